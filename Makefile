@@ -1,0 +1,64 @@
+# Two commands are enough for a newcomer: make demo, make test. `make help` lists the rest.
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+SHELL := /bin/bash
+
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+ARGS ?=
+export PYTHONPATH := $(CURDIR)/lib
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help venv jars demo test test-unit lint bench zip wheel clean
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+venv: $(STAMP) ## build .venv, again when setup.cfg changed
+
+$(STAMP): setup.cfg pyproject.toml
+	@echo "laggard: building .venv (about two minutes the first time)"
+	@$(PYTHON) -c 'import sys; sys.exit("laggard: Python 3.10 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 10) else 0)'
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --editable '.[dev]'
+	@touch $@
+
+jars: venv ## fetch the jars of Spark's connectors and of the demo broker, once
+	@$(BIN)/python -m laggard.jars
+
+demo: jars ## real broker, load, job, exporter and live view; options in ARGS='...'
+	@$(BIN)/python -m laggard demo $(ARGS)
+
+test: jars lint ## everything: lint, then all tests
+	@echo "laggard: tests"
+	@$(BIN)/pytest $(ARGS)
+
+test-unit: venv ## the tests that start no JVM
+	@$(BIN)/pytest -m 'not broker and not spark' $(ARGS)
+
+lint: venv ## ruff, mypy, import directions
+	@echo "laggard: lint"
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
+
+bench: jars ## the benchmarks; each prints a table
+	@for file in bench/*.py; do echo "laggard: $$file"; $(BIN)/python $$file $(ARGS) || exit 1; done
+
+zip: ## dist/laggard.zip for spark-submit --py-files
+	@mkdir -p dist
+	@rm -f dist/laggard.zip
+	@find lib -name __pycache__ -type d -prune -exec rm -r {} +
+	@cd lib && $(PYTHON) -m zipfile -c ../dist/laggard.zip laggard
+	@echo "laggard: dist/laggard.zip"
+
+wheel: venv ## dist/laggard-*.whl
+	@$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
+	@rm -rf build
+	@ls dist/laggard-*.whl
+
+clean: ## remove .venv and everything built; keeps .jars
+	@rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage lib/*.egg-info
+	@find lib tests -name __pycache__ -type d -prune -exec rm -r {} +

@@ -1,0 +1,36 @@
+"""OPTIMIZE, retention and VACUUM of the tables, once; refused while the job itself holds the writer lock."""
+
+import argparse
+import os
+import sys
+
+from laggard.cli.logs import start_log
+from laggard.config import load_config
+from laggard.errors import LaggardError
+
+
+def main() -> int:
+    """Maintain the tables of one configuration; gives the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--config", metavar="FILE", help="configuration, as for laggard run")
+    parser.add_argument("--set", metavar="A.B=C", action="append", default=[], help="one key")
+    args = parser.parse_args()
+    start_log("info", is_json=False)
+    try:
+        config = load_config(args.config, args.set, os.environ)
+        from laggard.stream.session import start_session
+        from laggard.tables.lock import writer_lock
+        from laggard.tables.maintenance import Retention, maintain_now
+
+        with writer_lock(config.job.tables):
+            spark = start_session(config.job.master, config.job.spark)
+            maintain_now(spark, config.job.tables, Retention.from_config(config), optimize=config.maintenance.optimize)
+            spark.stop()
+    except LaggardError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,7 @@
+"""python -m laggard."""
+
+import sys
+
+from laggard.cli.main import main
+
+sys.exit(main())

@@ -1,0 +1,78 @@
+"""laggard config: what is in force and where it came from; whether it is right; what there is to set."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from laggard.conf import conf_file
+from laggard.config import Config, load_config
+from laggard.config.sections import keys, value_of
+from laggard.errors import OK
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb and its options."""
+    parser = subparsers.add_parser(
+        "config", help="show, check, sample", description="Show what is in force, check it, or print a sample."
+    )
+    actions = {
+        "show": "every key with its value and where it came from",
+        "check": "only say whether it is right",
+        "sample": "print the commented reference file",
+    }
+    sentences = "; ".join(f"{name}: {sentence}" for name, sentence in actions.items())
+    parser.add_argument("action", choices=actions, help=sentences)
+
+
+def run(args: argparse.Namespace, _: Config) -> int:
+    """Load the configuration itself, since `sample` helps most when it cannot be loaded."""
+    if args.action == "sample":
+        print(conf_file("reference.toml").read_text(encoding="utf-8"), end="")
+        return OK
+    config = load_config(args.config, args.set, os.environ)
+    if args.action == "show":
+        _show(config, is_json=args.json)
+    else:
+        _check(config, is_json=args.json)
+    return OK
+
+
+def _show(config: Config, *, is_json: bool) -> None:
+    rows = {key: {"value": value_of(config, key), "origin": config.origins[key]} for key in keys()}
+    if is_json:
+        print(_answer(rows))
+        return
+    assignments = {key: f"{key} = {_toml(row['value'])}" for key, row in rows.items()}
+    width = max(map(len, assignments.values()))
+    for key, row in rows.items():
+        print(f"{assignments[key]:<{min(width, 60)}}  # {row['origin']}")
+
+
+def _check(config: Config, *, is_json: bool) -> None:
+    needed = (
+        []
+        if config.cluster.bootstrap_servers
+        else ["cluster.bootstrap_servers is empty: laggard run needs at least one"]
+    )
+    if is_json:
+        print(_answer({"missing": needed}))
+        return
+    for sentence in needed:
+        print(f"laggard: {sentence}", file=sys.stderr)
+    print("laggard: the configuration is right")
+
+
+def _answer(data: Mapping[str, Any]) -> str:
+    return json.dumps({"v": 1, "ok": True, "data": data})
+
+
+def _toml(value: Any) -> str:
+    """The value as it could stand in the file."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(name)} = {json.dumps(each)}" for name, each in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,46 @@
+"""laggard export: the process that Prometheus scrapes."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from laggard.config.sections import is_host_port
+
+if TYPE_CHECKING:
+    from laggard.config import Config
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb and its options."""
+    parser = subparsers.add_parser(
+        "export", help="serve the metrics", description="Read the tables, serve the metrics; no Spark, no broker."
+    )
+    parser.add_argument(
+        "--listen", metavar="HOST:PORT", type=_address, help="instead of exporter.listen; port 0 takes a free one"
+    )
+    parser.add_argument("--print", action="store_true", help="print what one scrape would get, and end")
+
+
+def run(args: argparse.Namespace, config: Config) -> int:
+    """Serve until told to stop."""
+    from laggard.exporter.run import ExporterOptions, run_exporter  # brings Arrow and tornado along
+
+    options = ExporterOptions(
+        tables=config.job.tables,
+        cluster=config.cluster.name,
+        tick_seconds=config.job.tick_seconds,
+        listen=args.listen or config.exporter.listen,
+        refresh_seconds=config.exporter.refresh_seconds,
+        max_age_seconds=config.exporter.max_age_seconds,
+        max_series=config.metrics.max_series,
+        partition_top_k=config.metrics.partition_top_k,
+        once=args.print,
+    )
+    return run_exporter(options)
+
+
+def _address(text: str) -> str:
+    if not is_host_port(text):
+        raise argparse.ArgumentTypeError(f"expected host:port, got {text!r}")
+    return text

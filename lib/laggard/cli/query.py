@@ -1,0 +1,142 @@
+"""`laggard query`: SQL on the published tables, without Spark."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from typing import TYPE_CHECKING, Any, TextIO
+
+import pyarrow as pa
+from deltalake import QueryBuilder
+from deltalake.exceptions import DeltaError
+
+from laggard.cli.status import aligned
+from laggard.errors import OK, TEMPORARY, USAGE, LaggardError
+from laggard.exporter.escape import printable
+from laggard.tables.readers import Batch, newest_batch, open_table
+from laggard.tables.schemas import BATCHES, TABLES
+
+if TYPE_CHECKING:
+    from laggard.config import Config
+
+_READS = ("select", "with", "values", "describe", "show", "explain")
+_HELP = "laggard query --list"
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb and its options."""
+    parser = subparsers.add_parser(
+        "query", help="SQL on the tables, as last published", description="SQL on the published tables, without a JVM."
+    )
+    parser.add_argument("sql", nargs="?", default="", help='for example "select * from group_status"')
+    parser.add_argument(
+        "--format", choices=tuple(_WRITERS), default="table", help="how rows are printed (default: table)"
+    )
+    parser.add_argument("--list", action="store_true", help="list the tables and their columns")
+
+
+def run(args: argparse.Namespace, config: Config) -> int:
+    """Answer one query, or list what can be asked."""
+    as_json = args.json
+    if args.list:
+        _write_json(table_list(), sys.stdout) if as_json else print("\n".join(list_lines()))
+        return OK
+    if not args.sql.strip():
+        raise LaggardError("no query given", fix='laggard query "select * from group_status"', exit_code=USAGE)
+    _WRITERS["json" if as_json else args.format](run_query(config.job.tables, args.sql), sys.stdout)
+    return OK
+
+
+def run_query(root: str, sql: str) -> pa.Table:
+    """Rows of a query over the tables at the versions that the newest `batches` row names."""
+    words = sql.split(maxsplit=1)
+    if not words or words[0].lower().lstrip("(") not in _READS:
+        raise LaggardError("only queries that read are answered", cause=f"{sql[:60]!r}", fix=_HELP, exit_code=USAGE)
+    batch = newest_batch(root)
+    if batch is None:
+        raise LaggardError(
+            "nothing is published yet", cause=f"{root}/batches has no tick", fix="laggard run", exit_code=TEMPORARY
+        )
+    builder = QueryBuilder()
+    for name, version in published_versions(batch).items():
+        builder.register(name, open_table(root, name, version))
+    try:
+        return pa.table(builder.execute(sql))
+    except (DeltaError, pa.ArrowInvalid) as error:
+        raise LaggardError(
+            "the query failed", cause=" ".join(str(error).split()), fix=_HELP, exit_code=USAGE
+        ) from error
+
+
+def published_versions(batch: Batch) -> dict[str, int]:
+    """Table to version; `batches` itself at the version the row was read at."""
+    named = {name: version for name, version in batch.table_versions.items() if name in TABLES}
+    return {**named, BATCHES.name: batch.version}
+
+
+def list_lines() -> list[str]:
+    """Tables, and under each its columns with type and meaning."""
+    lines: list[str] = []
+    for table in TABLES.values():
+        lines += ["", f"{table.name}: {table.comment}"] if lines else [f"{table.name}: {table.comment}"]
+        cells = [
+            (f"  {column.name}", column.type, column.comment + (f"; null: {column.null}" if column.null else ""))
+            for column in table.columns
+        ]
+        lines += aligned(cells, [False] * 3)
+    return lines
+
+
+def table_list() -> list[dict[str, Any]]:
+    """The same as data."""
+    return [
+        {
+            "table": table.name,
+            "comment": table.comment,
+            "columns": [
+                {"column": column.name, "type": column.type, "comment": column.comment, "null": column.null}
+                for column in table.columns
+            ],
+        }
+        for table in TABLES.values()
+    ]
+
+
+def _write_table(rows: pa.Table, out: TextIO) -> None:
+    is_right = [pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in rows.schema.types]
+    cells = [tuple(_cell(value) for value in row.values()) for row in _records(rows)]
+    for line in aligned([tuple(rows.column_names), *cells], is_right):
+        print(line, file=out)
+
+
+def _write_csv(rows: pa.Table, out: TextIO) -> None:
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(rows.column_names)
+    writer.writerows(["" if value is None else _plain(value) for value in row.values()] for row in _records(rows))
+
+
+def _write_json(rows: pa.Table | list[dict[str, Any]], out: TextIO) -> None:
+    records = rows if isinstance(rows, list) else _records(rows)
+    json.dump({"v": 1, "ok": True, "data": records}, out, default=str, ensure_ascii=False)
+    out.write("\n")
+
+
+def _records(rows: pa.Table) -> list[dict[str, Any]]:
+    return list(rows.to_pylist(maps_as_pydicts="strict"))
+
+
+def _cell(value: Any) -> str:
+    # a client chooses the names: they must not steer the terminal
+    if isinstance(value, str):
+        return printable(value)
+    text = "null" if value is None else _plain(value)
+    return text if text.isprintable() else json.dumps(value, default=str)
+
+
+def _plain(value: Any) -> str:
+    return json.dumps(value, default=str, ensure_ascii=False) if isinstance(value, (dict, list)) else str(value)
+
+
+_WRITERS = {"table": _write_table, "csv": _write_csv, "json": _write_json}

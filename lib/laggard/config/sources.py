@@ -1,0 +1,133 @@
+"""Where values come from: the file, the environment, --set. Nothing here knows which keys there are."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from laggard.errors import CONFIGURATION, LaggardError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+MAX_FILE_BYTES = 256 * 1024
+SEARCHED = ("laggard.toml", "/etc/laggard/laggard.toml")
+_FILE, _ENVIRONMENT, _SET = range(3)  # the later wins
+
+
+@dataclass(frozen=True)
+class Given:
+    """One value that somebody gave, the place, and the text it was written as unless it was in a file."""
+
+    order: tuple[int, int]
+    place: str
+    key: str
+    value: Any
+    text: str | None = None
+
+    def says(self, problem: str) -> str:
+        """The problem with its place, so that it can be found."""
+        return f"{self.place}: {problem}" if self.order[0] == _ENVIRONMENT else f"{self.place}: {self.key}: {problem}"
+
+
+def refused(problems: Sequence[str]) -> LaggardError:
+    """The error that tells every problem at once."""
+    what = f"the configuration has {len(problems)} mistakes" if len(problems) > 1 else "the configuration has a mistake"
+    fix = "laggard config sample  # every key with its default and range"
+    return LaggardError(what, cause="\n  ".join(problems), fix=fix, exit_code=CONFIGURATION)
+
+
+def find_file(path: str | None, environ: Mapping[str, str]) -> str | None:
+    """The file to read: the one named by the user, who then means it, else the first that is there."""
+    return path or environ.get("LAGGARD_CONFIG") or next((each for each in SEARCHED if Path(each).is_file()), None)
+
+
+def from_file(path: str, sections: Collection[str]) -> Iterator[Given]:
+    """Every key of a TOML file."""
+    text = _read(path)
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        at_line = re.search(r" \(at line (\d+), column \d+\)$", str(error))
+        place, end = (f"{path}:{at_line[1]}", at_line.start()) if at_line else (path, None)
+        raise refused([f"{place}: {str(error)[:end]}"]) from error
+    for key, value in _flat(tree, sections):
+        line = line_of(text, key)
+        yield Given((_FILE, line or 0), f"{path}:{line}" if line else path, key, value)
+
+
+def _read(path: str) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            raw = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise refused([f"{path}: {error.strerror}"]) from error
+    if len(raw) > MAX_FILE_BYTES:
+        raise refused([f"{path}: larger than {MAX_FILE_BYTES // 1024} KB"])
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise refused([f"{path}: not UTF-8 at byte {error.start}"]) from error
+
+
+def _flat(tree: Mapping[str, Any], sections: Collection[str]) -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, dict) and name in sections:
+            yield from ((f"{name}.{inner}", each) for inner, each in value.items())
+        else:
+            yield name, value
+
+
+def line_of(text: str, key: str) -> int | None:
+    """The line a dotted key or its table's header is written on; None when it is written in an unusual way."""
+    section, _, name = key.rpartition(".")
+    prefix, inline = "", None
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := re.match(r"\s*\[+\s*([^\]]+?)\s*\]", line):
+            written = _unquoted(header[1])
+            prefix = f"{written}."
+        elif assignment := re.match(r"\s*([\w.\-\"' ]+?)\s*=", line):
+            written = prefix + _unquoted(assignment[1])
+        else:
+            continue
+        if f"{written}.".startswith(f"{key}."):
+            return number
+        if written == section and re.search(rf"\b{re.escape(name)}\b", line):  # section = { name = value }
+            inline = number
+    return inline
+
+
+def _unquoted(key: str) -> str:
+    return re.sub(r"[\"' ]", "", key)
+
+
+def from_environment(environ: Mapping[str, str]) -> Iterator[Given]:
+    """LAGGARD_SECTION__KEY; other names are not ours: Kubernetes injects LAGGARD_PORT for a Service of that name."""
+    for number, name in enumerate(sorted(environ)):
+        if name.startswith("LAGGARD_") and "__" in name:
+            key = name.removeprefix("LAGGARD_").lower().replace("__", ".")
+            yield Given((_ENVIRONMENT, number), f"env {name}", key, _from_text(environ[name]), environ[name])
+
+
+def from_sets(sets: Sequence[str]) -> Iterator[Given]:
+    """--set section.key=value."""
+    for number, assignment in enumerate(sets):
+        key, equals, text = assignment.partition("=")
+        if not equals:
+            raise refused([f"--set {assignment}: expected section.key=value"])
+        yield Given((_SET, number), "--set", key.strip(), _from_text(text), text)
+
+
+def _from_text(text: str) -> Any:
+    """The text read as a TOML value, else the text itself."""
+    try:
+        tree = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return tree["value"] if len(tree) == 1 else text  # a line break could smuggle in a second key

@@ -1,0 +1,170 @@
+"""A real Kafka cluster of one or more nodes on this machine, as a context manager.
+
+with Broker(nodes=3) as broker:
+    KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+"""
+
+import base64
+import functools
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Collection
+from pathlib import Path
+from types import TracebackType
+
+from laggard.demo.node import TOOL_JVM, Node, default_properties, free_ports
+from laggard.demo.readiness import PORT_TAKEN, await_ready, log_tail
+from laggard.errors import TEMPORARY, LaggardError
+from laggard.ivy import find_java
+from laggard.jars import broker_jars
+
+FORMAT_LIMIT_SECONDS = 60
+
+
+class Broker:
+    """A Kafka cluster that lives as long as its `with` block, whatever ends the block or this process.
+
+    Without `work_dir` its files are in a temporary folder, removed at the end; a given folder is kept and can be used
+    again. `properties` are Kafka's own names, set on all nodes over the defaults.
+    """
+
+    def __init__(self, work_dir: Path | None = None, nodes: int = 1, properties: dict[str, str] | None = None) -> None:
+        self.node_count = nodes
+        self.properties = properties or {}
+        self._kept_dir = work_dir.absolute() if work_dir else None
+        self._temporary_dir: Path | None = None
+        self._nodes: dict[int, Node] = {}
+
+    def __enter__(self) -> "Broker":
+        if self._kept_dir is None:
+            self._temporary_dir = Path(tempfile.mkdtemp(prefix="laggard-kafka-"))
+        try:
+            try:
+                self._start_on_new_ports()
+            except LaggardError as error:
+                if PORT_TAKEN not in error.cause:
+                    raise
+                self._end_nodes(signal.SIGKILL)
+                self._start_on_new_ports()  # another process was quicker; twice in a row would be another fault
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    @property
+    def work_dir(self) -> Path:
+        """The folder with one sub-folder per node: server.properties, broker.log, data."""
+        folder = self._kept_dir or self._temporary_dir
+        if folder is None:
+            raise LaggardError("the broker was not started", fix="with Broker() as broker: ...")
+        return folder
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Addresses of all nodes, also of stopped ones."""
+        return ",".join(node.address for node in self._nodes.values())
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """Process number of each running node, by node id (from 1 on)."""
+        return {node.id: node.process.pid for node in self._nodes.values() if node.process and node.is_running}
+
+    @property
+    def java_class_path(self) -> str:
+        """The broker jars, for one's own java command."""
+        return os.pathsep.join(str(path) for path in broker_jars())
+
+    def start(self, node: int) -> None:
+        """Start a stopped node on its old port and wait until it answers."""
+        self._launch([self._nodes[node]])
+
+    def stop(self, node: int | None = None, sig: signal.Signals = signal.SIGTERM) -> None:
+        """End one node or all of them; one that outlasts SIGTERM by 10 s is killed."""
+        self._end_nodes(sig, None if node is None else [node])
+
+    def run_tool(self, main_class: str, *args: str, timeout: float = 60) -> str:
+        """Standard output of one of Kafka's own command line tools; name the broker in `args` as the tool wants it."""
+        command = [self._java[0], *TOOL_JVM, *self._java[1:], main_class, *args]
+        name = main_class.rpartition(".")[2]
+        try:
+            answer = subprocess.run(
+                command, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            what = f"{name} did not end within {timeout} s"
+            raise LaggardError(what, cause=" ".join(args), exit_code=TEMPORARY) from error
+        if answer.returncode != 0:
+            cause = f"exit code {answer.returncode}: {log_tail(answer.stdout + answer.stderr)}"
+            raise LaggardError(f"{name} {' '.join(args)} failed", cause=cause)
+        return answer.stdout
+
+    @functools.cached_property
+    def _java(self) -> tuple[str, ...]:
+        return (find_java(), "-cp", self.java_class_path)
+
+    def _start_on_new_ports(self) -> None:
+        ports = free_ports(2 * self.node_count)
+        self._nodes = {
+            number: Node(number, self.work_dir / f"node-{number}", ports.pop(), ports.pop())
+            for number in range(1, self.node_count + 1)
+        }
+        for node in self._nodes.values():
+            node.write_settings(default_properties(node, list(self._nodes.values())) | self.properties)
+        self._format()
+        self._launch(self._nodes.values())
+
+    def _launch(self, nodes: Collection[Node]) -> None:
+        for node in nodes:
+            node.start(self._java, remove_if_orphaned=self._temporary_dir)
+        await_ready(nodes)
+
+    def _format(self) -> None:
+        """Give each new node an empty storage folder; all at once, as each costs a Java start."""
+        cluster_id = self._cluster_id()
+        formats = []
+        for node in self._nodes.values():
+            if not (node.folder / "data" / "meta.properties").exists():
+                tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", f"--config={node.settings}"]
+                command = [self._java[0], *TOOL_JVM, *self._java[1:], *tool]
+                formats.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+        try:
+            for process in formats:
+                output, _ = process.communicate(timeout=FORMAT_LIMIT_SECONDS)
+                if process.returncode != 0:
+                    what, fix = "Kafka refused its settings", f"cat {self.work_dir}/node-1/server.properties"
+                    raise LaggardError(what, cause=log_tail(output), fix=fix)
+        finally:
+            for process in formats:
+                process.kill()
+                process.wait()
+
+    def _cluster_id(self) -> str:
+        file = self.work_dir / "cluster.id"
+        if not file.exists():
+            self.work_dir.mkdir(parents=True, exist_ok=True)
+            file.write_text(base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="))
+        return file.read_text()
+
+    def _end_nodes(self, sig: signal.Signals, numbers: Collection[int] | None = None) -> None:
+        nodes = [self._nodes[number] for number in (self._nodes if numbers is None else numbers)]
+        for node in nodes:
+            node.send(sig)
+        for node in nodes:
+            node.await_end()
+
+    def _close(self) -> None:
+        # files that go away need no orderly shutdown, and the last node of a cluster would not manage one:
+        # it waits for a quorum that is gone
+        self._end_nodes(signal.SIGKILL if self._temporary_dir else signal.SIGTERM)
+        if self._temporary_dir:
+            shutil.rmtree(self._temporary_dir, ignore_errors=True)
+            self._temporary_dir = None

@@ -1,0 +1,105 @@
+"""The hard cap on series: what goes first when a body is too big, always in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from prometheus_client.core import Metric
+
+from laggard.exporter.escape import escape_label
+from laggard.exporter.families import FAMILIES, LEVELS
+from laggard.exporter.snapshot import Snapshot
+
+_LEVEL_OF = {family.base_name: family.level for family in FAMILIES}
+
+
+@dataclass(frozen=True, slots=True)
+class Budgeted:
+    """Families that fit, and how many series were left out on each level."""
+
+    families: Sequence[Metric]
+    withheld: dict[str, int] = field(default_factory=dict)
+
+
+def count_series(families: Sequence[Metric]) -> int:
+    """Lines with a value that the families make."""
+    return sum(len(metric.samples) for metric in families)
+
+
+def fit(families: Sequence[Metric], snapshot: Snapshot, max_series: int) -> Budgeted:
+    """Shed partitions, then distributions, then what has no lag, and at last the groups with the least lag."""
+    withheld: dict[str, int] = {}
+    for level in LEVELS:
+        excess = count_series(families) - max_series
+        if excess <= 0:
+            return Budgeted(families, withheld)
+        kept = _shed(families, level, snapshot)
+        withheld[level] = count_series(families) - count_series(kept)
+        families = kept
+    kept = _shed_least_lag(families, snapshot, max_series)
+    withheld["groups"] += count_series(families) - count_series(kept)
+    return Budgeted(kept, {level: count for level, count in withheld.items() if count})
+
+
+def _shed(families: Sequence[Metric], level: str, snapshot: Snapshot) -> list[Metric]:
+    if level == "topics":
+        quiet = {(group, topic) for (group, topic), lag in _known_lags(snapshot).items() if lag == 0}
+        return [_without_topics(metric, quiet) for metric in families]
+    if level == "groups":
+        busy = {group for (group, _), lag in _known_lags(snapshot).items() if lag != 0}
+        quiet_groups = {escape_label(row["group"]) for row in snapshot.groups} - busy
+        return [_without_groups(metric, quiet_groups) for metric in families]
+    return [metric for metric in families if _LEVEL_OF.get(metric.name) != level]
+
+
+def _known_lags(snapshot: Snapshot) -> dict[tuple[str, str], int | None]:
+    """Lag per group–topic as labelled; None where a part is unknown, which is no reason to hide it."""
+    folded = snapshot.group_topics
+    lags = folded.columns.get("lag", ())
+    return {(escape_label(g), escape_label(t)): lag for g, t, lag in zip(folded.group, folded.topic, lags, strict=True)}
+
+
+def _shed_least_lag(families: Sequence[Metric], snapshot: Snapshot, max_series: int) -> list[Metric]:
+    """Whole groups go, those with the least known time lag and lag first, until the body fits."""
+    per_group: dict[str, int] = {}
+    for metric in families:
+        for sample in metric.samples:
+            group = sample.labels.get("group", "")
+            per_group[group] = per_group.get(group, 0) + 1
+    excess, gone = count_series(families) - max_series, set()
+    for group in _least_lag_first(snapshot):
+        if excess <= 0:
+            break
+        excess -= per_group.get(group, 0)
+        gone.add(group)
+    return [_without_groups(metric, gone) for metric in families]
+
+
+def _least_lag_first(snapshot: Snapshot) -> list[str]:
+    rank: dict[str, tuple[float, int]] = {escape_label(row["group"]): (-1.0, -1) for row in snapshot.groups}
+    for row in snapshot.group_topics.rows():
+        name = escape_label(row["group"])
+        known = (row["time_lag_known"] or 0.0, row["lag_known"] or 0)
+        rank[name] = max(rank.get(name, known), known)
+    return sorted(rank, key=lambda name: (rank[name], name))
+
+
+def _without_topics(metric: Metric, pairs: Collection[tuple[str, str]]) -> Metric:
+    return _keep(
+        metric,
+        [(sample.labels.get("group", ""), sample.labels.get("topic", "")) not in pairs for sample in metric.samples],
+    )
+
+
+def _without_groups(metric: Metric, groups: Collection[str]) -> Metric:
+    return _keep(
+        metric,
+        [sample.labels.get("group", "") not in groups or "group" not in sample.labels for sample in metric.samples],
+    )
+
+
+def _keep(metric: Metric, kept: list[bool]) -> Metric:
+    result = Metric(metric.name, metric.documentation, metric.type)
+    result.samples = [sample for sample, is_kept in zip(metric.samples, kept, strict=True) if is_kept]
+    return result

@@ -1,0 +1,105 @@
+"""A. Lag now: the group–topic families and those of the exported partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from laggard.exporter import families as fam
+from laggard.exporter.escape import escape_label
+from laggard.exporter.samples import Labels, Value, filled, filled_histogram
+from laggard.exporter.snapshot import Row, Snapshot
+from laggard.lag.status import STATUSES
+
+_SCALARS = (
+    (fam.GROUP_LAG, "lag"),
+    (fam.GROUP_LAG_KNOWN, "lag_known"),
+    (fam.GROUP_MAX_LAG, "max_lag"),
+    (fam.GROUP_READABLE, "readable"),
+    (fam.GROUP_UNCOMMITTED, "uncommitted"),
+    (fam.GROUP_TIME_LAG, "time_lag"),
+    (fam.GROUP_TIME_LAG_KNOWN, "time_lag_known"),
+    (fam.GROUP_TIME_LAG_CENSORED, "is_censored"),
+    (fam.GROUP_TIME_LAG_ERROR, "time_lag_error"),
+    (fam.GROUP_RETENTION_USED, "retention_used"),
+    (fam.GROUP_OLDEST_COMMIT, "oldest_commit"),
+    (fam.GROUP_NEWEST_COMMIT, "newest_commit"),
+)
+_DISTRIBUTIONS = (
+    (fam.GROUP_LAG_DISTRIBUTION, "lag_le_", "lag_known"),
+    (fam.GROUP_TIME_LAG_DISTRIBUTION, "seconds_le_", "time_lag_total"),
+)
+_PARTITION_SCALARS = (
+    (fam.PARTITION_LAG, "lag"),
+    (fam.PARTITION_TIME_LAG, "time_lag_seconds"),
+    (fam.PARTITION_COMMITTED, "committed_offset"),
+)
+_LOG_SCALARS = ((fam.PARTITION_LOG_END, "log_end_offset"), (fam.PARTITION_LOG_START, "log_start_offset"))
+
+
+class LagCollector(Collector):
+    """Lag of every group–topic, and of its exported partitions."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def collect(self) -> Iterator[Metric]:
+        cluster = escape_label(self._snapshot.cluster)
+        folded = self._snapshot.group_topics
+        labels = [
+            {"cluster": cluster, "group": escape_label(group), "topic": escape_label(topic)}
+            for group, topic in zip(folded.group, folded.topic, strict=True)
+        ]
+        if labels:
+            yield from _group_topic_families(labels, folded.columns)
+        yield from _partition_families(cluster, self._snapshot.partitions)
+
+
+def _group_topic_families(labels: list[dict[str, str]], columns: Mapping[str, Sequence[Value]]) -> Iterator[Metric]:
+    for family, column in _SCALARS:
+        yield filled(family, zip(labels, columns[column], strict=True))
+    yield filled(
+        fam.GROUP_PARTITIONS,
+        (
+            ({**row, "status": name}, n)
+            for name in STATUSES
+            for row, n in zip(labels, columns[f"status_{name}"], strict=True)
+        ),
+    )
+    for family, prefix, total in _DISTRIBUTIONS:
+        names = [f"{prefix}{bound}" for bound in (*family.bounds, "inf")]
+        counts = zip(*([n or 0 for n in columns[name]] for name in names), strict=True)
+        yield filled_histogram(family, zip(labels, counts, columns[total], strict=True))
+
+
+def _partition_families(cluster: str, rows: Sequence[Row]) -> Iterator[Metric]:
+    labels = [
+        {
+            "cluster": cluster,
+            "group": escape_label(row["group"]),
+            "topic": escape_label(row["topic"]),
+            "partition": str(row["partition"]),
+        }
+        for row in rows
+    ]
+    for family, column in _PARTITION_SCALARS:
+        yield filled(family, ((name, row[column]) for name, row in zip(labels, rows, strict=True)))
+    commits = ((name, row["commit_timestamp"]) for name, row in zip(labels, rows, strict=True))
+    yield filled(fam.PARTITION_COMMIT_TIMESTAMP, ((name, at and at.timestamp()) for name, at in commits))
+    yield filled(
+        fam.PARTITION_STATUS, (({**name, "status": row["status"]}, 1) for name, row in zip(labels, rows, strict=True))
+    )
+    for family, column in _LOG_SCALARS:
+        yield filled(family, _newest_per_log(labels, rows, column))
+
+
+def _newest_per_log(labels: Sequence[Labels], rows: Sequence[Row], column: str) -> list[tuple[Labels, Value]]:
+    """One value per topic-partition: groups share it, and a stale row may hold an older poll's."""
+    newest: dict[tuple[str, int], tuple[int, Labels, Value]] = {}
+    for name, row in zip(labels, rows, strict=True):
+        key, poll = (row["topic"], row["partition"]), row["poll_id"] or 0
+        if row[column] is not None and (key not in newest or poll > newest[key][0]):
+            newest[key] = (poll, {label: name[label] for label in fam.KP}, row[column])
+    return [(name, value) for _, name, value in newest.values()]

@@ -1,0 +1,95 @@
+"""G. The pipeline about itself, from the newest `batches` row; stays when the data families go."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from laggard.exporter import families as fam
+from laggard.exporter.collect_state import known_state
+from laggard.exporter.escape import escape_label
+from laggard.exporter.samples import Labels, Value, filled, filled_states
+from laggard.exporter.snapshot import Snapshot
+from laggard.tables.readers import Batch
+
+_BY_NAME = (  # map column, its label
+    (fam.STAGE_SECONDS, "stage_seconds_total", "stage"),
+    (fam.SOURCE_RECORDS, "records_total", "outcome"),
+    (fam.DEAD_LETTERS, "dead_letters_total", "reason"),
+    (fam.POLLS, "polls_total", "api"),
+    (fam.GAPS, "gaps_total", "reason"),
+)
+_BY_STRUCT = (  # array column, its labels, its value
+    (fam.UNKNOWN_RECORDS, "unknown_records_total", ("record_type", "version"), "records"),
+    (fam.POLL_ERRORS, "poll_errors_total", ("api", "error"), "errors"),
+)
+
+
+class PipelineCollector(Collector):
+    """Readiness, and the newest batch if there is one; `reason` is empty while data is served."""
+
+    def __init__(self, cluster: str, reason: str, snapshot: Snapshot | None) -> None:
+        self._labels = {"cluster": escape_label(cluster)}
+        self._reason = reason
+        self._snapshot = snapshot
+
+    def collect(self) -> Iterator[Metric]:
+        yield filled(fam.READY, [(self._labels, 0 if self._reason else 1)])
+        yield filled_states(fam.NOT_READY, [(self._labels, self._reason or "none")])
+        if self._snapshot is None:
+            return
+        batch = self._snapshot.batch
+        yield from self._scalars(batch)
+        yield from self._totals(batch.values)
+        yield from self._source(batch.values)
+        if self._snapshot.groups:
+            states = Counter(known_state(row) for row in self._snapshot.groups)
+            yield filled(fam.GROUPS, (({**self._labels, "state": state}, states[state]) for state in fam.GROUP_STATES))
+
+    def _scalars(self, batch: Batch) -> Iterator[Metric]:
+        seconds = None
+        if batch.values["published_at"] and batch.values["started_at"]:
+            seconds = (batch.values["published_at"] - batch.values["started_at"]).total_seconds()
+        yield filled(fam.DATA_TIMESTAMP, [(self._labels, batch.polled_at.timestamp())])
+        yield filled(fam.BATCH_ID, [(self._labels, batch.batch_id)])
+        yield filled(fam.BATCHES_TOTAL, [(self._labels, batch.values["batches_total"])])
+        yield filled(fam.BATCH_SECONDS, [(self._labels, seconds)])
+
+    def _totals(self, values: Mapping[str, Any]) -> Iterator[Metric]:
+        for family, column, label in _BY_NAME:
+            counts = (values[column] or {}).items()
+            yield filled(family, (({**self._labels, label: escape_label(name)}, count) for name, count in counts))
+        for family, column, names, value in _BY_STRUCT:
+            rows = values[column] or []
+            yield filled(
+                family,
+                (
+                    ({**self._labels, **{name: escape_label(str(row[name])) for name in names}}, row[value])
+                    for row in rows
+                ),
+            )
+
+    def _source(self, values: Mapping[str, Any]) -> Iterator[Metric]:
+        positions, ends = values["source_to"], values["source_high_watermark"] or {}
+        stable, frozen = values["source_last_stable_offset"] or {}, values["source_blocked_since"] or {}
+        yield filled(fam.SOURCE_PARTITIONS, [(self._labels, None if positions is None else len(positions))])
+        yield filled(
+            fam.SOURCE_LAG, self._per_partition({n: _behind(end, (positions or {}).get(n)) for n, end in ends.items()})
+        )
+        blocked = {n: _behind(end, stable.get(n)) if n in frozen else 0 for n, end in ends.items()}
+        yield filled(fam.SOURCE_BLOCKED, self._per_partition(blocked))
+        since = {n: at.timestamp() for n, at in frozen.items() if isinstance(at, datetime)}
+        yield filled(fam.SOURCE_BLOCKED_TIMESTAMP, self._per_partition(since))
+
+    def _per_partition(self, values: Mapping[int, Value]) -> list[tuple[Labels, Value]]:
+        return [({**self._labels, "offsets_partition": str(n)}, value) for n, value in sorted(values.items())]
+
+
+def _behind(end: int | None, position: int | None) -> int | None:
+    # we may have read past the poll: then nothing is left of what it saw
+    return None if end is None or position is None else max(0, end - position)

@@ -1,0 +1,81 @@
+"""H. The exporter about itself: what it counts while it runs."""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from threading import Lock
+from typing import TypeVar
+
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from laggard import __version__
+from laggard.exporter import families as fam
+from laggard.exporter.escape import escape_label
+from laggard.exporter.samples import filled
+from laggard.tables.schemas import TABLES
+
+Key = TypeVar("Key", str, tuple[str, str])
+
+
+@dataclass(slots=True)
+class SelfStats:
+    """Counts since the start, written by the serving loop and the refresh thread."""
+
+    refresh_seconds: float | None = None
+    refreshed_at: float | None = None
+    connections: int = 0
+    refresh_errors: Counter[str] = field(default_factory=Counter)
+    requests: Counter[tuple[str, str]] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    _lock: Lock = field(default_factory=Lock)
+
+    def count_request(self, path: str, code: int) -> None:
+        with self._lock:
+            self.requests[path, str(code)] += 1
+
+    def counts(self, counter: Counter[Key]) -> dict[Key, int]:
+        """A copy that no other thread changes."""
+        with self._lock:
+            return dict(counter)
+
+
+class SelfCollector(Collector):
+    """Build, refresh and HTTP of this process."""
+
+    def __init__(self, cluster: str, stats: SelfStats) -> None:
+        self._labels = {"cluster": escape_label(cluster)}
+        self._stats = stats
+
+    def collect(self) -> Iterator[Metric]:
+        stats = self._stats
+        yield filled(fam.BUILD_INFO, [(build_labels(), 1)])
+        yield filled(fam.REFRESH_SECONDS, [(self._labels, stats.refresh_seconds)])
+        yield filled(fam.REFRESH_TIMESTAMP, [(self._labels, stats.refreshed_at)])
+        errors = stats.counts(stats.refresh_errors)
+        yield filled(fam.REFRESH_ERRORS, (({**self._labels, "reason": reason}, n) for reason, n in errors.items()))
+        yield filled(fam.SERIES_DROPPED, (({"reason": reason}, n) for reason, n in stats.counts(stats.dropped).items()))
+        requests = stats.counts(stats.requests)
+        yield filled(fam.HTTP_REQUESTS, (({"path": key[0], "code": key[1]}, n) for key, n in sorted(requests.items())))
+        yield filled(fam.HTTP_REFUSED, (({"reason": reason}, n) for reason, n in stats.counts(stats.refused).items()))
+        yield filled(fam.HTTP_CONNECTIONS, [({}, stats.connections)])
+
+
+def series_families(total: int, withheld: Mapping[str, int]) -> list[Metric]:
+    """How many series the body has, these included, and how many it lacks."""
+    levels = filled(fam.SERIES_WITHHELD, (({"level": level}, withheld.get(level, 0)) for level in fam.LEVELS))
+    return [levels, filled(fam.SERIES, [({}, total + len(levels.samples) + 1)])]
+
+
+def build_labels() -> dict[str, str]:
+    """Version of laggard and of Python, and a fingerprint of the tables this code expects."""
+    declared = repr(
+        [(table.name, [(column.name, column.type) for column in table.columns]) for table in TABLES.values()]
+    )
+    fingerprint = sha256(declared.encode()).hexdigest()[:8]
+    return {"version": __version__, "python": platform.python_version(), "schema_version": fingerprint}

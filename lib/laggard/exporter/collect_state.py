@@ -1,0 +1,48 @@
+"""D. State of each group, from group_status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from laggard.exporter import families as fam
+from laggard.exporter.escape import escape_label
+from laggard.exporter.samples import filled, filled_states
+from laggard.exporter.snapshot import Row, Snapshot
+
+_SCALARS = (
+    (fam.GROUP_MEMBERS, "members"),
+    (fam.GROUP_IDLE_MEMBERS, "idle_members"),
+    (fam.GROUP_STATIC_MEMBERS, "static_members"),
+    (fam.GROUP_GENERATION, "generation"),
+    (fam.GROUP_GENERATIONS, "generations_total"),
+)
+_INFO = ("group_type", "protocol_type", "assignor", "rebalance_mode", "coordinator")
+
+
+class StateCollector(Collector):
+    """State, type and members of each group."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def collect(self) -> Iterator[Metric]:
+        cluster = escape_label(self._snapshot.cluster)
+        rows = self._snapshot.groups
+        labels = [{"cluster": cluster, "group": escape_label(row["group"])} for row in rows]
+        yield filled_states(fam.GROUP_STATE, ((name, known_state(row)) for name, row in zip(labels, rows, strict=True)))
+        yield filled(fam.GROUP_INFO, (({**name, **_info(row)}, 1) for name, row in zip(labels, rows, strict=True)))
+        for family, column in _SCALARS:
+            yield filled(family, ((name, row[column]) for name, row in zip(labels, rows, strict=True)))
+
+
+def known_state(row: Row) -> str:
+    """The group's state; one that Kafka added after this code is Unknown."""
+    state = str(row["group_state"])
+    return state if state in fam.GROUP_STATES else "Unknown"
+
+
+def _info(row: Row) -> dict[str, str]:
+    return {name: "" if row[name] is None else escape_label(str(row[name])) for name in _INFO}

@@ -1,0 +1,44 @@
+"""Label values: any name a client can invent becomes safe text, and two names never become one."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from hashlib import sha256
+
+MAX_BYTES = 256
+_HASH_DIGITS = 16
+
+
+@lru_cache(maxsize=1 << 17)
+def escape_label(name: str) -> str:
+    r"""The name as `printable` gives it; past 256 bytes cut, with `\#` and a hash, which no other name gives."""
+    if name.isascii() and name.isprintable() and "\\" not in name and len(name) <= MAX_BYTES:
+        return name
+    escaped = printable(name)
+    if len(escaped.encode()) <= MAX_BYTES:
+        return escaped
+    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_DIGITS]
+    return _cut([_escape_letter(letter) for letter in name], MAX_BYTES - _HASH_DIGITS - 2) + "\\#" + digest
+
+
+def printable(text: str) -> str:
+    r"""The text with `\xNN` (UTF-8 bytes in hex) for the backslash and for all that does not print."""
+    return "".join(map(_escape_letter, text))
+
+
+def _escape_letter(letter: str) -> str:
+    # not printable: control, format (bidirectional marks), surrogate, unassigned, and separators but the space
+    if letter.isprintable() and letter != "\\":
+        return letter
+    return "".join(f"\\x{byte:02x}" for byte in letter.encode("utf-8", "surrogatepass"))
+
+
+def _cut(pieces: list[str], size: int) -> str:
+    """As many whole pieces as fit into `size` bytes."""
+    kept = []
+    for piece in pieces:
+        size -= len(piece.encode())
+        if size < 0:
+            break
+        kept.append(piece)
+    return "".join(kept)

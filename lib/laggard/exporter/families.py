@@ -1,0 +1,131 @@
+# ruff: noqa: E501 - a table reads best with one family a line
+"""Every metric, declared once: name, type, labels, and a HELP that holds the formula and the column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+C = ("cluster",)
+O = (*C, "offsets_partition")  # noqa: E741 - the catalogue's letter
+G = (*C, "group")
+T = (*G, "topic")
+P = (*T, "partition")
+K = (*C, "topic")
+KP = (*K, "partition")
+
+RECORD_BOUNDS = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+SECOND_BOUNDS = (1, 5, 15, 60, 300, 900, 3_600, 14_400, 86_400)
+GROUP_STATES = (
+    "Stable", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling",
+    "Empty", "Dead", "NotReady", "Unknown",
+)  # fmt: skip
+REASONS = (
+    "starting", "broker_unreachable", "offsets_topic_missing", "catching_up", "stale",
+    "auth", "table_missing", "table_unreadable",
+)  # fmt: skip
+
+# shedding levels, in the order in which they go when the body is over `max_series`
+LEVELS = ("partition_offsets", "partition_lag", "distributions", "topics", "groups")
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A metric as Prometheus sees it; `level` says how early it is shed."""
+
+    name: str
+    type: str
+    labels: tuple[str, ...]
+    help: str
+    level: str = ""
+    states: tuple[str, ...] = ()
+    bounds: tuple[float, ...] = ()
+
+    @property
+    def base_name(self) -> str:
+        """Name of the family in OpenMetrics, which keeps the suffix for the sample."""
+        suffix = {"counter": "_total", "info": "_info"}.get(self.type, "")
+        return self.name.removesuffix(suffix)
+
+
+def _gauge(name: str, labels: tuple[str, ...], text: str, level: str = "") -> Family:
+    return Family(f"laggard_{name}", "gauge", labels, text, level)
+
+
+def _counter(name: str, labels: tuple[str, ...], text: str, level: str = "") -> Family:
+    return Family(f"laggard_{name}", "counter", labels, text, level)
+
+
+# fmt: off
+# A. Lag now
+GROUP_LAG = _gauge("group_lag_records", T, "Sum of partition_status.lag over the topic's partitions; absent while a partition that has a commit is not ok.", "topics")
+GROUP_LAG_KNOWN = _gauge("group_lag_known_records", T, "Sum of partition_status.lag over ok partitions, a lower bound.", "topics")
+GROUP_MAX_LAG = _gauge("group_max_lag_records", T, "Maximum of partition_status.lag over ok partitions; do not sum.", "topics")
+GROUP_READABLE = _gauge("group_readable_records", T, "Sum of partition_status.readable_records over below_log_start partitions: what they can still read, which no lag covers.", "topics")
+GROUP_UNCOMMITTED = _gauge("group_uncommitted_records", T, "Sum of partition_status.log_end_offset - log_start_offset over no_commit partitions: upper bound of unread data, not lag; absent while an end is unknown.", "topics")
+GROUP_LAG_DISTRIBUTION = Family("laggard_group_lag_distribution_records", "gaugehistogram", T, "Number of ok partitions by partition_status.lag, now; no rate() needed.", "distributions", bounds=RECORD_BOUNDS)
+GROUP_TIME_LAG = _gauge("group_time_lag_seconds", T, "Maximum of partition_status.time_lag_seconds, the age of the oldest record not yet committed; absent while partial, censored or not known; do not sum.", "topics")
+GROUP_TIME_LAG_KNOWN = _gauge("group_time_lag_known_seconds", T, "Maximum of partition_status.time_lag_seconds over ok partitions, a lower bound where censored; do not sum.", "topics")
+GROUP_TIME_LAG_CENSORED = _gauge("group_time_lag_censored", T, "1 if partition_status.time_lag_censored of any ok partition: its oldest unread record is older than our history; do not sum.", "topics")
+GROUP_TIME_LAG_ERROR = _gauge("group_time_lag_error_seconds", T, "partition_status.time_lag_error_seconds of the partition that gives the maximum; do not sum.", "topics")
+GROUP_TIME_LAG_DISTRIBUTION = Family("laggard_group_time_lag_distribution_seconds", "gaugehistogram", T, "Number of ok partitions by partition_status.time_lag_seconds, now; no rate() needed.", "distributions", bounds=SECOND_BOUNDS)
+GROUP_PARTITIONS = _gauge("group_partitions", (*T, "status"), "Number of partitions by partition_status.status.", "topics")
+GROUP_RETENTION_USED = _gauge("group_retention_used_ratio", T, "Maximum of partition_status.lag / (log_end_offset - log_start_offset) over ok partitions; absent for an empty log; do not sum.", "topics")
+GROUP_OLDEST_COMMIT = _gauge("group_oldest_commit_timestamp_seconds", T, "Minimum of partition_status.commit_timestamp over partitions with lag > 0; do not sum.", "topics")
+GROUP_NEWEST_COMMIT = _gauge("group_newest_commit_timestamp_seconds", T, "Maximum of partition_status.commit_timestamp over all partitions; do not sum.", "topics")
+PARTITION_LAG = _gauge("partition_lag_records", P, "partition_status.lag of an exported partition.", "partition_lag")
+PARTITION_TIME_LAG = _gauge("partition_time_lag_seconds", P, "partition_status.time_lag_seconds of an exported partition, a lower bound where censored; do not sum.", "partition_lag")
+PARTITION_STATUS = _gauge("partition_status", (*P, "status"), "1 for partition_status.status of an exported partition.", "partition_lag")
+PARTITION_COMMITTED = _gauge("partition_committed_offset", P, "partition_status.committed_offset of an exported partition; do not sum.", "partition_offsets")
+PARTITION_COMMIT_TIMESTAMP = _gauge("partition_commit_timestamp_seconds", P, "partition_status.commit_timestamp of an exported partition; do not sum.", "partition_offsets")
+PARTITION_LOG_END = _gauge("partition_log_end_offset", KP, "partition_status.log_end_offset: the poll's answer; do not sum.", "partition_offsets")
+PARTITION_LOG_START = _gauge("partition_log_start_offset", KP, "partition_status.log_start_offset: the newest known answer; do not sum.", "partition_offsets")
+
+# D. State and rebalances
+GROUP_STATE = Family("laggard_group_state", "stateset", G, "group_status.group_state; exactly one is 1.", "groups", GROUP_STATES)
+GROUP_INFO = Family("laggard_group_info", "info", (*G, "group_type", "protocol_type", "assignor", "rebalance_mode", "coordinator"), "group_status.group_type, protocol_type, assignor, rebalance_mode and coordinator, empty where unknown.", "groups")
+GROUP_MEMBERS = _gauge("group_members", G, "group_status.members of the newest group record.", "groups")
+GROUP_IDLE_MEMBERS = _gauge("group_idle_members", G, "group_status.idle_members: members without partitions.", "groups")
+GROUP_STATIC_MEMBERS = _gauge("group_static_members", G, "group_status.static_members: members with a group_instance_id.", "groups")
+GROUP_GENERATION = _gauge("group_generation", G, "group_status.generation of the newest group record; do not sum.", "groups")
+GROUP_GENERATIONS = _counter("group_generations_total", G, "group_status.generations_total: generations seen to complete.", "groups")
+
+# F. Topics
+TOPIC_ARRIVAL = _gauge("topic_arrival_records_per_second", K, "Sum of topic_windows.arrival_rate over the newest closed window; absent while a partition lacks it.", "topics")
+TOPIC_PARTITIONS = _gauge("topic_partitions", K, "Number of partitions in topic_windows.partition of the newest closed window.", "topics")
+TOPIC_RETAINED = _gauge("topic_retained_records", K, "Sum of topic_windows.log_end_offset - log_start_offset; absent while a partition lacks one.", "topics")
+
+# G. Pipeline
+READY = _gauge("ready", C, "1 while the data families are served: batches.polled_at is fresh.")
+NOT_READY = Family("laggard_not_ready", "stateset", C, "Why the data families are not served, or none; from batches.kind and batches.polled_at.", states=("none", *REASONS))
+DATA_TIMESTAMP = _gauge("data_timestamp_seconds", C, "batches.polled_at: poll time of the newest batch.")
+BATCH_ID = _gauge("batch_id", C, "batches.batch_id of the newest batch; do not sum.")
+BATCHES_TOTAL = _counter("batches_total", C, "batches.batches_total: ticks published so far.")
+BATCH_SECONDS = _gauge("batch_seconds", C, "batches.published_at - batches.started_at of the newest batch.")
+STAGE_SECONDS = _counter("stage_seconds_total", (*C, "stage"), "batches.stage_seconds_total: time spent so far, by stage.")
+GROUPS = _gauge("groups", (*C, "state"), "Number of groups by group_status.group_state.")
+SOURCE_PARTITIONS = _gauge("source_partitions", C, "Number of offsets partitions in batches.source_to.")
+SOURCE_RECORDS = _counter("source_records_total", (*C, "outcome"), "batches.records_total: records read so far, by outcome.")
+SOURCE_LAG = _gauge("source_lag_records", O, "batches.source_high_watermark - batches.source_to: records we have not read, 0 where we read past the poll.")
+SOURCE_BLOCKED = _gauge("source_blocked_records", O, "batches.source_high_watermark - batches.source_last_stable_offset while frozen by an open transaction, otherwise 0.")
+SOURCE_BLOCKED_TIMESTAMP = _gauge("source_blocked_timestamp_seconds", O, "batches.source_blocked_since of a frozen offsets partition; do not sum.")
+DEAD_LETTERS = _counter("dead_letters_total", (*C, "reason"), "batches.dead_letters_total: records that could not be decoded.")
+UNKNOWN_RECORDS = _counter("unknown_records_total", (*C, "record_type", "version"), "batches.unknown_records_total: records of a type or version not known.")
+POLLS = _counter("polls_total", (*C, "api"), "batches.polls_total: broker requests so far.")
+POLL_ERRORS = _counter("poll_errors_total", (*C, "api", "error"), "batches.poll_errors_total: failed broker requests so far, by Kafka error name.")
+GAPS = _counter("gaps_total", (*C, "reason"), "batches.gaps_total: gap rows so far.")
+
+# H. Exporter itself
+BUILD_INFO = Family("laggard_build_info", "info", ("version", "python", "schema_version"), "What runs; schema_version is a fingerprint of the table declarations.")
+REFRESH_SECONDS = _gauge("exporter_refresh_seconds", C, "Time the newest load of a batch took: reading and rendering.")
+REFRESH_TIMESTAMP = _gauge("exporter_refresh_timestamp_seconds", C, "When the tables were last looked at without an error.")
+REFRESH_ERRORS = _counter("exporter_refresh_errors_total", (*C, "reason"), "Looks at the tables that failed, since the exporter started.")
+SERIES = _gauge("series", (), "Series in this body.")
+SERIES_WITHHELD = _gauge("series_withheld", ("level",), "Series left out of this body to keep it under max_series, by shedding level.")
+SERIES_DROPPED = _counter("series_dropped_total", ("reason",), "Series left out of the bodies of all batches since the exporter started.")
+HTTP_REQUESTS = _counter("http_requests_total", ("path", "code"), "Requests answered since the exporter started; path is other where there is none of ours.")
+HTTP_REFUSED = _counter("http_refused_total", ("reason",), "Connections closed without an answer since the exporter started.")
+HTTP_CONNECTIONS = _gauge("http_connections", (), "Open connections.")
+
+# fmt: on
+
+FAMILIES = tuple(value for value in list(globals().values()) if isinstance(value, Family))

@@ -1,0 +1,170 @@
+"""From partition rows to group–topic rows, without a Python step per partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laggard.exporter.families import RECORD_BOUNDS, SECOND_BOUNDS
+from laggard.lag.status import KNOWN_STATUSES, STATUSES
+
+PARTITION_COLUMNS = (
+    "group", "topic", "partition", "status", "poll_id", "commit_timestamp", "committed_offset", "log_end_offset",
+    "log_start_offset", "lag", "time_lag_seconds", "time_lag_error_seconds", "time_lag_censored", "readable_records",
+)  # fmt: skip
+TOPIC_COLUMNS = (
+    "topic", "partition", "window_start", "status", "poll_id", "log_start_offset", "log_end_offset", "arrival_rate",
+)  # fmt: skip
+_MICROSECONDS = 1e6
+_BAD_PARTITIONS = 20  # exported partitions per group–topic because of their status
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTopics:
+    """One entry per group–topic in every column, in the order of their names; None is unknown."""
+
+    group: Sequence[str]
+    topic: Sequence[str]
+    columns: Mapping[str, Sequence[Any]]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The same as one dict per group–topic."""
+        names = list(self.columns)
+        values = zip(*self.columns.values(), strict=True)
+        return [
+            {"group": group, "topic": topic, **dict(zip(names, row, strict=True))}
+            for group, topic, row in zip(self.group, self.topic, values, strict=True)
+        ]
+
+
+def sort_worst_first(partitions: pa.Table) -> pa.Table:
+    """Rows by group and topic, inside them by time lag, lag and partition; with `pair`, the group–topic's number."""
+    group, topic = _codes(partitions["group"]), _codes(partitions["topic"])
+    seconds = pc.fill_null(partitions["time_lag_seconds"], -1.0).to_numpy()
+    records = pc.fill_null(partitions["lag"], -1).to_numpy()
+    order = np.lexsort((partitions["partition"].to_numpy(), -records, -seconds, topic, group))
+    group, topic = group[order], topic[order]
+    is_new = np.ones(len(order), dtype=bool)
+    is_new[1:] = (group[1:] != group[:-1]) | (topic[1:] != topic[:-1])
+    return partitions.take(order).append_column("pair", pa.array(np.cumsum(is_new) - 1))
+
+
+def fold_group_topics(partitions: pa.Table) -> GroupTopics:
+    """Sums, maxima and distributions of sorted partition rows; what is partial is None."""
+    measures = pa.table({"pair": partitions["pair"], **_measures(partitions)})
+    plans = [(name, _AGGREGATES.get(name, "sum")) for name in measures.column_names if name != "pair"]
+    folded = measures.group_by("pair", use_threads=False).aggregate(plans)
+    columns = {name: folded[f"{name}_{how}"].combine_chunks() for name, how in plans}
+    lists = {name: column.to_pylist() for name, column in _close(columns).items()}
+    return GroupTopics(lists.pop("group"), lists.pop("topic"), lists)
+
+
+def exported_partitions(partitions: pa.Table, top_k: int) -> pa.Table:
+    """The `top_k` worst of each group–topic, and up to 20 that have a bad status."""
+    pair = partitions["pair"].to_numpy()
+    rank = np.arange(len(pair)) - np.searchsorted(pair, pair)
+    is_bad = ~np.asarray(_is_known(partitions))
+    bad_before = np.cumsum(is_bad) - is_bad
+    bad_rank = bad_before - bad_before[np.searchsorted(pair, pair)]
+    return partitions.filter(pa.array((rank < top_k) | (is_bad & (bad_rank < _BAD_PARTITIONS))))
+
+
+def fold_topics(windows: pa.Table) -> list[dict[str, Any]]:
+    """Partitions, retained records and arrival rate per topic, newest window; None if a partition lacks one."""
+    is_newest = pc.equal(windows["window_start"], pc.max(windows["window_start"]))
+    there = windows.filter(pc.and_(is_newest, pc.not_equal(windows["status"], "topic_missing")))
+    there = there.append_column("retained", pc.subtract(there["log_end_offset"], there["log_start_offset"]))
+    # a topic made anew within the window has a row per topic id: the newest poll counts
+    ordered = there.sort_by([("topic", "ascending"), ("partition", "ascending"), ("poll_id", "descending")])
+    whole = pc.ScalarAggregateOptions(skip_nulls=False)
+    unique = ordered.group_by(["topic", "partition"], use_threads=False).aggregate(
+        [("retained", "first", whole), ("arrival_rate", "first", whole)]
+    )
+    topics = unique.group_by("topic", use_threads=False).aggregate(
+        [("partition", "count"), ("retained_first", "sum", whole), ("arrival_rate_first", "sum", whole)]
+    )
+    return list(topics.rename_columns(["topic", "partitions", "retained", "arrival_rate"]).to_pylist())
+
+
+_AGGREGATES = {
+    "group": "first", "topic": "first", "max_lag": "max", "time_lag_known": "max", "time_lag_error": "first",
+    "is_censored": "max", "retention_used": "max", "oldest_commit": "min", "newest_commit": "max",
+}  # fmt: skip
+
+
+def _measures(partitions: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """One column per thing to fold; null where the partition does not take part."""
+    status = partitions["status"]
+    is_ok = pc.equal(status, "ok")
+    lag = _where(is_ok, partitions["lag"])
+    seconds = _where(is_ok, partitions["time_lag_seconds"])
+    commits = pc.divide(pc.cast(pc.cast(partitions["commit_timestamp"], pa.int64()), pa.float64()), _MICROSECONDS)
+    retained = pc.subtract(partitions["log_end_offset"], partitions["log_start_offset"])
+    is_bare = pc.equal(status, "no_commit")
+    return {
+        "group": partitions["group"],
+        "topic": partitions["topic"],
+        "lag_known": lag,
+        "max_lag": lag,
+        "time_lag_known": seconds,
+        "time_lag_error": _where(is_ok, partitions["time_lag_error_seconds"]),
+        "is_censored": _number(_where(is_ok, partitions["time_lag_censored"])),
+        "readable": pc.if_else(pc.equal(status, "below_log_start"), partitions["readable_records"], 0),
+        "uncommitted": pc.if_else(is_bare, retained, 0),
+        "uncommitted_unknown": _number(pc.and_(is_bare, pc.is_null(retained))),
+        "retention_used": _ratio(lag, retained),
+        "oldest_commit": _where(pc.greater(lag, 0), commits),
+        "newest_commit": commits,
+        "partitions_bad": _number(pc.invert(_is_known(partitions))),
+        "untimed": _number(pc.and_(is_ok, pc.is_null(seconds))),
+        "time_lag_total": seconds,
+        **{f"status_{name}": _number(pc.equal(status, name)) for name in STATUSES},
+        **{f"lag_le_{bound}": _number(pc.less_equal(lag, bound)) for bound in RECORD_BOUNDS},
+        "lag_le_inf": _number(pc.is_valid(lag)),
+        **{f"seconds_le_{bound}": _number(pc.less_equal(seconds, bound)) for bound in SECOND_BOUNDS},
+        "seconds_le_inf": _number(pc.is_valid(seconds)),
+    }
+
+
+def _close(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
+    """Replace what would look whole and is not by null."""
+    is_whole = pc.equal(columns["partitions_bad"], 0)
+    is_timed = pc.and_(is_whole, pc.equal(columns["untimed"], 0))
+    is_exact = pc.and_(is_timed, pc.equal(columns["is_censored"], 0))
+    has_ends = pc.equal(columns["uncommitted_unknown"], 0)
+    return {
+        **columns,
+        "lag": _where(is_whole, columns["lag_known"]),
+        "time_lag": _where(is_exact, columns["time_lag_known"]),
+        "uncommitted": _where(has_ends, columns["uncommitted"]),
+    }
+
+
+def _is_known(partitions: pa.Table) -> pa.ChunkedArray:
+    return pc.is_in(partitions["status"], pa.array(KNOWN_STATUSES))
+
+
+def _where(condition: Any, values: Any) -> Any:
+    return pc.if_else(condition, values, pa.scalar(None, values.type))
+
+
+def _number(flags: Any) -> Any:
+    return pc.cast(flags, pa.int64())
+
+
+def _ratio(part: Any, whole: Any) -> Any:
+    whole = pc.cast(_where(pc.greater(whole, 0), whole), pa.float64())
+    return pc.divide(pc.cast(part, pa.float64()), whole)
+
+
+def _codes(names: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """A number per name that sorts as the names do."""
+    encoded = pc.dictionary_encode(names.combine_chunks())
+    ranks = np.empty(len(encoded.dictionary), dtype=np.int64)
+    ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(ranks))
+    return np.asarray(ranks[encoded.indices.to_numpy()])

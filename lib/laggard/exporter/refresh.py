@@ -1,0 +1,119 @@
+"""The refresh thread: looks for a new batch, loads and renders it, and swaps one reference."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from threading import Event, Thread
+
+from laggard.errors import LaggardError
+from laggard.exporter.collect_self import SelfStats
+from laggard.exporter.options import ExporterOptions
+from laggard.exporter.published import Published, is_fresh, max_age
+from laggard.exporter.render import DataPart, render_bodies, render_data
+from laggard.exporter.snapshot import Snapshot, load_snapshot
+from laggard.tables.readers import BACKFILL, Batch, TableMissing, TableUnreadable, newest_batch
+
+log = logging.getLogger("laggard.exporter")
+
+
+class Refresher:
+    """Keeps `published` at the newest batch; every look is one call of `refresh`."""
+
+    def __init__(self, options: ExporterOptions, stats: SelfStats, clock: Callable[[], float] = time.time) -> None:
+        self._options = options
+        self._stats = stats
+        self.clock = clock
+        self._max_age = max_age(options.tick_seconds, options.max_age_seconds)
+        self._snapshot: Snapshot | None = None
+        self._data: DataPart | None = None
+        self._stop = Event()
+        self._thread = Thread(target=self._run, name="refresh", daemon=True)  # a hung read must not stop the exit
+        self.published = self._publish("starting")
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def refresh(self) -> None:
+        """Look once; whatever fails is counted, and the last good data stays while it is fresh."""
+        error = ""
+        try:
+            self._load_newest()
+            self._stats.refreshed_at = self.clock()
+        except TableMissing as failure:
+            error = self._failed("table_missing", failure)
+        except TableUnreadable as failure:
+            error = self._failed("table_unreadable", failure)
+        except Exception as failure:  # noqa: BLE001 - a fault of ours in one batch must not end the thread
+            self._failed("internal", failure)
+            error = "table_unreadable"
+        self.published = self._publish(error or self._reason())
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self.refresh()
+            self._stop.wait(self._options.refresh_seconds)
+
+    def _load_newest(self) -> None:
+        batch = newest_batch(self._options.tables)
+        if batch is None or self._is_loaded(batch):
+            return
+        started = time.perf_counter()
+        try:
+            self._load(batch)
+        except TableUnreadable:
+            # the job may have moved on and removed the files meanwhile: then a newer row says where
+            newer = newest_batch(self._options.tables)
+            if newer is None or _identity(newer) == _identity(batch):
+                raise
+            self._load(newer)
+        self._stats.refresh_seconds = time.perf_counter() - started
+
+    def _is_loaded(self, batch: Batch) -> bool:
+        is_same = self._snapshot is not None and _identity(batch) == _identity(self._snapshot.batch)
+        return is_same and (self._data is not None or not self._is_servable(batch))
+
+    def _is_servable(self, batch: Batch) -> bool:
+        return batch.kind != BACKFILL and is_fresh(batch.polled_at.timestamp(), self.clock(), self._max_age)
+
+    def _load(self, batch: Batch) -> None:
+        if not self._is_servable(batch):
+            self._snapshot, self._data = Snapshot(batch), None
+            return
+        snapshot = load_snapshot(self._options.tables, batch, self._options.partition_top_k)
+        data = render_data(snapshot, self._options.max_series)
+        self._snapshot, self._data = snapshot, data
+        if data.withheld:
+            self._stats.dropped["max_series"] += sum(data.withheld.values())
+
+    def _reason(self) -> str:
+        """Why data is not served, for when it is not."""
+        if self._snapshot is None:
+            return "starting"
+        return "catching_up" if self._snapshot.batch.kind == BACKFILL else "stale"
+
+    def _publish(self, reason: str) -> Published:
+        snapshot = self._snapshot
+        cluster = snapshot.cluster if snapshot else self._options.cluster
+        own = render_bodies(None, cluster, reason, snapshot, self._stats)
+        if snapshot is None:
+            return Published(cluster, own, reason)
+        full = None
+        if self._data and is_fresh(snapshot.polled_at, self.clock(), self._max_age):
+            full = render_bodies(self._data, cluster, "", snapshot, self._stats)
+        return Published(cluster, own, reason, full, snapshot.batch.batch_id, snapshot.polled_at, self._max_age)
+
+    def _failed(self, reason: str, failure: Exception) -> str:
+        if not self._stats.refresh_errors[reason]:  # once; the counter tells how often
+            detail = f"{failure.what}: {failure.cause}" if isinstance(failure, LaggardError) else repr(failure)
+            log.warning("%s: %s", reason, detail)
+        self._stats.refresh_errors[reason] += 1
+        return reason
+
+
+def _identity(batch: Batch) -> tuple[object, ...]:
+    return (batch.batch_id, batch.kind, batch.values["checkpoint_id"], batch.values["published_at"])

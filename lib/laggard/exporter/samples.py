@@ -1,0 +1,42 @@
+"""From declarations and values to prometheus-client's families; a missing value gives no sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from prometheus_client.core import Metric, Sample
+from prometheus_client.utils import floatToGoString
+
+from laggard.exporter.families import Family
+
+Labels: TypeAlias = Mapping[str, str]
+Value: TypeAlias = float | None
+
+
+def filled(family: Family, rows: Iterable[tuple[Labels, Value]]) -> Metric:
+    """One sample per row that has a value: unknown is absent, never 0, −1 or NaN."""
+    metric = Metric(family.base_name, family.help, family.type)
+    metric.samples.extend(Sample(family.name, dict(labels), value) for labels, value in rows if value is not None)
+    return metric
+
+
+def filled_states(family: Family, rows: Iterable[tuple[Labels, str]]) -> Metric:
+    """One sample per state, 1 for the current one."""
+    metric = Metric(family.base_name, family.help, family.type)
+    for labels, current in rows:
+        for state in family.states:
+            metric.samples.append(Sample(family.name, {**labels, family.name: state}, float(state == current)))
+    return metric
+
+
+def filled_histogram(family: Family, rows: Iterable[tuple[Labels, Sequence[int], Value]]) -> Metric:
+    """Buckets of a gaugehistogram; each row brings cumulative counts, the last for +Inf, and the sum."""
+    metric = Metric(family.base_name, family.help, family.type)
+    edges = [str(floatToGoString(bound)) for bound in (*family.bounds, float("inf"))]  # type: ignore[no-untyped-call]
+    bucket, count, total = (f"{family.name}_{suffix}" for suffix in ("bucket", "gcount", "gsum"))
+    for labels, counts, value in rows:
+        metric.samples.extend(Sample(bucket, {**labels, "le": edge}, n) for edge, n in zip(edges, counts, strict=True))
+        metric.samples.append(Sample(count, dict(labels), counts[-1]))
+        metric.samples.append(Sample(total, dict(labels), value or 0.0))
+    return metric

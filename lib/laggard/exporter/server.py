@@ -1,0 +1,192 @@
+"""HTTP: stored bytes from one event loop; nothing here reads a table or formats a metric."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tornado.http1connection import HTTP1ServerConnection
+from tornado.httpserver import HTTPServer
+from tornado.iostream import IOStream
+from tornado.web import Application, HTTPError, RequestHandler
+
+from laggard import __version__
+from laggard.exporter.collect_self import SelfStats
+from laggard.exporter.negotiate import choose_format, wants_gzip
+from laggard.exporter.options import ExporterOptions
+from laggard.exporter.published import Published
+
+PATHS = ("/metrics", "/-/healthy", "/healthz", "/-/ready", "/readyz", "/")
+MAX_HEADER_BYTES = 8192
+MAX_WRITERS = 64
+_DRAIN_STEP_SECONDS = 0.05
+_LANDING = f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>laggard</title></head>
+<body><h1>laggard {__version__}</h1>
+<ul>
+<li><a href="/metrics">/metrics</a></li>
+<li><a href="/-/ready">/-/ready</a></li>
+<li><a href="/-/healthy">/-/healthy</a></li>
+</ul>
+</body></html>
+"""
+
+
+class _Handler(RequestHandler):
+    SUPPORTED_METHODS = ("GET", "HEAD")
+
+    def initialize(self, site: Site) -> None:
+        self.site = site
+
+    def set_default_headers(self) -> None:
+        self.clear_header("Server")
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.set_header("X-Content-Type-Options", "nosniff")
+        self.set_header("Cache-Control", "no-store")
+
+    def compute_etag(self) -> str | None:
+        return None
+
+    def write_error(self, status_code: int, **_: Any) -> None:
+        if status_code == 405:
+            self.set_header("Allow", ", ".join(self.SUPPORTED_METHODS))
+        self.finish(f"{status_code} {self._reason}\n")
+
+    async def get(self) -> None:
+        self.site.answering += 1
+        try:
+            await self._send()
+        finally:
+            self.site.answering -= 1
+
+    async def _send(self) -> None:
+        async with self.site.writers:
+            written = asyncio.ensure_future(self.finish(self.answer()))
+            await asyncio.wait([written], timeout=self.site.response_seconds)
+            if not written.done():  # a reader this slow would hold the body's memory for ever
+                self.site.stats.refused["slow_reader"] += 1
+                self.request.connection.stream.close()  # type: ignore[union-attr]
+
+    head = get  # tornado leaves the body away
+
+    def answer(self) -> bytes:
+        raise HTTPError(404)
+
+    def on_finish(self) -> None:
+        path = self.request.path if self.request.path in PATHS else "other"
+        self.site.stats.count_request(path, self.get_status())
+
+
+class _Metrics(_Handler):
+    def answer(self) -> bytes:
+        published, now = self.site.published(), self.site.clock()
+        name, content_type = choose_format(",".join(self.request.headers.get_list("Accept")))
+        body = published.bodies(now)[name]
+        self.set_header("Content-Type", content_type)
+        self.set_header("Vary", "Accept, Accept-Encoding")
+        etag = published.etag(now)
+        if etag:
+            self.set_header("Etag", etag)
+        if wants_gzip(",".join(self.request.headers.get_list("Accept-Encoding"))):
+            self.set_header("Content-Encoding", "gzip")
+            return body.gzip
+        return body.plain
+
+
+class _Healthy(_Handler):
+    def answer(self) -> bytes:
+        return b"ok\n"
+
+
+class _Ready(_Handler):
+    def answer(self) -> bytes:
+        published = self.site.published()
+        reason = published.reason_at(self.site.clock())
+        self.set_status(503 if reason else 200)
+        return f"{published.cluster}: {reason or 'ready'}\n".encode()
+
+
+class _Landing(_Handler):
+    def answer(self) -> bytes:
+        self.set_header("Content-Type", "text/html; charset=utf-8")
+        return _LANDING.encode()
+
+
+class Site:
+    """What the handlers share."""
+
+    def __init__(
+        self,
+        options: ExporterOptions,
+        stats: SelfStats,
+        published: Callable[[], Published],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.stats = stats
+        self.published = published
+        self.clock = clock
+        self.response_seconds = options.response_seconds
+        self.writers = asyncio.Semaphore(MAX_WRITERS)
+        self.answering = 0
+        self.max_connections = options.max_connections
+        self.header_seconds = options.header_seconds
+
+    async def drain(self, seconds: float) -> None:
+        """Let the answers under way end, for so long."""
+        for _ in range(int(seconds / _DRAIN_STEP_SECONDS)):
+            if not self.answering:
+                return
+            await asyncio.sleep(_DRAIN_STEP_SECONDS)
+
+    def application(self) -> Application:
+        shared = {"site": self}
+        handlers = {
+            "/metrics": _Metrics,
+            "/": _Landing,
+            "/-/healthy": _Healthy,
+            "/healthz": _Healthy,
+            "/-/ready": _Ready,
+            "/readyz": _Ready,
+        }
+        return Application(
+            [(path, handler, shared) for path, handler in handlers.items()],
+            default_handler_class=_Handler,
+            default_handler_args=shared,
+            log_function=lambda _: None,
+        )
+
+
+class LimitedServer(HTTPServer):
+    """An HTTP server that holds so many connections: when full, the oldest that has not asked anything goes."""
+
+    def initialize(self, site: Site) -> None:  # type: ignore[override]
+        self._site = site
+        self._streams: dict[IOStream, None] = {}
+        super().initialize(
+            site.application(),
+            idle_connection_timeout=site.header_seconds,
+            body_timeout=site.header_seconds,
+            max_header_size=MAX_HEADER_BYTES,
+            max_body_size=0,
+            chunk_size=MAX_HEADER_BYTES,
+        )
+
+    def handle_stream(self, stream: IOStream, address: Any) -> None:
+        if len(self._streams) >= self._site.max_connections:
+            self._site.stats.refused["connections"] += 1
+            idle = next((waiting for waiting in self._streams if not waiting.writing()), stream)
+            idle.close()
+            self._streams.pop(idle, None)
+            if idle is stream:
+                return
+        self._streams[stream] = None
+        self._site.stats.connections = len(self._streams)
+        super().handle_stream(stream, address)
+
+    def on_close(self, server_conn: object) -> None:
+        if isinstance(server_conn, HTTP1ServerConnection):
+            self._streams.pop(server_conn.stream, None)
+        self._site.stats.connections = len(self._streams)
+        super().on_close(server_conn)

@@ -1,0 +1,200 @@
+"""The jars laggard runs on: fetched once, checked against conf/jars.sha256, then used offline.
+
+A configuration's folder appears by one rename, after its sums were checked: what exists is whole.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from laggard import ivy
+from laggard.conf import checkout_root, conf_file
+from laggard.errors import CONFIGURATION, DAMAGED, TEMPORARY, LaggardError
+
+CONFS = ("spark", "broker")  # two folders, as they hold different versions of kafka-clients and slf4j
+FETCH = "python -m laggard.jars"
+STAMP = ".verified"
+LOCK_LIMIT_SECONDS = ivy.RETRIEVE_LIMIT_SECONDS
+
+
+def jars_dir() -> Path:
+    """$LAGGARD_JARS, else .jars in the checkout, else the user's cache."""
+    if chosen := os.environ.get("LAGGARD_JARS"):
+        return Path(chosen).expanduser().absolute()
+    root = checkout_root()
+    return root / ".jars" if root else Path.home() / ".cache" / "laggard" / "jars"
+
+
+def spark_jars() -> list[Path]:
+    """The jars for Spark's class path, fetched if they are not here yet."""
+    return _jars("spark")
+
+
+def broker_jars() -> list[Path]:
+    """The jars a Kafka broker and its tools run on, fetched if they are not here yet."""
+    return _jars("broker")
+
+
+def _jars(conf: str) -> list[Path]:
+    fetch_jars((conf,))
+    return [jars_dir() / conf / name for name in sorted(expected_sums(conf))]
+
+
+def fetch_jars(confs: Iterable[str] = CONFS) -> None:
+    """Make the jars of `confs` be here; what was verified before is neither hashed nor downloaded again."""
+    base = jars_dir()
+    wanted = [conf for conf in confs if not is_verified(conf)]
+    # first without the lock: a read-only folder that holds the right jars is good enough
+    if not (wanted := [conf for conf in wanted if not _adopt(base, conf)]):
+        return
+    try:
+        with _locked(base) as lock_fd:  # two commands started at once download once
+            if wanted := [conf for conf in wanted if not _adopt(base, conf)]:
+                _download(wanted, base, lock_fd)
+    except OSError as error:
+        raise LaggardError(
+            f"the jars cannot be stored in {base}",
+            cause=str(error),
+            fix=f"LAGGARD_JARS=/a/writable/folder {FETCH}",
+            exit_code=CONFIGURATION,
+        ) from error
+
+
+def _adopt(base: Path, conf: str) -> bool:
+    """Whether the folder holds the right jars; if so, stamp it."""
+    if not (base / conf).is_dir():
+        return False
+    problems = sum_problems(base, conf, expected_sums(conf))
+    if problems:
+        print(f"laggard: fetching the {conf} jars again: {'; '.join(problems)}", file=sys.stderr)
+        return False
+    with suppress(OSError):  # the stamp only saves time
+        (base / conf / STAMP).write_text(_fingerprint(base / conf, conf))
+    return True
+
+
+def _download(confs: Sequence[str], base: Path, lock_fd: int) -> None:
+    work = base / ".download"
+    cache, fresh, old = work / "cache", work / "fresh", work / "old"
+    for leftover in (fresh, old):
+        shutil.rmtree(leftover, ignore_errors=True)
+    cache.mkdir(parents=True, exist_ok=True)  # kept after a failure: the next try goes on from there
+    ivy.retrieve(confs, fresh, cache, jar_count=sum(len(expected_sums(conf)) for conf in confs), lock_fd=lock_fd)
+    problems = [problem for conf in confs for problem in sum_problems(fresh, conf, expected_sums(conf))]
+    if problems:
+        shutil.rmtree(work)
+        raise _wrong_jars("the downloaded jars differ from conf/jars.sha256", problems, FETCH)
+    old.mkdir()
+    for conf in confs:
+        (fresh / conf / STAMP).write_text(_fingerprint(fresh / conf, conf))
+        if (base / conf).exists():
+            (base / conf).rename(old / conf)
+        (fresh / conf).rename(base / conf)
+    shutil.rmtree(work)
+
+
+def is_verified(conf: str) -> bool:
+    """Whether the folder was checked against today's sums and no file changed size or time since."""
+    folder = jars_dir() / conf
+    try:
+        return (folder / STAMP).read_text() == _fingerprint(folder, conf)
+    except OSError:
+        return False
+
+
+def verify_jars(confs: Iterable[str] = CONFS) -> None:
+    """Hash every jar; raise an error that names each missing, changed and unexpected file."""
+    problems = [problem for conf in confs for problem in sum_problems(jars_dir(), conf, expected_sums(conf))]
+    if problems:
+        what = f"the jars in {jars_dir()} differ from conf/jars.sha256"
+        raise _wrong_jars(what, problems, f"rm -r {jars_dir()} && {FETCH}")
+
+
+def sum_problems(base: Path, conf: str, sums: Mapping[str, str]) -> list[str]:
+    """One sentence per file of base/conf that is missing, unexpected or has another SHA-256 sum."""
+    found = {path.name for path in (base / conf).glob("*") if path.name != STAMP}
+    problems = [f"missing: {conf}/{name}" for name in sorted(sums.keys() - found)]
+    problems += [f"unexpected: {conf}/{name}" for name in sorted(found - sums.keys())]
+    for name in sorted(found & sums.keys()):
+        if (actual := _sha256(base / conf / name)) != sums[name]:
+            problems.append(f"changed: {conf}/{name} has sum {actual}, expected {sums[name]}")
+    return problems
+
+
+def expected_sums(conf: str) -> dict[str, str]:
+    """File name to SHA-256 sum in hex, from the committed list."""
+    lines = (line.split(maxsplit=1) for line in conf_file("jars.sha256").read_text().splitlines())
+    return {path.partition("/")[2]: digest for digest, path in lines if path.startswith(f"{conf}/")}
+
+
+def _wrong_jars(what: str, problems: Sequence[str], fix: str) -> LaggardError:
+    return LaggardError(what, cause="\n  ".join(problems), fix=fix, exit_code=DAMAGED)
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _fingerprint(folder: Path, conf: str) -> str:
+    """Changes with the committed sums and with any file's name, size or time in whole seconds."""
+    # whole seconds: image layers and archives do not keep more
+    files = sorted((path.name, path.stat()) for path in folder.iterdir() if path.name != STAMP)
+    lines = [f"{name} {stat.st_size} {int(stat.st_mtime)}" for name, stat in files]
+    sums = sorted(expected_sums(conf).items())
+    return "\n".join([hashlib.sha256(repr(sums).encode()).hexdigest(), *lines]) + "\n"
+
+
+@contextmanager
+def _locked(base: Path) -> Iterator[int]:
+    """Hold the folder's lock; the value is its open file descriptor."""
+    base.mkdir(parents=True, exist_ok=True)
+    fd = os.open(base / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        _take_lock(fd, base)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _take_lock(fd: int, base: Path) -> None:
+    deadline = time.monotonic() + LOCK_LIMIT_SECONDS
+    is_told = False
+    while True:
+        try:
+            return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise LaggardError(
+                    "another process is still fetching the jars",
+                    cause=f"{base / '.lock'} was held for {LOCK_LIMIT_SECONDS} s",
+                    fix=f"fuser -v {base / '.lock'}",
+                    exit_code=TEMPORARY,
+                ) from None
+        if not is_told:
+            print("laggard: waiting for another process that fetches the jars", file=sys.stderr)
+            is_told = True
+        time.sleep(0.2)
+
+
+def main() -> int:
+    """Fetch everything and say in one line what is here."""
+    start = time.monotonic()
+    try:
+        fetch_jars()
+        paths = spark_jars() + broker_jars()
+    except LaggardError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    megabytes = sum(path.stat().st_size for path in paths) / 1e6
+    print(f"laggard: {len(paths)} jars, {megabytes:.0f} MB, in {jars_dir()} ({time.monotonic() - start:.1f} s)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

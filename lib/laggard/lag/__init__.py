@@ -1,0 +1,1 @@
+"""Lag of partitions as pure functions."""

@@ -1,0 +1,89 @@
+"""Null-aware column arithmetic: unknown in, unknown out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Ints = npt.NDArray[np.int64]
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+
+def when(condition: Any, value: Any, otherwise: Any) -> Any:
+    """`value` where the condition is true, `otherwise` where it is false or unknown."""
+    return pc.if_else(pc.fill_null(condition, False), value, otherwise)
+
+
+def null(kind: pa.DataType) -> pa.Scalar:
+    """An unknown value of a type."""
+    return pa.scalar(None, kind)
+
+
+def where(condition: Any, value: Any) -> Any:
+    """`value` where the condition is true, unknown elsewhere."""
+    return when(condition, value, null(value.type))
+
+
+def both(*conditions: Any) -> Any:
+    """True where all are, false or unknown elsewhere."""
+    return reduce(pc.and_kleene, conditions)
+
+
+def equal(left: Any, right: Any) -> Any:
+    """True where both are known and equal, false elsewhere."""
+    return pc.fill_null(pc.equal(left, right), False)
+
+
+def differ(left: Any, right: Any) -> Any:
+    """True where both are known and differ, false elsewhere."""
+    return pc.fill_null(pc.not_equal(left, right), False)
+
+
+def seconds_between(later: Any, earlier: Any) -> Any:
+    """later - earlier in seconds, as double."""
+    return pc.divide(pc.cast(pc.subtract(pc.cast(later, pa.int64()), pc.cast(earlier, pa.int64())), pa.float64()), 1e6)
+
+
+def repeat(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
+    """A column that is the same everywhere."""
+    return pa.repeat(pa.scalar(value, kind), rows)
+
+
+def key_codes(tables: Sequence[pa.Table], names: Sequence[str]) -> list[Ints]:
+    """One number per row, equal across the tables exactly where all named columns are."""
+    sizes = [table.num_rows for table in tables]
+    codes = np.zeros(sum(sizes), np.int64)
+    for name in names:
+        column = pa.chunked_array([chunk for table in tables for chunk in table[name].chunks], tables[0].schema.field(name).type)
+        encoded = column.combine_chunks().dictionary_encode()
+        indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = codes * (len(encoded.dictionary) + 1) + indices
+    return np.split(codes, np.cumsum(sizes)[:-1])
+
+
+def match(wanted: Ints, among: Ints) -> Ints:
+    """For each wanted code its place among the others (unique codes), or -1."""
+    if not len(among):
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(among, kind="stable")
+    place = np.minimum(np.searchsorted(among[order], wanted), len(among) - 1)
+    return np.where(among[order][place] == wanted, order[place], -1)
+
+
+def take(table: pa.Table, places: Ints) -> pa.Table:
+    """Rows at the places; all columns unknown where the place is -1."""
+    return table.take(pa.array(places, mask=places < 0))
+
+
+def build(schema: pa.Schema, columns: dict[str, Any]) -> pa.Table:
+    """A table of exactly this schema."""
+    arrays = [columns[field.name] for field in schema]
+    return pa.table(
+        [array if array.type == field.type else pc.cast(array, field.type) for array, field in zip(arrays, schema, strict=True)], schema=schema
+    )

@@ -1,0 +1,60 @@
+"""Commits of a batch, reduced to what the next state needs: one row per group, topic and partition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """One entry per distinct key, in order of key; row numbers point into the batch."""
+
+    key: Ints
+    last_row: Ints  # the newest record of the key: a commit, or a tombstone
+    is_deleted: Bools
+    first_offset: Ints  # committed offset of the first record; valid where `starts_with_commit`
+    starts_with_commit: Bools
+    commits: Ints
+    noop_commits: Ints  # commits that repeat the offset before them in the batch
+    rewound_records: Ints
+    rewind_rows: Ints  # rows whose committed offset is below the commit before them
+    rewind_from: Ints  # that commit's offset, parallel to `rewind_rows`
+
+
+def compact_commits(rows: Ints, key: Ints, is_commit: Bools, offset: Ints) -> Compacted:
+    """Reduce commits and tombstones, given in Kafka's order within each key.
+
+    Parallel arrays, one element per record: its row number, key number, commit or tombstone, committed offset. A
+    tombstone between two commits breaks the comparison: an offset set anew after a deletion is no rewind.
+    """
+    order = np.argsort(key, kind="stable")
+    rows, key, is_commit, offset = rows[order], key[order], is_commit[order], offset[order]
+    starts = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else np.zeros(0, np.int64)
+    lasts = np.r_[starts[1:], len(key)].astype(np.int64) - 1 if len(key) else starts
+    follows = np.zeros(len(key), bool)  # has a commit of the same key right before it, and is one
+    follows[1:] = is_commit[1:] & is_commit[:-1] & (key[1:] == key[:-1])
+    rise = np.zeros(len(key), np.int64)
+    rise[1:] = np.where(follows[1:], offset[1:] - offset[:-1], 0)
+    rewinds = np.flatnonzero(follows & (rise < 0))
+
+    def total(values: npt.NDArray[np.int64]) -> Ints:
+        return np.add.reduceat(values, starts) if len(starts) else np.zeros(0, np.int64)
+
+    return Compacted(
+        key=key[starts],
+        last_row=rows[lasts],
+        is_deleted=~is_commit[lasts],
+        first_offset=offset[starts],
+        starts_with_commit=is_commit[starts],
+        commits=total(is_commit.astype(np.int64)),
+        noop_commits=total((follows & (rise == 0)).astype(np.int64)),
+        rewound_records=total(np.where(rise < 0, -rise, 0)),
+        rewind_rows=rows[rewinds],
+        rewind_from=offset[rewinds] - rise[rewinds],
+    )

@@ -1,0 +1,248 @@
+"""Where each group stands on each partition after a tick: status, lag, identity. Pure functions of Arrow tables.
+
+The status rules and their order are `schemas.STATUSES`; unknown stays null from column to column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laggard.lag import time_lag
+from laggard.lag.arrays import (
+    TIMESTAMP, Ints, both, build, differ, equal, key_codes, match, null, repeat, seconds_between, take, when, where,
+)  # fmt: skip
+from laggard.lag.tick import Tick
+from laggard.lag.windows import accumulate
+
+KEY = ("group", "topic", "partition")
+UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
+NOT_POLLED = "NOT_POLLED"  # the topic is newer than our list of topics
+_STRING, _LONG, _DOUBLE = pa.string(), pa.int64(), pa.float64()
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Parallel rows: as they were before (`before`), the commit each got (`commit`), the poll's answer (`polled`).
+
+    Columns of a side that has nothing for a row are null. `is_new` marks a commit or tombstone to be taken.
+    """
+
+    keys: pa.Table
+    before: pa.Table
+    commit: pa.Table
+    polled: pa.Table
+    is_new: Any
+    is_retired: Any
+
+
+def merge(before: pa.Table, commits: pa.Table, polled: pa.Table, subscribed: pa.Table) -> Merged:
+    """Bring the sides together by (group, topic, partition).
+
+    `before`: rows of `partition_status`. `commits`: unique per key. `polled`: the poll's positions. `subscribed`:
+    (group, topic) pairs that living members ask for; their partitions without a commit become rows too.
+    """
+    expected = _expected(subscribed, polled)
+    old, new, wanted = key_codes([before, commits, expected], KEY)
+    fresh = np.flatnonzero(match(new, old) < 0)
+    missing = np.flatnonzero((match(wanted, old) < 0) & (match(wanted, new) < 0))
+    before_at = np.r_[np.arange(len(old)), np.full(len(fresh) + len(missing), -1)]
+    commit_at = np.r_[match(old, new), fresh, np.full(len(missing), -1)]
+    keys = pa.concat_tables([before.select(KEY), commits.select(KEY).take(fresh), expected.take(missing)])
+    row, place = key_codes([keys, polled], KEY[1:])
+    prior, commit = take(before, before_at), take(commits, commit_at)
+    # a record read twice (the offsets topic was re-read) must not count twice
+    is_later = pc.or_kleene(
+        pc.greater(commit["source_offset"], prior["commit_source_offset"]),
+        pc.not_equal(commit["source_partition"], prior["commit_source_partition"]),
+    )
+    is_new = pc.and_(pc.is_valid(commit["source_offset"]), pc.fill_null(is_later, True))
+    # nobody subscribes to it any more, and it was never committed
+    is_unwanted = pa.array(np.r_[match(old, wanted) < 0, np.zeros(len(fresh) + len(missing), bool)])
+    was_uncommitted = pc.and_(pa.array(before_at >= 0), pc.is_null(prior["committed_offset"]))
+    is_gone = pc.and_(pc.and_(is_unwanted, was_uncommitted), pc.invert(is_new))
+    is_retired = pc.or_(pc.and_(is_new, pc.fill_null(commit["is_deleted"], False)), is_gone)
+    return Merged(keys, prior, commit, take(polled, match(row, place)), is_new, is_retired)
+
+
+def _expected(subscribed: pa.Table, polled: pa.Table) -> pa.Table:
+    """(group, topic, partition) of every polled partition that a group subscribes to."""
+    of_pair, of_place = key_codes([subscribed, polled], ["topic"])
+    order = np.argsort(of_place, kind="stable")
+    low, high = np.searchsorted(of_place[order], of_pair), np.searchsorted(of_place[order], of_pair, side="right")
+    counts = high - low
+    pairs = np.repeat(np.arange(len(of_pair)), counts)
+    places = order[np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(low, counts)] if len(pairs) else pairs
+    rows = subscribed.take(pairs)
+    return pa.table({"group": rows["group"], "topic": rows["topic"], "partition": polled["partition"].take(places)})
+
+
+def advance_positions(merged: Merged, tick: Tick, schema: pa.Schema) -> tuple[pa.Table, dict[str, Any]]:
+    """Rows of `partition_status` (schema given), and what events need: `was_recreated`, `rewound_from`, `rewound_to`."""
+    before, commit, polled = merged.before, merged.commit, merged.polled
+    rows = merged.keys.num_rows
+    known_id = where(pc.not_equal(before["topic_id"], ""), before["topic_id"])
+    polled_id = where(pc.not_equal(polled["topic_id"], ""), polled["topic_id"])
+    topic_id = _topic_id(merged, known_id, polled_id)
+    is_other_topic = pc.and_(differ(polled_id, topic_id), pc.is_valid(topic_id))
+    is_same_topic = pc.or_(pc.is_null(known_id), equal(known_id, topic_id))  # as before this tick
+
+    def newest(new: str, old: str) -> Any:
+        return when(merged.is_new, commit[new], before[old])
+
+    committed = newest("committed_offset", "committed_offset")
+    polled_end = when(is_other_topic, null(_LONG), polled["log_end_offset"])
+    log_end = polled_end if tick.is_caught_up else pc.coalesce(polled_end, before["log_end_offset"])
+    log_start = when(
+        is_other_topic,
+        null(_LONG),  # a log start only rises, so the newest known one stands until the window's first poll
+        pc.max_element_wise(polled["log_start_offset"], where(is_same_topic, before["log_start_offset"])),
+    )
+    columns: dict[str, Any] = {
+        "cluster": repeat(tick.cluster, _STRING, rows),
+        **{name: merged.keys[name] for name in KEY},
+        "topic_id": pc.coalesce(topic_id, ""),
+        "current_topic_id": where(is_other_topic, polled_id),
+        "batch_id": repeat(tick.batch_id, _LONG, rows),
+        "poll_id": repeat(tick.poll_id, _LONG, rows),
+        "sampled_at": repeat(tick.now, TIMESTAMP, rows),
+        "commit_source_partition": newest("source_partition", "commit_source_partition"),
+        "commit_source_offset": newest("source_offset", "commit_source_offset"),
+        "commit_timestamp": newest("commit_timestamp", "commit_timestamp"),
+        "committed_offset": committed,
+        "leader_epoch": newest("leader_epoch", "leader_epoch"),
+        "commit_poll_id": when(merged.is_new, repeat(tick.poll_id, _LONG, rows), before["commit_poll_id"]),
+        "log_end_offset": log_end,
+        "log_start_offset": log_start,
+        "ahead_records": pc.max_element_wise(pc.subtract(committed, log_end), 0, skip_nulls=False),
+    }
+    columns["status"], columns["error"] = _status(columns, polled, is_other_topic, tick)
+    columns |= _measures(columns, tick)
+    columns |= _time_lag(columns, before["end_points"], is_same_topic, tick)
+    fell_by, moves = _moves(merged, tick, is_same_topic, columns)
+    columns |= moves
+    columns |= accumulate(before, columns, tick, **_counts(merged, fell_by, committed), is_same_topic=is_same_topic)
+    was_recreated = pc.and_(is_other_topic, differ(before["status"], "topic_recreated"))
+    changes = {
+        "was_recreated": was_recreated,
+        "rewound_from": where(pc.greater(fell_by, 0), before["committed_offset"]),
+        "rewound_to": commit["first_committed_offset"],
+    }
+    return build(schema, columns), changes
+
+
+def _topic_id(merged: Merged, known: Any, polled: Any) -> Any:
+    """The topic id the row's commit belongs to.
+
+    Few commits carry one; for the others it is the poll's when the commit is first seen. If the topic was recreated
+    since the tick before, such a commit may be from either side: it stays with the old id until the next one.
+    """
+    seen_before = equal(pc.coalesce(merged.before["current_topic_id"], known), polled)
+    attributed = when(pc.or_(pc.is_null(known), seen_before), polled, known)
+    fresh = pc.coalesce(merged.commit["topic_id"], attributed, known, polled)
+    has_commit = pc.is_valid(merged.before["committed_offset"])
+    return when(merged.is_new, fresh, when(has_commit, pc.coalesce(known, polled), pc.coalesce(polled, known)))
+
+
+def _status(columns: dict[str, Any], polled: pa.Table, is_other_topic: Any, tick: Tick) -> tuple[Any, Any]:
+    """One status per row, the first that applies, and Kafka's error name."""
+    committed, end, start = columns["committed_offset"], columns["log_end_offset"], columns["log_start_offset"]
+    rows = len(committed)
+    is_unpolled = pc.is_null(polled["partition"])
+    # missing only if topics were listed after the commit was met
+    is_listed_since = pc.less(pc.fill_null(columns["commit_poll_id"], 0), tick.metadata_poll_id)
+    is_unlisted = pc.and_(is_unpolled, is_listed_since)
+    is_proven = pc.greater_equal(tick.poll_id, pc.add(columns["commit_poll_id"], 2))  # that poll began after the commit was read
+    blocked = pc.is_in(columns["commit_source_partition"], value_set=pa.array(tick.blocked_partitions, pa.int32()))
+    cases = [
+        ("stale", pa.repeat(not tick.is_caught_up, rows)),
+        ("topic_missing", pc.or_(is_unlisted, equal(polled["error"], UNKNOWN_TOPIC))),
+        ("topic_recreated", is_other_topic),
+        ("no_end_offset", pc.is_null(end)),
+        ("source_blocked", blocked),
+        ("no_commit", pc.is_null(committed)),
+        ("committed_ahead", both(pc.greater(committed, end), is_proven)),
+        ("below_log_start", pc.less(committed, start)),
+    ]
+    status: Any = pa.repeat("ok", rows)
+    for name, applies in reversed(cases):
+        status = when(applies, name, status)
+    unpolled_error = when(is_unlisted, UNKNOWN_TOPIC, where(is_unpolled, pa.repeat(NOT_POLLED, rows)))
+    return status, pc.coalesce(polled["error"], unpolled_error)
+
+
+def _measures(columns: dict[str, Any], tick: Tick) -> dict[str, Any]:
+    """Lag and what the log still holds, where the status allows them."""
+    committed, end, start = columns["committed_offset"], columns["log_end_offset"], columns["log_start_offset"]
+    is_ok, is_below = pc.equal(columns["status"], "ok"), pc.equal(columns["status"], "below_log_start")
+    lag = where(is_ok, pc.max_element_wise(pc.subtract(end, committed), 0, skip_nulls=False))
+    nothing_lost = where(pc.and_(is_ok, pc.is_valid(start)), pc.multiply(lag, 0))
+    return {
+        "lag": lag,
+        "lost_records": when(is_below, pc.subtract(start, committed), nothing_lost),
+        "readable_records": when(is_below, pc.subtract(end, start), lag),
+        "commit_age_seconds": seconds_between(columns["sampled_at"], columns["commit_timestamp"]),
+    }
+
+
+def _time_lag(columns: dict[str, Any], end_points: Any, is_same_topic: Any, tick: Tick) -> dict[str, Any]:
+    end, committed, lag = (_numbers(columns[name]) for name in ("log_end_offset", "committed_offset", "lag"))
+    now_us = int(tick.now.timestamp() * 1_000_000)
+    points = time_lag.add_point(time_lag.read_end_points(end_points), _flags(is_same_topic), end[0], end[1], now_us)
+    points = time_lag.thin(time_lag.drop_passed(points, committed[0], committed[1]))
+    age = time_lag.age_of_first_unread(points, committed[0], now_us)
+    is_behind = lag[1] & (lag[0] > 0) & (points.lengths > 0)
+    is_level = lag[1] & (lag[0] == 0)
+    is_known = is_behind | is_level
+    return {
+        "time_lag_seconds": pa.array(np.where(is_level, 0.0, age.seconds), _DOUBLE, mask=~is_known),
+        "time_lag_method": pa.array(np.where(is_level, "caught_up", "history").astype(object), _STRING, mask=~is_known),
+        "time_lag_error_seconds": pa.array(np.where(is_level, 0.0, age.error_seconds), _DOUBLE, mask=~(is_level | (is_behind & ~age.is_censored))),
+        "time_lag_censored": pa.array(~is_level & age.is_censored, mask=~is_known),
+        "end_points": time_lag.to_column(points),
+    }
+
+
+def _moves(merged: Merged, tick: Tick, is_same_topic: Any, columns: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """How far the committed offset fell at the border of two ticks, and the rates since the tick before."""
+    before = merged.before
+    held = where(is_same_topic, before["committed_offset"])
+    fell = pc.subtract(held, merged.commit["first_committed_offset"])
+    fell_by = where(pc.and_(merged.is_new, pc.fill_null(pc.greater(fell, 0), False)), fell)
+    seconds = seconds_between(columns["sampled_at"], before["sampled_at"])
+    elapsed = where(pc.and_(pc.greater(seconds, 0), tick.is_caught_up), seconds)
+    arrived = pc.subtract(columns["log_end_offset"], where(is_same_topic, before["log_end_offset"]))
+    consumed = pc.subtract(columns["committed_offset"], held)
+    is_forward = pc.and_(pc.is_null(fell_by), pc.equal(pc.fill_null(merged.commit["rewound_records"], 0), 0))
+    return fell_by, {
+        "arrival_rate": pc.divide(pc.cast(where(pc.greater_equal(arrived, 0), arrived), _DOUBLE), elapsed),
+        "consume_rate": pc.divide(pc.cast(where(is_forward, consumed), _DOUBLE), elapsed),
+    }
+
+
+def _counts(merged: Merged, fell_by: Any, committed: Any) -> dict[str, Any]:
+    """Commits of this tick, those that repeat the offset, and records rewound; 0 is measured."""
+    commit = merged.commit
+    repeats = pc.and_(merged.is_new, equal(merged.before["committed_offset"], commit["first_committed_offset"]))
+
+    def counted(name: str) -> Any:
+        return when(merged.is_new, commit[name], pa.scalar(0, _LONG))
+
+    return {
+        "commits": counted("commits"),
+        "noop_commits": pc.add(counted("noop_commits"), pc.cast(repeats, _LONG)),
+        "rewound_records": pc.add(counted("rewound_records"), pc.fill_null(fell_by, 0)),
+    }
+
+
+def _numbers(column: Any) -> tuple[Ints, Any]:
+    """Values with 0 where unknown, and which are known."""
+    return pc.fill_null(column, 0).to_numpy().astype(np.int64), _flags(pc.is_valid(column))
+
+
+def _flags(column: Any) -> Any:
+    return np.asarray(column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()).astype(bool)

@@ -1,0 +1,32 @@
+"""What is the same for every row of a batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """One tick's constants; `now` is the time of its poll, no function reads a clock."""
+
+    cluster: str
+    batch_id: int
+    poll_id: int
+    metadata_poll_id: int  # poll in which topics were last listed
+    now: datetime
+    window_seconds: int
+    is_caught_up: bool  # read up to the last stable offsets that the poll saw
+    opens_window: bool  # the first live tick of a window
+    closes_windows: bool  # windows of the tick before end here
+    has_history: bool  # some live tick came before: what is new now is new in the world
+    blocked_partitions: tuple[int, ...] = ()  # of the offsets topic, frozen by an open transaction
+
+    @property
+    def window(self) -> timedelta:
+        return timedelta(seconds=self.window_seconds)
+
+    @property
+    def window_start(self) -> datetime:
+        """Start of the window that `now` lies in."""
+        return self.now - timedelta(seconds=self.now.timestamp() % self.window_seconds)

@@ -1,0 +1,87 @@
+"""Tumbling windows by the poll's clock: accumulators in the status row, and the row of a window that ended.
+
+produced and consumed are differences between the last ticks of two adjacent windows, so they add up without a hole.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laggard.lag.arrays import build, equal, repeat, seconds_between, when, where
+from laggard.lag.tick import Tick
+
+_LONG, _DOUBLE, _TIMESTAMP = pa.int64(), pa.float64(), pa.timestamp("us", tz="UTC")
+
+
+def accumulate(
+    before: pa.Table, now: dict[str, Any], tick: Tick, *, commits: Any, noop_commits: Any, rewound_records: Any, is_same_topic: Any
+) -> dict[str, Any]:
+    """The `window_…` and `base_…` columns after this tick.
+
+    A row joins its first window when that begins, so no window is half seen; while catching up nothing is counted.
+    """
+    rows = before.num_rows
+    start = repeat(tick.window_start, _TIMESTAMP, rows)
+    continues = pc.and_(equal(before["window_start"], start), tick.is_caught_up)
+    counts = pc.or_(continues, tick.opens_window)
+    # only the last tick of the window right before may be the base: nothing is produced across a hole
+    follows = pc.fill_null(pc.greater_equal(before["sampled_at"], repeat(tick.window_start - tick.window, _TIMESTAMP, rows)), False)
+    is_ok = pc.equal(now["status"], "ok")
+
+    def summed(column: str, added: Any, kind: pa.DataType) -> Any:
+        carried = when(continues, pc.fill_null(before[column], 0), pa.scalar(0, before[column].type))
+        return where(counts, pc.cast(pc.add(carried, added), kind))
+
+    def extreme(column: str, pick: Any) -> Any:
+        return where(counts, pick(where(continues, before[column]), where(is_ok, now["lag"])))
+
+    def base(column: str, source: str) -> Any:
+        opening = where(pc.and_(follows, is_same_topic), before[source])
+        return where(counts, when(continues, before[column], opening))
+
+    return {
+        "window_start": where(counts, start),
+        "window_ticks": summed("window_ticks", 1, pa.int32()),
+        "window_ok_ticks": summed("window_ok_ticks", pc.cast(is_ok, pa.int32()), pa.int32()),
+        "window_lag_min": extreme("window_lag_min", pc.min_element_wise),
+        "window_lag_max": extreme("window_lag_max", pc.max_element_wise),
+        "window_commits": summed("window_commits", commits, _LONG),
+        "window_noop_commits": summed("window_noop_commits", noop_commits, _LONG),
+        "window_rewound_records": summed("window_rewound_records", rewound_records, _LONG),
+        "base_at": base("base_at", "sampled_at"),
+        "base_log_end_offset": base("base_log_end_offset", "log_end_offset"),
+        "base_committed_offset": base("base_committed_offset", "committed_offset"),
+    }
+
+
+def close_windows(rows: pa.Table, tick: Tick, schema: pa.Schema) -> pa.Table:
+    """Rows of `lag_windows` (schema given) for the windows these status rows are in, as of their last tick."""
+    rows = rows.filter(pc.greater(pc.fill_null(rows["window_ticks"], 0), 0))
+    seconds = seconds_between(rows["sampled_at"], rows["base_at"])
+    risen = pc.subtract(rows["log_end_offset"], rows["base_log_end_offset"])
+    produced = where(pc.greater_equal(risen, 0), risen)
+    moved = pc.subtract(rows["committed_offset"], rows["base_committed_offset"])
+    consumed = where(pc.and_(pc.equal(rows["window_rewound_records"], 0), pc.is_valid(produced)), moved)
+    window_us = pa.scalar(tick.window, pa.duration("us"))
+    columns = {name: rows[name] for name in rows.column_names} | {
+        "date": pc.cast(rows["window_start"], pa.date32()),
+        "window_end": pc.add(rows["window_start"], window_us),
+        "batch_id": repeat(tick.batch_id, _LONG, rows.num_rows),
+        "ticks": rows["window_ticks"],
+        "ok_ticks": rows["window_ok_ticks"],
+        "lag_min": rows["window_lag_min"],
+        "lag_max": rows["window_lag_max"],
+        "produced": produced,
+        "consumed": consumed,
+        "arrival_rate": pc.divide(pc.cast(produced, _DOUBLE), seconds),
+        "consume_rate": pc.divide(pc.cast(consumed, _DOUBLE), seconds),
+        "commits": rows["window_commits"],
+        "noop_commits": rows["window_noop_commits"],
+        "rewound_records": rows["window_rewound_records"],
+    }
+    return build(schema, columns)
+
+

@@ -1,0 +1,1 @@
+"""Generations and members of groups as pure functions."""

@@ -1,0 +1,109 @@
+"""One row per group and tick: state, members and lag, from records, partition rows and the brokers' own listing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laggard.lag.status import KNOWN_STATUSES, PARTIAL
+from laggard.lag.tick import Tick
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The brokers' word on groups; `is_fresh` is false in a tick that did not ask."""
+
+    groups: Mapping[str, Mapping[str, Any]]  # group -> group_state, group_type, protocol_type
+    coordinators: Mapping[int, int]  # offsets partition -> broker
+    is_fresh: bool
+
+
+def sum_partitions(rows: pa.Table) -> dict[str, dict[str, Any]]:
+    """Per group the fold of exactly these partition rows."""
+    rows = rows.select(["group", "status", "lag", "time_lag_seconds", "commit_source_partition"])
+    for name in KNOWN_STATUSES:
+        rows = rows.append_column(f"is_{name}", pc.cast(pc.equal(rows["status"], name), pa.int64()))
+    sums = rows.group_by("group").aggregate(
+        [("status", "count"), ("is_ok", "sum"), ("is_no_commit", "sum"), ("lag", "sum"), ("time_lag_seconds", "max"), ("commit_source_partition", "max")]
+    )
+    return {row["group"]: row for row in sums.to_pylist()}
+
+
+def group_rows(
+    before: Mapping[str, Mapping[str, Any]],
+    facts: Mapping[str, Mapping[str, Any]],
+    sums: Mapping[str, Mapping[str, Any]],
+    listing: Listing,
+    tick: Tick,
+) -> list[dict[str, Any]]:
+    """Rows of `group_status`. A group lives as long as it has an offset, a subscription or a group record."""
+    rows = []
+    for group in sorted(facts.keys() | sums.keys()):
+        found, totals = facts.get(group, {}), sums.get(group)
+        if found.get("members") is None and totals is None:
+            continue
+        rows.append(_row(group, before.get(group, {}), found, totals or {}, listing, tick))
+    return rows
+
+
+def _row(
+    group: str, before: Mapping[str, Any], found: Mapping[str, Any], totals: Mapping[str, Any], listing: Listing, tick: Tick
+) -> dict[str, Any]:
+    told = listing.groups.get(group, {})
+    total, ok, no_commit = (totals.get(name) or 0 for name in ("status_count", "is_ok_sum", "is_no_commit_sum"))
+    unknown = total - ok - no_commit
+    status = "stale" if not tick.is_caught_up else PARTIAL if unknown else "ok"
+    state, source = _state(before, found, told, is_fresh=listing.is_fresh)
+    offsets_partition = totals.get("commit_source_partition_max")
+    if offsets_partition is None:
+        offsets_partition = found.get("offsets_partition")
+    known_lag = totals.get("lag_sum") if ok else None
+    return {
+        **{name: found.get(name) for name in ("assignor", "rebalance_mode", "generation", "members", "static_members", "idle_members", "topics")},
+        "cluster": tick.cluster,
+        "group": group,
+        "status": status,
+        "batch_id": tick.batch_id,
+        "poll_id": tick.poll_id,
+        "sampled_at": tick.now,
+        "group_type": _type(before, found, told, is_fresh=listing.is_fresh),
+        "protocol_type": found.get("protocol_type") or told.get("protocol_type") or None,
+        "group_state": state,
+        "state_source": source,
+        "coordinator": listing.coordinators.get(offsets_partition) if offsets_partition is not None else None,
+        "offsets_partition": offsets_partition,
+        "lag": known_lag if status == "ok" else None,
+        "lag_known": known_lag,
+        "max_time_lag_seconds": totals.get("time_lag_seconds_max"),
+        "partitions_total": total,
+        "partitions_ok": ok,
+        "partitions_no_commit": no_commit,
+        "partitions_unknown": unknown,
+        "generations_total": found.get("generations_total") or 0,
+        "group_record_offset": found.get("group_record_offset"),
+    }
+
+
+def _state(before: Mapping[str, Any], found: Mapping[str, Any], told: Mapping[str, Any], *, is_fresh: bool) -> tuple[str, str]:
+    """State in Kafka's spelling and who says so: the broker, or the records by the broker's own rule on loading."""
+    if told.get("group_state"):
+        return told["group_state"], "admin"
+    is_unchanged = found.get("group_record_offset") == before.get("group_record_offset")
+    if not is_fresh and is_unchanged and before.get("state_source") == "admin":
+        return before["group_state"], "admin"  # between two listings the broker's last word stands
+    if found.get("members") is not None:
+        return ("Stable" if found["members"] else "Empty"), "record"
+    return "Unknown", "none"
+
+
+def _type(before: Mapping[str, Any], found: Mapping[str, Any], told: Mapping[str, Any], *, is_fresh: bool) -> str | None:
+    kind = (told.get("group_type") or "").lower() or found.get("group_type")
+    if kind is None and not is_fresh:
+        return before.get("group_type")
+    if kind == "classic" and found.get("members") is None and not told.get("protocol_type"):
+        return "simple"  # offsets of somebody who never joined
+    return kind

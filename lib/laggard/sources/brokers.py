@@ -1,0 +1,146 @@
+"""Requests to the brokers, each with a deadline, and failures as Kafka error names instead of exceptions."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import kafka.errors
+from kafka import KafkaAdminClient
+from kafka.protocol.admin import ListGroupsRequest
+from kafka.protocol.consumer import ListOffsetsRequest
+from kafka.protocol.metadata import MetadataRequest
+
+from laggard import errors
+
+LATEST, EARLIEST = -1, -2
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+TopicPartition = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An offset, or the name of the error that stands in its place."""
+
+    offset: int | None
+    error: str | None
+
+
+class Brokers:
+    """One kafka-python client; it only asks, never writes, and creates no topic."""
+
+    def __init__(self, bootstrap_servers: Sequence[str], timeout_seconds: float) -> None:
+        self._bootstrap_servers = list(bootstrap_servers)
+        self._timeout_ms = int(timeout_seconds * 1000)
+        self._admin: KafkaAdminClient | None = None
+        self.requests: Counter[str] = Counter()  # api -> requests
+        self.failures: Counter[tuple[str, str]] = Counter()  # (api, error) -> failed requests
+
+    def metadata(self, topics: Sequence[str] | None) -> dict[str, Any]:
+        """Brokers, cluster id and topics with ids, partitions and leaders; None asks for all topics."""
+        names = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+        request = MetadataRequest(topics=names, allow_auto_topic_creation=False)
+        answers = self._ask("metadata", {None: request})
+        answer = answers[None]
+        if isinstance(answer, str):
+            raise errors.LaggardError(
+                f"cannot read metadata from {', '.join(self._bootstrap_servers)}",
+                cause=answer,
+                fix="check cluster.bootstrap_servers and that the brokers are up",
+                exit_code=errors.UNREACHABLE,
+            )
+        metadata: dict[str, Any] = answer.to_dict()
+        return metadata
+
+    def list_offsets(
+        self, partitions: Mapping[int, Iterable[TopicPartition]], timestamp: int, isolation: int = READ_UNCOMMITTED
+    ) -> dict[TopicPartition, Answer]:
+        """Offsets of partitions grouped by leader; one request per leader, all at once."""
+        asked = {leader: list(wanted) for leader, wanted in partitions.items()}
+        requests = {leader: _list_offsets_request(wanted, timestamp, isolation) for leader, wanted in asked.items()}
+        answers: dict[TopicPartition, Answer] = {}
+        for leader, response in self._ask("list_offsets", requests).items():
+            if isinstance(response, str):
+                answers |= {wanted: Answer(None, response) for wanted in asked[leader]}
+                continue
+            for topic in response.topics:
+                for part in topic.partitions:
+                    name = error_name(part.error_code)
+                    answers[topic.name, part.partition_index] = Answer(None if name else part.offset, name)
+        return answers
+
+    def list_groups(self, brokers: Iterable[int]) -> list[dict[str, Any]]:
+        """Groups and their states from every broker that answered."""
+        groups: list[dict[str, Any]] = []
+        for response in self._ask("list_groups", {broker: ListGroupsRequest(min_version=0) for broker in brokers}).values():
+            if not isinstance(response, str) and not error_name(response.error_code):
+                groups += [group.to_dict() for group in response.groups]
+        return groups
+
+    def close(self) -> None:
+        """Drop the connection; the next request opens a new one."""
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
+
+    def _ask(self, api: str, requests: Mapping[Any, Any]) -> dict[Any, Any]:
+        """Send all requests side by side; a response, or an error name, for each broker."""
+        self.requests[api] += len(requests)
+        try:
+            answers = self._client()._manager.run(self._gather, requests)  # noqa: SLF001 - the public calls raise on the first bad partition
+        except Exception as error:  # noqa: BLE001 - an unreachable cluster is data for the poll
+            self.close()
+            answers = dict.fromkeys(requests, type(error).__name__)
+        for answer in answers.values():
+            if isinstance(answer, str):
+                self.failures[api, answer] += 1
+        return answers
+
+    def _client(self) -> KafkaAdminClient:
+        if self._admin is None:
+            logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it logs every retry, and its passwords at DEBUG
+            self._admin = KafkaAdminClient(
+                bootstrap_servers=self._bootstrap_servers,
+                client_id="laggard",
+                request_timeout_ms=self._timeout_ms,
+                bootstrap_timeout_ms=self._timeout_ms,
+                reconnect_backoff_max_ms=1000,
+            )
+        return self._admin
+
+    async def _gather(self, requests: Mapping[Any, Any]) -> dict[Any, Any]:
+        manager = self._client()._manager  # noqa: SLF001 - as above
+        deadline = time.monotonic() + self._timeout_ms / 1000
+        futures = {broker: manager.send(request, node_id=broker) for broker, request in requests.items()}
+        answers: dict[Any, Any] = {}
+        for broker, future in futures.items():
+            left_ms = max(1, int((deadline - time.monotonic()) * 1000))
+            try:
+                answers[broker] = await manager.wait_for(future, left_ms)
+            except Exception as error:  # noqa: BLE001 - one broker's failure is its partitions' error name
+                answers[broker] = type(error).__name__
+        return answers
+
+
+def error_name(code: int) -> str | None:
+    """Kafka's name of an error code, e.g. UNKNOWN_TOPIC_OR_PARTITION; None for no error."""
+    if code == 0:
+        return None
+    found = kafka.errors.for_code(code)
+    return str(getattr(found, "message", "") or found.__name__)
+
+
+def _list_offsets_request(wanted: Iterable[TopicPartition], timestamp: int, isolation: int) -> ListOffsetsRequest:
+    by_topic: dict[str, list[Any]] = {}
+    for topic, partition in wanted:
+        part = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+        by_topic.setdefault(topic, []).append(part)
+    return ListOffsetsRequest(
+        isolation_level=isolation,
+        topics=[ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=parts) for name, parts in by_topic.items()],
+        min_version=2 if isolation else 1,
+    )

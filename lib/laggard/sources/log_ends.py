@@ -1,0 +1,107 @@
+"""Source B: a streaming source with one row per poll, the poll itself inside the offset.
+
+Spark writes the offset to its write-ahead log before the batch runs, and the batch takes the poll from there: a
+re-run reads the very same one. The row itself only says that there is a new poll.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from laggard.errors import CONFIGURATION, LaggardError
+from laggard.sources.poll import Poller, PollOptions
+from laggard.sources.snapshot import Snapshot, pack, unpack
+
+MAX_PACKED_BYTES = 8 * 1024 * 1024
+
+
+class LogEnds(DataSource):
+    """`spark.readStream.format("log_ends")`; its one option `poll` is `PollOptions` as JSON."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "log_ends"
+
+    def schema(self) -> str:
+        return "poll_id bigint"
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's interface
+        return LogEndsReader(options_from_json(self.options["poll"]))
+
+
+class LogEndsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Polls when Spark asks for the newest offset: every trigger gets a poll of its own, never an old one."""
+
+    def __init__(self, options: PollOptions) -> None:
+        self._options = options
+        self._poller: Poller | None = None
+        self._polls_left: int | None = None  # None: as many as Spark asks for
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_options": self._options, "_poller": None, "_polls_left": None}  # sockets stay on the driver
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's interface
+        return {"poll_id": 0}
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802
+        if self._polls_left == 0:
+            return start
+        if self._polls_left is not None:
+            self._polls_left -= 1
+        return self._poll(start["poll_id"] + 1)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's interface
+        self._polls_left = 1  # catching up needs one poll, to know where the end is
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        return [InputPartition(end["poll_id"])] if end["poll_id"] != start["poll_id"] else []
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
+        yield (partition.value,)
+
+    def stop(self) -> None:
+        if self._poller is not None:
+            self._poller.close()
+            self._poller = None
+
+    def _poll(self, poll_id: int) -> dict[str, Any]:
+        if self._poller is None:
+            self._poller = Poller(self._options)
+        packed = pack(self._poller.poll(poll_id))
+        size = len(json.dumps(packed))
+        if size > MAX_PACKED_BYTES:
+            raise LaggardError(
+                "one poll of the brokers is too large for a streaming offset",
+                cause=f"{size:,} bytes for the topics that cluster.topics selects; the limit is {MAX_PACKED_BYTES:,}",
+                fix="narrow cluster.topics, or run several jobs by topic prefix",
+                exit_code=CONFIGURATION,
+            )
+        return packed
+
+
+def options_to_json(options: PollOptions) -> str:
+    """The form in which poll options cross into Spark."""
+    return json.dumps(asdict(options))
+
+
+def options_from_json(text: str) -> PollOptions:
+    """The inverse of `options_to_json`."""
+    plain: Mapping[str, Any] = json.loads(text)
+    return PollOptions(**{name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()})
+
+
+def poll_of(wal_text: str) -> Snapshot | None:
+    """The poll in the text of a batch in Spark's write-ahead log; None where there is none yet."""
+    for line in wal_text.splitlines():
+        if line.startswith("{"):
+            parsed = json.loads(line)
+            if parsed.get("poll_id"):
+                return unpack(parsed)
+    return None

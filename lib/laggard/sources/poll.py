@@ -1,0 +1,228 @@
+"""Asking the brokers once: log ends, log starts, the offsets topic's own ends, and group states."""
+
+from __future__ import annotations
+
+import base64
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from laggard.errors import LaggardError
+from laggard.names import NameFilter
+from laggard.sources import brokers as kafka
+from laggard.sources import snapshot as shapes
+from laggard.sources.snapshot import Snapshot
+from laggard.sources.topic_window import TopicWindow
+
+NO_LEADER = "LEADER_NOT_AVAILABLE"
+UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+@dataclass(frozen=True, slots=True)
+class PollOptions:
+    """What to ask, and how long to wait for an answer."""
+
+    bootstrap_servers: tuple[str, ...]
+    offsets_topic: str = "__consumer_offsets"
+    topics: tuple[str, ...] = ("*",)
+    topics_ignore: tuple[str, ...] = ("__*",)
+    request_timeout_seconds: float = 10
+    metadata_seconds: float = 60
+    state_poll_seconds: float = 10
+    window_seconds: int = 60
+
+
+@dataclass(frozen=True, slots=True)
+class _Partition:
+    topic_id: str
+    leader: int | None
+    error: str | None
+
+
+class Poller:
+    """Polls on request and remembers only what a poll needs of the ones before it.
+
+    An answer is never carried from one poll into a later one: a partition without an answer has an error name.
+    """
+
+    def __init__(self, options: PollOptions) -> None:
+        self._options = options
+        self._names = NameFilter(topics=options.topics, topics_ignore=options.topics_ignore)
+        self._brokers = kafka.Brokers(options.bootstrap_servers, options.request_timeout_seconds)
+        self._partitions: dict[kafka.TopicPartition, _Partition] = {}
+        self._offsets_topic: dict[kafka.TopicPartition, _Partition] = {}
+        self._broker_ids: list[int] = []
+        self._cluster_id = ""
+        self._metadata_poll_id = 0
+        self._metadata_at = 0.0
+        self._groups_at = 0.0
+        self._log_ends: dict[kafka.TopicPartition, int] = {}
+        self._stable_since: dict[int, tuple[int, int]] = {}  # offsets partition -> (last stable offset, since ms)
+        self._window = TopicWindow(options.window_seconds * 1000)
+
+    def poll(self, poll_id: int) -> Snapshot:
+        """One complete snapshot; no failure of a broker raises."""
+        started = time.monotonic()
+        self._brokers.requests.clear()
+        self._brokers.failures.clear()
+        self._refresh_metadata(poll_id, force=False)
+        polled_at_ms = int(time.time() * 1000)
+        ends = self._list(self._partitions, kafka.LATEST)
+        if self._contradicts_metadata(ends):
+            self._refresh_metadata(poll_id, force=True)
+            polled_at_ms = int(time.time() * 1000)
+            ends = self._list(self._partitions, kafka.LATEST)
+        self._log_ends = {key: answer.offset for key, answer in ends.items() if answer.offset is not None}
+        new_window = self._window.is_new(polled_at_ms)
+        starts = self._list(self._partitions, kafka.EARLIEST) if new_window else {}
+        positions = self._positions(ends, starts)
+        closed, window_start_ms = self._window.add(poll_id, polled_at_ms, positions)
+        return Snapshot(
+            poll_id=poll_id,
+            polled_at_ms=polled_at_ms,
+            metadata_poll_id=self._metadata_poll_id,
+            cluster_id=self._cluster_id,
+            offsets_topic_id=next((found.topic_id for found in self._offsets_topic.values()), ""),
+            window_start_ms=window_start_ms,
+            positions=positions,
+            offsets_partitions=self._offsets_partitions(polled_at_ms),
+            groups=self._groups(),
+            closed=closed,
+            requests=dict(self._brokers.requests),
+            failures=[[api, error, count] for (api, error), count in sorted(self._brokers.failures.items())],
+            seconds=time.monotonic() - started,
+        )
+
+    def close(self) -> None:
+        """Let the connections go."""
+        self._brokers.close()
+
+    def _refresh_metadata(self, poll_id: int, *, force: bool) -> None:
+        age = time.monotonic() - self._metadata_at
+        if self._metadata_poll_id and age < self._options.metadata_seconds and not force:
+            return
+        try:
+            metadata = self._brokers.metadata(None)
+            # internal topics and topics that vanished are asked for by name: only then "unknown" is the broker's word
+            listed = {topic["name"] for topic in metadata["topics"]}
+            known = {topic for topic, _ in self._partitions}
+            by_name = sorted({self._options.offsets_topic, *known} - listed)
+            named = self._brokers.metadata(by_name) if by_name else {"topics": []}
+        except LaggardError:
+            if force:  # the old leaders gave errors already: keep the errors, ask again at the next poll
+                self._metadata_at = 0.0
+            return
+        self._metadata_at, self._metadata_poll_id = time.monotonic(), poll_id
+        self._broker_ids = [broker["node_id"] for broker in metadata["brokers"]]
+        self._cluster_id = metadata.get("cluster_id") or ""
+        found = _partitions([*metadata["topics"], *named["topics"]])
+        self._offsets_topic = {key: value for key, value in found.items() if key[0] == self._options.offsets_topic}
+        watched = {key: value for key, value in found.items() if self._names.watches_topic(key[0])}
+        gone = {topic["name"]: kafka.error_name(topic["error_code"]) for topic in named["topics"] if topic["error_code"]}
+        for key, before in self._partitions.items():
+            if key not in watched and before.error != UNKNOWN_TOPIC:  # told once more as missing, then forgotten
+                watched[key] = replace(before, leader=None, error=gone.get(key[0], UNKNOWN_TOPIC))
+        self._partitions = watched
+
+    def _contradicts_metadata(self, ends: Mapping[kafka.TopicPartition, kafka.Answer]) -> bool:
+        """Whether an answer needs newer metadata: an error, or a log end that fell (recreated or truncated)."""
+        if self._metadata_at == 0.0:
+            return False
+        return any(
+            (answer.error is not None and self._partitions[key].error is None)
+            or (answer.offset is not None and answer.offset < self._log_ends.get(key, 0))
+            for key, answer in ends.items()
+        )
+
+    def _list(
+        self, partitions: Mapping[kafka.TopicPartition, _Partition], timestamp: int, isolation: int = kafka.READ_UNCOMMITTED
+    ) -> dict[kafka.TopicPartition, kafka.Answer]:
+        by_leader: dict[int, list[kafka.TopicPartition]] = {}
+        answers: dict[kafka.TopicPartition, kafka.Answer] = {}
+        for key, found in partitions.items():
+            if found.leader is None:
+                answers[key] = kafka.Answer(None, found.error or NO_LEADER)
+            else:
+                by_leader.setdefault(found.leader, []).append(key)
+        answers |= self._brokers.list_offsets(by_leader, timestamp, isolation)
+        return answers
+
+    def _positions(
+        self, ends: Mapping[kafka.TopicPartition, kafka.Answer], starts: Mapping[kafka.TopicPartition, kafka.Answer]
+    ) -> pa.Table:
+        keys = sorted(self._partitions)
+        found = [self._partitions[key] for key in keys]
+        return _table(
+            shapes.POSITIONS,
+            [key[0] for key in keys],
+            [each.topic_id for each in found],
+            [key[1] for key in keys],
+            [ends[key].offset for key in keys],
+            [starts[key].offset if key in starts else None for key in keys],
+            [each.leader for each in found],
+            [ends[key].error for key in keys],
+        )
+
+    def _offsets_partitions(self, now_ms: int) -> pa.Table:
+        keys = sorted(self._offsets_topic)
+        # the last stable offset first: taken later it could pass the high watermark read before it
+        stable = self._list(self._offsets_topic, kafka.LATEST, kafka.READ_COMMITTED)
+        high = self._list(self._offsets_topic, kafka.LATEST)
+        starts = self._list(self._offsets_topic, kafka.EARLIEST)
+        return _table(
+            shapes.OFFSETS_PARTITIONS,
+            [key[1] for key in keys],
+            [high[key].offset for key in keys],
+            [stable[key].offset for key in keys],
+            [starts[key].offset for key in keys],
+            [self._offsets_topic[key].leader for key in keys],
+            [self._blocked_since(key[1], high[key].offset, stable[key].offset, now_ms) for key in keys],
+            [stable[key].error or high[key].error for key in keys],
+        )
+
+    def _blocked_since(self, partition: int, high: int | None, stable: int | None, now_ms: int) -> int | None:
+        """When the last stable offset stopped behind the high watermark, once that has lasted a window."""
+        if high is None or stable is None:
+            return None
+        last, since = self._stable_since.get(partition, (-1, now_ms))
+        if stable != last or stable >= high:
+            since = now_ms
+        self._stable_since[partition] = (stable, since)
+        is_blocked = stable < high and now_ms - since >= self._options.window_seconds * 1000
+        return since if is_blocked else None
+
+    def _groups(self) -> pa.Table:
+        every = self._options.state_poll_seconds
+        if not every or time.monotonic() - self._groups_at < every * 0.9:
+            return shapes.GROUPS.empty_table()
+        self._groups_at = time.monotonic()
+        groups = self._brokers.list_groups(self._broker_ids)
+        names = ("group_id", "group_state", "protocol_type", "group_type")
+        return _table(shapes.GROUPS, *([group.get(name) or None for group in groups] for name in names))
+
+
+def _partitions(topics: Sequence[Mapping[str, Any]]) -> dict[kafka.TopicPartition, _Partition]:
+    found: dict[kafka.TopicPartition, _Partition] = {}
+    for topic in topics:
+        topic_id = topic_id_text(topic.get("topic_id"))
+        for partition in topic["partitions"]:
+            leader = partition["leader_id"]
+            error = kafka.error_name(partition["error_code"])
+            found[topic["name"], partition["partition_index"]] = _Partition(topic_id, leader if leader >= 0 else None, error)
+    return found
+
+
+def topic_id_text(value: Any) -> str:
+    """Kafka's 22 characters of URL-safe base64; "" for no id (brokers before 2.8)."""
+    if not value:
+        return ""
+    raw = value.bytes if isinstance(value, uuid.UUID) else uuid.UUID(str(value)).bytes
+    return "" if not any(raw) else base64.urlsafe_b64encode(raw).decode("ascii").rstrip("=")
+
+
+def _table(schema: pa.Schema, *columns: Sequence[Any]) -> pa.Table:
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema)

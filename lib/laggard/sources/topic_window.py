@@ -1,0 +1,65 @@
+"""What a window did to each watched partition, from the polls inside it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laggard.sources import snapshot as shapes
+
+_KEY = ["topic", "topic_id", "partition"]
+
+
+class TopicWindow:
+    """Gathers polls until the window's end has passed, then gives the closed window's rows."""
+
+    def __init__(self, window_ms: int) -> None:
+        self._window_ms = window_ms
+        self._start_ms = -1  # of the open window
+        self._ticks = 0
+        self._starts: pa.Table | None = None  # log starts, asked for in the window's first poll
+        self._last: pa.Table | None = None  # positions of the newest poll
+        self._last_at_ms = 0
+        self._last_poll_id = 0
+        self._base: pa.Table | None = None  # positions of the last poll of the window before
+        self._base_at_ms = 0
+
+    def is_new(self, now_ms: int) -> bool:
+        """Whether a poll at this time opens a window."""
+        return self._floor(now_ms) != self._start_ms
+
+    def add(self, poll_id: int, now_ms: int, positions: pa.Table) -> tuple[pa.Table, int]:
+        """Take a poll; gives the rows and the start of the window that it closed, or no rows and 0."""
+        closed, closed_start = shapes.CLOSED.empty_table(), 0
+        if self.is_new(now_ms):
+            if self._last is not None:
+                closed, closed_start = self._close(self._last), self._start_ms
+                # windows nobody polled in break the series: nothing is produced across the hole
+                follows = self._floor(now_ms) == self._start_ms + self._window_ms
+                self._base, self._base_at_ms = (self._last, self._last_at_ms) if follows else (None, 0)
+            self._start_ms, self._ticks, self._starts = self._floor(now_ms), 0, positions
+        self._ticks += 1
+        self._last, self._last_at_ms, self._last_poll_id = positions, now_ms, poll_id
+        return closed, closed_start
+
+    def _floor(self, now_ms: int) -> int:
+        return now_ms // self._window_ms * self._window_ms
+
+    def _close(self, last: pa.Table) -> pa.Table:
+        rows = last.select([*_KEY, "log_end_offset", "leader_broker", "error"])
+        starts = shapes.POSITIONS.empty_table() if self._starts is None else self._starts
+        rows = rows.join(starts.select([*_KEY, "log_start_offset"]), _KEY, join_type="left outer")
+        base = (shapes.POSITIONS.empty_table() if self._base is None else self._base).select([*_KEY, "log_end_offset"])
+        base = base.rename_columns([*_KEY, "base_log_end_offset"])
+        rows = rows.join(base, _KEY, join_type="left outer").sort_by([(name, "ascending") for name in _KEY])
+        rise = pc.subtract(rows["log_end_offset"], rows["base_log_end_offset"])
+        produced = pc.if_else(pc.greater_equal(rise, 0), rise, pa.scalar(None, pa.int64()))
+        seconds = (self._last_at_ms - self._base_at_ms) / 1000
+        columns = {
+            **{name: rows[name] for name in (*_KEY, "log_start_offset", "log_end_offset", "leader_broker", "error")},
+            "poll_id": pa.repeat(pa.scalar(self._last_poll_id, pa.int64()), rows.num_rows),
+            "ticks": pa.repeat(pa.scalar(self._ticks, pa.int32()), rows.num_rows),
+            "produced": produced,
+            "arrival_rate": pc.divide(pc.cast(produced, pa.float64()), max(seconds, 1e-3)),
+        }
+        return pa.table([columns[name] for name in shapes.CLOSED.names], schema=shapes.CLOSED)

@@ -1,0 +1,1 @@
+"""The streaming query: decode, advance, publish."""

@@ -1,0 +1,209 @@
+"""One micro-batch: decode, advance, publish. `batches` is written last; its row makes the tick visible."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from laggard.lag.tick import Tick
+from laggard.names import NameFilter
+from laggard.sources.log_ends import poll_of
+from laggard.sources.offsets_topic import check_resolved, positions_of
+from laggard.sources.snapshot import Snapshot
+from laggard.stream.advance_stage import COUNTS, advance_frame, table_rows
+from laggard.stream.decode import DECODED, decode_stage
+from laggard.stream.frames import to_frame, topic_windows
+from laggard.stream.progress import Totals, find_gaps, has_live_tick, newest_row
+from laggard.tables import schemas
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from laggard.stream.files import Files
+    from laggard.stream.identity import Identity
+    from laggard.tables.delta import Writer
+
+LIVE = "tick"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOptions:
+    """What a batch needs of the configuration."""
+
+    cluster: str
+    checkpoint: str
+    offsets_topic: str
+    offsets_partitions: int
+    window_seconds: int
+    names: NameFilter
+
+
+class Batches:
+    """The `foreachBatch` side: keeps the newest published row, so that batch k starts from what k-1 named."""
+
+    def __init__(self, spark: SparkSession, writer: Writer, files: Files, identity: Identity, options: BatchOptions) -> None:
+        self._spark = spark
+        self._writer = writer
+        self._files = files
+        self._identity = identity
+        self._options = options
+        published = writer.read("batches")
+        self.last: dict[str, Any] | None = newest_row(published)  # the newest published `batches` row
+        self._has_history = has_live_tick(published)
+        self._pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="publish")
+        self.published = 0
+        self.on_published: Callable[[dict[str, Any]], None] = lambda row: None
+
+    def process(self, frame: DataFrame, spark_batch_id: int) -> None:
+        """Publish one micro-batch, once: a re-run of a published batch does nothing."""
+        batch_id = self._identity.base_batch_id + spark_batch_id
+        if self.last is not None and batch_id <= self.last["batch_id"]:
+            return
+        started_at, clock = datetime.now(timezone.utc), _Stopwatch()
+        wal = self._files.read_text(f"{self._options.checkpoint.rstrip('/')}/offsets/{spark_batch_id}")
+        source_to = positions_of(wal, self._options.offsets_topic)
+        check_resolved(source_to, self._options.offsets_partitions, self._options.offsets_topic)
+        snapshot, is_new_poll = self._snapshot(poll_of(wal))
+        tick = self._tick(batch_id, snapshot, source_to)
+        packed = advance_frame(self._before("partition_status"), self._before("group_status"), self._decode(frame), snapshot, tick)
+        packed.persist()
+        try:
+            kinds, counts = _materialize(packed)
+            clock.lap("advance")
+            totals = Totals.from_row(self.last)
+            if is_new_poll:
+                totals.add_poll(snapshot)
+            read = totals.add_records(counts)
+            versions = self._write(packed, kinds, snapshot, tick)
+        finally:
+            packed.unpersist()
+        clock.lap("publish")
+        clock.seconds["poll"] = snapshot.seconds if is_new_poll else 0.0
+        gaps = find_gaps(self.last, snapshot, tick, is_first=self.published == 0)
+        row = self._batch_row(tick, snapshot, source_to, versions) | read
+        row |= {"started_at": started_at, "published_at": datetime.now(timezone.utc), "durations_seconds": clock.seconds}
+        row |= totals.finish(clock.seconds, [gap["gap_reason"] for gap in gaps])
+        self._publish(row, gaps, tick)
+
+    def _decode(self, frame: DataFrame) -> DataFrame:
+        # few tasks: one decodes many Kafka partitions, and all records of a group lie in one of them, in order
+        cores = self._spark.sparkContext.defaultParallelism
+        records = frame.select("partition", "offset", "timestamp", "key", "value")
+        return records.coalesce(cores).mapInArrow(decode_stage(self._options.names), DECODED)
+
+    def _snapshot(self, poll: Snapshot | None) -> tuple[Snapshot, bool]:
+        """The batch's poll, and whether it is new; a batch of catching up may stand at the poll of the one before."""
+        last = self.last
+        if poll is None:
+            now_ms = int(last["polled_at"].timestamp() * 1000) if last else int(time.time() * 1000)
+            return Snapshot(poll_id=last["poll_id"] if last else 0, polled_at_ms=now_ms), False
+        return poll, last is None or poll.poll_id > last["poll_id"]
+
+    def _tick(self, batch_id: int, snapshot: Snapshot, source_to: Mapping[int, int]) -> Tick:
+        last = self.last
+        was_live = last is not None and last["kind"] == LIVE
+        parts = snapshot.offsets_partitions.to_pylist()
+        if parts:
+            is_caught_up = all(
+                part["last_stable_offset"] is None or source_to[part["offsets_partition"]] >= part["last_stable_offset"] for part in parts
+            )
+        else:  # the poll says nothing about the offsets topic
+            is_caught_up = was_live and snapshot.positions.num_rows > 0
+        tick = Tick(
+            cluster=self._options.cluster,
+            batch_id=batch_id,
+            poll_id=snapshot.poll_id,
+            metadata_poll_id=snapshot.metadata_poll_id,
+            now=datetime.fromtimestamp(snapshot.polled_at_ms / 1000, timezone.utc),
+            window_seconds=self._options.window_seconds,
+            is_caught_up=is_caught_up,
+            opens_window=False,
+            closes_windows=False,
+            has_history=self._has_history,
+            blocked_partitions=tuple(part["offsets_partition"] for part in parts if part["blocked_since"] is not None),
+        )
+        opens = is_caught_up and last is not None and last["polled_at"] < tick.window_start
+        return replace(tick, opens_window=opens, closes_windows=was_live and (opens or not is_caught_up))
+
+    def _before(self, table: str) -> DataFrame:
+        """The status table as the last published batch left it."""
+        if self.last is None:
+            return self._writer.read(table).where("false")
+        return self._writer.read(table, self.last["table_versions"][table])
+
+    def _write(self, packed: DataFrame, kinds: Mapping[str, int], snapshot: Snapshot, tick: Tick) -> dict[str, int]:
+        """Write every table that has rows, side by side: a Delta write is mostly waiting. Gives all tables' versions."""
+        jobs = {name: table_rows(packed, schemas.TABLES[name]) for name in kinds}
+        if snapshot.closed.num_rows:
+            jobs["topic_windows"] = to_frame(self._spark, schemas.TOPIC_WINDOWS, topic_windows(snapshot, tick))
+        futures = {name: self._pool.submit(self._writer.write, schemas.TABLES[name], rows, tick.batch_id) for name, rows in jobs.items()}
+        written = {name: future.result() for name, future in futures.items()}
+        if self.last is None:
+            return {name: self._writer.version(name) for name in schemas.TABLES if name != "batches"} | written
+        return self.last["table_versions"] | written
+
+    def _batch_row(self, tick: Tick, snapshot: Snapshot, source_to: Mapping[int, int], versions: Mapping[str, int]) -> dict[str, Any]:
+        parts = {part["offsets_partition"]: part for part in snapshot.offsets_partitions.to_pylist()}
+
+        def by_partition(column: str) -> dict[int, Any] | None:
+            return {key: part[column] for key, part in parts.items() if part[column] is not None} if parts else None
+
+        return {
+            "kind": LIVE if tick.is_caught_up else "backfill",
+            "gap_seq": 0,
+            "poll_id": tick.poll_id,
+            "source_from": self.last["source_to"] if self.last else dict.fromkeys(source_to, 0),
+            "source_to": dict(source_to),
+            "source_high_watermark": by_partition("high_watermark"),
+            "source_last_stable_offset": by_partition("last_stable_offset"),
+            "source_blocked_since": by_partition("blocked_since"),
+            "table_versions": dict(versions),
+        }
+
+    def _publish(self, row: dict[str, Any], gaps: list[dict[str, Any]], tick: Tick) -> None:
+        same = {
+            "date": tick.now.date(),
+            "cluster": tick.cluster,
+            "batch_id": tick.batch_id,
+            "polled_at": tick.now,
+            "checkpoint_id": self._identity.checkpoint_id,
+        }
+        rows = [{**same, **row}, *({**same, "kind": "gap", "gap_seq": number, **gap} for number, gap in enumerate(gaps, 1))]
+        self._writer.write(schemas.BATCHES, to_frame(self._spark, schemas.BATCHES, rows), tick.batch_id)
+        self.last = rows[0]
+        self._has_history = self._has_history or row["kind"] == LIVE
+        self.published += 1
+        self.on_published(rows[0])
+
+
+def _materialize(packed: DataFrame) -> tuple[dict[str, int], list[dict[str, Any]]]:
+    """Run the tick's one big job; gives rows per table and the count rows."""
+    from pyspark.sql import functions as F
+
+    found = packed.select("kind", "rows", F.when(F.col("kind") == COUNTS, F.col("data")).alias("counts")).collect()
+    kinds: dict[str, int] = {}
+    counts: list[dict[str, Any]] = []
+    for row in found:
+        if row["kind"] == COUNTS:
+            counts += json.loads(bytes(row["counts"]))
+        else:
+            kinds[row["kind"]] = kinds.get(row["kind"], 0) + row["rows"]
+    return kinds, counts
+
+
+class _Stopwatch:
+    """Seconds per stage of the batch."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+        self.seconds: dict[str, float] = {}
+
+    def lap(self, stage: str) -> None:
+        now = time.monotonic()
+        self.seconds[stage] = now - self._since
+        self._since = now

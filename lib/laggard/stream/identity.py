@@ -1,0 +1,81 @@
+"""Which checkpoint belongs to which tables: Delta skips writes whose app id outlived its checkpoint, silently.
+
+So the app id's random part is kept beside the checkpoint, and every mismatch refuses to start.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from laggard.errors import REFUSED, LaggardError
+
+FROZEN = ("cluster_id", "offsets_topic_id", "table_root", "window_seconds")
+MOVE = "restore the checkpoint and tables that belong together, or move both aside and start anew"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What must not change during a checkpoint's life; written to `<checkpoint>.laggard.json`."""
+
+    cluster_id: str
+    offsets_topic_id: str
+    table_root: str
+    window_seconds: int
+    checkpoint_id: str = ""
+    base_batch_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is on disk at start; None where there is nothing."""
+
+    has_checkpoint: bool
+    identity: Mapping[str, Any] | None
+    newest_batch_id: int | None  # in the `batches` table
+    batch_checkpoint_id: str | None  # in that row
+    newest_wal_batch_id: int | None  # in the checkpoint's offsets
+    newest_committed_batch_id: int | None  # in the checkpoint's commits
+
+
+def identity_path(checkpoint: str) -> str:
+    """The identity file beside a checkpoint."""
+    return checkpoint.rstrip("/") + ".laggard.json"
+
+
+def to_json(identity: Identity) -> str:
+    return json.dumps(asdict(identity), indent=2, sort_keys=True) + "\n"
+
+
+def judge_start(found: Found, wanted: Identity) -> Identity:
+    """The identity to run under: a new one on a first start, the stored one on a resume; otherwise refuses."""
+    if not found.has_checkpoint:
+        if found.newest_batch_id is None:
+            return Identity(**{**asdict(wanted), "checkpoint_id": uuid.uuid4().hex})
+        raise _refusal("the tables hold batches but their checkpoint is missing", f"newest batch {found.newest_batch_id}, no checkpoint")
+    if found.identity is None:
+        raise _refusal("the checkpoint has no identity file", "the file <checkpoint>.laggard.json is missing")
+    stored = Identity(**found.identity)
+    for key in FROZEN:
+        before, now = getattr(stored, key), getattr(wanted, key)
+        if before != now:
+            raise _refusal(f"{key} is not the one this checkpoint was made with", f"was {before!r}, now {now!r}")
+    if found.batch_checkpoint_id not in (None, stored.checkpoint_id):
+        raise _refusal(
+            "the checkpoint belongs to other tables", f"tables: {found.batch_checkpoint_id}, checkpoint: {stored.checkpoint_id}"
+        )
+    newest = -1 if found.newest_batch_id is None else found.newest_batch_id - stored.base_batch_id
+    wal = -1 if found.newest_wal_batch_id is None else found.newest_wal_batch_id
+    committed = -1 if found.newest_committed_batch_id is None else found.newest_committed_batch_id
+    if newest > wal:
+        raise _refusal("the checkpoint is older than the tables", f"tables at batch {newest}, checkpoint at {wal}")
+    if newest < committed:
+        raise _refusal("the tables lost batches that the checkpoint committed", f"tables at batch {newest}, checkpoint at {committed}")
+    return stored
+
+
+def _refusal(what: str, cause: str) -> LaggardError:
+    return LaggardError(f"refusing to start: {what}", cause=cause, fix=MOVE, exit_code=REFUSED)

@@ -1,0 +1,120 @@
+"""The newest published batch, and the running totals that each `batches` row carries on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from laggard.lag.tick import Tick
+from laggard.sources.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+OUTCOMES = {"record": "decoded", "tombstone": "tombstones", "unsupported": "unknown", "malformed": "dead"}
+
+
+@dataclass
+class Totals:
+    """Counters that never fall, not even across restarts: they are columns of `batches`."""
+
+    batches: int = 0
+    records: Counter[str] = field(default_factory=Counter)
+    dead_letters: Counter[str] = field(default_factory=Counter)
+    unknown_records: Counter[tuple[int | None, int | None]] = field(default_factory=Counter)
+    polls: Counter[str] = field(default_factory=Counter)
+    poll_errors: Counter[tuple[str, str]] = field(default_factory=Counter)
+    gaps: Counter[str] = field(default_factory=Counter)
+    stage_seconds: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any] | None) -> Totals:
+        """The totals after the batch of this row; zeros before the first."""
+        if row is None:
+            return cls()
+        return cls(
+            batches=row["batches_total"],
+            records=Counter(row["records_total"]),
+            dead_letters=Counter(row["dead_letters_total"]),
+            unknown_records=Counter({(each["record_type"], each["version"]): each["records"] for each in row["unknown_records_total"]}),
+            polls=Counter(row["polls_total"]),
+            poll_errors=Counter({(each["api"], each["error"]): each["errors"] for each in row["poll_errors_total"]}),
+            gaps=Counter(row["gaps_total"]),
+            stage_seconds=dict(row["stage_seconds_total"]),
+        )
+
+    def columns(self) -> dict[str, Any]:
+        """The `…_total` columns."""
+        return {
+            "batches_total": self.batches,
+            "records_total": dict(self.records),
+            "dead_letters_total": dict(self.dead_letters),
+            "unknown_records_total": [
+                {"record_type": kind, "version": version, "records": number} for (kind, version), number in self.unknown_records.items()
+            ],
+            "polls_total": dict(self.polls),
+            "poll_errors_total": [{"api": api, "error": error, "errors": number} for (api, error), number in self.poll_errors.items()],
+            "gaps_total": dict(self.gaps),
+            "stage_seconds_total": dict(self.stage_seconds),
+        }
+
+    def add_records(self, counts: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+        """Add a batch's count rows; gives decoded, tombstones, unknown, dead and records of the batch."""
+        batch = Counter({"decoded": 0, "tombstones": 0, "unknown": 0, "dead": 0})
+        for row in counts:
+            batch[OUTCOMES[row["outcome"]]] += row["records"]
+            if row["outcome"] == "malformed":
+                self.dead_letters[row["reason"]] += row["records"]
+            if row["outcome"] == "unsupported":
+                self.unknown_records[row["record_type"], row["record_version"]] += row["records"]
+        self.records.update({"decoded": batch["decoded"], "tombstone": batch["tombstones"], "unknown": batch["unknown"], "dead": batch["dead"]})
+        return {**batch, "records": sum(batch.values())}
+
+    def finish(self, stage_seconds: Mapping[str, float], gap_reasons: Iterable[str]) -> dict[str, Any]:
+        """Count the batch itself; gives the `…_total` columns of its row."""
+        self.batches += 1
+        self.gaps.update(gap_reasons)
+        for stage, seconds in stage_seconds.items():
+            self.stage_seconds[stage] = self.stage_seconds.get(stage, 0.0) + seconds
+        return self.columns()
+
+    def add_poll(self, snapshot: Snapshot) -> None:
+        """Add a poll's requests and failures."""
+        self.polls.update(snapshot.requests)
+        self.poll_errors.update({(api, error): number for api, error, number in snapshot.failures})
+
+
+def newest_row(batches: DataFrame) -> dict[str, Any] | None:
+    """The newest published batch; None before the first."""
+    rows = batches.where("kind != 'gap'").orderBy("batch_id", ascending=False).limit(1).collect()
+    return rows[0].asDict(recursive=True) if rows else None
+
+
+def has_live_tick(batches: DataFrame) -> bool:
+    """Whether any batch so far had read up to the live end."""
+    return not batches.where("kind = 'tick'").limit(1).isEmpty()
+
+
+def find_gaps(last: Mapping[str, Any] | None, snapshot: Snapshot, tick: Tick, *, is_first: bool) -> list[dict[str, Any]]:
+    """Gap rows: whole windows nobody polled in, and records of the offsets topic removed before we read them."""
+    if last is None or last["polled_at"] is None:
+        return []
+    gaps: list[dict[str, Any]] = []
+    if tick.now - last["polled_at"] > tick.window:
+        gaps.append({"gap_scope": "all", "gap_from": last["polled_at"], "gap_to": tick.now, "gap_reason": "job_down" if is_first else "tick_late"})
+    for part in snapshot.offsets_partitions.to_pylist():
+        position, start = last["source_to"].get(part["offsets_partition"]), part["log_start_offset"]
+        if position is not None and start is not None and start > position:
+            gaps.append(
+                {
+                    "gap_scope": f"offsets partition {part['offsets_partition']}",
+                    "gap_from": last["polled_at"],
+                    "gap_to": tick.now,
+                    "gap_from_offset": position,
+                    "gap_to_offset": start,
+                    "gap_reason": "records_removed",
+                }
+            )
+    return gaps

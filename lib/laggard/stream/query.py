@@ -1,0 +1,267 @@
+"""The job: wait for the cluster, check that state and checkpoint belong together, run the query until told to stop."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Event, Lock
+from typing import TYPE_CHECKING, Any
+
+from laggard import errors
+from laggard.errors import LaggardError
+from laggard.names import NameFilter
+from laggard.sources.brokers import Brokers, error_name
+from laggard.sources.log_ends import LogEnds, options_to_json
+from laggard.sources.offsets_topic import read_offsets_topic
+from laggard.sources.poll import PollOptions, topic_id_text
+from laggard.stream.batch import Batches, BatchOptions
+from laggard.stream.files import Files
+from laggard.stream.identity import Found, Identity, identity_path, judge_start, to_json
+from laggard.tables.delta import Writer, create_tables
+from laggard.tables.lock import writer_lock
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+    from laggard.config import Config
+
+log = logging.getLogger("laggard.job")
+MAX_BACKOFF_SECONDS = 60.0
+SAY_EVERY_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsTopic:
+    """What the cluster says about the topic we read."""
+
+    cluster_id: str
+    topic_id: str
+    partitions: int
+
+
+class Job:
+    """One run of the query; `stop` may be called from a signal handler."""
+
+    def __init__(self, config: Config, *, once: bool = False) -> None:
+        self._config = config
+        self._once = once
+        self._stopping = Event()
+        self._in_batch = Lock()
+        self._failure: BaseException | None = None
+
+    def stop(self) -> None:
+        """End after the batch at hand."""
+        self._stopping.set()
+
+    def run(self, start_session: Callable[[], SparkSession]) -> int:
+        """Run until stopped; gives the exit code."""
+        config = self._config
+        with writer_lock(config.job.tables):
+            topic = self._wait_for_offsets_topic()
+            if topic is None:
+                return errors.OK
+            spark = start_session()
+            try:
+                batches = self._prepare(spark, topic)
+                self._run_queries(spark, topic, batches)
+            finally:
+                spark.stop()
+        return errors.OK
+
+    def _wait_for_offsets_topic(self) -> OffsetsTopic | None:
+        """The offsets topic once it exists; says every 10 s what is missing. None when stopped meanwhile."""
+        cluster = self._config.cluster
+        brokers = Brokers(cluster.bootstrap_servers, cluster.request_timeout_seconds)
+        said_at, backoff = 0.0, 1.0
+        try:
+            while not self._stopping.is_set():
+                try:
+                    metadata = brokers.metadata([cluster.offsets_topic])
+                    topic = metadata["topics"][0]
+                    problem = error_name(topic["error_code"])
+                    if problem == "TOPIC_AUTHORIZATION_FAILED":
+                        raise LaggardError(
+                            f"cannot read {cluster.offsets_topic}",
+                            cause=problem,
+                            fix=f"allow Describe and Read on topic {cluster.offsets_topic} for this principal",
+                            exit_code=errors.DENIED,
+                        )
+                    if problem is None:
+                        return OffsetsTopic(metadata.get("cluster_id") or "", topic_id_text(topic.get("topic_id")), len(topic["partitions"]))
+                    reason = f"offsets_topic_missing: {cluster.offsets_topic} does not exist yet ({problem}); Kafka creates it with the first commit"
+                except LaggardError as error:
+                    if error.exit_code != errors.UNREACHABLE:
+                        raise
+                    reason = f"broker_unreachable: no answer from {', '.join(cluster.bootstrap_servers)} ({error.cause}); check cluster.bootstrap_servers"
+                if time.monotonic() - said_at >= SAY_EVERY_SECONDS:
+                    log.warning("waiting: %s", reason)
+                    said_at = time.monotonic()
+                self._stopping.wait(backoff)
+                backoff = min(backoff * 1.5, 5.0)
+        finally:
+            brokers.close()
+        return None
+
+    def _prepare(self, spark: SparkSession, topic: OffsetsTopic) -> Batches:
+        config, files = self._config, Files(spark)
+        job = config.job
+        create_tables(spark, job.tables)
+        wanted = Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds)
+        reader = Writer(spark, job.tables, "")
+        identity = judge_start(find_state(files, reader, job.checkpoint), wanted)
+        files.write_text(identity_path(job.checkpoint), to_json(identity))
+        options = BatchOptions(
+            cluster=config.cluster.name,
+            checkpoint=job.checkpoint,
+            offsets_topic=config.cluster.offsets_topic,
+            offsets_partitions=topic.partitions,
+            window_seconds=job.window_seconds,
+            names=NameFilter(
+                tuple(config.cluster.groups), tuple(config.cluster.groups_ignore), tuple(config.cluster.topics), tuple(config.cluster.topics_ignore)
+            ),
+        )
+        return Batches(spark, Writer(spark, job.tables, identity.checkpoint_id), files, identity, options)
+
+    def _run_queries(self, spark: SparkSession, topic: OffsetsTopic, batches: Batches) -> None:
+        """Restart the query inside the process, with back-off, for causes that pass by themselves."""
+        spark.dataSource.register(LogEnds)
+        batches.on_published = self._say_progress
+        backoff = 1.0
+        while not self._stopping.is_set():
+            published = batches.published
+            try:
+                if self._has_backlog(batches, topic):
+                    log.info("catching up: reading the backlog of %s first", self._config.cluster.offsets_topic)
+                    self._run_query(spark, topic, batches, catch_up=True)
+                if not self._stopping.is_set():
+                    self._run_query(spark, topic, batches, catch_up=self._once)
+                if self._once:
+                    return
+            except Exception as error:
+                cause = self._failure or error
+                self._failure = None
+                if isinstance(cause, LaggardError) and cause.exit_code not in (errors.TEMPORARY, errors.UNREACHABLE):
+                    raise cause from error
+                if batches.published > published:
+                    backoff = 1.0
+                log.warning("query stopped: %s; starting again in %.0f s", _first_line(cause), backoff)
+                self._stopping.wait(backoff)
+                backoff = min(backoff * 2, MAX_BACKOFF_SECONDS)
+
+    def _has_backlog(self, batches: Batches, topic: OffsetsTopic) -> bool:
+        """Whether more records wait than one tick may read: those are read batch after batch, not tick by tick."""
+        cluster = self._config.cluster
+        brokers = Brokers(cluster.bootstrap_servers, cluster.request_timeout_seconds)
+        try:
+            metadata = brokers.metadata([cluster.offsets_topic])["topics"][0]
+            leaders: dict[int, list[tuple[str, int]]] = {}
+            for part in metadata["partitions"]:
+                leaders.setdefault(part["leader_id"], []).append((cluster.offsets_topic, part["partition_index"]))
+            ends = brokers.list_offsets(leaders, -1)
+            starts = brokers.list_offsets(leaders, -2)
+        finally:
+            brokers.close()
+        read = (batches.last or {}).get("source_to") or {}
+        waiting = sum(
+            answer.offset - max(read.get(key[1], 0), starts[key].offset or 0) for key, answer in ends.items() if answer.offset is not None
+        )
+        del topic
+        return waiting > self._config.job.max_records_per_batch
+
+    def _run_query(self, spark: SparkSession, topic: OffsetsTopic, batches: Batches, *, catch_up: bool) -> None:
+        config = self._config
+
+        def process(frame: DataFrame, batch_id: int) -> None:
+            with self._in_batch:
+                if self._stopping.is_set():
+                    return_early = LaggardError("stopping", exit_code=errors.TEMPORARY)
+                    self._failure = return_early
+                    raise return_early
+                try:
+                    batches.process(frame, batch_id)
+                except BaseException as error:
+                    self._failure = error
+                    raise
+
+        writer = _union(spark, config, topic).writeStream.queryName("laggard").foreachBatch(process)
+        writer = writer.option("checkpointLocation", config.job.checkpoint)
+        writer = writer.trigger(availableNow=True) if catch_up else writer.trigger(processingTime=f"{config.job.tick_seconds} seconds")
+        query = writer.start()
+        while not self._stopping.is_set():
+            if query.awaitTermination(1):
+                return
+        self._stop_between_batches(query)
+
+    def _stop_between_batches(self, query: StreamingQuery) -> None:
+        acquired = self._in_batch.acquire(timeout=self._config.job.stop_seconds / 2)
+        try:
+            query.stop()
+        except Exception as error:  # noqa: BLE001 - killing instead of stopping costs repeated work only
+            log.info("the query was cut off while stopping: %s", _first_line(error))
+        finally:
+            if acquired:
+                self._in_batch.release()
+
+    def _say_progress(self, row: dict[str, Any]) -> None:
+        seconds = sum(row["durations_seconds"].values())
+        behind = sum((row["source_last_stable_offset"] or {}).values()) - sum(row["source_to"].values())
+        log.info(
+            "%s %d: %d records read, %s, %.1f s",
+            row["kind"],
+            row["batch_id"],
+            row["records"],
+            "caught up" if row["kind"] == "tick" else f"{max(behind, 0):,} records behind",
+            seconds,
+        )
+
+
+def find_state(files: Files, reader: Writer, checkpoint: str) -> Found:
+    """What is on disk of this checkpoint and these tables."""
+    from laggard.stream.progress import newest_row
+
+    newest = newest_row(reader.read("batches"))
+    path = identity_path(checkpoint)
+    wal = files.newest_number(f"{checkpoint.rstrip('/')}/offsets")
+    return Found(
+        has_checkpoint=wal is not None,
+        identity=json.loads(files.read_text(path)) if files.exists(path) else None,
+        newest_batch_id=newest["batch_id"] if newest else None,
+        batch_checkpoint_id=newest["checkpoint_id"] if newest else None,
+        newest_wal_batch_id=wal,
+        newest_committed_batch_id=files.newest_number(f"{checkpoint.rstrip('/')}/commits"),
+    )
+
+
+def _union(spark: SparkSession, config: Config, topic: OffsetsTopic) -> DataFrame:
+    """Both sources as one stream. The poll comes first: Spark asks it first, so commits are never older than the poll."""
+    from pyspark.sql import functions as F
+
+    cluster, job = config.cluster, config.job
+    polls = spark.readStream.format("log_ends").option(
+        "poll",
+        options_to_json(
+            PollOptions(
+                bootstrap_servers=tuple(cluster.bootstrap_servers),
+                offsets_topic=cluster.offsets_topic,
+                topics=tuple(cluster.topics),
+                topics_ignore=tuple(cluster.topics_ignore),
+                request_timeout_seconds=cluster.request_timeout_seconds,
+                metadata_seconds=cluster.metadata_seconds,
+                state_poll_seconds=cluster.state_poll_seconds,
+                window_seconds=job.window_seconds,
+            )
+        ),
+    )
+    records = read_offsets_topic(spark, cluster.bootstrap_servers, cluster.offsets_topic, topic.partitions, job.max_records_per_batch)
+    types = dict(records.dtypes)
+    # a poll's row has no partition: it makes the batch, the poll itself is in the write-ahead log
+    padded = polls.load().select(*(F.lit(None).cast(types[name]).alias(name) for name in records.columns))
+    return padded.unionByName(records)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:300]

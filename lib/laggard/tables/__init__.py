@@ -1,0 +1,1 @@
+"""The Delta tables: what they hold, how they are made, written, kept and read."""

@@ -1,0 +1,49 @@
+"""Arrow types and schemas of the declared tables, for readers and tests without Spark."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from laggard.tables.schemas import Table
+
+_SCALARS = {
+    "string": pa.string(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+}
+
+
+def arrow_type(ddl: str) -> pa.DataType:
+    """Arrow type of a Spark DDL type, for the types the tables use."""
+    if ddl in _SCALARS:
+        return _SCALARS[ddl]
+    outer, _, rest = ddl.partition("<")
+    parts = _split(rest.removesuffix(">"))
+    if outer == "array":
+        return pa.list_(arrow_type(parts[0]))
+    if outer == "map":
+        return pa.map_(arrow_type(parts[0]), arrow_type(parts[1]))
+    if outer == "struct":
+        named = (part.partition(":") for part in parts)
+        return pa.struct([pa.field(name, arrow_type(inner)) for name, _, inner in named])
+    raise ValueError(f"no Arrow type for {ddl}")
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """Schema of a table; every column may be null, as in Delta."""
+    return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in table.columns])
+
+
+def _split(text: str) -> list[str]:
+    """Parts between the commas that are not inside <…>."""
+    parts, depth, start = [], 0, 0
+    for place, letter in enumerate(text):
+        depth += (letter == "<") - (letter == ">")
+        if letter == "," and depth == 0:
+            parts.append(text[start:place])
+            start = place + 1
+    return [*parts, text[start:]]

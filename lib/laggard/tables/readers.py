@@ -1,0 +1,170 @@
+"""Reading the Delta tables without Spark or a JVM: what is published, at exactly the version that names it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from laggard.errors import DAMAGED, NOT_FOUND, LaggardError
+from laggard.tables.schemas import BATCHES, TABLES
+
+TICK = "tick"
+BACKFILL = "backfill"
+
+
+class TableMissing(LaggardError):  # noqa: N818 - a fact, and a reason of /-/ready
+    """No Delta table at the place."""
+
+    def __init__(self, uri: str, cause: str) -> None:
+        super().__init__(
+            f"no table at {uri}",
+            cause=cause,
+            fix="laggard run creates the tables; laggard config show tells where they are expected (job.tables)",
+            exit_code=NOT_FOUND,
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.what.removeprefix("no table at "), self.cause))
+
+
+class TableUnreadable(LaggardError):  # noqa: N818 - a fact, and a reason of /-/ready
+    """The table is there and cannot be read at the version wanted."""
+
+    def __init__(self, uri: str, cause: str) -> None:
+        super().__init__(
+            f"cannot read the table at {uri}",
+            cause=cause,
+            fix="check that this user may read the files; laggard doctor names what is damaged",
+            exit_code=DAMAGED,
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.what.removeprefix("cannot read the table at "), self.cause))
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One row of `batches` that publishes a tick; `values` holds all its columns, maps as dicts."""
+
+    values: Mapping[str, Any]
+    version: int  # version of `batches` the row was read at
+
+    @property
+    def cluster(self) -> str:
+        return str(self.values["cluster"])
+
+    @property
+    def batch_id(self) -> int:
+        return int(self.values["batch_id"])
+
+    @property
+    def kind(self) -> str:
+        return str(self.values["kind"])
+
+    @property
+    def polled_at(self) -> datetime:
+        moment: datetime = self.values["polled_at"]
+        return moment
+
+    @property
+    def table_versions(self) -> Mapping[str, int]:
+        return self.values["table_versions"] or {}
+
+
+def table_uri(root: str, name: str) -> str:
+    """Where a table of this root lives; the root is a folder or a URL."""
+    return f"{root.rstrip('/')}/{name}"
+
+
+def open_table(root: str, name: str, version: int | None = None) -> DeltaTable:
+    """The Delta table, at a version or as it is now."""
+    uri = table_uri(root, name)
+    if "://" not in uri and not Path(uri, "_delta_log").is_dir():
+        raise TableMissing(uri, "there is no _delta_log folder")
+    try:
+        return DeltaTable(uri, version=version)
+    except TableNotFoundError as error:
+        raise TableMissing(uri, str(error)) from error
+    except (DeltaError, OSError, ValueError) as error:
+        raise TableUnreadable(uri, _at(version) + str(error)) from error
+
+
+def read_table(root: str, name: str, version: int, columns: Sequence[str] | None = None) -> pa.Table:
+    """All rows of a table as they were at a version; without `columns`, all that are declared."""
+    wanted = list(columns or TABLES[name].names)
+    return _read(open_table(root, name, version), table_uri(root, name), wanted)
+
+
+def read_newest(root: str, name: str, version: int, columns: Sequence[str]) -> pa.Table:
+    """Rows of the newest batch that wrote to an append table, without reading the older files."""
+    table = open_table(root, name, version)
+    bounds = _batch_bounds(table)
+    wanted = [*columns, *({"batch_id"} - set(columns))]
+    predicate = f"batch_id >= {bounds[0]}" if bounds else _newest_date(table)
+    rows = _read(table, table_uri(root, name), wanted, predicate)
+    return rows.filter(pc.equal(rows["batch_id"], pc.max(rows["batch_id"]))).select(list(columns))
+
+
+def newest_batch(root: str) -> Batch | None:
+    """The newest published tick or backfill; None while nothing is published.
+
+    The log grows for months, so file statistics choose the files: usually one is read.
+    """
+    table = open_table(root, BATCHES.name)
+    for bound in _batch_bounds(table):
+        row = _newest_row(table, root, f"batch_id >= {bound}")
+        if row is not None:
+            return Batch(row, table.version())
+    predicate = _newest_date(table)  # files without statistics
+    row = _newest_row(table, root, predicate) if predicate else None
+    return Batch(row, table.version()) if row else None
+
+
+def _newest_row(table: DeltaTable, root: str, predicate: str) -> dict[str, Any] | None:
+    rows = _read(table, table_uri(root, BATCHES.name), list(BATCHES.names), predicate)
+    rows = rows.filter(pc.is_in(rows["kind"], pa.array([TICK, BACKFILL])))
+    if not rows.num_rows:
+        return None
+    newest = rows.take(pc.select_k_unstable(rows, k=1, sort_keys=[("batch_id", "descending")]))
+    return dict(newest.to_pylist(maps_as_pydicts="strict")[0])
+
+
+def _batch_bounds(table: DeltaTable) -> list[int]:
+    """Largest batch ids of the files, newest first; empty when a file of the newest date has no statistics."""
+    actions = pa.table(table.get_add_actions(flatten=True))
+    if "max.batch_id" not in actions.column_names or not actions.num_rows:
+        return []
+    newest = actions.filter(pc.equal(actions["partition.date"], pc.max(actions["partition.date"])))
+    if newest["max.batch_id"].null_count:
+        return []
+    bounds = pc.unique(actions["max.batch_id"]).drop_null()
+    return list(bounds.take(pc.sort_indices(bounds, sort_keys=[("", "descending")])).to_pylist())
+
+
+def _newest_date(table: DeltaTable) -> str:
+    """Predicate for the files of the newest date; empty for an empty table."""
+    dates = sorted(str(partition["date"]) for partition in table.partitions())
+    return f"date >= '{dates[-1]}'" if dates else ""
+
+
+def _read(table: DeltaTable, uri: str, columns: list[str], predicate: str | None = None) -> pa.Table:
+    try:
+        dataset = table.to_pyarrow_dataset(file_pruning_predicate=predicate or None)
+        absent = [name for name in columns if name not in dataset.schema.names]
+        if absent:
+            raise TableUnreadable(uri, f"columns missing: {', '.join(absent)}")
+        return dataset.to_table(columns=columns)
+    except (DeltaError, OSError, ValueError) as error:  # ArrowInvalid is a ValueError
+        raise TableUnreadable(uri, _at(table.version()) + str(error)) from error
+
+
+def _at(version: int | None) -> str:
+    return "" if version is None else f"version {version}: "

@@ -1,0 +1,334 @@
+"""Every table, declared once as plain data: Spark, Arrow and the docs are built from it.
+
+Types are Spark DDL. A column is null when its value is not known, never 0; `null` says when that is.
+Offsets and counts are records, durations are seconds, timestamps are UTC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from laggard.lag.status import STATUSES
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: Spark DDL type, meaning, and when it is null ("" means never)."""
+
+    name: str
+    type: str
+    comment: str
+    null: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: its key, and the columns that its writers must produce, in this order."""
+
+    name: str
+    comment: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+    overwritten: bool = False  # the whole table is replaced each tick; otherwise rows are appended
+    time_column: str = ""  # append tables are partitioned by its date
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+
+_CLUSTER = Column("cluster", "string", "name of the Kafka cluster, from the configuration")
+_GROUP = Column("group", "string", "consumer group")
+_TOPIC = Column("topic", "string", "topic")
+_TOPIC_ID = Column("topic_id", "string", 'topic id the row belongs to, "" where the broker gives none')
+_PARTITION = Column("partition", "int", "partition of the topic")
+_BATCH_ID = Column("batch_id", "bigint", "batch that wrote the row")
+_DATE = Column("date", "date", "UTC date of the time column; the partition column")
+_STATUS = Column("status", "string", "ok, or why the row has no lag: " + ", ".join(STATUSES))
+_AGGREGATE = Column("status", "string", "ok, partial (a committed partition is not ok) or stale")
+_MEMBERSHIP = Column("status", "string", "ok, partial (some fields could not be derived) or stale")
+_POLL_ID = Column("poll_id", "bigint", "poll whose log ends the row uses")
+
+_EVIDENCE = (
+    _POLL_ID,
+    Column("sampled_at", "timestamp", "time of that poll, on our clock"),
+    Column("commit_source_partition", "int", "partition of the offsets topic that holds the commit", "no commit"),
+    Column("commit_source_offset", "bigint", "offset of the commit record there", "no commit"),
+    Column("commit_timestamp", "timestamp", "when the coordinator took the commit, on its clock", "no commit"),
+    Column("committed_offset", "bigint", "next record the group will read", "no commit"),
+    Column("log_end_offset", "bigint", "next offset of the log", "the poll has no value"),
+    Column("log_start_offset", "bigint", "first offset of the log, as newest known", "not polled yet"),
+    Column("ahead_records", "bigint", "records by which the commit is newer than the poll it meets", "either end unknown"),
+    Column("error", "string", "Kafka's error name where the poll has no value", "no error"),
+)
+_LAG = (
+    Column("lag", "bigint", "log_end_offset - committed_offset, 0 when the commit is ahead of the poll", "status is not ok"),
+    Column("time_lag_seconds", "double", "age of the oldest record not yet committed", "status is not ok or history too short"),
+    Column("time_lag_method", "string", "caught_up or history", "no time lag"),
+    Column("time_lag_error_seconds", "double", "error bound: the gap between the two polls used", "no time lag"),
+    Column("time_lag_censored", "boolean", "true: older than our history, the value is a lower bound", "no time lag"),
+    Column("lost_records", "bigint", "log_start_offset - committed_offset where positive", "status is not ok or below_log_start"),
+)
+
+PARTITION_STATUS = Table(
+    "partition_status",
+    "Where each group stands on each partition now: the live view, and the state the next tick starts from.",
+    ("cluster", "group", "topic", "topic_id", "partition"),
+    (
+        _CLUSTER, _GROUP, _TOPIC, _TOPIC_ID, _PARTITION, _STATUS, _BATCH_ID, *_EVIDENCE,
+        Column("current_topic_id", "string", "topic id of the poll where it is another one", "same id"),
+        Column("leader_epoch", "int", "leader epoch at the commit", "the commit has none"),
+        *_LAG,
+        Column("readable_records", "bigint", "log_end_offset - max(log_start_offset, committed_offset)", "status is not ok or below_log_start"),
+        Column("commit_age_seconds", "double", "sampled_at - commit_timestamp", "no commit"),
+        Column("arrival_rate", "double", "records/s that arrived since the previous tick", "fewer than two polls"),
+        Column("consume_rate", "double", "records/s committed since the previous tick", "fewer than two polls, or a rewind"),
+        Column("commit_poll_id", "bigint", "state: poll the commit first met", "no commit"),
+        Column("end_points", "array<struct<log_end_offset:bigint,at:timestamp>>", "state: log ends seen since the committed offset, at most 32"),
+        Column("window_start", "timestamp", "state: window the accumulators belong to"),
+        Column("window_ticks", "int", "state: ticks in the window"),
+        Column("window_ok_ticks", "int", "state: ticks with status ok"),
+        Column("window_lag_min", "bigint", "state: smallest lag in the window", "no ok tick"),
+        Column("window_lag_max", "bigint", "state: largest lag in the window", "no ok tick"),
+        Column("window_commits", "bigint", "state: commits in the window"),
+        Column("window_noop_commits", "bigint", "state: commits that repeat the offset"),
+        Column("window_rewound_records", "bigint", "state: records the committed offset fell by"),
+        Column("base_at", "timestamp", "state: last tick of the previous window", "no previous window"),
+        Column("base_log_end_offset", "bigint", "state: log end there", "unknown there"),
+        Column("base_committed_offset", "bigint", "state: committed offset there", "unknown there"),
+    ),
+    overwritten=True,
+)
+
+GROUP_STATUS = Table(
+    "group_status",
+    "State, members and lag of each group now; counters ending in _total never fall.",
+    ("cluster", "group"),
+    (
+        _CLUSTER, _GROUP, _AGGREGATE, _BATCH_ID, _POLL_ID,
+        Column("sampled_at", "timestamp", "time of that poll, on our clock"),
+        Column("group_type", "string", "classic, consumer, share, streams, or simple (offsets without a group record)", "only offsets seen, broker silent"),
+        Column("protocol_type", "string", "consumer, connect, ...", "no group record"),
+        Column("assignor", "string", "assignor the members agreed on", "no members"),
+        Column("rebalance_mode", "string", "eager or cooperative, from the assignor", "unknown assignor"),
+        Column("group_state", "string", "Kafka's spelling: Stable, Empty, ... or Unknown"),
+        Column("state_source", "string", "admin (the broker said so), record (derived), or none"),
+        Column("generation", "int", "generation of the newest group record", "no group record"),
+        Column("coordinator", "int", "broker that leads the group's offsets partition", "unknown"),
+        Column("offsets_partition", "int", "partition of the offsets topic that holds the group", "never seen in a record"),
+        Column("members", "int", "members of the newest group record", "no group record"),
+        Column("static_members", "int", "members with a group_instance_id", "no group record"),
+        Column("idle_members", "int", "members without partitions", "no group record, or not decodable"),
+        Column("topics", "array<string>", "subscribed topics, sorted", "no group record, or not decodable"),
+        Column("lag", "bigint", "sum over partitions", "partial"),
+        Column("lag_known", "bigint", "sum over ok partitions", "no ok partition"),
+        Column("max_time_lag_seconds", "double", "largest time lag over ok partitions, a lower bound where censored", "none known"),
+        Column("partitions_total", "int", "partitions with a row in partition_status"),
+        Column("partitions_ok", "int", "partitions with status ok"),
+        Column("partitions_no_commit", "int", "assigned or subscribed partitions never committed"),
+        Column("partitions_unknown", "int", "all others"),
+        Column("generations_total", "bigint", "generations seen to complete; never falls"),
+        Column("group_record_offset", "bigint", "state: offset of the newest group record folded", "no group record"),
+    ),
+    overwritten=True,
+)
+
+LAG_WINDOWS = Table(
+    "lag_windows",
+    "The core history: one row per partition a group has and window; values at the window's last tick.",
+    ("cluster", "group", "topic", "topic_id", "partition", "window_start"),
+    (
+        _DATE, _CLUSTER, _GROUP, _TOPIC, _TOPIC_ID, _PARTITION,
+        Column("window_start", "timestamp", "start of the window, by the poll's clock"),
+        Column("window_end", "timestamp", "end of the window, exclusive"),
+        _STATUS, _BATCH_ID, *_EVIDENCE,
+        Column("ticks", "int", "ticks in the window"),
+        Column("ok_ticks", "int", "ticks with status ok"),
+        *_LAG,
+        Column("lag_min", "bigint", "smallest lag at a tick", "no ok tick"),
+        Column("lag_max", "bigint", "largest lag at a tick", "no ok tick"),
+        Column("produced", "bigint", "rise of the log end since the previous window's last tick", "no previous window, gap, or topic recreated"),
+        Column("consumed", "bigint", "rise of the committed offset since then", "as produced; also a rewind"),
+        Column("arrival_rate", "double", "produced per second", "as produced"),
+        Column("consume_rate", "double", "consumed per second", "as consumed"),
+        Column("commits", "bigint", "commit records in the window; 0 is measured"),
+        Column("noop_commits", "bigint", "of these, commits that repeat the offset"),
+        Column("rewound_records", "bigint", "records the committed offset fell by"),
+    ),
+    time_column="window_start",
+)
+
+TOPIC_WINDOWS = Table(
+    "topic_windows",
+    "Log start, log end and arrival of each watched partition per window, whether or not a group reads it.",
+    ("cluster", "topic", "topic_id", "partition", "window_start"),
+    (
+        _DATE, _CLUSTER, _TOPIC, _TOPIC_ID, _PARTITION,
+        Column("window_start", "timestamp", "start of the window, by the poll's clock"),
+        Column("window_end", "timestamp", "end of the window, exclusive"),
+        Column("status", "string", "ok, no_end_offset or topic_missing"),
+        _BATCH_ID, _POLL_ID,
+        Column("ticks", "int", "polls in the window"),
+        Column("log_start_offset", "bigint", "first offset of the log", "no value in the window"),
+        Column("log_end_offset", "bigint", "next offset of the log at the last poll", "no value in that poll"),
+        Column("produced", "bigint", "rise of the log end since the previous window's last poll", "no previous window"),
+        Column("arrival_rate", "double", "produced per second", "as produced"),
+        Column("leader_broker", "int", "broker that leads the partition", "no leader"),
+        Column("error", "string", "Kafka's error name where the poll has no value", "no error"),
+    ),
+    time_column="window_start",
+)
+
+GENERATIONS = Table(
+    "generations",
+    "One row per completed generation of a classic group, its end and its creation included.",
+    ("cluster", "group", "generation_kind", "generation", "source_offset"),
+    (
+        _DATE, _CLUSTER, _GROUP,
+        Column("generation_kind", "string", "classic"),
+        Column("generation", "int", "generation", "tombstone"),
+        Column("source_partition", "int", "partition of the offsets topic"),
+        Column("source_offset", "bigint", "offset of the group record there"),
+        Column("record_timestamp", "timestamp", "when the coordinator wrote it: the end of the rebalance"),
+        _MEMBERSHIP, _BATCH_ID,
+        Column("kind", "string", "sync (members have assignments), empty, create or tombstone"),
+        Column("group_type", "string", "classic"),
+        Column("protocol_type", "string", "consumer, connect, ...", "tombstone"),
+        Column("assignor", "string", "assignor the members agreed on", "no members"),
+        Column("rebalance_mode", "string", "eager or cooperative, from the assignor", "unknown assignor"),
+        Column("leader", "string", "member that computed the assignment", "no members"),
+        Column("state_timestamp", "timestamp", "when the join phase ended", "old record version"),
+        Column("sync_seconds", "double", "record_timestamp - state_timestamp", "kind is not sync"),
+        Column("generation_gap", "int", "generations since the previous record; above 1 some were interrupted", "first record, or history read before the live end"),
+        Column("member_count", "int", "members", "tombstone"),
+        Column("static_count", "int", "members with a group_instance_id", "tombstone"),
+        Column("record_version", "int", "version of the record's value", "tombstone"),
+        Column("live_read", "boolean", "false: history read while catching up, compaction may have removed records"),
+    ),
+    time_column="record_timestamp",
+)
+
+_OWNED = "array<struct<topic:string,partition:int>>"
+GROUP_MEMBERS = Table(
+    "group_members",
+    "The members of each generation and what each was assigned.",
+    ("cluster", "group", "generation_kind", "generation", "member_id", "source_offset"),
+    (
+        _DATE, _CLUSTER, _GROUP,
+        Column("generation_kind", "string", "classic"),
+        Column("generation", "int", "generation"),
+        Column("member_id", "string", "id the coordinator gave the member"),
+        Column("source_partition", "int", "partition of the offsets topic"),
+        Column("source_offset", "bigint", "offset of the group record there"),
+        Column("record_timestamp", "timestamp", "when the coordinator wrote it"),
+        _MEMBERSHIP, _BATCH_ID,
+        Column("group_instance_id", "string", "static member's own id", "not static"),
+        Column("client_id", "string", "client id"),
+        Column("client_host", "string", "address the member connected from"),
+        Column("rack", "string", "rack the member announced", "none announced"),
+        Column("session_timeout_ms", "int", "session timeout"),
+        Column("rebalance_timeout_ms", "int", "rebalance timeout", "old record version"),
+        Column("is_leader", "boolean", "this member computed the assignment"),
+        Column("topics", "array<string>", "subscribed topics", "not a consumer, or not decodable"),
+        Column("assigned", _OWNED, "partitions it was given; empty: nothing", "not a consumer, or not decodable"),
+        Column("owned", _OWNED, "partitions it said it held when it joined", "subscription below version 1, or not decodable"),
+        Column("own_generation", "int", "generation it said it was in when it joined", "subscription below version 2, or none"),
+        Column("subscription_version", "int", "version of its subscription", "not a consumer, or not decodable"),
+    ),
+    time_column="record_timestamp",
+)
+
+GROUP_EVENTS = Table(
+    "group_events",
+    "What happened to groups and their offsets, beside rebalances.",
+    ("cluster", "event_id"),
+    (
+        _DATE, _CLUSTER,
+        Column("event_id", "string", "hash of group, kind and source position: the same event has the same id"),
+        Column("group", "string", "consumer group"),
+        Column("kind", "string", "group_created, group_deleted, offset_rewind, offset_deleted, static_replacement, topic_recreated"),
+        Column("event_at", "timestamp", "time of the record, or of the poll where no record tells"),
+        _MEMBERSHIP, _BATCH_ID,
+        Column("topic", "string", "topic", "the whole group"),
+        Column("topic_id", "string", "topic id", "the whole group"),
+        Column("partition", "int", "partition", "the whole group"),
+        Column("from_offset", "bigint", "committed offset before", "not an offset event"),
+        Column("to_offset", "bigint", "committed offset after", "not an offset event, or deleted"),
+        Column("records", "bigint", "records rewound", "not a rewind"),
+        Column("source_partition", "int", "partition of the offsets topic", "seen in a poll"),
+        Column("source_offset", "bigint", "offset of the record there", "seen in a poll"),
+    ),
+    time_column="event_at",
+)
+
+DEAD_LETTERS = Table(
+    "dead_letters",
+    "Records of the offsets topic that could not be decoded, at most 1000 a batch; all are counted in batches.",
+    ("cluster", "source_partition", "source_offset"),
+    (
+        _DATE, _CLUSTER,
+        Column("source_partition", "int", "partition of the offsets topic"),
+        Column("source_offset", "bigint", "offset of the record there"),
+        Column("record_timestamp", "timestamp", "time of the record"),
+        _BATCH_ID,
+        Column("record_type", "int", "first two bytes of the key", "key unreadable"),
+        Column("reason", "string", "what is wrong: truncated, bad_length, ..."),
+        Column("field", "string", "field at which decoding stopped", "before the first field"),
+        Column("key_bytes", "bigint", "size of the key", "null key"),
+        Column("value_bytes", "bigint", "size of the value", "null value"),
+        Column("key_hex", "string", "first 256 bytes of the key in hex", "null key"),
+        Column("head_hex", "string", "first 256 bytes of the value in hex", "null value"),
+        Column("sha256", "string", "SHA-256 of the value", "null value"),
+    ),
+    time_column="record_timestamp",
+)
+
+BATCHES = Table(
+    "batches",
+    "One row per tick, written last: it publishes the tick and names the version of every table. Gaps are rows too.",
+    ("cluster", "batch_id", "kind", "gap_seq"),
+    (
+        _DATE, _CLUSTER, _BATCH_ID,
+        Column("kind", "string", "tick, backfill (still catching up: rows are stale), or gap (time or records not observed)"),
+        Column("gap_seq", "int", "0, or the number of the gap row within the batch"),
+        Column("poll_id", "bigint", "poll of the tick", "no poll in this batch"),
+        Column("polled_at", "timestamp", "time of the poll: the tick's now"),
+        Column("started_at", "timestamp", "when the batch began"),
+        Column("published_at", "timestamp", "when this row was written"),
+        Column("checkpoint_id", "string", "identity of the checkpoint that wrote it"),
+        Column("source_from", "map<int,bigint>", "offsets partition to first offset read", "gap"),
+        Column("source_to", "map<int,bigint>", "offsets partition to next offset to read", "gap"),
+        Column("source_high_watermark", "map<int,bigint>", "offsets partition to its high watermark in the poll", "gap, or no poll"),
+        Column("source_last_stable_offset", "map<int,bigint>", "offsets partition to its last stable offset in the poll", "gap, or no poll"),
+        Column("source_blocked_since", "map<int,timestamp>", "offsets partitions frozen by an open transaction, and since when", "gap, or no poll"),
+        Column("records", "bigint", "records read = decoded + tombstones + unknown + dead", "gap"),
+        Column("decoded", "bigint", "records decoded", "gap"),
+        Column("tombstones", "bigint", "tombstones", "gap"),
+        Column("unknown", "bigint", "records of a type or version not known", "gap"),
+        Column("dead", "bigint", "records that could not be decoded", "gap"),
+        Column("table_versions", "map<string,bigint>", "table to the Delta version this tick published", "gap"),
+        Column("durations_seconds", "map<string,double>", "stage to seconds: poll, advance (decoding included), publish", "gap"),
+        Column("batches_total", "bigint", "ticks published so far", "gap"),
+        Column("records_total", "map<string,bigint>", "outcome to records so far", "gap"),
+        Column("dead_letters_total", "map<string,bigint>", "reason to dead letters so far", "gap"),
+        Column("unknown_records_total", "array<struct<record_type:int,version:int,records:bigint>>", "records of unknown type or version so far", "gap"),
+        Column("polls_total", "map<string,bigint>", "api to broker requests so far", "gap"),
+        Column("poll_errors_total", "array<struct<api:string,error:string,errors:bigint>>", "failed broker requests so far", "gap"),
+        Column("gaps_total", "map<string,bigint>", "reason to gap rows so far", "gap"),
+        Column("stage_seconds_total", "map<string,double>", "stage to seconds so far", "gap"),
+        Column("gap_scope", "string", "all, or one offsets partition", "not a gap"),
+        Column("gap_from", "timestamp", "last time observed before", "not a gap"),
+        Column("gap_to", "timestamp", "first time observed after", "not a gap"),
+        Column("gap_from_offset", "bigint", "first offset not read", "not a gap of records"),
+        Column("gap_to_offset", "bigint", "first offset read after", "not a gap of records"),
+        Column("gap_reason", "string", "job_down, tick_late or records_removed", "not a gap"),
+    ),
+    time_column="polled_at",
+)
+
+TABLES = {
+    table.name: table
+    for table in (
+        PARTITION_STATUS, GROUP_STATUS, LAG_WINDOWS, TOPIC_WINDOWS, GENERATIONS,
+        GROUP_MEMBERS, GROUP_EVENTS, DEAD_LETTERS, BATCHES,
+    )
+}  # fmt: skip

@@ -1,0 +1,18 @@
+"""Which partition of `__consumer_offsets` holds a group."""
+
+MIN_INT32 = -(2**31)
+
+
+def java_hash(text: str) -> int:
+    """Return what Java's String.hashCode gives: over UTF-16 code units, in wrapping int32 arithmetic."""
+    units = text.encode("utf-16-be", errors="surrogatepass")
+    value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFF_FFFF
+    return value - 2**32 if value >= 2**31 else value
+
+
+def coordinator_partition(group: str, partitions: int) -> int:
+    """Return the partition that a broker chooses for a group, as GroupCoordinatorService.partitionFor does."""
+    value = java_hash(group)
+    return 0 if value == MIN_INT32 else abs(value) % partitions  # Utils.abs maps the smallest int to 0

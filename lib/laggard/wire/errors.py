@@ -1,0 +1,31 @@
+"""The closed list of ways in which bytes can fail to be a record."""
+
+from typing import Literal, TypeAlias
+
+ErrorKind: TypeAlias = Literal[
+    "unknown_record_type",
+    "unknown_value_version",
+    "null_key",
+    "truncated",
+    "null_not_allowed",
+    "bad_length",
+    "bad_varint",
+    "bad_utf8",
+    "bad_tag",
+    "bad_marker",
+    "trailing_bytes",
+    "bad_version",  # only in the consumer protocol: a subscription or assignment of negative version
+]
+
+
+class WireError(Exception):
+    """Bytes that do not follow the format: the kind of fault and the dotted name of the field that has it."""
+
+    def __init__(self, kind: ErrorKind, field: str | None = None) -> None:
+        super().__init__(kind, field)
+        self.kind: ErrorKind = kind
+        self.field = field
+
+    def inside(self, name: str) -> "WireError":
+        """Return the same fault as seen from the enclosing field."""
+        return WireError(self.kind, name if self.field is None else f"{name}.{self.field}")

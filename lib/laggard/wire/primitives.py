@@ -1,0 +1,204 @@
+"""Readers `(buffer, offset) -> (value, size)` of Kafka's primitive types.
+
+The encodings are those of Kafka's clients: common/protocol/types/Type.java and common/utils/ByteUtils.java.
+"""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from laggard.wire.errors import WireError
+
+T = TypeVar("T")
+Reader: TypeAlias = Callable[[bytes, int], tuple[T, int]]
+
+MAX_STRING_BYTES = 32_767
+MAX_VARINT_BYTES = 5
+MAX_UINT32 = 0xFFFF_FFFF
+NULL_LENGTH = -1
+ZERO_UUID = "A" * 22
+
+
+def take(buffer: bytes, offset: int, size: int) -> bytes:
+    """Return exactly `size` bytes; the bounds check of every read happens here."""
+    taken = buffer[offset : offset + size]
+    if len(taken) < size:
+        raise WireError("truncated")
+    return taken
+
+
+def check_count(buffer: bytes, offset: int, count: int) -> None:
+    """Fail if `count` items cannot fit, since each has at least one byte; nothing is allocated before this."""
+    if count > len(buffer) - offset:
+        raise WireError("truncated")
+
+
+def integer(size: int) -> Reader[int]:
+    """Make a reader of big-endian two's complement integers of `size` bytes."""
+
+    def read(buffer: bytes, offset: int) -> tuple[int, int]:
+        return int.from_bytes(take(buffer, offset, size), "big", signed=True), size
+
+    return read
+
+
+read_int8 = integer(1)
+read_int16 = integer(2)
+read_int32 = integer(4)
+read_int64 = integer(8)
+
+
+def read_uuid(buffer: bytes, offset: int) -> tuple[str, int]:
+    """Read a uuid as the 22 characters of URL-safe base64 that Kafka prints."""
+    return urlsafe_b64encode(take(buffer, offset, 16)).decode("ascii").rstrip("="), 16
+
+
+def read_nonzero_uuid(buffer: bytes, offset: int) -> tuple[str | None, int]:
+    """Read a uuid, where the zero uuid says that none is known."""
+    uuid, size = read_uuid(buffer, offset)
+    return (None if uuid == ZERO_UUID else uuid), size
+
+
+def read_uvarint(buffer: bytes, offset: int) -> tuple[int, int]:
+    """Read an unsigned varint; overlong forms are accepted within five bytes, as Kafka does."""
+    value = 0
+    for index in range(MAX_VARINT_BYTES):
+        byte = take(buffer, offset + index, 1)[0]
+        value |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            if value > MAX_UINT32:
+                break
+            return value, index + 1
+    raise WireError("bad_varint")
+
+
+def read_compact_length(buffer: bytes, offset: int) -> tuple[int, int]:
+    """Read the length or count of a flexible message, stored as an unsigned varint one higher."""
+    stored, size = read_uvarint(buffer, offset)
+    return stored - 1, size
+
+
+def read_compact_string_length(buffer: bytes, offset: int) -> tuple[int, int]:
+    """Read the byte length of a compact string, which has the limit of the int16 encoding all the same."""
+    length, size = read_compact_length(buffer, offset)
+    if length > MAX_STRING_BYTES:
+        raise WireError("bad_length")
+    return length, size
+
+
+def sized(read_length: Reader[int]) -> Reader[bytes | None]:
+    """Make a reader of nullable bytes behind a length."""
+
+    def read(buffer: bytes, offset: int) -> tuple[bytes | None, int]:
+        length, prefix = read_length(buffer, offset)
+        if length == NULL_LENGTH:
+            return None, prefix
+        if length < NULL_LENGTH:
+            raise WireError("bad_length")
+        return take(buffer, offset + prefix, length), prefix + length
+
+    return read
+
+
+def text(read_bytes: Reader[bytes | None], errors: Literal["strict", "replace"] = "strict") -> Reader[str | None]:
+    """Make a reader of nullable UTF-8 text."""
+
+    def read(buffer: bytes, offset: int) -> tuple[str | None, int]:
+        encoded, size = read_bytes(buffer, offset)
+        try:
+            return (None if encoded is None else encoded.decode("utf-8", errors)), size
+        except UnicodeDecodeError:
+            raise WireError("bad_utf8") from None
+
+    return read
+
+
+def required(read_nullable: Reader[T | None]) -> Reader[T]:
+    """Make a reader that refuses null."""
+
+    def read(buffer: bytes, offset: int) -> tuple[T, int]:
+        value, size = read_nullable(buffer, offset)
+        if value is None:
+            raise WireError("null_not_allowed")
+        return value, size
+
+    return read
+
+
+read_nullable_bytes = sized(read_int32)
+read_bytes = required(read_nullable_bytes)
+read_compact_nullable_bytes = sized(read_compact_length)
+read_compact_bytes = required(read_compact_nullable_bytes)
+read_nullable_string = text(sized(read_int16))
+read_string = required(read_nullable_string)
+read_compact_nullable_string = text(sized(read_compact_string_length))
+read_compact_string = required(read_compact_nullable_string)
+
+# commit metadata is whatever bytes a client sent: a bad one must not cost the offset beside it
+read_lossy_string = required(text(sized(read_int16), errors="replace"))
+read_compact_lossy_string = required(text(sized(read_compact_string_length), errors="replace"))
+
+
+def _counted(read_count: Reader[int], read_item: Reader[T]) -> Reader[list[T]]:
+    def read(buffer: bytes, offset: int) -> tuple[list[T], int]:
+        count, size = read_count(buffer, offset)
+        if count == NULL_LENGTH:
+            raise WireError("null_not_allowed")
+        if count < NULL_LENGTH:
+            raise WireError("bad_length")
+        check_count(buffer, offset + size, count)
+        items = []
+        for _ in range(count):
+            item, item_size = read_item(buffer, offset + size)
+            items.append(item)
+            size += item_size
+        return items, size
+
+    return read
+
+
+def array_of(read_item: Reader[T]) -> Reader[list[T]]:
+    """Make a reader of a non-null array with an int32 count."""
+    return _counted(read_int32, read_item)
+
+
+def compact_array_of(read_item: Reader[T]) -> Reader[list[T]]:
+    """Make a reader of a non-null array with a compact count."""
+    return _counted(read_compact_length, read_item)
+
+
+def _read_tag_content(read_content: Reader[Any], content: bytes) -> Any:
+    try:
+        value, size = read_content(content, 0)
+    except WireError as error:
+        if error.kind == "truncated":  # the record goes on, so it is the stated size that is wrong
+            raise WireError("bad_tag", error.field) from None
+        raise
+    if size != len(content):
+        raise WireError("bad_tag")
+    return value
+
+
+def tags_of(known: Mapping[int, Reader[Any]]) -> Reader[dict[int, Any]]:
+    """Make a reader of the tag section that ends a flexible struct (KIP-482); unknown tags are skipped."""
+
+    def read(buffer: bytes, offset: int) -> tuple[dict[int, Any], int]:
+        count, size = read_uvarint(buffer, offset)
+        check_count(buffer, offset + size, count)
+        values: dict[int, Any] = {}
+        previous = -1
+        for _ in range(count):
+            tag, tag_size = read_uvarint(buffer, offset + size)
+            if tag <= previous:
+                raise WireError("bad_tag")
+            previous = tag
+            size += tag_size
+            length, length_size = read_uvarint(buffer, offset + size)
+            size += length_size
+            content = take(buffer, offset + size, length)
+            size += length
+            if tag in known:
+                values[tag] = _read_tag_content(known[tag], content)
+        return values, size
+
+    return read

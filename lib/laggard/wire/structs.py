@@ -1,0 +1,77 @@
+"""Structs as tables of fields, and the one loop that reads every table."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from laggard.wire.errors import WireError
+from laggard.wire.primitives import Reader, tags_of
+
+Struct: TypeAlias = dict[str, Any]
+NEWEST = 32_767
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """A struct inside a field, with what surrounds it: `array_of`, say, or its compact kind."""
+
+    around: Callable[[Reader[Struct]], Reader[Any]]
+    table: tuple["Field", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field in the versions `since` to `until`; elsewhere, and as an absent tag, it has its (immutable) default."""
+
+    name: str
+    reader: Reader[Any] | Nested
+    since: int = 0
+    until: int = NEWEST
+    default: object = None
+    tag: int | None = None
+
+
+Table: TypeAlias = tuple[Field, ...]
+
+
+def _named(name: str, reader: Reader[Any]) -> Reader[Any]:
+    def read(buffer: bytes, offset: int) -> tuple[Any, int]:
+        try:
+            return reader(buffer, offset)
+        except WireError as error:
+            raise error.inside(name) from None
+
+    return read
+
+
+def struct_reader(table: Table, version: int, *, is_flexible: bool = False) -> Reader[Struct]:
+    """Make the reader of one version of a struct; its result has every field name of the table."""
+    present = [field for field in table if field.since <= version <= field.until]
+    readers = {}
+    for field in present:
+        inner = field.reader
+        if isinstance(inner, Nested):
+            inner = inner.around(struct_reader(inner.table, version, is_flexible=is_flexible))
+        readers[field] = inner
+    defaults = {field.name: field.default for field in table}
+    in_order = [(field.name, readers[field]) for field in present if field.tag is None]
+    tag_names = {field.tag: field.name for field in present if field.tag is not None}
+    read_tags = tags_of({field.tag: _named(field.name, readers[field]) for field in present if field.tag is not None})
+
+    def read(buffer: bytes, offset: int) -> tuple[Struct, int]:
+        struct = dict(defaults)
+        size = 0
+        name = ""
+        try:
+            for name, reader in in_order:
+                struct[name], field_size = reader(buffer, offset + size)
+                size += field_size
+        except WireError as error:
+            raise error.inside(name) from None
+        if is_flexible:
+            tags, tags_size = read_tags(buffer, offset + size)
+            struct |= {tag_names[tag]: value for tag, value in tags.items()}
+            size += tags_size
+        return struct, size
+
+    return read

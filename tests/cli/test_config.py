@@ -1,0 +1,74 @@
+"""laggard config: show, check, sample."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from laggard.cli.main import main
+from laggard.conf import conf_file
+from laggard.config.sections import keys
+from laggard.errors import CONFIGURATION, OK
+
+WRONG = "[job]\ntick_seconds = 0\n"
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_show_prints_every_key_with_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("laggard.toml").write_text('[cluster]\nname = "ünïcode"\n', encoding="utf-8")
+    assert main(["config", "show", "--set", 'job.spark={"spark.ui.enabled" = true}']) == OK
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(" = ")[0] for line in lines] == list(keys())
+    assert 'cluster.name = "ünïcode"' in lines[1]
+    assert lines[1].endswith("# laggard.toml:2")
+    spark = next(line for line in lines if line.startswith("job.spark"))
+    assert spark.startswith('job.spark = {"spark.ui.enabled" = "true"} ')
+    assert spark.endswith("# --set")
+
+
+def test_show_can_be_put_back_as_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["config", "show", "--set", "exporter.listen=[::1]:1"])
+    Path("shown.toml").write_text(capsys.readouterr().out, encoding="utf-8")
+    assert main(["--config", "shown.toml", "config", "check"]) == OK
+    main(["--config", "shown.toml", "--json", "config", "show"])
+    shown = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert shown["data"]["exporter.listen"]["value"] == "[::1]:1"
+
+
+def test_show_as_json_has_value_and_origin(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "show", "--json"]) == OK
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["v"], answer["ok"]) == (1, True)
+    assert answer["data"]["job.tick_seconds"] == {"value": 10, "origin": "default"}
+
+
+def test_check_names_what_the_job_still_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "check"]) == OK
+    captured = capsys.readouterr()
+    assert captured.out == "laggard: the configuration is right\n"
+    assert captured.err == "laggard: cluster.bootstrap_servers is empty: laggard run needs at least one\n"
+
+
+@pytest.mark.parametrize("action", ["show", "check"])
+def test_a_mistake_ends_with_its_own_exit_code(action: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("laggard.toml").write_text(WRONG)
+    assert main(["config", action]) == CONFIGURATION
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines() == [
+        "laggard: the configuration has a mistake",
+        "cause: laggard.toml:2: job.tick_seconds: expected 1 to 300, got 0",
+        "fix: laggard config sample  # every key with its default and range",
+    ]
+
+
+def test_sample_prints_the_reference_file_even_when_the_configuration_is_wrong(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("laggard.toml").write_text(WRONG)
+    assert main(["config", "sample"]) == OK
+    assert capsys.readouterr().out == conf_file("reference.toml").read_text(encoding="utf-8")

@@ -1,0 +1,19 @@
+"""The ground every test stands on: this interpreter for Spark's workers, no settings from outside."""
+
+import os
+import sys
+from pathlib import Path
+
+from hypothesis import settings
+
+# before anything starts a JVM: workers otherwise take the python3 of the path
+os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+os.environ["PYTHONPATH"] = str(Path(__file__).parent.parent / "lib")  # for commands started in other folders
+for _name in [
+    name for name in os.environ if name == "LAGGARD_CONFIG" or (name.startswith("LAGGARD_") and "__" in name)
+]:
+    del os.environ[_name]
+
+# a shared or slow machine must not fail a property; a failure prints how to repeat it
+settings.register_profile("laggard", deadline=None, print_blob=True)
+settings.load_profile("laggard")

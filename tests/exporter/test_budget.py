@@ -1,0 +1,53 @@
+"""The cap on series holds, and what goes first is always the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from exporter.harness import Exporter, names, series
+from tables.fixtures import group_row, partition_row, write_batch
+
+GROUPS = 12
+
+
+def write_groups(root: Path) -> None:
+    """Group g0 has no lag; every next one has more."""
+    rows = [
+        partition_row(f"g{n:02d}", "t", partition, committed_offset=1000 - n)
+        for n in range(GROUPS)
+        for partition in range(3)
+    ]
+    write_batch(root, partitions=rows, groups=[group_row(f"g{n:02d}") for n in range(GROUPS)])
+
+
+@pytest.mark.parametrize("max_series", [1000, 900, 700, 600, 500, 450, 300, 200])
+def test_the_body_never_has_more_series_than_the_cap(tmp_path: Path, max_series: int) -> None:
+    write_groups(tmp_path)
+    exporter = Exporter(tmp_path, max_series=max_series)
+    exporter.refresh()
+    found = exporter.samples()
+    withheld = {dict(labels)["level"]: n for (name, labels), n in found.items() if name == "laggard_series_withheld"}
+    assert len(found) <= max_series
+    assert 0 < sum(withheld.values()) == found["laggard_series_dropped_total", frozenset({("reason", "max_series")})]
+
+
+def test_partitions_go_before_distributions_and_groups_with_the_most_lag_stay_longest(tmp_path: Path) -> None:
+    write_groups(tmp_path)
+    bodies = {}
+    for max_series in (100_000, 900, 600, 300):
+        exporter = Exporter(tmp_path, max_series=max_series)
+        exporter.refresh()
+        bodies[max_series] = exporter.samples()
+    assert {"laggard_partition_lag_records", "laggard_partition_committed_offset"} <= names(bodies[100_000])
+    assert "laggard_partition_committed_offset" not in names(bodies[900])
+    assert "laggard_group_lag_distribution_records_bucket" in names(bodies[900])
+    assert "laggard_group_lag_distribution_records_bucket" not in names(bodies[600])
+    lagging = [
+        name
+        for name in (f"g{n:02d}" for n in range(GROUPS))
+        if series("group_lag_records", group=name, topic="t") in bodies[300]
+    ]
+    assert lagging == [f"g{n:02d}" for n in range(GROUPS - len(lagging), GROUPS)]
+    assert lagging

@@ -1,0 +1,67 @@
+"""A full body in both formats, compared with committed files; UPDATE_GOLDEN=1 writes them anew."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from exporter.harness import Exporter
+from laggard.exporter.families import FAMILIES
+from laggard.exporter.render import OPENMETRICS, TEXT
+from tables.fixtures import NOW, group_row, partition_row, topic_row, write_batch
+
+GOLDEN = Path(__file__).parent / "golden"
+# differ from run to run, or with every change of a table
+_VARYING = re.compile(
+    r"^(process_\w+|laggard_build_info\{.*\}|laggard_exporter_refresh_seconds\{.*\}) .*$", re.MULTILINE
+)
+
+
+def golden_body(root: Path, name: str) -> str:
+    """One ok and one partial group, and a name that needs escaping."""
+    partitions = [
+        partition_row("billing", "orders", 0),
+        partition_row("billing", "orders", 1, committed_offset=1000),
+        partition_row("billing", "orders", 2, "no_commit"),
+        partition_row(
+            'odd "name"\n',
+            "orders",
+            0,
+            "below_log_start",
+            committed_offset=1,
+            log_start_offset=400,
+            readable_records=600,
+        ),
+        partition_row('odd "name"\n', "orders", 1, time_lag_censored=True, commit_timestamp=NOW - timedelta(hours=2)),
+    ]
+    groups = [
+        group_row("billing"),
+        group_row('odd "name"\n', group_type="simple", assignor=None, generation=None, group_state="Empty"),
+    ]
+    write_batch(root, 42, partitions=partitions, groups=groups, topics=[topic_row("orders", n) for n in range(3)])
+    exporter = Exporter(root)
+    exporter.stats.count_request("/metrics", 200)
+    exporter.stats.refresh_errors["table_unreadable"] = 1
+    exporter.stats.refused["connections"] = 1
+    exporter.stats.dropped["max_series"] = 0
+    published = exporter.refresh()
+    return _VARYING.sub(r"\1 …", published.bodies(exporter.clock())[name].plain.decode())
+
+
+@pytest.mark.parametrize("name", [TEXT, OPENMETRICS])
+def test_a_full_body_equals_the_golden_file(tmp_path: Path, name: str) -> None:
+    body = re.sub(r"laggard_build_info\{.*\}", "laggard_build_info{…}", golden_body(tmp_path, name))
+    path = GOLDEN / f"{name}.txt"
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(body)
+    assert body == path.read_text()
+
+
+def test_the_golden_body_shows_every_declared_family() -> None:
+    body = (GOLDEN / "openmetrics.txt").read_text()
+    shown = {line.split()[2] for line in body.splitlines() if line.startswith("# TYPE")}
+    assert {family.base_name for family in FAMILIES} - shown == set()

@@ -1,0 +1,130 @@
+"""Reading tables at what is published, and the errors by name when that is not possible."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from laggard.tables import readers
+from laggard.tables.arrow import arrow_schema, arrow_type
+from laggard.tables.readers import TableMissing, TableUnreadable, newest_batch, read_newest, read_table
+from laggard.tables.schemas import TABLES
+from tables.fixtures import NOW, batch_row, partition_row, topic_row, write_batch, write_rows
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+
+def test_the_newest_batch_is_the_tick_or_backfill_with_the_largest_id(tmp_path: Path) -> None:
+    for batch_id, kind in ((1, "tick"), (3, "tick"), (2, "backfill"), (9, "gap")):
+        write_rows(tmp_path, "batches", [batch_row(batch_id, {"partition_status": batch_id}, kind=kind)])
+    batch = newest_batch(str(tmp_path))
+    assert batch is not None
+    assert (batch.batch_id, batch.kind, batch.cluster, batch.polled_at) == (3, "tick", "prod", NOW)
+    assert (batch.table_versions, batch.version) == ({"partition_status": 3}, 3)
+    assert batch.values["source_to"] == {0: 15, 3: 20}
+
+
+def test_there_is_no_batch_in_an_empty_log_or_one_with_gaps_only(tmp_path: Path) -> None:
+    write_rows(tmp_path, "batches", [])
+    empty = newest_batch(str(tmp_path))
+    write_rows(tmp_path, "batches", [batch_row(1, {}, kind="gap")])
+    assert (empty, newest_batch(str(tmp_path))) == (None, None)
+
+
+def test_the_newest_batch_opens_one_file_of_a_long_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for day in range(5):
+        write_rows(
+            tmp_path, "batches", [batch_row(day * 10 + n, {}, NOW + timedelta(days=day, seconds=n)) for n in range(10)]
+        )
+    opened: list[int] = []
+    read = readers._read
+
+    def counting(table: DeltaTable, uri: str, columns: list[str], predicate: str | None = None) -> pa.Table:
+        opened.append(len(table.file_uris(file_pruning_predicate=predicate)))
+        return read(table, uri, columns, predicate)
+
+    monkeypatch.setattr(readers, "_read", counting)
+    batch = newest_batch(str(tmp_path))
+    assert (batch and batch.batch_id, opened) == (49, [1])
+
+
+def test_files_without_statistics_are_found_by_date(tmp_path: Path) -> None:
+    schema = arrow_schema(TABLES["batches"])
+    for day in (1, 0):
+        rows = pa.Table.from_pylist([batch_row(day, {}, NOW + timedelta(days=day))], schema=schema)
+        write_deltalake(
+            str(tmp_path / "batches"),
+            rows,
+            mode="append",
+            partition_by=["date"],
+            configuration={"delta.dataSkippingNumIndexedCols": "0"},
+        )
+    batch = newest_batch(str(tmp_path))
+    assert (batch and batch.batch_id) == 1
+
+
+def test_a_table_is_read_at_exactly_the_version(tmp_path: Path) -> None:
+    versions = [write_rows(tmp_path, "partition_status", [partition_row("g", "t", n)]) for n in range(3)]
+    read = [
+        read_table(str(tmp_path), "partition_status", version, ["partition"])["partition"].to_pylist()
+        for version in versions
+    ]
+    assert read == [[0], [1], [2]]
+
+
+def test_an_append_table_gives_the_rows_of_its_newest_batch_below_the_version(tmp_path: Path) -> None:
+    for batch_id in (1, 2, 3):
+        write_rows(tmp_path, "topic_windows", [topic_row("t", batch_id, batch_id=batch_id)])
+    assert read_newest(str(tmp_path), "topic_windows", 1, ["partition"]).to_pylist() == [{"partition": 2}]
+
+
+def test_an_empty_append_table_gives_no_rows(tmp_path: Path) -> None:
+    write_rows(tmp_path, "topic_windows", [])
+    assert read_newest(str(tmp_path), "topic_windows", 0, ["partition"]).num_rows == 0
+
+
+def test_what_cannot_be_read_has_a_name_and_a_remedy(tmp_path: Path) -> None:
+    with pytest.raises(TableMissing) as missing:
+        newest_batch(str(tmp_path))
+    write_batch(tmp_path)
+    with pytest.raises(TableUnreadable, match="version 7") as version:
+        read_table(str(tmp_path), "group_status", 7)
+    with pytest.raises(TableUnreadable, match="columns missing: nope"):
+        read_table(str(tmp_path), "group_status", 0, ["group", "nope"])
+    assert all(error.value.fix for error in (missing, version))
+    assert str(pickle.loads(pickle.dumps(version.value))) == str(version.value)  # noqa: S301 - our own bytes
+
+
+def test_a_file_that_is_gone_is_unreadable(tmp_path: Path) -> None:
+    version = write_rows(tmp_path, "partition_status", [partition_row("g", "t", 0)])
+    for path in (tmp_path / "partition_status").glob("*.parquet"):
+        path.unlink()
+    with pytest.raises(TableUnreadable):
+        read_table(str(tmp_path), "partition_status", version)
+
+
+@pytest.mark.parametrize(
+    ("ddl", "expected"),
+    [
+        ("bigint", pa.int64()),
+        ("timestamp", TIMESTAMP),
+        ("map<int,timestamp>", pa.map_(pa.int32(), TIMESTAMP)),
+        (
+            "array<struct<at:timestamp,n:map<string,bigint>>>",
+            pa.list_(pa.struct([("at", TIMESTAMP), ("n", pa.map_(pa.string(), pa.int64()))])),
+        ),
+    ],
+)
+def test_spark_types_have_their_arrow_type(ddl: str, expected: pa.DataType) -> None:
+    assert arrow_type(ddl) == expected
+
+
+def test_every_declared_column_has_an_arrow_type_and_others_are_refused() -> None:
+    assert [arrow_schema(table).names for table in TABLES.values()] == [list(table.names) for table in TABLES.values()]
+    with pytest.raises(ValueError, match="no Arrow type for decimal"):
+        arrow_type("decimal")

@@ -1,0 +1,284 @@
+"""The configuration: precedence, errors, and the reference file."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from laggard.conf import conf_file
+from laggard.config import Config, load_config, require_brokers
+from laggard.config.load import SPARK_FIXED
+from laggard.config.sections import SECTIONS, is_host_port, keys, value_of
+from laggard.config.sources import MAX_FILE_BYTES, line_of
+from laggard.errors import CONFIGURATION, LaggardError
+from laggard.stream.session import FIXED
+
+UNITS = {  # by the last word of the key
+    "seconds": "seconds",
+    "hours": "hours",
+    "days": "days",
+    "utc": "hour in UTC",
+    "batch": "records",
+    "series": "series",
+    "k": "partitions",
+}
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def load(text: str = "", *sets: str, environ: Mapping[str, str] | None = None) -> Config:
+    Path("laggard.toml").write_text(text, encoding="utf-8")
+    return load_config(None, sets, environ or {})
+
+
+def problems(text: str = "", *sets: str, environ: Mapping[str, str] | None = None) -> Sequence[str]:
+    with pytest.raises(LaggardError) as caught:
+        load(text, *sets, environ=environ)
+    assert caught.value.exit_code == CONFIGURATION
+    return caught.value.cause.split("\n  ")
+
+
+def test_without_file_every_default_is_in_force() -> None:
+    config = load_config(None, (), {})
+    assert config == Config()
+    assert set(config.origins.values()) == {"default"}
+
+
+def test_sections_cannot_be_changed() -> None:
+    with pytest.raises(FrozenInstanceError):
+        Config().job.tick_seconds = 5  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("environ", "sets", "expected", "origin"),
+    [
+        ({}, (), 20, "laggard.toml:3"),
+        ({"LAGGARD_JOB__TICK_SECONDS": "30"}, (), 30, "env LAGGARD_JOB__TICK_SECONDS"),
+        ({"LAGGARD_JOB__TICK_SECONDS": "30"}, ("job.tick_seconds=15",), 15, "--set"),
+        ({}, ("job.tick_seconds=15", "job.tick_seconds=12"), 12, "--set"),
+    ],
+)
+def test_the_later_source_wins(environ: dict[str, str], sets: tuple[str, ...], expected: int, origin: str) -> None:
+    config = load("# a comment\n[job]\ntick_seconds = 20\n", *sets, environ=environ)
+    assert (config.job.tick_seconds, config.origins["job.tick_seconds"]) == (expected, origin)
+    assert config.origins["job.window_seconds"] == "default"
+
+
+def test_the_named_file_comes_before_the_environments_and_that_before_the_folders() -> None:
+    for name in ("named", "pointed"):
+        Path(name).write_text(f'[cluster]\nname = "{name}"\n')
+    Path("laggard.toml").write_text('[cluster]\nname = "folder"\n')
+    pointed = {"LAGGARD_CONFIG": "pointed"}
+    assert load_config("named", (), pointed).cluster.name == "named"
+    assert load_config(None, (), pointed).cluster.name == "pointed"
+    assert load_config(None, (), {"LAGGARD_CONFIG": ""}).cluster.name == "folder"
+
+
+def test_names_without_a_double_underscore_are_not_ours() -> None:
+    assert load(environ={"LAGGARD_PORT": "tcp://10.0.0.1:8917", "LAGGARD_SERVICE_HOST": "x"}) == Config()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('["a:9092", "b:9092"]', ("a:9092", "b:9092")),
+        ("[]", ()),
+    ],
+)
+def test_a_list_is_read_as_toml(text: str, expected: tuple[str, ...]) -> None:
+    environ = {"LAGGARD_CLUSTER__BOOTSTRAP_SERVERS": text}
+    assert load(environ=environ).cluster.bootstrap_servers == expected
+    assert load("", f"cluster.bootstrap_servers={text}").cluster.bootstrap_servers == expected
+
+
+@pytest.mark.parametrize("text", ["payments", "2024", "true", "1979-05-27", '"quoted"', "a=b", "x\ny = 1"])
+def test_a_string_needs_no_quotes_outside_the_file(text: str) -> None:
+    assert load("", f"cluster.name={text}").cluster.name == text.strip('"')
+
+
+def test_sparks_names_may_be_quoted_or_not() -> None:
+    expected = {"spark.executor.memory": "2g", "spark.task.cpus": "2", "spark.ui.enabled": "true"}
+    dotted = '[job.spark]\nspark.executor.memory = "2g"\nspark.task.cpus = 2\nspark.ui.enabled = true\n'
+    quoted = '[job]\nspark = {"spark.executor.memory" = "2g", "spark.task.cpus" = "2", "spark.ui.enabled" = "true"}\n'
+    assert load(dotted).job.spark == expected
+    assert load(quoted).job.spark == expected
+
+
+@pytest.mark.parametrize("name", SPARK_FIXED)
+def test_sparks_settings_that_the_job_depends_on_are_refused(name: str) -> None:
+    assert problems(f'[job.spark]\n{name} = "x"\n') == [f"laggard.toml:1: job.spark: {name}: fixed by the job"]
+
+
+def test_what_the_job_fixes_is_what_is_refused() -> None:
+    assert set(FIXED) == set(SPARK_FIXED)
+
+
+def test_every_mistake_is_told_at_once_in_the_order_of_places() -> None:
+    text = '[job]\nwindow_seconds = 45\n\n[exporter]\nmax_serie = 5\nlisten = "8917"\n\n[clutser]\nname = "a"\n'
+    environ = {"LAGGARD_EXPORTER__LISTEN": "8917", "LAGGARD_JOBS__TICK": "1"}
+    assert problems(text, "metrics.max_series=5", "zzz=1", environ=environ) == [
+        "laggard.toml:2: job.window_seconds: window of 45 s is not a multiple of job.tick_seconds (10)",
+        "laggard.toml:5: exporter.max_serie: unknown key (did you mean metrics.max_series?)",
+        'laggard.toml:6: exporter.listen: expected host:port, got "8917"',
+        "laggard.toml:8: clutser: unknown key (did you mean cluster?)",
+        'env LAGGARD_EXPORTER__LISTEN: expected host:port, got "8917"',
+        "env LAGGARD_JOBS__TICK: unknown key",
+        "--set: metrics.max_series: expected 1000 to 500000, got 5",
+        "--set: zzz: unknown key",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('[job]\ntick_seconds = "10"\n', 'job.tick_seconds: expected integer, got string "10"'),
+        ("[job]\ntick_seconds = true\n", "job.tick_seconds: expected integer, got boolean true"),
+        ("[job]\ntick_seconds = 1.5\n", "job.tick_seconds: expected integer, got float 1.5"),
+        ("[job]\ntick_seconds = 0\n", "job.tick_seconds: expected 1 to 300, got 0"),
+        ("[job]\ntick_seconds = 301\n", "job.tick_seconds: expected 1 to 300, got 301"),
+        ("[maintenance]\nenabled = 1\n", "maintenance.enabled: expected boolean, got integer 1"),
+        ("[cluster]\nname = 5\n", "cluster.name: expected string, got integer 5"),
+        ('[cluster]\nname = ""\n', 'cluster.name: expected not empty, got ""'),
+        ('[cluster]\ngroups = "a"\n', 'cluster.groups: expected list of strings, got string "a"'),
+        ("[cluster]\ngroups = [1]\n", "cluster.groups: expected list of strings, got list [1]"),
+        ("[cluster]\ngroups = []\n", "cluster.groups: expected list of globs, not empty, got []"),
+        ("[cluster]\nbootstrap_servers = ['a']\n", 'cluster.bootstrap_servers: expected list of host:port, got ["a"]'),
+        ('[logging]\nformat = "xml"\n', 'logging.format: expected json or text, got "xml"'),
+    ],
+)
+def test_a_wrong_value_names_what_was_expected_and_what_was_found(text: str, problem: str) -> None:
+    assert problems(text) == [f"laggard.toml:2: {problem}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("job = 5\n", "laggard.toml:1: job: expected table, got 5"),
+        (
+            "config_version = 2\n",
+            "laggard.toml:1: config_version: 2 needs a later release of laggard; this one reads 1",
+        ),
+        ("config_version = 0\n", "laggard.toml:1: config_version: expected 1, got 0"),
+        ("[job]\nmaster = 'a'\nmaster = 'b'\n", "laggard.toml:3: Cannot overwrite a value"),
+        ("[job]\n[job]\n", "laggard.toml:2: Cannot declare ('job',) twice"),
+        ("[job\n", "laggard.toml:1: Expected ']' at the end of a table declaration"),
+        ('[[policy]]\nmatch = "a"\n', "laggard.toml:1: policy: unknown key"),
+    ],
+)
+def test_a_file_that_is_wrong_as_a_whole(text: str, problem: str) -> None:
+    assert problems(text) == [problem]
+
+
+def test_a_tick_that_no_window_is_a_multiple_of_is_shown_where_the_tick_was_set() -> None:
+    expected = "window of 60 s is not a multiple of job.tick_seconds (7)"
+    assert problems("", "job.tick_seconds=7") == [f"--set: job.tick_seconds: {expected}"]
+    assert problems(environ={"LAGGARD_JOB__TICK_SECONDS": "7"}) == [f"env LAGGARD_JOB__TICK_SECONDS: {expected}"]
+
+
+def test_an_assignment_without_a_value_is_refused() -> None:
+    assert problems("", "job.tick_seconds") == ["--set job.tick_seconds: expected section.key=value"]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"# " + b"x" * MAX_FILE_BYTES, "laggard.toml: larger than 256 KB"),
+        (b'[cluster]\nname = "\xff"\n', "laggard.toml: not UTF-8 at byte 18"),
+    ],
+)
+def test_a_file_that_is_not_a_configuration_is_refused(content: bytes, problem: str) -> None:
+    Path("laggard.toml").write_bytes(content)
+    with pytest.raises(LaggardError) as caught:
+        load_config(None, (), {})
+    assert caught.value.cause == problem
+
+
+def test_a_named_file_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(LaggardError) as caught:
+        load_config("absent.toml", (), {})
+    assert (caught.value.cause, caught.value.exit_code) == ("absent.toml: No such file or directory", CONFIGURATION)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("[job]\ntick_seconds=1", 2),
+        ("[ job ]\n  tick_seconds = 1", 2),
+        ('["job"]\n"tick_seconds" = 1', 2),
+        ("job.tick_seconds = 1", 1),
+        ("\njob = { window_seconds = 20, tick_seconds = 1 }", 2),
+        ("[cluster]\ntick_seconds = 1\n[job]\n\ntick_seconds = 2", 5),
+        ("[job]\nmy_tick_seconds = 1", None),
+    ],
+)
+def test_the_line_of_a_key(text: str, line: int | None) -> None:
+    assert line_of(text, "job.tick_seconds") == line
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("localhost:9092", True),
+        ("127.0.0.1:0", True),
+        ("[::1]:8917", True),
+        ("kafka_1.internal:65535", True),
+        ("8917", False),
+        (":8917", False),
+        ("::1:8917", False),
+        ("host:65536", False),
+        ("host:", False),
+        ("host:٣", False),
+        ("http://host:80", False),
+        ("a b:80", False),
+    ],
+)
+def test_host_and_port(text: str, expected: bool) -> None:
+    assert is_host_port(text) is expected
+
+
+def test_a_job_without_brokers_says_how_to_name_them() -> None:
+    with pytest.raises(LaggardError) as caught:
+        require_brokers(Config())
+    assert caught.value.exit_code == CONFIGURATION
+    config = load("", *re.findall(r"--set '(.*)'", caught.value.fix))
+    assert require_brokers(config) == ("localhost:9092",)
+
+
+def reference_lines() -> dict[str, tuple[str, str]]:
+    """Dotted key to the comment above it and the line itself, in the file's order."""
+    section, comment, found = "", "", {}
+    for line in conf_file("reference.toml").read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            section = line.strip("[]") + "."
+        elif line and not line.startswith("#"):
+            found[section + line.partition(" = ")[0]] = (comment, line)
+        comment = line if line.startswith("#") else ""
+    return found
+
+
+def test_the_reference_file_has_every_key_with_its_default() -> None:
+    config = load_config(str(conf_file("reference.toml")), (), {})
+    assert config == Config()
+    assert list(reference_lines()) == list(keys())
+    assert all(origin != "default" for origin in config.origins.values())
+
+
+@pytest.mark.parametrize("key", keys())
+def test_the_reference_file_tells_unit_and_range(key: str) -> None:
+    comment, _ = reference_lines()[key]
+    unit = UNITS.get(key.rpartition("_")[2])
+    accepts = keys()[key].metadata["accepts"]
+    assert comment.endswith(f"[{unit}, {accepts}]" if unit else f"[{accepts}]")
+
+
+@pytest.mark.parametrize("key", keys())
+def test_every_default_is_in_its_own_range(key: str) -> None:
+    value: Any = value_of(Config(), key)
+    assert keys()[key].metadata["holds"](value)
+    assert key.partition(".")[0] in (*SECTIONS, "config_version")
