@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from datetime import datetime, timezone
 
 from laggard.cli.logs import start_log
 from laggard.config import load_config
@@ -20,14 +21,20 @@ def main() -> int:
         config = load_config(args.config, args.set, os.environ)
         from laggard.stream.session import start_session
         from laggard.tables.lock import writer_lock
-        from laggard.tables.maintenance import Retention, maintain_now
+        from laggard.tables.maintenance import Retention, maintain
 
         with writer_lock(config.job.tables):
             spark = start_session(config.job.master, config.job.spark)
-            maintain_now(spark, config.job.tables, Retention.from_config(config), optimize=config.maintenance.optimize)
+            maintain(
+                spark,
+                config.job.tables,
+                Retention.from_config(config),
+                datetime.now(timezone.utc),
+                optimize=config.maintenance.optimize,
+            )
             spark.stop()
     except LaggardError as error:
-        print(error, file=sys.stderr)
+        sys.stderr.write(f"{error}\n")
         return error.exit_code
     return 0
 

@@ -39,7 +39,7 @@ class Broker:
         self._temporary_dir: Path | None = None
         self._nodes: dict[int, Node] = {}
 
-    def __enter__(self) -> "Broker":
+    def __enter__(self) -> "Broker":  # noqa: PYI034 - typing has no Self before Python 3.11
         if self._kept_dir is None:
             self._temporary_dir = Path(tempfile.mkdtemp(prefix="laggard-kafka-"))
         try:

@@ -46,7 +46,7 @@ def differ(left: Any, right: Any) -> Any:
 
 
 def seconds_between(later: Any, earlier: Any) -> Any:
-    """later - earlier in seconds, as double."""
+    """Later - earlier in seconds, as double."""
     return pc.divide(pc.cast(pc.subtract(pc.cast(later, pa.int64()), pc.cast(earlier, pa.int64())), pa.float64()), 1e6)
 
 
@@ -60,7 +60,9 @@ def key_codes(tables: Sequence[pa.Table], names: Sequence[str]) -> list[Ints]:
     sizes = [table.num_rows for table in tables]
     codes = np.zeros(sum(sizes), np.int64)
     for name in names:
-        column = pa.chunked_array([chunk for table in tables for chunk in table[name].chunks], tables[0].schema.field(name).type)
+        column = pa.chunked_array(
+            [chunk for table in tables for chunk in table[name].chunks], tables[0].schema.field(name).type
+        )
         encoded = column.combine_chunks().dictionary_encode()
         indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         codes = codes * (len(encoded.dictionary) + 1) + indices
@@ -85,5 +87,9 @@ def build(schema: pa.Schema, columns: dict[str, Any]) -> pa.Table:
     """A table of exactly this schema."""
     arrays = [columns[field.name] for field in schema]
     return pa.table(
-        [array if array.type == field.type else pc.cast(array, field.type) for array, field in zip(arrays, schema, strict=True)], schema=schema
+        [
+            array if array.type == field.type else pc.cast(array, field.type)
+            for array, field in zip(arrays, schema, strict=True)
+        ],
+        schema=schema,
     )

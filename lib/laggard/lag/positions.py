@@ -14,7 +14,20 @@ import pyarrow.compute as pc
 
 from laggard.lag import time_lag
 from laggard.lag.arrays import (
-    TIMESTAMP, Ints, both, build, differ, equal, key_codes, match, null, repeat, seconds_between, take, when, where,
+    TIMESTAMP,
+    Ints,
+    both,
+    build,
+    differ,
+    equal,
+    key_codes,
+    match,
+    null,
+    repeat,
+    seconds_between,
+    take,
+    when,
+    where,
 )  # fmt: skip
 from laggard.lag.tick import Tick
 from laggard.lag.windows import accumulate
@@ -76,13 +89,17 @@ def _expected(subscribed: pa.Table, polled: pa.Table) -> pa.Table:
     low, high = np.searchsorted(of_place[order], of_pair), np.searchsorted(of_place[order], of_pair, side="right")
     counts = high - low
     pairs = np.repeat(np.arange(len(of_pair)), counts)
-    places = order[np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(low, counts)] if len(pairs) else pairs
+    places = (
+        order[np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(low, counts)]
+        if len(pairs)
+        else pairs
+    )
     rows = subscribed.take(pairs)
     return pa.table({"group": rows["group"], "topic": rows["topic"], "partition": polled["partition"].take(places)})
 
 
 def advance_positions(merged: Merged, tick: Tick, schema: pa.Schema) -> tuple[pa.Table, dict[str, Any]]:
-    """Rows of `partition_status` (schema given), and what events need: `was_recreated`, `rewound_from`, `rewound_to`."""
+    """Rows of `partition_status` (schema given), and for events `was_recreated`, `rewound_from`, `rewound_to`."""
     before, commit, polled = merged.before, merged.commit, merged.polled
     rows = merged.keys.num_rows
     known_id = where(pc.not_equal(before["topic_id"], ""), before["topic_id"])
@@ -121,11 +138,11 @@ def advance_positions(merged: Merged, tick: Tick, schema: pa.Schema) -> tuple[pa
         "ahead_records": pc.max_element_wise(pc.subtract(committed, log_end), 0, skip_nulls=False),
     }
     columns["status"], columns["error"] = _status(columns, polled, is_other_topic, tick)
-    columns |= _measures(columns, tick)
+    columns |= _measures(columns)
     columns |= _time_lag(columns, before["end_points"], is_same_topic, tick)
     fell_by, moves = _moves(merged, tick, is_same_topic, columns)
     columns |= moves
-    columns |= accumulate(before, columns, tick, **_counts(merged, fell_by, committed), is_same_topic=is_same_topic)
+    columns |= accumulate(before, columns, tick, **_counts(merged, fell_by), is_same_topic=is_same_topic)
     was_recreated = pc.and_(is_other_topic, differ(before["status"], "topic_recreated"))
     changes = {
         "was_recreated": was_recreated,
@@ -156,7 +173,9 @@ def _status(columns: dict[str, Any], polled: pa.Table, is_other_topic: Any, tick
     # missing only if topics were listed after the commit was met
     is_listed_since = pc.less(pc.fill_null(columns["commit_poll_id"], 0), tick.metadata_poll_id)
     is_unlisted = pc.and_(is_unpolled, is_listed_since)
-    is_proven = pc.greater_equal(tick.poll_id, pc.add(columns["commit_poll_id"], 2))  # that poll began after the commit was read
+    is_proven = pc.greater_equal(
+        tick.poll_id, pc.add(columns["commit_poll_id"], 2)
+    )  # that poll began after the commit was read
     blocked = pc.is_in(columns["commit_source_partition"], value_set=pa.array(tick.blocked_partitions, pa.int32()))
     cases = [
         ("stale", pa.repeat(not tick.is_caught_up, rows)),
@@ -175,7 +194,7 @@ def _status(columns: dict[str, Any], polled: pa.Table, is_other_topic: Any, tick
     return status, pc.coalesce(polled["error"], unpolled_error)
 
 
-def _measures(columns: dict[str, Any], tick: Tick) -> dict[str, Any]:
+def _measures(columns: dict[str, Any]) -> dict[str, Any]:
     """Lag and what the log still holds, where the status allows them."""
     committed, end, start = columns["committed_offset"], columns["log_end_offset"], columns["log_start_offset"]
     is_ok, is_below = pc.equal(columns["status"], "ok"), pc.equal(columns["status"], "below_log_start")
@@ -201,7 +220,9 @@ def _time_lag(columns: dict[str, Any], end_points: Any, is_same_topic: Any, tick
     return {
         "time_lag_seconds": pa.array(np.where(is_level, 0.0, age.seconds), _DOUBLE, mask=~is_known),
         "time_lag_method": pa.array(np.where(is_level, "caught_up", "history").astype(object), _STRING, mask=~is_known),
-        "time_lag_error_seconds": pa.array(np.where(is_level, 0.0, age.error_seconds), _DOUBLE, mask=~(is_level | (is_behind & ~age.is_censored))),
+        "time_lag_error_seconds": pa.array(
+            np.where(is_level, 0.0, age.error_seconds), _DOUBLE, mask=~(is_level | (is_behind & ~age.is_censored))
+        ),
         "time_lag_censored": pa.array(~is_level & age.is_censored, mask=~is_known),
         "end_points": time_lag.to_column(points),
     }
@@ -224,7 +245,7 @@ def _moves(merged: Merged, tick: Tick, is_same_topic: Any, columns: dict[str, An
     }
 
 
-def _counts(merged: Merged, fell_by: Any, committed: Any) -> dict[str, Any]:
+def _counts(merged: Merged, fell_by: Any) -> dict[str, Any]:
     """Commits of this tick, those that repeat the offset, and records rewound; 0 is measured."""
     commit = merged.commit
     repeats = pc.and_(merged.is_new, equal(merged.before["committed_offset"], commit["first_committed_offset"]))
@@ -245,4 +266,6 @@ def _numbers(column: Any) -> tuple[Ints, Any]:
 
 
 def _flags(column: Any) -> Any:
-    return np.asarray(column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()).astype(bool)
+    return np.asarray(
+        column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
+    ).astype(bool)

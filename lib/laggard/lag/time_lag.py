@@ -63,7 +63,13 @@ def add_point(points: EndPoints, is_usable: Bools, log_end: Ints, is_known: Bool
     safe = np.maximum(last, 0)
     fell = is_known & (lengths > 0) & (_at(points.log_ends, safe) > log_end)
     keep_row = is_usable & ~fell
-    is_flat = keep_row & is_known & (lengths > 1) & (_at(points.log_ends, safe) == log_end) & (_at(points.log_ends, np.maximum(last - 1, 0)) == log_end)
+    is_flat = (
+        keep_row
+        & is_known
+        & (lengths > 1)
+        & (_at(points.log_ends, safe) == log_end)
+        & (_at(points.log_ends, np.maximum(last - 1, 0)) == log_end)
+    )
     kept = keep_row[points.rows].copy()
     kept[last[is_flat]] = False
     kept_lengths = np.bincount(points.rows[kept], minlength=len(lengths))

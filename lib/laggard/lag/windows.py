@@ -17,7 +17,14 @@ _LONG, _DOUBLE, _TIMESTAMP = pa.int64(), pa.float64(), pa.timestamp("us", tz="UT
 
 
 def accumulate(
-    before: pa.Table, now: dict[str, Any], tick: Tick, *, commits: Any, noop_commits: Any, rewound_records: Any, is_same_topic: Any
+    before: pa.Table,
+    now: dict[str, Any],
+    tick: Tick,
+    *,
+    commits: Any,
+    noop_commits: Any,
+    rewound_records: Any,
+    is_same_topic: Any,
 ) -> dict[str, Any]:
     """The `window_…` and `base_…` columns after this tick.
 
@@ -28,7 +35,9 @@ def accumulate(
     continues = pc.and_(equal(before["window_start"], start), tick.is_caught_up)
     counts = pc.or_(continues, tick.opens_window)
     # only the last tick of the window right before may be the base: nothing is produced across a hole
-    follows = pc.fill_null(pc.greater_equal(before["sampled_at"], repeat(tick.window_start - tick.window, _TIMESTAMP, rows)), False)
+    follows = pc.fill_null(
+        pc.greater_equal(before["sampled_at"], repeat(tick.window_start - tick.window, _TIMESTAMP, rows)), False
+    )
     is_ok = pc.equal(now["status"], "ok")
 
     def summed(column: str, added: Any, kind: pa.DataType) -> Any:
@@ -83,5 +92,3 @@ def close_windows(rows: pa.Table, tick: Tick, schema: pa.Schema) -> pa.Table:
         "rewound_records": rows["window_rewound_records"],
     }
     return build(schema, columns)
-
-

@@ -28,7 +28,14 @@ def sum_partitions(rows: pa.Table) -> dict[str, dict[str, Any]]:
     for name in KNOWN_STATUSES:
         rows = rows.append_column(f"is_{name}", pc.cast(pc.equal(rows["status"], name), pa.int64()))
     sums = rows.group_by("group").aggregate(
-        [("status", "count"), ("is_ok", "sum"), ("is_no_commit", "sum"), ("lag", "sum"), ("time_lag_seconds", "max"), ("commit_source_partition", "max")]
+        [
+            ("status", "count"),
+            ("is_ok", "sum"),
+            ("is_no_commit", "sum"),
+            ("lag", "sum"),
+            ("time_lag_seconds", "max"),
+            ("commit_source_partition", "max"),
+        ]
     )
     return {row["group"]: row for row in sums.to_pylist()}
 
@@ -51,7 +58,12 @@ def group_rows(
 
 
 def _row(
-    group: str, before: Mapping[str, Any], found: Mapping[str, Any], totals: Mapping[str, Any], listing: Listing, tick: Tick
+    group: str,
+    before: Mapping[str, Any],
+    found: Mapping[str, Any],
+    totals: Mapping[str, Any],
+    listing: Listing,
+    tick: Tick,
 ) -> dict[str, Any]:
     told = listing.groups.get(group, {})
     total, ok, no_commit = (totals.get(name) or 0 for name in ("status_count", "is_ok_sum", "is_no_commit_sum"))
@@ -63,7 +75,18 @@ def _row(
         offsets_partition = found.get("offsets_partition")
     known_lag = totals.get("lag_sum") if ok else None
     return {
-        **{name: found.get(name) for name in ("assignor", "rebalance_mode", "generation", "members", "static_members", "idle_members", "topics")},
+        **{
+            name: found.get(name)
+            for name in (
+                "assignor",
+                "rebalance_mode",
+                "generation",
+                "members",
+                "static_members",
+                "idle_members",
+                "topics",
+            )
+        },
         "cluster": tick.cluster,
         "group": group,
         "status": status,
@@ -88,7 +111,9 @@ def _row(
     }
 
 
-def _state(before: Mapping[str, Any], found: Mapping[str, Any], told: Mapping[str, Any], *, is_fresh: bool) -> tuple[str, str]:
+def _state(
+    before: Mapping[str, Any], found: Mapping[str, Any], told: Mapping[str, Any], *, is_fresh: bool
+) -> tuple[str, str]:
     """State in Kafka's spelling and who says so: the broker, or the records by the broker's own rule on loading."""
     if told.get("group_state"):
         return told["group_state"], "admin"
@@ -100,7 +125,9 @@ def _state(before: Mapping[str, Any], found: Mapping[str, Any], told: Mapping[st
     return "Unknown", "none"
 
 
-def _type(before: Mapping[str, Any], found: Mapping[str, Any], told: Mapping[str, Any], *, is_fresh: bool) -> str | None:
+def _type(
+    before: Mapping[str, Any], found: Mapping[str, Any], told: Mapping[str, Any], *, is_fresh: bool
+) -> str | None:
     kind = (told.get("group_type") or "").lower() or found.get("group_type")
     if kind is None and not is_fresh:
         return before.get("group_type")

@@ -27,7 +27,9 @@ class History:
     replacements: list[dict[str, Any]] = field(default_factory=list)  # static members that came back
 
 
-def fold_records(known: Mapping[str, dict[str, Any]], records: Iterable[dict[str, Any]], tick: Tick) -> tuple[dict[str, dict[str, Any]], History]:
+def fold_records(
+    known: Mapping[str, dict[str, Any]], records: Iterable[dict[str, Any]], tick: Tick
+) -> tuple[dict[str, dict[str, Any]], History]:
     """The newest record's facts per group (columns `KEPT`) after these records, given in Kafka's order per group.
 
     `records`: generation rows of the decode stage. `known`: facts so far; a record already folded is passed over.
@@ -71,7 +73,18 @@ def _generation(found: Mapping[str, Any], record: Mapping[str, Any], gap: int | 
     state_timestamp = None if state_ms is None else datetime.fromtimestamp(state_ms / 1000, timezone.utc)
     sync = None if state_timestamp is None else (record["record_timestamp"] - state_timestamp).total_seconds()
     return {
-        **{name: found.get(name) for name in ("kind", "protocol_type", "assignor", "rebalance_mode", "leader", "member_count", "static_count")},
+        **{
+            name: found.get(name)
+            for name in (
+                "kind",
+                "protocol_type",
+                "assignor",
+                "rebalance_mode",
+                "leader",
+                "member_count",
+                "static_count",
+            )
+        },
         "group_type": "classic",
         "state_timestamp": state_timestamp,
         # a clock that was set back would give a negative duration: then it is not known
@@ -85,7 +98,10 @@ def _generation(found: Mapping[str, Any], record: Mapping[str, Any], gap: int | 
 def _facts(found: Mapping[str, Any], record: Mapping[str, Any], generations_total: int) -> dict[str, Any]:
     facts = {
         "group_type": "classic",
-        **{name: found.get(name) for name in ("protocol_type", "assignor", "rebalance_mode", "generation", "idle_members", "topics")},
+        **{
+            name: found.get(name)
+            for name in ("protocol_type", "assignor", "rebalance_mode", "generation", "idle_members", "topics")
+        },
         "members": found.get("member_count"),
         "static_members": found.get("static_count"),
         "offsets_partition": record["source_partition"],

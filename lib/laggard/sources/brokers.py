@@ -76,7 +76,9 @@ class Brokers:
     def list_groups(self, brokers: Iterable[int]) -> list[dict[str, Any]]:
         """Groups and their states from every broker that answered."""
         groups: list[dict[str, Any]] = []
-        for response in self._ask("list_groups", {broker: ListGroupsRequest(min_version=0) for broker in brokers}).values():
+        for response in self._ask(
+            "list_groups", {broker: ListGroupsRequest(min_version=0) for broker in brokers}
+        ).values():
             if not isinstance(response, str) and not error_name(response.error_code):
                 groups += [group.to_dict() for group in response.groups]
         return groups
@@ -91,7 +93,8 @@ class Brokers:
         """Send all requests side by side; a response, or an error name, for each broker."""
         self.requests[api] += len(requests)
         try:
-            answers = self._client()._manager.run(self._gather, requests)  # noqa: SLF001 - the public calls raise on the first bad partition
+            # the client's public calls raise on the first bad partition, this one does not
+            answers: dict[Any, Any] = self._client()._manager.run(self._gather, requests)  # noqa: SLF001
         except Exception as error:  # noqa: BLE001 - an unreachable cluster is data for the poll
             self.close()
             answers = dict.fromkeys(requests, type(error).__name__)

@@ -7,7 +7,7 @@ re-run reads the very same one. The row itself only says that there is a new pol
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -93,8 +93,9 @@ def options_to_json(options: PollOptions) -> str:
 
 def options_from_json(text: str) -> PollOptions:
     """The inverse of `options_to_json`."""
-    plain: Mapping[str, Any] = json.loads(text)
-    return PollOptions(**{name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()})
+    plain: dict[str, Any] = json.loads(text)
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
+    return PollOptions(**values)
 
 
 def poll_of(wal_text: str) -> Snapshot | None:

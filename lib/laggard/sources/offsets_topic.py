@@ -54,7 +54,7 @@ def check_resolved(positions: Mapping[int, int], partitions: int, topic: str) ->
         missing = sorted(expected - resolved)
         raise LaggardError(
             f"source_resolved_wrong_partitions: Spark reads {len(resolved)} of {partitions} partitions of {topic}",
-            cause=f"missing partitions {missing[:10]}{'…' if len(missing) > 10 else ''}; "  # noqa: PLR2004
+            cause=f"missing partitions {missing[:10]}{'…' if len(missing) > 10 else ''}; "
             f"{DEPRECATED_OFFSET_READER} is off or no longer works in this Spark",
             fix=f"remove {DEPRECATED_OFFSET_READER} from your Spark defaults; run: laggard doctor",
             exit_code=INTERNAL,

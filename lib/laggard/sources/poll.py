@@ -122,7 +122,9 @@ class Poller:
         found = _partitions([*metadata["topics"], *named["topics"]])
         self._offsets_topic = {key: value for key, value in found.items() if key[0] == self._options.offsets_topic}
         watched = {key: value for key, value in found.items() if self._names.watches_topic(key[0])}
-        gone = {topic["name"]: kafka.error_name(topic["error_code"]) for topic in named["topics"] if topic["error_code"]}
+        gone = {
+            topic["name"]: kafka.error_name(topic["error_code"]) for topic in named["topics"] if topic["error_code"]
+        }
         for key, before in self._partitions.items():
             if key not in watched and before.error != UNKNOWN_TOPIC:  # told once more as missing, then forgotten
                 watched[key] = replace(before, leader=None, error=gone.get(key[0], UNKNOWN_TOPIC))
@@ -139,7 +141,10 @@ class Poller:
         )
 
     def _list(
-        self, partitions: Mapping[kafka.TopicPartition, _Partition], timestamp: int, isolation: int = kafka.READ_UNCOMMITTED
+        self,
+        partitions: Mapping[kafka.TopicPartition, _Partition],
+        timestamp: int,
+        isolation: int = kafka.READ_UNCOMMITTED,
     ) -> dict[kafka.TopicPartition, kafka.Answer]:
         by_leader: dict[int, list[kafka.TopicPartition]] = {}
         answers: dict[kafka.TopicPartition, kafka.Answer] = {}
@@ -212,7 +217,9 @@ def _partitions(topics: Sequence[Mapping[str, Any]]) -> dict[kafka.TopicPartitio
         for partition in topic["partitions"]:
             leader = partition["leader_id"]
             error = kafka.error_name(partition["error_code"])
-            found[topic["name"], partition["partition_index"]] = _Partition(topic_id, leader if leader >= 0 else None, error)
+            found[topic["name"], partition["partition_index"]] = _Partition(
+                topic_id, leader if leader >= 0 else None, error
+            )
     return found
 
 
@@ -225,4 +232,6 @@ def topic_id_text(value: Any) -> str:
 
 
 def _table(schema: pa.Schema, *columns: Sequence[Any]) -> pa.Table:
-    return pa.table([pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema)
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+    )

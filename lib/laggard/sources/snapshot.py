@@ -104,5 +104,3 @@ def _unpack_table(text: str) -> pa.Table:
             for name, column in zip(table.column_names, table.columns, strict=True)
         }
     )
-
-

@@ -24,7 +24,7 @@ from laggard.tables.arrow import arrow_schema
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What the decode stage found: commits (unique per key), group records in Kafka's order, rewinds inside the batch."""
+    """What the decode stage found: commits (unique per key), group records in Kafka's order, rewinds."""
 
     commits: pa.Table
     records: Sequence[dict[str, Any]]
@@ -39,7 +39,9 @@ class Poll:
     listing: Listing
 
 
-def advance(partition_status: pa.Table, group_status: pa.Table, batch: Batch, poll: Poll, tick: Tick) -> dict[str, pa.Table]:
+def advance(
+    partition_status: pa.Table, group_status: pa.Table, batch: Batch, poll: Poll, tick: Tick
+) -> dict[str, pa.Table]:
     """Rows per table; the status tables come whole, the others as rows to append."""
     groups_before = {row["group"]: row for row in group_status.to_pylist()}
     facts_before = {group: {name: row[name] for name in KEPT} for group, row in groups_before.items()}
@@ -68,7 +70,12 @@ def advance(partition_status: pa.Table, group_status: pa.Table, batch: Batch, po
 
 def _subscribed(facts: Mapping[str, Mapping[str, Any]]) -> pa.Table:
     pairs = [(group, topic) for group, found in facts.items() for topic in found.get("topics") or ()]
-    return pa.table({"group": pa.array([pair[0] for pair in pairs], pa.string()), "topic": pa.array([pair[1] for pair in pairs], pa.string())})
+    return pa.table(
+        {
+            "group": pa.array([pair[0] for pair in pairs], pa.string()),
+            "topic": pa.array([pair[1] for pair in pairs], pa.string()),
+        }
+    )
 
 
 def _table(table: schemas.Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -76,7 +83,9 @@ def _table(table: schemas.Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     return pa.table([pa.array([row.get(field.name) for row in rows], field.type) for field in schema], schema=schema)
 
 
-def _partition_events(merged: Merged, rows: pa.Table, changes: Mapping[str, Any], tick: Tick) -> Iterable[dict[str, Any]]:
+def _partition_events(
+    merged: Merged, rows: pa.Table, changes: Mapping[str, Any], tick: Tick
+) -> Iterable[dict[str, Any]]:
     held = merged.before["committed_offset"]
     kinds = (
         ("offset_deleted", pc.and_(merged.is_retired, pc.is_valid(held)), held, None),
@@ -110,7 +119,11 @@ def _group_events(before: Mapping[str, Any], now: Sequence[Mapping[str, Any]], t
     for group in sorted(living.keys() - before.keys()):
         yield _event("group_created", tick, {"group": group, "event_at": tick.now, "source_partition": living[group]})
     for group in sorted(before.keys() - living.keys()):
-        yield _event("group_deleted", tick, {"group": group, "event_at": tick.now, "source_partition": before[group]["offsets_partition"]})
+        yield _event(
+            "group_deleted",
+            tick,
+            {"group": group, "event_at": tick.now, "source_partition": before[group]["offsets_partition"]},
+        )
 
 
 def _record_events(rewinds: Sequence[Mapping[str, Any]], history: History, tick: Tick) -> Iterable[dict[str, Any]]:
@@ -123,7 +136,10 @@ def _record_events(rewinds: Sequence[Mapping[str, Any]], history: History, tick:
 def _event(kind: str, tick: Tick, columns: Mapping[str, Any]) -> dict[str, Any]:
     at = columns.get("source_offset")
     place = f"poll {tick.poll_id}" if at is None else f"{columns.get('source_partition')}/{at}"
-    identity = "\0".join(str(part) for part in (tick.cluster, columns["group"], kind, columns.get("topic"), columns.get("partition"), place))
+    identity = "\0".join(
+        str(part)
+        for part in (tick.cluster, columns["group"], kind, columns.get("topic"), columns.get("partition"), place)
+    )
     return {
         **columns,
         "kind": kind,

@@ -30,7 +30,9 @@ _ALWAYS = ("partition_status", "group_status")  # empty means empty: the write m
 Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def advance_frame(partition_status: DataFrame, group_status: DataFrame, decoded: DataFrame, snapshot: Snapshot, tick: Tick) -> DataFrame:
+def advance_frame(
+    partition_status: DataFrame, group_status: DataFrame, decoded: DataFrame, snapshot: Snapshot, tick: Tick
+) -> DataFrame:
     """One packed table per task and Delta table (`PACKED`)."""
     from pyspark.sql import functions as F
 
@@ -38,7 +40,9 @@ def advance_frame(partition_status: DataFrame, group_status: DataFrame, decoded:
     kinds = {name: F.struct("*") for name in sides}
     types = {name: side.select(kinds[name].alias(name)).schema[name].dataType for name, side in sides.items()}
     tagged = [
-        side.select("group", *((F.struct("*") if name == of else F.lit(None).cast(types[name])).alias(name) for name in sides))
+        side.select(
+            "group", *((F.struct("*") if name == of else F.lit(None).cast(types[name])).alias(name) for name in sides)
+        )
         for of, side in sides.items()
     ]
     together = tagged[0].unionByName(tagged[1]).unionByName(tagged[2])
@@ -60,14 +64,22 @@ def advance_stage(snapshot: Snapshot, tick: Tick) -> Stage:
             is_fresh=poll.groups.num_rows > 0,
         )
         decoded = sides["decoded_row"]
-        records = sorted(_of_kind(decoded, "generation").to_pylist(), key=lambda row: (row["source_partition"], row["source_offset"]))
-        batch = Batch(_of_kind(decoded, "commit"), records, [_rewind(row) for row in _of_kind(decoded, "rewind").to_pylist()])
+        records = sorted(
+            _of_kind(decoded, "generation").to_pylist(), key=lambda row: (row["source_partition"], row["source_offset"])
+        )
+        batch = Batch(
+            _of_kind(decoded, "commit"), records, [_rewind(row) for row in _of_kind(decoded, "rewind").to_pylist()]
+        )
         tables = advance(sides["partition_row"], sides["group_row"], batch, Poll(poll.positions, listing), tick)
         tables["dead_letters"] = _dead_letters(_of_kind(decoded, "dead"), tick)
         for name, table in tables.items():
             if table.num_rows or name in _ALWAYS:
                 yield _packed_row(name, table.num_rows, _to_bytes(table))
-        counts = _of_kind(decoded, "count").select(["outcome", "record_type", "record_version", "reason", "records"]).to_pylist()
+        counts = (
+            _of_kind(decoded, "count")
+            .select(["outcome", "record_type", "record_version", "reason", "records"])
+            .to_pylist()
+        )
         yield _packed_row(COUNTS, len(counts), json.dumps(counts).encode())
 
     return run
@@ -90,7 +102,11 @@ def table_rows(packed: DataFrame, table: schemas.Table) -> DataFrame:
 def _sides(gathered: list[pa.RecordBatch]) -> dict[str, pa.Table]:
     from laggard.stream.decode import SCHEMA
 
-    wanted = {"partition_row": arrow_schema(schemas.PARTITION_STATUS), "group_row": arrow_schema(schemas.GROUP_STATUS), "decoded_row": SCHEMA}
+    wanted = {
+        "partition_row": arrow_schema(schemas.PARTITION_STATUS),
+        "group_row": arrow_schema(schemas.GROUP_STATUS),
+        "decoded_row": SCHEMA,
+    }
     if not gathered:
         return {name: schema.empty_table() for name, schema in wanted.items()}
     table = pa.Table.from_batches(gathered)
@@ -98,7 +114,11 @@ def _sides(gathered: list[pa.RecordBatch]) -> dict[str, pa.Table]:
     for name, schema in wanted.items():
         column = table[name].filter(table[name].is_valid()).combine_chunks()
         struct = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
-        sides[name] = pa.Table.from_arrays(struct.flatten(), names=[field.name for field in struct.type]).select(schema.names).cast(schema)
+        sides[name] = (
+            pa.Table.from_arrays(struct.flatten(), names=[field.name for field in struct.type])
+            .select(schema.names)
+            .cast(schema)
+        )
     return sides
 
 
@@ -110,7 +130,11 @@ def _of_kind(decoded: pa.Table, kind: str) -> pa.Table:
 
 def _rewind(row: dict[str, Any]) -> dict[str, Any]:
     names = ("group", "topic", "partition", "records", "source_partition", "source_offset", "record_timestamp")
-    return {**{name: row[name] for name in names}, "from_offset": row["first_committed_offset"], "to_offset": row["committed_offset"]}
+    return {
+        **{name: row[name] for name in names},
+        "from_offset": row["first_committed_offset"],
+        "to_offset": row["committed_offset"],
+    }
 
 
 def _dead_letters(rows: pa.Table, tick: Tick) -> pa.Table:

@@ -15,20 +15,19 @@ from laggard.names import NameFilter
 from laggard.sources.log_ends import poll_of
 from laggard.sources.offsets_topic import check_resolved, positions_of
 from laggard.sources.snapshot import Snapshot
+from laggard.stream import files
 from laggard.stream.advance_stage import COUNTS, advance_frame, table_rows
 from laggard.stream.decode import DECODED, decode_stage
 from laggard.stream.frames import to_frame, topic_windows
-from laggard.stream.progress import Totals, find_gaps, has_live_tick, newest_row
+from laggard.stream.progress import Totals, find_gaps
 from laggard.tables import schemas
+from laggard.tables.readers import BACKFILL, TICK, has_batch_of, newest_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from laggard.stream.files import Files
     from laggard.stream.identity import Identity
     from laggard.tables.delta import Writer
-
-LIVE = "tick"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +45,17 @@ class BatchOptions:
 class Batches:
     """The `foreachBatch` side: keeps the newest published row, so that batch k starts from what k-1 named."""
 
-    def __init__(self, spark: SparkSession, writer: Writer, files: Files, identity: Identity, options: BatchOptions) -> None:
+    def __init__(self, spark: SparkSession, writer: Writer, identity: Identity, options: BatchOptions) -> None:
         self._spark = spark
         self._writer = writer
-        self._files = files
         self._identity = identity
         self._options = options
-        published = writer.read("batches")
-        self.last: dict[str, Any] | None = newest_row(published)  # the newest published `batches` row
-        self._has_history = has_live_tick(published)
+        newest = newest_batch(writer.root)
+        self.last: dict[str, Any] | None = dict(newest.values) if newest else None  # the newest published `batches` row
+        self._has_history = newest is not None and (newest.kind == TICK or has_batch_of(writer.root, TICK))
         self._pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="publish")
         self.published = 0
-        self.on_published: Callable[[dict[str, Any]], None] = lambda row: None
+        self.on_published: Callable[[dict[str, Any]], None] = lambda _: None
 
     def process(self, frame: DataFrame, spark_batch_id: int) -> None:
         """Publish one micro-batch, once: a re-run of a published batch does nothing."""
@@ -65,12 +63,14 @@ class Batches:
         if self.last is not None and batch_id <= self.last["batch_id"]:
             return
         started_at, clock = datetime.now(timezone.utc), _Stopwatch()
-        wal = self._files.read_text(f"{self._options.checkpoint.rstrip('/')}/offsets/{spark_batch_id}")
+        wal = files.read_text(f"{self._options.checkpoint.rstrip('/')}/offsets/{spark_batch_id}")
         source_to = positions_of(wal, self._options.offsets_topic)
         check_resolved(source_to, self._options.offsets_partitions, self._options.offsets_topic)
         snapshot, is_new_poll = self._snapshot(poll_of(wal))
         tick = self._tick(batch_id, snapshot, source_to)
-        packed = advance_frame(self._before("partition_status"), self._before("group_status"), self._decode(frame), snapshot, tick)
+        packed = advance_frame(
+            self._before("partition_status"), self._before("group_status"), self._decode(frame), snapshot, tick
+        )
         packed.persist()
         try:
             kinds, counts = _materialize(packed)
@@ -86,7 +86,11 @@ class Batches:
         clock.seconds["poll"] = snapshot.seconds if is_new_poll else 0.0
         gaps = find_gaps(self.last, snapshot, tick, is_first=self.published == 0)
         row = self._batch_row(tick, snapshot, source_to, versions) | read
-        row |= {"started_at": started_at, "published_at": datetime.now(timezone.utc), "durations_seconds": clock.seconds}
+        row |= {
+            "started_at": started_at,
+            "published_at": datetime.now(timezone.utc),
+            "durations_seconds": clock.seconds,
+        }
         row |= totals.finish(clock.seconds, [gap["gap_reason"] for gap in gaps])
         self._publish(row, gaps, tick)
 
@@ -106,11 +110,12 @@ class Batches:
 
     def _tick(self, batch_id: int, snapshot: Snapshot, source_to: Mapping[int, int]) -> Tick:
         last = self.last
-        was_live = last is not None and last["kind"] == LIVE
+        was_live = last is not None and last["kind"] == TICK
         parts = snapshot.offsets_partitions.to_pylist()
         if parts:
             is_caught_up = all(
-                part["last_stable_offset"] is None or source_to[part["offsets_partition"]] >= part["last_stable_offset"] for part in parts
+                part["last_stable_offset"] is None or source_to[part["offsets_partition"]] >= part["last_stable_offset"]
+                for part in parts
             )
         else:  # the poll says nothing about the offsets topic
             is_caught_up = was_live and snapshot.positions.num_rows > 0
@@ -137,24 +142,31 @@ class Batches:
         return self._writer.read(table, self.last["table_versions"][table])
 
     def _write(self, packed: DataFrame, kinds: Mapping[str, int], snapshot: Snapshot, tick: Tick) -> dict[str, int]:
-        """Write every table that has rows, side by side: a Delta write is mostly waiting. Gives all tables' versions."""
+        """Write every table that has rows, side by side as a Delta write is mostly waiting; gives all versions."""
         jobs = {name: table_rows(packed, schemas.TABLES[name]) for name in kinds}
         if snapshot.closed.num_rows:
             jobs["topic_windows"] = to_frame(self._spark, schemas.TOPIC_WINDOWS, topic_windows(snapshot, tick))
-        futures = {name: self._pool.submit(self._writer.write, schemas.TABLES[name], rows, tick.batch_id) for name, rows in jobs.items()}
+        futures = {
+            name: self._pool.submit(self._writer.write, schemas.TABLES[name], rows, tick.batch_id)
+            for name, rows in jobs.items()
+        }
         written = {name: future.result() for name, future in futures.items()}
         if self.last is None:
-            return {name: self._writer.version(name) for name in schemas.TABLES if name != "batches"} | written
-        return self.last["table_versions"] | written
+            before = {name: self._writer.version(name) for name in schemas.TABLES if name != "batches"}
+        else:
+            before = dict(self.last["table_versions"])
+        return before | written
 
-    def _batch_row(self, tick: Tick, snapshot: Snapshot, source_to: Mapping[int, int], versions: Mapping[str, int]) -> dict[str, Any]:
+    def _batch_row(
+        self, tick: Tick, snapshot: Snapshot, source_to: Mapping[int, int], versions: Mapping[str, int]
+    ) -> dict[str, Any]:
         parts = {part["offsets_partition"]: part for part in snapshot.offsets_partitions.to_pylist()}
 
         def by_partition(column: str) -> dict[int, Any] | None:
             return {key: part[column] for key, part in parts.items() if part[column] is not None} if parts else None
 
         return {
-            "kind": LIVE if tick.is_caught_up else "backfill",
+            "kind": TICK if tick.is_caught_up else BACKFILL,
             "gap_seq": 0,
             "poll_id": tick.poll_id,
             "source_from": self.last["source_to"] if self.last else dict.fromkeys(source_to, 0),
@@ -173,10 +185,13 @@ class Batches:
             "polled_at": tick.now,
             "checkpoint_id": self._identity.checkpoint_id,
         }
-        rows = [{**same, **row}, *({**same, "kind": "gap", "gap_seq": number, **gap} for number, gap in enumerate(gaps, 1))]
+        rows = [
+            {**same, **row},
+            *({**same, "kind": "gap", "gap_seq": number, **gap} for number, gap in enumerate(gaps, 1)),
+        ]
         self._writer.write(schemas.BATCHES, to_frame(self._spark, schemas.BATCHES, rows), tick.batch_id)
         self.last = rows[0]
-        self._has_history = self._has_history or row["kind"] == LIVE
+        self._has_history = self._has_history or row["kind"] == TICK
         self.published += 1
         self.on_published(rows[0])
 

@@ -20,23 +20,26 @@ from laggard.names import NameFilter
 from laggard.rebalance.generations import describe_generation
 from laggard.wire.columnar import CommitColumns, decode_columns
 
-DECODED = ", ".join(
-    (
-        "kind string",  # commit, rewind, generation, dead, count
-        "group string, topic string, partition int, topic_id string",
-        "source_partition int, source_offset bigint, record_timestamp timestamp",
-        "committed_offset bigint, leader_epoch int, commit_timestamp timestamp, is_deleted boolean",
-        "first_committed_offset bigint, commits bigint, noop_commits bigint, rewound_records bigint",
-        "record_type int, record_version int, detail string",
-        "outcome string, reason string, field string, records bigint",
-        "key_bytes bigint, value_bytes bigint, key_hex string, head_hex string, sha256 string",
-    )
-)
+DECODED = """
+    kind string, group string, topic string, partition int, topic_id string,
+    source_partition int, source_offset bigint, record_timestamp timestamp,
+    committed_offset bigint, leader_epoch int, commit_timestamp timestamp, is_deleted boolean,
+    first_committed_offset bigint, commits bigint, noop_commits bigint, rewound_records bigint,
+    record_type int, record_version int, detail string,
+    outcome string, reason string, field string, records bigint,
+    key_bytes bigint, value_bytes bigint, key_hex string, head_hex string, sha256 string
+"""  # kind: commit, rewind, generation, dead, count
 MAX_DEAD_LETTERS = 1000
 HEAD_BYTES = 256
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
 _COLUMNS = {
-    name: {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "boolean": pa.bool_(), "timestamp": _TIMESTAMP}[kind]
+    name: {
+        "string": pa.string(),
+        "int": pa.int32(),
+        "bigint": pa.int64(),
+        "boolean": pa.bool_(),
+        "timestamp": _TIMESTAMP,
+    }[kind]
     for name, kind in (column.strip().split() for column in DECODED.split(","))
 }
 SCHEMA = pa.schema(list(_COLUMNS.items()))
@@ -87,7 +90,10 @@ def decode_records(table: pa.Table, names: NameFilter) -> Iterator[pa.RecordBatc
 
 def _commits(records: _Records, columns: CommitColumns, names: NameFilter, rows: _Rows) -> pa.RecordBatch:
     is_watched = np.array(
-        [key.key is not None and "topic" in key.key and names.watches(key.key["group"], key.key["topic"]) for key in columns.keys]
+        [
+            key.key is not None and "topic" in key.key and names.watches(key.key["group"], key.key["topic"])
+            for key in columns.keys
+        ]
     )
     chosen = np.flatnonzero((columns.is_commit | columns.is_tombstone) & is_watched[columns.key_index])
     found = compact_commits(
@@ -110,7 +116,11 @@ def _commits(records: _Records, columns: CommitColumns, names: NameFilter, rows:
         topic=pa.array([key["topic"] for key in keys], pa.string()),
         partition=pa.array([key["partition"] for key in keys], pa.int32()),
         topic_id=pa.array(
-            [None if gone else columns.topic_id(row) for row, gone in zip(last.tolist(), deleted.tolist(), strict=True)], pa.string()
+            [
+                None if gone else columns.topic_id(row)
+                for row, gone in zip(last.tolist(), deleted.tolist(), strict=True)
+            ],
+            pa.string(),
         ),
         source_partition=pa.array(records.partition[last], pa.int32()),
         source_offset=pa.array(records.offset[last], pa.int64()),
@@ -168,7 +178,14 @@ def _count(columns: CommitColumns, rows: _Rows) -> None:
         counts[outcome.outcome, outcome.record_type, version, outcome.error] += 1
     for (name, record_type, version, reason), number in counts.items():
         if number:
-            rows.add(kind="count", outcome=name, record_type=record_type, record_version=version, reason=reason, records=number)
+            rows.add(
+                kind="count",
+                outcome=name,
+                record_type=record_type,
+                record_version=version,
+                reason=reason,
+                records=number,
+            )
 
 
 class _Rows:
@@ -182,7 +199,8 @@ class _Rows:
 
     def batch(self) -> pa.RecordBatch:
         return _batch(
-            len(self._rows), **{name: pa.array([row.get(name) for row in self._rows], kind) for name, kind in _COLUMNS.items()}
+            len(self._rows),
+            **{name: pa.array([row.get(name) for row in self._rows], kind) for name, kind in _COLUMNS.items()},
         )
 
 

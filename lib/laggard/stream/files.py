@@ -1,50 +1,42 @@
-"""Text files of the checkpoint, on whatever file system Spark uses for it."""
+"""Text files of the checkpoint, on a local disk or an object store, without a JVM."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from pyarrow import fs
 
 
-class Files:
-    """Hadoop's FileSystem: local disks, HDFS and object stores alike."""
+def exists(path: str) -> bool:
+    """Whether there is a file."""
+    system, where = _open(path)
+    return bool(system.get_file_info(where).type != fs.FileType.NotFound)
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no public door to Hadoop's file systems
-        self._conf: Any = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]  # noqa: SLF001
 
-    def exists(self, path: str) -> bool:
-        where, system = self._open(path)
-        return bool(system.exists(where))
+def read_text(path: str) -> str:
+    """The file's text."""
+    system, where = _open(path)
+    with system.open_input_stream(where) as stream:
+        return bytes(stream.read()).decode("utf-8")
 
-    def read_text(self, path: str) -> str:
-        """The file's text."""
-        where, system = self._open(path)
-        stream = system.open(where)
-        try:
-            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-        finally:
-            stream.close()
 
-    def write_text(self, path: str, text: str) -> None:
-        """Replace the file."""
-        where, system = self._open(path)
-        stream = system.create(where, True)  # noqa: FBT003 - Hadoop's positional "overwrite"
-        try:
-            self._jvm.org.apache.commons.io.IOUtils.write(text, stream, "UTF-8")
-        finally:
-            stream.close()
+def write_text(path: str, text: str) -> None:
+    """Replace the file."""
+    system, where = _open(path)
+    system.create_dir(str(Path(where).parent), recursive=True)
+    with system.open_output_stream(where) as stream:
+        stream.write(text.encode("utf-8"))
 
-    def newest_number(self, folder: str) -> int | None:
-        """The largest file name that is a number, as Spark names its batches."""
-        where, system = self._open(folder)
-        if not system.exists(where):
-            return None
-        names = [entry.getPath().getName() for entry in system.listStatus(where)]
-        return max((int(name) for name in names if name.isdigit()), default=None)
 
-    def _open(self, path: str) -> tuple[Any, Any]:
-        where = self._jvm.org.apache.hadoop.fs.Path(path)
-        return where, where.getFileSystem(self._conf)
+def newest_number(folder: str) -> int | None:
+    """The largest file name that is a number, as Spark names its batches."""
+    system, where = _open(folder)
+    entries = system.get_file_info(fs.FileSelector(where, allow_not_found=True))
+    return max((int(entry.base_name) for entry in entries if entry.base_name.isdigit()), default=None)
+
+
+def _open(path: str) -> tuple[fs.FileSystem, str]:
+    # Hadoop's name of the scheme; Arrow knows it without the "a"
+    uri = path.replace("s3a://", "s3://", 1) if "://" in path else Path(path).absolute().as_posix()
+    found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(uri)
+    return found

@@ -40,6 +40,8 @@ def to_frame(spark: SparkSession, table: Table, rows: pa.Table | Sequence[Mappin
     """Rows as a frame of exactly the table's schema; a column that a dict leaves out is null."""
     schema = arrow_schema(table)
     if not isinstance(rows, pa.Table):
-        rows = pa.table([pa.array([row.get(field.name) for row in rows], field.type) for field in schema], schema=schema)
+        rows = pa.table(
+            [pa.array([row.get(field.name) for row in rows], field.type) for field in schema], schema=schema
+        )
     ddl = ", ".join(f"`{column.name}` {column.type}" for column in table.columns)
     return spark.createDataFrame(rows, ddl).coalesce(1)

@@ -47,6 +47,7 @@ def identity_path(checkpoint: str) -> str:
 
 
 def to_json(identity: Identity) -> str:
+    """The identity file's text."""
     return json.dumps(asdict(identity), indent=2, sort_keys=True) + "\n"
 
 
@@ -55,7 +56,10 @@ def judge_start(found: Found, wanted: Identity) -> Identity:
     if not found.has_checkpoint:
         if found.newest_batch_id is None:
             return Identity(**{**asdict(wanted), "checkpoint_id": uuid.uuid4().hex})
-        raise _refusal("the tables hold batches but their checkpoint is missing", f"newest batch {found.newest_batch_id}, no checkpoint")
+        raise _refusal(
+            "the tables hold batches but their checkpoint is missing",
+            f"newest batch {found.newest_batch_id}, no checkpoint",
+        )
     if found.identity is None:
         raise _refusal("the checkpoint has no identity file", "the file <checkpoint>.laggard.json is missing")
     stored = Identity(**found.identity)
@@ -65,7 +69,8 @@ def judge_start(found: Found, wanted: Identity) -> Identity:
             raise _refusal(f"{key} is not the one this checkpoint was made with", f"was {before!r}, now {now!r}")
     if found.batch_checkpoint_id not in (None, stored.checkpoint_id):
         raise _refusal(
-            "the checkpoint belongs to other tables", f"tables: {found.batch_checkpoint_id}, checkpoint: {stored.checkpoint_id}"
+            "the checkpoint belongs to other tables",
+            f"tables: {found.batch_checkpoint_id}, checkpoint: {stored.checkpoint_id}",
         )
     newest = -1 if found.newest_batch_id is None else found.newest_batch_id - stored.base_batch_id
     wal = -1 if found.newest_wal_batch_id is None else found.newest_wal_batch_id
@@ -73,7 +78,10 @@ def judge_start(found: Found, wanted: Identity) -> Identity:
     if newest > wal:
         raise _refusal("the checkpoint is older than the tables", f"tables at batch {newest}, checkpoint at {wal}")
     if newest < committed:
-        raise _refusal("the tables lost batches that the checkpoint committed", f"tables at batch {newest}, checkpoint at {committed}")
+        raise _refusal(
+            "the tables lost batches that the checkpoint committed",
+            f"tables at batch {newest}, checkpoint at {committed}",
+        )
     return stored
 
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from laggard.lag.tick import Tick
 from laggard.sources.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 OUTCOMES = {"record": "decoded", "tombstone": "tombstones", "unsupported": "unknown", "malformed": "dead"}
 
@@ -38,7 +35,9 @@ class Totals:
             batches=row["batches_total"],
             records=Counter(row["records_total"]),
             dead_letters=Counter(row["dead_letters_total"]),
-            unknown_records=Counter({(each["record_type"], each["version"]): each["records"] for each in row["unknown_records_total"]}),
+            unknown_records=Counter(
+                {(each["record_type"], each["version"]): each["records"] for each in row["unknown_records_total"]}
+            ),
             polls=Counter(row["polls_total"]),
             poll_errors=Counter({(each["api"], each["error"]): each["errors"] for each in row["poll_errors_total"]}),
             gaps=Counter(row["gaps_total"]),
@@ -52,10 +51,13 @@ class Totals:
             "records_total": dict(self.records),
             "dead_letters_total": dict(self.dead_letters),
             "unknown_records_total": [
-                {"record_type": kind, "version": version, "records": number} for (kind, version), number in self.unknown_records.items()
+                {"record_type": kind, "version": version, "records": number}
+                for (kind, version), number in self.unknown_records.items()
             ],
             "polls_total": dict(self.polls),
-            "poll_errors_total": [{"api": api, "error": error, "errors": number} for (api, error), number in self.poll_errors.items()],
+            "poll_errors_total": [
+                {"api": api, "error": error, "errors": number} for (api, error), number in self.poll_errors.items()
+            ],
             "gaps_total": dict(self.gaps),
             "stage_seconds_total": dict(self.stage_seconds),
         }
@@ -69,7 +71,14 @@ class Totals:
                 self.dead_letters[row["reason"]] += row["records"]
             if row["outcome"] == "unsupported":
                 self.unknown_records[row["record_type"], row["record_version"]] += row["records"]
-        self.records.update({"decoded": batch["decoded"], "tombstone": batch["tombstones"], "unknown": batch["unknown"], "dead": batch["dead"]})
+        self.records.update(
+            {
+                "decoded": batch["decoded"],
+                "tombstone": batch["tombstones"],
+                "unknown": batch["unknown"],
+                "dead": batch["dead"],
+            }
+        )
         return {**batch, "records": sum(batch.values())}
 
     def finish(self, stage_seconds: Mapping[str, float], gap_reasons: Iterable[str]) -> dict[str, Any]:
@@ -86,24 +95,22 @@ class Totals:
         self.poll_errors.update({(api, error): number for api, error, number in snapshot.failures})
 
 
-def newest_row(batches: DataFrame) -> dict[str, Any] | None:
-    """The newest published batch; None before the first."""
-    rows = batches.where("kind != 'gap'").orderBy("batch_id", ascending=False).limit(1).collect()
-    return rows[0].asDict(recursive=True) if rows else None
-
-
-def has_live_tick(batches: DataFrame) -> bool:
-    """Whether any batch so far had read up to the live end."""
-    return not batches.where("kind = 'tick'").limit(1).isEmpty()
-
-
-def find_gaps(last: Mapping[str, Any] | None, snapshot: Snapshot, tick: Tick, *, is_first: bool) -> list[dict[str, Any]]:
+def find_gaps(
+    last: Mapping[str, Any] | None, snapshot: Snapshot, tick: Tick, *, is_first: bool
+) -> list[dict[str, Any]]:
     """Gap rows: whole windows nobody polled in, and records of the offsets topic removed before we read them."""
     if last is None or last["polled_at"] is None:
         return []
     gaps: list[dict[str, Any]] = []
     if tick.now - last["polled_at"] > tick.window:
-        gaps.append({"gap_scope": "all", "gap_from": last["polled_at"], "gap_to": tick.now, "gap_reason": "job_down" if is_first else "tick_late"})
+        gaps.append(
+            {
+                "gap_scope": "all",
+                "gap_from": last["polled_at"],
+                "gap_to": tick.now,
+                "gap_reason": "job_down" if is_first else "tick_late",
+            }
+        )
     for part in snapshot.offsets_partitions.to_pylist():
         position, start = last["source_to"].get(part["offsets_partition"]), part["log_start_offset"]
         if position is not None and start is not None and start > position:

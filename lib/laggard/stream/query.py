@@ -4,43 +4,37 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 
 from laggard import errors
 from laggard.errors import LaggardError
 from laggard.names import NameFilter
-from laggard.sources.brokers import Brokers, error_name
+from laggard.sources.brokers import Brokers
 from laggard.sources.log_ends import LogEnds, options_to_json
 from laggard.sources.offsets_topic import read_offsets_topic
-from laggard.sources.poll import PollOptions, topic_id_text
+from laggard.sources.poll import PollOptions
+from laggard.sources.readiness import NotReadyYet, OffsetsTopic, count_backlog, find_offsets_topic
+from laggard.stream import files
 from laggard.stream.batch import Batches, BatchOptions
-from laggard.stream.files import Files
 from laggard.stream.identity import Found, Identity, identity_path, judge_start, to_json
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.lock import writer_lock
+from laggard.tables.maintenance import Schedule
+from laggard.tables.readers import newest_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from laggard.config import Config
 
 log = logging.getLogger("laggard.job")
 MAX_BACKOFF_SECONDS = 60.0
 SAY_EVERY_SECONDS = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetsTopic:
-    """What the cluster says about the topic we read."""
-
-    cluster_id: str
-    topic_id: str
-    partitions: int
 
 
 class Job:
@@ -64,9 +58,15 @@ class Job:
             topic = self._wait_for_offsets_topic()
             if topic is None:
                 return errors.OK
+            identity = self._prepare(topic)
             spark = start_session()
             try:
-                batches = self._prepare(spark, topic)
+                batches = Batches(
+                    spark,
+                    Writer(spark, config.job.tables, identity.checkpoint_id),
+                    identity,
+                    self._batch_options(topic),
+                )
                 self._run_queries(spark, topic, batches)
             finally:
                 spark.stop()
@@ -80,61 +80,52 @@ class Job:
         try:
             while not self._stopping.is_set():
                 try:
-                    metadata = brokers.metadata([cluster.offsets_topic])
-                    topic = metadata["topics"][0]
-                    problem = error_name(topic["error_code"])
-                    if problem == "TOPIC_AUTHORIZATION_FAILED":
-                        raise LaggardError(
-                            f"cannot read {cluster.offsets_topic}",
-                            cause=problem,
-                            fix=f"allow Describe and Read on topic {cluster.offsets_topic} for this principal",
-                            exit_code=errors.DENIED,
-                        )
-                    if problem is None:
-                        return OffsetsTopic(metadata.get("cluster_id") or "", topic_id_text(topic.get("topic_id")), len(topic["partitions"]))
-                    reason = f"offsets_topic_missing: {cluster.offsets_topic} does not exist yet ({problem}); Kafka creates it with the first commit"
-                except LaggardError as error:
-                    if error.exit_code != errors.UNREACHABLE:
-                        raise
-                    reason = f"broker_unreachable: no answer from {', '.join(cluster.bootstrap_servers)} ({error.cause}); check cluster.bootstrap_servers"
-                if time.monotonic() - said_at >= SAY_EVERY_SECONDS:
-                    log.warning("waiting: %s", reason)
-                    said_at = time.monotonic()
+                    return find_offsets_topic(brokers, cluster.offsets_topic)
+                except NotReadyYet as reason:
+                    if time.monotonic() - said_at >= SAY_EVERY_SECONDS:
+                        log.warning("waiting: %s", reason)
+                        said_at = time.monotonic()
                 self._stopping.wait(backoff)
                 backoff = min(backoff * 1.5, 5.0)
         finally:
             brokers.close()
         return None
 
-    def _prepare(self, spark: SparkSession, topic: OffsetsTopic) -> Batches:
-        config, files = self._config, Files(spark)
-        job = config.job
-        create_tables(spark, job.tables)
+    def _prepare(self, topic: OffsetsTopic) -> Identity:
+        """Create what is missing and refuse what does not belong together, before anything expensive starts."""
+        job = self._config.job
+        create_tables(job.tables)
         wanted = Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds)
-        reader = Writer(spark, job.tables, "")
-        identity = judge_start(find_state(files, reader, job.checkpoint), wanted)
+        identity = judge_start(find_state(job.tables, job.checkpoint), wanted)
         files.write_text(identity_path(job.checkpoint), to_json(identity))
-        options = BatchOptions(
-            cluster=config.cluster.name,
+        return identity
+
+    def _batch_options(self, topic: OffsetsTopic) -> BatchOptions:
+        cluster, job = self._config.cluster, self._config.job
+        return BatchOptions(
+            cluster=cluster.name,
             checkpoint=job.checkpoint,
-            offsets_topic=config.cluster.offsets_topic,
+            offsets_topic=cluster.offsets_topic,
             offsets_partitions=topic.partitions,
             window_seconds=job.window_seconds,
-            names=NameFilter(
-                tuple(config.cluster.groups), tuple(config.cluster.groups_ignore), tuple(config.cluster.topics), tuple(config.cluster.topics_ignore)
-            ),
+            names=NameFilter(cluster.groups, cluster.groups_ignore, cluster.topics, cluster.topics_ignore),
         )
-        return Batches(spark, Writer(spark, job.tables, identity.checkpoint_id), files, identity, options)
 
     def _run_queries(self, spark: SparkSession, topic: OffsetsTopic, batches: Batches) -> None:
         """Restart the query inside the process, with back-off, for causes that pass by themselves."""
         spark.dataSource.register(LogEnds)
-        batches.on_published = self._say_progress
+        schedule = Schedule(spark, self._config)
+
+        def on_published(row: dict[str, Any]) -> None:
+            self._say_progress(row)
+            schedule.run_due(row["polled_at"])
+
+        batches.on_published = on_published
         backoff = 1.0
         while not self._stopping.is_set():
             published = batches.published
             try:
-                if self._has_backlog(batches, topic):
+                if self._has_backlog(batches):
                     log.info("catching up: reading the backlog of %s first", self._config.cluster.offsets_topic)
                     self._run_query(spark, topic, batches, catch_up=True)
                 if not self._stopping.is_set():
@@ -152,24 +143,14 @@ class Job:
                 self._stopping.wait(backoff)
                 backoff = min(backoff * 2, MAX_BACKOFF_SECONDS)
 
-    def _has_backlog(self, batches: Batches, topic: OffsetsTopic) -> bool:
+    def _has_backlog(self, batches: Batches) -> bool:
         """Whether more records wait than one tick may read: those are read batch after batch, not tick by tick."""
         cluster = self._config.cluster
         brokers = Brokers(cluster.bootstrap_servers, cluster.request_timeout_seconds)
         try:
-            metadata = brokers.metadata([cluster.offsets_topic])["topics"][0]
-            leaders: dict[int, list[tuple[str, int]]] = {}
-            for part in metadata["partitions"]:
-                leaders.setdefault(part["leader_id"], []).append((cluster.offsets_topic, part["partition_index"]))
-            ends = brokers.list_offsets(leaders, -1)
-            starts = brokers.list_offsets(leaders, -2)
+            waiting = count_backlog(brokers, cluster.offsets_topic, (batches.last or {}).get("source_to") or {})
         finally:
             brokers.close()
-        read = (batches.last or {}).get("source_to") or {}
-        waiting = sum(
-            answer.offset - max(read.get(key[1], 0), starts[key].offset or 0) for key, answer in ends.items() if answer.offset is not None
-        )
-        del topic
         return waiting > self._config.job.max_records_per_batch
 
     def _run_query(self, spark: SparkSession, topic: OffsetsTopic, batches: Batches, *, catch_up: bool) -> None:
@@ -189,7 +170,11 @@ class Job:
 
         writer = _union(spark, config, topic).writeStream.queryName("laggard").foreachBatch(process)
         writer = writer.option("checkpointLocation", config.job.checkpoint)
-        writer = writer.trigger(availableNow=True) if catch_up else writer.trigger(processingTime=f"{config.job.tick_seconds} seconds")
+        writer = (
+            writer.trigger(availableNow=True)
+            if catch_up
+            else writer.trigger(processingTime=f"{config.job.tick_seconds} seconds")
+        )
         query = writer.start()
         while not self._stopping.is_set():
             if query.awaitTermination(1):
@@ -219,25 +204,23 @@ class Job:
         )
 
 
-def find_state(files: Files, reader: Writer, checkpoint: str) -> Found:
+def find_state(root: str, checkpoint: str) -> Found:
     """What is on disk of this checkpoint and these tables."""
-    from laggard.stream.progress import newest_row
-
-    newest = newest_row(reader.read("batches"))
+    newest = newest_batch(root)
     path = identity_path(checkpoint)
     wal = files.newest_number(f"{checkpoint.rstrip('/')}/offsets")
     return Found(
         has_checkpoint=wal is not None,
         identity=json.loads(files.read_text(path)) if files.exists(path) else None,
-        newest_batch_id=newest["batch_id"] if newest else None,
-        batch_checkpoint_id=newest["checkpoint_id"] if newest else None,
+        newest_batch_id=newest.batch_id if newest else None,
+        batch_checkpoint_id=newest.values["checkpoint_id"] if newest else None,
         newest_wal_batch_id=wal,
         newest_committed_batch_id=files.newest_number(f"{checkpoint.rstrip('/')}/commits"),
     )
 
 
 def _union(spark: SparkSession, config: Config, topic: OffsetsTopic) -> DataFrame:
-    """Both sources as one stream. The poll comes first: Spark asks it first, so commits are never older than the poll."""
+    """Both sources as one stream; the poll first, as Spark then polls before it fixes what records to read."""
     from pyspark.sql import functions as F
 
     cluster, job = config.cluster, config.job
@@ -256,7 +239,9 @@ def _union(spark: SparkSession, config: Config, topic: OffsetsTopic) -> DataFram
             )
         ),
     )
-    records = read_offsets_topic(spark, cluster.bootstrap_servers, cluster.offsets_topic, topic.partitions, job.max_records_per_batch)
+    records = read_offsets_topic(
+        spark, cluster.bootstrap_servers, cluster.offsets_topic, topic.partitions, job.max_records_per_batch
+    )
     types = dict(records.dtypes)
     # a poll's row has no partition: it makes the batch, the poll itself is in the write-ahead log
     padded = polls.load().select(*(F.lit(None).cast(types[name]).alias(name) for name in records.columns))
@@ -264,4 +249,7 @@ def _union(spark: SparkSession, config: Config, topic: OffsetsTopic) -> DataFram
 
 
 def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+    """The sentence that says most: a Python worker's own error, else the first line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    inner = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    return (inner[-1] if "Traceback" in lines[0] and inner else lines[0])[:300]

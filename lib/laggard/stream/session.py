@@ -37,7 +37,13 @@ DEFAULTS = {
     "spark.sql.autoBroadcastJoinThreshold": "32m",
     "spark.sql.parquet.compression.codec": "zstd",
 }
-_LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}  # no open ports
+_CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
+_LOCAL = {
+    "spark.driver.host": "127.0.0.1",  # no open ports
+    "spark.driver.bindAddress": "127.0.0.1",
+    # the default one starts a chmod process for every file it makes
+    "spark.sql.streaming.checkpointFileManagerClass": f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager",
+}
 _LOCAL_DRIVER_MEMORY = "2g"
 
 
@@ -53,7 +59,9 @@ def start_session(master: str, extra: Mapping[str, str]) -> SparkSession:
         settings["spark.master"] = master
         settings["spark.jars"] = ",".join(str(jar) for jar in spark_jars())
         settings["spark.driver.memory"] = _LOCAL_DRIVER_MEMORY
-        settings["spark.driver.extraJavaOptions"] = f"-XX:+UseParallelGC -Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
+        settings["spark.driver.extraJavaOptions"] = (
+            f"-XX:+UseParallelGC -Xss4m -Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
+        )
     if master.startswith("local"):
         settings |= _LOCAL
     settings |= dict(extra) | FIXED
@@ -67,4 +75,3 @@ def start_session(master: str, extra: Mapping[str, str]) -> SparkSession:
 
 def _is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit started the JVM before us
-

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from laggard.tables.delta import path_of
@@ -12,6 +12,8 @@ from laggard.tables.schemas import TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from laggard.config import Config
 
 log = logging.getLogger("laggard.maintenance")
 _WINDOWS = ("lag_windows", "topic_windows")
@@ -27,6 +29,15 @@ class Retention:
     batches_days: int
     status_files_hours: float
     vacuum_hours: float
+
+    @classmethod
+    def from_config(cls, config: Config) -> Retention:
+        """The `[retention]` and `[maintenance]` sections."""
+        kept = config.retention
+        return cls(
+            kept.windows_days, kept.history_days, kept.dead_letters_days, kept.batches_days,
+            kept.status_files_hours, config.maintenance.vacuum_hours,
+        )  # fmt: skip
 
     def days(self, table: str) -> int:
         """Days that a table's rows are kept."""
@@ -59,3 +70,28 @@ def vacuum_status(spark: SparkSession, root: str, retention: Retention) -> None:
     for name, table in TABLES.items():
         if table.overwritten:
             DeltaTable.forPath(spark, path_of(root, name)).vacuum(retention.status_files_hours)
+
+
+class Schedule:
+    """When the job cares for its tables: the status tables hourly, everything once a day at an hour (UTC)."""
+
+    def __init__(self, spark: SparkSession, config: Config) -> None:
+        self._spark = spark
+        self._config = config
+        self._retention = Retention.from_config(config)
+        self._vacuumed_at: datetime | None = None
+        self._maintained_on: date | None = None
+
+    def run_due(self, now: datetime) -> None:
+        """Do what is due at this tick's time; a failure costs no tick and is tried again the next time."""
+        care, root = self._config.maintenance, self._config.job.tables
+        self._vacuumed_at = self._vacuumed_at or now
+        try:
+            if care.enabled and now.hour == care.hour_utc and self._maintained_on != now.date():
+                self._maintained_on = now.date()
+                maintain(self._spark, root, self._retention, now, optimize=care.optimize)
+            elif now - self._vacuumed_at >= timedelta(hours=self._retention.status_files_hours):
+                self._vacuumed_at = now
+                vacuum_status(self._spark, root, self._retention)
+        except Exception as error:  # noqa: BLE001 - small files are a nuisance, a lost tick is a loss
+            log.warning("maintenance failed, the tables are as they were: %s", str(error).splitlines()[0])

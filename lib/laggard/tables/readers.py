@@ -128,6 +128,12 @@ def newest_batch(root: str) -> Batch | None:
     return Batch(row, table.version()) if row else None
 
 
+def has_batch_of(root: str, kind: str) -> bool:
+    """Whether a batch of this kind was ever published."""
+    rows = _read(open_table(root, BATCHES.name), table_uri(root, BATCHES.name), ["kind"])
+    return bool(pc.any(pc.equal(rows["kind"], kind)).as_py())
+
+
 def _newest_row(table: DeltaTable, root: str, predicate: str) -> dict[str, Any] | None:
     rows = _read(table, table_uri(root, BATCHES.name), list(BATCHES.names), predicate)
     rows = rows.filter(pc.is_in(rows["kind"], pa.array([TICK, BACKFILL])))

@@ -1,0 +1,62 @@
+"""laggard demo: a real broker, load, the job, the exporter and a live view, on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from laggard.config.sections import is_host_port
+
+if TYPE_CHECKING:
+    from laggard.config import Config
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb and its options."""
+    parser = subparsers.add_parser(
+        "demo",
+        help="see all of it at work",
+        description="A real broker with five groups, the job, the exporter, and a live view; until Ctrl-C.",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=_seconds,
+        default=0,
+        metavar="N",
+        help="end after so many seconds, but not before the first lag is on the screen (default: 0, until Ctrl-C)",
+    )
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--work", type=Path, metavar="DIR", help="keep all files here (default: a temporary folder)")
+    place.add_argument("--keep", action="store_true", help="do not remove the temporary folder")
+    parser.add_argument(
+        "--listen", type=_address, metavar="HOST:PORT", help="of the exporter (default: 127.0.0.1:8917, or a free port)"
+    )
+
+
+def run(args: argparse.Namespace, _: Config) -> int:
+    """Run the demo until it is told to stop."""
+    from laggard.cli.query import _write_table, run_query  # from here on Arrow and a Kafka client come along
+    from laggard.cli.status import read_snapshot, status_lines
+    from laggard.demo.run import Answers, Options, run_demo
+
+    def query_lines(tables: str, sql: str) -> list[str]:
+        out = io.StringIO()
+        _write_table(run_query(tables, sql), out)
+        return out.getvalue().splitlines()
+
+    options = Options(seconds=args.seconds, work=args.work, keep=args.keep, listen=args.listen)
+    return run_demo(options, Answers(read_snapshot, status_lines, query_lines))
+
+
+def _seconds(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected seconds, 0 or more, got {text!r}")
+    return int(text)
+
+
+def _address(text: str) -> str:
+    if not is_host_port(text):
+        raise argparse.ArgumentTypeError(f"expected host:port, got {text!r}")
+    return text

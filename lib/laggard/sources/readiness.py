@@ -1,0 +1,61 @@
+"""Is the offsets topic there, and how much of it waits to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from laggard import errors
+from laggard.errors import LaggardError
+from laggard.sources.brokers import EARLIEST, LATEST, Brokers, error_name
+from laggard.sources.poll import topic_id_text
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsTopic:
+    """What the cluster says about the topic we read."""
+
+    cluster_id: str
+    topic_id: str
+    partitions: int
+
+
+class NotReadyYet(Exception):  # noqa: N818 - not an error: it passes by itself
+    """Why the job cannot begin, with the reason of `/-/ready` in front."""
+
+
+def find_offsets_topic(brokers: Brokers, name: str) -> OffsetsTopic:
+    """The topic's identity; raises NotReadyYet while it or the cluster is away, LaggardError without rights."""
+    try:
+        metadata = brokers.metadata([name])
+    except LaggardError as error:
+        raise NotReadyYet(f"broker_unreachable: {error.what} ({error.cause}); {error.fix}") from error
+    topic = metadata["topics"][0]
+    problem = error_name(topic["error_code"])
+    if problem == "TOPIC_AUTHORIZATION_FAILED":
+        raise LaggardError(
+            f"cannot read {name}",
+            cause=problem,
+            fix=f"allow Describe and Read on topic {name} for this principal",
+            exit_code=errors.DENIED,
+        )
+    if problem is not None:
+        raise NotReadyYet(
+            f"offsets_topic_missing: {name} does not exist yet ({problem}); Kafka creates it with the first commit"
+        )
+    return OffsetsTopic(
+        metadata.get("cluster_id") or "", topic_id_text(topic.get("topic_id")), len(topic["partitions"])
+    )
+
+
+def count_backlog(brokers: Brokers, name: str, positions: Mapping[int, int]) -> int:
+    """Records of the topic that wait to be read, given the next offset of each partition (none: from the start)."""
+    leaders: dict[int, list[tuple[str, int]]] = {}
+    for part in brokers.metadata([name])["topics"][0]["partitions"]:
+        leaders.setdefault(part["leader_id"], []).append((name, part["partition_index"]))
+    ends, starts = brokers.list_offsets(leaders, LATEST), brokers.list_offsets(leaders, EARLIEST)
+    return sum(
+        answer.offset - max(positions.get(key[1], 0), starts[key].offset or 0)
+        for key, answer in ends.items()
+        if answer.offset is not None
+    )

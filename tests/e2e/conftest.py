@@ -1,0 +1,227 @@
+"""One broker and one history that all tests look at: a first run, an outage under traffic, a second run."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import pytest
+from kafka.admin import KafkaAdminClient, NewTopic
+
+from e2e.kit import (
+    MAX_AGE,
+    Exporter,
+    Members,
+    Place,
+    Row,
+    Run,
+    Traffic,
+    View,
+    at,
+    commit_in_transaction,
+    commit_simply,
+    now,
+    produce,
+    wait_until,
+)  # fmt: skip
+from e2e.oracle import Described, Dumped, describe_groups, dump_offsets_topic
+from laggard.demo.broker import Broker
+
+TOPICS = {"orders": 4, "payments": 2, "quiet": 2, "doomed": 1, "shadow": 3}
+RECORDS = 40
+
+
+@dataclass
+class Paused:
+    """What was seen while no group committed and no producer sent."""
+
+    place: Place
+    view: View
+    described: dict[tuple[str, str, int], Described]
+    dumped: list[Dumped]
+    topic_deleted_at: datetime
+    statuses: list[dict[tuple[str, str, int], Row]]  # partition_status of every tick since a topic was deleted
+    scraped: dict[str, Any]
+    scraped_view: View
+    second_job: tuple[int, str, float]
+
+
+@dataclass
+class Resumed:
+    """What was seen after the job had been stopped and started under traffic."""
+
+    place: Place
+    traffic: Traffic
+    stopped: tuple[int | None, float]
+    stopped_again: tuple[int | None, float]
+    last_before: Row
+    view: View
+    batches: list[Row]
+    described: dict[tuple[str, str, int], Described]
+    dumped: list[Dumped]
+    scrapes_while_down: list[tuple[float, dict[str, Any]]] = field(default_factory=list)  # age of the data, samples
+    without_checkpoint: tuple[int, str, float] = (-1, "", 0.0)
+
+
+@dataclass
+class World:
+    """The running parts that the phases hand on."""
+
+    broker: Broker
+    place: Place
+    members: Members
+    traffic: Traffic
+    run: Run | None = None
+    exporter: Exporter | None = None
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    with Broker() as running:
+        admin = KafkaAdminClient(bootstrap_servers=running.bootstrap_servers)
+        admin.create_topics([NewTopic(name, number, 1) for name, number in TOPICS.items()])
+        admin.close()
+        yield running
+
+
+@pytest.fixture(scope="session")
+def world(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    servers = broker.bootstrap_servers
+    place = Place(tmp_path_factory.mktemp("e2e") / "main", servers)
+    members = Members(servers)
+    traffic = Traffic(servers, "counted", [at("orders", number) for number in range(4)], first=1)
+    running = World(broker, place, members, traffic)
+    try:
+        yield running
+    finally:
+        traffic.pause()
+        if running.exporter:
+            running.exporter.kill()
+        if running.run:
+            running.run.kill()
+        members.close()
+
+
+@pytest.fixture(scope="session")
+def paused(world: World) -> Paused:
+    broker, place, servers = world.broker, world.place, world.broker.bootstrap_servers
+    _make_groups(world)
+    world.run = run = Run(place)
+    run.wait_for(lambda batch: batch.kind == "tick", "first tick")
+    # ends and rewinds of what the job has seen
+    world.exporter = Exporter(place)
+    admin = KafkaAdminClient(bootstrap_servers=servers)
+    admin.delete_groups(["leaving"])
+    topic_deleted_at = now()
+    admin.delete_topics(["doomed"])
+    admin.close()
+    commit_in_transaction(servers, "transactional", {at("orders", 1): 11}, abort=True)
+    second_job = place.exit_of(limit=30)
+    # commits are counted from a key's first whole window on
+    counted = [("counted", "orders", number) for number in range(4)]
+
+    def are_counted(batch: Any) -> bool:
+        partitions = place.view(batch).partitions
+        return all(partitions[key]["window_start"] is not None for key in counted)
+
+    run.wait_for(are_counted, "windows of the counted group")
+    world.traffic.start()
+    run.wait_for(lambda batch: _window_count(place, batch) >= 2, "two closed windows", 60)
+    world.traffic.pause()
+    batch = run.tick_after(now())
+    described, dumped = describe_groups(broker), dump_offsets_topic(broker)
+    statuses = _statuses_since(place, topic_deleted_at)
+    scraped = world.exporter.scrape()
+    [scraped_id] = scraped.get("laggard_batch_id", {(): -1.0}).values()
+    scraped_row = next(row for row in place.rows("batches") if row["batch_id"] == scraped_id and row["kind"] == "tick")
+    scraped_view = View(str(place.tables), scraped_row)
+    return Paused(
+        place, place.view(batch), described, dumped, topic_deleted_at, statuses, scraped, scraped_view, second_job
+    )
+
+
+@pytest.fixture(scope="session")
+def resumed(world: World, paused: Paused) -> Resumed:
+    place, traffic = world.place, world.traffic
+    assert world.run is not None
+    assert world.exporter is not None
+    before = now()
+    traffic.start()
+    world.run.tick_after(before)
+    world.run.tick_after(now())
+    stopped = world.run.stop()
+    last_before = place.view().batch
+    scrapes: list[tuple[float, dict[str, Any]]] = []
+    aside = place.folder / "checkpoint-aside"
+    shutil.move(place.checkpoint, aside)
+    try:
+        without_checkpoint = place.exit_of()
+    finally:
+        shutil.rmtree(place.checkpoint, ignore_errors=True)
+        shutil.move(aside, place.checkpoint)
+
+    def is_silent() -> bool:
+        samples = world.exporter.scrape() if world.exporter else {}
+        scrapes.append(((now() - last_before["polled_at"]).total_seconds(), samples))
+        return scrapes[-1][0] > MAX_AGE + 2
+
+    wait_until(is_silent, 30, "data older than the limit")
+    world.run = run = Run(place)
+    run.wait_for(lambda batch: batch.batch_id > last_before["batch_id"] + 2, "ticks after the restart")
+    run.tick_after(now())
+    traffic.pause()
+    quiet_from = now()
+    run.tick_after(quiet_from)
+    windows = _window_count(place, place.newest())
+    batch = run.wait_for(lambda found: _window_count(place, found) >= windows + 1, "one more window", 60)
+    described, dumped = describe_groups(world.broker), dump_offsets_topic(world.broker)
+    view = place.view(batch)
+    stopped_again = run.stop()
+    return Resumed(
+        place, traffic, stopped, stopped_again, last_before, view, place.rows("batches"), described, dumped,
+        scrapes, without_checkpoint,
+    )  # fmt: skip
+
+
+def _make_groups(world: World) -> None:
+    servers, members = world.broker.bootstrap_servers, world.members
+    produce(
+        servers,
+        {at(topic, number): RECORDS for topic, count in TOPICS.items() if topic != "shadow" for number in range(count)},
+    )
+    live_a, live_b = (
+        *members.join("live", "orders", "live-a"),
+        *members.join("other", "payments", "other-a", session_timeout_ms=20_000, group_instance_id="other-1"),
+    )
+    members.join("live", "orders", "live-b", session_timeout_ms=30_000)
+    assigned = sorted(live_a.assignment())
+    live_a.commit(_one(assigned[0], 13))  # its other partitions are never committed
+    live_b.commit(_one(at("payments", 1), RECORDS))
+    for group in ("empty", "leaving"):
+        [consumer] = members.join(group, "payments", f"{group}-a")
+        consumer.commit(_one(at("payments", 0), 5))
+        members.leave(consumer)
+    commit_simply(servers, "simple", {at("payments", 0): 7, at("orders", 3): RECORDS})
+    commit_simply(servers, "of-doomed", {at("doomed", 0): 3})
+    commit_simply(servers, "counted", {at("orders", number): 1 for number in range(4)})
+    commit_in_transaction(servers, "transactional", {at("orders", 1): 7}, abort=False)
+    commit_in_transaction(servers, "transactional", {at("orders", 1): 9}, abort=True)
+    commit_in_transaction(servers, "only-aborted", {at("orders", 2): 9}, abort=True)
+
+
+def _one(place: Any, offset: int) -> Any:
+    from e2e.kit import offsets
+
+    return offsets({place: offset})
+
+
+def _window_count(place: Place, batch: Any) -> int:
+    """Windows of the counted group's first partition."""
+    rows = place.view(batch).windows
+    return sum((row["group"], row["partition"]) == ("counted", 0) for row in rows)
+
+
+def _statuses_since(place: Place, moment: datetime) -> list[dict[tuple[str, str, int], Row]]:
+    ticks = [row for row in place.rows("batches") if row["kind"] == "tick" and row["polled_at"] > moment]
+    return [View(str(place.tables), row).partitions for row in sorted(ticks, key=lambda row: row["batch_id"])]

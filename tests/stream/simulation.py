@@ -1,0 +1,248 @@
+"""A job without Spark: records as bytes and log ends go in tick by tick, the rows of every table come out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import encoder
+from laggard.lag.tick import Tick
+from laggard.names import NameFilter
+from laggard.rebalance.groups import Listing
+from laggard.sources.snapshot import OFFSETS_PARTITIONS, POSITIONS, Snapshot
+from laggard.stream.advance import Batch, Poll, advance
+from laggard.stream.batch import Batches
+from laggard.stream.decode import decode_records
+from laggard.tables import schemas
+from laggard.tables.arrow import arrow_schema
+
+NOON = datetime(2026, 11, 20, 12, 0, 0, tzinfo=timezone.utc)
+RECORDS = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
+UNSET = "AAAAAAAAAAAAAAAAAAAAAA"
+ID_A, ID_B = "aaaaaaaaaaaaaaaaaaaaaA", "bbbbbbbbbbbbbbbbbbbbbA"
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record of the offsets topic; its place and time are given when it is appended."""
+
+    key: bytes
+    value: bytes | None
+
+
+def commit(
+    offset: int | None,
+    *,
+    group: str = "g",
+    topic: str = "t",
+    partition: int = 0,
+    topic_id: str | None = None,
+    at: datetime = NOON,
+    record_type: int = 1,
+) -> Record:
+    """A commit, or the tombstone of one where the offset is None."""
+    key = encoder.commit_key(group, topic, partition, record_type)
+    fields = {
+        "offset": offset,
+        "leader_epoch": 5,
+        "metadata": "",
+        "commit_timestamp": round(at.timestamp() * 1000),
+        "topic_id": topic_id,
+    }
+    return Record(key, None if offset is None else encoder.commit_value(4 if topic_id else 3, fields))
+
+
+def generation(
+    number: int,
+    members: Mapping[str, tuple[str, ...]] | None = None,
+    *,
+    group: str = "g",
+    static: Mapping[str, str] | None = None,
+    state_ms: int = -1,
+    protocol_type: str = "consumer",
+) -> Record:
+    """A group record: member id to subscribed topics; nobody is assigned anything."""
+    joined = [
+        {
+            "member_id": name,
+            "group_instance_id": (static or {}).get(name),
+            "client_id": "client",
+            "client_host": "/10.0.0.1",
+            "rebalance_timeout": 60_000,
+            "session_timeout": 45_000,
+            "subscription": encoder.subscription({"version": 0, "topics": topics, "user_data": None}),
+            "assignment": encoder.assignment({"version": 0, "assigned_partitions": [], "user_data": None}),
+        }
+        for name, topics in (members or {}).items()
+    ]
+    value = {
+        "protocol_type": protocol_type,
+        "generation": number,
+        "protocol": "range" if joined else None,
+        "leader": next(iter(members)) if members else None,
+        "current_state_timestamp": state_ms,
+        "members": joined,
+    }
+    return Record(encoder.group_key(group), encoder.group_value(3, value))
+
+
+def group_tombstone(group: str = "g") -> Record:
+    return Record(encoder.group_key(group), None)
+
+
+def decoded(records: Iterable[Record], first_offset: int = 0, *, partition: int = 0, at: datetime = NOON) -> pa.Table:
+    """What the decode stage makes of records that lie one after the other in one offsets partition."""
+    given = list(records)
+    table = pa.table(
+        [
+            pa.array([partition] * len(given), pa.int32()),
+            pa.array(range(first_offset, first_offset + len(given)), pa.int64()),
+            pa.array([at] * len(given), pa.timestamp("us", tz="UTC")),
+            pa.array([record.key for record in given], pa.binary()),
+            pa.array([record.value for record in given], pa.binary()),
+        ],
+        schema=RECORDS,
+    )
+    return pa.Table.from_batches(list(decode_records(table, NameFilter())))
+
+
+def batch_of(rows: pa.Table) -> Batch:
+    """The same rows as `advance` takes them."""
+
+    def of_kind(kind: str) -> pa.Table:
+        return rows.filter(pc.equal(rows["kind"], kind))
+
+    rewinds = [
+        {**row, "from_offset": row["first_committed_offset"], "to_offset": row["committed_offset"]}
+        for row in of_kind("rewind").to_pylist()
+    ]
+    names = ("group", "topic", "partition", "records", "source_partition", "source_offset", "record_timestamp")
+    wanted = (*names, "from_offset", "to_offset")
+    return Batch(
+        of_kind("commit"),
+        of_kind("generation").to_pylist(),
+        [{name: row[name] for name in wanted} for row in rewinds],
+    )
+
+
+def end(  # one row of a poll
+    log_end: int | None = None,
+    *,
+    topic: str = "t",
+    partition: int = 0,
+    start: int | None = None,
+    topic_id: str = ID_A,
+    error: str | None = None,
+) -> Row:
+    return {
+        "topic": topic,
+        "topic_id": topic_id,
+        "partition": partition,
+        "log_end_offset": log_end,
+        "log_start_offset": start,
+        "leader_broker": None if error else 1,
+        "error": error,
+    }
+
+
+@dataclass
+class Simulation:
+    """Ticks one after the other; whether a window opens or closes is decided by the job's own code."""
+
+    window_seconds: int = 60
+    now: datetime = NOON
+    batch_id: int = 0
+    poll_id: int = 0
+    next_offset: int = 0
+    last: Row | None = None
+    has_history: bool = False
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+    history: dict[str, list[Row]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.tables = {name: arrow_schema(table).empty_table() for name, table in schemas.TABLES.items()}
+        self.history = {name: [] for name, table in schemas.TABLES.items() if not table.overwritten}
+
+    def tick(
+        self,
+        ends: Iterable[Row] = (),
+        records: Iterable[Record] = (),
+        *,
+        seconds: float = 10,
+        is_live: bool = True,
+        blocked: tuple[int, ...] = (),
+        metadata_poll_id: int | None = None,
+        listing: Listing | None = None,
+        batch: Batch | None = None,
+    ) -> dict[str, pa.Table]:
+        """One tick, so many seconds after the one before; gives its tables and keeps the appended rows."""
+        self.now += timedelta(seconds=seconds)
+        self.batch_id += 1
+        self.poll_id += 1
+        given = list(records)
+        if batch is None:
+            batch = batch_of(decoded(given, self.next_offset, at=self.now))
+        self.next_offset += len(given)
+        positions = pa.Table.from_pylist(list(ends), schema=POSITIONS)
+        poll = Poll(positions, listing or Listing({}, {}, is_fresh=False))
+        tick = self._tick(positions, blocked, metadata_poll_id, is_live=is_live)
+        self.tables = advance(self.tables["partition_status"], self.tables["group_status"], batch, poll, tick)
+        for name, rows in self.history.items():
+            if name in self.tables:
+                rows += self.tables[name].to_pylist()
+        self.last = {"kind": "tick" if is_live else "backfill", "polled_at": self.now}
+        self.has_history = self.has_history or is_live
+        return self.tables
+
+    def _tick(
+        self, positions: pa.Table, blocked: tuple[int, ...], metadata_poll_id: int | None, *, is_live: bool
+    ) -> Tick:
+        parts = {part: {"blocked_since": self.now, "last_stable_offset": 0} for part in blocked}
+        parts.setdefault(49, {"last_stable_offset": 0 if is_live else 1})
+        rows = [{"offsets_partition": part, **columns} for part, columns in parts.items()]
+        snapshot = Snapshot(
+            poll_id=self.poll_id,
+            polled_at_ms=round(self.now.timestamp() * 1000),
+            metadata_poll_id=self.poll_id if metadata_poll_id is None else metadata_poll_id,
+            positions=positions,
+            offsets_partitions=pa.Table.from_pylist(rows, schema=OFFSETS_PARTITIONS),
+        )
+        options = SimpleNamespace(cluster="c", window_seconds=self.window_seconds)
+        job = SimpleNamespace(last=self.last, _options=options, _has_history=self.has_history)
+        tick: Tick = Batches._tick(job, self.batch_id, snapshot, dict.fromkeys(parts, 0))  # type: ignore[arg-type]
+        assert tick.is_caught_up == is_live
+        return tick
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of `partition_status` now, in order of key."""
+        rows: list[Row] = self.tables["partition_status"].to_pylist()
+        return sorted(rows, key=lambda row: (row["group"], row["topic"], row["partition"]))
+
+    @property
+    def row(self) -> Row:
+        """The only row of `partition_status`."""
+        (row,) = self.rows
+        return row
+
+    @property
+    def groups(self) -> dict[str, Row]:
+        return {row["group"]: row for row in self.tables["group_status"].to_pylist()}
+
+    def events(self) -> list[str]:
+        return [row["kind"] for row in self.history["group_events"]]
