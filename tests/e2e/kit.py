@@ -23,8 +23,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from laggard.tables.readers import Batch, TableMissing, newest_batch, read_table
 
-TICK, WINDOW, MAX_AGE = 2, 10, 8
-START_LIMIT, STOP_LIMIT = 90, 20
+TICK, WINDOW, MAX_AGE = 2, 10, 20
+START_LIMIT, STOP_LIMIT = 150, 20
 Row = dict[str, Any]
 
 
@@ -234,6 +234,18 @@ class Exporter:
                 samples.setdefault(sample.name, {})[key] = sample.value
         return samples
 
+    def scrape_when_ready(self) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
+        """The first scrape that serves data."""
+
+        def ready() -> dict[str, dict[tuple[tuple[str, str], ...], float]] | None:
+            samples = self.scrape()
+            return samples if list(samples["laggard_ready"].values()) == [1.0] else None
+
+        found: dict[str, dict[tuple[tuple[str, str], ...], float]] = wait_until(
+            ready, 60, "laggard_ready 1", lambda: f"{self.log.read_text()}\n{self.place.tail()}"
+        )
+        return found
+
     def kill(self) -> None:
         self.process.terminate()
         with suppress(subprocess.TimeoutExpired):
@@ -305,14 +317,14 @@ class Members:
         self.living += consumers
 
         def are_assigned() -> bool:
-            for consumer in consumers:
-                consumer.poll(timeout_ms=300)
+            for consumer in self.living:  # also those that are there: a rebalance needs every member
+                consumer.poll(timeout_ms=150)
             return all(consumer.assignment() for consumer in consumers)
 
         wait_until(are_assigned, 40, f"members of {group}")
         for _ in range(3):  # a rebalance that began late must be over
-            for consumer in consumers:
-                consumer.poll(timeout_ms=200)
+            for consumer in self.living:
+                consumer.poll(timeout_ms=100)
         return consumers
 
     def leave(self, consumer: KafkaConsumer) -> None:

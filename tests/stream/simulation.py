@@ -32,7 +32,6 @@ RECORDS = pa.schema(
         ("value", pa.binary()),
     ]
 )
-UNSET = "AAAAAAAAAAAAAAAAAAAAAA"
 ID_A, ID_B = "aaaaaaaaaaaaaaaaaaaaaA", "bbbbbbbbbbbbbbbbbbbbbA"
 Row = dict[str, Any]
 
@@ -202,9 +201,8 @@ class Simulation:
         poll = Poll(positions, listing or Listing({}, {}, is_fresh=False))
         tick = self._tick(positions, blocked, metadata_poll_id, is_live=is_live)
         self.tables = advance(self.tables["partition_status"], self.tables["group_status"], batch, poll, tick)
-        for name, rows in self.history.items():
-            if name in self.tables:
-                rows += self.tables[name].to_pylist()
+        for name in self.history.keys() & self.tables.keys():
+            self.history[name] += self.tables[name].to_pylist()
         self.last = {"kind": "tick" if is_live else "backfill", "polled_at": self.now}
         self.has_history = self.has_history or is_live
         return self.tables

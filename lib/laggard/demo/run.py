@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -29,6 +30,7 @@ from laggard.exporter.snapshot import Snapshot
 
 PORT = 8917  # the exporter's own default
 REDRAW_SECONDS = 2.0
+WINDOW_GRACE_SECONDS = 30.0
 FIRST_TICK_LIMIT_SECONDS = 180.0
 SAY_EVERY_SECONDS = 10.0
 STOP_SECONDS = 20.0
@@ -103,10 +105,11 @@ class Child:
         """Raise if it has ended."""
         code = self._process.poll()
         if code is not None:
-            tail = "\n  ".join(self.printed().splitlines()[-REPORTED_LOG_LINES:])
-            raise LaggardError(
-                f"the demo's {self.name} has ended", cause=f"exit code {code}; {self.log.name} ends with\n  {tail}"
-            )
+            raise LaggardError(f"the demo's {self.name} has ended", cause=f"exit code {code}; {self.last_words()}")
+
+    def last_words(self) -> str:
+        """How its log ends."""
+        return "\n  ".join([f"{self.log.name} ends with", *self.printed().splitlines()[-REPORTED_LOG_LINES:]])
 
     def stop(self, limit_seconds: float) -> None:
         """End it in order, or by force after the limit, with all that it started."""
@@ -132,6 +135,7 @@ class Demo:
         self._stopping = Event()
         self._children: list[Child] = []
         self._url = ""
+        self._seen_at = 0.0  # when the first lag was shown
 
     def stop(self, *_: object) -> None:
         """End soon; may be called from a signal handler."""
@@ -141,7 +145,7 @@ class Demo:
         """Start everything, show it, stop it, and tell what was seen."""
         view, folder = self._view, self._folder
         old = self._read()
-        last, samples = None, list[str]()
+        is_seen, samples = False, list[str]()
         with ExitStack() as stack:
             view.note(f"starting Kafka; all files in {folder}")
             broker = stack.enter_context(Broker(folder / "kafka", properties={"group.initial.rebalance.delay.ms": "0"}))
@@ -150,12 +154,11 @@ class Demo:
             if not self._stopping.is_set():
                 view.note(f"Kafka is up at {broker.bootstrap_servers}")
                 self._start_children(stack, broker.bootstrap_servers)
-                last = self._watch(old.batch.batch_id if old else None)
-                samples = sample_lines(self._url) if last else []
+                is_seen = self._watch(old.batch.batch_id if old else None)
+                samples = sample_lines(self._url) if is_seen else []
                 view.note("stopping")
         view.note("stopped")
-        if last:
-            self._tell_end(samples)
+        self._tell_end(samples if is_seen else None)
 
     @property
     def _is_temporary(self) -> bool:
@@ -179,32 +182,36 @@ class Demo:
             self._children.append(child)
         self._view.note("load, exporter and job are starting; the job starts a JVM for Spark")
 
-    def _watch(self, old_batch: int | None) -> Snapshot | None:
-        """Show the tables until it is time to stop; the last snapshot shown, None if there was none."""
-        view, limit = self._view, self._options.seconds
-        last, lines, said_at = None, list[str](), view.seconds
-        while not self._stopping.wait(REDRAW_SECONDS if last else 0.5):
+    def _watch(self, old_batch: int | None) -> bool:
+        """Show the tables until it is time to stop; whether there was anything to show."""
+        view, said_at, is_seen = self._view, self._view.seconds, False
+        while not self._stopping.wait(REDRAW_SECONDS if is_seen else 0.5):
             for child in self._children:
                 child.check()
             snapshot = self._read()
             if snapshot and snapshot.batch.batch_id != old_batch and has_lag(snapshot):
-                if last is None:
+                if not is_seen:
                     self._url = self._served_at()
                     view.note("the first lag is on the screen; Ctrl-C ends the demo")
-                last, lines = snapshot, [*self._answers.status_lines(snapshot), self._footer()]
-                view.show(lines)
-                if limit and view.seconds >= limit:
+                    self._seen_at = view.seconds
+                is_seen = True
+                view.show([*self._answers.status_lines(snapshot), self._footer()])
+                if self._is_over(snapshot):
                     break
-            elif last is None and view.seconds - said_at >= SAY_EVERY_SECONDS:
+            elif not is_seen and view.seconds - said_at >= SAY_EVERY_SECONDS:
                 view.note("waiting for the first tick of the job")
                 said_at = view.seconds
-            if last is None and view.seconds > FIRST_TICK_LIMIT_SECONDS:
-                tail = "\n  ".join(self._children[-1].printed().splitlines()[-REPORTED_LOG_LINES:])
+            if not is_seen and view.seconds > FIRST_TICK_LIMIT_SECONDS:
                 what = f"the job published nothing within {FIRST_TICK_LIMIT_SECONDS:.0f} s"
-                raise LaggardError(what, cause=f"job.log ends with\n  {tail}", exit_code=TEMPORARY)
-        if last:
-            view.show(lines, is_last=True)
-        return last
+                raise LaggardError(what, cause=self._children[-1].last_words(), exit_code=TEMPORARY)
+        return is_seen
+
+    def _is_over(self, snapshot: Snapshot) -> bool:
+        """Whether the seconds are over; a slow machine gets some more for the first full window."""
+        limit = self._options.seconds
+        if not limit or self._view.seconds < limit:
+            return False
+        return bool(snapshot.topics) or self._view.seconds >= self._seen_at + WINDOW_GRACE_SECONDS
 
     def _read(self) -> Snapshot | None:
         """The newest batch; None while nothing is published, or not all of it."""
@@ -221,19 +228,19 @@ class Demo:
         limit = f" of {self._options.seconds} s" if self._options.seconds else ""
         return f"{self._view.seconds:.0f} s{limit}; metrics: {self._url}/metrics; Ctrl-C ends"
 
-    def _tell_end(self, samples: Sequence[str]) -> None:
-        lines = ["", f"Metrics were served at {self._url}/metrics, among them:", *(f"  {line}" for line in samples)]
-        for question, sql in QUESTIONS.items():
-            try:
-                answer = self._answers.query_lines(self._tables, sql)
-            except LaggardError as error:  # ended before the first window was full
-                answer = str(error).splitlines()
-            lines += ["", question, f'  laggard query "{sql}"'.replace('"group"', '\\"group\\"'), ""]
-            lines += [f"  {line}" for line in answer]
-        tables = f"The tables were in {self._tables}"
-        removed = f"{tables}; they are removed now (--keep or --work DIR keeps them)."
-        lines += ["", removed if self._is_temporary else f"The tables are in {self._tables}"]
-        self._view.tell(lines)
+    def _tell_end(self, samples: Sequence[str] | None) -> None:
+        """The last state, what was served, and three questions; without samples nothing was ever seen."""
+        snapshot = self._read()
+        lines = ["", "At the end:", *self._answers.status_lines(snapshot)] if snapshot else []
+        if samples is not None:
+            lines += ["", f"Metrics were served at {self._url}/metrics, among them:"]
+            lines += [f"  {line}" for line in samples]
+            for question, sql in QUESTIONS.items():
+                lines += ["", question, "  laggard query " + shlex.quote(sql), ""]
+                lines += [f"  {line}" for line in self._answers.query_lines(self._tables, sql)]
+        are = "were in" if self._is_temporary else "are in"
+        removed = "; they are removed now, --keep or --work DIR keeps them" if self._is_temporary else ""
+        self._view.tell([*lines, "", f"The tables {are} {self._tables}{removed}"])
 
 
 def run_demo(options: Options, answers: Answers) -> int:
@@ -289,6 +296,7 @@ def config_text(folder: Path, bootstrap: str) -> str:
             "spark": {
                 "spark.driver.extraJavaOptions": " ".join([*JOB_JVM, log_settings]),
                 "spark.sql.codegen.wholeStage": "false",
+                "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             },
         },
         "exporter": {"refresh_seconds": 2},

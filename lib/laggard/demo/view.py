@@ -32,7 +32,7 @@ class View:
         self._notes.write(f"laggard: {self.seconds:5.1f} s  {text}\n")
         self._notes.flush()
 
-    def show(self, lines: Sequence[str], *, is_last: bool = False) -> None:
+    def show(self, lines: Sequence[str]) -> None:
         """Show the block, in place of the one before if that is possible."""
         if self._out.isatty():
             width = shutil.get_terminal_size().columns
@@ -40,7 +40,7 @@ class View:
             # a line that wraps would count as two on the way up
             self._write(up + "\x1b[J", [line[: width - 1] for line in lines])
             self._drawn = len(lines)
-        elif is_last or self._shown_at is None or self.seconds - self._shown_at >= BLOCK_SECONDS:
+        elif self._shown_at is None or self.seconds - self._shown_at >= BLOCK_SECONDS:
             self._write("", [*lines, ""])
             self._shown_at = self.seconds
 

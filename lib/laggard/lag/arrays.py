@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 Ints = npt.NDArray[np.int64]
 TIMESTAMP = pa.timestamp("us", tz="UTC")
+MAX_TIMESTAMP_MS = 253_402_300_799_999  # the end of the year 9999: later ones are damaged records
 
 
 def when(condition: Any, value: Any, otherwise: Any) -> Any:
@@ -47,7 +48,8 @@ def differ(left: Any, right: Any) -> Any:
 
 def seconds_between(later: Any, earlier: Any) -> Any:
     """Later - earlier in seconds, as double."""
-    return pc.divide(pc.cast(pc.subtract(pc.cast(later, pa.int64()), pc.cast(earlier, pa.int64())), pa.float64()), 1e6)
+    microseconds = pc.subtract(pc.cast(later, pa.int64()), pc.cast(earlier, pa.int64()))
+    return pc.divide(pc.cast(microseconds, pa.float64(), safe=False), 1e6)  # a rounding beyond 2^53 does no harm
 
 
 def repeat(value: Any, kind: pa.DataType, rows: int) -> pa.Array:

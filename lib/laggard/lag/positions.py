@@ -78,6 +78,7 @@ def merge(before: pa.Table, commits: pa.Table, polled: pa.Table, subscribed: pa.
     is_unwanted = pa.array(np.r_[match(old, wanted) < 0, np.zeros(len(fresh) + len(missing), bool)])
     was_uncommitted = pc.and_(pa.array(before_at >= 0), pc.is_null(prior["committed_offset"]))
     is_gone = pc.and_(pc.and_(is_unwanted, was_uncommitted), pc.invert(is_new))
+    is_gone = pc.and_(is_gone, polled.num_rows > 0)  # a poll that says nothing ends nothing
     is_retired = pc.or_(pc.and_(is_new, pc.fill_null(commit["is_deleted"], False)), is_gone)
     return Merged(keys, prior, commit, take(polled, match(row, place)), is_new, is_retired)
 
@@ -112,6 +113,8 @@ def advance_positions(merged: Merged, tick: Tick, schema: pa.Schema) -> tuple[pa
         return when(merged.is_new, commit[new], before[old])
 
     committed = newest("committed_offset", "committed_offset")
+    # a commit that repeats the offset proves nothing new: the poll that first met it counts
+    is_moved = pc.and_(merged.is_new, pc.invert(equal(before["committed_offset"], committed)))
     polled_end = when(is_other_topic, null(_LONG), polled["log_end_offset"])
     log_end = polled_end if tick.is_caught_up else pc.coalesce(polled_end, before["log_end_offset"])
     log_start = when(
@@ -132,18 +135,18 @@ def advance_positions(merged: Merged, tick: Tick, schema: pa.Schema) -> tuple[pa
         "commit_timestamp": newest("commit_timestamp", "commit_timestamp"),
         "committed_offset": committed,
         "leader_epoch": newest("leader_epoch", "leader_epoch"),
-        "commit_poll_id": when(merged.is_new, repeat(tick.poll_id, _LONG, rows), before["commit_poll_id"]),
+        "commit_poll_id": when(is_moved, repeat(tick.poll_id, _LONG, rows), before["commit_poll_id"]),
         "log_end_offset": log_end,
         "log_start_offset": log_start,
         "ahead_records": pc.max_element_wise(pc.subtract(committed, log_end), 0, skip_nulls=False),
     }
     columns["status"], columns["error"] = _status(columns, polled, is_other_topic, tick)
     columns |= _measures(columns)
-    columns |= _time_lag(columns, before["end_points"], is_same_topic, tick)
+    columns |= _time_lag(columns, polled_end, before["end_points"], is_same_topic, tick)
     fell_by, moves = _moves(merged, tick, is_same_topic, columns)
     columns |= moves
     columns |= accumulate(before, columns, tick, **_counts(merged, fell_by), is_same_topic=is_same_topic)
-    was_recreated = pc.and_(is_other_topic, differ(before["status"], "topic_recreated"))
+    was_recreated = pc.and_(is_other_topic, pc.invert(equal(before["current_topic_id"], polled_id)))
     changes = {
         "was_recreated": was_recreated,
         "rewound_from": where(pc.greater(fell_by, 0), before["committed_offset"]),
@@ -208,8 +211,10 @@ def _measures(columns: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _time_lag(columns: dict[str, Any], end_points: Any, is_same_topic: Any, tick: Tick) -> dict[str, Any]:
-    end, committed, lag = (_numbers(columns[name]) for name in ("log_end_offset", "committed_offset", "lag"))
+def _time_lag(
+    columns: dict[str, Any], polled_end: Any, end_points: Any, is_same_topic: Any, tick: Tick
+) -> dict[str, Any]:
+    end, committed, lag = (_numbers(column) for column in (polled_end, columns["committed_offset"], columns["lag"]))
     now_us = int(tick.now.timestamp() * 1_000_000)
     points = time_lag.add_point(time_lag.read_end_points(end_points), _flags(is_same_topic), end[0], end[1], now_us)
     points = time_lag.thin(time_lag.drop_passed(points, committed[0], committed[1]))
@@ -235,7 +240,8 @@ def _moves(merged: Merged, tick: Tick, is_same_topic: Any, columns: dict[str, An
     fell = pc.subtract(held, merged.commit["first_committed_offset"])
     fell_by = where(pc.and_(merged.is_new, pc.fill_null(pc.greater(fell, 0), False)), fell)
     seconds = seconds_between(columns["sampled_at"], before["sampled_at"])
-    elapsed = where(pc.and_(pc.greater(seconds, 0), tick.is_caught_up), seconds)
+    was_live = differ(before["status"], "stale")  # what was carried while catching up was not observed then
+    elapsed = where(both(pc.greater(seconds, 0), was_live, pa.scalar(tick.is_caught_up)), seconds)
     arrived = pc.subtract(columns["log_end_offset"], where(is_same_topic, before["log_end_offset"]))
     consumed = pc.subtract(columns["committed_offset"], held)
     is_forward = pc.and_(pc.is_null(fell_by), pc.equal(pc.fill_null(merged.commit["rewound_records"], 0), 0))

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import build, equal, repeat, seconds_between, when, where
+from laggard.lag.arrays import both, build, differ, equal, repeat, seconds_between, when, where
 from laggard.lag.tick import Tick
 
 _LONG, _DOUBLE, _TIMESTAMP = pa.int64(), pa.float64(), pa.timestamp("us", tz="UTC")
@@ -48,7 +48,7 @@ def accumulate(
         return where(counts, pick(where(continues, before[column]), where(is_ok, now["lag"])))
 
     def base(column: str, source: str) -> Any:
-        opening = where(pc.and_(follows, is_same_topic), before[source])
+        opening = where(both(follows, is_same_topic, differ(before["status"], "stale")), before[source])
         return where(counts, when(continues, before[column], opening))
 
     return {

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
+from laggard.lag.arrays import MAX_TIMESTAMP_MS
 from laggard.lag.tick import Tick
 
 # what group_status keeps of the newest group record
@@ -38,7 +39,8 @@ def fold_records(
     for record in records:
         group = record["group"]
         before = facts.get(group, {})
-        if record["source_offset"] <= (before.get("group_record_offset") or -1):
+        folded = before.get("group_record_offset")
+        if folded is not None and record["source_offset"] <= folded:
             continue
         found = json.loads(record["detail"])
         place = {
@@ -69,8 +71,7 @@ def _gap(found: Mapping[str, Any], before: Mapping[str, Any]) -> int | None:
 
 
 def _generation(found: Mapping[str, Any], record: Mapping[str, Any], gap: int | None, tick: Tick) -> dict[str, Any]:
-    state_ms = found.get("state_timestamp_ms")
-    state_timestamp = None if state_ms is None else datetime.fromtimestamp(state_ms / 1000, timezone.utc)
+    state_timestamp = _moment(found.get("state_timestamp_ms"))
     sync = None if state_timestamp is None else (record["record_timestamp"] - state_timestamp).total_seconds()
     return {
         **{
@@ -93,6 +94,13 @@ def _generation(found: Mapping[str, Any], record: Mapping[str, Any], gap: int | 
         "record_version": record["record_version"],
         "live_read": tick.is_caught_up,
     }
+
+
+def _moment(milliseconds: int | None) -> datetime | None:
+    """A time that a record states; None where it is none that a calendar knows."""
+    if milliseconds is None or not 0 <= milliseconds <= MAX_TIMESTAMP_MS:
+        return None
+    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
 
 
 def _facts(found: Mapping[str, Any], record: Mapping[str, Any], generations_total: int) -> dict[str, Any]:

@@ -106,7 +106,7 @@ class Brokers:
     def _client(self) -> KafkaAdminClient:
         if self._admin is None:
             logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it logs every retry, and its passwords at DEBUG
-            self._admin = KafkaAdminClient(
+            self._admin = _connect(
                 bootstrap_servers=self._bootstrap_servers,
                 client_id="laggard",
                 request_timeout_ms=self._timeout_ms,
@@ -127,6 +127,19 @@ class Brokers:
             except Exception as error:  # noqa: BLE001 - one broker's failure is its partitions' error name
                 answers[broker] = type(error).__name__
         return answers
+
+
+def _connect(**settings: Any) -> KafkaAdminClient:
+    """A connected client; a constructor that fails has started a thread and sockets, which it leaves behind."""
+    client = KafkaAdminClient.__new__(KafkaAdminClient)
+    try:
+        client.__init__(**settings)
+    except BaseException:
+        for name, end in (("_client", "close"), ("_net", "stop")):
+            if hasattr(client, name):
+                getattr(getattr(client, name), end)()
+        raise
+    return client
 
 
 def error_name(code: int) -> str | None:

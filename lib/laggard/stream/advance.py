@@ -56,7 +56,7 @@ def advance(
         events = [
             *_partition_events(merged, rows, changes, tick),
             *_group_events(groups_before, groups_now, tick),
-            *_record_events(batch.rewinds, history, tick),
+            *_record_events(_new_rewinds(batch.rewinds, partition_status), history, tick),
         ]
     return {
         "partition_status": living,
@@ -126,6 +126,22 @@ def _group_events(before: Mapping[str, Any], now: Sequence[Mapping[str, Any]], t
         )
 
 
+def _new_rewinds(rewinds: Sequence[Mapping[str, Any]], before: pa.Table) -> list[Mapping[str, Any]]:
+    """Those that no earlier tick has seen: the offsets topic may be read twice."""
+    if not rewinds:
+        return []
+    known = before.filter(pc.is_in(before["group"], value_set=pa.array([row["group"] for row in rewinds], pa.string())))
+    folded = {
+        (row["group"], row["topic"], row["partition"], row["commit_source_partition"]): row["commit_source_offset"]
+        for row in known.select([*KEY, "commit_source_partition", "commit_source_offset"]).to_pylist()
+    }
+    return [
+        row
+        for row in rewinds
+        if row["source_offset"] > (folded.get((*(row[name] for name in KEY), row["source_partition"])) or -1)
+    ]
+
+
 def _record_events(rewinds: Sequence[Mapping[str, Any]], history: History, tick: Tick) -> Iterable[dict[str, Any]]:
     for row in rewinds:
         yield _event("offset_rewind", tick, {**row, "event_at": row["record_timestamp"]})
@@ -136,10 +152,8 @@ def _record_events(rewinds: Sequence[Mapping[str, Any]], history: History, tick:
 def _event(kind: str, tick: Tick, columns: Mapping[str, Any]) -> dict[str, Any]:
     at = columns.get("source_offset")
     place = f"poll {tick.poll_id}" if at is None else f"{columns.get('source_partition')}/{at}"
-    identity = "\0".join(
-        str(part)
-        for part in (tick.cluster, columns["group"], kind, columns.get("topic"), columns.get("partition"), place)
-    )
+    named = (columns.get(name) for name in ("topic", "partition", "from_offset", "to_offset"))
+    identity = "\0".join(str(part) for part in (tick.cluster, columns["group"], kind, *named, place))
     return {
         **columns,
         "kind": kind,

@@ -68,12 +68,13 @@ class Batches:
         check_resolved(source_to, self._options.offsets_partitions, self._options.offsets_topic)
         snapshot, is_new_poll = self._snapshot(poll_of(wal))
         tick = self._tick(batch_id, snapshot, source_to)
+        # Not persist(): overwriting a Delta table drops cached plans that read it, and the rest of the tick would be
+        # computed anew from the state it has just written. A checkpoint has no plan behind it.
         packed = advance_frame(
             self._before("partition_status"), self._before("group_status"), self._decode(frame), snapshot, tick
-        )
-        packed.persist()
+        ).localCheckpoint(eager=True)
         try:
-            kinds, counts = _materialize(packed)
+            kinds, counts = _summarize(packed)
             clock.lap("advance")
             totals = Totals.from_row(self.last)
             if is_new_poll:
@@ -81,7 +82,7 @@ class Batches:
             read = totals.add_records(counts)
             versions = self._write(packed, kinds, snapshot, tick)
         finally:
-            packed.unpersist()
+            _release(packed)
         clock.lap("publish")
         clock.seconds["poll"] = snapshot.seconds if is_new_poll else 0.0
         gaps = find_gaps(self.last, snapshot, tick, is_first=self.published == 0)
@@ -196,8 +197,13 @@ class Batches:
         self.on_published(rows[0])
 
 
-def _materialize(packed: DataFrame) -> tuple[dict[str, int], list[dict[str, Any]]]:
-    """Run the tick's one big job; gives rows per table and the count rows."""
+def _release(packed: DataFrame) -> None:
+    """Free a local checkpoint now, not when the JVM happens to collect its handle."""
+    packed._jdf.queryExecution().logical().rdd().unpersist(False)  # noqa: SLF001 - there is no public door
+
+
+def _summarize(packed: DataFrame) -> tuple[dict[str, int], list[dict[str, Any]]]:
+    """Rows per table, and the count rows."""
     from pyspark.sql import functions as F
 
     found = packed.select("kind", "rows", F.when(F.col("kind") == COUNTS, F.col("data")).alias("counts")).collect()

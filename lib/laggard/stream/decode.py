@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from laggard.lag.arrays import MAX_TIMESTAMP_MS
 from laggard.lag.commits import compact_commits
 from laggard.names import NameFilter
 from laggard.rebalance.generations import describe_generation
@@ -97,10 +98,11 @@ def _commits(records: _Records, columns: CommitColumns, names: NameFilter, rows:
     )
     chosen = np.flatnonzero((columns.is_commit | columns.is_tombstone) & is_watched[columns.key_index])
     found = compact_commits(
-        chosen, columns.key_index[chosen].astype(np.int64), columns.is_commit[chosen], columns.offset[chosen]
+        chosen, _same_keys(columns)[columns.key_index[chosen]], columns.is_commit[chosen], columns.offset[chosen]
     )
     keys = [columns.keys[index].key or {} for index in found.key.tolist()]
     last, deleted = found.last_row, found.is_deleted
+    stamps = columns.commit_timestamp_ms[last]
     for row, offset_before in zip(found.rewind_rows.tolist(), found.rewind_from.tolist(), strict=True):
         key = columns.keys[int(columns.key_index[row])].key or {}
         rows.add(
@@ -127,13 +129,28 @@ def _commits(records: _Records, columns: CommitColumns, names: NameFilter, rows:
         record_timestamp=records.timestamp.take(pa.array(last)).cast(_TIMESTAMP),
         committed_offset=pa.array(columns.offset[last], pa.int64(), mask=deleted),
         leader_epoch=pa.array(columns.leader_epoch[last], pa.int32(), mask=deleted | (columns.leader_epoch[last] < 0)),
-        commit_timestamp=pa.array(columns.commit_timestamp_ms[last] * 1000, _TIMESTAMP, mask=deleted),
+        commit_timestamp=pa.array(
+            np.clip(stamps, 0, MAX_TIMESTAMP_MS) * 1000,
+            _TIMESTAMP,
+            mask=deleted | (stamps < 0) | (stamps > MAX_TIMESTAMP_MS),
+        ),
         is_deleted=pa.array(deleted),
         first_committed_offset=pa.array(found.first_offset, pa.int64(), mask=~found.starts_with_commit),
         commits=pa.array(found.commits),
         noop_commits=pa.array(found.noop_commits),
         rewound_records=pa.array(found.rewound_records),
     )
+
+
+def _same_keys(columns: CommitColumns) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Per distinct key the first one that names the same partition of a group: types 0 and 1 both do."""
+    numbers = np.arange(len(columns.keys), dtype=np.int64)
+    if any(key.record_type == 0 for key in columns.keys):
+        seen: dict[tuple[Any, ...], int] = {}
+        for number, key in enumerate(columns.keys):
+            if key.key is not None:
+                numbers[number] = seen.setdefault(tuple(key.key.values()), number)
+    return numbers
 
 
 def _others(records: _Records, columns: CommitColumns, names: NameFilter, rows: _Rows) -> None:

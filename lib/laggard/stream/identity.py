@@ -62,7 +62,10 @@ def judge_start(found: Found, wanted: Identity) -> Identity:
         )
     if found.identity is None:
         raise _refusal("the checkpoint has no identity file", "the file <checkpoint>.laggard.json is missing")
-    stored = Identity(**found.identity)
+    try:
+        stored = Identity(**found.identity)
+    except TypeError as error:
+        raise _refusal("the checkpoint's identity file is not one of this version", str(error)) from error
     for key in FROZEN:
         before, now = getattr(stored, key), getattr(wanted, key)
         if before != now:

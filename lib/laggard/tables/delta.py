@@ -49,7 +49,8 @@ def create_tables(root: str) -> None:
             partition_by=None if table.overwritten else ["date"],
             configuration={**_PROPERTIES, **(_OVERWRITTEN if table.overwritten else _APPENDED)},
         )
-        checked = [f"{name} >= 0" for name in CHECKED if name in table.names]
+        # to Spark's Delta a check that is unknown is a check that failed
+        checked = [f"({name} IS NULL OR {name} >= 0)" for name in CHECKED if name in table.names]
         if checked:
             created.alter.add_constraint({"not_negative": " AND ".join(checked)})
 

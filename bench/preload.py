@@ -1,0 +1,54 @@
+"""Commit records by the million on a topic that stands in for the offsets topic."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from kafka import KafkaAdminClient
+from kafka.admin import NewTopic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PARTITIONS = 50
+GROUPS, GROUP_PARTITIONS = 500, 10  # 5,000 keys, committed over and over, as real groups do
+
+
+def preload(spark: SparkSession, bootstrap: str, topic: str, records: int) -> None:
+    """Write `records` commits of value version 3, all of a group in one partition of the topic."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    admin.create_topics([NewTopic(topic, PARTITIONS, 1), NewTopic("orders", GROUP_PARTITIONS, 1)])
+    admin.close()
+    rows = spark.range(0, records, 1, 4).mapInArrow(_commits, "partition int, key binary, value binary")
+    (
+        rows.write.format("kafka")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("kafka.linger.ms", "20")
+        .option("kafka.batch.size", "262144")
+        .option("topic", topic)
+        .save()
+    )
+
+
+def _commits(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    keys = {}
+    for group in range(GROUPS):
+        name = f"group-{group:04d}".encode()
+        for part in range(GROUP_PARTITIONS):
+            keys[group, part] = struct.pack(f">hh{len(name)}sh6si", 1, len(name), name, 6, b"orders", part)
+    for batch in batches:
+        numbers = batch["id"].to_pylist()
+        places = [(number % GROUPS, number // GROUPS % GROUP_PARTITIONS) for number in numbers]
+        yield pa.record_batch(
+            {
+                "partition": pa.array([group % PARTITIONS for group, _ in places], pa.int32()),
+                "key": pa.array([keys[place] for place in places], pa.binary()),
+                "value": pa.array(
+                    [struct.pack(">hqihq", 3, number, 0, 0, 1_700_000_000_000 + number) for number in numbers],
+                    pa.binary(),
+                ),
+            }
+        )

@@ -1,0 +1,75 @@
+"""`laggard doctor`: can it run here, is it safe to resume, and what to do if not."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from laggard.config import Config
+    from laggard.doctor.result import Check, Result
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb and its options."""
+    parser = subparsers.add_parser(
+        "doctor",
+        help="can it run here, and what to do if not",
+        description="Check machine, configuration, cluster and tables; exit 0 ok, 1 warnings, 2 failures.",
+    )
+    parser.add_argument("--trial", action="store_true", help="also run one batch of Spark's source (half a minute)")
+
+
+def run(args: argparse.Namespace, config: Config) -> int:
+    """Print one line per finding; the worst of them is the exit code."""
+    from laggard.doctor.result import exit_code, run_checks
+
+    results = run_checks(checks(config, with_trial=args.trial))
+    code = exit_code(results)
+    if args.json:
+        print(json.dumps({"v": 1, "ok": code == 0, "data": [asdict(result) for result in results]}, ensure_ascii=False))
+    else:
+        print("\n".join(line for result in results for line in _lines(result)))
+    return code
+
+
+def checks(config: Config, *, with_trial: bool = False) -> Iterator[tuple[str, Check]]:
+    """Every check with its name, in the order of the report."""
+    from laggard.doctor import runtime, tables
+    from laggard.tables.lock import local_path
+    from laggard.tables.schemas import TABLES
+
+    yield "java", runtime.check_java
+    yield "packages", runtime.check_packages
+    yield "PYSPARK_PYTHON", runtime.check_workers
+    yield "jars", runtime.check_jars
+    yield "memory", runtime.check_memory
+    folder = local_path(config.job.tables)
+    if folder is not None:
+        yield "disk", partial(runtime.check_disk, folder)
+    yield "bootstrap servers", partial(tables.check_bootstrap, config)
+    yield "folders", partial(tables.check_folders, config)
+    yield "exporter.listen", partial(tables.check_listen, config)
+    if config.cluster.bootstrap_servers:
+        from laggard.doctor.cluster import Cluster
+        from laggard.sources.brokers import Brokers
+
+        cluster = Cluster(config, Brokers(config.cluster.bootstrap_servers, config.cluster.request_timeout_seconds))
+        yield "brokers", cluster.check_reach
+        yield "offsets topic", cluster.check_source
+        if with_trial:
+            yield "trial query", cluster.check_trial
+        cluster.brokers.close()
+    for name in TABLES:
+        yield name, partial(tables.check_table, config, name)
+    yield "newest batch", partial(tables.check_published, config)
+
+
+def _lines(result: Result) -> Iterator[str]:
+    yield f"{result.level:<4}  {result.check}: {result.fact}"
+    if result.remedy:
+        yield f"      fix: {result.remedy}"

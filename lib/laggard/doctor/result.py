@@ -1,0 +1,42 @@
+"""What a check says: ok, warn or fail, the fact, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from laggard.errors import LaggardError
+
+LEVELS = ("ok", "warn", "fail")  # the place in this list is the exit code
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One line of the report; no remedy where all is well."""
+
+    level: str
+    check: str
+    fact: str
+    remedy: str = ""
+
+
+Check = Callable[[], Iterable[Result]]
+
+
+def run_checks(checks: Iterable[tuple[str, Check]]) -> list[Result]:
+    """All results in order; a check that breaks is a failed line and stops none of the others."""
+    results: list[Result] = []
+    for name, check in checks:
+        try:
+            results += check()
+        except LaggardError as error:
+            fact = f"{error.what}: {error.cause}" if error.cause else error.what
+            results.append(Result("fail", name, fact, error.fix))
+        except Exception as error:  # noqa: BLE001 - whatever is broken here, the other checks still tell something
+            results.append(Result("fail", name, f"{type(error).__name__}: {error}", "report this as a bug of laggard"))
+    return results
+
+
+def exit_code(results: Iterable[Result]) -> int:
+    """0 when all is well, 1 with a warning, 2 with a failure."""
+    return max((LEVELS.index(result.level) for result in results), default=0)

@@ -1,0 +1,136 @@
+"""Configuration and tables: what is set, and what lies on disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from laggard.doctor.result import Result
+from laggard.exporter.published import max_age
+from laggard.tables.arrow import arrow_schema
+from laggard.tables.lock import local_path
+from laggard.tables.readers import TableMissing, newest_batch, open_table
+from laggard.tables.schemas import BATCHES, TABLES
+
+if TYPE_CHECKING:
+    from laggard.config import Config
+
+
+def check_bootstrap(config: Config) -> Iterable[Result]:
+    """The one key without a default."""
+    servers = config.cluster.bootstrap_servers
+    if servers:
+        yield Result("ok", "bootstrap servers", ", ".join(servers))
+    else:
+        remedy = "laggard doctor --set 'cluster.bootstrap_servers=[\"localhost:9092\"]', or set it in laggard.toml"
+        yield Result("fail", "bootstrap servers", "cluster.bootstrap_servers is empty", remedy)
+
+
+def check_folders(config: Config) -> Iterable[Result]:
+    """Tables and checkpoint can be written, where they are local."""
+    for key in ("tables", "checkpoint"):
+        root = getattr(config.job, key)
+        folder = local_path(root)
+        if folder is None:
+            yield Result("ok", f"job.{key}", f"{root} is not on this machine and was not tried")
+            continue
+        place = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+        if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
+            yield Result("ok", f"job.{key}", f"{place} can be written")
+        else:
+            remedy = f"set job.{key} to a folder that this user can write"
+            yield Result("fail", f"job.{key}", f"{place} cannot be written", remedy)
+
+
+def check_listen(config: Config) -> Iterable[Result]:
+    """The exporter has no password: others should not reach it by accident."""
+    host = config.exporter.listen.rpartition(":")[0].strip("[]")
+    if _is_loopback(host):
+        yield Result("ok", "exporter.listen", config.exporter.listen)
+    else:
+        fact = f"{config.exporter.listen} can be reached from other machines, without a password"
+        yield Result("warn", "exporter.listen", fact, "set 127.0.0.1, or put a proxy with authentication before it")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def check_table(config: Config, name: str) -> Iterable[Result]:
+    """The table exists, every Delta reader can read it, and it has the columns of this code."""
+    try:
+        table = open_table(config.job.tables, name)
+    except TableMissing as missing:
+        yield Result("warn", name, missing.what, missing.fix)
+        return
+    if (version := table.protocol().min_reader_version) != 1:
+        yield Result(
+            "fail", name, f"Delta reader version {version}, not 1", "recreate the table: laggard made it with 1"
+        )
+    found = pa.schema(table.schema().to_arrow())
+    differences = compare(found, arrow_schema(TABLES[name]))
+    if differences:
+        yield Result(
+            "fail", name, "; ".join(differences), "install the laggard that wrote it, or move the tables aside"
+        )
+    else:
+        yield Result("ok", name, f"version {table.version()}, columns as declared")
+
+
+def compare(found: pa.Schema, wanted: pa.Schema) -> list[str]:
+    """All differences of names and types together."""
+    types = {field.name: str(arrow_types(field.type)) for field in found}
+    declared = {field.name: str(arrow_types(field.type)) for field in wanted}
+    return [
+        *(f"missing: {name}" for name in declared if name not in types),
+        *(f"unexpected: {name}" for name in types if name not in declared),
+        *(f"{name} is {types[name]}, not {kind}" for name, kind in declared.items() if types.get(name, kind) != kind),
+    ]
+
+
+def arrow_types(kind: pa.DataType) -> object:
+    """A type without the names that writers give to the inside of lists and maps."""
+    if pa.types.is_list(kind):
+        return ("list", arrow_types(kind.value_type))
+    if pa.types.is_map(kind):
+        return ("map", arrow_types(kind.key_type), arrow_types(kind.item_type))
+    if pa.types.is_struct(kind):
+        return ("struct", *((field.name, arrow_types(field.type)) for field in kind))
+    return str(kind)
+
+
+def check_published(config: Config, now: datetime | None = None) -> Iterable[Result]:
+    """The newest batch is recent, and no status table is ahead of it."""
+    root = config.job.tables
+    try:
+        batch = newest_batch(root)
+    except TableMissing:
+        return  # told by its own line
+    if batch is None:
+        yield Result("warn", "newest batch", "nothing is published yet", "laggard run")
+        return
+    age = ((now or datetime.now(timezone.utc)) - batch.polled_at).total_seconds()
+    limit = max_age(config.job.tick_seconds, config.exporter.max_age_seconds)
+    fact = f"{batch.batch_id}, {age:.0f} s old"
+    is_fresh = age <= limit
+    yield Result("ok", "newest batch", fact) if is_fresh else Result("warn", "newest batch", fact, "laggard run")
+    ahead = [
+        name
+        for name, version in sorted(batch.table_versions.items())
+        if name != BATCHES.name and open_table(root, name).version() > version
+    ]
+    if ahead:
+        fact = f"newer than batch {batch.batch_id}: {', '.join(ahead)}"
+        yield Result(
+            "warn", "unpublished rows", fact, "readers do not see them; a running job publishes or repeats them"
+        )
+    else:
+        yield Result("ok", "unpublished rows", "none")

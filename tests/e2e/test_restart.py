@@ -1,0 +1,112 @@
+"""A restart in the middle of traffic loses nothing, counts nothing twice, and says what it did not see."""
+
+import itertools
+
+import pytest
+
+from e2e.conftest import Resumed
+from e2e.kit import MAX_AGE, Row
+from e2e.test_first_run import check_lag_equals_tool, check_last_commits, check_windows
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow]
+
+
+def ticks(resumed: Resumed) -> list[Row]:
+    return sorted((row for row in resumed.batches if row["kind"] != "gap"), key=lambda row: row["batch_id"])
+
+
+def test_sigterm_ends_the_job_with_code_0_within_20_seconds(resumed: Resumed) -> None:
+    for code, seconds in (resumed.stopped, resumed.stopped_again):
+        assert code == 0, resumed.place.tail()
+        assert seconds < 20
+
+
+def test_each_batch_starts_where_the_one_before_ended_across_the_restart(resumed: Resumed) -> None:
+    rows = ticks(resumed)
+    numbers = [row["batch_id"] for row in rows]
+    assert numbers == list(range(len(rows))), resumed.place.tail()
+
+    assert all(before["source_to"] == after["source_from"] for before, after in itertools.pairwise(rows))
+    first_after = rows[resumed.last_before["batch_id"] + 1]
+    assert first_after["source_from"] == resumed.last_before["source_to"]
+    assert first_after["checkpoint_id"] == resumed.last_before["checkpoint_id"]
+
+
+def test_every_visible_record_was_read_once(resumed: Resumed) -> None:
+    rows = ticks(resumed)
+    read_to = rows[-1]["source_to"]
+    visible = [each for each in resumed.dumped if each.offset < read_to[each.partition]]
+
+    assert sum(row["decoded"] for row in rows) == sum(each.data is not None for each in visible), resumed.place.tail()
+    assert sum(row["tombstones"] for row in rows) == sum(each.data is None for each in visible)
+    assert sum(row["records"] for row in rows) == len(visible) == sum(rows[-1]["records_total"].values())
+    assert rows[-1]["batches_total"] == len(rows)
+
+
+def test_windows_and_open_accumulators_add_up_to_the_commits_made(resumed: Resumed) -> None:
+    assert resumed.traffic.commits > 50
+
+    for number in range(4):
+        key = ("counted", "orders", number)
+        closed = sum(
+            row["commits"] for row in resumed.view.windows if (row["group"], row["topic"], row["partition"]) == key
+        )
+        status = resumed.view.partitions[key]
+        assert closed + status["window_commits"] == resumed.traffic.commits, resumed.place.tail()
+        assert status["committed_offset"] == resumed.traffic.position
+
+
+def test_windows_are_contiguous_or_a_gap_row_says_why(resumed: Resumed) -> None:
+    gaps = [row for row in resumed.batches if row["kind"] == "gap"]
+
+    assert [gap["gap_reason"] for gap in gaps].count("job_down") == 1, resumed.place.tail()
+    [down] = [gap for gap in gaps if gap["gap_reason"] == "job_down"]
+    assert down["gap_from"] == resumed.last_before["polled_at"]
+    check_windows(resumed.view.windows, gaps, resumed.place.tail())
+
+
+def test_consumed_adds_up_inside_each_unbroken_row_of_windows(resumed: Resumed) -> None:
+    rows = sorted(
+        (row for row in resumed.view.windows if (row["group"], row["partition"]) == ("counted", 0)),
+        key=lambda row: row["window_start"],
+    )
+    for before, after in itertools.pairwise(rows):
+        if before["window_end"] != after["window_start"]:
+            assert after["consumed"] is None, after
+            assert after["produced"] is None, after
+        else:
+            assert after["consumed"] == after["committed_offset"] - before["committed_offset"], resumed.place.tail()
+            assert after["produced"] == after["log_end_offset"] - before["log_end_offset"]
+
+
+def test_after_the_restart_the_tables_equal_kafkas_tools_again(resumed: Resumed) -> None:
+    check_lag_equals_tool(resumed.view.partitions, resumed.described, resumed.place.tail())
+    check_last_commits(resumed.view.partitions, resumed.dumped, resumed.place.tail())
+
+
+def test_generations_are_written_once_across_the_restart(resumed: Resumed) -> None:
+    rows = [(row["source_partition"], row["source_offset"]) for row in resumed.view.rows("generations")]
+
+    assert sorted(rows) == [(each.partition, each.offset) for each in resumed.dumped if each.type == 2]
+
+
+def test_lag_disappears_from_the_exporter_when_the_job_is_down(resumed: Resumed) -> None:
+    late = [samples for age, samples in resumed.scrapes_while_down if age > MAX_AGE + 1]
+    assert late
+
+    for samples in late:
+        assert not [name for name in samples if name.startswith(("laggard_group_lag", "laggard_partition_lag"))]
+        assert not [name for name in samples if name.startswith(("laggard_group", "laggard_partition", "laggard_topic"))
+                    and name != "laggard_groups"]  # fmt: skip
+        assert list(samples["laggard_ready"].values()) == [0.0]
+        assert {dict(key)["laggard_not_ready"] for key, value in samples["laggard_not_ready"].items() if value} == {
+            "stale"
+        }
+        assert list(samples["laggard_batch_id"].values()) == [resumed.last_before["batch_id"]]
+
+
+def test_a_missing_checkpoint_is_refused(resumed: Resumed) -> None:
+    code, output, _ = resumed.without_checkpoint
+
+    assert code == 73, output
+    assert "checkpoint is missing" in output

@@ -1,0 +1,117 @@
+"""The decode stage: every record ends in exactly one count, and nothing that is read is lost or fails."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import encoder
+from laggard.names import NameFilter
+from laggard.stream.decode import HEAD_BYTES, MAX_DEAD_LETTERS, SCHEMA, decode_records
+from stream.simulation import ID_A, NOON, RECORDS, Record, commit, decoded, generation, group_tombstone
+
+OUTCOMES = {"record", "tombstone", "unsupported", "malformed"}
+VALID = st.sampled_from(
+    [commit(5), commit(None), commit(7, topic_id=ID_A), generation(1, {"m": ("t",)}), group_tombstone(), generation(0)]
+)
+GARBAGE = st.builds(Record, st.none() | st.binary(max_size=24), st.none() | st.binary(max_size=40))
+# a whole key, and a value cut or changed at any byte
+DAMAGED = st.builds(
+    lambda record, cut, tail: Record(record.key, (record.value or b"")[:cut] + tail),
+    VALID,
+    st.integers(0, 80),
+    st.binary(max_size=8),
+)
+TYPED = st.builds(lambda kind, rest: Record(encoder.i16(kind) + rest, rest), st.integers(0, 25), st.binary(max_size=20))
+
+
+@settings(max_examples=200)
+@given(st.lists(VALID | GARBAGE | DAMAGED | TYPED, max_size=30))
+def test_every_record_is_counted_exactly_once(records: list[Record]) -> None:
+    rows = decoded(records).to_pylist()
+    counts = [row for row in rows if row["kind"] == "count"]
+    assert sum(row["records"] for row in counts) == len(records)
+    assert {row["outcome"] for row in counts} <= OUTCOMES
+    dead = sum(row["records"] for row in counts if row["outcome"] == "malformed")
+    assert sum(row["kind"] == "dead" for row in rows) == dead
+
+
+@given(st.lists(VALID | GARBAGE, max_size=20))
+def test_a_key_comes_out_once_with_its_newest_record(records: list[Record]) -> None:
+    rows = [row for row in decoded(records, 100).to_pylist() if row["kind"] == "commit"]
+    newest = {record.key: 100 + place for place, record in enumerate(records) if record.key == commit(5).key}
+    assert [row["source_offset"] for row in rows] == list(newest.values())
+
+
+def test_a_commit_row_carries_what_the_record_says() -> None:
+    (row,) = (row for row in decoded([commit(7, topic_id=ID_A)], 3, partition=9).to_pylist() if row["kind"] == "commit")
+    expected = {
+        "group": "g",
+        "topic": "t",
+        "partition": 0,
+        "topic_id": ID_A,
+        "source_partition": 9,
+        "source_offset": 3,
+        "record_timestamp": NOON,
+        "committed_offset": 7,
+        "leader_epoch": 5,
+        "commit_timestamp": NOON,
+        "is_deleted": False,
+        "commits": 1,
+    }
+    assert {name: row[name] for name in expected} == expected
+
+
+def test_a_tombstone_row_has_no_offset() -> None:
+    (row,) = (row for row in decoded([commit(7), commit(None)]).to_pylist() if row["kind"] == "commit")
+    assert (row["is_deleted"], row["committed_offset"], row["commit_timestamp"]) == (True, None, None)
+    assert row["first_committed_offset"] == 7
+
+
+def test_groups_nobody_watches_are_counted_and_give_no_row() -> None:
+    records = [commit(5, group="a"), commit(5, group="b"), generation(1, {"m": ("t",)}, group="b")]
+    table = decoded_with(records, NameFilter(groups=("a",)))
+    assert [row["group"] for row in table if row["kind"] != "count"] == ["a"]
+    assert sum(row["records"] for row in table if row["kind"] == "count") == 3
+
+
+def decoded_with(records: list[Record], names: NameFilter) -> list[dict[str, object]]:
+    import pyarrow as pa
+
+    columns = [
+        pa.array([0] * len(records), pa.int32()),
+        pa.array(range(len(records)), pa.int64()),
+        pa.array([NOON] * len(records), pa.timestamp("us", tz="UTC")),
+        pa.array([record.key for record in records], pa.binary()),
+        pa.array([record.value for record in records], pa.binary()),
+    ]
+    table = pa.table(columns, schema=RECORDS)
+    rows: list[dict[str, object]] = pa.Table.from_batches(list(decode_records(table, names))).to_pylist()
+    return rows
+
+
+def test_a_dead_letter_keeps_the_head_and_the_sum_of_the_whole() -> None:
+    (row,) = (
+        row for row in decoded([Record(commit(5).key, b"\0\1" + b"x" * 999)]).to_pylist() if row["kind"] == "dead"
+    )
+    assert (row["value_bytes"], len(row["head_hex"]), len(row["sha256"])) == (1001, 2 * HEAD_BYTES, 64)
+
+
+def test_dead_letters_are_kept_to_a_limit_and_counted_beyond_it() -> None:
+    rows = decoded([Record(b"\0", b"")] * (MAX_DEAD_LETTERS + 5)).to_pylist()
+    assert sum(row["kind"] == "dead" for row in rows) == MAX_DEAD_LETTERS
+    assert [row["records"] for row in rows if row["kind"] == "count"] == [MAX_DEAD_LETTERS + 5]
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_rows_of_polls_are_no_records(rows: int) -> None:
+    polls = RECORDS.empty_table() if not rows else RECORDS.empty_table().from_pylist([{}], schema=RECORDS)
+    (found,) = decode_records(polls, NameFilter())
+    assert (found.num_rows, found.schema) == (0, SCHEMA)
+
+
+def test_a_rewind_inside_a_batch_is_a_row_with_both_offsets() -> None:
+    (row,) = (row for row in decoded([commit(50), commit(20)], 8).to_pylist() if row["kind"] == "rewind")
+    found = (row["first_committed_offset"], row["committed_offset"], row["records"], row["source_offset"])
+    assert found == (50, 20, 30, 9)

@@ -1,0 +1,87 @@
+"""Start or refuse: every row of the table of checkpoint, identity file and tables."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from laggard.errors import REFUSED, LaggardError
+from laggard.stream.identity import FROZEN, Found, Identity, identity_path, judge_start, to_json
+
+WANTED = Identity("cluster", "topic id", "/tables", 60)
+STORED = replace(WANTED, checkpoint_id="c1", base_batch_id=100)
+RESUMED = Found(
+    has_checkpoint=True,
+    identity=asdict(STORED),
+    newest_batch_id=107,
+    batch_checkpoint_id="c1",
+    newest_wal_batch_id=8,
+    newest_committed_batch_id=7,
+)
+NOTHING = Found(False, None, None, None, None, None)
+
+
+def refusal(found: Found, wanted: Identity = WANTED) -> LaggardError:
+    with pytest.raises(LaggardError) as raised:
+        judge_start(found, wanted)
+    assert raised.value.exit_code == REFUSED
+    assert raised.value.fix
+    return raised.value
+
+
+@pytest.mark.parametrize("identity", [None, asdict(STORED)])
+def test_without_checkpoint_and_rows_it_is_a_first_start_with_new_ids(identity: dict[str, Any] | None) -> None:
+    found = replace(NOTHING, identity=identity)
+    first, second = judge_start(found, WANTED), judge_start(found, WANTED)
+    assert replace(first, checkpoint_id="") == WANTED
+    assert len({first.checkpoint_id, second.checkpoint_id, "c1", ""}) == 4
+
+
+@pytest.mark.parametrize(
+    ("newest", "wal", "committed"), [(107, 8, 7), (108, 8, 7), (107, 7, 7), (None, 0, None), (99, 0, None)]
+)
+def test_what_belongs_together_resumes(newest: int | None, wal: int | None, committed: int | None) -> None:
+    found = replace(RESUMED, newest_batch_id=newest, newest_wal_batch_id=wal, newest_committed_batch_id=committed)
+    assert judge_start(found, WANTED) == STORED
+
+
+def test_rows_without_a_checkpoint_are_refused() -> None:
+    assert "checkpoint is missing" in str(refusal(replace(NOTHING, newest_batch_id=3)))
+
+
+def test_a_checkpoint_without_its_identity_is_refused() -> None:
+    assert "no identity file" in str(refusal(replace(RESUMED, identity=None)))
+
+
+def test_a_checkpoint_of_other_tables_is_refused() -> None:
+    error = refusal(replace(RESUMED, batch_checkpoint_id="c2"))
+    assert ("c1" in error.cause, "c2" in error.cause) == (True, True)
+
+
+def test_an_older_checkpoint_than_the_tables_is_refused() -> None:
+    assert "older than the tables" in str(refusal(replace(RESUMED, newest_batch_id=109)))
+
+
+@pytest.mark.parametrize("newest", [106, 99, None])
+def test_a_committed_batch_that_the_tables_lost_is_refused(newest: int | None) -> None:
+    assert "lost batches" in str(refusal(replace(RESUMED, newest_batch_id=newest)))
+
+
+@pytest.mark.parametrize("key", FROZEN)
+def test_a_frozen_value_that_changed_is_refused_with_key_and_both_values(key: str) -> None:
+    changed = 61 if key == "window_seconds" else "other"
+    text = str(refusal(RESUMED, replace(WANTED, **{key: changed})))
+    assert all(part in text for part in (key, repr(changed), repr(getattr(WANTED, key))))
+
+
+@pytest.mark.parametrize("identity", [{}, {**asdict(STORED), "later": 1}])
+def test_an_identity_file_of_another_shape_is_refused_by_name(identity: dict[str, Any]) -> None:
+    refusal(replace(RESUMED, identity=identity))
+
+
+def test_the_identity_file_lies_beside_the_checkpoint_and_reads_back() -> None:
+    assert identity_path("/data/checkpoint/") == "/data/checkpoint.laggard.json"
+    assert Identity(**json.loads(to_json(STORED))) == STORED
