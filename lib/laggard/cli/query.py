@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import re
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
 
 def run_query(root: str, sql: str) -> pa.Table:
     """Rows of a query over the tables at the versions that the newest `batches` row names."""
-    words = sql.split(maxsplit=1)
+    words = re.sub(r"^(\s*--[^\n]*\n)+", "", sql).split(maxsplit=1)  # the question may stand above as a comment
     if not words or words[0].lower().lstrip("(") not in _READS:
         raise LaggardError("only queries that read are answered", cause=f"{sql[:60]!r}", fix=_HELP, exit_code=USAGE)
     batch = newest_batch(root)

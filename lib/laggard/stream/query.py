@@ -135,6 +135,8 @@ class Job:
             except Exception as error:
                 cause = self._failure or error
                 self._failure = None
+                if self._stopping.is_set():
+                    return  # cut off on purpose
                 if isinstance(cause, LaggardError) and cause.exit_code not in (errors.TEMPORARY, errors.UNREACHABLE):
                     raise cause from error
                 if batches.published > published:
@@ -250,6 +252,8 @@ def _union(spark: SparkSession, config: Config, topic: OffsetsTopic) -> DataFram
 
 def _first_line(error: BaseException) -> str:
     """The sentence that says most: a Python worker's own error, else the first line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    lines = [line.strip(" :") for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     inner = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    if lines[0].startswith("An error occurred while calling") and len(lines) > 1:
+        return lines[1][:300]  # py4j's first line names only its handle
     return (inner[-1] if "Traceback" in lines[0] and inner else lines[0])[:300]
