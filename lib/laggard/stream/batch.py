@@ -54,6 +54,7 @@ class Batches:
         self.last: dict[str, Any] | None = dict(newest.values) if newest else None  # the newest published `batches` row
         self._has_history = newest is not None and (newest.kind == TICK or has_batch_of(writer.root, TICK))
         self._pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="publish")
+        self._started_at = datetime.now(timezone.utc)
         self.published = 0
         self.on_published: Callable[[dict[str, Any]], None] = lambda _: None
 
@@ -85,7 +86,9 @@ class Batches:
             _release(packed)
         clock.lap("publish")
         clock.seconds["poll"] = snapshot.seconds if is_new_poll else 0.0
-        gaps = find_gaps(self.last, snapshot, tick, is_first=self.published == 0)
+        # the first batch after a start may be a re-run with a poll from before it, so count from the poll's time
+        was_down = self.last is not None and self.last["polled_at"] < self._started_at
+        gaps = find_gaps(self.last, snapshot, tick, was_down=was_down)
         row = self._batch_row(tick, snapshot, source_to, versions) | read
         row |= {
             "started_at": started_at,

@@ -96,7 +96,7 @@ class Totals:
 
 
 def find_gaps(
-    last: Mapping[str, Any] | None, snapshot: Snapshot, tick: Tick, *, is_first: bool
+    last: Mapping[str, Any] | None, snapshot: Snapshot, tick: Tick, *, was_down: bool
 ) -> list[dict[str, Any]]:
     """Gap rows: whole windows nobody polled in, and records of the offsets topic removed before we read them."""
     if last is None or last["polled_at"] is None:
@@ -108,7 +108,7 @@ def find_gaps(
                 "gap_scope": "all",
                 "gap_from": last["polled_at"],
                 "gap_to": tick.now,
-                "gap_reason": "job_down" if is_first else "tick_late",
+                "gap_reason": "job_down" if was_down else "tick_late",
             }
         )
     for part in snapshot.offsets_partitions.to_pylist():
