@@ -14,6 +14,7 @@ from pathlib import Path
 from common import await_batch, cpu_seconds, report, running_job, write_config
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
+from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from laggard.demo.broker import Broker
@@ -66,7 +67,15 @@ def commit(admin: KafkaAdminClient, groups: list[str], offset: int) -> None:
     """Commit every partition for each of the groups."""
     offsets = {TopicPartition("orders", part): OffsetAndMetadata(offset, "", -1) for part in range(PARTITIONS)}
     for group in groups:
-        admin.alter_group_offsets(group, offsets)
+        until = time.monotonic() + 30  # the first commit makes the broker create its offsets topic
+        while True:
+            try:
+                admin.alter_group_offsets(group, offsets)
+                break
+            except KafkaError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.5)
 
 
 if __name__ == "__main__":
