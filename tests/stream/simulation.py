@@ -222,6 +222,7 @@ class Simulation:
         )
         options = SimpleNamespace(cluster="c", window_seconds=self.window_seconds)
         job = SimpleNamespace(last=self.last, _options=options, _has_history=self.has_history)
+        # the job's own rule for opening and closing windows, on a stand-in that has only what the rule reads
         tick: Tick = Batches._tick(job, self.batch_id, snapshot, dict.fromkeys(parts, 0))  # type: ignore[arg-type]
         assert tick.is_caught_up == is_live
         return tick
