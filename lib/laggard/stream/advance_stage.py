@@ -1,130 +1,177 @@
 """The advance stage: `advance` on every executor, each with all rows of its groups, through `mapInArrow`.
 
-Rows travel whole: each task gives one packed Arrow table per Delta table, which the writes then open. Spark plans the
-same few steps every tick, however many columns the tables have.
+A task reads the state of its shard of the groups from the status tables' files and writes files of every table; only
+the files' names travel to the driver, which commits them. A small batch on few groups is one task without a shuffle.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from laggard.lag.tick import Tick
+from laggard.names import NameFilter
 from laggard.rebalance.groups import Listing
 from laggard.sources.snapshot import Snapshot, pack, unpack
 from laggard.stream.advance import Batch, Poll, advance
+from laggard.stream.decode import DECODED, SCHEMA, decode_stage
 from laggard.tables import schemas
-from laggard.tables.arrow import arrow_schema
+from laggard.tables.arrow import to_arrow
+from laggard.tables.data_files import DataFile, read_files, write_files
+from laggard.tables.delta import path_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
-PACKED = "kind string, rows bigint, data binary"
-COUNTS = "counts"  # the one kind that is no table: count rows as JSON
-_SCHEMA = pa.schema([("kind", pa.string()), ("rows", pa.int64()), ("data", pa.binary())])
-_ALWAYS = ("partition_status", "group_status")  # empty means empty: the write must happen
+RESULT = "kind string, data string"  # a table and one of its new data files, or the summary of a task
+SUMMARY = "summary"
+STATUS_TABLES = ("partition_status", "group_status")  # the state
+ROWS_PER_SHARD = 50_000  # state rows below which a second task costs more than it saves
+RECORDS_PER_READER = 50_000
+_RESULT_SCHEMA = pa.schema([("kind", pa.string()), ("data", pa.string())])
 
 Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where the tables are, the status tables' files to start from, and into how many shards the groups are cut."""
+
+    root: str
+    files: Mapping[str, Sequence[str]]
+    shards: int
+
+    def read(self, table: schemas.Table, shard: int) -> pa.Table:
+        """The rows of a shard's groups."""
+        names = {uri: uri.rpartition("/")[2] for uri in self.files.get(table.name, ())}
+        own = [uri for uri, name in names.items() if name.startswith(f"{_label(shard, self.shards)}-")]
+        cut_otherwise = [uri for uri, name in names.items() if f"-of-{self.shards}-" not in name]
+        rest = read_files(table, cut_otherwise)
+        rest = rest.filter(pa.array(_shards(rest["group"], self.shards) == shard))
+        return pa.concat_tables([read_files(table, own), rest])
+
+
 def advance_frame(
-    partition_status: DataFrame, group_status: DataFrame, decoded: DataFrame, snapshot: Snapshot, tick: Tick
+    records: DataFrame, names: NameFilter, snapshot: Snapshot, tick: Tick, state: State, readers: int
 ) -> DataFrame:
-    """One packed table per task and Delta table (`PACKED`)."""
-    from pyspark.sql import functions as F
-
-    sides = {"partition_row": partition_status, "group_row": group_status, "decoded_row": decoded}
-    kinds = {name: F.struct("*") for name in sides}
-    types = {name: side.select(kinds[name].alias(name)).schema[name].dataType for name, side in sides.items()}
-    tagged = [
-        side.select(
-            "group", *((F.struct("*") if name == of else F.lit(None).cast(types[name])).alias(name) for name in sides)
-        )
-        for of, side in sides.items()
-    ]
-    together = tagged[0].unionByName(tagged[1]).unionByName(tagged[2])
-    cores = decoded.sparkSession.sparkContext.defaultParallelism
-    return together.repartition(cores, "group").mapInArrow(advance_stage(snapshot, tick), PACKED)
+    """Rows of `RESULT` for records with columns partition, offset, timestamp, key, value; to be collected once."""
+    decode, advance = decode_stage(names), advance_stage(snapshot, tick, state)
+    if readers == state.shards == 1:
+        return records.coalesce(1).mapInArrow(lambda batches: advance(decode(batches)), RESULT)
+    decoded = records.coalesce(readers).mapInArrow(_with_shard(decode, state.shards), f"{DECODED}, shard int")
+    return decoded.repartitionById(state.shards, "shard").drop("shard").mapInArrow(advance, RESULT)
 
 
-def advance_stage(snapshot: Snapshot, tick: Tick) -> Stage:
-    """The function for `mapInArrow`: rows (group, partition_row, group_row, decoded_row), all of a group together."""
+def advance_stage(snapshot: Snapshot, tick: Tick, state: State) -> Stage:
+    """The function for `mapInArrow`: decoded rows, all of a shard's groups together."""
     packed = json.dumps(pack(snapshot))
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        gathered = list(batches)
-        sides = _sides(gathered)
+        decoded = pa.Table.from_batches(batches, schema=SCHEMA)
+        shard = _task_number() if state.shards > 1 else 0
         poll = unpack(json.loads(packed))
         listing = Listing(
             {row["group"]: row for row in poll.groups.to_pylist()},
             {row["offsets_partition"]: row["coordinator"] for row in poll.offsets_partitions.to_pylist()},
             is_fresh=poll.groups.num_rows > 0,
         )
-        decoded = sides["decoded_row"]
         records = sorted(
             _of_kind(decoded, "generation").to_pylist(), key=lambda row: (row["source_partition"], row["source_offset"])
         )
         batch = Batch(
             _of_kind(decoded, "commit"), records, [_rewind(row) for row in _of_kind(decoded, "rewind").to_pylist()]
         )
-        tables = advance(sides["partition_row"], sides["group_row"], batch, Poll(poll.positions, listing), tick)
-        tables["dead_letters"] = _dead_letters(_of_kind(decoded, "dead"), tick)
-        for name, table in tables.items():
-            if table.num_rows or name in _ALWAYS:
-                yield _packed_row(name, table.num_rows, _to_bytes(table))
-        counts = (
-            _of_kind(decoded, "count")
-            .select(["outcome", "record_type", "record_version", "reason", "records"])
-            .to_pylist()
+        tables = advance(
+            state.read(schemas.PARTITION_STATUS, shard),
+            state.read(schemas.GROUP_STATUS, shard),
+            batch,
+            Poll(poll.positions, listing),
+            tick,
         )
-        yield _packed_row(COUNTS, len(counts), json.dumps(counts).encode())
+        tables["dead_letters"] = _dead_letters(_of_kind(decoded, "dead"), tick)
+        for name, rows in tables.items():
+            if rows.num_rows:
+                label = _label(shard, state.shards)
+                for file in write_files(path_of(state.root, name), schemas.TABLES[name], rows, label):
+                    yield _result(name, file.to_json())
+        yield _result(SUMMARY, json.dumps(_summary(decoded)))
 
     return run
 
 
-def open_packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows inside packed tables; for `mapInArrow` over rows of one kind."""
-    for batch in batches:
-        for data in batch["data"]:
-            yield from pa.ipc.open_stream(data.as_buffer())
+@dataclass(frozen=True, slots=True)
+class Advanced:
+    """What the tasks of a batch left: data files by table, count rows, and the slowest task's seconds of decoding."""
+
+    files: Mapping[str, Sequence[DataFile]]
+    counts: Sequence[Mapping[str, Any]]
+    decode_seconds: float
 
 
-def table_rows(packed: DataFrame, table: schemas.Table) -> DataFrame:
-    """The rows of one Delta table."""
-    ddl = ", ".join(f"`{column.name}` {column.type}" for column in table.columns)
-    rows = packed.where(packed["kind"] == table.name)
-    return (rows if table.overwritten else rows.coalesce(1)).mapInArrow(open_packed, ddl)
+def gather(results: Iterable[Row]) -> Advanced:
+    """The tasks' rows of `RESULT` together; the status tables are there even when no row is left in them."""
+    files: dict[str, list[DataFile]] = {name: [] for name in STATUS_TABLES}
+    counts: list[Mapping[str, Any]] = []
+    decode_seconds = 0.0
+    for kind, data in results:
+        if kind == SUMMARY:
+            summary = json.loads(data)
+            counts += summary["counts"]
+            decode_seconds = max(decode_seconds, summary["decode_seconds"])
+        else:
+            files.setdefault(kind, []).append(DataFile(**json.loads(data)))
+    return Advanced(files, counts, decode_seconds)
 
 
-def _sides(gathered: list[pa.RecordBatch]) -> dict[str, pa.Table]:
-    from laggard.stream.decode import SCHEMA
+def _with_shard(stage: Stage, shards: int) -> Stage:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in stage(batches):
+            shard = pa.array(_shards(batch["group"], shards), pa.int32())
+            yield pa.RecordBatch.from_arrays([*batch.columns, shard], [*batch.schema.names, "shard"])
 
-    wanted = {
-        "partition_row": arrow_schema(schemas.PARTITION_STATUS),
-        "group_row": arrow_schema(schemas.GROUP_STATUS),
-        "decoded_row": SCHEMA,
+    return run
+
+
+def _shards(groups: pa.Array | pa.ChunkedArray, shards: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Shard of each group name, by CRC-32 as it is the same on every machine; rows without a group go to shard 0."""
+    whole = groups.combine_chunks() if isinstance(groups, pa.ChunkedArray) else groups
+    encoded = pc.dictionary_encode(pc.fill_null(whole, ""))
+    each = [zlib.crc32(name.encode()) % shards if name else 0 for name in encoded.dictionary.to_pylist()]
+    numbers: np.ndarray[Any, np.dtype[np.int64]] = np.array(each, np.int64)[encoded.indices.to_numpy()]
+    return numbers
+
+
+def _label(shard: int, shards: int) -> str:
+    return f"part-{shard}-of-{shards}"
+
+
+def _task_number() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if context is None:
+        raise RuntimeError("the advance stage runs inside a Spark task only")
+    return context.partitionId()
+
+
+def _summary(decoded: pa.Table) -> dict[str, Any]:
+    """Record counts of the task, and how long decoding took."""
+    counted = ["outcome", "record_type", "record_version", "reason", "records"]
+    spent_us = pc.max(_of_kind(decoded, "timing")["records"]).as_py() or 0
+    return {
+        "counts": _of_kind(decoded, "count").select(counted).to_pylist(),
+        "decode_seconds": spent_us / 1e6,
     }
-    if not gathered:
-        return {name: schema.empty_table() for name, schema in wanted.items()}
-    table = pa.Table.from_batches(gathered)
-    sides = {}
-    for name, schema in wanted.items():
-        column = table[name].filter(table[name].is_valid()).combine_chunks()
-        struct = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
-        sides[name] = (
-            pa.Table.from_arrays(struct.flatten(), names=[field.name for field in struct.type])
-            .select(schema.names)
-            .cast(schema)
-        )
-    return sides
 
 
 def _of_kind(decoded: pa.Table, kind: str) -> pa.Table:
-    import pyarrow.compute as pc
-
     return decoded.filter(pc.equal(decoded["kind"], kind))
 
 
@@ -138,18 +185,10 @@ def _rewind(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _dead_letters(rows: pa.Table, tick: Tick) -> pa.Table:
-    schema = arrow_schema(schemas.DEAD_LETTERS)
     given = {"cluster": tick.cluster, "batch_id": tick.batch_id}
     found = [{**row, **given, "date": row["record_timestamp"].date()} for row in rows.to_pylist()]
-    return pa.Table.from_pylist([{name: row[name] for name in schema.names} for row in found], schema=schema)
+    return to_arrow(schemas.DEAD_LETTERS, found)
 
 
-def _packed_row(kind: str, rows: int, data: bytes) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([{"kind": kind, "rows": rows, "data": data}], schema=_SCHEMA)
-
-
-def _to_bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
+def _result(kind: str, data: str) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"kind": kind, "data": data}], schema=_RESULT_SCHEMA)

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from laggard import files
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
 from laggard.sources.log_ends import poll_of
 from laggard.sources.offsets_topic import check_resolved, positions_of
 from laggard.sources.snapshot import Snapshot
-from laggard.stream import files
-from laggard.stream.advance_stage import COUNTS, advance_frame, table_rows
-from laggard.stream.decode import DECODED, decode_stage
-from laggard.stream.frames import to_frame, topic_windows
+from laggard.stream.advance_stage import (
+    RECORDS_PER_READER,
+    ROWS_PER_SHARD,
+    STATUS_TABLES,
+    Advanced,
+    State,
+    advance_frame,
+    gather,
+)
 from laggard.stream.progress import Totals, find_gaps
+from laggard.stream.topic_windows import topic_windows
 from laggard.tables import schemas
+from laggard.tables.arrow import to_arrow
+from laggard.tables.data_files import DataFile
 from laggard.tables.readers import BACKFILL, TICK, has_batch_of, newest_batch
 
 if TYPE_CHECKING:
@@ -69,21 +78,14 @@ class Batches:
         check_resolved(source_to, self._options.offsets_partitions, self._options.offsets_topic)
         snapshot, is_new_poll = self._snapshot(poll_of(wal))
         tick = self._tick(batch_id, snapshot, source_to)
-        # Not persist(): overwriting a Delta table drops cached plans that read it, and the rest of the tick would be
-        # computed anew from the state it has just written. A checkpoint has no plan behind it.
-        packed = advance_frame(
-            self._before("partition_status"), self._before("group_status"), self._decode(frame), snapshot, tick
-        ).localCheckpoint(eager=True)
-        try:
-            kinds, counts = _summarize(packed)
-            clock.lap("advance")
-            totals = Totals.from_row(self.last)
-            if is_new_poll:
-                totals.add_poll(snapshot)
-            read = totals.add_records(counts)
-            versions = self._write(packed, kinds, snapshot, tick)
-        finally:
-            _release(packed)
+        advanced = self._advance(frame, snapshot, tick, sum(source_to.values()))
+        clock.lap("advance")
+        clock.move("advance", "decode", advanced.decode_seconds)  # its one Spark job does both
+        totals = Totals.from_row(self.last)
+        if is_new_poll:
+            totals.add_poll(snapshot)
+        read = totals.add_records(advanced.counts)
+        versions = self._commit(advanced.files, snapshot, tick)
         clock.lap("publish")
         clock.seconds["poll"] = snapshot.seconds if is_new_poll else 0.0
         # the first batch after a start may be a re-run with a poll from before it, so count from the poll's time
@@ -98,11 +100,19 @@ class Batches:
         row |= totals.finish(clock.seconds, [gap["gap_reason"] for gap in gaps])
         self._publish(row, gaps, tick)
 
-    def _decode(self, frame: DataFrame) -> DataFrame:
-        # few tasks: one decodes many Kafka partitions, and all records of a group lie in one of them, in order
+    def _advance(self, frame: DataFrame, snapshot: Snapshot, tick: Tick, position: int) -> Advanced:
+        """Run the batch's Spark job: it leaves data files that no table version names yet."""
         cores = self._spark.sparkContext.defaultParallelism
+        before = self.last["table_versions"] if self.last else {}
+        new_records = position - (sum(self.last["source_to"].values()) if self.last else 0)
+        state = State(
+            self._writer.root,
+            {name: self._writer.file_uris(name, before[name]) for name in STATUS_TABLES if name in before},
+            shards=min(cores, 1 + self._writer.rows("partition_status") // ROWS_PER_SHARD),
+        )
+        readers = min(cores, 1 + new_records // RECORDS_PER_READER)
         records = frame.select("partition", "offset", "timestamp", "key", "value")
-        return records.coalesce(cores).mapInArrow(decode_stage(self._options.names), DECODED)
+        return gather(advance_frame(records, self._options.names, snapshot, tick, state, readers).collect())
 
     def _snapshot(self, poll: Snapshot | None) -> tuple[Snapshot, bool]:
         """The batch's poll, and whether it is new; a batch of catching up may stand at the poll of the one before."""
@@ -139,21 +149,13 @@ class Batches:
         opens = is_caught_up and last is not None and last["polled_at"] < tick.window_start
         return replace(tick, opens_window=opens, closes_windows=was_live and (opens or not is_caught_up))
 
-    def _before(self, table: str) -> DataFrame:
-        """The status table as the last published batch left it."""
-        if self.last is None:
-            return self._writer.read(table).where("false")
-        return self._writer.read(table, self.last["table_versions"][table])
-
-    def _write(self, packed: DataFrame, kinds: Mapping[str, int], snapshot: Snapshot, tick: Tick) -> dict[str, int]:
-        """Write every table that has rows, side by side as a Delta write is mostly waiting; gives all versions."""
-        jobs = {name: table_rows(packed, schemas.TABLES[name]) for name in kinds}
+    def _commit(self, files: Mapping[str, Sequence[DataFile]], snapshot: Snapshot, tick: Tick) -> dict[str, int]:
+        """Commit every table that has rows, side by side as a commit to an object store is waiting; all versions."""
+        jobs = {name: partial(self._writer.commit, schemas.TABLES[name], found) for name, found in files.items()}
         if snapshot.closed.num_rows:
-            jobs["topic_windows"] = to_frame(self._spark, schemas.TOPIC_WINDOWS, topic_windows(snapshot, tick))
-        futures = {
-            name: self._pool.submit(self._writer.write, schemas.TABLES[name], rows, tick.batch_id)
-            for name, rows in jobs.items()
-        }
+            rows = topic_windows(snapshot, tick)
+            jobs["topic_windows"] = partial(self._writer.write, schemas.TOPIC_WINDOWS, rows)
+        futures = {name: self._pool.submit(job, tick.batch_id) for name, job in jobs.items()}
         written = {name: future.result() for name, future in futures.items()}
         if self.last is None:
             before = {name: self._writer.version(name) for name in schemas.TABLES if name != "batches"}
@@ -193,31 +195,11 @@ class Batches:
             {**same, **row},
             *({**same, "kind": "gap", "gap_seq": number, **gap} for number, gap in enumerate(gaps, 1)),
         ]
-        self._writer.write(schemas.BATCHES, to_frame(self._spark, schemas.BATCHES, rows), tick.batch_id)
+        self._writer.write(schemas.BATCHES, to_arrow(schemas.BATCHES, rows), tick.batch_id)
         self.last = rows[0]
         self._has_history = self._has_history or row["kind"] == TICK
         self.published += 1
         self.on_published(rows[0])
-
-
-def _release(packed: DataFrame) -> None:
-    """Free a local checkpoint now, not when the JVM happens to collect its handle."""
-    packed._jdf.queryExecution().logical().rdd().unpersist(False)  # noqa: SLF001 - there is no public door
-
-
-def _summarize(packed: DataFrame) -> tuple[dict[str, int], list[dict[str, Any]]]:
-    """Rows per table, and the count rows."""
-    from pyspark.sql import functions as F
-
-    found = packed.select("kind", "rows", F.when(F.col("kind") == COUNTS, F.col("data")).alias("counts")).collect()
-    kinds: dict[str, int] = {}
-    counts: list[dict[str, Any]] = []
-    for row in found:
-        if row["kind"] == COUNTS:
-            counts += json.loads(bytes(row["counts"]))
-        else:
-            kinds[row["kind"]] = kinds.get(row["kind"], 0) + row["rows"]
-    return kinds, counts
 
 
 class _Stopwatch:
@@ -231,3 +213,8 @@ class _Stopwatch:
         now = time.monotonic()
         self.seconds[stage] = now - self._since
         self._since = now
+
+    def move(self, stage: str, to: str, seconds: float) -> None:
+        """Count some of a stage's seconds as another stage's."""
+        self.seconds[to] = min(seconds, self.seconds[stage])
+        self.seconds[stage] -= self.seconds[to]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ DECODED = """
     record_type int, record_version int, detail string,
     outcome string, reason string, field string, records bigint,
     key_bytes bigint, value_bytes bigint, key_hex string, head_hex string, sha256 string
-"""  # kind: commit, rewind, generation, dead, count
+"""  # kind: commit, rewind, generation, dead, count, timing (records: microseconds spent)
 MAX_DEAD_LETTERS = 1000
 HEAD_BYTES = 256
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -61,11 +62,14 @@ def decode_stage(names: NameFilter) -> Callable[[Iterator[pa.RecordBatch]], Iter
     """The function for `mapInArrow`: records with columns partition, offset, timestamp, key, value."""
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        started = time.perf_counter_ns()
         # the whole task at once, so that a key comes out once; maxOffsetsPerTrigger bounds it
         gathered = list(batches)
         if not gathered:
             return
         yield from decode_records(pa.Table.from_batches(gathered).combine_chunks(), names)
+        spent_us = (time.perf_counter_ns() - started) // 1000
+        yield _batch(1, kind=pa.array(["timing"]), records=pa.array([spent_us], pa.int64()))
 
     return decode
 

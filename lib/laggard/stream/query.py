@@ -10,7 +10,7 @@ from collections.abc import Callable
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 
-from laggard import errors
+from laggard import errors, files
 from laggard.errors import LaggardError
 from laggard.names import NameFilter
 from laggard.sources.brokers import Brokers
@@ -18,7 +18,6 @@ from laggard.sources.log_ends import LogEnds, options_to_json
 from laggard.sources.offsets_topic import read_offsets_topic
 from laggard.sources.poll import PollOptions
 from laggard.sources.readiness import NotReadyYet, OffsetsTopic, count_backlog, find_offsets_topic
-from laggard.stream import files
 from laggard.stream.batch import Batches, BatchOptions
 from laggard.stream.identity import Found, Identity, identity_path, judge_start, to_json
 from laggard.tables.delta import Writer, create_tables
@@ -63,7 +62,7 @@ class Job:
             try:
                 batches = Batches(
                     spark,
-                    Writer(spark, config.job.tables, identity.checkpoint_id),
+                    Writer(config.job.tables, identity.checkpoint_id),
                     identity,
                     self._batch_options(topic),
                 )

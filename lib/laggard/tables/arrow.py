@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import pyarrow as pa
 
 from laggard.tables.schemas import Table
@@ -36,6 +39,12 @@ def arrow_type(ddl: str) -> pa.DataType:
 def arrow_schema(table: Table) -> pa.Schema:
     """Schema of a table; every column may be null, as in Delta."""
     return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in table.columns])
+
+
+def to_arrow(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows of a table from dicts; a column that a dict leaves out is null."""
+    schema = arrow_schema(table)
+    return pa.table([pa.array([row.get(field.name) for row in rows], field.type) for field in schema], schema=schema)
 
 
 def _split(text: str) -> list[str]:

@@ -1,9 +1,6 @@
-"""Small driver-side values as frames: what the poll closed, and rows of a declared table."""
+"""What a poll closed, as rows of `topic_windows`."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,10 +9,7 @@ from laggard.lag.arrays import TIMESTAMP, build, repeat
 from laggard.lag.tick import Tick
 from laggard.sources.snapshot import Snapshot
 from laggard.tables.arrow import arrow_schema
-from laggard.tables.schemas import TOPIC_WINDOWS, Table
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from laggard.tables.schemas import TOPIC_WINDOWS
 
 
 def topic_windows(snapshot: Snapshot, tick: Tick) -> pa.Table:
@@ -34,14 +28,3 @@ def topic_windows(snapshot: Snapshot, tick: Tick) -> pa.Table:
         "batch_id": repeat(tick.batch_id, pa.int64(), rows),
     }
     return build(arrow_schema(TOPIC_WINDOWS), columns)
-
-
-def to_frame(spark: SparkSession, table: Table, rows: pa.Table | Sequence[Mapping[str, Any]]) -> DataFrame:
-    """Rows as a frame of exactly the table's schema; a column that a dict leaves out is null."""
-    schema = arrow_schema(table)
-    if not isinstance(rows, pa.Table):
-        rows = pa.table(
-            [pa.array([row.get(field.name) for row in rows], field.type) for field in schema], schema=schema
-        )
-    ddl = ", ".join(f"`{column.name}` {column.type}" for column in table.columns)
-    return spark.createDataFrame(rows, ddl).coalesce(1)

@@ -1,0 +1,126 @@
+"""Data files of the Delta tables: written and read with Arrow where the rows are, on driver or executor.
+
+A file belongs to no table version until a commit names it (`tables/delta.py`); VACUUM deletes those that none names.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from laggard.errors import INTERNAL, LaggardError
+from laggard.files import open_uri
+from laggard.tables.arrow import arrow_schema
+from laggard.tables.schemas import Table
+
+CHECKED = ("lag", "partition")  # never negative: the tables' CHECK, which the writer of a file has to keep
+INDEXED_COLUMNS = 12  # of the append tables; the overwritten ones are read whole
+_LONGEST_STATISTIC = 256
+_INDEXABLE = (pa.types.is_integer, pa.types.is_string, pa.types.is_timestamp)
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A written file, as Delta's `add` action wants it; `path` is relative to the table."""
+
+    path: str
+    size: int
+    partition_values: dict[str, str]
+    modification_time: int
+    stats: str
+
+    def to_json(self) -> str:
+        """For the way from an executor to the driver."""
+        return json.dumps(asdict(self))
+
+
+def write_files(table_path: str, table: Table, rows: pa.Table, label: str = "part") -> list[DataFile]:
+    """Write rows (the table's Arrow schema) as zstd Parquet: one file, in a table by date one for each date."""
+    _check(table, rows)
+    if table.overwritten:
+        return [_write(table_path, table, rows, {}, label)]
+    files = []
+    for date in pc.unique(rows["date"]).to_pylist():
+        of_date = rows.filter(pc.equal(rows["date"], pa.scalar(date, pa.date32())))
+        files.append(_write(table_path, table, of_date.drop_columns("date"), {"date": date.isoformat()}, label))
+    return files
+
+
+def read_files(table: Table, uris: Iterable[str]) -> pa.Table:
+    """All rows of files of a table that has no partitions; a column that an older file lacks is null."""
+    schema = arrow_schema(table)
+    found = [schema.empty_table()]
+    for uri in uris:
+        system, where = open_uri(uri)
+        with system.open_input_file(where) as source:
+            rows = pq.ParquetFile(source).read()
+        found.append(
+            pa.table(
+                [
+                    rows[field.name].cast(field.type)
+                    if field.name in rows.column_names
+                    else pa.nulls(rows.num_rows, field.type)
+                    for field in schema
+                ],
+                schema=schema,
+            )
+        )
+    return pa.concat_tables(found)
+
+
+def _write(table_path: str, table: Table, rows: pa.Table, values: dict[str, str], label: str) -> DataFile:
+    folder = "/".join(f"{name}={quote(value)}" for name, value in values.items())
+    path = f"{folder}/{label}-{uuid.uuid4()}.parquet".lstrip("/")
+    system, where = open_uri(f"{table_path.rstrip('/')}/{path}")
+    if folder:
+        system.create_dir(where.rpartition("/")[0], recursive=True)
+    with system.open_output_stream(where) as sink:
+        pq.write_table(rows, sink, compression="zstd", store_schema=False)
+        size = sink.tell()
+    stats = {"numRecords": rows.num_rows} | ({} if table.overwritten else _bounds(rows))
+    return DataFile(path, size, values, int(time.time() * 1000), json.dumps(stats))
+
+
+def _check(table: Table, rows: pa.Table) -> None:
+    for name in CHECKED:
+        lowest = pc.min(rows[name]).as_py() if name in table.names else None
+        if lowest is not None and lowest < 0:
+            raise LaggardError(
+                f"a row for {table.name} has {name} = {lowest}, which is impossible",
+                cause="an error in laggard",
+                fix="report it with the job's log; nothing of this batch is published",
+                exit_code=INTERNAL,
+            )
+
+
+def _bounds(rows: pa.Table) -> dict[str, Any]:
+    """Smallest and largest values, by which readers skip files (Delta protocol, per-file statistics)."""
+    stats: dict[str, dict[str, Any]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
+    for name in rows.column_names[:INDEXED_COLUMNS]:
+        column = rows[name]
+        if not any(is_type(column.type) for is_type in _INDEXABLE):
+            continue
+        stats["nullCount"][name] = column.null_count
+        bounds = pc.min_max(column).as_py()
+        if bounds["min"] is None or len(str(bounds["max"])) + len(str(bounds["min"])) > _LONGEST_STATISTIC:
+            continue
+        stats["minValues"][name] = _statistic(bounds["min"], add_us=0)
+        stats["maxValues"][name] = _statistic(bounds["max"], add_us=999)  # a bound may be too large, never too small
+    return stats
+
+
+def _statistic(value: Any, add_us: int) -> Any:
+    if not isinstance(value, datetime):
+        return value
+    value += timedelta(microseconds=add_us)
+    return f"{value:%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03d}Z"
