@@ -1,5 +1,6 @@
 """The columnar path agrees with the pure decoder on every row, garbage included."""
 
+import itertools
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import encoder
+import fuzz
 import vectors
 from laggard.wire import columnar
 from laggard.wire.columnar import CommitColumns, decode_columns
@@ -119,6 +121,12 @@ def test_a_large_mixed_batch_agrees() -> None:
     rng = random.Random(20_240_601)
     rows = [a_row(rng) for _ in range(12_000)]
     assert_agree(columns_of(rows, pa.binary()), rows)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_damaged_records_of_every_type_agree(kind: pa.DataType) -> None:
+    rows = list(itertools.islice(fuzz.mutants(11), 4_000))
+    assert_agree(columns_of(rows, kind), rows)
 
 
 @pytest.mark.parametrize("kind", TYPES)

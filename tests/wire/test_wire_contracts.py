@@ -51,6 +51,7 @@ EXAMPLES: list[tuple[Reader[Any], bytes, Any]] = [
     (primitives.read_int16, b"\xff\xfe", -2),
     (primitives.read_int32, b"\x7f\xff\xff\xff", 2**31 - 1),
     (primitives.read_int64, b"\x80" + bytes(7), -(2**63)),
+    (primitives.read_uint16, b"\xff\xfe", 65_534),
     (primitives.read_uuid, UUID, "AQIDBAUGBwgJCgsMDQ4PEA"),
     (primitives.read_nonzero_uuid, bytes(16), None),
     (primitives.read_uvarint, b"\xff\xff\xff\xff\x0f", 2**32 - 1),
@@ -67,6 +68,15 @@ EXAMPLES: list[tuple[Reader[Any], bytes, Any]] = [
     (primitives.read_compact_nullable_bytes, encoder.blob(b"", compact=True), b""),
     (primitives.array_of(primitives.read_int32), encoder.array([encoder.i32(7), encoder.i32(8)]), [7, 8]),
     (primitives.compact_array_of(primitives.read_int8), encoder.array([b"\1", b"\2"], compact=True), [1, 2]),
+    (primitives.array_of(primitives.read_int16), encoder.array([encoder.i16(-1)]), [-1]),
+    (primitives.compact_array_of(primitives.read_int32), encoder.array([encoder.i32(-1)], compact=True), [-1]),
+    (primitives.nullable_array_of(primitives.read_int32), encoder.i32(-1), None),
+    (primitives.compact_nullable_array_of(primitives.read_int32), b"\0", None),
+    (primitives.compact_nullable_array_of(primitives.read_int32), b"\1", []),
+    (primitives.nullable(primitives.read_int16), b"\xff", None),
+    (primitives.nullable(primitives.read_int16), b"\1\0\5", 5),
+    (primitives.tagged_nullable(primitives.read_int16), b"\0", None),
+    (primitives.tagged_nullable(primitives.read_int16), b"\x81\0\0\5", 5),
     (primitives.tags_of({1: primitives.read_int8}), encoder.tag_section([(0, b"abc"), (1, b"\5")]), {1: 5}),
 ]
 
@@ -87,6 +97,12 @@ FAULTS: list[tuple[Reader[Any], bytes, str]] = [
     (primitives.array_of(primitives.read_int8), b"\xff\xff\xff\xff", "null_not_allowed"),
     (primitives.array_of(primitives.read_int8), b"\xff\xff\xff\xfe", "bad_length"),
     (primitives.compact_array_of(primitives.read_int8), b"\x00", "null_not_allowed"),
+    (primitives.array_of(primitives.read_int32), encoder.i32(2) + bytes(7), "truncated"),
+    (primitives.nullable_array_of(primitives.read_int8), b"\xff\xff\xff\xfe", "bad_length"),
+    (primitives.nullable(primitives.read_int8), b"\0\0", "bad_marker"),
+    (primitives.nullable(primitives.read_int8), b"\2\0", "bad_marker"),
+    (primitives.tagged_nullable(primitives.read_int8), b"\2\0", "bad_marker"),
+    (primitives.tagged_nullable(primitives.read_int8), b"\xff\xff\xff\xff\x0f", "bad_marker"),
     (primitives.tags_of({}), b"\x02\x01\x00\x01\x00", "bad_tag"),
     (primitives.tags_of({}), b"\x02\x01\x00\x00\x00", "bad_tag"),
     (primitives.tags_of({0: primitives.read_int16}), b"\x01\x00\x03\x00\x00\x00", "bad_tag"),
@@ -136,6 +152,13 @@ def test_a_count_of_two_billion_fails_before_anything_is_read() -> None:
         with pytest.raises(WireError) as caught:
             reader(count + b"four", 0)
         assert caught.value.kind == "truncated"
+
+
+def test_an_absent_list_is_empty_and_shared_with_no_other_struct() -> None:
+    reader = struct_reader((Field("configs", primitives.read_int8, default=(), tag=0),), 0, is_flexible=True)
+    first, _ = reader(b"\0", 0)
+    first["configs"].append("changed")
+    assert reader(b"\0", 0)[0] == {"configs": []}
 
 
 def test_a_fault_inside_a_tag_names_the_tagged_field() -> None:

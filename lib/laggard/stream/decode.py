@@ -31,6 +31,7 @@ DECODED = """
     outcome string, reason string, field string, records bigint,
     key_bytes bigint, value_bytes bigint, key_hex string, head_hex string, sha256 string
 """  # kind: commit, rewind, generation, dead, count, timing (records: microseconds spent)
+CLASSIC_GROUP = 2  # GroupMetadata
 MAX_DEAD_LETTERS = 1000
 HEAD_BYTES = 256
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -168,8 +169,8 @@ def _others(records: _Records, columns: CommitColumns, names: NameFilter, rows: 
             "record_version": outcome.value_version,
         }
         if outcome.outcome in ("record", "tombstone") and outcome.key is not None:
-            group = outcome.key["group"]
-            if not names.watches_group(group):
+            group = outcome.group
+            if outcome.record_type != CLASSIC_GROUP or not names.watches_group(group):
                 continue
             rows.add(kind="generation", group=group, detail=json.dumps(describe_generation(outcome.value)), **place)
         elif outcome.outcome == "malformed":

@@ -23,6 +23,11 @@ class Outcome:
     error: ErrorKind | None = None
     field: str | None = None
 
+    @property
+    def group(self) -> str | None:
+        """The group in the key, which Kafka calls `group` in record types 0 to 2 and `group_id` in all later ones."""
+        return None if self.key is None else self.key.get("group", self.key.get("group_id"))
+
 
 _KEY_READERS = {number: struct_reader(known.key, 0) for number, known in RECORD_TYPES.items()}
 _VALUE_READERS = {

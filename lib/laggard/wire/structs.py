@@ -21,7 +21,10 @@ class Nested:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field in the versions `since` to `until`; elsewhere, and as an absent tag, it has its (immutable) default."""
+    """One field in the versions `since` to `until`; elsewhere, and as an absent tag, it has its (immutable) default.
+
+    The default `()` stands for an empty list, of which every struct gets its own.
+    """
 
     name: str
     reader: Reader[Any] | Nested
@@ -54,12 +57,15 @@ def struct_reader(table: Table, version: int, *, is_flexible: bool = False) -> R
             inner = inner.around(struct_reader(inner.table, version, is_flexible=is_flexible))
         readers[field] = inner
     defaults = {field.name: field.default for field in table}
+    empty_lists = [field.name for field in table if field.default == ()]
     in_order = [(field.name, readers[field]) for field in present if field.tag is None]
     tag_names = {field.tag: field.name for field in present if field.tag is not None}
     read_tags = tags_of({field.tag: _named(field.name, readers[field]) for field in present if field.tag is not None})
 
     def read(buffer: bytes, offset: int) -> tuple[Struct, int]:
         struct = dict(defaults)
+        for name in empty_lists:
+            struct[name] = []
         size = 0
         name = ""
         try:
