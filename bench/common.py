@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from laggard.demo.guard import await_end, start_guarded
 from laggard.errors import LaggardError
 from laggard.tables.readers import Batch, newest_batch
 
@@ -44,20 +44,14 @@ def write_config(work: Path, bootstrap: str, **values: Any) -> Path:
 
 @contextmanager
 def running_job(work: Path, config: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-    """`laggard run` as a child process, stopped by its own process id."""
+    """`laggard run` as a child process; it ends with the block, and also when this process is killed."""
     with (work / "job.log").open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "laggard", "run", "--config", str(config), *options], stderr=log, stdout=log
-        )
-        try:
-            yield process
-        finally:
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        process = start_guarded([sys.executable, "-m", "laggard", "run", "--config", str(config), *options], log)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        await_end(process, 30)
 
 
 def await_batch(work: Path, process: subprocess.Popen[bytes], after: int, seconds: float, kind: str = "tick") -> Batch:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from kafka.admin import KafkaAdminClient, NewTopic
 
+from demo.processes import lives, members_of_group
 from laggard.demo import broker as broker_module
 from laggard.demo.broker import Broker
 from laggard.demo.node import PORTS, free_ports
@@ -32,27 +33,6 @@ if child != 0:
     print(broker.pids[1], child, broker.work_dir, flush=True)
 time.sleep(60)
 """
-
-
-def lives(pid: int) -> bool:
-    """Whether a process with this number runs; one that has ended and waits to be reaped does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def members_of_group(group: int) -> list[int]:
-    """Living processes of a process group: Java and its watcher share one."""
-    living = [int(path.name) for path in Path("/proc").glob("[0-9]*") if lives(int(path.name))]
-    return [pid for pid in living if _group(pid) == group]
-
-
-def _group(pid: int) -> int | None:
-    try:
-        return os.getpgid(pid)
-    except ProcessLookupError:
-        return None
 
 
 def admin(broker: Broker) -> KafkaAdminClient:

@@ -3,99 +3,182 @@
 import os
 import subprocess
 import sys
+import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
-from laggard.demo.cast import CAST, HOT_PARTITION
-from laggard.demo.run import QUESTIONS, child_environment, config_text
-from laggard.demo.view import View
+from demo.processes import MARK, comes_true, processes_of
+from laggard.demo.answers import QUESTIONS
+from laggard.demo.cast import CAST, HOT_PARTITION, partition_rates
+from laggard.tables.readers import newest_batch, read_table
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.e2e]
+RUN_SECONDS = 60  # long enough for two generations of mailer, also where the start takes half of it
+TIME_LIMIT_SECONDS = 240
+PROCESSES = ("kafka.Kafka", "laggard.demo.cast", "laggard export", "laggard run", "SparkSubmit", "pyspark.daemon")
+TABLES = ("partition_status", "group_status", "lag_windows", "generations", "batches")
+# Behind by so many seconds of what arrives: a group that keeps up commits twice a second, the others fall back
+# by more than half a second per second.
+HEALTHY_SECONDS, BEHIND_SECONDS = 5, 10
+Row = dict[str, Any]
 
 
-def processes_in(folder: Path) -> list[str]:
-    """Command lines of the processes that work in a folder."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
+@dataclass(frozen=True)
+class Seen:
+    """One run of the demo: what it printed, what its tables hold, what it started, and what of that still lived."""
+
+    exit_code: int | None
+    printed: str
+    rows: dict[str, list[Row]]
+    started: dict[int, str]
+    left: dict[int, str]
+
+    def group(self, name: str) -> Row:
+        """The group's row of `group_status`."""
+        [row] = [row for row in self.rows["group_status"] if row["group"] == name]
+        return row
+
+    def seconds_behind(self, group: str) -> dict[str, float]:
+        """Partition to lag, in seconds of what arrives there."""
+        rates = partition_rates()
+        return {
+            f"{row['topic']}-{row['partition']}": row["lag"] / rates[row["topic"], row["partition"]]
+            for row in self.rows["partition_status"]
+            if row["group"] == group
+        }
+
+    def history(self, group: str, column: str) -> dict[int, list[Any]]:
+        """Partition to the column's values at the end of each window, oldest first, and now."""
+        rows = [row for row in self.rows["lag_windows"] if row["group"] == group]
+        rows = sorted(rows, key=lambda row: row["window_start"]) + self.rows["partition_status"]
+        found: dict[int, list[Any]] = {}
+        for row in rows:
+            if row["group"] == group:
+                found.setdefault(row["partition"], []).append(row[column])
+        return found
+
+    def generations(self, group: str) -> set[int]:
+        """Generations whose members were given partitions."""
+        rows = self.rows["generations"]
+        return {row["generation"] for row in rows if row["group"] == group and row["kind"] == "sync"}
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    folder = tmp_path_factory.mktemp("demo")
+    work, mark, started = folder / "work", str(folder), dict[int, str]()
+    command = [sys.executable, "-m", "laggard", "demo", "--seconds", str(RUN_SECONDS), "--work", str(work)]
+    with (folder / "printed").open("w") as out, (folder / "notes").open("w") as notes:
+        demo = subprocess.Popen(command, stdout=out, stderr=notes, env=os.environ | {MARK: mark})
         try:
-            if (process / "cwd").readlink().is_relative_to(folder):
-                found.append((process / "cmdline").read_text().replace("\0", " ")[:200])
-        except OSError:  # it has ended, or is a zombie
-            continue
-    return found
+            deadline = time.monotonic() + TIME_LIMIT_SECONDS
+            while demo.poll() is None and time.monotonic() < deadline:
+                started |= processes_of(mark)
+                time.sleep(0.5)
+            exit_code, left = demo.poll(), processes_of(mark)
+        finally:
+            demo.kill()
+            demo.wait()
+    printed = (folder / "printed").read_text()
+    print(printed, (folder / "notes").read_text())
+    tables = str(work / "tables")
+    batch = newest_batch(tables)
+    assert batch is not None
+    versions = batch.values["table_versions"]
+    rows = {name: read_table(tables, name, versions[name]).to_pylist() for name in TABLES if name != "batches"}
+    return Seen(exit_code, printed, rows | {"batches": [batch.values]}, started, left)
 
 
-def final_groups(printed: str) -> dict[str, dict[str, str]]:
-    """The last table of groups: group to column to cell."""
-    lines = printed.rpartition("At the end:\n")[2].split("\n\n")[0].splitlines()[1:]
-    starts = [lines[0].index(title) for title in ("GROUP", "STATE")]
-    rows = {}
-    for line in lines[1:]:
-        name = line[starts[0] : starts[1]].strip()
-        cells = line[starts[1] :].replace("≥ ", "").split()
-        rows[name] = {"state": cells[0], "members": cells[1], "lag": cells[2], "text": line}
-    return rows
+def test_it_ends_after_its_seconds_and_leaves_no_process_behind(seen: Seen) -> None:
+    missing = [part for part in PROCESSES if not any(part in command for command in seen.started.values())]
+    assert (seen.exit_code, missing, seen.left) == (0, [], {})
 
 
-@pytest.mark.broker
-@pytest.mark.spark
-@pytest.mark.slow
-@pytest.mark.e2e
-def test_each_group_of_the_demo_lags_in_its_own_way(tmp_path: Path) -> None:
-    work = tmp_path / "demo"
-    command = [sys.executable, "-m", "laggard", "demo", "--seconds", "40", "--work", str(work)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-    print(done.stdout, done.stderr)
-    assert done.returncode == 0
-
-    groups = final_groups(done.stdout)
-    assert set(groups) == {part.group for part in CAST}
-    assert {name for name, group in groups.items() if group["state"] == "Empty"} == {"archive"}
-    assert int(groups["reporting"]["lag"]) > int(groups["checkout"]["lag"])
-    assert int(groups["archive"]["lag"]) > int(groups["checkout"]["lag"])
-    assert HOT_PARTITION in groups["fraud"]["text"]
-
-    for table in ("partition_status", "group_status", "lag_windows", "generations", "batches"):
-        assert DeltaTable.is_deltatable(str(work / "tables" / table))
-    assert 'laggard_group_lag_records{cluster="demo",group="reporting",topic="orders"}' in done.stdout
-    for question in QUESTIONS:
-        answer = done.stdout.partition(question)[2].split("\n\n")[1].splitlines()
-        assert answer  # at least the titles
-    assert processes_in(work) == []
+@pytest.mark.parametrize("table", TABLES)
+def test_its_tables_have_rows(seen: Seen, table: str) -> None:
+    assert len(seen.rows[table]) > 0
 
 
-def test_the_configuration_of_the_demo_is_valid(tmp_path: Path) -> None:
-    from laggard.config import load_config
-
-    folder = tmp_path / 'a "quoted" folder, é'
-    folder.mkdir()
-    file = folder / "laggard.toml"
-    file.write_text(config_text(folder, "127.0.0.1:9092"), encoding="utf-8")
-    config = load_config(str(file), [], {})
-    assert (config.job.tables, config.cluster.bootstrap_servers) == (str(folder / "tables"), ("127.0.0.1:9092",))
+def test_at_the_end_it_shows_every_group_and_some_metrics(seen: Seen) -> None:
+    lines = seen.printed.rpartition("At the end:\n")[2].split("\n\n")[0].splitlines()[2:]
+    assert {line.split()[0] for line in lines} == {part.group for part in CAST}
+    assert [HOT_PARTITION in line for line in lines if line.startswith("fraud ")] == [True]
+    for sample in ('group_lag_records{cluster="demo",group="reporting"', "partition_lag_records", "group_generation"):
+        assert f"\n  laggard_{sample}" in seen.printed
 
 
-def test_the_users_own_configuration_does_not_reach_the_demo() -> None:
-    environ = {"LAGGARD_CONFIG": "x.toml", "LAGGARD_JOB__TABLES": "x", "LAGGARD_JARS": "jars", "PATH": "bin"}
-    library = str(Path(__file__).parents[2] / "lib")
-    assert child_environment(environ) == {"LAGGARD_JARS": "jars", "PATH": "bin", "PYTHONPATH": library}
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    list(zip(QUESTIONS, ("archive Empty 0", "payments 2", "sync 2"), strict=True)),
+)
+def test_each_closing_question_has_an_answer(seen: Seen, question: str, answer: str) -> None:
+    rows = [" ".join(line.split()) for line in seen.printed.partition(question)[2].split("\n\n")[1].splitlines()[1:]]
+    assert len(rows) >= 1
+    assert any(answer in row for row in rows), rows
 
 
-def test_without_a_terminal_blocks_come_every_ten_seconds(tmp_path: Path) -> None:
-    with (tmp_path / "out").open("w+") as out:
-        view = View(out)
-        view.show(["first"])
-        view.show(["too soon"])
-        out.seek(0)
-        assert out.read() == "first\n\n"
+def test_checkout_is_healthy(seen: Seen) -> None:
+    behind = seen.seconds_behind("checkout")
+    assert (seen.group("checkout")["group_state"], seen.group("checkout")["members"], len(behind)) == ("Stable", 2, 6)
+    assert max(behind.values()) < HEALTHY_SECONDS
 
 
-def test_a_terminal_is_redrawn_in_place() -> None:
-    ours, theirs = os.openpty()
-    with os.fdopen(theirs, "w") as out:
-        view = View(out)
-        view.show(["one", "two"])
-        view.show(["three"])
-    printed = os.read(ours, 1000).decode()
-    os.close(ours)
-    assert printed == "\x1b[Jone\r\ntwo\r\n\x1b[2F\x1b[Jthree\r\n"
+def test_reporting_is_slow_on_all_partitions(seen: Seen) -> None:
+    behind = seen.seconds_behind("reporting")
+    assert (seen.group("reporting")["group_state"], len(behind)) == ("Stable", 6)
+    assert min(behind.values()) > BEHIND_SECONDS
+
+
+def test_fraud_is_slow_on_its_hot_partition_only(seen: Seen) -> None:
+    behind = seen.seconds_behind("fraud")
+    assert (seen.group("fraud")["group_state"], len(behind)) == ("Stable", 4)
+    assert behind.pop(HOT_PARTITION) > BEHIND_SECONDS
+    assert max(behind.values()) < HEALTHY_SECONDS
+
+
+def test_archive_has_stopped_and_its_lag_grows(seen: Seen) -> None:
+    assert (seen.group("archive")["group_state"], seen.group("archive")["members"]) == ("Empty", 0)
+    assert min(seen.seconds_behind("archive").values()) > BEHIND_SECONDS
+    lags, committed = seen.history("archive", "lag"), seen.history("archive", "committed_offset")
+    assert sorted(lags) == [0, 1, 2, 3, 4, 5]
+    for partition, values in lags.items():
+        assert len(values) >= 2  # a window and now
+        assert values == sorted(set(values))
+        assert committed[partition][-2] == committed[partition][-1]
+
+
+def test_mailer_restarts_and_has_several_generations(seen: Seen) -> None:
+    generations = seen.generations("mailer")
+    assert len(generations) >= 2
+    assert seen.group("mailer")["generation"] >= max(generations) > seen.group("reporting")["generation"]
+
+
+def test_a_demo_that_is_killed_leaves_no_process_and_no_files_behind(tmp_path: Path) -> None:
+    mark = str(tmp_path)
+
+    def is_complete() -> bool:
+        commands = processes_of(mark).values()
+        return all(any(part in command for command in commands) for part in PROCESSES)
+
+    def is_gone() -> bool:
+        return not processes_of(mark) and not list(tmp_path.glob("laggard-demo-*"))
+
+    with (tmp_path / "log").open("wb") as log:
+        demo = subprocess.Popen(
+            [sys.executable, "-m", "laggard", "demo"],
+            stdout=log,
+            stderr=log,
+            env=os.environ | {MARK: mark, "TMPDIR": mark},
+        )
+    try:
+        assert comes_true(is_complete, TIME_LIMIT_SECONDS / 2), (tmp_path / "log").read_text()
+        assert list(tmp_path.glob("laggard-demo-*"))
+        demo.kill()
+        demo.wait()
+        assert comes_true(is_gone, 20), processes_of(mark) or list(tmp_path.iterdir())
+    finally:
+        demo.kill()
+        demo.wait()

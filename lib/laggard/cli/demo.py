@@ -25,7 +25,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=_seconds,
         default=0,
         metavar="N",
-        help="end after so many seconds, but not before the first lag is on the screen (default: 0, until Ctrl-C)",
+        help="end after so many seconds, but not before there is something to show (default: 0, until Ctrl-C)",
     )
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--work", type=Path, metavar="DIR", help="keep all files here (default: a temporary folder)")
@@ -39,7 +39,8 @@ def run(args: argparse.Namespace, _: Config) -> int:
     """Run the demo until it is told to stop."""
     from laggard.cli.query import _write_table, run_query  # from here on Arrow and a Kafka client come along
     from laggard.cli.status import read_snapshot, status_lines
-    from laggard.demo.run import Answers, Options, run_demo
+    from laggard.demo.answers import Answers
+    from laggard.demo.run import Options, run_demo
 
     def query_lines(tables: str, sql: str) -> list[str]:
         out = io.StringIO()

@@ -1,7 +1,5 @@
-"""One Kafka process: its folder, its ports, and the promise that it never outlives the process that started it."""
+"""One Kafka process: its folder, its ports and its settings; it never outlives the process that started it."""
 
-import functools
-import os
 import random
 import signal
 import socket
@@ -11,6 +9,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from laggard.demo.guard import await_end, start_guarded
+
 HOST = "127.0.0.1"
 STOP_LIMIT_SECONDS = 10
 TOOL_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")  # formatting: 1.5 s without, 0.9 s with
@@ -18,19 +18,6 @@ BROKER_JVM = ("-Xmx512m", *TOOL_JVM)
 # Lower than where Linux takes the ports of outgoing connections (from 32768 on). From there, a client that
 # reconnects to a stopped broker can be given that very port, connect to itself, and keep the broker from coming back.
 PORTS = range(15000, 32000)
-
-# exec keeps the process number, so the one we started is Java itself, and $$ in the watcher is Java's number.
-# The watcher waits on a pipe whose other end only the owner holds: it closes however the owner ends, SIGKILL included.
-GUARDED = """
-exec 3<&0
-(
-  read -r _ <&3
-  kill -KILL $$
-  sleep 1
-  [ -z "$0" ] || rm -rf "$0"
-) &
-exec "$@" </dev/null 3<&-
-"""
 
 LOG_SETTINGS = """\
 rootLogger.level = info
@@ -89,14 +76,7 @@ class Node:
         command = [java[0], *BROKER_JVM, logging, *java[1:], "kafka.Kafka", str(self.settings)]
         with self.log.open("ab") as output:
             self.log_start = output.tell()
-            self.process = subprocess.Popen(
-                ["/bin/sh", "-c", GUARDED, str(remove_if_orphaned or ""), *command],
-                stdin=_lifeline()[0],
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=self.folder,
-                start_new_session=True,  # Ctrl-C is for the owner, who then stops its clients first
-            )
+            self.process = start_guarded(command, output, folder=self.folder, remove_if_orphaned=remove_if_orphaned)
 
     def send(self, sig: signal.Signals) -> None:
         """Send a signal to the process, if it lives."""
@@ -107,12 +87,7 @@ class Node:
         """Wait for the process to end, kill it after the limit, and end its watcher."""
         if self.process is None:
             return
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(STOP_LIMIT_SECONDS)
-        # the group also has the watcher, so its number cannot belong to anybody else yet
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        await_end(self.process, STOP_LIMIT_SECONDS)
         self.process = None
 
 
@@ -156,18 +131,3 @@ def free_ports(count: int) -> list[int]:
             if len(ports) == count:
                 break
     return ports
-
-
-@functools.cache
-def _lifeline() -> tuple[int, int]:
-    """A pipe that nobody writes to: its reader learns that this process has ended."""
-    os.register_at_fork(after_in_child=_drop_lifeline)
-    return os.pipe()
-
-
-def _drop_lifeline() -> None:
-    # a forked child that outlives us must not keep our brokers alive
-    if _lifeline.cache_info().currsize:
-        for end in _lifeline():
-            os.close(end)
-        _lifeline.cache_clear()

@@ -1,0 +1,94 @@
+"""The demo's child processes: load, exporter and job, each with a log of its own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import laggard
+from laggard.demo.guard import await_end, start_guarded
+from laggard.demo.node import HOST
+from laggard.errors import LaggardError
+
+PORT = 8917  # the exporter's own default
+STOP_SECONDS = 20.0
+EXPORTER_STOP_SECONDS = 5.0
+REPORTED_LOG_LINES = 15
+
+
+class Child:
+    """A process with a log; it never outlives us, whatever ends us."""
+
+    def __init__(self, name: str, arguments: Sequence[str], folder: Path, remove_if_orphaned: Path | None) -> None:
+        self.name = name
+        self.log = folder / f"{name}.log"
+        with self.log.open("wb") as output:
+            self._process = start_guarded(
+                [sys.executable, "-m", *arguments],
+                output,
+                folder=folder,  # Spark leaves a folder where it runs
+                environment=child_environment(os.environ),
+                remove_if_orphaned=remove_if_orphaned,
+            )
+
+    def printed(self) -> str:
+        """Its log up to now."""
+        return self.log.read_text(errors="replace")
+
+    def check(self) -> None:
+        """Raise if it has ended."""
+        code = self._process.poll()
+        if code is not None:
+            raise LaggardError(f"the demo's {self.name} has ended", cause=f"exit code {code}; {self.last_words()}")
+
+    def last_words(self) -> str:
+        """How its log ends."""
+        return "\n  ".join([f"{self.log.name} ends with", *self.printed().splitlines()[-REPORTED_LOG_LINES:]])
+
+    def stop(self, limit_seconds: float) -> None:
+        """End it in order, or by force after the limit, with all that it started."""
+        self._process.terminate()
+        await_end(self._process, limit_seconds)
+
+
+def start_children(
+    stack: ExitStack, folder: Path, bootstrap: str, listen: str | None, remove_if_orphaned: Path | None
+) -> dict[str, Child]:
+    """Start load, exporter and job, by name; the configuration is in the folder, the stack ends them."""
+    config = str(folder / "laggard.toml")
+    address = listen or f"{HOST}:{PORT if is_free(PORT) else 0}"
+    children = {}
+    for name, arguments, limit_seconds in (  # ended in the opposite order
+        ("load", ["laggard.demo.cast", bootstrap], EXPORTER_STOP_SECONDS),
+        ("exporter", ["laggard", "export", "--config", config, "--listen", address], EXPORTER_STOP_SECONDS),
+        ("job", ["laggard", "run", "--config", config], STOP_SECONDS),
+    ):
+        children[name] = Child(name, arguments, folder, remove_if_orphaned)
+        stack.callback(children[name].stop, limit_seconds)
+    return children
+
+
+def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Ours without the user's configuration, which is not meant for the demo, and with this very laggard."""
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if name != "LAGGARD_CONFIG" and not (name.startswith("LAGGARD_") and "__" in name)
+    }
+    library = str(Path(laggard.__file__).absolute().parent.parent)
+    return kept | {"PYTHONPATH": os.pathsep.join([library, *filter(None, [environ.get("PYTHONPATH")])])}
+
+
+def is_free(port: int) -> bool:
+    """Whether nobody listens on the port at this moment."""
+    with closing(socket.socket()) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True

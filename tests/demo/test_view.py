@@ -1,0 +1,36 @@
+"""The live view: redrawn in place on a terminal, printed now and then elsewhere."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from io import FileIO
+from pathlib import Path
+
+from laggard.demo.view import View
+
+
+def chunks(terminal: FileIO) -> Iterator[bytes]:
+    """All that reaches a terminal whose writer is closed; it arrives in pieces, and its end is an error on Linux."""
+    with suppress(OSError):
+        while chunk := terminal.read(1000):
+            yield chunk
+
+
+def test_without_a_terminal_blocks_come_every_ten_seconds(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("w+") as out:
+        view = View(out)
+        view.show(["first"])
+        view.show(["too soon"])
+        out.seek(0)
+        assert out.read() == "first\n\n"
+
+
+def test_a_terminal_is_redrawn_in_place() -> None:
+    ours, theirs = os.openpty()
+    with os.fdopen(theirs, "w") as out:
+        view = View(out)
+        view.show(["one", "two"])
+        view.show(["three"])
+    with os.fdopen(ours, "rb", buffering=0) as terminal:
+        printed = b"".join(chunks(terminal)).decode()
+    assert printed == "\x1b[Jone\r\ntwo\r\n\x1b[2F\x1b[Jthree\r\n"
