@@ -19,20 +19,16 @@ def main() -> int:
     start_log("info", is_json=False)
     try:
         config = load_config(args.config, args.set, os.environ)
-        from laggard.stream.session import start_session
         from laggard.tables.lock import writer_lock
         from laggard.tables.maintenance import Retention, maintain
 
         with writer_lock(config.job.tables):
-            spark = start_session(config.job.master, config.job.spark)
             maintain(
-                spark,
                 config.job.tables,
                 Retention.from_config(config),
                 datetime.now(timezone.utc),
                 optimize=config.maintenance.optimize,
             )
-            spark.stop()
     except LaggardError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code

@@ -113,7 +113,7 @@ class Job:
     def _run_queries(self, spark: SparkSession, topic: OffsetsTopic, batches: Batches) -> None:
         """Restart the query inside the process, with back-off, for causes that pass by themselves."""
         spark.dataSource.register(LogEnds)
-        schedule = Schedule(spark, self._config)
+        schedule = Schedule(self._config)
 
         def on_published(row: dict[str, Any]) -> None:
             self._say_progress(row)

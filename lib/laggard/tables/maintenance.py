@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from deltalake import DeltaTable, WriterProperties
+
 from laggard.tables.delta import path_of
 from laggard.tables.schemas import TABLES
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from laggard.config import Config
 
 log = logging.getLogger("laggard.maintenance")
@@ -27,8 +27,8 @@ class Retention:
     history_days: int
     dead_letters_days: int
     batches_days: int
-    status_files_hours: float
-    vacuum_hours: float
+    status_files_hours: int
+    vacuum_hours: int
 
     @classmethod
     def from_config(cls, config: Config) -> Retention:
@@ -46,37 +46,37 @@ class Retention:
         return {"dead_letters": self.dead_letters_days, "batches": self.batches_days}.get(table, self.history_days)
 
 
-def maintain(spark: SparkSession, root: str, retention: Retention, now: datetime, *, optimize: bool = True) -> None:
+def maintain(root: str, retention: Retention, now: datetime, *, optimize: bool = True) -> None:
     """Compact small files, drop date partitions past their retention, and delete files that nobody may still read."""
-    from delta.tables import DeltaTable
-
     for name, table in TABLES.items():
-        delta = DeltaTable.forPath(spark, path_of(root, name))
         if table.overwritten:
-            delta.vacuum(retention.status_files_hours)
             continue
-        oldest = (now - timedelta(days=retention.days(name))).date()
-        delta.delete(f"date < DATE'{oldest.isoformat()}'")
-        if optimize:
-            delta.optimize().where(f"date >= DATE'{(now - timedelta(days=1)).date().isoformat()}'").executeCompaction()
-        delta.vacuum(retention.vacuum_hours)
+        delta = DeltaTable(path_of(root, name))
+        oldest = (now - timedelta(days=retention.days(name))).date().isoformat()
+        dates = sorted(str(part["date"]) for part in delta.partitions())
+        if dates and dates[0] < oldest:
+            delta.delete(f"date < '{oldest}'")
+        recent = [date for date in dates if date >= (now - timedelta(days=1)).date().isoformat()]
+        if optimize and recent:
+            delta.optimize.compact([("date", "in", recent)], writer_properties=WriterProperties(compression="ZSTD"))
+        # full: also what a task left that failed before its commit
+        delta.vacuum(retention.vacuum_hours, dry_run=False, enforce_retention_duration=False, full=True)
         log.info("maintained %s: rows before %s dropped", name, oldest)
+    vacuum_status(root, retention)
 
 
-def vacuum_status(spark: SparkSession, root: str, retention: Retention) -> None:
+def vacuum_status(root: str, retention: Retention) -> None:
     """Delete the overwritten tables' old files; each tick leaves some."""
-    from delta.tables import DeltaTable
-
     for name, table in TABLES.items():
         if table.overwritten:
-            DeltaTable.forPath(spark, path_of(root, name)).vacuum(retention.status_files_hours)
+            delta = DeltaTable(path_of(root, name))
+            delta.vacuum(retention.status_files_hours, dry_run=False, enforce_retention_duration=False, full=True)
 
 
 class Schedule:
     """When the job cares for its tables: the status tables hourly, everything once a day at an hour (UTC)."""
 
-    def __init__(self, spark: SparkSession, config: Config) -> None:
-        self._spark = spark
+    def __init__(self, config: Config) -> None:
         self._config = config
         self._retention = Retention.from_config(config)
         self._vacuumed_at: datetime | None = None
@@ -89,9 +89,9 @@ class Schedule:
         try:
             if care.enabled and now.hour == care.hour_utc and self._maintained_on != now.date():
                 self._maintained_on = now.date()
-                maintain(self._spark, root, self._retention, now, optimize=care.optimize)
+                maintain(root, self._retention, now, optimize=care.optimize)
             elif now - self._vacuumed_at >= timedelta(hours=self._retention.status_files_hours):
                 self._vacuumed_at = now
-                vacuum_status(self._spark, root, self._retention)
+                vacuum_status(root, self._retention)
         except Exception as error:  # noqa: BLE001 - small files are a nuisance, a lost tick is a loss
             log.warning("maintenance failed, the tables are as they were: %s", str(error).splitlines()[0])

@@ -1,0 +1,67 @@
+"""Maintenance: fewer files, old days gone, not a row lost or doubled, and Spark's own Delta reads the result alike."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from deltalake import DeltaTable
+
+from laggard.stream.session import start_session
+from laggard.tables import schemas
+from laggard.tables.arrow import to_arrow
+from laggard.tables.delta import Writer, create_tables, path_of
+from laggard.tables.maintenance import Retention, maintain
+from tables.fixtures import NOW
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+KEPT_DAYS = 30
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    session = start_session("local[2]", {})
+    yield session
+    session.stop()
+
+
+def event(writer: Writer, batch_id: int, at: datetime) -> None:
+    row = {"date": at.date(), "cluster": "c", "group": "g", "event_at": at, "batch_id": batch_id}
+    writer.write(schemas.GROUP_EVENTS, to_arrow(schemas.GROUP_EVENTS, [row]), batch_id)
+
+
+def test_a_day_of_care(tmp_path: Path, spark: SparkSession) -> None:
+    create_tables(str(tmp_path))
+    writer = Writer(str(tmp_path), "one")
+    recent = [NOW - timedelta(minutes=minute) for minute in range(8)]
+    for number, at in enumerate([NOW - timedelta(days=KEPT_DAYS + 1), *recent]):
+        event(writer, number, at)
+    for number in range(3):
+        rows = to_arrow(schemas.PARTITION_STATUS, [{"group": "g", "partition": number}])
+        writer.write(schemas.PARTITION_STATUS, rows, number)
+    folder = Path(path_of(str(tmp_path), "partition_status"))
+    left_by_a_failed_task = Path(path_of(str(tmp_path), "group_events"), f"date={NOW.date()}", "part-0-of-1-x.parquet")
+    left_by_a_failed_task.write_bytes(b"half a file")
+    long_ago = time.time() - 200 * 3600
+    os.utime(left_by_a_failed_task, (long_ago, long_ago))
+    retention = Retention(KEPT_DAYS, KEPT_DAYS, KEPT_DAYS, KEPT_DAYS, status_files_hours=0, vacuum_hours=168)
+
+    maintain(str(tmp_path), retention, NOW)
+
+    events = DeltaTable(path_of(str(tmp_path), "group_events"))
+    assert sorted(events.to_pyarrow_table()["event_at"].to_pylist()) == sorted(recent)
+    assert len(events.file_uris()) == 1
+    assert spark.read.format("delta").load(path_of(str(tmp_path), "group_events")).count() == len(recent)
+    assert [row["partition"] for row in DeltaTable(str(folder)).to_pyarrow_table().to_pylist()] == [2]
+    assert len(list(folder.glob("*.parquet"))) == 1
+    assert not left_by_a_failed_task.exists()
+    event(writer, 99, NOW)  # the job goes on after it
+    assert writer.rows("group_events") == len(recent) + 1
