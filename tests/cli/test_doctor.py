@@ -6,6 +6,8 @@ import json
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,12 @@ from laggard.cli.doctor import checks
 from laggard.cli.main import main
 from laggard.config import Config
 from laggard.config.sections import Cluster, Exporter, Job
-from laggard.doctor import runtime, tables
-from laggard.doctor.cluster import judge_position, judge_transactions
+from laggard.doctor import clock, cluster, rights, runtime, tables, trial
+from laggard.doctor.cluster import judge_position, judge_topic_error, judge_transactions
+from laggard.doctor.network import find_unreachable
 from laggard.doctor.result import Result, exit_code, run_checks
+from laggard.errors import LaggardError
+from laggard.sources.brokers import Answer
 from laggard.tables.schemas import TABLES
 from tables.fixtures import NOW, group_row, partition_row, write_batch, write_rows
 
@@ -51,6 +56,181 @@ def test_a_closed_port_is_a_failure_with_a_remedy_and_stops_no_other_check() -> 
     assert found["brokers"]["level"] == "fail"
     assert "cluster.bootstrap_servers" in found["brokers"]["remedy"]
     assert set(TABLES) <= set(found)
+
+
+def test_a_port_that_takes_connections_and_says_nothing_costs_one_time_limit() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        words = ["--set", f'cluster.bootstrap_servers=["{address}"]', "--set", "cluster.request_timeout_seconds=2"]
+        started = time.monotonic()
+        command = [sys.executable, "-m", "laggard", "--json", "doctor", *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        seconds = time.monotonic() - started
+    found = {result["check"]: result for result in json.loads(done.stdout)["data"]}
+    assert (done.returncode, found["brokers"]["level"]) == (2, "fail")
+    assert address in found["brokers"]["fact"]
+    assert found["offsets topic"]["fact"] == "not checked, as no broker answered"
+    assert seconds < 2 * 2 + 10  # the rest is for the start of Python
+
+
+def test_addresses_without_a_connection_are_named_with_their_reasons() -> None:
+    closed = f"127.0.0.1:{closed_port()}"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        found = find_unreachable([address, closed, "no-such-host.invalid:9092", f"{'x' * 70}:1"], 5)
+    assert (list(found), found[closed]) == (
+        [closed, "no-such-host.invalid:9092", f"{'x' * 70}:1"],
+        "Connection refused",
+    )
+    assert all(found.values())
+
+
+class FakeBrokers:
+    """Answers of list_offsets, given beforehand; all at one offset unless an error is given."""
+
+    def __init__(self, errors: Mapping[int, str] | None = None) -> None:
+        self.errors = errors or {}
+
+    def list_offsets(self, by_leader: Mapping[int, Any], *_: int) -> dict[tuple[str, int], Answer]:
+        asked = [key for partitions in by_leader.values() for key in partitions]
+        return {key: Answer(None if key[1] in self.errors else 5, self.errors.get(key[1])) for key in asked}
+
+
+def source_of(root: Path, leaders: list[int], brokers: FakeBrokers) -> list[Result]:
+    parts = [{"partition_index": index, "leader_id": leader} for index, leader in enumerate(leaders)]
+    metadata = {"brokers": [], "topics": [{"error_code": 0, "partitions": parts}]}
+    asked = cluster.Cluster(config_of(root), brokers, metadata=metadata)  # type: ignore[arg-type]
+    return list(cluster.check_source(asked))
+
+
+def test_partitions_without_a_leader_are_a_failure_and_the_others_are_judged(tmp_path: Path) -> None:
+    results = source_of(tmp_path, [1, -1, 2], FakeBrokers())
+    levels = [(result.level, result.check) for result in results]
+    assert levels == [("ok", "offsets topic"), ("fail", "offsets topic leaders"), ("ok", "open transactions")]
+    assert results[1].fact == "no leader for partitions 1"
+    # of nothing it does not say that all is well
+    assert [result.level for result in source_of(tmp_path, [-1], FakeBrokers())] == ["ok", "fail"]
+
+
+def test_partitions_whose_ends_nobody_tells_are_a_failure_and_not_all_right(tmp_path: Path) -> None:
+    results = source_of(tmp_path, [1, 1], FakeBrokers({1: "KafkaTimeoutError"}))
+    assert [(result.level, result.check) for result in results] == [
+        ("ok", "offsets topic"),
+        ("fail", "offsets topic ends"),
+    ]
+    assert results[1].fact == "not told of partitions 1: KafkaTimeoutError"
+
+
+def with_cluster(**values: Any) -> Config:
+    return Config(cluster=Cluster(bootstrap_servers=("kafka:9092",), **values))
+
+
+@pytest.mark.parametrize(
+    ("topic", "problem", "level"),
+    [
+        ("__consumer_offsets", "UNKNOWN_TOPIC_OR_PARTITION", "warn"),
+        ("mirrored", "UNKNOWN_TOPIC_OR_PARTITION", "fail"),
+        ("__consumer_offsets", "TOPIC_AUTHORIZATION_FAILED", "fail"),
+        ("__consumer_offsets", "LEADER_NOT_AVAILABLE", "fail"),
+    ],
+)
+def test_only_a_topic_that_kafka_will_make_may_be_missing(topic: str, problem: str, level: str) -> None:
+    result = judge_topic_error(with_cluster(offsets_topic=topic), problem)
+    assert (result.level, bool(result.remedy)) == (level, True)
+
+
+NO_TOPIC, NO_GROUP = "TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED"
+
+
+@pytest.mark.parametrize(
+    ("watched", "error", "visible", "level"),
+    [
+        (("*",), None, 0, "ok"),
+        (("*",), "UNKNOWN_TOPIC_OR_PARTITION", 3, "ok"),
+        (("*",), NO_TOPIC, 3, "warn"),  # others may be hidden
+        (("orders-*",), NO_TOPIC, 3, "ok"),  # rights on a prefix are all that is needed
+        (("orders-*",), NO_TOPIC, 0, "fail"),
+    ],
+)
+def test_rights_on_topics_are_held_against_what_is_watched(
+    watched: tuple[str, ...], error: str | None, visible: int, level: str
+) -> None:
+    assert rights.judge_topics(with_cluster(topics=watched), error, visible).level == level
+
+
+@pytest.mark.parametrize(
+    ("watched", "error", "visible", "is_cluster_allowed", "level"),
+    [
+        (("*",), None, 0, False, "ok"),
+        (("*",), NO_GROUP, 3, True, "ok"),
+        (("*",), NO_GROUP, 3, False, "warn"),
+        (("team-*",), NO_GROUP, 3, False, "ok"),
+        (("team-*",), NO_GROUP, 0, False, "warn"),
+        (("*",), "KafkaTimeoutError", 3, True, "warn"),  # not known is not allowed
+    ],
+)
+def test_rights_on_groups_are_held_against_what_is_watched(
+    watched: tuple[str, ...], error: str | None, visible: int, is_cluster_allowed: bool, level: str
+) -> None:
+    config = with_cluster(groups=watched)
+    result = rights.judge_groups(config, error, visible, is_cluster_allowed=is_cluster_allowed)
+    assert result.level == level
+
+
+def test_a_right_that_could_not_be_tried_is_unknown() -> None:
+    config = with_cluster()
+    for judge in (rights.judge_read, rights.judge_cluster, rights.judge_sparks_groups):
+        result = judge(config, "KafkaTimeoutError")
+        assert (result.level, result.fact) == ("warn", "unknown: KafkaTimeoutError")
+
+
+def test_the_remedy_of_a_denial_can_be_pasted_into_a_shell() -> None:
+    remedy = rights.judge_topics(with_cluster(), NO_TOPIC, 0).remedy
+    assert remedy == (
+        "kafka-acls.sh --bootstrap-server kafka:9092 --add --allow-principal User:ANONYMOUS "
+        "--operation Describe --topic '*'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("clock_ms", "sent_ms", "received_ms", "level", "fact"),
+    [
+        (1000, 1000, 1000, "ok", "at most 0.00 s"),
+        (1900, 1000, 1010, "ok", "at most 0.90 s"),
+        (61_000, 1000, 1100, "warn", "59.90 to 60.00 s ahead of"),
+        (1000, 61_000, 61_100, "warn", "60.00 to 60.10 s behind"),
+        (3000, 1000, 6000, "warn", "unknown: the answer took 5.00 s"),
+        (2500, 1000, 2000, "warn", "unknown"),  # 0.5 to 1.5 s ahead: on either side of the limit
+    ],
+)
+def test_a_clock_is_judged_by_what_it_must_be_off_at_least(
+    clock_ms: float, sent_ms: float, received_ms: float, level: str, fact: str
+) -> None:
+    result = clock.judge_clock(1, clock_ms, sent_ms, received_ms)
+    assert (result.level, fact in result.fact) == (level, True), result
+
+
+class FakeQuery:
+    """A streaming query that failed, or that does nothing."""
+
+    def __init__(self, error: Exception | None) -> None:
+        self.recentProgress: list[Any] = []
+        self._error = error
+
+    def exception(self) -> Exception | None:
+        return self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"), [(RuntimeError("denied\n  at java"), "denied"), (None, "0.3 s have passed")]
+)
+def test_a_trial_that_reads_nothing_says_why(
+    error: Exception | None, cause: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial, "TRIAL_SECONDS", 0.3)
+    with pytest.raises(LaggardError) as raised:
+        trial._await_batch(FakeQuery(error))  # type: ignore[arg-type]
+    assert raised.value.cause == cause
 
 
 def test_without_a_cluster_it_says_how_to_name_one(capsys: pytest.CaptureFixture[str]) -> None:

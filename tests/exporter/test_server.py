@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import http.client
 import os
 import signal
 import socket
@@ -19,7 +20,7 @@ from exporter.harness import Clock, Exporter, ask, serving
 from laggard.exporter.published import Published
 from laggard.exporter.render import OPENMETRICS, TEXT
 from laggard.exporter.run import is_loopback
-from laggard.exporter.server import PATHS
+from laggard.exporter.server import MAX_HEADER_BYTES, MAX_READ_HEADER_BYTES, PATHS
 from tables.fixtures import NOW, partition_row, write_batch
 
 LIB = Path(__file__).parents[2] / "lib"
@@ -90,10 +91,43 @@ def test_other_paths_are_not_found_and_say_nothing_of_the_server(port: int, path
     assert answer.getheader("Server") is None
 
 
-def test_a_request_body_is_refused(port: int) -> None:
+def answer_to(port: int, request: bytes) -> bytes:
+    """All that a connection gets until the server closes it."""
     with socket.create_connection(("127.0.0.1", port), timeout=3) as connection:
-        connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")
-        assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
+        connection.sendall(request)
+        answer = b""
+        while piece := connection.recv(4096):
+            answer += piece
+    return answer
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        b"Content-Length: 10\r\n",
+        b"Content-Length: 4\r\n\r\nbody",
+        b"Transfer-Encoding: chunked\r\n",
+        b"Content-Length: x\r\n",
+    ],
+)
+@pytest.mark.parametrize("path", [b"/metrics", b"/nowhere"])
+def test_a_request_body_is_refused_before_it_is_read(port: int, path: bytes, headers: bytes) -> None:
+    answer = answer_to(port, b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n" + headers + b"\r\n")
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 413 ")
+    assert b"\r\nConnection: close" in head
+    assert body.startswith(b"413 ")
+    assert body.count(b"\n") == 1  # one answer, and nothing of tornado's own behind it
+
+
+def test_a_connection_is_kept_after_an_answer_and_an_empty_body_is_none(port: int) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    for _ in range(3):
+        connection.request("GET", "/-/healthy", headers={"Content-Length": "0"})
+        local = connection.sock.getsockname()
+        assert connection.getresponse().read() == b"ok\n"
+        assert connection.sock.getsockname() == local
+    connection.close()
 
 
 def test_health_never_looks_at_data_and_readiness_gives_the_reason(published: Published) -> None:
@@ -158,7 +192,20 @@ def test_a_reader_that_does_not_read_is_cut_off(tmp_path: Path) -> None:
         assert (answer.status, stats.refused["slow_reader"]) == (200, 1)
 
 
-def test_headers_past_the_limit_are_refused(port: int) -> None:
+def with_headers(size: int) -> bytes:
+    """A request whose headers have so many bytes."""
+    return b"GET /-/healthy HTTP/1.1\r\n" + b"Host: x\r\nConnection: close\r\nX: ".ljust(size - 2, b"a") + b"\r\n\r\n"
+
+
+def test_headers_past_the_limit_are_answered_with_their_own_status(port: int) -> None:
+    assert answer_to(port, with_headers(MAX_HEADER_BYTES)).startswith(b"HTTP/1.1 200 ")
+    for size in (MAX_HEADER_BYTES + 1, MAX_READ_HEADER_BYTES - 100):
+        answer = answer_to(port, with_headers(size))
+        assert answer.startswith(b"HTTP/1.1 431 ")
+        assert b"\r\nConnection: close" in answer
+
+
+def test_headers_without_an_end_are_not_kept_for_ever(port: int) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=3) as connection:
         connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 20_000)
         try:

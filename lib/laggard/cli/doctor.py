@@ -55,15 +55,21 @@ def checks(config: Config, *, with_trial: bool = False) -> Iterator[tuple[str, C
     yield "folders", partial(tables.check_folders, config)
     yield "exporter.listen", partial(tables.check_listen, config)
     if config.cluster.bootstrap_servers:
-        from laggard.doctor.cluster import Cluster
+        from laggard.doctor import clock, cluster, rights, trial
         from laggard.sources.brokers import Brokers
 
-        cluster = Cluster(config, Brokers(config.cluster.bootstrap_servers, config.cluster.request_timeout_seconds))
-        yield "brokers", cluster.check_reach
-        yield "offsets topic", cluster.check_source
-        if with_trial:
-            yield "trial query", cluster.check_trial
-        cluster.brokers.close()
+        brokers = Brokers(config.cluster.bootstrap_servers, config.cluster.request_timeout_seconds)
+        asked = cluster.Cluster(config, brokers)
+        yield "brokers", asked.check_reach
+        for name, check in {
+            "advertised listeners": cluster.check_listeners,
+            "offsets topic": cluster.check_source,
+            "rights": rights.check_rights,
+            clock.CHECK: clock.check_clock,
+            **({"trial query": trial.check_trial} if with_trial else {}),
+        }.items():
+            yield name, partial(cluster.if_reached, asked, name, check)
+        brokers.close()
     for name in TABLES:
         yield name, partial(tables.check_table, config, name)
     yield "newest batch", partial(tables.check_published, config)

@@ -3,40 +3,86 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from laggard import files
+from laggard.doctor.network import find_unreachable
 from laggard.doctor.result import Result
-from laggard.errors import TEMPORARY, LaggardError
-from laggard.sources.brokers import EARLIEST, LATEST, READ_COMMITTED, Brokers, error_name
-from laggard.sources.offsets_topic import check_resolved, positions_of, read_offsets_topic
-from laggard.stream import files
+from laggard.doctor.rights import PRINCIPAL, allow
+from laggard.errors import LaggardError
+from laggard.sources.brokers import EARLIEST, LATEST, READ_COMMITTED, Answer, Brokers, error_name
 from laggard.stream.identity import identity_path
 from laggard.tables.readers import TableMissing, newest_batch
 
 if TYPE_CHECKING:
     from laggard.config import Config
 
-TRIAL_SECONDS = 120
+KAFKAS_OWN = "__consumer_offsets"
+TOPIC_MISSING, TOPIC_DENIED = "UNKNOWN_TOPIC_OR_PARTITION", "TOPIC_AUTHORIZATION_FAILED"
+GONE = ("KafkaConnectionError", "NodeNotReadyError")
+RETRY_SECONDS = 0.02  # below the client's first back-off from a broker that was gone, 50 ms
 _MOST_NAMED = 5
 
 
-@dataclass(frozen=True)
+@dataclass
 class Cluster:
-    """The brokers of a configuration, asked anew by each check."""
+    """The brokers of a configuration, and what they said when first asked."""
 
     config: Config
     brokers: Brokers
+    clock: Callable[[], float] = time.time
+    metadata: dict[str, Any] | None = None  # brokers and the offsets topic; None while none has answered
+    _retry_until: float | None = None  # one limit for all requests together: each would wait as long
+
+    @property
+    def topic(self) -> dict[str, Any]:
+        """The offsets topic as the metadata shows it, with its error code."""
+        if self.metadata is None:
+            return {"error_code": 0, "partitions": []}
+        found: dict[str, Any] = self.metadata["topics"][0]
+        return found
+
+    def ask(self, api: str, request: Any, node: int | None = None) -> Any:
+        """The response of one broker, or an error's name in its place; with the configured time limit."""
+        while True:
+            response = self.brokers._ask(api, {node: request})[node]  # noqa: SLF001 - only we make such requests
+            if not isinstance(response, str) or response not in GONE or not self._may_ask_again():
+                return response
+
+    def ask_metadata(self, topics: Sequence[str] | None) -> dict[str, Any]:
+        """Brokers and topics, as long as any broker is there to tell them."""
+        while True:
+            try:
+                return self.brokers.metadata(topics)
+            except LaggardError as error:
+                if error.cause not in GONE or not self._may_ask_again():
+                    raise
+
+    def _may_ask_again(self) -> bool:
+        """Wait a moment if there is time: the client picks a broker by chance, and avoids one that it found gone."""
+        self._retry_until = self._retry_until or time.monotonic() + self.config.cluster.request_timeout_seconds
+        time.sleep(RETRY_SECONDS)
+        return time.monotonic() < self._retry_until
 
     def check_reach(self) -> Iterable[Result]:
         """Brokers answer, and they are the ones the checkpoint was made with."""
-        answer = self.brokers.metadata([])
-        cluster_id = answer.get("cluster_id") or ""
-        yield Result("ok", "brokers", f"cluster {cluster_id or 'without an id'}, {len(answer['brokers'])} brokers")
+        servers, seconds = self.config.cluster.bootstrap_servers, self.config.cluster.request_timeout_seconds
+        unreachable = find_unreachable(servers, seconds)
+        named = _some(f"{address}: {reason}" for address, reason in unreachable.items())
+        if len(unreachable) == len(set(servers)):
+            remedy = "check cluster.bootstrap_servers, that the brokers are up, and the firewalls on the way"
+            yield Result("fail", "brokers", f"no address can be connected to: {named}", remedy)
+            return
+        if unreachable:
+            remedy = "start these brokers, or take them out of cluster.bootstrap_servers"
+            yield Result("warn", "bootstrap addresses", f"cannot be connected to: {named}", remedy)
+        self.metadata = self.ask_metadata([self.config.cluster.offsets_topic])
+        cluster_id = self.metadata.get("cluster_id") or ""
+        number = len(self.metadata["brokers"])
+        yield Result("ok", "brokers", f"cluster {cluster_id or 'without an id'}, {_count(number, 'broker')}")
         path = identity_path(self.config.job.checkpoint)
         if not files.exists(path):
             return
@@ -47,51 +93,76 @@ class Cluster:
             remedy = "point cluster.bootstrap_servers at that cluster, or set another job.tables and job.checkpoint"
             yield Result("fail", "cluster id", f"{cluster_id}, but {path} says {stored}", remedy)
 
-    def check_source(self) -> Iterable[Result]:
-        """The offsets topic, its log start against our position, and open transactions."""
-        name = self.config.cluster.offsets_topic
-        topic = self.brokers.metadata([name])["topics"][0]
-        problem = error_name(topic["error_code"])
-        if problem is not None:
-            remedy = "Kafka creates it with the first commit of a group; or allow Describe and Read on it"
-            yield Result("fail", "offsets topic", f"{name}: {problem}", remedy)
-            return
-        yield Result("ok", "offsets topic", f"{name} has {len(topic['partitions'])} partitions")
-        by_leader: dict[int, list[tuple[str, int]]] = {}
-        for part in topic["partitions"]:
-            by_leader.setdefault(part["leader_id"], []).append((name, part["partition_index"]))
-        leaderless = by_leader.pop(-1, [])
-        if leaderless:
-            fact = f"no leader for partitions {_some(part for _, part in leaderless)}"
-            yield Result("fail", "offsets topic leaders", fact, "start the brokers that hold them")
-        stable = _offsets(self.brokers.list_offsets(by_leader, LATEST, READ_COMMITTED))
-        high = _offsets(self.brokers.list_offsets(by_leader, LATEST))
-        yield judge_transactions(high, stable)
-        starts = _offsets(self.brokers.list_offsets(by_leader, EARLIEST))
-        try:
-            batch = newest_batch(self.config.job.tables)
-        except TableMissing:
-            return
-        if batch is not None:
-            yield judge_position(starts, batch.values["source_to"] or {})
 
-    def check_trial(self) -> Iterable[Result]:
-        """One batch of Spark's source must resolve every partition."""
-        from laggard.stream.session import start_session
+def if_reached(cluster: Cluster, name: str, check: Callable[[Cluster], Iterable[Result]]) -> Iterable[Result]:
+    """What the check says, or that it was left out: it would only wait for the same silence once more."""
+    if cluster.metadata is None:
+        return [Result("warn", name, "not checked, as no broker answered", 'first mend the line "brokers"')]
+    return check(cluster)
 
-        cluster = self.config.cluster
-        partitions = len(self.brokers.metadata([cluster.offsets_topic])["topics"][0]["partitions"])
-        spark = start_session(self.config.job.master, self.config.job.spark)
-        with tempfile.TemporaryDirectory() as folder:
-            frame = read_offsets_topic(spark, cluster.bootstrap_servers, cluster.offsets_topic, partitions, 1000)
-            query = frame.writeStream.format("noop").option("checkpointLocation", folder).start()
-            try:
-                resolved = _first_positions(Path(folder, "offsets", "0"), cluster.offsets_topic)
-            finally:
-                query.stop()
-                spark.stop()
-        check_resolved(resolved, partitions, cluster.offsets_topic)
-        yield Result("ok", "trial query", f"Spark reads all {partitions} partitions")
+
+def check_listeners(cluster: Cluster) -> Iterable[Result]:
+    """Clients use the addresses that brokers advertise, which may be right only elsewhere."""
+    seconds = cluster.config.cluster.request_timeout_seconds
+    brokers = (cluster.metadata or {}).get("brokers", [])
+    by_address = {f"{broker['host']}:{broker['port']}": broker["node_id"] for broker in brokers}
+    unreachable = find_unreachable(by_address, seconds)
+    if not unreachable:
+        shown = _some(f"{node} at {address}" for address, node in sorted(by_address.items(), key=lambda each: each[1]))
+        yield Result("ok", "advertised listeners", f"a connection to each broker: {shown}")
+        return
+    named = _some(f"{by_address[address]} at {address}: {reason}" for address, reason in unreachable.items())
+    remedy = "set advertised.listeners of these brokers to an address that this machine and Spark's executors reach"
+    yield Result("fail", "advertised listeners", f"no connection to broker {named}", remedy)
+
+
+def check_source(cluster: Cluster) -> Iterable[Result]:
+    """The offsets topic, its log start against our position, and open transactions."""
+    name, topic = cluster.config.cluster.offsets_topic, cluster.topic
+    problem = error_name(topic["error_code"])
+    if problem is not None:
+        yield judge_topic_error(cluster.config, problem)
+        return
+    yield Result("ok", "offsets topic", f"{name} has {_count(len(topic['partitions']), 'partition')}")
+    by_leader: dict[int, list[tuple[str, int]]] = {}
+    for part in topic["partitions"]:
+        by_leader.setdefault(part["leader_id"], []).append((name, part["partition_index"]))
+    leaderless = by_leader.pop(-1, [])
+    if leaderless:
+        fact = f"no leader for partitions {_some(sorted(part for _, part in leaderless))}"
+        yield Result("fail", "offsets topic leaders", fact, "start the brokers that hold them")
+    asked = [(LATEST, READ_COMMITTED), (LATEST, 0), (EARLIEST, 0)]
+    answers = [cluster.brokers.list_offsets(by_leader, *each) for each in asked]
+    failed = {part: found.error for answer in answers for (_, part), found in answer.items() if found.error}
+    if failed:
+        fact = "not told of partitions " + _some(f"{part}: {error}" for part, error in sorted(failed.items()))
+        yield Result("fail", "offsets topic ends", fact, "look at the logs of the brokers that lead them; ask again")
+        return
+    if not by_leader:
+        return
+    stable, high, starts = (_offsets(answer) for answer in answers)
+    yield judge_transactions(high, stable)
+    try:
+        batch = newest_batch(cluster.config.job.tables)
+    except TableMissing:
+        return
+    if batch is not None:
+        yield judge_position(starts, batch.values["source_to"] or {})
+
+
+def judge_topic_error(config: Config, problem: str) -> Result:
+    """A topic that Kafka has not made yet is no failure: the job waits for it."""
+    name = config.cluster.offsets_topic
+    if problem == TOPIC_DENIED:
+        command = allow(config, "Describe", "Read", resource=("--topic", name))
+        return Result("fail", "offsets topic", f"{name}: Describe is denied to {PRINCIPAL} ({problem})", command)
+    if problem == TOPIC_MISSING and name == KAFKAS_OWN:
+        fact = f"{name} does not exist yet: no group of this cluster has ever committed"
+        return Result("warn", "offsets topic", fact, "commit with any group: Kafka creates it then; laggard run waits")
+    if problem == TOPIC_MISSING:
+        fact = f"{name} does not exist, and Kafka creates only {KAFKAS_OWN} by itself"
+        return Result("fail", "offsets topic", fact, "check cluster.offsets_topic")
+    return Result("fail", "offsets topic", f"{name}: {problem}", "look at the log of the controller; ask again")
 
 
 def judge_transactions(high: Mapping[int, int], stable: Mapping[int, int]) -> Result:
@@ -113,24 +184,14 @@ def judge_position(starts: Mapping[int, int], positions: Mapping[int, int]) -> R
     return Result("warn", "position", fact, "start the job: it writes gap rows for what was removed")
 
 
-def _offsets(answers: Mapping[tuple[str, int], Any]) -> dict[int, int]:
+def _offsets(answers: Mapping[tuple[str, int], Answer]) -> dict[int, int]:
     return {part: answer.offset for (_, part), answer in answers.items() if answer.offset is not None}
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def _some(values: Iterable[Any]) -> str:
     shown = [str(value) for value in values]
     return ", ".join(shown[:_MOST_NAMED]) + (" …" if len(shown) > _MOST_NAMED else "")
-
-
-def _first_positions(wal: Path, topic: str) -> dict[int, int]:
-    deadline = time.monotonic() + TRIAL_SECONDS
-    while time.monotonic() < deadline:
-        if wal.exists():
-            return positions_of(wal.read_text(encoding="utf-8"), topic)
-        time.sleep(0.2)
-    raise LaggardError(
-        "the trial query made no batch",
-        cause=f"{TRIAL_SECONDS} s have passed",
-        fix="check the brokers' load",
-        exit_code=TEMPORARY,
-    )

@@ -10,7 +10,7 @@ from typing import Any
 from tornado.http1connection import HTTP1ServerConnection
 from tornado.httpserver import HTTPServer
 from tornado.iostream import IOStream
-from tornado.web import Application, HTTPError, RequestHandler
+from tornado.web import Application, HTTPError, RequestHandler, stream_request_body
 
 from laggard import __version__
 from laggard.exporter.collect_self import SelfStats
@@ -20,6 +20,8 @@ from laggard.exporter.published import Published
 
 PATHS = ("/metrics", "/-/healthy", "/healthz", "/-/ready", "/readyz", "/")
 MAX_HEADER_BYTES = 8192
+# Headers above the limit get an answer up to here; past it tornado can only close, as it has not seen their end.
+MAX_READ_HEADER_BYTES = 2 * MAX_HEADER_BYTES
 MAX_WRITERS = 64
 _DRAIN_STEP_SECONDS = 0.05
 _LANDING = f"""<!doctype html>
@@ -34,6 +36,7 @@ _LANDING = f"""<!doctype html>
 """
 
 
+@stream_request_body  # so that a request is judged by its headers, before tornado reads or refuses its body
 class _Handler(RequestHandler):
     SUPPORTED_METHODS = ("GET", "HEAD")
 
@@ -49,7 +52,19 @@ class _Handler(RequestHandler):
     def compute_etag(self) -> str | None:
         return None
 
+    def prepare(self) -> None:
+        headers = self.request.headers
+        if sum(len(f"{name}: {value}\r\n") for name, value in headers.get_all()) > MAX_HEADER_BYTES:
+            raise HTTPError(431)
+        if headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in headers:
+            raise HTTPError(413)
+
+    def data_received(self, chunk: bytes) -> None:
+        """Tornado asks for this method, but hands over no body: none may be longer than nothing."""
+
     def write_error(self, status_code: int, **_: Any) -> None:
+        if status_code in (405, 413, 431):  # answered before the request was read to its end
+            self.set_header("Connection", "close")
         if status_code == 405:
             self.set_header("Allow", ", ".join(self.SUPPORTED_METHODS))
         self.finish(f"{status_code} {self._reason}\n")
@@ -168,7 +183,7 @@ class LimitedServer(HTTPServer):
             site.application(),
             idle_connection_timeout=site.header_seconds,
             body_timeout=site.header_seconds,
-            max_header_size=MAX_HEADER_BYTES,
+            max_header_size=MAX_READ_HEADER_BYTES,
             max_body_size=0,
             chunk_size=MAX_HEADER_BYTES,
         )

@@ -1,0 +1,151 @@
+"""What the brokers let us do, found by doing it, and the command that allows the rest."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kafka.protocol.admin import DescribeClusterRequest, DescribeGroupsRequest
+from kafka.protocol.consumer import FetchRequest
+
+from laggard.doctor.result import Result
+from laggard.names import NameFilter
+from laggard.sources.brokers import error_name
+
+if TYPE_CHECKING:
+    from laggard.config import Config
+    from laggard.doctor.cluster import Cluster
+
+PRINCIPAL = "User:ANONYMOUS"  # what Kafka calls a client without TLS or SASL; laggard has no settings for these yet
+# Whether we may describe what does not exist tells whether we may describe everything: brokers look at rights first.
+UNUSED_NAME = "laggard-doctor"
+SPARKS_GROUPS = "spark-kafka-source-"  # how the names begin that Spark's consumers make up, one per query
+DESCRIBE = 8  # org.apache.kafka.common.acl.AclOperation
+DENIED = {"CLUSTER_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED"}
+
+
+def allow(config: Config, *operations: str, resource: tuple[str, ...]) -> str:
+    """The command of Kafka that allows us these operations."""
+    wanted = [word for operation in operations for word in ("--operation", operation)]
+    server = config.cluster.bootstrap_servers[0]
+    start = ["kafka-acls.sh", "--bootstrap-server", server, "--add", "--allow-principal", PRINCIPAL]
+    return shlex.join([*start, *wanted, *resource])
+
+
+def check_rights(cluster: Cluster) -> Iterable[Result]:
+    """Read on the offsets topic; Describe on Spark's own groups, and on topics, groups and the cluster."""
+    config, brokers = cluster.config, cluster.brokers
+    yield judge_read(config, _try_read(cluster))
+    yield judge_sparks_groups(config, _try_group(cluster, SPARKS_GROUPS + UNUSED_NAME))
+    # a consumer's group would be looked up at its coordinator, and that creates the offsets topic: all below does not
+    names = NameFilter(topics=config.cluster.topics, topics_ignore=config.cluster.topics_ignore)
+    topics = sum(names.watches_topic(topic["name"]) for topic in cluster.ask_metadata(None)["topics"])
+    yield judge_topics(config, error_name(cluster.ask_metadata([UNUSED_NAME])["topics"][0]["error_code"]), topics)
+    on_cluster = _try_cluster(cluster)
+    groups = len(brokers.list_groups([broker["node_id"] for broker in (cluster.metadata or {})["brokers"]]))
+    yield judge_groups(config, _try_group(cluster, UNUSED_NAME), groups, is_cluster_allowed=on_cluster is None)
+    yield judge_cluster(config, on_cluster)
+
+
+def judge_read(config: Config, error: str | None) -> Result:
+    """Without Read on the offsets topic there is nothing to do."""
+    name = config.cluster.offsets_topic
+    if error is None:
+        return Result("ok", f"Read {name}", f"{PRINCIPAL} may")
+    if error not in DENIED:
+        return _unknown(f"Read {name}", error)
+    return Result("fail", f"Read {name}", _denied(error), allow(config, "Describe", "Read", resource=("--topic", name)))
+
+
+def judge_sparks_groups(config: Config, error: str | None) -> Result:
+    """Spark joins no group, yet its consumer looks up the coordinator of its made-up one, and fails if denied."""
+    check = f"Describe groups {SPARKS_GROUPS}*"
+    if error is None:
+        return Result("ok", check, f"{PRINCIPAL} may")
+    if error not in DENIED:
+        return _unknown(check, error)
+    resource = ("--group", SPARKS_GROUPS, "--resource-pattern-type", "prefixed")
+    return Result("fail", check, _denied(error), allow(config, "Describe", resource=resource))
+
+
+def judge_topics(config: Config, error: str | None, visible: int) -> Result:
+    """A topic that we may not describe looks like a missing one: its lag stays unknown."""
+    check, fact = "Describe topics", f"watched topics that we see: {visible}"
+    if error not in DENIED:  # the name is unknown, as it should be
+        return Result("ok", check, f"{PRINCIPAL} may describe every topic; {fact}")
+    command = allow(config, "Describe", resource=("--topic", "*"))
+    if not visible:
+        return Result("fail", check, f"{_denied(error)}; {fact}", command)
+    if "*" in config.cluster.topics:
+        return Result("warn", check, f"{_denied(error)} on every topic; {fact}, others may be hidden", command)
+    return Result("ok", check, f"{fact}; not every topic may be described, and not every one is watched")
+
+
+def judge_groups(config: Config, error: str | None, visible: int, *, is_cluster_allowed: bool) -> Result:
+    """Of all groups but Spark's own only the states are asked, so lag is known without this right."""
+    check, fact = "Describe groups", f"groups that we see: {visible}"
+    if error is not None and error not in DENIED:
+        return _unknown(check, error)
+    if error is None or is_cluster_allowed:  # either right lists all groups
+        return Result("ok", check, f"{PRINCIPAL} may list every group; {fact}")
+    if visible and "*" not in config.cluster.groups:
+        return Result("ok", check, f"{fact}; not every group may be described, and not every one is watched")
+    command = allow(config, "Describe", resource=("--group", "*"))
+    return Result("warn", check, f"{_denied(error)}; {fact}, the state of others stays unknown", command)
+
+
+def judge_cluster(config: Config, error: str | None) -> Result:
+    """Nothing but the doctor's look at the clock needs this right."""
+    if error is None:
+        return Result("ok", "Describe cluster", f"{PRINCIPAL} may")
+    if error not in DENIED:
+        return _unknown("Describe cluster", error)
+    fact = f"{_denied(error)}; only the check of the clock needs it"
+    return Result("warn", "Describe cluster", fact, allow(config, "Describe", resource=("--cluster",)))
+
+
+def _try_read(cluster: Cluster) -> str | None:
+    """Fetch from one partition; every answer but a denial comes after the broker has looked at our rights."""
+    led = [part for part in cluster.topic["partitions"] if part["leader_id"] >= 0]
+    index, leader = (led[0]["partition_index"], led[0]["leader_id"]) if led else (0, None)
+    topic, size = FetchRequest.FetchTopic, 1024
+    part = topic.FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=size)
+    request = FetchRequest(
+        replica_id=-1,
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=size,
+        isolation_level=0,
+        topics=[topic(topic=cluster.config.cluster.offsets_topic, partitions=[part])],
+        max_version=12,  # from 13 on topics have ids, and we have none of a topic that we may not describe
+    )
+    response = cluster.ask("fetch", request, leader)
+    if isinstance(response, str):
+        return response
+    error = error_name(response.error_code or response.responses[0].partitions[0].error_code)
+    return error if error in DENIED else None
+
+
+def _try_group(cluster: Cluster, group: str) -> str | None:
+    response = cluster.ask("describe_groups", DescribeGroupsRequest(groups=[group]))
+    if isinstance(response, str):
+        return response
+    error = error_name(response.groups[0].error_code)
+    return error if error in DENIED else None  # any broker answers that it does not coordinate the group
+
+
+def _try_cluster(cluster: Cluster) -> str | None:
+    response = cluster.ask("describe_cluster", DescribeClusterRequest(include_cluster_authorized_operations=True))
+    if isinstance(response, str):
+        return response
+    # listing brokers needs no right; the broker tells which operations we have
+    return None if DESCRIBE in response.authorized_operations else "CLUSTER_AUTHORIZATION_FAILED"
+
+
+def _denied(error: str | None) -> str:
+    return f"denied to {PRINCIPAL} ({error})"
+
+
+def _unknown(check: str, error: str) -> Result:
+    return Result("warn", check, f"unknown: {error}", "look at the broker's log; ask again")
