@@ -25,7 +25,7 @@ def check_clock(cluster: Cluster) -> Iterable[Result]:
     Records tell less: one that is old says nothing, and one that is new may have been stamped by its producer.
     """
     sent_ms = cluster.clock() * 1000
-    response = cluster.ask("describe_quorum", _request())
+    response = cluster.brokers.ask("describe_quorum", _request())
     received_ms = cluster.clock() * 1000
     problem = response if isinstance(response, str) else _error(response)
     if problem in DENIED:

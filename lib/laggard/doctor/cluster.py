@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,6 @@ from laggard import files
 from laggard.doctor.network import find_unreachable
 from laggard.doctor.result import Result
 from laggard.doctor.rights import PRINCIPAL, allow
-from laggard.errors import LaggardError
 from laggard.sources.brokers import EARLIEST, LATEST, READ_COMMITTED, Answer, Brokers, error_name
 from laggard.stream.identity import identity_path
 from laggard.tables.readers import TableMissing, newest_batch
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
 KAFKAS_OWN = "__consumer_offsets"
 TOPIC_MISSING, TOPIC_DENIED = "UNKNOWN_TOPIC_OR_PARTITION", "TOPIC_AUTHORIZATION_FAILED"
-GONE = ("KafkaConnectionError", "NodeNotReadyError")
-RETRY_SECONDS = 0.02  # below the client's first back-off from a broker that was gone, 50 ms
 _MOST_NAMED = 5
 
 
@@ -35,7 +32,6 @@ class Cluster:
     brokers: Brokers
     clock: Callable[[], float] = time.time
     metadata: dict[str, Any] | None = None  # brokers and the offsets topic; None while none has answered
-    _retry_until: float | None = None  # one limit for all requests together: each would wait as long
 
     @property
     def topic(self) -> dict[str, Any]:
@@ -44,28 +40,6 @@ class Cluster:
             return {"error_code": 0, "partitions": []}
         found: dict[str, Any] = self.metadata["topics"][0]
         return found
-
-    def ask(self, api: str, request: Any, node: int | None = None) -> Any:
-        """The response of one broker, or an error's name in its place; with the configured time limit."""
-        while True:
-            response = self.brokers._ask(api, {node: request})[node]  # noqa: SLF001 - only we make such requests
-            if not isinstance(response, str) or response not in GONE or not self._may_ask_again():
-                return response
-
-    def ask_metadata(self, topics: Sequence[str] | None) -> dict[str, Any]:
-        """Brokers and topics, as long as any broker is there to tell them."""
-        while True:
-            try:
-                return self.brokers.metadata(topics)
-            except LaggardError as error:
-                if error.cause not in GONE or not self._may_ask_again():
-                    raise
-
-    def _may_ask_again(self) -> bool:
-        """Wait a moment if there is time: the client picks a broker by chance, and avoids one that it found gone."""
-        self._retry_until = self._retry_until or time.monotonic() + self.config.cluster.request_timeout_seconds
-        time.sleep(RETRY_SECONDS)
-        return time.monotonic() < self._retry_until
 
     def check_reach(self) -> Iterable[Result]:
         """Brokers answer, and they are the ones the checkpoint was made with."""
@@ -79,7 +53,7 @@ class Cluster:
         if unreachable:
             remedy = "start these brokers, or take them out of cluster.bootstrap_servers"
             yield Result("warn", "bootstrap addresses", f"cannot be connected to: {named}", remedy)
-        self.metadata = self.ask_metadata([self.config.cluster.offsets_topic])
+        self.metadata = self.brokers.metadata([self.config.cluster.offsets_topic])
         cluster_id = self.metadata.get("cluster_id") or ""
         number = len(self.metadata["brokers"])
         yield Result("ok", "brokers", f"cluster {cluster_id or 'without an id'}, {_count(number, 'broker')}")

@@ -40,8 +40,8 @@ def check_rights(cluster: Cluster) -> Iterable[Result]:
     yield judge_sparks_groups(config, _try_group(cluster, SPARKS_GROUPS + UNUSED_NAME))
     # a consumer's group would be looked up at its coordinator, and that creates the offsets topic: all below does not
     names = NameFilter(topics=config.cluster.topics, topics_ignore=config.cluster.topics_ignore)
-    topics = sum(names.watches_topic(topic["name"]) for topic in cluster.ask_metadata(None)["topics"])
-    yield judge_topics(config, error_name(cluster.ask_metadata([UNUSED_NAME])["topics"][0]["error_code"]), topics)
+    topics = sum(names.watches_topic(topic["name"]) for topic in cluster.brokers.metadata(None)["topics"])
+    yield judge_topics(config, error_name(cluster.brokers.metadata([UNUSED_NAME])["topics"][0]["error_code"]), topics)
     on_cluster = _try_cluster(cluster)
     groups = len(brokers.list_groups([broker["node_id"] for broker in (cluster.metadata or {})["brokers"]]))
     yield judge_groups(config, _try_group(cluster, UNUSED_NAME), groups, is_cluster_allowed=on_cluster is None)
@@ -120,7 +120,7 @@ def _try_read(cluster: Cluster) -> str | None:
         topics=[topic(topic=cluster.config.cluster.offsets_topic, partitions=[part])],
         max_version=12,  # from 13 on topics have ids, and we have none of a topic that we may not describe
     )
-    response = cluster.ask("fetch", request, leader)
+    response = cluster.brokers.ask("fetch", request, leader)
     if isinstance(response, str):
         return response
     error = error_name(response.error_code or response.responses[0].partitions[0].error_code)
@@ -128,7 +128,7 @@ def _try_read(cluster: Cluster) -> str | None:
 
 
 def _try_group(cluster: Cluster, group: str) -> str | None:
-    response = cluster.ask("describe_groups", DescribeGroupsRequest(groups=[group]))
+    response = cluster.brokers.ask("describe_groups", DescribeGroupsRequest(groups=[group]))
     if isinstance(response, str):
         return response
     error = error_name(response.groups[0].error_code)
@@ -136,7 +136,9 @@ def _try_group(cluster: Cluster, group: str) -> str | None:
 
 
 def _try_cluster(cluster: Cluster) -> str | None:
-    response = cluster.ask("describe_cluster", DescribeClusterRequest(include_cluster_authorized_operations=True))
+    response = cluster.brokers.ask(
+        "describe_cluster", DescribeClusterRequest(include_cluster_authorized_operations=True)
+    )
     if isinstance(response, str):
         return response
     # listing brokers needs no right; the broker tells which operations we have

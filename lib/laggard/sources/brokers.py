@@ -19,6 +19,8 @@ from laggard import errors
 
 LATEST, EARLIEST = -1, -2
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+GONE = ("KafkaConnectionError", "NodeNotReadyError")
+RETRY_SECONDS, RETRY_LIMIT_SECONDS = 0.02, 2.0  # the client's first back-off from a broker that was gone is 50 ms
 TopicPartition = tuple[str, int]
 
 
@@ -44,8 +46,7 @@ class Brokers:
         """Brokers, cluster id and topics with ids, partitions and leaders; None asks for all topics."""
         names = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=names, allow_auto_topic_creation=False)
-        answers = self._ask("metadata", {None: request})
-        answer = answers[None]
+        answer = self.ask("metadata", request)
         if isinstance(answer, str):
             raise errors.LaggardError(
                 f"cannot read metadata from {', '.join(self._bootstrap_servers)}",
@@ -82,6 +83,15 @@ class Brokers:
             if not isinstance(response, str) and not error_name(response.error_code):
                 groups += [group.to_dict() for group in response.groups]
         return groups
+
+    def ask(self, api: str, request: Any, broker: int | None = None) -> Any:
+        """The response of one broker, of any when None; an error name in its place."""
+        answer = self._ask(api, {broker: request})[broker]
+        until = time.monotonic() + min(self._timeout_ms / 1000, RETRY_LIMIT_SECONDS)
+        while isinstance(answer, str) and answer in GONE and time.monotonic() < until:
+            time.sleep(RETRY_SECONDS)  # the client picks a broker by chance, and avoids one that it found gone
+            answer = self._ask(api, {broker: request})[broker]
+        return answer
 
     def close(self) -> None:
         """Drop the connection; the next request opens a new one."""
