@@ -1,6 +1,6 @@
 """The streaming job for spark-submit: arguments, configuration, run.
 
-spark-submit --py-files laggard.zip --jars <the jars of conf/ivy.xml> jobs/track_lag.py --config laggard.toml
+README.md has the command. Of laggard only the zip of --py-files is needed, here and on the executors.
 """
 
 import sys

@@ -41,3 +41,13 @@ def newest_number(folder: str) -> int | None:
     system, where = open_uri(folder)
     entries = system.get_file_info(fs.FileSelector(where, allow_not_found=True))
     return max((int(entry.base_name) for entry in entries if entry.base_name.isdigit()), default=None)
+
+
+def set_aside(folder: str, name: str) -> str | None:
+    """Rename a folder to `<folder>.<name>`, never deleting it; gives the new path, None where there was no folder."""
+    path = folder.rstrip("/")
+    if not exists(path):
+        return None
+    system, where = open_uri(path)
+    system.move(where, f"{where}.{name}")
+    return f"{path}.{name}"

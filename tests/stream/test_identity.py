@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from laggard.errors import REFUSED, LaggardError
-from laggard.stream.identity import FROZEN, Found, Identity, identity_path, judge_start, to_json
+from laggard.stream.identity import FROZEN, Found, Identity, identity_path, judge_start, starts_anew, to_json
 
 WANTED = Identity("cluster", "topic id", "/tables", 60)
 STORED = replace(WANTED, checkpoint_id="c1", base_batch_id=100)
@@ -75,6 +75,27 @@ def test_a_frozen_value_that_changed_is_refused_with_key_and_both_values(key: st
     changed = 61 if key == "window_seconds" else "other"
     text = str(refusal(RESUMED, replace(WANTED, **{key: changed})))
     assert all(part in text for part in (key, repr(changed), repr(getattr(WANTED, key))))
+
+
+def test_a_recreated_offsets_topic_is_begun_anew_over_the_same_tables() -> None:
+    again = replace(WANTED, offsets_topic_id="recreated")
+    rebuilt = judge_start(RESUMED, again)
+    assert replace(rebuilt, checkpoint_id="") == replace(again, base_batch_id=108, replaces="c1")
+    assert rebuilt.checkpoint_id not in ("", "c1")
+
+    cut_off = replace(RESUMED, identity=asdict(rebuilt), has_checkpoint=False)
+    assert judge_start(cut_off, again) == rebuilt
+    assert judge_start(replace(cut_off, has_checkpoint=True), again) == rebuilt
+    assert starts_anew(rebuilt, "c1")
+
+    gone_on = replace(RESUMED, identity=asdict(rebuilt), newest_batch_id=109, batch_checkpoint_id=rebuilt.checkpoint_id)
+    gone_on = replace(gone_on, newest_wal_batch_id=1, newest_committed_batch_id=0)
+    assert judge_start(gone_on, again) == rebuilt
+    assert not starts_anew(rebuilt, rebuilt.checkpoint_id)
+
+
+def test_a_recreated_offsets_topic_of_other_tables_is_refused() -> None:
+    refusal(replace(RESUMED, batch_checkpoint_id="c2"), replace(WANTED, offsets_topic_id="recreated"))
 
 
 @pytest.mark.parametrize("identity", [{}, {**asdict(STORED), "later": 1}])

@@ -23,7 +23,7 @@ MAX_PACKED_BYTES = 8 * 1024 * 1024
 
 
 class LogEnds(DataSource):
-    """`spark.readStream.format("log_ends")`; its one option `poll` is `PollOptions` as JSON."""
+    """`readStream.format("log_ends")`; options `poll` (`PollOptions` as JSON) and `after_poll` (id before the first)."""
 
     @classmethod
     def name(cls) -> str:
@@ -33,22 +33,23 @@ class LogEnds(DataSource):
         return "poll_id bigint"
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's interface
-        return LogEndsReader(options_from_json(self.options["poll"]))
+        return LogEndsReader(options_from_json(self.options["poll"]), int(self.options.get("after_poll", "0")))
 
 
 class LogEndsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Polls when Spark asks for the newest offset: every trigger gets a poll of its own, never an old one."""
 
-    def __init__(self, options: PollOptions) -> None:
+    def __init__(self, options: PollOptions, after_poll: int = 0) -> None:
         self._options = options
+        self._after_poll = after_poll
         self._poller: Poller | None = None
         self._polls_left: int | None = None  # None: as many as Spark asks for
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_poller": None, "_polls_left": None}  # sockets stay on the driver
+        return self.__dict__ | {"_poller": None, "_polls_left": None}  # sockets stay on the driver
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's interface
-        return {"poll_id": 0}
+        return {"poll_id": self._after_poll}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802
         if self._polls_left == 0:

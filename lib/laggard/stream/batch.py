@@ -25,6 +25,7 @@ from laggard.stream.advance_stage import (
     advance_frame,
     gather,
 )
+from laggard.stream.identity import Identity, starts_anew
 from laggard.stream.progress import Totals, find_gaps
 from laggard.stream.topic_windows import topic_windows
 from laggard.tables import schemas
@@ -35,7 +36,6 @@ from laggard.tables.readers import BACKFILL, TICK, has_batch_of, newest_batch
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from laggard.stream.identity import Identity
     from laggard.tables.delta import Writer
 
 
@@ -61,7 +61,13 @@ class Batches:
         self._options = options
         newest = newest_batch(writer.root)
         self.last: dict[str, Any] | None = dict(newest.values) if newest else None  # the newest published `batches` row
-        self._has_history = newest is not None and (newest.kind == TICK or has_batch_of(writer.root, TICK))
+        # a rebuild goes on counting, but the state and the positions are of a topic that is no more
+        self._anew = starts_anew(identity, newest.values["checkpoint_id"] if newest else None)
+        if self.last is not None and self._anew:
+            self.last["source_to"] = {}
+        self._has_history = False
+        if newest is not None and not self._anew:
+            self._has_history = newest.kind == TICK or has_batch_of(writer.root, TICK)
         self._pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="publish")
         self._started_at = datetime.now(timezone.utc)
         self.published = 0
@@ -90,7 +96,7 @@ class Batches:
         clock.seconds["poll"] = snapshot.seconds if is_new_poll else 0.0
         # the first batch after a start may be a re-run with a poll from before it, so count from the poll's time
         was_down = self.last is not None and self.last["polled_at"] < self._started_at
-        gaps = find_gaps(self.last, snapshot, tick, was_down=was_down)
+        gaps = find_gaps(self.last, snapshot, tick, was_down=was_down, was_recreated=self._anew)
         row = self._batch_row(tick, snapshot, source_to, versions) | read
         row |= {
             "started_at": started_at,
@@ -103,7 +109,7 @@ class Batches:
     def _advance(self, frame: DataFrame, snapshot: Snapshot, tick: Tick, position: int) -> Advanced:
         """Run the batch's Spark job: it leaves data files that no table version names yet."""
         cores = self._spark.sparkContext.defaultParallelism
-        before = self.last["table_versions"] if self.last else {}
+        before = self.last["table_versions"] if self.last and not self._anew else {}
         new_records = position - (sum(self.last["source_to"].values()) if self.last else 0)
         state = State(
             self._writer.root,
@@ -124,7 +130,7 @@ class Batches:
 
     def _tick(self, batch_id: int, snapshot: Snapshot, source_to: Mapping[int, int]) -> Tick:
         last = self.last
-        was_live = last is not None and last["kind"] == TICK
+        was_live = last is not None and last["kind"] == TICK and not self._anew
         parts = snapshot.offsets_partitions.to_pylist()
         if parts:
             is_caught_up = all(
@@ -175,7 +181,7 @@ class Batches:
             "kind": TICK if tick.is_caught_up else BACKFILL,
             "gap_seq": 0,
             "poll_id": tick.poll_id,
-            "source_from": self.last["source_to"] if self.last else dict.fromkeys(source_to, 0),
+            "source_from": dict.fromkeys(source_to, 0) | (self.last["source_to"] if self.last else {}),
             "source_to": dict(source_to),
             "source_high_watermark": by_partition("high_watermark"),
             "source_last_stable_offset": by_partition("last_stable_offset"),
@@ -198,6 +204,7 @@ class Batches:
         self._writer.write(schemas.BATCHES, to_arrow(schemas.BATCHES, rows), tick.batch_id)
         self.last = rows[0]
         self._has_history = self._has_history or row["kind"] == TICK
+        self._anew = False
         self.published += 1
         self.on_published(rows[0])
 

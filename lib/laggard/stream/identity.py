@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from laggard.errors import REFUSED, LaggardError
 
-FROZEN = ("cluster_id", "offsets_topic_id", "table_root", "window_seconds")
+FROZEN = ("cluster_id", "table_root", "window_seconds")  # a new offsets_topic_id is a rebuild
 MOVE = "restore the checkpoint and tables that belong together, or move both aside and start anew"
 
 
@@ -27,6 +27,7 @@ class Identity:
     window_seconds: int
     checkpoint_id: str = ""
     base_batch_id: int = 0
+    replaces: str = ""  # the checkpoint id whose tables this one continues, "" for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,29 +53,33 @@ def to_json(identity: Identity) -> str:
 
 
 def judge_start(found: Found, wanted: Identity) -> Identity:
-    """The identity to run under: a new one on a first start, the stored one on a resume; otherwise refuses."""
+    """The identity to run under: new on a first start or a rebuild, stored on a resume; otherwise refuses.
+
+    Where nothing is published under the given identity yet (`starts_anew`), a checkpoint that is there is in the way.
+    """
+    stored = None if found.newest_batch_id is None and not found.has_checkpoint else _stored(found)
+    if stored is not None and stored.replaces and starts_anew(stored, found.batch_checkpoint_id):
+        _check_frozen(stored, wanted)
+        return replace(stored, offsets_topic_id=wanted.offsets_topic_id)  # a rebuild that was cut off
     if not found.has_checkpoint:
         if found.newest_batch_id is None:
-            return Identity(**{**asdict(wanted), "checkpoint_id": uuid.uuid4().hex})
+            return replace(wanted, checkpoint_id=uuid.uuid4().hex)
         raise _refusal(
             "the tables hold batches but their checkpoint is missing",
             f"newest batch {found.newest_batch_id}, no checkpoint",
         )
-    if found.identity is None:
+    if stored is None:
         raise _refusal("the checkpoint has no identity file", "the file <checkpoint>.laggard.json is missing")
-    try:
-        stored = Identity(**found.identity)
-    except TypeError as error:
-        raise _refusal("the checkpoint's identity file is not one of this version", str(error)) from error
-    for key in FROZEN:
-        before, now = getattr(stored, key), getattr(wanted, key)
-        if before != now:
-            raise _refusal(f"{key} is not the one this checkpoint was made with", f"was {before!r}, now {now!r}")
+    _check_frozen(stored, wanted)
     if found.batch_checkpoint_id not in (None, stored.checkpoint_id):
         raise _refusal(
             "the checkpoint belongs to other tables",
             f"tables: {found.batch_checkpoint_id}, checkpoint: {stored.checkpoint_id}",
         )
+    if stored.offsets_topic_id != wanted.offsets_topic_id:  # recreated: its positions mean nothing any more
+        base = stored.base_batch_id if found.newest_batch_id is None else found.newest_batch_id + 1
+        replaced = found.batch_checkpoint_id or ""
+        return replace(wanted, checkpoint_id=uuid.uuid4().hex, base_batch_id=base, replaces=replaced)
     newest = -1 if found.newest_batch_id is None else found.newest_batch_id - stored.base_batch_id
     wal = -1 if found.newest_wal_batch_id is None else found.newest_wal_batch_id
     committed = -1 if found.newest_committed_batch_id is None else found.newest_committed_batch_id
@@ -86,6 +91,27 @@ def judge_start(found: Found, wanted: Identity) -> Identity:
             f"tables at batch {newest}, checkpoint at {committed}",
         )
     return stored
+
+
+def starts_anew(identity: Identity, batch_checkpoint_id: str | None) -> bool:
+    """Whether nothing is published under this identity yet while something is under an earlier one."""
+    return batch_checkpoint_id is not None and batch_checkpoint_id == identity.replaces
+
+
+def _stored(found: Found) -> Identity | None:
+    if found.identity is None:
+        return None
+    try:
+        return Identity(**found.identity)
+    except TypeError as error:
+        raise _refusal("the checkpoint's identity file is not one of this version", str(error)) from error
+
+
+def _check_frozen(stored: Identity, wanted: Identity) -> None:
+    for key in FROZEN:
+        before, now = getattr(stored, key), getattr(wanted, key)
+        if before != now:
+            raise _refusal(f"{key} is not the one this checkpoint was made with", f"was {before!r}, now {now!r}")
 
 
 def _refusal(what: str, cause: str) -> LaggardError:

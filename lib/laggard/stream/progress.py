@@ -96,9 +96,9 @@ class Totals:
 
 
 def find_gaps(
-    last: Mapping[str, Any] | None, snapshot: Snapshot, tick: Tick, *, was_down: bool
+    last: Mapping[str, Any] | None, snapshot: Snapshot, tick: Tick, *, was_down: bool, was_recreated: bool = False
 ) -> list[dict[str, Any]]:
-    """Gap rows: whole windows nobody polled in, and records of the offsets topic removed before we read them."""
+    """Gap rows: windows nobody polled in, an offsets topic begun anew, and records removed before we read them."""
     if last is None or last["polled_at"] is None:
         return []
     gaps: list[dict[str, Any]] = []
@@ -109,6 +109,15 @@ def find_gaps(
                 "gap_from": last["polled_at"],
                 "gap_to": tick.now,
                 "gap_reason": "job_down" if was_down else "tick_late",
+            }
+        )
+    if was_recreated:
+        gaps.append(
+            {
+                "gap_scope": "all",
+                "gap_from": last["polled_at"],
+                "gap_to": tick.now,
+                "gap_reason": "offsets_topic_recreated",
             }
         )
     for part in snapshot.offsets_partitions.to_pylist():

@@ -19,7 +19,7 @@ from laggard.sources.offsets_topic import read_offsets_topic
 from laggard.sources.poll import PollOptions
 from laggard.sources.readiness import NotReadyYet, OffsetsTopic, count_backlog, find_offsets_topic
 from laggard.stream.batch import Batches, BatchOptions
-from laggard.stream.identity import Found, Identity, identity_path, judge_start, to_json
+from laggard.stream.identity import Found, Identity, identity_path, judge_start, starts_anew, to_json
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.lock import writer_lock
 from laggard.tables.maintenance import Schedule
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("laggard.job")
 MAX_BACKOFF_SECONDS = 60.0
 SAY_EVERY_SECONDS = 10.0
+TEMPORARY = (errors.TEMPORARY, errors.UNREACHABLE)
 
 
 class Job:
@@ -95,9 +96,28 @@ class Job:
         job = self._config.job
         create_tables(job.tables)
         wanted = Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds)
-        identity = judge_start(find_state(job.tables, job.checkpoint), wanted)
+        found = find_state(job.tables, job.checkpoint)
+        identity = judge_start(found, wanted)
+        anew = starts_anew(identity, found.batch_checkpoint_id)
+        stored_id = (found.identity or {}).get("checkpoint_id", "")
+        if found.has_checkpoint and not anew and stored_id != identity.checkpoint_id:
+            self._set_aside(stored_id)  # before the new identity: without rows, nothing else would tell it is old
         files.write_text(identity_path(job.checkpoint), to_json(identity))
+        if found.has_checkpoint and anew:
+            self._set_aside(identity.replaces)
         return identity
+
+    def _set_aside(self, checkpoint_id: str) -> None:
+        try:
+            kept = files.set_aside(self._config.job.checkpoint, checkpoint_id)
+        except (OSError, NotImplementedError) as error:
+            raise LaggardError(
+                "the offsets topic was recreated, and the old checkpoint cannot be moved out of the way",
+                cause=str(error),
+                fix=f"move {self._config.job.checkpoint} aside yourself, keep its .laggard.json, and start again",
+                exit_code=errors.REFUSED,
+            ) from error
+        log.warning("the offsets topic was recreated: starting anew on its records, the old checkpoint is %s", kept)
 
     def _batch_options(self, topic: OffsetsTopic) -> BatchOptions:
         cluster, job = self._config.cluster, self._config.job
@@ -136,7 +156,8 @@ class Job:
                 self._failure = None
                 if self._stopping.is_set():
                     return  # cut off on purpose
-                if isinstance(cause, LaggardError) and cause.exit_code not in (errors.TEMPORARY, errors.UNREACHABLE):
+                passes = not isinstance(cause, LaggardError) or cause.exit_code in TEMPORARY
+                if self._once or not passes:  # who asked for one run wants to know that it failed
                     raise cause from error
                 if batches.published > published:
                     backoff = 1.0
@@ -169,7 +190,8 @@ class Job:
                     self._failure = error
                     raise
 
-        writer = _union(spark, config, topic).writeStream.queryName("laggard").foreachBatch(process)
+        after_poll = batches.last["poll_id"] if batches.last else 0
+        writer = _union(spark, config, topic, after_poll).writeStream.queryName("laggard").foreachBatch(process)
         writer = writer.option("checkpointLocation", config.job.checkpoint)
         writer = (
             writer.trigger(availableNow=True)
@@ -220,12 +242,13 @@ def find_state(root: str, checkpoint: str) -> Found:
     )
 
 
-def _union(spark: SparkSession, config: Config, topic: OffsetsTopic) -> DataFrame:
+def _union(spark: SparkSession, config: Config, topic: OffsetsTopic, after_poll: int) -> DataFrame:
     """Both sources as one stream; the poll first, as Spark then polls before it fixes what records to read."""
     from pyspark.sql import functions as F
 
     cluster, job = config.cluster, config.job
-    polls = spark.readStream.format("log_ends").option(
+    polls = spark.readStream.format("log_ends").option("after_poll", str(after_poll))
+    polls = polls.option(
         "poll",
         options_to_json(
             PollOptions(

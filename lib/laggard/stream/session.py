@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import time
 from collections.abc import Mapping
+from threading import Thread
 from typing import TYPE_CHECKING
 
-from laggard.conf import conf_file
+from laggard.conf import PACKAGE, conf_file
 from laggard.jars import spark_jars
 from laggard.sources.offsets_topic import DEPRECATED_OFFSET_READER
 
@@ -48,30 +51,81 @@ _LOCAL_DRIVER_MEMORY = "2g"
 
 
 def start_session(master: str, extra: Mapping[str, str]) -> SparkSession:
-    """A session with the job's jars; under spark-submit it takes the master it was given."""
+    """A session with the job's jars; under spark-submit it takes the master and the jars that were given there."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers otherwise take python3 from the path
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
+    if _is_submitted():
+        _end_with(os.getppid())
+        settings = submitted_settings(_given(), extra)
+    else:
+        settings = own_settings(master, extra)
     builder = SparkSession.builder.appName("laggard")
-    settings = dict(DEFAULTS)
-    if not _is_submitted():
-        settings["spark.master"] = master
-        settings["spark.jars"] = ",".join(str(jar) for jar in spark_jars())
-        settings["spark.driver.memory"] = _LOCAL_DRIVER_MEMORY
-        settings["spark.driver.extraJavaOptions"] = (
-            f"-XX:+UseParallelGC -Xss4m -Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
-        )
-    if master.startswith("local"):
-        settings |= _LOCAL
-    settings |= dict(extra) | FIXED
     for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
-    if "spark.sql.shuffle.partitions" not in extra:
+    _show_zip_to_source(spark)
+    if not spark.sparkContext.getConf().contains("spark.sql.shuffle.partitions"):
         spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
     return spark
 
 
+def own_settings(master: str, extra: Mapping[str, str]) -> dict[str, str]:
+    """Settings of a session whose JVM this process starts itself."""
+    jvm = {
+        "spark.master": master,
+        "spark.jars": ",".join(str(jar) for jar in spark_jars()),
+        "spark.driver.memory": _LOCAL_DRIVER_MEMORY,
+        "spark.driver.extraJavaOptions": (
+            f"-XX:+UseParallelGC -Xss4m -Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
+        ),
+    }
+    return DEFAULTS | jvm | _local_settings(master) | dict(extra) | FIXED
+
+
+def submitted_settings(given: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
+    """Settings to add to those that spark-submit was given; only what the job depends on overrides them."""
+    # the master of the configuration says nothing here: executors elsewhere must find the driver
+    ours = DEFAULTS | _local_settings(given["spark.master"])
+    return {name: value for name, value in ours.items() if name not in given} | dict(extra) | FIXED
+
+
+def _local_settings(master: str) -> dict[str, str]:
+    return _LOCAL if master.startswith("local") else {}
+
+
 def _is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit started the JVM before us
+
+
+def _given() -> dict[str, str]:
+    """What spark-submit was given, by options, --conf and spark-defaults.conf."""
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()  # noqa: SLF001 - without the JVM SparkConf is empty
+    return dict(SparkConf().getAll())
+
+
+def _show_zip_to_source(spark: SparkSession) -> None:
+    """Let the driver's own Python worker, which polls, import laggard from the zip of --py-files.
+
+    Spark 4.2 tells it to look for the zip in a folder "streaming_job" that nobody fills. Executors find theirs, and
+    for them this is one more path that does not exist.
+    """
+    library = PACKAGE.parent
+    if library.is_file():
+        environment = spark.sparkContext.environment
+        known = environment.get("PYTHONPATH")
+        environment["PYTHONPATH"] = f"{known}{os.pathsep}{library}" if known else str(library)
+
+
+def _end_with(parent: int) -> None:
+    """Tell this process to stop once spark-submit's JVM is gone: a signal reaches only the JVM, and nobody tells us."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    Thread(target=watch, name="end with spark-submit", daemon=True).start()

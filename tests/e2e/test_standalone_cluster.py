@@ -1,0 +1,251 @@
+"""The job on a Spark cluster, submitted as the README says: it writes the rows that it writes in local mode."""
+
+import os
+import shutil
+import struct
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import KafkaProducer
+from kafka.admin import KafkaAdminClient, NewTopic
+
+from e2e.kit import (
+    START_LIMIT,
+    Members,
+    Place,
+    Row,
+    at,
+    commit_in_transaction,
+    commit_simply,
+    offsets,
+    produce,
+    wait_until,
+)  # fmt: skip
+from e2e.standalone import (
+    DRIVER_ADDRESS,
+    Cluster,
+    copy_checkout,
+    environment,
+    make_bare_interpreter,
+    readme_command,
+    standalone_cluster,
+    start,
+)  # fmt: skip
+from laggard.demo.broker import Broker
+from laggard.stream.advance_stage import RECORDS_PER_READER
+from laggard.stream.session import DEFAULTS, FIXED, submitted_settings
+from laggard.tables.lock import writer_lock
+from laggard.tables.schemas import TABLES
+
+TOPICS = {"orders": 4, "payments": 2}
+RECORDS = 40
+LIMIT = 2 * START_LIMIT  # seven JVMs share the cores
+COMPARED = ("partition_status", "group_status", "generations", "group_members")
+# Two runs poll at two moments. Of these columns only is compared whether the value is known.
+OF_THE_MOMENT = {
+    "sampled_at",
+    "commit_age_seconds",  # counted from the poll
+    "time_lag_seconds",
+    "max_time_lag_seconds",
+}
+
+
+@dataclass
+class Both:
+    """The same history, read in local mode and on the cluster."""
+
+    local: Place
+    cluster: Place
+    spark: Cluster
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    """A broker of its own: other tests' traffic would move what two runs one after the other must see alike."""
+    with Broker() as broker:
+        address = broker.bootstrap_servers
+        admin = KafkaAdminClient(bootstrap_servers=address)
+        admin.create_topics([NewTopic(name, number, 1) for name, number in TOPICS.items()])
+        admin.close()
+        members = Members(address)
+        try:
+            make_groups(address, members)
+            yield address
+        finally:
+            members.close()
+
+
+def make_groups(servers: str, members: Members) -> None:
+    """Every kind of group, and nothing that goes on by itself."""
+    produce(servers, {at(topic, number): RECORDS for topic, count in TOPICS.items() for number in range(count)})
+    # nobody polls while the two runs last: on a slow machine a member would be put out of its group between them
+    patient: dict[str, Any] = {"max_poll_interval_ms": 3_600_000}
+    consumers = members.join("live", "orders", "live-a", **patient)
+    consumers += members.join("live", "orders", "live-b", **patient)
+    for consumer in consumers:
+        consumer.commit(offsets(dict.fromkeys(consumer.assignment(), 13)))
+    [static] = members.join("static", "payments", "static-a", group_instance_id="static-1", **patient)
+    static.commit(offsets({at("payments", 1): RECORDS}))  # its other partition is never committed
+    [gone] = members.join("empty", "payments", "empty-a")
+    gone.commit(offsets({at("payments", 0): 5}))
+    members.leave(gone)
+    commit_simply(servers, "simple", {at("payments", 0): 7, at("orders", 3): RECORDS})
+    commit_in_transaction(servers, "transactional", {at("orders", 1): 7}, abort=False)
+    commit_in_transaction(servers, "transactional", {at("orders", 1): 9}, abort=True)
+    commit_in_bulk(servers)
+
+
+def commit_in_bulk(servers: str) -> None:
+    """So many commits that more than one task has to read them: half a minute by requests, so we write the records."""
+    # a broker takes records for its internal topics from this client id only
+    with closing(KafkaProducer(bootstrap_servers=servers, client_id="__admin_client", linger_ms=20)) as producer:
+        # and the client refuses to send any
+        producer._metadata.topics = partial(producer._metadata.topics, exclude_internal_topics=False)
+        groups, number = 50, RECORDS_PER_READER + 1000
+        for each in range(number):
+            group, offset = each % groups, each * RECORDS // number
+            name = f"bulk-{group:02d}".encode()
+            key = struct.pack(f">hh{len(name)}sh6si", 1, len(name), name, 6, b"orders", group % 4)
+            value = struct.pack(">hqihq", 3, offset, 0, 0, 1_700_000_000_000 + each)
+            producer.send("__consumer_offsets", value, key, partition=group)
+        producer.flush(60)
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("standalone")
+    with standalone_cluster(folder, make_bare_interpreter(folder / "bare")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def both(servers: str, spark: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Both:
+    folder = tmp_path_factory.mktemp("both")
+    local, cluster = Place(folder / "local", servers), Place(folder / "cluster", servers)
+    run(local, readme_command("laggard doctor"))
+    run(local, f"{readme_command('laggard run')} --once")
+    copy_checkout(cluster.folder)
+    run(cluster, readme_command("make zip"))
+    shutil.rmtree(cluster.folder / "lib")  # from here on laggard is in the zip and nowhere else
+    job = spark.submit(cluster.folder, "--once")
+    try:
+        assert job.wait(LIMIT) == 0, job.tail()
+    finally:
+        job.end()
+    return Both(local, cluster, spark)
+
+
+def run(place: Place, command: str) -> None:
+    """A command of the README in the folder of a place, whose laggard.toml it finds by itself."""
+    # doctor warns of what is normal before the first run
+    expected = (0, 1) if command == readme_command("laggard doctor") else (0,)
+    env = os.environ | environment(Path(os.environ["PYSPARK_PYTHON"]), "127.0.0.1")
+    child = start(["bash", "-c", command], place.folder, place.log, env)
+    try:
+        assert child.wait(LIMIT) in expected, child.tail()
+    finally:
+        child.end()
+
+
+def comparable(name: str, row: Row) -> Row:
+    """The row without the moment of its run, and with the moments inside a value taken out as well."""
+    kept: dict[str, Any] = {
+        column: (value is not None if column in OF_THE_MOMENT else value) for column, value in row.items()
+    }
+    if name == "partition_status":
+        kept["end_points"] = [point["log_end_offset"] for point in row["end_points"]]
+    return kept
+
+
+def by_key(place: Place, name: str) -> dict[Any, Row]:
+    rows = place.view().rows(name)
+    found = {tuple(row[column] for column in TABLES[name].key): comparable(name, row) for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def real(test: Callable[..., None]) -> Callable[..., None]:
+    """The marks of a test that needs the cluster; what is only computed goes without."""
+    for mark in (pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow):
+        test = mark(test)
+    return test
+
+
+@real
+@pytest.mark.parametrize("name", COMPARED)
+def test_a_cluster_writes_the_rows_of_local_mode(both: Both, name: str) -> None:
+    local, cluster = by_key(both.local, name), by_key(both.cluster, name)
+    assert cluster.keys() == local.keys()
+    different = {
+        (key, column): (local[key][column], value)
+        for key, row in cluster.items()
+        for column, value in row.items()
+        if value != local[key][column]
+    }
+    assert different == {}
+    assert {key[1] for key in local} >= {"live", "static", "empty"}
+
+
+@real
+def test_every_group_is_compared(both: Both) -> None:
+    groups = {key[1] for key in by_key(both.local, "partition_status")}
+    assert {"live", "static", "empty", "simple", "transactional", "bulk-00", "bulk-49"} <= groups
+
+
+@real
+def test_the_zip_is_the_only_laggard_the_cluster_has(both: Both) -> None:
+    env = environment(both.spark.python, "127.0.0.1")
+    look = "import kafka, pyspark, importlib.util; print(importlib.util.find_spec('laggard'))"
+    found = subprocess.run(
+        [str(both.spark.python), "-c", look], env=env, cwd=both.spark.folders[0], capture_output=True, text=True,
+        timeout=60, check=True,
+    )  # fmt: skip
+    assert found.stdout == "None\n"
+    assert all(list(folder.glob("app-*/*/laggard.zip")) for folder in both.spark.folders)
+
+
+@real
+def test_both_workers_take_part_and_reach_the_driver_where_it_is(both: Both) -> None:
+    for log in both.spark.executor_logs():
+        assert "Finished task" in log
+        assert f"spark://CoarseGrainedScheduler@{DRIVER_ADDRESS}:" in log
+
+
+@real
+def test_nothing_is_left_when_spark_submit_is_stopped(both: Both) -> None:
+    """The signal reaches spark-submit's JVM only; the driver's Python is its child and must not live on.
+
+    In local mode, which starts sooner: who stops whom is the same.
+    """
+    before = both.cluster.newest()
+    assert before is not None
+    job = both.spark.submit(both.cluster.folder, master="local[2]")
+    try:
+        wait_until(lambda: both.cluster.view().batch["batch_id"] > before.batch_id, LIMIT, "a batch", job.tail)
+        job.terminate()
+        wait_until(lambda: job.process.poll() is not None and not job.has_group(), 30, "end of the job", job.tail)
+    finally:
+        job.end()
+    with writer_lock(str(both.cluster.tables)):
+        pass  # the next start is not refused
+
+
+def test_under_spark_submit_only_what_the_job_depends_on_is_fixed() -> None:
+    optional, fixed = next(iter(DEFAULTS)), next(iter(FIXED))
+    given = {"spark.master": "spark://master:7077", optional: "given", fixed: "given", "spark.jars": "given"}
+    added = submitted_settings(given, {"spark.executor.memory": "3g"})
+    assert optional not in added
+    assert added[fixed] == FIXED[fixed]
+    assert added["spark.executor.memory"] == "3g"
+    # executors on other machines must find the driver; jars and master are spark-submit's to say
+    assert {"spark.driver.host", "spark.driver.bindAddress", "spark.jars", "spark.master"} & added.keys() == set()
+
+
+def test_under_spark_submit_in_local_mode_no_port_is_open_to_others() -> None:
+    assert submitted_settings({"spark.master": "local[4]"}, {})["spark.driver.bindAddress"] == "127.0.0.1"
