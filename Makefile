@@ -10,7 +10,7 @@ ARGS ?=
 export PYTHONPATH := $(CURDIR)/lib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv jars demo test test-unit lint bench zip wheel clean
+.PHONY: help venv jars demo test test-unit test-fuzz lint bench zip wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -36,6 +36,12 @@ test: jars lint ## everything: lint, then all tests
 
 test-unit: venv ## the tests that start no JVM
 	@$(BIN)/pytest -m 'not broker and not spark' $(ARGS)
+
+test-fuzz: jars ## a million damaged records, then 100,000 beside Kafka's own classes; ARGS='--seed 8'
+	@echo "laggard: the decoder alone"
+	@$(BIN)/python tests/wire/fuzz.py --records 1000000 $(ARGS)
+	@echo "laggard: the decoder beside Kafka's"
+	@PYTHONPATH=lib:tests:tests/wire $(BIN)/python -m differential.compare --records 100000 $(ARGS)
 
 lint: venv ## ruff, mypy, import directions
 	@echo "laggard: lint"
