@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from laggard import __version__
-from laggard.cli.logs import start_log
+from laggard.cli.logs import KEPT_FOR_ERRORS, LINES_PER_MINUTE, BoundedHandler, start_log
 from laggard.cli.main import OWN_CONFIG, VERBS, chosen_verb, main
 from laggard.config import Config
 from laggard.errors import DENIED, INTERNAL, INTERRUPTED, OK, USAGE, LaggardError
@@ -243,6 +243,23 @@ def test_an_error_in_the_log_keeps_its_traceback(capsys: pytest.CaptureFixture[s
     except ZeroDivisionError:
         logging.getLogger("laggard.test").exception("failed")
     assert "ZeroDivisionError" in json.loads(capsys.readouterr().err)["error"]
+
+
+def test_a_flood_of_log_lines_is_cut_counted_and_leaves_room_for_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    now = [0.0]
+    handler = BoundedHandler(clock=lambda: now[0])
+    for second in range(120):
+        now[0] = float(second)
+        for _ in range(10):
+            handler.emit(logging.makeLogRecord({"levelno": logging.WARNING, "msg": "again"}))
+        if second == 59:
+            handler.emit(logging.makeLogRecord({"levelno": logging.ERROR, "msg": "what matters"}))
+
+    lines = capsys.readouterr().err.splitlines()
+    first, second = lines[: lines.index("what matters") + 1], lines[lines.index("what matters") + 1 :]
+    assert (len(first), first.count("again")) == (LINES_PER_MINUTE - KEPT_FOR_ERRORS + 1, 30)
+    assert second[0] == "570 log lines were left out in the last minute"
+    assert len(second) == LINES_PER_MINUTE - KEPT_FOR_ERRORS
 
 
 @pytest.mark.parametrize("level", ["debug", "info"])

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections.abc import Callable
+from typing import TextIO
 
+LINES_PER_MINUTE, KEPT_FOR_ERRORS = 40, 10  # the JVM of the job may write 20 more
 _NOISY = ("kafka", "py4j")  # one dead broker gives two lines a second; what matters comes back as an error of ours
 
 
@@ -34,9 +37,46 @@ class TextLines(logging.Formatter):
         return f"{clock} {record.levelname.lower()} {message}{error}"
 
 
+class BoundedHandler(logging.StreamHandler[TextIO]):
+    """At most `LINES_PER_MINUTE` lines a minute whatever goes wrong; tells how many were left out.
+
+    The last lines of a minute are kept for errors.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._minute_began = clock()
+        self._lines = 0
+        self._left_out = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the line, or count it."""
+        if self._clock() - self._minute_began >= 60:
+            left_out, self._left_out, self._lines, self._minute_began = self._left_out, 0, 0, self._clock()
+            if left_out:
+                self.emit(
+                    logging.makeLogRecord(
+                        {
+                            "levelno": logging.WARNING,
+                            "levelname": "WARNING",
+                            "name": "laggard.log",
+                            "msg": f"{left_out} log lines were left out in the last minute",
+                        }
+                    )
+                )
+        limit = LINES_PER_MINUTE if record.levelno >= logging.ERROR else LINES_PER_MINUTE - KEPT_FOR_ERRORS
+        if self._lines >= limit:
+            self._left_out += 1
+            return
+        self._lines += 1
+        super().emit(record)
+
+
 def start_log(level: str, *, is_json: bool) -> None:
     """Send every logger of this process to standard error."""
-    handler = logging.StreamHandler()
+    # who asks for everything gets everything
+    handler = logging.StreamHandler() if level == "debug" else BoundedHandler()
     handler.setFormatter(JsonLines() if is_json else TextLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for name in _NOISY:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("laggard.job")
 MAX_BACKOFF_SECONDS = 60.0
 SAY_EVERY_SECONDS = 10.0
+FIRST_TICKS = 5
 TEMPORARY = (errors.TEMPORARY, errors.UNREACHABLE)
 
 
@@ -46,6 +47,8 @@ class Job:
         self._stopping = Event()
         self._in_batch = Lock()
         self._failure: BaseException | None = None
+        self._ticks = 0
+        self._progress_said_at = 0.0
 
     def stop(self) -> None:
         """End after the batch at hand."""
@@ -215,6 +218,12 @@ class Job:
                 self._in_batch.release()
 
     def _say_progress(self, row: dict[str, Any]) -> None:
+        """A line for each batch of catching up and each of the first ticks, then one a minute."""
+        is_tick = row["kind"] == "tick"
+        self._ticks += is_tick
+        if is_tick and self._ticks > FIRST_TICKS and time.monotonic() - self._progress_said_at < 60:
+            return
+        self._progress_said_at = time.monotonic()
         seconds = sum(row["durations_seconds"].values())
         behind = sum((row["source_last_stable_offset"] or {}).values()) - sum(row["source_to"].values())
         log.info(
@@ -222,7 +231,7 @@ class Job:
             row["kind"],
             row["batch_id"],
             row["records"],
-            "caught up" if row["kind"] == "tick" else f"{max(behind, 0):,} records behind",
+            "caught up" if is_tick else f"{max(behind, 0):,} records behind",
             seconds,
         )
 
