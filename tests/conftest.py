@@ -1,9 +1,12 @@
 """The ground every test stands on: this interpreter for Spark's workers, no settings from outside."""
 
+import logging
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 # before anything starts a JVM: workers otherwise take the python3 of the path
@@ -17,3 +20,12 @@ for _name in [
 # a shared or slow machine must not fail a property; a failure prints how to repeat it
 settings.register_profile("laggard", deadline=None, print_blob=True)
 settings.load_profile("laggard")
+
+
+@pytest.fixture(autouse=True)
+def _own_log_handlers() -> Iterator[None]:
+    """A handler that a test installs writes to a captured stream, which is closed when the test is over."""
+    before, level = logging.root.handlers[:], logging.root.level
+    yield
+    logging.root.handlers[:] = before
+    logging.root.setLevel(level)

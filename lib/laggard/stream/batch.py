@@ -64,7 +64,7 @@ class Batches:
         # a rebuild goes on counting, but the state and the positions are of a topic that is no more
         self._anew = starts_anew(identity, newest.values["checkpoint_id"] if newest else None)
         if self.last is not None and self._anew:
-            self.last["source_to"] = {}
+            self.last |= {"source_to": {}, "kind": BACKFILL}
         self._has_history = False
         if newest is not None and not self._anew:
             self._has_history = newest.kind == TICK or has_batch_of(writer.root, TICK)
@@ -130,7 +130,7 @@ class Batches:
 
     def _tick(self, batch_id: int, snapshot: Snapshot, source_to: Mapping[int, int]) -> Tick:
         last = self.last
-        was_live = last is not None and last["kind"] == TICK and not self._anew
+        was_live = last is not None and last["kind"] == TICK
         parts = snapshot.offsets_partitions.to_pylist()
         if parts:
             is_caught_up = all(
