@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from laggard.errors import INTERNAL, LaggardError
 from laggard.stream.advance_stage import State
 from laggard.tables import schemas
-from laggard.tables.arrow import to_arrow
+from laggard.tables.arrow import arrow_schema, to_arrow
 from laggard.tables.data_files import read_files, write_files
 from laggard.tables.delta import Writer, create_tables, path_of
 from tables.fixtures import NOW
@@ -107,6 +107,22 @@ def test_a_column_that_an_older_file_lacks_is_unknown(writer: Writer, tmp_path: 
     rows = read_files(schemas.PARTITION_STATUS, [str(old)])
     assert rows.schema.names == list(schemas.PARTITION_STATUS.names)
     assert rows.select(["group", "lag"]).to_pylist() == [{"group": "a", "lag": None}]
+
+
+def test_a_table_of_an_older_version_gets_the_new_columns_and_keeps_its_rows(tmp_path: Path) -> None:
+    path = path_of(str(tmp_path), "group_events")
+    whole = arrow_schema(schemas.GROUP_EVENTS)
+    older = pa.schema([field for field in whole if field.name not in ("records", "source_partition")])
+    DeltaTable.create(path, older, partition_by=["date"])
+    write_deltalake(path, events(NOW).select(older.names), mode="append")
+
+    create_tables(str(tmp_path))
+    Writer(str(tmp_path), "one").write(schemas.GROUP_EVENTS, events(LATE), 1)
+
+    rows = DeltaTable(path).to_pyarrow_table()
+    assert set(rows.column_names) == set(whole.names)
+    assert sorted(rows["event_at"].to_pylist()) == [NOW, LATE]
+    assert rows["records"].to_pylist() == [None, None]
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3])
