@@ -60,9 +60,11 @@ OF_THE_MOMENT = {
 class Both:
     """The same history, read in local mode and on the cluster."""
 
-    local: Place
     cluster: Place
     spark: Cluster
+    # by table, read before another test runs the job once more
+    local_rows: dict[str, dict[Any, Row]]
+    cluster_rows: dict[str, dict[Any, Row]]
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +140,8 @@ def both(servers: str, spark: Cluster, tmp_path_factory: pytest.TempPathFactory)
         assert job.wait(LIMIT) == 0, job.tail()
     finally:
         job.end()
-    return Both(local, cluster, spark)
+    rows = [{name: by_key(place, name) for name in COMPARED} for place in (local, cluster)]
+    return Both(cluster, spark, *rows)
 
 
 def run(place: Place, command: str) -> None:
@@ -180,7 +183,7 @@ def real(test: Callable[..., None]) -> Callable[..., None]:
 @real
 @pytest.mark.parametrize("name", COMPARED)
 def test_a_cluster_writes_the_rows_of_local_mode(both: Both, name: str) -> None:
-    local, cluster = by_key(both.local, name), by_key(both.cluster, name)
+    local, cluster = both.local_rows[name], both.cluster_rows[name]
     assert cluster.keys() == local.keys()
     different = {
         (key, column): (local[key][column], value)
@@ -194,7 +197,7 @@ def test_a_cluster_writes_the_rows_of_local_mode(both: Both, name: str) -> None:
 
 @real
 def test_every_group_is_compared(both: Both) -> None:
-    groups = {key[1] for key in by_key(both.local, "partition_status")}
+    groups = {key[1] for key in both.local_rows["partition_status"]}
     assert {"live", "static", "empty", "simple", "transactional", "bulk-00", "bulk-49"} <= groups
 
 
