@@ -15,6 +15,7 @@ from preload import PARTITIONS, preload
 
 from laggard.demo.broker import Broker
 from laggard.names import NameFilter
+from laggard.sources.offsets_topic import READ_OPTIONS
 from laggard.stream.decode import DECODED, decode_stage
 from laggard.stream.session import start_session
 
@@ -63,7 +64,7 @@ def timed(spark: SparkSession, bootstrap: str, records: int, run: object) -> tup
             spark.read.format("kafka")
             .option("kafka.bootstrap.servers", bootstrap)
             .option("assign", json.dumps({TOPIC: list(range(PARTITIONS))}))
-            .option("kafka.isolation.level", "read_committed")
+            .options(**READ_OPTIONS)
             .option("startingOffsets", json.dumps({TOPIC: {str(part): start for part in range(PARTITIONS)}}))
             .option(
                 "endingOffsets", json.dumps({TOPIC: {str(part): min(start + step, each) for part in range(PARTITIONS)}})

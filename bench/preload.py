@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,14 +15,17 @@ if TYPE_CHECKING:
 
 PARTITIONS = 50
 GROUPS, GROUP_PARTITIONS = 500, 10  # 5,000 keys, committed over and over, as real groups do
+TASKS = 4  # each writes groups of its own, so that the offsets of a key only grow
 
 
 def preload(spark: SparkSession, bootstrap: str, topic: str, records: int) -> None:
-    """Write `records` commits of value version 3, all of a group in one partition of the topic."""
+    """Write `records` commits of value version 3, all of a group in one partition of the topic, offsets growing."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     admin.create_topics([NewTopic(topic, PARTITIONS, 1), NewTopic("orders", GROUP_PARTITIONS, 1)])
     admin.close()
-    rows = spark.range(0, records, 1, 4).mapInArrow(_commits, "partition int, key binary, value binary")
+    rows = spark.range(0, records, 1, TASKS).mapInArrow(
+        _commits(records // TASKS), "partition int, key binary, value binary"
+    )
     (
         rows.write.format("kafka")
         .option("kafka.bootstrap.servers", bootstrap)
@@ -33,22 +36,28 @@ def preload(spark: SparkSession, bootstrap: str, topic: str, records: int) -> No
     )
 
 
-def _commits(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    keys = {}
-    for group in range(GROUPS):
-        name = f"group-{group:04d}".encode()
-        for part in range(GROUP_PARTITIONS):
-            keys[group, part] = struct.pack(f">hh{len(name)}sh6si", 1, len(name), name, 6, b"orders", part)
-    for batch in batches:
-        numbers = batch["id"].to_pylist()
-        places = [(number % GROUPS, number // GROUPS % GROUP_PARTITIONS) for number in numbers]
-        yield pa.record_batch(
-            {
-                "partition": pa.array([group % PARTITIONS for group, _ in places], pa.int32()),
-                "key": pa.array([keys[place] for place in places], pa.binary()),
-                "value": pa.array(
-                    [struct.pack(">hqihq", 3, number, 0, 0, 1_700_000_000_000 + number) for number in numbers],
-                    pa.binary(),
-                ),
-            }
-        )
+def _commits(share: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for `mapInArrow`: from numbers to records, `share` numbers to each task."""
+
+    def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keys = {}
+        for group in range(GROUPS):
+            name = f"group-{group:04d}".encode()
+            for part in range(GROUP_PARTITIONS):
+                keys[group, part] = struct.pack(f">hh{len(name)}sh6si", 1, len(name), name, 6, b"orders", part)
+        own = GROUPS // TASKS
+        for batch in batches:
+            numbers = [divmod(number, share) for number in batch["id"].to_pylist()]
+            places = [(turn % own * TASKS + task % TASKS, turn // own % GROUP_PARTITIONS) for task, turn in numbers]
+            yield pa.record_batch(
+                {
+                    "partition": pa.array([group % PARTITIONS for group, _ in places], pa.int32()),
+                    "key": pa.array([keys[place] for place in places], pa.binary()),
+                    "value": pa.array(
+                        [struct.pack(">hqihq", 3, turn, 0, 0, 1_700_000_000_000 + turn) for _, turn in numbers],
+                        pa.binary(),
+                    ),
+                }
+            )
+
+    return make

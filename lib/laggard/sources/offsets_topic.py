@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DEPRECATED_OFFSET_READER = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+READ_OPTIONS = {
+    "kafka.isolation.level": "read_committed",  # an aborted transaction's commit is not progress
+    # a batch reads only what is there: a broker that holds a fetch back for more to come costs half a second each
+    "kafka.fetch.max.wait.ms": "20",
+    "failOnDataLoss": "false",  # compaction and retention are gaps, not failures
+}
 
 
 def read_offsets_topic(
@@ -27,10 +33,7 @@ def read_offsets_topic(
         .option("kafka.bootstrap.servers", ",".join(bootstrap_servers))
         .option("assign", json.dumps({topic: list(range(partitions))}))
         .option("startingOffsets", "earliest")  # the last commits of idle groups are old
-        .option("kafka.isolation.level", "read_committed")  # an aborted transaction's commit is not progress
-        # a batch reads only what is there: a broker that holds a fetch back for more to come costs half a second each
-        .option("kafka.fetch.max.wait.ms", "20")
-        .option("failOnDataLoss", "false")  # compaction and retention are gaps, not failures
+        .options(**READ_OPTIONS)
         .option("fetchOffset.numRetries", "10")
         .option("fetchOffset.retryIntervalMs", "500")
         .option("maxOffsetsPerTrigger", str(max_records_per_batch))
