@@ -38,10 +38,11 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Record:
-    """A record of the offsets topic; its place and time are given when it is appended."""
+    """A record of the offsets topic; its place is given when it is appended, and its time unless it has one."""
 
     key: bytes
     value: bytes | None
+    at: datetime | None = None
 
 
 def commit(
@@ -74,30 +75,42 @@ def generation(
     static: Mapping[str, str] | None = None,
     state_ms: int = -1,
     protocol_type: str = "consumer",
+    protocol: str = "range",
+    hosts: Mapping[str, str] | None = None,
+    blobs: Mapping[str, tuple[bytes, bytes]] | None = None,
 ) -> Record:
-    """A group record: member id to subscribed topics; nobody is assigned anything."""
+    """A group record: member id to subscribed topics; nobody is assigned anything but by `blobs`."""
+    blobs = blobs or {}
     joined = [
         {
             "member_id": name,
             "group_instance_id": (static or {}).get(name),
             "client_id": "client",
-            "client_host": "/10.0.0.1",
+            "client_host": (hosts or {}).get(name, "/10.0.0.1"),
             "rebalance_timeout": 60_000,
             "session_timeout": 45_000,
-            "subscription": encoder.subscription({"version": 0, "topics": topics, "user_data": None}),
-            "assignment": encoder.assignment({"version": 0, "assigned_partitions": [], "user_data": None}),
+            "subscription": blobs[name][0] if name in blobs else _subscription(topics),
+            "assignment": blobs[name][1] if name in blobs else _assignment(),
         }
         for name, topics in (members or {}).items()
     ]
     value = {
         "protocol_type": protocol_type,
         "generation": number,
-        "protocol": "range" if joined else None,
+        "protocol": protocol if joined else None,
         "leader": next(iter(members)) if members else None,
         "current_state_timestamp": state_ms,
         "members": joined,
     }
     return Record(encoder.group_key(group), encoder.group_value(3, value))
+
+
+def _subscription(topics: tuple[str, ...]) -> bytes:
+    return encoder.subscription({"version": 0, "topics": topics, "user_data": None})
+
+
+def _assignment() -> bytes:
+    return encoder.assignment({"version": 0, "assigned_partitions": [], "user_data": None})
 
 
 def group_tombstone(group: str = "g") -> Record:
@@ -111,7 +124,7 @@ def decoded(records: Iterable[Record], first_offset: int = 0, *, partition: int 
         [
             pa.array([partition] * len(given), pa.int32()),
             pa.array(range(first_offset, first_offset + len(given)), pa.int64()),
-            pa.array([at] * len(given), pa.timestamp("us", tz="UTC")),
+            pa.array([record.at or at for record in given], pa.timestamp("us", tz="UTC")),
             pa.array([record.key for record in given], pa.binary()),
             pa.array([record.value for record in given], pa.binary()),
         ],
@@ -221,7 +234,7 @@ class Simulation:
             offsets_partitions=pa.Table.from_pylist(rows, schema=OFFSETS_PARTITIONS),
         )
         options = SimpleNamespace(cluster="c", window_seconds=self.window_seconds)
-        job = SimpleNamespace(last=self.last, _options=options, _has_history=self.has_history)
+        job = SimpleNamespace(last=self.last, _options=options, _has_history=self.has_history, _anew=False)
         # the job's own rule for opening and closing windows, on a stand-in that has only what the rule reads
         tick: Tick = Batches._tick(job, self.batch_id, snapshot, dict.fromkeys(parts, 0))  # type: ignore[arg-type]
         assert tick.is_caught_up == is_live

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,11 +11,23 @@ from hypothesis import strategies as st
 import encoder
 from laggard.names import NameFilter
 from laggard.stream.decode import HEAD_BYTES, MAX_DEAD_LETTERS, SCHEMA, decode_records
+from rebalance.modern import CONSUMER, SHARE, STREAMS, Kind
 from stream.simulation import ID_A, NOON, RECORDS, Record, commit, decoded, generation, group_tombstone
 
 OUTCOMES = {"record", "tombstone", "unsupported", "malformed"}
 VALID = st.sampled_from(
-    [commit(5), commit(None), commit(7, topic_id=ID_A), generation(1, {"m": ("t",)}), group_tombstone(), generation(0)]
+    [
+        commit(5),
+        commit(None),
+        commit(7, topic_id=ID_A),
+        generation(1, {"m": ("t",)}),
+        group_tombstone(),
+        generation(0),
+        CONSUMER.member("m"),
+        CONSUMER.current("m", 1, {"t": [0]}),
+        STREAMS.current("m", 1, {"0": [0]}),
+        *SHARE.gone("m"),
+    ]
 )
 GARBAGE = st.builds(Record, st.none() | st.binary(max_size=24), st.none() | st.binary(max_size=40))
 # a whole key, and a value cut or changed at any byte
@@ -74,6 +88,25 @@ def test_groups_nobody_watches_are_counted_and_give_no_row() -> None:
     table = decoded_with(records, NameFilter(groups=("a",)))
     assert [row["group"] for row in table if row["kind"] != "count"] == ["a"]
     assert sum(row["records"] for row in table if row["kind"] == "count") == 3
+
+
+@pytest.mark.parametrize("kind", [CONSUMER, SHARE, STREAMS], ids=lambda kind: kind.name)
+def test_records_of_every_kind_of_group_are_rows_in_the_order_of_the_log(kind: Kind) -> None:
+    records = [kind.member("a"), kind.epoch(1), kind.target("a", {}), kind.target_epoch(1), kind.current("a", 1)]
+    rows = [row for row in decoded([*records, *kind.gone("a")], 7).to_pylist() if row["kind"] == "generation"]
+    assert [(row["group"], row["source_offset"]) for row in rows] == [("g", 7 + place) for place in range(8)]
+    assert [json.loads(row["detail"])["is_tombstone"] for row in rows] == [False] * 5 + [True] * 3
+
+
+def test_a_record_of_a_modern_group_that_is_cut_short_is_a_dead_letter_and_no_row() -> None:
+    whole = CONSUMER.current("a", 1, {"t": [0]})
+    rows = decoded([Record(whole.key, (whole.value or b"")[:-1])]).to_pylist()
+    assert [row["kind"] for row in rows] == ["dead", "count"]
+
+
+def test_modern_groups_nobody_watches_give_no_row() -> None:
+    rows = decoded_with([CONSUMER.member("a"), CONSUMER.epoch(1)], NameFilter(groups=("other",)))
+    assert [row["kind"] for row in rows] == ["count", "count"]
 
 
 def decoded_with(records: list[Record], names: NameFilter) -> list[dict[str, object]]:

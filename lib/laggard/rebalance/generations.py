@@ -1,4 +1,4 @@
-"""Group records of the classic protocol as generations with their members.
+"""Group records of the classic protocol, described for the fold: the generation and its members.
 
 Source: group-coordinator's GroupMetadataValue; the record is written when the leader's SyncGroup is handled, so its
 time is the end of the rebalance and its state timestamp the end of the join phase.
@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from laggard.wire.consumer_protocol import decode_assignment, decode_subscription
-from laggard.wire.errors import WireError
+from laggard.wire.member_blobs import decode_member
 
 MODES = {  # assignor -> rebalance mode, for the assignors that Kafka ships
     "range": "eager",
@@ -18,6 +17,15 @@ MODES = {  # assignor -> rebalance mode, for the assignors that Kafka ships
     "sticky": "eager",
     "cooperative-sticky": "cooperative",
     "stream": "cooperative",
+}
+_NO_BLOBS = {  # what the blobs of a member say; None is not known
+    "rack": None,
+    "topics": None,
+    "assigned": None,
+    "owned": None,
+    "pending_revocation": None,
+    "own_generation": None,
+    "subscription_version": None,
 }
 
 
@@ -28,7 +36,8 @@ def describe_generation(value: Mapping[str, Any] | None) -> dict[str, Any]:
     """
     if value is None:
         return {"kind": "tombstone", "status": "ok", "member_rows": []}
-    rows = [_member(member, value) for member in value["members"]]
+    mode = MODES.get(value["protocol"] or "")
+    rows = [_member(member, value, mode) for member in value["members"]]
     is_consumer = value["protocol_type"] == "consumer"
     readable = is_consumer and all(row["topics"] is not None and row["assigned"] is not None for row in rows)
     return {
@@ -37,7 +46,7 @@ def describe_generation(value: Mapping[str, Any] | None) -> dict[str, Any]:
         "generation": value["generation"],
         "protocol_type": value["protocol_type"] or None,
         "assignor": value["protocol"],
-        "rebalance_mode": MODES.get(value["protocol"] or ""),
+        "rebalance_mode": mode,
         "leader": value["leader"],
         "state_timestamp_ms": _known(value["current_state_timestamp"]),
         "member_count": len(rows),
@@ -54,8 +63,8 @@ def _kind(value: Mapping[str, Any]) -> str:
     return "create" if value["generation"] == 0 and not value["protocol_type"] else "empty"
 
 
-def _member(member: Mapping[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:
-    row = {
+def _member(member: Mapping[str, Any], value: Mapping[str, Any], mode: str | None) -> dict[str, Any]:
+    return {
         "member_id": member["member_id"],
         "group_instance_id": member["group_instance_id"],
         "client_id": member["client_id"],
@@ -63,41 +72,44 @@ def _member(member: Mapping[str, Any], value: Mapping[str, Any]) -> dict[str, An
         "session_timeout_ms": member["session_timeout"],
         "rebalance_timeout_ms": _known(member["rebalance_timeout"]),
         "is_leader": member["member_id"] == value["leader"],
-        "rack": None,
-        "topics": None,
-        "assigned": None,
-        "owned": None,
-        "own_generation": None,
-        "subscription_version": None,
+        **_NO_BLOBS,
+        **_blobs(member, value["protocol_type"], mode),
     }
-    if value["protocol_type"] == "consumer":  # the blobs of other protocol types have other shapes
-        row |= _subscription(member["subscription"]) | {"assigned": _assigned(member["assignment"])}
-    return row
 
 
-def _subscription(blob: bytes) -> dict[str, Any]:
-    try:
-        found = decode_subscription(blob)
-    except WireError:  # a bad blob must not cost the group its record; null says that it was not readable
+def _blobs(member: Mapping[str, Any], protocol_type: str, mode: str | None) -> dict[str, Any]:
+    """What the blobs say; one that does not decode must not cost the group its record, so its fields stay null."""
+    decoded = decode_member(protocol_type, member)
+    subscription, assignment = decoded["subscription"], decoded["assignment"]
+    if subscription is None:
         return {}
-    version = found["version"]
-    has_owned = version >= 1 and not found["partial"]
+    version = subscription.get("version")
+    if protocol_type != "consumer":  # a Connect worker has connectors and tasks, no topics and partitions
+        return {"subscription_version": version}
+    assigned = None if "error" in assignment else _flat(assignment["assigned_partitions"])
+    if "error" in subscription:
+        return {"assigned": assigned}
+    has_owned = version >= 1 and not subscription["partial"]
+    owned = _flat(subscription["owned_partitions"]) if has_owned else None
     return {
-        "topics": sorted(found["topics"]),
-        "owned": _flat(found["owned_partitions"]) if has_owned else None,
-        "own_generation": _known(found["generation_id"]) if has_owned else None,
-        "rack": found["rack_id"],
+        "topics": sorted(subscription["topics"]),
+        "assigned": assigned,
+        "owned": owned,
+        "pending_revocation": _to_revoke(owned, assigned) if mode == "cooperative" else None,
+        "own_generation": _known(subscription["generation_id"]) if has_owned else None,
+        "rack": subscription["rack_id"],
         "subscription_version": version,
     }
 
 
-def _assigned(blob: bytes) -> list[dict[str, Any]] | None:
-    if not blob:
-        return []  # the leader gave this member nothing
-    try:
-        return _flat(decode_assignment(blob)["assigned_partitions"])
-    except WireError:
+def _to_revoke(
+    owned: list[dict[str, Any]] | None, assigned: list[dict[str, Any]] | None
+) -> list[dict[str, Any]] | None:
+    """What a cooperative member held and does not keep; KIP-429 has it revoke just that, and join again."""
+    if owned is None or assigned is None:
         return None
+    kept = {(each["topic"], each["partition"]) for each in assigned}
+    return [each for each in owned if (each["topic"], each["partition"]) not in kept]
 
 
 def _flat(by_topic: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from laggard.lag.status import KNOWN_STATUSES, PARTIAL
 from laggard.lag.tick import Tick
+from laggard.rebalance.group_facts import KEPT
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +76,7 @@ def _row(
         offsets_partition = found.get("offsets_partition")
     known_lag = totals.get("lag_sum") if ok else None
     return {
-        **{
-            name: found.get(name)
-            for name in (
-                "assignor",
-                "rebalance_mode",
-                "generation",
-                "members",
-                "static_members",
-                "idle_members",
-                "topics",
-            )
-        },
+        **{name: found.get(name) for name in KEPT},
         "cluster": tick.cluster,
         "group": group,
         "status": status,
@@ -107,7 +97,7 @@ def _row(
         "partitions_no_commit": no_commit,
         "partitions_unknown": unknown,
         "generations_total": found.get("generations_total") or 0,
-        "group_record_offset": found.get("group_record_offset"),
+        "is_held": bool(found.get("is_held")),
     }
 
 
@@ -120,7 +110,9 @@ def _state(
     is_unchanged = found.get("group_record_offset") == before.get("group_record_offset")
     if not is_fresh and is_unchanged and before.get("state_source") == "admin":
         return before["group_state"], "admin"  # between two listings the broker's last word stands
-    if found.get("members") is not None:
+    if found.get("record_state") is not None:
+        return found["record_state"], "record"
+    if found.get("members") is not None:  # a row that an older job wrote
         return ("Stable" if found["members"] else "Empty"), "record"
     return "Unknown", "none"
 

@@ -3,119 +3,122 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from dataclasses import dataclass
 from typing import Any
 
-from laggard.lag.arrays import MAX_TIMESTAMP_MS
 from laggard.lag.tick import Tick
+from laggard.rebalance.classic import fold_classic
+from laggard.rebalance.folded import Folded, Folding
+from laggard.rebalance.group_facts import KEPT, modern_facts
+from laggard.rebalance.history import History, Row, Step
+from laggard.rebalance.modern import fold_modern
+from laggard.rebalance.modern_records import CLASSIC_GROUP
+from laggard.rebalance.topics import Topics
 
-# what group_status keeps of the newest group record
-KEPT = (
-    "group_type", "protocol_type", "assignor", "rebalance_mode", "generation", "members", "static_members",
-    "idle_members", "topics", "offsets_partition", "group_record_offset", "generations_total",
-)  # fmt: skip
-_OF_TOMBSTONE = ("offsets_partition", "group_record_offset", "generations_total")
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Groups after a batch: columns `KEPT` of all, column `folded` of those whose records were folded, and history."""
+
+    facts: dict[str, dict[str, Any]]
+    folded: dict[str, Row | None]
+    history: History
 
 
-@dataclass
-class History:
-    """Rows that a batch's group records add to the append tables."""
-
-    generations: list[dict[str, Any]] = field(default_factory=list)
-    members: list[dict[str, Any]] = field(default_factory=list)
-    replacements: list[dict[str, Any]] = field(default_factory=list)  # static members that came back
+def touched_groups(facts: Mapping[str, Mapping[str, Any]], records: Iterable[Row]) -> list[str]:
+    """Groups whose `folded` a batch needs: those with records, and those still shown as before their newest ones."""
+    return sorted({row["group"] for row in records} | {group for group, found in facts.items() if found["is_held"]})
 
 
 def fold_records(
-    known: Mapping[str, dict[str, Any]], records: Iterable[dict[str, Any]], tick: Tick
-) -> tuple[dict[str, dict[str, Any]], History]:
-    """The newest record's facts per group (columns `KEPT`) after these records, given in Kafka's order per group.
+    known: Mapping[str, dict[str, Any]],
+    folded: Mapping[str, Row | None],
+    records: Iterable[Row],
+    topics: Topics,
+    tick: Tick,
+) -> Known:
+    """Fold the decode stage's group records, given in Kafka's order per group; one already folded is passed over.
 
-    `records`: generation rows of the decode stage. `known`: facts so far; a record already folded is passed over.
+    `known`: columns `KEPT` so far. `folded`: that column for `touched_groups`.
     """
-    facts, history = dict(known), History()
+    history = History(tick, topics)
+    by_group: dict[str, list[Row]] = defaultdict(list)
     for record in records:
-        group = record["group"]
-        before = facts.get(group, {})
-        folded = before.get("group_record_offset")
-        if folded is not None and record["source_offset"] <= folded:
-            continue
-        found = json.loads(record["detail"])
-        place = {
-            "date": record["record_timestamp"].date(),
-            "cluster": tick.cluster,
-            "group": group,
-            "generation_kind": "classic",
-            "generation": found.get("generation"),
-            "status": found["status"],
-            "batch_id": tick.batch_id,
-            **{name: record[name] for name in ("source_partition", "source_offset", "record_timestamp")},
-        }
-        gap = _gap(found, before)
-        is_replacement = gap == 0 and found["kind"] == "sync"  # same generation: no rebalance took place
-        if is_replacement:
-            history.replacements.append({**place, "kind": "static_replacement"})
-        else:
-            history.generations.append(place | _generation(found, record, gap, tick))
-        history.members += [place | member for member in found["member_rows"]]
-        completed = int(found["kind"] in ("sync", "empty") and not is_replacement)
-        facts[group] = _facts(found, record, (before.get("generations_total") or 0) + completed)
-    return facts, history
+        last = known.get(record["group"], {}).get("group_record_offset")
+        if last is None or record["source_offset"] > last:
+            by_group[record["group"]].append(record)
+    facts, states = dict(known), {}
+    for group in sorted(folded.keys() | by_group.keys()):
+        before = known.get(group, {})
+        if group in by_group or before.get("is_held"):
+            facts[group], states[group] = _fold_group(group, before, folded.get(group), by_group[group], history)
+    return Known(facts, states, history)
 
 
-def _gap(found: Mapping[str, Any], before: Mapping[str, Any]) -> int | None:
-    now, then = found.get("generation"), before.get("generation")
-    return None if now is None or then is None else int(now - then)
+def _fold_group(
+    group: str, before: Mapping[str, Any], row: Row | None, records: list[Row], history: History
+) -> tuple[dict[str, Any], Row | None]:
+    """Facts and state of a group after its new records.
 
-
-def _generation(found: Mapping[str, Any], record: Mapping[str, Any], gap: int | None, tick: Tick) -> dict[str, Any]:
-    state_timestamp = _moment(found.get("state_timestamp_ms"))
-    sync = None if state_timestamp is None else (record["record_timestamp"] - state_timestamp).total_seconds()
-    return {
-        **{
-            name: found.get(name)
-            for name in (
-                "kind",
-                "protocol_type",
-                "assignor",
-                "rebalance_mode",
-                "leader",
-                "member_count",
-                "static_count",
-            )
-        },
-        "group_type": "classic",
-        "state_timestamp": state_timestamp,
-        # a clock that was set back would give a negative duration: then it is not known
-        "sync_seconds": sync if found["kind"] == "sync" and sync is not None and sync >= 0 else None,
-        "generation_gap": gap if tick.is_caught_up else None,  # compaction removes records of the past
-        "record_version": record["record_version"],
-        "live_read": tick.is_caught_up,
+    The records of one operation may be cut by the end of a batch. What is shown stops at the last record that can end
+    an operation, for one tick of grace; what is folded does not.
+    """
+    work = _resume(group, before, row)
+    shown = before if before.get("members") is not None else None
+    described = [json.loads(record["detail"]) for record in records]
+    last_end = _last_end(described, work.state.members)
+    for place, (record, found) in enumerate(zip(records, described, strict=True)):
+        fold = fold_classic if record["record_type"] == CLASSIC_GROUP else fold_modern
+        fold(work, Step(record, found, history))
+        if place == last_end:
+            shown = _facts(work)
+    is_whole = not records or last_end == len(records) - 1 or work.classic is not None
+    is_held = shown is not None and not is_whole
+    facts = {name: shown.get(name) for name in KEPT} if shown is not None and is_held else _facts(work)
+    newest = records[-1] if records else before
+    facts |= {
+        "is_held": is_held,
+        "generations_total": work.generations_total,
+        "offsets_partition": newest["source_partition"] if records else newest.get("offsets_partition"),
+        "group_record_offset": newest["source_offset"] if records else newest.get("group_record_offset"),
     }
+    is_gone = work.state.group_type is None and not is_held
+    return facts, None if is_gone else work.state.to_row()
 
 
-def _moment(milliseconds: int | None) -> datetime | None:
-    """A time that a record states; None where it is none that a calendar knows."""
-    if milliseconds is None or not 0 <= milliseconds <= MAX_TIMESTAMP_MS:
-        return None
-    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
+def _resume(group: str, before: Mapping[str, Any], row: Row | None) -> Folding:
+    state = Folded.from_row(row)
+    # a row that an older job wrote has no state, but the generation of a classic group
+    if row is None and before.get("generation") is not None:
+        state = Folded(group_type="classic", generation=before["generation"])
+    classic = dict(before) if state.group_type == "classic" else None
+    return Folding(group, state, classic, before.get("generations_total") or 0)
 
 
-def _facts(found: Mapping[str, Any], record: Mapping[str, Any], generations_total: int) -> dict[str, Any]:
-    facts = {
-        "group_type": "classic",
-        **{
-            name: found.get(name)
-            for name in ("protocol_type", "assignor", "rebalance_mode", "generation", "idle_members", "topics")
-        },
-        "members": found.get("member_count"),
-        "static_members": found.get("static_count"),
-        "offsets_partition": record["source_partition"],
-        "group_record_offset": record["source_offset"],
-        "generations_total": generations_total,
-    }
-    if found["kind"] == "tombstone":  # the group may live on: as offsets, or under another protocol
-        return dict.fromkeys(KEPT) | {name: facts[name] for name in _OF_TOMBSTONE}
-    return facts
+def _last_end(described: Iterable[Mapping[str, Any]], members: Iterable[str]) -> int | None:
+    """The last record that can end an operation of the coordinator, if there is one.
+
+    No tombstone can, as a new epoch follows, or the group goes on under another protocol. Nor can a new member or a
+    member's target, which the group's new epoch follows.
+    """
+    known, last = set(members), None
+    for place, found in enumerate(described):
+        role, member = found.get("role"), found.get("member_id", "")
+        is_tombstone = found.get("is_tombstone", found.get("kind") == "tombstone")
+        opens = role == "target" or (role == "member" and member not in known)
+        if not is_tombstone and not opens:
+            last = place
+        if role == "member" and is_tombstone:
+            known.discard(member)
+        elif role in ("member", "current") and not is_tombstone:
+            known.add(member)
+    return last
+
+
+def _facts(work: Folding) -> dict[str, Any]:
+    if work.classic is not None:
+        return dict(work.classic)
+    found = modern_facts(work.state) if work.state.group_type is not None else {}
+    return {**dict.fromkeys(KEPT), **found}

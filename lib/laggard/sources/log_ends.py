@@ -23,7 +23,7 @@ MAX_PACKED_BYTES = 8 * 1024 * 1024
 
 
 class LogEnds(DataSource):
-    """`readStream.format("log_ends")`; options `poll` (`PollOptions` as JSON) and `after_poll` (id before the first)."""
+    """`readStream.format("log_ends")`; options `poll` (`PollOptions` as JSON) and `after_poll` (id before the 1st)."""
 
     @classmethod
     def name(cls) -> str:

@@ -16,10 +16,16 @@ import pyarrow.compute as pc
 from laggard.lag.positions import KEY, Merged, advance_positions, merge
 from laggard.lag.tick import Tick
 from laggard.lag.windows import close_windows
+from laggard.rebalance.group_facts import KEPT
 from laggard.rebalance.groups import Listing, group_rows, sum_partitions
-from laggard.rebalance.records import KEPT, History, fold_records
+from laggard.rebalance.history import History
+from laggard.rebalance.records import fold_records, touched_groups
+from laggard.rebalance.topics import Topics
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema
+
+FOLDED = "folded"  # the column of group_status that only records need
+_OF_STATE = ("group_state", "state_source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +49,11 @@ def advance(
     partition_status: pa.Table, group_status: pa.Table, batch: Batch, poll: Poll, tick: Tick
 ) -> dict[str, pa.Table]:
     """Rows per table; the status tables come whole, the others as rows to append."""
-    groups_before = {row["group"]: row for row in group_status.to_pylist()}
-    facts_before = {group: {name: row[name] for name in KEPT} for group, row in groups_before.items()}
-    facts, history = fold_records(facts_before, batch.records, tick)
+    groups_before = {row["group"]: row for row in group_status.select(["group", *KEPT, *_OF_STATE]).to_pylist()}
+    folded_before = _folded(group_status, touched_groups(groups_before, batch.records))
+    topics = Topics(poll.positions, partition_status)
+    known = fold_records(groups_before, folded_before, batch.records, topics, tick)
+    facts, history = known.facts, known.history
     merged = merge(partition_status, batch.commits, poll.positions, _subscribed(facts))
     rows, changes = advance_positions(merged, tick, arrow_schema(schemas.PARTITION_STATUS))
     living = rows.filter(pc.invert(merged.is_retired))
@@ -60,7 +68,7 @@ def advance(
         ]
     return {
         "partition_status": living,
-        "group_status": _table(schemas.GROUP_STATUS, groups_now),
+        "group_status": _group_status(groups_now, group_status, known.folded),
         "lag_windows": close_windows(ended, tick, arrow_schema(schemas.LAG_WINDOWS)),
         "generations": _table(schemas.GENERATIONS, history.generations),
         "group_members": _table(schemas.GROUP_MEMBERS, history.members),
@@ -69,13 +77,41 @@ def advance(
 
 
 def _subscribed(facts: Mapping[str, Mapping[str, Any]]) -> pa.Table:
-    pairs = [(group, topic) for group, found in facts.items() for topic in found.get("topics") or ()]
+    pairs = [
+        (group, topic)
+        for group, found in facts.items()
+        if found.get("group_type") != "share"  # it never commits: its progress is in another topic (KIP-932)
+        for topic in found.get("topics") or ()
+    ]
     return pa.table(
         {
             "group": pa.array([pair[0] for pair in pairs], pa.string()),
             "topic": pa.array([pair[1] for pair in pairs], pa.string()),
         }
     )
+
+
+def _folded(group_status: pa.Table, groups: Sequence[str]) -> dict[str, dict[str, Any] | None]:
+    if not groups:
+        return {}
+    rows = group_status.select(["group", FOLDED])
+    rows = rows.filter(pc.is_in(rows["group"], value_set=pa.array(groups, pa.string())))
+    return dict(zip(rows["group"].to_pylist(), rows[FOLDED].to_pylist(), strict=True))
+
+
+def _group_status(
+    rows: Sequence[Mapping[str, Any]], before: pa.Table, folded: Mapping[str, dict[str, Any] | None]
+) -> pa.Table:
+    """Rows as a table; what a group was folded to stays in Arrow where no record of the batch changed it."""
+    table = _table(schemas.GROUP_STATUS, rows)
+    field = table.schema.field(FOLDED)
+    if not folded and table["group"].equals(before["group"]):
+        column = before[FOLDED]
+    else:
+        groups = pa.concat_arrays([pa.array(list(folded), pa.string()), *before["group"].chunks])
+        states = pa.concat_arrays([pa.array(list(folded.values()), field.type), *before[FOLDED].chunks])
+        column = states.take(pc.index_in(table["group"], value_set=groups))  # the first one: what was folded now
+    return table.set_column(table.schema.get_field_index(FOLDED), field, column)
 
 
 def _table(table: schemas.Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:

@@ -20,7 +20,9 @@ from laggard.lag.arrays import MAX_TIMESTAMP_MS
 from laggard.lag.commits import compact_commits
 from laggard.names import NameFilter
 from laggard.rebalance.generations import describe_generation
+from laggard.rebalance.modern_records import CLASSIC_GROUP, ROLES, describe_modern
 from laggard.wire.columnar import CommitColumns, decode_columns
+from laggard.wire.decode import Outcome
 
 DECODED = """
     kind string, group string, topic string, partition int, topic_id string,
@@ -30,8 +32,7 @@ DECODED = """
     record_type int, record_version int, detail string,
     outcome string, reason string, field string, records bigint,
     key_bytes bigint, value_bytes bigint, key_hex string, head_hex string, sha256 string
-"""  # kind: commit, rewind, generation, dead, count, timing (records: microseconds spent)
-CLASSIC_GROUP = 2  # GroupMetadata
+"""  # kind: commit, rewind, generation (any record of a group), dead, count, timing (records: microseconds spent)
 MAX_DEAD_LETTERS = 1000
 HEAD_BYTES = 256
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -168,15 +169,22 @@ def _others(records: _Records, columns: CommitColumns, names: NameFilter, rows: 
             "record_type": outcome.record_type,
             "record_version": outcome.value_version,
         }
-        if outcome.outcome in ("record", "tombstone") and outcome.key is not None:
+        if outcome.outcome in ("record", "tombstone"):
             group = outcome.group
-            if outcome.record_type != CLASSIC_GROUP or not names.watches_group(group):
-                continue
-            rows.add(kind="generation", group=group, detail=json.dumps(describe_generation(outcome.value)), **place)
+            if group is not None and names.watches_group(group) and (detail := _describe(outcome)) is not None:
+                rows.add(kind="generation", group=group, detail=json.dumps(detail), **place)
         elif outcome.outcome == "malformed":
             dead += 1
             if dead <= MAX_DEAD_LETTERS:  # the rest is only counted
                 rows.add(kind="dead", reason=outcome.error, field=outcome.field, **place, **_evidence(records, row))
+
+
+def _describe(outcome: Outcome) -> dict[str, Any] | None:
+    if outcome.record_type == CLASSIC_GROUP:
+        return describe_generation(outcome.value)
+    if outcome.record_type in ROLES and outcome.key is not None:
+        return describe_modern(outcome.record_type, outcome.key, outcome.value)
+    return None
 
 
 def _evidence(records: _Records, row: int) -> dict[str, Any]:

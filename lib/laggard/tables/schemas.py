@@ -132,6 +132,30 @@ PARTITION_STATUS = Table(
     overwritten=True,
 )
 
+# What the fold of group records goes on from; rebalance/folded.py has the same fields. A held source is a topic id, in
+# streams groups a subtopology.
+_HELD = "array<struct<source:string,partitions:array<int>>>"
+_MEMBER = (
+    "struct<member_id:string,group_instance_id:string,replaced_member_id:string,client_id:string,client_host:string,"
+    "rack:string,session_timeout_ms:int,rebalance_timeout_ms:int,topics:array<string>,regex:string,"
+    "server_assignor:string,classic_protocols:array<string>,member_epoch:int,previous_member_epoch:int,"
+    f"member_state:string,assigned:{_HELD},pending_revocation:{_HELD},is_told:boolean>"
+)
+_EPOCH = (
+    "struct<number:int,kind:string,source_partition:int,source_offset:bigint,record_timestamp:timestamp,"
+    "record_version:int,gap:int,live_read:boolean,assignor:string,joined:array<string>,left:array<string>,replaced:array<string>,"
+    "assigned_at:timestamp,is_open:boolean>"
+)
+_FOLDED = (
+    "struct<group_type:string,assignment_epoch:int,topology_epoch:int,validated_topology_epoch:int,generation:int,"
+    f"record_timestamp:timestamp,was_type:string,was_number:int,epoch:{_EPOCH},members:array<{_MEMBER}>,"
+    "roster:array<struct<member_id:string,group_instance_id:string,client_id:string,client_host:string>>,"
+    "regexes:array<struct<regex:string,topics:array<string>>>,"
+    "topic_names:array<struct<topic_id:string,topic:string>>,"
+    "subtopologies:array<struct<subtopology_id:string,topics:array<string>,has_regex:boolean>>,"
+    "departed:array<struct<group_instance_id:string,member_id:string>>>"
+)
+
 GROUP_STATUS = Table(
     "group_status",
     "State, members and lag of each group now; counters ending in _total never fall.",
@@ -150,19 +174,36 @@ GROUP_STATUS = Table(
             "only offsets seen, broker silent",
         ),
         Column("protocol_type", "string", "consumer, connect, ...", "no group record"),
-        Column("assignor", "string", "assignor the members agreed on", "no members"),
-        Column("rebalance_mode", "string", "eager or cooperative, from the assignor", "unknown assignor"),
+        Column("assignor", "string", "assignor the members agreed on", "no members, or the broker's default"),
+        Column(
+            "rebalance_mode",
+            "string",
+            "eager or cooperative, from the assignor; incremental in consumer and streams groups",
+            "unknown assignor, share group, or no members",
+        ),
         Column("group_state", "string", "Kafka's spelling: Stable, Empty, ... or Unknown"),
         Column("state_source", "string", "admin (the broker said so), record (derived), or none"),
-        Column("generation", "int", "generation of the newest group record", "no group record"),
+        Column("generation", "int", "generation of the newest group record", "no record of a classic group"),
+        Column("group_epoch", "int", "epoch of a consumer, share or streams group", "classic, or no group record"),
+        Column("assignment_epoch", "int", "epoch of its newest target assignment", "classic, or none yet"),
         Column("coordinator", "int", "broker that leads the group's offsets partition", "unknown"),
         Column(
             "offsets_partition", "int", "partition of the offsets topic that holds the group", "never seen in a record"
         ),
-        Column("members", "int", "members of the newest group record", "no group record"),
+        Column("members", "int", "members, by the newest group records", "no group record"),
         Column("static_members", "int", "members with a group_instance_id", "no group record"),
-        Column("idle_members", "int", "members without partitions", "no group record, or not decodable"),
-        Column("topics", "array<string>", "subscribed topics, sorted", "no group record, or not decodable"),
+        Column(
+            "idle_members",
+            "int",
+            "members without partitions, in streams groups without an active task",
+            "no group record, or not decodable",
+        ),
+        Column(
+            "topics",
+            "array<string>",
+            "subscribed topics, those of resolved expressions included, sorted",
+            "no group record, not decodable, or an expression not resolved",
+        ),
         Column("lag", "bigint", "sum over partitions", "partial"),
         Column("lag_known", "bigint", "sum over ok partitions", "no ok partition"),
         Column(
@@ -177,6 +218,14 @@ GROUP_STATUS = Table(
         Column("partitions_unknown", "int", "all others"),
         Column("generations_total", "bigint", "generations seen to complete; never falls"),
         Column("group_record_offset", "bigint", "state: offset of the newest group record folded", "no group record"),
+        Column("record_state", "string", "state: group_state by the records alone", "no group record"),
+        Column(
+            "is_held",
+            "boolean",
+            "state: the newest records end inside an operation, so members and state are those before it",
+            "a row that an older job wrote",
+        ),
+        Column("folded", _FOLDED, "state: the group as its records leave it, not for users", "no group record"),
     ),
     overwritten=True,
 )
@@ -246,37 +295,103 @@ TOPIC_WINDOWS = Table(
 
 GENERATIONS = Table(
     "generations",
-    "One row per completed generation of a classic group, its end and its creation included.",
+    "One row per generation of a classic group or epoch of another one, its end and its creation included.",
     ("cluster", "group", "generation_kind", "generation", "source_offset"),
     (
         _DATE,
         _CLUSTER,
         _GROUP,
-        Column("generation_kind", "string", "classic"),
-        Column("generation", "int", "generation", "tombstone"),
+        Column("generation_kind", "string", "classic, or epoch in consumer, share and streams groups"),
+        Column("generation", "int", "generation, or group epoch", "tombstone"),
         Column("source_partition", "int", "partition of the offsets topic"),
-        Column("source_offset", "bigint", "offset of the group record there"),
-        Column("record_timestamp", "timestamp", "when the coordinator wrote it: the end of the rebalance"),
+        Column("source_offset", "bigint", "offset of the group record there, of an epoch that of its begin"),
+        Column(
+            "record_timestamp",
+            "timestamp",
+            "when the coordinator wrote it: the end of a classic rebalance, the begin of an epoch",
+        ),
         _MEMBERSHIP,
         _BATCH_ID,
-        Column("kind", "string", "sync (members have assignments), empty, create or tombstone"),
-        Column("group_type", "string", "classic"),
+        Column(
+            "kind",
+            "string",
+            "sync (members have assignments), empty, create, epoch, tombstone,"
+            " upgrade or downgrade (first under the other protocol)",
+        ),
+        Column("group_type", "string", "classic, consumer, share or streams"),
         Column("protocol_type", "string", "consumer, connect, ...", "tombstone"),
-        Column("assignor", "string", "assignor the members agreed on", "no members"),
-        Column("rebalance_mode", "string", "eager or cooperative, from the assignor", "unknown assignor"),
-        Column("leader", "string", "member that computed the assignment", "no members"),
-        Column("state_timestamp", "timestamp", "when the join phase ended", "old record version"),
+        Column("assignor", "string", "assignor the members agreed on", "no members, or the broker's default"),
+        Column(
+            "rebalance_mode",
+            "string",
+            "eager or cooperative, from the assignor; incremental in consumer and streams groups",
+            "unknown assignor, share group, or no members",
+        ),
+        Column("leader", "string", "member that computed the assignment", "no members, or an epoch"),
+        Column(
+            "state_timestamp",
+            "timestamp",
+            "when the join phase ended: the latest begin of the rebalance",
+            "old record version, before the previous generation's record, or an epoch",
+        ),
         Column("sync_seconds", "double", "record_timestamp - state_timestamp", "kind is not sync"),
         Column(
             "generation_gap",
             "int",
-            "generations since the previous record; above 1 some were interrupted",
+            "generations or epochs since the previous record; above 1 some were interrupted",
             "first record, or history read before the live end",
         ),
         Column("member_count", "int", "members", "tombstone"),
         Column("static_count", "int", "members with a group_instance_id", "tombstone"),
         Column("record_version", "int", "version of the record's value", "tombstone"),
         Column("live_read", "boolean", "false: history read while catching up, compaction may have removed records"),
+        Column(
+            "started_low",
+            "timestamp",
+            "earliest begin of the rebalance: the previous record, or state_timestamp - longest rebalance timeout",
+            "kind is not sync, or no state_timestamp",
+        ),
+        Column("leader_slot", "string", "slot of the leader", "as leader"),
+        Column(
+            "assignment_epoch", "int", "epoch of the target assignment when the row was made", "not an epoch, or none"
+        ),
+        Column(
+            "assigned_at",
+            "timestamp",
+            "when the target assignment had reached the epoch",
+            "not an epoch, or superseded before",
+        ),
+        Column(
+            "stable_at",
+            "timestamp",
+            "when the last member had reached the epoch: the end of the rebalance",
+            "not an epoch, superseded before, or no members",
+        ),
+        Column(
+            "joined",
+            "array<string>",
+            "slots new since the generation before",
+            "tombstone, downgrade, first record, or history read before the live end",
+        ),
+        Column("left", "array<string>", "slots gone since then", "as joined"),
+        Column(
+            "replaced",
+            "array<string>",
+            "slots that another member took over: the same slot, or a new one of the same client id pattern",
+            "as joined",
+        ),
+        Column(
+            "partitions_assigned",
+            "int",
+            "partitions that a member has",
+            "not a consumer, not decodable, epoch superseded, or tombstone",
+        ),
+        Column(
+            "partitions_unassigned",
+            "int",
+            "partitions of the subscribed topics that no member has, by the poll's count",
+            "as partitions_assigned, a topic not polled, or history read before the live end",
+        ),
     ),
     time_column="record_timestamp",
 )
@@ -284,42 +399,87 @@ GENERATIONS = Table(
 _OWNED = "array<struct<topic:string,partition:int>>"
 GROUP_MEMBERS = Table(
     "group_members",
-    "The members of each generation and what each was assigned.",
+    "The members of each generation or epoch and what each was assigned.",
     ("cluster", "group", "generation_kind", "generation", "member_id", "source_offset"),
     (
         _DATE,
         _CLUSTER,
         _GROUP,
-        Column("generation_kind", "string", "classic"),
-        Column("generation", "int", "generation"),
+        Column("generation_kind", "string", "classic, or epoch in consumer, share and streams groups"),
+        Column("generation", "int", "generation, or group epoch"),
         Column("member_id", "string", "id the coordinator gave the member"),
         Column("source_partition", "int", "partition of the offsets topic"),
-        Column("source_offset", "bigint", "offset of the group record there"),
-        Column("record_timestamp", "timestamp", "when the coordinator wrote it"),
+        Column("source_offset", "bigint", "offset of the group record there, of an epoch that of its begin"),
+        Column("record_timestamp", "timestamp", "when the coordinator wrote it, as in generations"),
         _MEMBERSHIP,
         _BATCH_ID,
         Column("group_instance_id", "string", "static member's own id", "not static"),
-        Column("client_id", "string", "client id"),
-        Column("client_host", "string", "address the member connected from"),
+        Column("client_id", "string", "client id", "its record was not read"),
+        Column("client_host", "string", "address the member connected from", "its record was not read"),
         Column("rack", "string", "rack the member announced", "none announced"),
-        Column("session_timeout_ms", "int", "session timeout"),
-        Column("rebalance_timeout_ms", "int", "rebalance timeout", "old record version"),
-        Column("is_leader", "boolean", "this member computed the assignment"),
-        Column("topics", "array<string>", "subscribed topics", "not a consumer, or not decodable"),
-        Column("assigned", _OWNED, "partitions it was given; empty: nothing", "not a consumer, or not decodable"),
+        Column(
+            "session_timeout_ms",
+            "int",
+            "session timeout",
+            "the broker's setting: member does not speak classic protocol",
+        ),
+        Column("rebalance_timeout_ms", "int", "rebalance timeout", "old record version, or share group"),
+        Column("is_leader", "boolean", "this member computed the assignment", "an epoch: the coordinator does"),
+        Column(
+            "topics",
+            "array<string>",
+            "subscribed topics, those of a resolved expression included",
+            "not a consumer, not decodable, or an expression not resolved",
+        ),
+        Column(
+            "assigned",
+            _OWNED,
+            "partitions it has; empty: nothing; a topic whose id is not known is null, and status partial",
+            "not a consumer, or not decodable; in an epoch: not told anything yet",
+        ),
         Column(
             "owned",
             _OWNED,
             "partitions it said it held when it joined",
-            "subscription below version 1, or not decodable",
+            "subscription below version 1, not decodable, or an epoch",
         ),
         Column(
             "own_generation",
             "int",
             "generation it said it was in when it joined",
-            "subscription below version 2, or none",
+            "subscription below version 2, none, or an epoch",
         ),
-        Column("subscription_version", "int", "version of its subscription", "not a consumer, or not decodable"),
+        Column(
+            "subscription_version",
+            "int",
+            "version of its subscription",
+            "not a consumer or Connect worker, not decodable, or an epoch",
+        ),
+        Column(
+            "slot", "string", "its place in the group: instance id, or client id with host and number, or member id"
+        ),
+        Column("replaced_member_id", "string", "member of the same instance id that it took over from", "none"),
+        Column("regex", "string", "topic expression it subscribes to", "none, or classic"),
+        Column(
+            "pending_revocation",
+            _OWNED,
+            "partitions it has to give up; of a cooperative assignor: owned and no longer assigned",
+            "other assignor, share group, as assigned, or as owned",
+        ),
+        Column("member_epoch", "int", "epoch it has reached; -2: a static member away for now", "classic, or none yet"),
+        Column("previous_member_epoch", "int", "epoch it came from", "classic, or none yet"),
+        Column(
+            "member_state",
+            "string",
+            "Stable, Unrevoked… (has to revoke) or Unreleased… (waits for others), or Unknown",
+            "classic, or none yet",
+        ),
+        Column(
+            "classic_protocols",
+            "array<string>",
+            "assignors it supports, of a classic member in a consumer group",
+            "any other member",
+        ),
     ),
     time_column="record_timestamp",
 )
@@ -450,7 +610,7 @@ BATCHES = Table(
         Column("gap_to", "timestamp", "first time observed after", "not a gap"),
         Column("gap_from_offset", "bigint", "first offset not read", "not a gap of records"),
         Column("gap_to_offset", "bigint", "first offset read after", "not a gap of records"),
-        Column("gap_reason", "string", "job_down, tick_late or records_removed", "not a gap"),
+        Column("gap_reason", "string", "job_down, tick_late, records_removed or offsets_topic_recreated", "not a gap"),
     ),
     time_column="polled_at",
 )

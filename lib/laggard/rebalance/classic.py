@@ -1,0 +1,161 @@
+"""Records of classic groups folded one by one: each is a generation, or a static member's return within one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from laggard.lag.arrays import MAX_TIMESTAMP_MS
+from laggard.rebalance.folded import Folded, Folding
+from laggard.rebalance.history import History, Row, Step, distance
+from laggard.rebalance.membership import Identity, compare, slots
+
+# group.initial.rebalance.delay.ms: an empty group waits so long for more members
+INITIAL_DELAY = timedelta(seconds=3)
+_IDENTITY = ("member_id", "group_instance_id", "client_id", "client_host")
+
+
+def fold_classic(work: Folding, step: Step) -> None:
+    """Fold one described record (`describe_generation`)."""
+    record, found, history = step.record, step.found, step.history
+    place = history.place(work.group, "classic", record)
+    if found["kind"] == "tombstone":
+        _end(work, place, history)
+        return
+    state = work.begin("classic")
+    if _is_downgrade(state, found):
+        found["kind"] = "downgrade"
+    members = [Identity(*(row[name] for name in _IDENTITY)) for row in found["member_rows"]]
+    gap = distance(found["generation"], state.generation)
+    is_replacement = gap == 0 and found["kind"] == "sync"  # same generation: no rebalance took place
+    slot_of = slots(members, by_member_id=False)
+    if is_replacement:
+        history.replacements.append({**place, "kind": "static_replacement"})
+    else:
+        row = place | _generation(state, found, members, slot_of, record, history)
+        row["generation_gap"] = gap if history.tick.is_caught_up else None  # compaction removes records of the past
+        history.generations.append(row)
+    place |= {"generation": found["generation"], "status": found["status"]}
+    replaced = _replaced(state.roster, members)
+    history.members += [
+        place | row | {"slot": slot_of[row["member_id"]], "replaced_member_id": replaced.get(row["member_id"])}
+        for row in found["member_rows"]
+    ]
+    work.generations_total += int(found["kind"] in ("sync", "empty") and not is_replacement)
+    state.generation, state.roster, state.record_timestamp = found["generation"], members, record["record_timestamp"]
+    state.was_type = state.was_number = None
+    work.classic = _facts(found)
+
+
+def _end(work: Folding, place: Row, history: History) -> None:
+    state = work.state
+    if state.group_type not in (None, "classic"):
+        return  # it clears up after a group that has long gone on under another protocol
+    if state.was_type != "classic":
+        columns = {"kind": "tombstone", "group_type": "classic", "status": "ok", "live_read": history.tick.is_caught_up}
+        history.generations.append(place | columns)
+    if state.group_type is not None:
+        work.end(state.generation)
+
+
+def _is_downgrade(state: Folded, found: Mapping[str, Any]) -> bool:
+    """The last epoch of the modern group that was here is the first generation of this one."""
+    is_same = state.was_type not in (None, "classic") and state.was_number == found["generation"]
+    return is_same and bool(state.roster) and found["kind"] == "sync"
+
+
+def _generation(
+    state: Folded,
+    found: Mapping[str, Any],
+    members: list[Identity],
+    slot_of: Mapping[str, str],
+    record: Row,
+    history: History,
+) -> Row:
+    is_live = history.tick.is_caught_up
+    state_timestamp = _moment(found["state_timestamp_ms"])
+    # a coordinator that took over may state a time of long before the rebalance
+    is_skewed = None not in (state_timestamp, state.record_timestamp) and state_timestamp < state.record_timestamp  # type: ignore[operator]
+    if is_skewed:
+        state_timestamp = None
+    sync = None if state_timestamp is None else (record["record_timestamp"] - state_timestamp).total_seconds()
+    roster = [] if state.was_type is not None else state.roster
+    changes = compare(roster, members, by_member_id=False) if is_live and roster is not None else None
+    if found["kind"] == "downgrade":
+        changes = None  # slots of a modern group are named otherwise
+    names = (
+        "kind",
+        "generation",
+        "protocol_type",
+        "assignor",
+        "rebalance_mode",
+        "leader",
+        "member_count",
+        "static_count",
+    )
+    return {
+        **{name: found[name] for name in names},
+        "group_type": "classic",
+        "status": "partial" if is_skewed else found["status"],
+        "leader_slot": slot_of.get(found["leader"] or ""),
+        "started_low": _started_low(state, found, state_timestamp),
+        "state_timestamp": state_timestamp,
+        # a clock that was set back would give a negative duration: then it is not known
+        "sync_seconds": sync if found["kind"] == "sync" and sync is not None and sync >= 0 else None,
+        "joined": changes.joined if changes else None,
+        "left": changes.left if changes else None,
+        "replaced": changes.replaced if changes else None,
+        "record_version": record["record_version"],
+        "live_read": is_live,
+        **_spread(found, history, is_live=is_live),
+    }
+
+
+def _started_low(state: Folded, found: Mapping[str, Any], state_timestamp: datetime | None) -> datetime | None:
+    """The earliest moment at which the rebalance can have begun: the join phase lasts no longer than its timeout."""
+    if state_timestamp is None or found["kind"] != "sync":
+        return None
+    longest = max(row["rebalance_timeout_ms"] or row["session_timeout_ms"] for row in found["member_rows"])
+    low = (
+        state_timestamp - timedelta(milliseconds=max(0, longest)) - (INITIAL_DELAY if not state.roster else timedelta())
+    )
+    return low if state.record_timestamp is None else max(low, state.record_timestamp)
+
+
+def _spread(found: Mapping[str, Any], history: History, *, is_live: bool) -> Row:
+    """How many partitions have an owner, and how many lack one by the poll's count; only live, as topics grow."""
+    if found["kind"] not in ("sync", "downgrade") or found["topics"] is None:
+        return {}
+    assigned = {(each["topic"], each["partition"]) for row in found["member_rows"] for each in row["assigned"]}
+    unassigned = history.topics.unassigned(found["topics"], assigned) if is_live else None
+    return {"partitions_assigned": len(assigned), "partitions_unassigned": unassigned}
+
+
+def _replaced(before: list[Identity] | None, now: list[Identity]) -> dict[str, str]:
+    """New member id to the old one of the same instance id."""
+    old = {each.group_instance_id: each.member_id for each in before or () if each.group_instance_id is not None}
+    return {
+        each.member_id: old[each.group_instance_id]
+        for each in now
+        if each.group_instance_id in old and old[each.group_instance_id] != each.member_id
+    }
+
+
+def _moment(milliseconds: int | None) -> datetime | None:
+    """A time that a record states; None where it is none that a calendar knows."""
+    if milliseconds is None or not 0 <= milliseconds <= MAX_TIMESTAMP_MS:
+        return None
+    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
+
+
+def _facts(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns of `group_status` for a classic group; on loading, the broker itself tells Stable from Empty so."""
+    names = ("protocol_type", "assignor", "rebalance_mode", "generation", "idle_members", "topics")
+    return {
+        "group_type": "classic",
+        **{name: found[name] for name in names},
+        "members": found["member_count"],
+        "static_members": found["static_count"],
+        "record_state": "Stable" if found["member_count"] else "Empty",
+    }

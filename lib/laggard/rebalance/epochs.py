@@ -1,0 +1,141 @@
+"""The epochs of modern groups as rows of `generations` and `group_members`.
+
+An epoch begins with the record of the group's new epoch and ends with the record by which its last member reaches it
+in state Stable (KIP-848); one that is superseded first has no end.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from laggard.rebalance.folded import Epoch, Folded, Folding, Member
+from laggard.rebalance.group_facts import MODES, group_topics, member_topics, preferred_assignor, resolve
+from laggard.rebalance.history import History, Row, Step, distance
+from laggard.rebalance.membership import compare
+
+_OF_MEMBER = (
+    "member_id", "group_instance_id", "replaced_member_id", "client_id", "client_host", "rack", "session_timeout_ms",
+    "rebalance_timeout_ms", "regex", "member_epoch", "previous_member_epoch", "member_state", "classic_protocols",
+)  # fmt: skip
+_OF_EPOCH = ("assignor", "assigned_at", "joined", "left", "replaced", "record_version", "live_read")
+
+
+def bump_epoch(work: Folding, step: Step) -> None:
+    """Begin a new epoch; the record of a streams group is also written anew within an epoch."""
+    state, record, history, number = work.state, step.record, step.history, step.found["epoch"]
+    state.validated_topology_epoch = step.found["validated_topology_epoch"]
+    if state.epoch is not None and state.epoch.number == number:
+        return
+    if state.epoch is not None and state.epoch.is_open:
+        close_epoch(work, history, None)
+    is_live = history.tick.is_caught_up
+    # the members of a classic group go on under their ids, and its generation is the first epoch
+    is_upgrade = state.was_type == "classic" and state.was_number == number and bool(state.roster)
+    if state.was_type is not None and not is_upgrade:
+        state.roster = []  # the group that was here has nothing to do with this one
+    now = [member.identity for member in state.members.values()]
+    # what compaction removed is not known to have changed
+    changes = compare(state.roster, now, by_member_id=True) if is_live and state.roster is not None else None
+    before = None if state.epoch is None else state.epoch.number
+    state.epoch = Epoch(
+        number=number,
+        kind="upgrade" if is_upgrade else "epoch" if now else "empty",
+        source_partition=record["source_partition"],
+        source_offset=record["source_offset"],
+        record_timestamp=record["record_timestamp"],
+        record_version=record["record_version"],
+        gap=distance(number, before) if is_live else None,
+        live_read=is_live,
+        assignor=preferred_assignor(state),
+        joined=changes.joined if changes else None,
+        left=changes.left if changes else None,
+        replaced=changes.replaced if changes else None,
+    )
+    state.roster, state.departed, state.was_type, state.was_number = now, {}, None, None
+    for member in state.members.values():
+        member.is_told, member.replaced_member_id = False, None
+    if not now:
+        close_epoch(work, history, None)
+
+
+def close_epoch(work: Folding, history: History, stable_at: datetime | None) -> None:
+    """Tell the open epoch and its members; None: it was superseded, or the group is empty."""
+    state, epoch = work.state, work.state.epoch
+    if epoch is None:
+        return
+    is_complete = stable_at is not None or epoch.kind == "empty"
+    place, roster = _place(work, epoch, history), state.roster or []
+    of_epoch = {each.member_id for each in roster}
+    members = [each for each in state.members.values() if each.member_id in of_epoch and not each.is_told]
+    rows = [_member_row(work, member, place, history) for member in members]
+    history.members += rows
+    history.generations.append(
+        place
+        | {
+            "status": "partial" if any(row["status"] == "partial" for row in rows) else "ok",
+            "kind": epoch.kind,
+            "group_type": state.group_type,
+            "protocol_type": state.group_type,
+            "rebalance_mode": MODES[state.group_type or ""] if roster else None,
+            "assignment_epoch": state.assignment_epoch,
+            "stable_at": stable_at,
+            "generation_gap": epoch.gap,
+            "member_count": len(roster),
+            "static_count": sum(each.group_instance_id is not None for each in roster),
+            **{name: getattr(epoch, name) for name in _OF_EPOCH},
+            **(_spread(state, rows, history, is_live=epoch.live_read) if is_complete else {}),
+        }
+    )
+    for member in members:
+        member.is_told = True
+    epoch.is_open = False
+    work.generations_total += int(is_complete and epoch.kind != "upgrade")  # no rebalance: all keep what they have
+
+
+def tell_member(work: Folding, member: Member, history: History) -> None:
+    """A member's row of the newest epoch: before it goes, or when it took over after the epoch was told."""
+    epoch = work.state.epoch
+    if epoch is None or member.is_told:
+        return
+    if any(each.member_id == member.member_id for each in work.state.roster or ()):
+        history.members.append(_member_row(work, member, _place(work, epoch, history), history))
+        member.is_told = True
+
+
+def _place(work: Folding, epoch: Epoch, history: History) -> Row:
+    source = {name: getattr(epoch, name) for name in ("source_partition", "source_offset", "record_timestamp")}
+    return history.place(work.group, "epoch", source) | {"generation": epoch.number}
+
+
+def _member_row(work: Folding, member: Member, place: Row, history: History) -> Row:
+    state = work.state
+    assigned = resolve(state, member.assigned, history.topics)
+    pending = resolve(state, member.pending_revocation, history.topics)
+    topics = group_topics(state) if state.group_type == "streams" else member_topics(state, member)
+    is_known = topics is not None and all(each["topic"] for each in (*(assigned or ()), *(pending or ())))
+    return place | {
+        **{name: getattr(member, name) for name in _OF_MEMBER},
+        "slot": member.group_instance_id or member.member_id,
+        "topics": topics,
+        "assigned": assigned,
+        "pending_revocation": pending,
+        "status": "ok" if is_known else "partial",
+    }
+
+
+def _spread(state: Folded, rows: list[Row], history: History, *, is_live: bool) -> Row:
+    """How many partitions have an owner, and how many lack one; a share group's partitions may have several."""
+    if state.group_type == "streams" and any(row["status"] == "partial" for row in rows):
+        return {}  # a task whose topics are not known has an unknown number of partitions
+    held = {
+        (each["source"], number)
+        for member in state.members.values()
+        for each in member.assigned or ()
+        for number in each["partitions"]
+    }
+    named = {(each["topic"], each["partition"]) for row in rows for each in row["assigned"] or ()}
+    is_known = is_live and all(topic for topic, _ in named)
+    return {
+        "partitions_assigned": len(named if state.group_type == "streams" else held),
+        "partitions_unassigned": history.topics.unassigned(group_topics(state), named) if is_known else None,
+    }

@@ -1,0 +1,50 @@
+"""Rows of history that the records of a batch make, and what is the same for all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from laggard.lag.tick import Tick
+from laggard.rebalance.topics import Topics
+
+Row = dict[str, Any]
+
+
+@dataclass
+class History:
+    """Rows that a batch's group records add to the append tables."""
+
+    tick: Tick
+    topics: Topics
+    generations: list[Row] = field(default_factory=list)
+    members: list[Row] = field(default_factory=list)
+    replacements: list[Row] = field(default_factory=list)  # static members that came back
+
+    def place(self, group: str, kind: str, record: Row) -> Row:
+        """What every row says of the record it comes from; `kind`: generation_kind."""
+        at: datetime = record["record_timestamp"]
+        return {
+            "date": at.date(),
+            "cluster": self.tick.cluster,
+            "group": group,
+            "generation_kind": kind,
+            "batch_id": self.tick.batch_id,
+            **{name: record[name] for name in ("source_partition", "source_offset", "record_timestamp")},
+        }
+
+
+def distance(number: int, before: int | None) -> int | None:
+    """Generations or epochs from one record to the next; None where it fits no column, which no broker writes."""
+    gap = None if before is None else number - before
+    return gap if gap is not None and -(2**31) <= gap < 2**31 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One record on its way into a group: its place, what it says, and where the rows go."""
+
+    record: Row
+    found: Row
+    history: History

@@ -1,0 +1,129 @@
+"""Records of consumer, share and streams groups, described for the fold: one role whatever the kind of group.
+
+Source: KIP-848, KIP-932 and KIP-1071 with the record schemas of Kafka's group-coordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Struct = Mapping[str, Any]
+
+CLASSIC_GROUP = 2  # GroupMetadata, which `generations` describes
+# record type -> kind of group and what the record says; type 24 adds nothing that a table names
+ROLES = {
+    3: ("consumer", "epoch"),
+    4: ("consumer", "names"),
+    5: ("consumer", "member"),
+    6: ("consumer", "target_epoch"),
+    7: ("consumer", "target"),
+    8: ("consumer", "current"),
+    10: ("share", "member"),
+    11: ("share", "epoch"),
+    12: ("share", "target_epoch"),
+    13: ("share", "target"),
+    14: ("share", "current"),
+    15: ("share", "names"),
+    16: ("consumer", "regex"),
+    17: ("streams", "epoch"),
+    19: ("streams", "member"),
+    20: ("streams", "target_epoch"),
+    21: ("streams", "target"),
+    22: ("streams", "current"),
+    23: ("streams", "topology"),
+    24: ("streams", "resolved"),
+}
+_STABLE = {"consumer": 0, "share": 0, "streams": 1}  # the byte of a member that has nothing to do
+_STATES = {
+    "consumer": ("Stable", "UnrevokedPartitions", "UnreleasedPartitions"),
+    "share": ("Stable", "UnrevokedPartitions", "UnreleasedPartitions"),
+    "streams": ("Stable", "UnrevokedTasks", "UnreleasedTasks"),
+}
+
+
+def describe_modern(record_type: int, key: Struct, value: Struct | None) -> dict[str, Any]:
+    """What one record says, JSON-safe: `group_type`, `role`, the rest of its key, and the fields the fold needs."""
+    kind, role = ROLES[record_type]
+    found = {"group_type": kind, "role": role, "is_tombstone": value is None}
+    for name, column in (("member_id", "member_id"), ("regular_expression", "regex")):
+        if name in key:
+            found[column] = key[name]
+    if value is not None:
+        found |= _FIELDS[role](kind, value) if role in _FIELDS else {}
+    return found
+
+
+def _epoch(value: Struct) -> dict[str, Any]:
+    # an absent tag is -1, and so is one that a broker leaves out: nothing can be said of readiness then
+    validated = value.get("validated_topology_epoch", -1)
+    return {"epoch": value["epoch"], "validated_topology_epoch": None if validated == -1 else validated}
+
+
+def _member(kind: str, value: Struct) -> dict[str, Any]:
+    timeout = value.get("rebalance_timeout_ms", -1)
+    classic = value.get("classic_member_metadata")
+    return {
+        "group_instance_id": value.get("instance_id"),
+        "client_id": value["client_id"],
+        "client_host": value["client_host"],
+        "rack": value["rack_id"],
+        "session_timeout_ms": classic["session_timeout_ms"] if classic else None,
+        "rebalance_timeout_ms": None if timeout == -1 else timeout,
+        # a member of a streams group subscribes to what the group's topology reads
+        "topics": sorted(value["subscribed_topic_names"]) if kind != "streams" else None,
+        "regex": value.get("subscribed_topic_regex") or None,  # brokers write "" for none
+        "server_assignor": value.get("server_assignor"),
+        "classic_protocols": [each["name"] for each in classic["supported_protocols"]] if classic else None,
+    }
+
+
+def _current(kind: str, value: Struct) -> dict[str, Any]:
+    states, number = _STATES[kind], value["state"] - _STABLE[kind]
+    assigned = value["active_tasks"] if kind == "streams" else value["assigned_partitions"]
+    pending = value.get("active_tasks_pending_revocation", value.get("partitions_pending_revocation"))
+    return {
+        "member_epoch": value["member_epoch"],
+        "previous_member_epoch": value["previous_member_epoch"],
+        "member_state": states[number] if 0 <= number < len(states) else "Unknown",
+        "assigned": _parts(assigned),
+        "pending_revocation": None if pending is None else _parts(pending),  # share groups revoke at once
+    }
+
+
+def _parts(held: list[Struct]) -> list[dict[str, Any]]:
+    return [
+        {"source": each.get("topic_id", each.get("subtopology_id")), "partitions": list(each["partitions"])}
+        for each in held
+    ]
+
+
+def _names(value: Struct) -> list[dict[str, Any]]:
+    lists = ("topics", "initializing_topics", "initialized_topics", "deleting_topics")
+    found = {each["topic_id"]: each["topic_name"] for name in lists for each in value.get(name, ())}
+    return [{"topic_id": number, "topic": name} for number, name in sorted(found.items())]
+
+
+def _topology(value: Struct) -> dict[str, Any]:
+    return {
+        "topology_epoch": value["epoch"],
+        "subtopologies": [
+            {
+                "subtopology_id": each["subtopology_id"],
+                "topics": sorted({*each["source_topics"], *(t["name"] for t in each["repartition_source_topics"])}),
+                "has_regex": bool(each["source_topic_regex"]),
+            }
+            for each in value["subtopologies"]
+        ],
+    }
+
+
+_FIELDS: dict[str, Callable[[str, Struct], dict[str, Any]]] = {  # of other roles no table names anything
+    "epoch": lambda _, value: _epoch(value),
+    "target_epoch": lambda _, value: {"assignment_epoch": value["assignment_epoch"]},
+    "member": _member,
+    "current": _current,
+    "regex": lambda _, value: {"topics": sorted(value["topics"])},
+    "names": lambda _, value: {"topic_names": _names(value)},
+    "topology": lambda _, value: _topology(value),
+}

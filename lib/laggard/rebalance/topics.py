@@ -1,0 +1,39 @@
+"""What the poll and the rows of before know of topics, worked out only when a record asks."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import pyarrow as pa
+
+
+class Topics:
+    """Names by topic id, and partition counts by name; a topic that is in neither is not known."""
+
+    def __init__(self, polled: pa.Table, known: pa.Table) -> None:
+        self._polled = polled
+        self._known = known
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """Topic id to topic; the poll's word counts where both have one."""
+        pairs: dict[str, str] = {}
+        for rows in (self._known, self._polled):
+            unique = rows.select(["topic_id", "topic"]).group_by(["topic_id", "topic"]).aggregate([])
+            pairs |= dict(zip(unique["topic_id"].to_pylist(), unique["topic"].to_pylist(), strict=True))
+        pairs.pop("", None)  # the broker gave none
+        return pairs
+
+    @cached_property
+    def partitions(self) -> dict[str, int]:
+        """Topic to its number of partitions in the poll."""
+        counts = self._polled.select(["topic", "partition"]).group_by("topic").aggregate([("partition", "count")])
+        return dict(zip(counts["topic"].to_pylist(), counts["partition_count"].to_pylist(), strict=True))
+
+    def unassigned(self, wanted: list[str] | None, assigned: set[tuple[str, int]]) -> int | None:
+        """Partitions of the wanted topics that nobody has; None while a topic is not known."""
+        if wanted is None or any(topic not in self.partitions for topic in wanted):
+            return None
+        counts = {topic: self.partitions[topic] for topic in wanted}
+        taken = sum(topic in counts and partition < counts[topic] for topic, partition in assigned)
+        return sum(counts.values()) - taken

@@ -1,0 +1,72 @@
+"""Where ticks cut the records of a group changes neither what is known of it in the end nor its history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rebalance.lives import LIVES
+from rebalance.modern import ENDS, folded, groups_of, rows_of
+from stream.simulation import Record, Row, Simulation
+
+lives = pytest.mark.parametrize("life", LIVES.values(), ids=LIVES)
+CUTS = st.lists(st.integers(0, 40), max_size=4, unique=True).map(sorted)
+
+
+def outcome(job: Simulation) -> tuple[dict[str, Row], list[Row], list[Row]]:
+    return groups_of(job), rows_of(job, "generations"), rows_of(job, "group_members")
+
+
+def in_the_end(job: Simulation) -> tuple[dict[str, Row], list[str]]:
+    job.tick(ENDS)  # the tick of grace
+    return groups_of(job), job.events()
+
+
+@lives
+def test_one_cut_at_any_place_changes_nothing(life: Sequence[Record]) -> None:
+    whole = folded(life)
+    expected, at_the_end = outcome(whole), in_the_end(whole)
+    for place in range(1, len(life)):
+        job = folded(life[:place], life[place:])
+        assert outcome(job) == expected
+        assert in_the_end(job) == at_the_end
+
+
+@lives
+def test_every_prefix_in_one_tick_is_as_a_tick_for_each_record(life: Sequence[Record]) -> None:
+    single = folded()
+    for length, record in enumerate(life, 1):
+        single.tick(ENDS, [record])
+        assert outcome(folded(life[:length])) == outcome(single)
+
+
+@lives
+@settings(max_examples=10)
+@given(length=st.integers(2, 30), cuts=CUTS)
+def test_any_cuts_of_any_prefix_change_nothing(life: Sequence[Record], length: int, cuts: list[int]) -> None:
+    part = life[:length]
+    pieces = [part[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(part)], strict=True) if start < stop]
+    assert outcome(folded(*(piece for piece in pieces if piece))) == outcome(folded(part))
+
+
+@lives
+@settings(max_examples=10)
+@given(data=st.data())
+def test_records_read_again_change_nothing(life: Sequence[Record], data: st.DataObject) -> None:
+    length = data.draw(st.integers(1, len(life) - 1))
+    start = data.draw(st.integers(0, length - 1))
+    once, twice = folded(life[:length]), folded(life[:length])
+    once.tick(ENDS)
+    twice.next_offset = start
+    twice.tick(ENDS, life[start:length])
+    assert outcome(twice) == outcome(once)
+
+
+@lives
+def test_a_life_cut_everywhere_tells_no_event_in_its_middle(life: Sequence[Record]) -> None:
+    job = folded(*([record] for record in life))
+    assert set(job.events()) <= {"group_created", "static_replacement"}
+    assert job.events().count("group_created") == 1
