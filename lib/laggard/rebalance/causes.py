@@ -1,0 +1,157 @@
+"""Why a rebalance happened: the first cause of a list that fits, and whether it had to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from laggard.rebalance.departures import Departure
+from laggard.rebalance.facts import MemberFacts, Surroundings
+from laggard.rebalance.parameters import RebalanceParameters
+from laggard.rebalance.slots import SlotChanges
+from laggard.rebalance.times import seconds_between
+
+PLANNED = "planned"
+OPERATIONAL = "operational"
+UNKNOWN = "unknown"
+HEARTBEAT = "unnecessary_heartbeat"
+PROCESSING = "unnecessary_processing"
+
+_NECESSITY = {
+    "member_join": PLANNED,
+    "partitions_added": PLANNED,
+    "subscription_change": PLANNED,
+    "streams_probing": PLANNED,
+    "coordinator_failover": OPERATIONAL,
+    "assignor_change": OPERATIONAL,
+    "static_expired": HEARTBEAT,  # static members send no LeaveGroup: their session ran out (KIP-345)
+    "static_return": HEARTBEAT,  # needed only because it had run out
+}
+_NECESSITY_OF_REASON = {
+    "scale_in": PLANNED,
+    "deploy": OPERATIONAL,
+    "session_expiry": HEARTBEAT,
+    "poll_timeout": PROCESSING,
+    "crash": UNKNOWN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A logical rebalance as the list of causes sees it; None as a roster: not known."""
+
+    live_read: bool
+    interrupted: int | None
+    started_at: datetime | None
+    ended_at: datetime
+    last_ended_at: datetime | None
+    before: Sequence[MemberFacts] | None
+    now: Sequence[MemberFacts]
+    slots: SlotChanges | None
+    slot_before: Mapping[str, str]
+    slot_now: Mapping[str, str]
+    assignor_before: str | None
+    assignor: str | None
+
+
+def find_cause(
+    change: Change,
+    surroundings: Surroundings,
+    earlier: Iterable[Departure],
+    parameters: RebalanceParameters,
+) -> str:
+    """The first of the list that fits; `earlier` are departures of before this rebalance.
+
+    Nothing is judged by records that compaction may have thinned out.
+    """
+    slots = change.slots
+    if not change.live_read or slots is None or change.interrupted is None:
+        return UNKNOWN
+    near = _Nearness(change.started_at or change.ended_at, change.ended_at)
+    if slots.is_equal and near.holds(surroundings.coordinator_changed_at, parameters.coordinator_seconds):
+        return "coordinator_failover"
+    if _has_new_partitions(change) and near.holds(
+        surroundings.partitions_added_at, parameters.partitions_added_seconds
+    ):
+        return "partitions_added"
+    if _has_new_subscription(change, slots):
+        return "subscription_change"
+    if None not in (change.assignor_before, change.assignor) and change.assignor_before != change.assignor:
+        return "assignor_change"
+    return _cause_in_members(change, slots, list(earlier), parameters)
+
+
+def find_necessity(cause: str, reason: str | None, *, is_declared_deploy: bool) -> str:
+    """Whether the rebalance was wanted; `reason` is the one claimed for the departures."""
+    if cause in {"member_left", "replacement", "static_expired"}:
+        if is_declared_deploy and reason in {None, "deploy", "scale_in"}:
+            return PLANNED
+        if reason is not None:
+            return _NECESSITY_OF_REASON[reason]
+    return _NECESSITY.get(cause, UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class _Nearness:
+    started_at: datetime
+    ended_at: datetime
+
+    def holds(self, at: datetime | None, seconds: float) -> bool:
+        """Whether a time lies in the rebalance or at most so long before it."""
+        before = seconds_between(self.started_at, at)
+        return before is not None and before <= seconds and at is not None and at <= self.ended_at
+
+
+def _has_new_partitions(change: Change) -> bool:
+    """Only the rebalance that hands new partitions out is explained by them, not those that follow."""
+    old, new = (
+        None
+        if members is None or any(member.assigned is None for member in members)
+        else {place for member in members for place in member.assigned or ()}
+        for members in (change.before, change.now)
+    )
+    return old is None or new is None or bool(new - old)
+
+
+def _has_new_subscription(change: Change, slots: SlotChanges) -> bool:
+    old = {change.slot_before[member.member_id]: member.topics for member in change.before or ()}
+    new = {change.slot_now[member.member_id]: member.topics for member in change.now}
+    pairs = [(old[before], new[now]) for before, now in slots.kept.items()]
+    return any(one is not None and other is not None and set(one) != set(other) for one, other in pairs)
+
+
+def _cause_in_members(
+    change: Change, slots: SlotChanges, earlier: Sequence[Departure], parameters: RebalanceParameters
+) -> str:
+    if slots.left and not slots.joined and not slots.restarted:
+        static = {change.slot_before[each.member_id] for each in change.before or () if each.group_instance_id}
+        return "static_expired" if set(slots.left) <= static else "member_left"
+    if slots.joined and not slots.left and not slots.restarted:
+        return "static_return" if _are_back(change, slots, earlier, parameters) else "member_join"
+    if not slots.is_equal:
+        return "replacement"
+    if change.interrupted:
+        return UNKNOWN  # somebody may have come and gone in a round that left no record
+    if change.assignor == "stream" and _is_probing(change, parameters):
+        return "streams_probing"
+    return "leader_rejoin"
+
+
+def _are_back(
+    change: Change, slots: SlotChanges, earlier: Sequence[Departure], parameters: RebalanceParameters
+) -> bool:
+    """Whether all that joined are static members that had been gone for a short time."""
+    gone = {
+        each.group_instance_id
+        for each in earlier
+        if each.is_static and (change.ended_at - each.at).total_seconds() <= parameters.static_return_seconds
+    }
+    joined = {change.slot_now[each.member_id]: each.group_instance_id for each in change.now}
+    return all(joined[slot] is not None and joined[slot] in gone for slot in slots.joined)
+
+
+def _is_probing(change: Change, parameters: RebalanceParameters) -> bool:
+    since = seconds_between(change.ended_at, change.last_ended_at)
+    tolerance = parameters.probing_tolerance * parameters.probing_seconds
+    return since is not None and abs(since - parameters.probing_seconds) <= tolerance

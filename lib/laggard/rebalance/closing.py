@@ -1,0 +1,226 @@
+"""The row of `rebalances` when a logical rebalance is over, and what is kept for the next ones."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from laggard.rebalance.causes import Change, find_cause, find_necessity
+from laggard.rebalance.departures import Departure, find_departures, mark_returns
+from laggard.rebalance.facts import Surroundings
+from laggard.rebalance.movement import Move, Movement, find_moves, is_divergent, measure_movement
+from laggard.rebalance.parameters import RebalanceParameters
+from laggard.rebalance.pauses import Cost, measure_cost
+from laggard.rebalance.posterior import claim_reason, find_posterior, gather_evidence, mix
+from laggard.rebalance.result import Closed, Rebalance
+from laggard.rebalance.slots import SlotChanges, compare_slots, holdings, name_slots
+from laggard.rebalance.state import OpenRebalance, RebalanceState, stand
+from laggard.rebalance.times import seconds_between
+
+_PARTIAL = {"bootstrap", "old_record", "skew", "partial", "pause_unknown"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """Before and after; None where one of them is not known, or history that compaction thinned out."""
+
+    slots: SlotChanges | None = None
+    moves: tuple[Move, ...] | None = None
+    movement: Movement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Departed:
+    """Departures of this rebalance, and all of the last half hour."""
+
+    own: tuple[Departure, ...]
+    near: tuple[Departure, ...]
+
+    @property
+    def earlier(self) -> tuple[Departure, ...]:
+        return self.near[: len(self.near) - len(self.own)]
+
+
+def close_rebalance(
+    state: RebalanceState, at: datetime, surroundings: Surroundings, parameters: RebalanceParameters
+) -> tuple[Closed | None, RebalanceState]:
+    """The row of the open rebalance as known at a time; an epoch that never was Stable ends then."""
+    rebalance = state.open
+    if rebalance is None:
+        return None, state
+    ended_at = rebalance.ended_at or at
+    compared = _compare(rebalance)
+    departed = _depart(rebalance, compared, state.departures, ended_at, parameters)
+    cost = _cost(rebalance, compared, at)
+    change = _change(rebalance, compared, ended_at, state)
+    columns = {
+        **_identify(rebalance, surroundings),
+        **_time(rebalance, ended_at),
+        **_explain(change, departed, at, surroundings, parameters),
+        **_describe(rebalance, compared),
+        **_flag(rebalance, compared, cost),
+        **{name: value for name, value in asdict(cost).items() if name != "is_complete"},
+    }
+    is_complete = rebalance.is_complete and rebalance.ended_at is not None
+    standing = stand(rebalance.last, ended_at, is_complete=is_complete)
+    kept = RebalanceState(standing, None, departed.near, ended_at)
+    return Closed(Rebalance(**columns), compared.moves or (), departed.own, rebalance.pauses), kept
+
+
+def _compare(rebalance: OpenRebalance) -> _Compared:
+    before, last = rebalance.before, rebalance.last
+    if before is None or not rebalance.live_read:
+        return _Compared()
+    slots = compare_slots(before.members, last.members, by_member_id=last.by_member_id)
+    old, new = (
+        holdings(members, name_slots(members, by_member_id=last.by_member_id))
+        for members in (before.members, last.members)
+    )
+    is_whole = before.is_complete and rebalance.is_complete and rebalance.ended_at is not None
+    if old is None or new is None or not is_whole:
+        return _Compared(slots)
+    is_comparable = is_divergent(before.members) is False and is_divergent(last.members) is False
+    movement = measure_movement(old, new, slots.kept) if is_comparable else None
+    return _Compared(slots, find_moves(old, new, slots.kept), movement)
+
+
+def _depart(
+    rebalance: OpenRebalance,
+    compared: _Compared,
+    known: Iterable[Departure],
+    ended_at: datetime,
+    parameters: RebalanceParameters,
+) -> _Departed:
+    earlier = [each for each in known if (ended_at - each.at).total_seconds() <= parameters.deploy_horizon_seconds]
+    before, last = rebalance.before, rebalance.last
+    if compared.slots is None or before is None:
+        return _Departed((), tuple(earlier))
+    own = find_departures(
+        before.members,
+        compared.slots,
+        rebalance.pauses,
+        rebalance.start.est,
+        ended_at,
+        by_member_id=last.by_member_id,
+    )
+    near = mark_returns([*earlier, *own], before.members, last.members, ended_at, parameters)
+    return _Departed(near[len(earlier) :], near)
+
+
+def _cost(rebalance: OpenRebalance, compared: _Compared, at: datetime) -> Cost:
+    if not rebalance.live_read or not rebalance.pauses or not rebalance.last.members:
+        return Cost()
+    places = None if compared.moves is None else frozenset((move.topic, move.partition) for move in compared.moves)
+    return measure_cost(
+        rebalance.pauses,
+        moved=places,
+        rebalance_mode=rebalance.last.rebalance_mode,
+        started_est=rebalance.start.est,
+        closed_at=at,
+    )
+
+
+def _change(rebalance: OpenRebalance, compared: _Compared, ended_at: datetime, state: RebalanceState) -> Change:
+    before, last = rebalance.before, rebalance.last
+    old = () if before is None else before.members
+    return Change(
+        live_read=rebalance.live_read,
+        interrupted=rebalance.interrupted,
+        started_at=rebalance.start.est,
+        ended_at=ended_at,
+        last_ended_at=state.last_ended_at,
+        before=None if before is None else old,
+        now=last.members,
+        slots=compared.slots,
+        slot_before=name_slots(old, by_member_id=last.by_member_id),
+        slot_now=name_slots(last.members, by_member_id=last.by_member_id),
+        assignor_before=None if before is None else before.assignor,
+        assignor=last.assignor,
+    )
+
+
+def _identify(rebalance: OpenRebalance, surroundings: Surroundings) -> dict[str, object]:
+    kind, first = rebalance.last.generation_kind, rebalance.generations[0]
+    # the offset tells a group from an earlier one of its name, whose generations began at 1 as well
+    key = [surroundings.cluster, surroundings.group, kind, first, rebalance.source_offset]
+    return {
+        "cluster": surroundings.cluster,
+        "group": surroundings.group,
+        "rebalance_id": hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32],
+        "coordinator": surroundings.coordinator,
+    }
+
+
+def _time(rebalance: OpenRebalance, ended_at: datetime) -> dict[str, object]:
+    start = rebalance.start
+    return {
+        "started_low": start.low,
+        "started_high": start.high,
+        "started_est": start.est,
+        "ended_at": ended_at,
+        "rebalance_seconds": seconds_between(ended_at, start.est),
+        "join_seconds": None if rebalance.last.generation_kind == "epoch" else start.join_seconds,
+        "sync_seconds": rebalance.sync_seconds,
+        "generations": rebalance.generations,
+        "interrupted": rebalance.interrupted,
+    }
+
+
+def _explain(
+    change: Change, departed: _Departed, at: datetime, surroundings: Surroundings, parameters: RebalanceParameters
+) -> dict[str, object]:
+    posteriors = [
+        find_posterior(gather_evidence(each, departed.near, len(change.before or ()), at, parameters))
+        for each in departed.own
+    ]
+    reasons = [claim_reason(each, parameters) for each in posteriors]
+    posterior = mix(posteriors)
+    cause = find_cause(change, surroundings, departed.earlier, parameters)
+    # those that went without a word are missed for a whole session
+    silent = [
+        each.session_seconds
+        for each, reason in zip(departed.own, reasons, strict=True)
+        if each.is_static or reason in {"session_expiry", "crash"}
+    ]
+    is_known = bool(silent) and None not in silent
+    return {
+        "cause": cause,
+        "necessity": find_necessity(
+            cause, claim_reason(posterior, parameters), is_declared_deploy=surroundings.is_declared_deploy
+        ),
+        "cause_posterior": posterior,
+        "unread_window_seconds": max(each for each in silent if each is not None) if is_known else None,
+    }
+
+
+def _describe(rebalance: OpenRebalance, compared: _Compared) -> dict[str, object]:
+    last, slots, movement = rebalance.last, compared.slots, compared.movement
+    names = ("partitions", "moved", "necessary", "avoidable", "moved_ratio", "efficiency")
+    return {
+        **{name: None if slots is None else getattr(slots, name) for name in ("joined", "left", "replaced")},
+        **{name: None if movement is None else getattr(movement, name) for name in names},
+        "rebalance_mode": last.rebalance_mode,
+        "assignor": last.assignor,
+        "members_before": None if slots is None or rebalance.before is None else len(rebalance.before.members),
+        "members_after": len(last.members),
+        "leader": last.leader,
+        "straggler_slot": rebalance.straggler_slot,
+        # a stateful consumer restores its state wherever a partition moves to
+        "stateful": None if last.assignor is None else last.assignor == "stream",
+    }
+
+
+def _flag(rebalance: OpenRebalance, compared: _Compared, cost: Cost) -> dict[str, object]:
+    flags = list(rebalance.flags)
+    if rebalance.live_read and compared.moves is None:
+        flags.append("partial")
+    if not cost.is_complete:
+        flags.append("pause_unknown")
+    return {
+        "live_read": rebalance.live_read,
+        "flags": tuple(flags),
+        "status": "partial" if _PARTIAL & set(flags) else "ok",
+    }

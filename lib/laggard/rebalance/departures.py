@@ -1,0 +1,115 @@
+"""Members that left, what was seen of each, and whether another one took the place soon after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from laggard.rebalance.assignors_types import TopicPartition
+from laggard.rebalance.facts import MemberFacts
+from laggard.rebalance.parameters import RebalanceParameters
+from laggard.rebalance.pauses import PartitionPause
+from laggard.rebalance.slots import SlotChanges, client_id_pattern, name_slots
+from laggard.rebalance.times import seconds_between
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """A member that left at the end of a rebalance, and what was seen of it."""
+
+    slot: str
+    member_id: str
+    group_instance_id: str | None
+    client_id_pattern: str | None
+    place: tuple[str | None, str | None]  # client id and host
+    at: datetime
+    partitions: tuple[TopicPartition, ...] | None
+    idle_seconds: float | None  # from the last commit that moved one of its partitions to the begin of the rebalance
+    session_seconds: float | None
+    rebalance_timeout_seconds: float | None
+    commit_interval_seconds: float | None
+    was_material: bool | None
+    returned: str | None = None  # same_host or other_host; None: not so far
+
+    @property
+    def is_static(self) -> bool:
+        return self.group_instance_id is not None
+
+
+def find_departures(
+    before: Iterable[MemberFacts],
+    slots: SlotChanges,
+    pauses: Iterable[PartitionPause],
+    started_est: datetime | None,
+    at: datetime,
+    *,
+    by_member_id: bool,
+) -> tuple[Departure, ...]:
+    """Members that are gone, also where another one has their slot; a static member's restart is no departure."""
+    members = list(before)
+    slot_of = name_slots(members, by_member_id=by_member_id)
+    pause_of = {pause.place: pause for pause in pauses}
+    gone = {*slots.left, *slots.restarted}
+    return tuple(
+        _departure(member, slot_of[member.member_id], pause_of, started_est, at)
+        for member in sorted(members, key=lambda each: (slot_of[each.member_id], each.member_id))
+        if slot_of[member.member_id] in gone
+        and not (member.group_instance_id is not None and slot_of[member.member_id] in slots.restarted)
+    )
+
+
+def mark_returns(
+    departures: Sequence[Departure],
+    before: Iterable[MemberFacts],
+    now: Iterable[MemberFacts],
+    at: datetime,
+    parameters: RebalanceParameters,
+) -> tuple[Departure, ...]:
+    """The departures with those marked whose place a new member took; it counts for one of them only."""
+    old = {member.member_id for member in before}
+    fresh = sorted((member for member in now if member.member_id not in old), key=lambda each: each.member_id)
+    found = list(departures)
+
+    def pair(level: str, fits: Callable[[Departure, MemberFacts], bool]) -> None:
+        for index, departure in enumerate(found):
+            is_open = departure.returned is None
+            if is_open and (at - departure.at).total_seconds() <= parameters.return_seconds:
+                member = next((each for each in fresh if fits(departure, each)), None)
+                if member is not None:
+                    fresh.remove(member)
+                    found[index] = replace(departure, returned=level)
+
+    pair("same_host", lambda gone, new: gone.place == (new.client_id, new.client_host))
+    pair("other_host", lambda gone, new: gone.client_id_pattern == client_id_pattern(new))
+    return tuple(found)
+
+
+def _departure(
+    member: MemberFacts,
+    slot: str,
+    pause_of: dict[TopicPartition, PartitionPause],
+    started_est: datetime | None,
+    at: datetime,
+) -> Departure:
+    """What is known of a member at the begin of the rebalance; an idle partition says nothing about its reader."""
+    held = [pause_of[place] for place in member.assigned or () if place in pause_of]
+    progress = [each.progressed_at for each in held if each.has_traffic and each.progressed_at is not None]
+    intervals = [each.commit_interval_seconds for each in held if each.commit_interval_seconds is not None]
+    material = [each.material for each in held]
+    idle = seconds_between(started_est, max(progress, default=None))
+    timeout = member.session_timeout_ms if member.rebalance_timeout_ms is None else member.rebalance_timeout_ms
+    return Departure(
+        slot=slot,
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id_pattern=client_id_pattern(member),
+        place=(member.client_id, member.client_host),
+        at=at,
+        partitions=None if member.assigned is None else tuple(sorted(member.assigned)),
+        idle_seconds=None if idle is None else max(0.0, idle),
+        session_seconds=None if member.session_timeout_ms is None else member.session_timeout_ms / 1000,
+        rebalance_timeout_seconds=None if timeout is None else timeout / 1000,
+        commit_interval_seconds=max(intervals, default=None),
+        was_material=True if True in material else None if None in material or not material else False,
+    )

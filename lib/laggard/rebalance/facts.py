@@ -1,0 +1,117 @@
+"""What the analytics of rebalances are given: generations and commits in log order, and what is known around them.
+
+None is not known, everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from laggard.rebalance.assignors_types import TopicPartition
+from laggard.rebalance.membership import Identity
+
+
+@dataclass(frozen=True, slots=True)
+class MemberFacts:
+    """A member of one generation or epoch: a row of `group_members`."""
+
+    member_id: str
+    group_instance_id: str | None = None
+    client_id: str | None = None
+    client_host: str | None = None
+    session_timeout_ms: int | None = None
+    rebalance_timeout_ms: int | None = None
+    topics: tuple[str, ...] | None = None
+    assigned: tuple[TopicPartition, ...] | None = None
+    pending_revocation: tuple[TopicPartition, ...] | None = None
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(self.member_id, self.group_instance_id, self.client_id, self.client_host)
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A row of `generations` with its members.
+
+    An epoch is told twice: at its begin without `stable_at`, and again when it is Stable; one that is superseded
+    first is told once.
+    """
+
+    generation_kind: str  # classic or epoch
+    kind: str  # sync, empty, create, epoch, upgrade, downgrade or tombstone
+    generation: int
+    source_offset: int
+    recorded_at: datetime
+    live_read: bool
+    members: tuple[MemberFacts, ...] = ()
+    state_timestamp: datetime | None = None
+    stable_at: datetime | None = None
+    generation_gap: int | None = None
+    assignor: str | None = None
+    rebalance_mode: str | None = None
+    leader: str | None = None
+    record_version: int | None = None
+    partitions_unassigned: int | None = None
+
+    @property
+    def at(self) -> datetime:
+        """Time of the record that tells this."""
+        return self.recorded_at if self.stable_at is None else self.stable_at
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """End of the rebalance; an epoch with members ends when it is Stable."""
+        if self.stable_at is not None:
+            return self.stable_at
+        return None if self.kind == "epoch" and self.members else self.recorded_at
+
+    @property
+    def by_member_id(self) -> bool:
+        """A member of a modern group keeps its id as long as it lives (KIP-848)."""
+        return self.generation_kind == "epoch"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One offset commit; `lag` is the lag at its instant."""
+
+    topic: str
+    partition: int
+    committed_offset: int
+    at: datetime
+    lag: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFacts:
+    """A partition of the group before the batch; rates per second, `lag` now, `commit` the newest."""
+
+    commit: Commit | None = None
+    progressed_at: datetime | None = None  # newest commit that moved the offset on
+    commit_interval_seconds: float | None = None
+    commit_gap_p95_seconds: float | None = None
+    arrival_rate: float | None = None
+    consume_rate: float | None = None
+    lag: int | None = None
+    material: bool | None = None  # lag above the floor
+
+    @property
+    def has_traffic(self) -> bool | None:
+        """Whether there is anything to read; only such a partition can be seen to pause."""
+        if (self.arrival_rate or 0) > 0 or (self.lag or 0) > 0:
+            return True
+        return None if self.arrival_rate is None or self.lag is None else False
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What else happened around the group; `…_at` is the newest time."""
+
+    cluster: str
+    group: str
+    coordinator: int | None = None
+    coordinator_changed_at: datetime | None = None
+    partitions_added_at: datetime | None = None  # to a topic that the group subscribes to
+    is_declared_deploy: bool = False

@@ -1,0 +1,167 @@
+"""A logical rebalance from its first generation on: what is fixed at its begin, and what each generation adds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from laggard.rebalance.assignors_types import TopicPartition
+from laggard.rebalance.facts import Generation, MemberFacts, PartitionFacts
+from laggard.rebalance.parameters import RebalanceParameters
+from laggard.rebalance.pauses import PartitionPause, begin_pause
+from laggard.rebalance.slots import compare_slots, name_slots
+from laggard.rebalance.state import OpenRebalance, RebalanceState, Standing
+from laggard.rebalance.times import (
+    find_start,
+    is_straggling,
+    longest_rebalance_timeout,
+    seconds_between,
+    sync_seconds,
+)
+
+Partitions = Mapping[TopicPartition, PartitionFacts]
+
+
+def open_rebalance(
+    state: RebalanceState, generation: Generation, partitions: Partitions, parameters: RebalanceParameters
+) -> OpenRebalance:
+    """The rebalance that a generation begins."""
+    standing = state.standing
+    if standing is not None and standing.generation_kind != generation.generation_kind:
+        standing = None  # the slots of the two protocols have nothing in common
+    before = None if standing is None else standing.members
+    last_commits = _last_commits(before or (), partitions)
+    staying = {member.member_id for member in generation.members}
+    start = find_start(
+        generation,
+        before,
+        None if standing is None else standing.ended_at,
+        [at for member, at in last_commits.items() if member in staying],
+        parameters,
+    )
+    gaps = [facts.commit_gap_p95_seconds for facts in partitions.values() if facts.commit_gap_p95_seconds is not None]
+    gap_p95 = max(gaps, default=None)
+    gap = generation.generation_gap
+    return OpenRebalance(
+        source_offset=generation.source_offset,
+        opened_at=generation.recorded_at,
+        last=generation,
+        generations=(generation.generation,),
+        before=standing,
+        start=start,
+        ended_at=generation.ended_at,
+        sync_seconds=sync_seconds(generation),
+        interrupted=None if gap is None else gap - 1,
+        live_read=generation.live_read,
+        is_complete=is_whole(generation, before),
+        pauses=_begin_pauses(generation, standing, partitions),
+        commit_gap_p95_seconds=gap_p95,
+        straggler_slot=_straggler(before or (), generation, start.join_seconds, gap_p95, last_commits, parameters),
+        flags=_flags(generation, is_skewed=start.high is None),
+    )
+
+
+def add_generation(rebalance: OpenRebalance, generation: Generation, parameters: RebalanceParameters) -> OpenRebalance:
+    """The rebalance with one more generation; members that must join again do so at the end of the one before."""
+    before = rebalance.last.members
+    join = seconds_between(generation.state_timestamp, rebalance.ended_at)
+    last_commits = {
+        member.member_id: at
+        for member in before
+        if (at := _newest(member, {each.place: each.newest for each in rebalance.pauses})) is not None
+    }
+    straggler = rebalance.straggler_slot or _straggler(
+        before, generation, join, rebalance.commit_gap_p95_seconds, last_commits, parameters
+    )
+    gap, sync = generation.generation_gap, sync_seconds(generation)
+    flags = _flags(generation, is_skewed=generation.state_timestamp is None)
+    return replace(
+        rebalance,
+        last=generation,
+        generations=(*rebalance.generations, generation.generation),
+        ended_at=generation.ended_at,
+        sync_seconds=None if sync is None or rebalance.sync_seconds is None else rebalance.sync_seconds + sync,
+        interrupted=None if gap is None or rebalance.interrupted is None else rebalance.interrupted + gap - 1,
+        live_read=rebalance.live_read and generation.live_read,
+        is_complete=is_whole(generation, None if rebalance.before is None else rebalance.before.members),
+        pauses=tuple(pause.going_on() for pause in rebalance.pauses),
+        straggler_slot=straggler,
+        flags=tuple(dict.fromkeys([*rebalance.flags, *flags])),
+    )
+
+
+def is_whole(generation: Generation, before: Sequence[MemberFacts] | None) -> bool:
+    """Whether every partition that was taken from a member has a new owner.
+
+    Only a cooperative generation can leave that to the next one; a partition that nobody ever had is another matter.
+    """
+    members = generation.members
+    if generation.rebalance_mode != "cooperative" or not members or any(each.assigned is None for each in members):
+        return True
+    revoked = [each.pending_revocation for each in members if each.pending_revocation is not None]
+    held = [each.assigned for each in before or () if each.assigned is not None]
+    if not revoked and not held:
+        return not generation.partitions_unassigned
+    wanted = {topic for each in members for topic in each.topics or ()}
+    given = {place for each in members for place in each.assigned or ()}
+    return all(place in given or place[0] not in wanted for places in (*revoked, *held) for place in places)
+
+
+def _begin_pauses(
+    generation: Generation, standing: Standing | None, partitions: Partitions
+) -> tuple[PartitionPause, ...]:
+    """Partitions that were being read and go on being read; history and empty groups have no pauses to measure."""
+    if not generation.live_read or standing is None or not standing.members or not generation.members:
+        return ()
+    places = {place for member in standing.members for place in member.assigned or ()}
+    if any(member.assigned is None for member in standing.members):
+        places |= partitions.keys()
+    topics = [member.topics for member in generation.members]
+    if None not in topics:  # what nobody wants any more does not pause, it ends
+        wanted = {topic for each in topics for topic in each or ()}
+        places = {place for place in places if place[0] in wanted}
+    none = PartitionFacts()
+    return tuple(begin_pause(place, partitions.get(place, none), generation.recorded_at) for place in sorted(places))
+
+
+def _last_commits(members: Iterable[MemberFacts], partitions: Partitions) -> dict[str, datetime]:
+    commits = {place: facts.commit for place, facts in partitions.items()}
+    found = {member.member_id: _newest(member, commits) for member in members}
+    return {member: at for member, at in found.items() if at is not None}
+
+
+def _newest(member: MemberFacts, commits: Mapping[TopicPartition, object]) -> datetime | None:
+    times = [getattr(commits.get(place), "at", None) for place in member.assigned or ()]
+    return max((at for at in times if at is not None), default=None)
+
+
+def _straggler(
+    before: Sequence[MemberFacts],
+    generation: Generation,
+    join_seconds: float | None,
+    gap_p95: float | None,
+    last_commits: Mapping[str, datetime],
+    parameters: RebalanceParameters,
+) -> str | None:
+    """The slot that the join phase waited for and that did not come; of several the one that is silent for longest."""
+    if not generation.live_read or generation.generation_kind == "epoch":
+        return None
+    if not is_straggling(join_seconds, longest_rebalance_timeout(before), gap_p95, parameters):
+        return None
+    slot_of = name_slots(before, by_member_id=False)
+    missing = set(compare_slots(before, generation.members, by_member_id=False).left)
+    silent = [
+        (last_commits.get(member.member_id, datetime.min.replace(tzinfo=generation.recorded_at.tzinfo)), slot)
+        for member in before
+        if (slot := slot_of[member.member_id]) in missing
+    ]
+    return min(silent)[1] if silent else None
+
+
+def _flags(generation: Generation, *, is_skewed: bool) -> tuple[str, ...]:
+    flags = [] if generation.live_read else ["bootstrap"]
+    if is_skewed and generation.generation_kind == "classic" and generation.kind == "sync":
+        is_old = generation.record_version is not None and generation.record_version < 2
+        flags.append("old_record" if is_old else "skew")
+    return tuple(flags)

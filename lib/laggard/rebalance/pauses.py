@@ -1,0 +1,199 @@
+"""What a rebalance cost: how long each partition stood still, by the gaps between its commits.
+
+Commits and generations of a group lie in one partition of the offsets topic, so their order is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from math import ceil
+
+from laggard.rebalance.assignors_types import TopicPartition
+from laggard.rebalance.facts import Commit, PartitionFacts
+from laggard.rebalance.times import seconds_between
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionPause:
+    """One partition from its last commit before a rebalance to its first one after."""
+
+    topic: str
+    partition: int
+    has_traffic: bool | None
+    arrival_rate: float | None
+    consume_rate: float | None
+    commit_interval_seconds: float | None
+    last_before: Commit | None
+    newest: Commit | None
+    progressed_at: datetime | None = None
+    material: bool | None = None
+    resumed_at: datetime | None = None  # first commit since the rebalance ended
+    excess_seconds: float = 0.0  # gaps beyond the commit interval so far
+    rewound_records: int = 0
+    lag_after: int | None = None
+
+    @property
+    def place(self) -> TopicPartition:
+        return (self.topic, self.partition)
+
+    @property
+    def is_over(self) -> bool:
+        return self.resumed_at is not None
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a commit to come can still tell the pause."""
+        return not self.is_over and self._is_measurable
+
+    @property
+    def seconds(self) -> float | None:
+        """The pause; None while not over, and where nothing was to be read or the commit interval is not known."""
+        return self.excess_seconds if self.is_over and self._is_measurable else None
+
+    @property
+    def _is_measurable(self) -> bool:
+        return bool(self.has_traffic) and self.last_before is not None and self.commit_interval_seconds is not None
+
+    def least_seconds(self, until: datetime) -> float:
+        """What the pause has reached without a commit up to a time."""
+        return self.excess_seconds if self.is_over else self.excess_seconds + self._excess(until)
+
+    def _excess(self, at: datetime) -> float:
+        gap = seconds_between(at, None if self.newest is None else self.newest.at)
+        interval = self.commit_interval_seconds
+        return 0.0 if gap is None or interval is None else max(0.0, gap - interval)
+
+    def after(self, commit: Commit, *, is_after_end: bool) -> PartitionPause:
+        """The pause with one more commit, in log order."""
+        if self.is_over:
+            return replace(self, newest=commit)  # kept: the rebalance may go on
+        rewound = 0 if self.newest is None else max(0, self.newest.committed_offset - commit.committed_offset)
+        return replace(
+            self,
+            newest=commit,
+            resumed_at=commit.at if is_after_end else None,
+            excess_seconds=self.excess_seconds + self._excess(commit.at),
+            rewound_records=self.rewound_records + rewound,
+            lag_after=commit.lag if is_after_end else None,
+        )
+
+    def going_on(self) -> PartitionPause:
+        """The pause when another generation joins the rebalance."""
+        return replace(self, resumed_at=None, lag_after=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Pauses of the partitions that the rebalance stopped; a sum or rank that needs an unknown pause is None."""
+
+    paused_partitions: int | None = None
+    pause_p50_seconds: float | None = None
+    pause_p95_seconds: float | None = None
+    pause_max_seconds: float | None = None
+    paused_partition_seconds: float | None = None
+    records_delayed: int | None = None
+    records_replayed: int | None = None
+    replay_bound: int | None = None
+    lag_before: int | None = None
+    lag_after: int | None = None
+    is_complete: bool = True
+
+    @property
+    def lag_jump(self) -> int | None:
+        """Lag that the rebalance added."""
+        return None if self.lag_after is None or self.lag_before is None else self.lag_after - self.lag_before
+
+
+def begin_pause(place: TopicPartition, facts: PartitionFacts, began_at: datetime) -> PartitionPause:
+    """A partition at the begin of a rebalance; a commit of after the begin is too late to be the last one before."""
+    is_before = facts.commit is not None and facts.commit.at <= began_at
+    commit = facts.commit if is_before else None
+    return PartitionPause(
+        *place,
+        has_traffic=facts.has_traffic,
+        arrival_rate=facts.arrival_rate,
+        consume_rate=facts.consume_rate,
+        commit_interval_seconds=facts.commit_interval_seconds,
+        last_before=commit,
+        newest=commit,
+        progressed_at=facts.progressed_at,
+        material=facts.material,
+    )
+
+
+def measure_cost(
+    pauses: Sequence[PartitionPause],
+    *,
+    moved: frozenset[TopicPartition] | None,
+    rebalance_mode: str | None,
+    started_est: datetime | None,
+    closed_at: datetime,
+) -> Cost:
+    """Pauses of all partitions of an eager rebalance; of another one those that moved or stopped for an interval."""
+    busy = [pause for pause in pauses if pause.has_traffic is not False]
+    if not any(pause.has_traffic for pause in busy):
+        return Cost(is_complete=not busy)
+    stopped = [
+        pause for pause in busy if pause.has_traffic and _is_stopped(pause, moved, rebalance_mode, closed_at=closed_at)
+    ]
+    seconds = [pause.seconds for pause in stopped]
+    return Cost(
+        paused_partitions=len(stopped),
+        pause_p50_seconds=nearest_rank(seconds, 0.50),
+        pause_p95_seconds=nearest_rank(seconds, 0.95),
+        pause_max_seconds=nearest_rank(seconds, 1.0),
+        paused_partition_seconds=_total(seconds),
+        records_delayed=_rounded(_total(map(_delayed, stopped))),
+        records_replayed=_rounded(_total(_if_over(pause, pause.rewound_records) for pause in stopped)),
+        replay_bound=_rounded(_total(_replay_bound(pause, started_est) for pause in stopped)),
+        lag_before=_rounded(_total(None if each.last_before is None else each.last_before.lag for each in busy)),
+        lag_after=_rounded(_total(_if_over(each, each.lag_after) for each in busy)),
+        is_complete=None not in seconds and len(busy) == sum(bool(pause.has_traffic) for pause in busy),
+    )
+
+
+def nearest_rank(seconds: Iterable[float | None], share: float) -> float | None:
+    """The percentile as one of the values; an unknown pause counts as the longest, 0 where nothing stopped."""
+    found = list(seconds)
+    if not found:
+        return 0.0
+    known = sorted(each for each in found if each is not None)
+    rank = max(1, ceil(share * len(found)))
+    return known[rank - 1] if rank <= len(known) else None
+
+
+def _is_stopped(
+    pause: PartitionPause, moved: frozenset[TopicPartition] | None, rebalance_mode: str | None, *, closed_at: datetime
+) -> bool:
+    if rebalance_mode == "eager" or pause.place in (moved or ()):
+        return True
+    interval = pause.commit_interval_seconds
+    return interval is not None and pause.least_seconds(closed_at) > interval
+
+
+def _delayed(pause: PartitionPause) -> float | None:
+    seconds = pause.seconds
+    return None if seconds is None or pause.arrival_rate is None else pause.arrival_rate * seconds
+
+
+def _replay_bound(pause: PartitionPause, started_est: datetime | None) -> float | None:
+    """Records read since the last commit, which the next owner reads again."""
+    gap = seconds_between(started_est, None if pause.last_before is None else pause.last_before.at)
+    return None if gap is None or pause.consume_rate is None else pause.consume_rate * max(0.0, gap)
+
+
+def _if_over(pause: PartitionPause, value: int | None) -> int | None:
+    return value if pause.is_over else None
+
+
+def _total(values: Iterable[float | None]) -> float | None:
+    """The sum; None as soon as one value is not known."""
+    found = list(values)
+    known = [value for value in found if value is not None]
+    return sum(known) if len(known) == len(found) else None
+
+
+def _rounded(value: float | None) -> int | None:
+    return None if value is None else round(value)

@@ -1,0 +1,130 @@
+"""Why a member left: a posterior over five reasons, from what records show around its departure.
+
+No record states the reason; a Java consumer that exceeds max.poll.interval.ms sends LeaveGroup just as one that closes
+(ConsumerCoordinator), and a static one sends nothing, so that its session has to expire (KIP-345).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TypeAlias
+
+from laggard.rebalance.departures import Departure
+from laggard.rebalance.parameters import RebalanceParameters
+from laggard.rebalance.times import seconds_between
+
+REASONS = ("poll_timeout", "session_expiry", "deploy", "crash", "scale_in")
+Posterior: TypeAlias = dict[str, float]
+Weights: TypeAlias = tuple[float, float, float, float, float]
+
+WEIGHTS_VERSION = 1
+PRIOR: Weights = (0.20, 0.20, 0.30, 0.10, 0.20)
+LIKELIHOOD: Mapping[str, Mapping[str, Weights]] = {
+    "idle": {
+        "poll_timeout": (0.80, 0.05, 0.02, 0.05, 0.02),
+        "session": (0.05, 0.70, 0.03, 0.30, 0.03),
+        "orderly": (0.05, 0.10, 0.85, 0.40, 0.85),
+        "other": (0.10, 0.15, 0.10, 0.25, 0.10),
+    },
+    "returned": {
+        "same_host": (0.70, 0.70, 0.15, 0.45, 0.02),
+        "other_host": (0.10, 0.10, 0.80, 0.30, 0.03),
+        "none": (0.20, 0.20, 0.05, 0.25, 0.95),
+    },
+    "lag": {
+        "material": (0.90, 0.40, 0.30, 0.40, 0.15),
+        "not_material": (0.10, 0.60, 0.70, 0.60, 0.85),
+    },
+    "rotation": {
+        "next_owners": (0.50, 0.10, 0.03, 0.05, 0.02),
+        "same_slot": (0.15, 0.20, 0.02, 0.60, 0.02),
+        "each_once": (0.05, 0.05, 0.85, 0.05, 0.05),
+        "none": (0.30, 0.65, 0.10, 0.30, 0.91),
+    },
+}
+
+
+def gather_evidence(
+    departure: Departure, others: Sequence[Departure], slots: int, until: datetime, parameters: RebalanceParameters
+) -> dict[str, str]:
+    """Levels of the evidence known at a time; what is not known yet is left out, and then counts for nothing.
+
+    `others` are departures of the group around this one, `slots` is the number of members it had.
+    """
+    evidence = {"idle": _idle(departure, parameters), "rotation": _rotation(departure, others, slots, parameters)}
+    since = seconds_between(until, departure.at)
+    if departure.returned is not None:
+        evidence["returned"] = departure.returned
+    elif since is not None and since >= parameters.return_seconds:
+        evidence["returned"] = "none"
+    if departure.was_material is not None:
+        evidence["lag"] = "material" if departure.was_material else "not_material"
+    return evidence
+
+
+def find_posterior(evidence: Mapping[str, str]) -> Posterior:
+    """Reason to probability; prior times likelihoods, sum 1."""
+    weights = list(PRIOR)
+    for kind, level in sorted(evidence.items()):
+        weights = [weight * factor for weight, factor in zip(weights, LIKELIHOOD[kind][level], strict=True)]
+    return {reason: weight / sum(weights) for reason, weight in zip(REASONS, weights, strict=True)}
+
+
+def mix(posteriors: Iterable[Posterior]) -> Posterior | None:
+    """The posterior of a departure picked from several; None of none."""
+    found = list(posteriors)
+    if not found:
+        return None
+    return {reason: sum(each[reason] for each in found) / len(found) for reason in REASONS}
+
+
+def claim_reason(posterior: Posterior | None, parameters: RebalanceParameters) -> str | None:
+    """The reason that is sure enough to be named, or None."""
+    if posterior is None:
+        return None
+    best = two_best(posterior)[0]
+    return best if posterior[best] >= parameters.cause_posterior else None
+
+
+def two_best(posterior: Posterior) -> tuple[str, str]:
+    """The likeliest reasons, to be shown where none is claimed."""
+    first, second, *_ = sorted(posterior, key=lambda reason: (-posterior[reason], reason))
+    return first, second
+
+
+def _idle(departure: Departure, parameters: RebalanceParameters) -> str:
+    idle, timeout, session = departure.idle_seconds, departure.rebalance_timeout_seconds, departure.session_seconds
+    interval = departure.commit_interval_seconds or 0.0
+    if idle is None:
+        return "other"
+    # a static member that polls too late shows one session later, hence above the timeout as well
+    if timeout is not None and idle >= parameters.poll_timeout_share * timeout:
+        return "poll_timeout"
+    if session is not None:
+        latest = parameters.session_high * session + interval + parameters.heartbeat_seconds
+        if parameters.session_low * session <= idle <= latest:
+            return "session"
+    orderly = max(parameters.orderly_commit_intervals * interval, parameters.orderly_seconds)
+    return "orderly" if idle <= orderly else "other"
+
+
+def _rotation(departure: Departure, others: Sequence[Departure], slots: int, parameters: RebalanceParameters) -> str:
+    known = {(each.slot, each.member_id, each.at): each for each in (*others, departure)}
+    near = [
+        each
+        for each in known.values()
+        if abs((each.at - departure.at).total_seconds()) <= parameters.deploy_horizon_seconds
+    ]
+    times = Counter(each.slot for each in near)
+    # before the chain of owners: in a rolling deploy the partitions of one member wander on to the next as well
+    is_spread = len({each.at for each in near}) >= parameters.deploy_batches
+    if is_spread and max(times.values()) == 1 and len(times) >= parameters.deploy_suspect_share * slots:
+        return "each_once"
+    if times[departure.slot] >= parameters.crash_times and len(times) == 1:
+        return "same_slot"
+    held = set(departure.partitions or ())
+    if any(each.slot != departure.slot and held & set(each.partitions or ()) for each in near):
+        return "next_owners"
+    return "same_slot" if times[departure.slot] >= parameters.crash_times else "none"

@@ -1,0 +1,101 @@
+"""Which places of a group were taken, left or handed over between two generations.
+
+A slot is a place that outlives its member: the static instance (KIP-345), else client id, host and ordinal, else the
+member id of a modern group (KIP-848). Names are those of `membership.slots` in the generation they come from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from laggard.rebalance.assignors_types import TopicPartition
+from laggard.rebalance.facts import MemberFacts
+from laggard.rebalance.membership import slots
+
+Holdings = dict[str, frozenset[TopicPartition]]
+
+
+@dataclass(frozen=True, slots=True)
+class SlotChanges:
+    """Slots joined (named as now), left (named as before) and replaced; `kept` is name before to name now."""
+
+    joined: tuple[str, ...]
+    left: tuple[str, ...]
+    replaced: tuple[str, ...]
+    kept: dict[str, str]
+    restarted: tuple[str, ...] = ()  # kept by another member: the part of `replaced` that did not leave
+
+    @property
+    def is_equal(self) -> bool:
+        return not (self.joined or self.left or self.replaced)
+
+
+def name_slots(members: Iterable[MemberFacts], *, by_member_id: bool) -> dict[str, str]:
+    """Member id to slot."""
+    return slots([member.identity for member in members], by_member_id=by_member_id)
+
+
+def compare_slots(before: Sequence[MemberFacts], now: Sequence[MemberFacts], *, by_member_id: bool) -> SlotChanges:
+    """Changes between two rosters.
+
+    A member id that stays keeps its slot even if its ordinal moved, as the death of its neighbour on the host moves it;
+    only the others are paired by place.
+    """
+    old, new = (name_slots(members, by_member_id=by_member_id) for members in (before, now))
+    kept = {old[member]: new[member] for member in old.keys() & new.keys()}
+    gone = [member for member in before if member.member_id not in new]
+    fresh = _by_place([member for member in now if member.member_id not in old], by_member_id=by_member_id)
+    left, restarted = [], []
+    for member in sorted(gone, key=lambda each: each.member_id):
+        slot, waiting = old[member.member_id], fresh[_place(member, by_member_id=by_member_id)]
+        if waiting:
+            kept[slot] = new[waiting.pop(0).member_id]
+            restarted.append(slot)
+        else:
+            left.append(member)
+    joined = [member for waiting in fresh.values() for member in waiting]
+    free = Counter(client_id_pattern(member) for member in joined)
+    followed = []
+    for member in left:
+        pattern = client_id_pattern(member)
+        if free[pattern] > 0:
+            free[pattern] -= 1
+            followed.append(old[member.member_id])
+    return SlotChanges(
+        joined=tuple(sorted(new[member.member_id] for member in joined)),
+        left=tuple(sorted(old[member.member_id] for member in left)),
+        replaced=tuple(sorted([*restarted, *followed])),
+        kept=dict(sorted(kept.items())),
+        restarted=tuple(sorted(restarted)),
+    )
+
+
+def holdings(members: Iterable[MemberFacts], slot_of: Mapping[str, str]) -> Holdings | None:
+    """Slot to its partitions; None while one member's assignment is not known."""
+    found: Holdings = {}
+    for member in members:
+        if member.assigned is None:
+            return None
+        found[slot_of[member.member_id]] = frozenset(member.assigned)
+    return found
+
+
+def client_id_pattern(member: MemberFacts) -> str | None:
+    """The client id without the numbers that tell instances of one program apart."""
+    return None if member.client_id is None else re.sub(r"\d+", "#", member.client_id)
+
+
+def _by_place(members: Sequence[MemberFacts], *, by_member_id: bool) -> dict[Hashable, list[MemberFacts]]:
+    found: dict[Hashable, list[MemberFacts]] = defaultdict(list)
+    for member in sorted(members, key=lambda each: each.member_id):
+        found[_place(member, by_member_id=by_member_id)].append(member)
+    return found
+
+
+def _place(member: MemberFacts, *, by_member_id: bool) -> Hashable:
+    if member.group_instance_id is not None:
+        return ("instance", member.group_instance_id)
+    return ("member", member.member_id) if by_member_id else ("host", member.client_id, member.client_host)

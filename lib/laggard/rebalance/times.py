@@ -1,0 +1,119 @@
+"""When a rebalance began and how long its phases took.
+
+A classic group's record states the end of the join phase and is written at the end of the sync phase
+(GroupCoordinator), so only the begin is an estimate; a modern group records both ends (KIP-848).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from laggard.rebalance.facts import Generation, MemberFacts
+from laggard.rebalance.parameters import RebalanceParameters
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Bounds and estimate of the moment the rebalance began."""
+
+    low: datetime | None = None
+    high: datetime | None = None
+    est: datetime | None = None
+
+    @property
+    def join_seconds(self) -> float | None:
+        """Length of the join phase by the estimate."""
+        return seconds_between(self.high, self.est)
+
+    @property
+    def join_bounds_seconds(self) -> tuple[float, float] | None:
+        """Shortest and longest join phase that the records allow."""
+        longest = seconds_between(self.high, self.low)
+        return None if longest is None else (0.0, longest)
+
+
+def find_start(
+    generation: Generation,
+    before: Iterable[MemberFacts] | None,
+    previous_at: datetime | None,
+    last_commits: Iterable[datetime],
+    parameters: RebalanceParameters,
+) -> Start:
+    """Begin of the rebalance that this generation ends.
+
+    `previous_at` is the end of the one before, `last_commits` the newest commit of each member that stays: it hears of
+    the rebalance, commits as it revokes, and joins.
+    """
+    if generation.generation_kind == "epoch":
+        return Start(generation.recorded_at, generation.recorded_at, generation.recorded_at)
+    high = generation.state_timestamp
+    if high is None or (previous_at is not None and high < previous_at):
+        return Start()  # a coordinator that took over may state a time of long before
+    low = _earliest(generation, None if before is None else list(before), previous_at, parameters)
+    commits = [at for at in last_commits if at <= high]
+    est = lower_median(commits)
+    is_inside = est is not None and low is not None and low <= est
+    return Start(low, high, est if is_inside else high)
+
+
+def sync_seconds(generation: Generation) -> float | None:
+    """Length of the sync phase; None for a record without state timestamp, or where a clock was set back."""
+    if generation.generation_kind == "epoch" or generation.kind == "empty":
+        return None
+    seconds = seconds_between(generation.recorded_at, generation.state_timestamp)
+    return None if seconds is None or seconds < 0 else seconds
+
+
+def longest_rebalance_timeout(members: Iterable[MemberFacts]) -> float | None:
+    """Seconds; before record version 1 the session timeout served as rebalance timeout (GroupMetadataManager)."""
+    found = [
+        member.session_timeout_ms if member.rebalance_timeout_ms is None else member.rebalance_timeout_ms
+        for member in members
+    ]
+    known = [milliseconds for milliseconds in found if milliseconds is not None]
+    return max(known) / 1000 if known and len(known) == len(found) else None
+
+
+def is_straggling(
+    join_seconds: float | None,
+    timeout_seconds: float | None,
+    commit_gap_p95_seconds: float | None,
+    parameters: RebalanceParameters,
+) -> bool:
+    """Whether the join phase lasted about as long as the longest rebalance timeout: it waited for a member in vain.
+
+    A join of one heartbeat and one batch is healthy, however short the timeout.
+    """
+    if join_seconds is None or timeout_seconds is None:
+        return False
+    if join_seconds <= parameters.heartbeat_seconds + (commit_gap_p95_seconds or 0.0):
+        return False
+    return abs(join_seconds - timeout_seconds) <= parameters.straggler_tolerance * timeout_seconds
+
+
+def lower_median(values: Iterable[datetime]) -> datetime | None:
+    """The middle value, of two the earlier."""
+    ordered = sorted(values)
+    return ordered[(len(ordered) - 1) // 2] if ordered else None
+
+
+def seconds_between(later: datetime | None, earlier: datetime | None) -> float | None:
+    """Difference in seconds; None while one end is not known."""
+    return None if later is None or earlier is None else (later - earlier).total_seconds()
+
+
+def _earliest(
+    generation: Generation,
+    before: list[MemberFacts] | None,
+    previous_at: datetime | None,
+    parameters: RebalanceParameters,
+) -> datetime | None:
+    """The join phase waits for the old members no longer than the longest rebalance timeout."""
+    timeout = longest_rebalance_timeout([*(before or ()), *generation.members])
+    if timeout is None or generation.state_timestamp is None:
+        return previous_at
+    delay = parameters.initial_delay_seconds if not before else 0.0
+    low = generation.state_timestamp - timedelta(seconds=timeout + delay)
+    return low if previous_at is None else max(low, previous_at)
