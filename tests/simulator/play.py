@@ -1,0 +1,190 @@
+"""Play a story, and drive the job's own decode and advance stages with what it wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+
+from laggard.lag.tick import Tick
+from laggard.names import NameFilter
+from laggard.rebalance.groups import Listing
+from laggard.sources.snapshot import POSITIONS
+from laggard.stream.advance import Poll, advance
+from laggard.stream.decode import decode_records
+from laggard.tables import schemas
+from laggard.tables.arrow import arrow_schema
+from simulator.offsets_log import Written
+from simulator.stage import Stage
+from simulator.stories import STORIES
+from simulator.truth import Position, Truth
+from stream.simulation import RECORDS, batch_of
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Polled:
+    """One tick's poll, in the shape of the job's snapshot."""
+
+    at_ms: int
+    positions: list[Row]
+    offsets_partitions: dict[int, Row]
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a story left: everything written, every poll, and the truth."""
+
+    story: str
+    seed: int
+    records: list[Written]
+    polls: list[Polled]
+    truth: Truth
+
+
+def play(story: str, seed: int, tick_ms: int = 15_000) -> Played:
+    """Run a story to its end; the same seed gives the same bytes."""
+    stage = Stage(seed)
+    length_ms = STORIES[story](stage)
+    polls: list[Polled] = []
+
+    def poll() -> None:
+        polls.append(Polled(stage.clock.now, stage.brokers.poll(), stage.coordinator.log.positions()))
+        stage.truth.positions.append(_positions(stage))
+        stage.clock.after(tick_ms, poll)
+
+    stage.clock.after(tick_ms, poll)
+    stage.clock.run_until(stage.clock.now + length_ms)
+    stage.truth.finish()
+    return Played(story, seed, stage.coordinator.log.records, polls, stage.truth)
+
+
+recall = cache(play)  # for those who only look
+
+
+def _positions(stage: Stage) -> dict[tuple[str, str, int], Position]:
+    """Every partition that a group has committed or processed, as its coordinator knows it now."""
+    committed, now = stage.coordinator.committed, stage.clock.now
+    visible = stage.coordinator.log.visible_offsets()
+    found = {}
+    for group, place in {(key[0], key[1:]) for key in committed} | stage.truth.processed.keys():
+        if place[0] not in stage.brokers.topics:
+            continue
+        processed = stage.truth.processed_at(group, place, now)
+        held = committed.get((group, *place))
+        end = stage.brokers.end(*place)
+        produced_ms = None
+        if processed is not None and processed < end:
+            produced_ms = stage.brokers.topics[place[0]].logs[place[1]].produced_at(processed)
+        time_lag = 0 if processed is not None and processed >= end else None
+        time_lag = time_lag if produced_ms is None else now - produced_ms
+        key = (group, *place)
+        found[key] = Position(
+            None if held is None else held[0], visible.get(key), processed, stage.brokers.start(*place), end, time_lag
+        )
+    return found
+
+
+def ticks(played: Played, step: int = 1) -> Iterator[tuple[int, Polled, list[Written]]]:
+    """Every step-th poll, its number, and what a read_committed reader got since the one before.
+
+    That is all below the last stable offset, without what was aborted.
+    """
+    unread = list(played.records)
+    for number in range(step - 1, len(played.polls), step):
+        polled = played.polls[number]
+        stable = {part: row["last_stable_offset"] for part, row in polled.offsets_partitions.items()}
+        read = [each for each in unread if each.offset < stable.get(each.partition, 0)]
+        unread = [each for each in unread if each.offset >= stable.get(each.partition, 0)]
+        yield number, polled, [each for each in read if each.is_visible]
+
+
+class Laggard:
+    """The job without Spark, tick by tick; appended rows are kept."""
+
+    def __init__(self, window_seconds: int = 60) -> None:
+        self.window_seconds = window_seconds
+        self.tables = {name: arrow_schema(table).empty_table() for name, table in schemas.TABLES.items()}
+        self.history: dict[str, list[Row]] = {
+            name: [] for name, table in schemas.TABLES.items() if not table.overwritten
+        }
+        self._number = 0
+        self._last: datetime | None = None
+        self._stable_since: dict[int, tuple[int, int]] = {}
+
+    def tick(self, polled: Polled, records: list[Written]) -> dict[str, pa.Table]:
+        self._number += 1
+        given = sorted(records, key=lambda each: (each.partition, each.offset))
+        table = pa.table(
+            [
+                pa.array([each.partition for each in given], pa.int32()),
+                pa.array([each.offset for each in given], pa.int64()),
+                pa.array([each.timestamp_ms * 1000 for each in given], pa.timestamp("us", tz="UTC")),
+                pa.array([each.record.key for each in given], pa.binary()),
+                pa.array([each.record.value for each in given], pa.binary()),
+            ],
+            schema=RECORDS,
+        )
+        decoded = pa.Table.from_batches(list(decode_records(table, NameFilter())))
+        positions = pa.Table.from_pylist(polled.positions, schema=POSITIONS)
+        poll = Poll(positions, Listing({}, {}, is_fresh=False))
+        tick = self._tick(polled)
+        self.tables = advance(
+            self.tables["partition_status"], self.tables["group_status"], batch_of(decoded), poll, tick
+        )
+        self.tables["decoded"] = decoded
+        for name in self.history.keys() & self.tables.keys():
+            self.history[name] += self.tables[name].to_pylist()
+        self._last = tick.now
+        return self.tables
+
+    def _tick(self, polled: Polled) -> Tick:
+        now = datetime.fromtimestamp(polled.at_ms / 1000, timezone.utc)
+        blocked = [
+            part
+            for part, row in polled.offsets_partitions.items()
+            if self._blocked_since(part, row, polled.at_ms) is not None
+        ]
+        tick = Tick(
+            cluster="c",
+            batch_id=self._number,
+            poll_id=self._number,
+            metadata_poll_id=self._number,
+            now=now,
+            window_seconds=self.window_seconds,
+            is_caught_up=True,  # the reader has got all that the poll calls stable
+            opens_window=False,
+            closes_windows=False,
+            has_history=self._last is not None,
+            blocked_partitions=tuple(blocked),
+        )
+        opens = self._last is not None and self._last < tick.window_start
+        return replace(tick, opens_window=opens, closes_windows=opens)
+
+    def _blocked_since(self, part: int, row: Row, now_ms: int) -> int | None:
+        """The poll's rule: the last stable offset has stood behind the high watermark for a window."""
+        last, since = self._stable_since.get(part, (-1, now_ms))
+        if row["last_stable_offset"] != last or last >= row["high_watermark"]:
+            since = now_ms
+        self._stable_since[part] = (row["last_stable_offset"], since)
+        is_behind = row["last_stable_offset"] < row["high_watermark"]
+        return since if is_behind and now_ms - since >= self.window_seconds * 1000 else None
+
+
+def compacted(records: list[Written]) -> list[Written]:
+    """What the log cleaner leaves in the end: the last record of each key that was not aborted."""
+    last = {(each.partition, each.record.key): each for each in records if each.is_visible}
+    return [each for each in records if last.get((each.partition, each.record.key)) is each]
+
+
+def run_through_laggard(played: Played) -> Laggard:
+    """All ticks of a story; status tables as of the last one, the others whole under `history`."""
+    job = Laggard()
+    for _, polled, records in ticks(played):
+        job.tick(polled, records)
+    return job
