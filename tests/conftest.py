@@ -32,7 +32,7 @@ def _own_log_handlers() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Side by side by file; the tests that look at one shared history stay together, as it takes two minutes to make."""
+    """Side by side by file; tests that look at one shared history stay together, as it takes two minutes to make."""
     for item in items:
         names = getattr(item, "fixturenames", ())
         group = "history" if {"paused", "resumed"} & set(names) else item.path.as_posix()

@@ -5,6 +5,7 @@ decoder, so that the two agree by construction.
 """
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from laggard.wire.schemas import COMMIT_TYPES, OFFSET_COMMIT
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
+FIRST_WITH_TOPIC_ID = 4
 SHORTEST_COMMIT = 20  # v0 and v2 with empty metadata; so the first 18 bytes can be read before anything is checked
 WORD_BYTES = 8
 TOPIC_ID_TAG = 0x01_00_10  # one tag, number 0, 16 bytes
@@ -42,7 +44,9 @@ class CommitColumns:
 
     def topic_id(self, row: int) -> str | None:
         """Return the topic id that a commit carries; decoded when asked, since few rows are."""
-        commit = decode_value(OFFSET_COMMIT, self.values[row].as_py()).value if self.is_commit[row] else None
+        if not self.is_commit[row] or self.value_version[row] < FIRST_WITH_TOPIC_ID:
+            return None
+        commit = decode_value(OFFSET_COMMIT, self.values[row].as_py()).value
         return None if commit is None else commit["topic_id"]
 
 
@@ -83,9 +87,13 @@ def _cells(array: pa.Array) -> _Cells:
     return _Cells(data, edges[:-1].astype(np.int64), np.diff(edges).astype(np.int64), is_valid)
 
 
+# groups commit the same partitions tick after tick, in the same worker
+_known_key = lru_cache(maxsize=131_072)(decode_key)
+
+
 def _decode_keys(keys: pa.Array) -> tuple[list[Outcome], npt.NDArray[np.int32]]:
     encoded = keys.dictionary_encode()
-    outcomes = [decode_key(key) for key in encoded.dictionary.to_pylist()]
+    outcomes = [_known_key(key) for key in encoded.dictionary.to_pylist()]
     index = encoded.indices
     if index.null_count:
         index = index.fill_null(len(outcomes))
