@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 import encoder
+from laggard.rebalance.counters import STATE
 from stream.simulation import ID_A, ID_B, NOON, Record, Row, Simulation, end
 
 TOPICS = {"t": ID_A, "u": ID_B}
@@ -20,7 +21,9 @@ ENDS = [
 ]
 STABLE, UNREVOKED, UNRELEASED = range(3)
 Held = Mapping[str, Sequence[int]]  # topic, topic id or subtopology to partitions
-OF_THE_TICK = ("batch_id", "poll_id", "sampled_at")
+# what says when a tick was or flowed between two, and what counts rebalances, whose rows come once the group rests
+OF_THE_TICK = ("batch_id", "poll_id", "sampled_at", "state_since", "empty_since", "watched_since", "topic_counters")
+OF_REBALANCES = ("rebalance_state", "rebalancing_since", "last_rebalance_at", "time_in_rebalance_ratio", *STATE)
 
 
 @dataclass(frozen=True)
@@ -162,7 +165,7 @@ def _live() -> Simulation:
 def rows_of(job: Simulation, table: str) -> list[Row]:
     """Rows of an append table without the columns that say which tick wrote them, in order of key."""
     rows = [{name: value for name, value in row.items() if name not in OF_THE_TICK} for row in job.history[table]]
-    return sorted(rows, key=lambda row: (row["source_offset"], row.get("member_id") or ""))
+    return sorted(rows, key=lambda row: (row.get("source_offset") or 0, row.get("member_id") or ""))
 
 
 def epochs(job: Simulation, *names: str) -> list[tuple[object, ...]]:
@@ -180,7 +183,7 @@ def held(*pairs: tuple[str | None, int]) -> list[dict[str, object]]:
 
 def groups_of(job: Simulation) -> dict[str, Row]:
     return {
-        group: {name: value for name, value in row.items() if name not in OF_THE_TICK}
+        group: {name: value for name, value in row.items() if name not in OF_THE_TICK + OF_REBALANCES}
         for group, row in job.groups.items()
     }
 

@@ -81,9 +81,9 @@ def test_a_static_member_that_comes_back_makes_no_epoch() -> None:
     assert job.groups["g"]["group_state"] == "Stable"
 
 
-def test_a_static_member_that_leaves_for_good_is_no_replacement() -> None:
+def test_a_static_member_that_leaves_for_good_has_expired_and_is_no_replacement() -> None:
     job = folded([*STATIC_LIFE[:5], *C.gone("a"), C.epoch(2), C.member("x", instance_id="one"), C.epoch(3)])
-    assert job.events() == ["group_created"]
+    assert job.events() == ["group_created", "static_expired"]
 
 
 def test_what_is_read_of_the_past_is_not_judged() -> None:

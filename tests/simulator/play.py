@@ -16,13 +16,14 @@ from laggard.rebalance.groups import Listing
 from laggard.sources.snapshot import POSITIONS
 from laggard.stream.advance import Poll, advance
 from laggard.stream.decode import decode_records
+from laggard.stream.decoded import read_batch
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema
 from simulator.offsets_log import Written
 from simulator.stage import Stage
 from simulator.stories import STORIES
 from simulator.truth import Position, Truth
-from stream.simulation import RECORDS, batch_of
+from stream.simulation import RECORDS
 
 Row = dict[str, Any]
 
@@ -135,7 +136,7 @@ class Laggard:
         poll = Poll(positions, Listing({}, {}, is_fresh=False))
         tick = self._tick(polled)
         self.tables = advance(
-            self.tables["partition_status"], self.tables["group_status"], batch_of(decoded), poll, tick
+            self.tables["partition_status"], self.tables["group_status"], read_batch(decoded), poll, tick
         )
         self.tables["decoded"] = decoded
         for name in self.history.keys() & self.tables.keys():

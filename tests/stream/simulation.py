@@ -9,16 +9,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 import encoder
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
 from laggard.rebalance.groups import Listing
 from laggard.sources.snapshot import OFFSETS_PARTITIONS, POSITIONS, Snapshot
-from laggard.stream.advance import Batch, Poll, advance
+from laggard.stream.advance import Poll, advance
 from laggard.stream.batch import Batches
 from laggard.stream.decode import decode_records
+from laggard.stream.decoded import Batch, read_batch
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema
 
@@ -133,25 +133,6 @@ def decoded(records: Iterable[Record], first_offset: int = 0, *, partition: int 
     return pa.Table.from_batches(list(decode_records(table, NameFilter())))
 
 
-def batch_of(rows: pa.Table) -> Batch:
-    """The same rows as `advance` takes them."""
-
-    def of_kind(kind: str) -> pa.Table:
-        return rows.filter(pc.equal(rows["kind"], kind))
-
-    rewinds = [
-        {**row, "from_offset": row["first_committed_offset"], "to_offset": row["committed_offset"]}
-        for row in of_kind("rewind").to_pylist()
-    ]
-    names = ("group", "topic", "partition", "records", "source_partition", "source_offset", "record_timestamp")
-    wanted = (*names, "from_offset", "to_offset")
-    return Batch(
-        of_kind("commit"),
-        of_kind("generation").to_pylist(),
-        [{name: row[name] for name in wanted} for row in rewinds],
-    )
-
-
 def end(  # one row of a poll
     log_end: int | None = None,
     *,
@@ -208,7 +189,7 @@ class Simulation:
         self.poll_id += 1
         given = list(records)
         if batch is None:
-            batch = batch_of(decoded(given, self.next_offset, at=self.now))
+            batch = read_batch(decoded(given, self.next_offset, at=self.now))
         self.next_offset += len(given)
         positions = pa.Table.from_pylist(list(ends), schema=POSITIONS)
         poll = Poll(positions, listing or Listing({}, {}, is_fresh=False))

@@ -18,6 +18,8 @@ class Compacted:
     key: Ints
     last_row: Ints  # the newest record of the key: a commit, or a tombstone
     is_deleted: Bools
+    first_row: Ints
+    progress_row: Ints  # the newest commit above the one before it in the batch, or -1
     first_offset: Ints  # committed offset of the first record; valid where `starts_with_commit`
     starts_with_commit: Bools
     commits: Ints
@@ -42,14 +44,18 @@ def compact_commits(rows: Ints, key: Ints, is_commit: Bools, offset: Ints) -> Co
     rise = np.zeros(len(key), np.int64)
     rise[1:] = np.where(follows[1:], offset[1:] - offset[:-1], 0)
     rewinds = np.flatnonzero(follows & (rise < 0))
+    risen = np.where(rise > 0, np.arange(len(key)), -1)
 
     def total(values: npt.NDArray[np.int64]) -> Ints:
         return np.add.reduceat(values, starts) if len(starts) else np.zeros(0, np.int64)
 
+    progress = np.maximum.reduceat(risen, starts) if len(starts) else starts
     return Compacted(
         key=key[starts],
         last_row=rows[lasts],
         is_deleted=~is_commit[lasts],
+        first_row=rows[starts],
+        progress_row=np.where(progress >= 0, rows[np.maximum(progress, 0)], -1) if len(starts) else starts,
         first_offset=offset[starts],
         starts_with_commit=is_commit[starts],
         commits=total(is_commit.astype(np.int64)),

@@ -29,6 +29,8 @@ from laggard.lag.arrays import (
     when,
     where,
 )  # fmt: skip
+from laggard.lag.commit_gaps import NewCommits, add_gaps
+from laggard.lag.flows import partition_flows
 from laggard.lag.tick import Tick
 from laggard.lag.windows import accumulate
 
@@ -100,7 +102,7 @@ def _expected(subscribed: pa.Table, polled: pa.Table) -> pa.Table:
 
 
 def advance_positions(merged: Merged, tick: Tick, schema: pa.Schema) -> tuple[pa.Table, dict[str, Any]]:
-    """Rows of `partition_status` (schema given), and for events `was_recreated`, `rewound_from`, `rewound_to`."""
+    """Rows of `partition_status` (schema given), and `was_recreated`, `rewound_from`, `rewound_to` and `flows`."""
     before, commit, polled = merged.before, merged.commit, merged.polled
     rows = merged.keys.num_rows
     known_id = where(pc.not_equal(before["topic_id"], ""), before["topic_id"])
@@ -143,14 +145,19 @@ def advance_positions(merged: Merged, tick: Tick, schema: pa.Schema) -> tuple[pa
     columns["status"], columns["error"] = _status(columns, polled, is_other_topic, tick)
     columns |= _measures(columns)
     columns |= _time_lag(columns, polled_end, before["end_points"], is_same_topic, tick)
+    columns |= _rhythm(merged, tick, is_same_topic)
     fell_by, moves = _moves(merged, tick, is_same_topic, columns)
     columns |= moves
-    columns |= accumulate(before, columns, tick, **_counts(merged, fell_by), is_same_topic=is_same_topic)
+    counts = _counts(merged, fell_by)
+    columns |= accumulate(before, columns, tick, **counts, is_same_topic=is_same_topic)
     was_recreated = pc.and_(is_other_topic, pc.invert(equal(before["current_topic_id"], polled_id)))
     changes = {
         "was_recreated": was_recreated,
         "rewound_from": where(pc.greater(fell_by, 0), before["committed_offset"]),
         "rewound_to": commit["first_committed_offset"],
+        "flows": partition_flows(
+            before, columns, counts, fell_by, is_same_topic=is_same_topic, is_caught_up=tick.is_caught_up
+        ),
     }
     return build(schema, columns), changes
 
@@ -233,6 +240,33 @@ def _time_lag(
     }
 
 
+def _rhythm(merged: Merged, tick: Tick, is_same_topic: Any) -> dict[str, Any]:
+    """When the group commits; what was read while catching up was thinned out by compaction and tells no rhythm."""
+    before, commit = merged.before, merged.commit
+    is_followed = pc.fill_null(pc.not_equal(before["status"], "stale"), tick.has_history)
+    is_live = pc.and_(pc.and_(merged.is_new, is_followed), tick.is_caught_up)
+    newest = where(is_live, commit["commits"])
+    gaps, interval = add_gaps(
+        where(is_same_topic, before["commit_gaps"]),
+        where(is_same_topic, before["commit_interval_seconds"]),
+        NewCommits(
+            _numbers(newest)[0],
+            _milliseconds(commit["first_commit_timestamp"]),
+            _milliseconds(commit["commit_timestamp"]),
+            _milliseconds(where(is_same_topic, before["commit_timestamp"])),
+        ),
+    )
+    was_behind = pc.greater(commit["first_committed_offset"], where(is_same_topic, before["committed_offset"]))
+    is_first = pc.or_(pc.is_null(before["committed_offset"]), pc.invert(is_same_topic))
+    moved_on = where(pc.or_(pc.fill_null(was_behind, False), is_first), commit["first_commit_timestamp"])
+    progress = where(is_live, pc.coalesce(commit["progress_timestamp"], moved_on))
+    return {
+        "commit_gaps": gaps,
+        "commit_interval_seconds": interval,
+        "progressed_at": pc.coalesce(progress, where(is_same_topic, before["progressed_at"])),
+    }
+
+
 def _moves(merged: Merged, tick: Tick, is_same_topic: Any, columns: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """How far the committed offset fell at the border of two ticks, and the rates since the tick before."""
     before = merged.before
@@ -269,6 +303,12 @@ def _counts(merged: Merged, fell_by: Any) -> dict[str, Any]:
 def _numbers(column: Any) -> tuple[Ints, Any]:
     """Values with 0 where unknown, and which are known."""
     return pc.fill_null(column, 0).to_numpy().astype(np.int64), _flags(pc.is_valid(column))
+
+
+def _milliseconds(times: Any) -> Ints:
+    """Times in ms, -1 where unknown."""
+    found: Ints = pc.fill_null(pc.cast(times, _LONG), -1000).to_numpy().astype(np.int64) // 1000
+    return found
 
 
 def _flags(column: Any) -> Any:

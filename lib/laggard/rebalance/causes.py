@@ -12,6 +12,10 @@ from laggard.rebalance.parameters import RebalanceParameters
 from laggard.rebalance.slots import SlotChanges
 from laggard.rebalance.times import seconds_between
 
+CAUSES = (
+    "coordinator_failover", "partitions_added", "subscription_change", "assignor_change", "static_expired",
+    "static_return", "member_join", "member_left", "replacement", "streams_probing", "leader_rejoin", "unknown",
+)  # fmt: skip
 PLANNED = "planned"
 OPERATIONAL = "operational"
 UNKNOWN = "unknown"

@@ -7,12 +7,18 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from laggard.lag.arrays import MAX_TIMESTAMP_MS
+from laggard.rebalance.facts import Generation, to_member
 from laggard.rebalance.folded import Folded, Folding
+from laggard.rebalance.group_facts import imbalance
 from laggard.rebalance.history import History, Row, Step, distance
 from laggard.rebalance.membership import Identity, compare, slots
 
 # group.initial.rebalance.delay.ms: an empty group waits so long for more members
 INITIAL_DELAY = timedelta(seconds=3)
+_OF_GENERATION = (
+    "state_timestamp", "generation_gap", "assignor", "rebalance_mode", "leader", "record_version",
+    "partitions_unassigned",
+)  # fmt: skip
 _IDENTITY = ("member_id", "group_instance_id", "client_id", "client_host")
 
 
@@ -30,12 +36,14 @@ def fold_classic(work: Folding, step: Step) -> None:
     gap = distance(found["generation"], state.generation)
     is_replacement = gap == 0 and found["kind"] == "sync"  # same generation: no rebalance took place
     slot_of = slots(members, by_member_id=False)
+    row = place | _generation(state, found, members, slot_of, record, history)
+    row["generation_gap"] = gap if history.tick.is_caught_up else None  # compaction removes records of the past
     if is_replacement:
-        history.replacements.append({**place, "kind": "static_replacement"})
+        back = next(iter(_replaced(state.roster, members)), None)
+        history.replacements.append({**place, "member_id": back, "slot": slot_of.get(back or "")})
     else:
-        row = place | _generation(state, found, members, slot_of, record, history)
-        row["generation_gap"] = gap if history.tick.is_caught_up else None  # compaction removes records of the past
         history.generations.append(row)
+    history.tell(work.group, record["source_offset"], _told(row, found))
     place |= {"generation": found["generation"], "status": found["status"]}
     replaced = _replaced(state.roster, members)
     history.members += [
@@ -55,8 +63,23 @@ def _end(work: Folding, place: Row, history: History) -> None:
     if state.was_type != "classic":
         columns = {"kind": "tombstone", "group_type": "classic", "status": "ok", "live_read": history.tick.is_caught_up}
         history.generations.append(place | columns)
+        history.tell(work.group, place["source_offset"], _told(place | columns | {"generation": state.generation or 0}))
     if state.group_type is not None:
         work.end(state.generation)
+
+
+def _told(row: Mapping[str, Any], found: Mapping[str, Any] | None = None) -> Generation:
+    """A row of `generations` with its members, for the analytics."""
+    return Generation(
+        generation_kind="classic",
+        kind=row["kind"],
+        generation=row["generation"],
+        source_offset=row["source_offset"],
+        recorded_at=row["record_timestamp"],
+        live_read=row["live_read"],
+        members=tuple(to_member(each) for each in found["member_rows"]) if found else (),
+        **{name: row.get(name) for name in _OF_GENERATION},
+    )
 
 
 def _is_downgrade(state: Folded, found: Mapping[str, Any]) -> bool:
@@ -157,5 +180,11 @@ def _facts(found: Mapping[str, Any]) -> dict[str, Any]:
         **{name: found[name] for name in names},
         "members": found["member_count"],
         "static_members": found["static_count"],
+        "assignment_imbalance": _imbalance(found["member_rows"]),
         "record_state": "Stable" if found["member_count"] else "Empty",
     }
+
+
+def _imbalance(members: list[Row]) -> float | None:
+    held = [row["assigned"] for row in members]
+    return None if None in held else imbalance(len(each) for each in held)

@@ -17,7 +17,7 @@ from laggard.rebalance.pauses import Cost, measure_cost
 from laggard.rebalance.posterior import claim_reason, find_posterior, gather_evidence, mix
 from laggard.rebalance.result import Closed, Rebalance
 from laggard.rebalance.slots import SlotChanges, compare_slots, holdings, name_slots
-from laggard.rebalance.state import OpenRebalance, RebalanceState, stand
+from laggard.rebalance.state import LastMove, OpenRebalance, RebalanceState, stand
 from laggard.rebalance.times import seconds_between
 
 _PARTIAL = {"bootstrap", "old_record", "skew", "partial", "pause_unknown"}
@@ -66,8 +66,27 @@ def close_rebalance(
     }
     is_complete = rebalance.is_complete and rebalance.ended_at is not None
     standing = stand(rebalance.last, ended_at, is_complete=is_complete)
-    kept = RebalanceState(standing, None, departed.near, ended_at)
-    return Closed(Rebalance(**columns), compared.moves or (), departed.own, rebalance.pauses), kept
+    moves = compared.moves or ()
+    returned, last_moves = _follow(moves, state.moves, ended_at, parameters)
+    kept = RebalanceState(standing, None, departed.near, ended_at, last_moves)
+    return Closed(Rebalance(**columns), moves, departed.own, rebalance.pauses, returned), kept
+
+
+def _follow(
+    moves: Iterable[Move], known: Iterable[LastMove], at: datetime, parameters: RebalanceParameters
+) -> tuple[int, tuple[LastMove, ...]]:
+    """How many moves return a partition, and the newest move of each now."""
+    last = {
+        (each.topic, each.partition): each
+        for each in known
+        if (at - each.at).total_seconds() <= parameters.ping_pong_seconds
+    }
+    returned = 0
+    for move in moves:
+        before = last.get((move.topic, move.partition))
+        returned += before is not None and (before.from_slot, before.to_slot) == (move.to_slot, move.from_slot)
+        last[move.topic, move.partition] = LastMove(move.topic, move.partition, move.from_slot, move.to_slot, at)
+    return returned, tuple(last.values())
 
 
 def _compare(rebalance: OpenRebalance) -> _Compared:

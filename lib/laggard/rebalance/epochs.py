@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from laggard.rebalance.facts import Generation, to_member
 from laggard.rebalance.folded import Epoch, Folded, Folding, Member
 from laggard.rebalance.group_facts import MODES, group_topics, member_topics, preferred_assignor, resolve
 from laggard.rebalance.history import History, Row, Step, distance
@@ -54,8 +55,33 @@ def bump_epoch(work: Folding, step: Step) -> None:
     state.roster, state.departed, state.was_type, state.was_number = now, {}, None, None
     for member in state.members.values():
         member.is_told, member.replaced_member_id = False, None
+    tell_epoch(work, history, record["source_offset"], None)
     if not now:
         close_epoch(work, history, None)
+
+
+def tell_epoch(work: Folding, history: History, offset: int, stable_at: datetime | None) -> None:
+    """Let the analytics see the epoch as it is at a record; a share group's partitions have many owners, so none."""
+    state, epoch = work.state, work.state.epoch
+    if epoch is None or state.group_type == "share":
+        return
+    place = _place(work, epoch, history)
+    members = tuple(to_member(_member_row(work, each, place, history)) for each in state.members.values())
+    generation = Generation(
+        generation_kind="epoch",
+        kind=epoch.kind,
+        generation=epoch.number,
+        source_offset=epoch.source_offset,
+        recorded_at=epoch.record_timestamp,
+        live_read=epoch.live_read,
+        members=members,
+        stable_at=stable_at,
+        generation_gap=epoch.gap,
+        assignor=epoch.assignor,
+        rebalance_mode=MODES[state.group_type or ""] if members else None,
+        record_version=epoch.record_version,
+    )
+    history.tell(work.group, offset, generation)
 
 
 def close_epoch(work: Folding, history: History, stable_at: datetime | None) -> None:

@@ -5,8 +5,10 @@ None is not known, everywhere.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from laggard.rebalance.assignors_types import TopicPartition
 from laggard.rebalance.membership import Identity
@@ -29,6 +31,28 @@ class MemberFacts:
     @property
     def identity(self) -> Identity:
         return Identity(self.member_id, self.group_instance_id, self.client_id, self.client_host)
+
+
+_PLAIN = (
+    "member_id", "group_instance_id", "client_id", "client_host", "session_timeout_ms", "rebalance_timeout_ms",
+)  # fmt: skip
+
+
+def to_member(row: Mapping[str, Any]) -> MemberFacts:
+    """A row of `group_members`."""
+    topics = row["topics"]
+    return MemberFacts(
+        **{name: row[name] for name in _PLAIN},
+        topics=None if topics is None else tuple(topics),
+        assigned=_places(row["assigned"]),
+        pending_revocation=_places(row["pending_revocation"]),
+    )
+
+
+def _places(held: Iterable[Mapping[str, Any]] | None) -> tuple[TopicPartition, ...] | None:
+    """None also where a topic's name is not known."""
+    places = None if held is None else [(each["topic"], each["partition"]) for each in held]
+    return None if places is None or any(topic is None for topic, _ in places) else tuple(places)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from laggard.rebalance.folded import Folded, Member
@@ -11,8 +12,8 @@ from laggard.rebalance.topics import Topics
 # what group_status keeps of a group between two ticks, beside the whole in `folded`
 KEPT = (
     "group_type", "protocol_type", "assignor", "rebalance_mode", "generation", "group_epoch", "assignment_epoch",
-    "members", "static_members", "idle_members", "topics", "record_state", "offsets_partition", "group_record_offset",
-    "generations_total", "is_held",
+    "members", "static_members", "idle_members", "assignment_imbalance", "topics", "record_state", "offsets_partition",
+    "group_record_offset", "generations_total", "is_held",
 )  # fmt: skip
 # KIP-848 and KIP-1071 hand over one partition at a time; a share group's partitions have many owners
 MODES = {"consumer": "incremental", "streams": "incremental", "share": None}
@@ -31,9 +32,20 @@ def modern_facts(group: Folded) -> dict[str, Any]:
         "members": len(members),
         "static_members": sum(member.group_instance_id is not None for member in members),
         "idle_members": sum(not member.assigned for member in members),
+        "assignment_imbalance": imbalance(_size(member.assigned) for member in members),
         "topics": group_topics(group),
         "record_state": derive_state(group),
     }
+
+
+def imbalance(partitions: Iterable[int]) -> float | None:
+    """Most partitions of one member / mean over members; None where nobody has any."""
+    counts = list(partitions)
+    return max(counts) * len(counts) / sum(counts) if any(counts) else None
+
+
+def _size(held: list[dict[str, Any]] | None) -> int:
+    return sum(len(each["partitions"]) for each in held or ())
 
 
 def derive_state(group: Folded) -> str:

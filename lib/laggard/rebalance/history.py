@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from laggard.lag.tick import Tick
+from laggard.rebalance.facts import Generation
 from laggard.rebalance.topics import Topics
 
 Row = dict[str, Any]
@@ -21,6 +22,11 @@ class History:
     generations: list[Row] = field(default_factory=list)
     members: list[Row] = field(default_factory=list)
     replacements: list[Row] = field(default_factory=list)  # static members that came back
+    told: dict[str, list[tuple[int, Generation]]] = field(default_factory=dict)  # with the offset of the telling record
+
+    def tell(self, group: str, offset: int, generation: Generation) -> None:
+        """Add what the analytics of rebalances are to see of a group, in log order."""
+        self.told.setdefault(group, []).append((offset, generation))
 
     def place(self, group: str, kind: str, record: Row) -> Row:
         """What every row says of the record it comes from; `kind`: generation_kind."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from laggard.rebalance.epochs import bump_epoch, close_epoch, tell_member
+from laggard.rebalance.epochs import bump_epoch, close_epoch, tell_epoch, tell_member
+from laggard.rebalance.facts import Generation
 from laggard.rebalance.folded import Folding, Member
 from laggard.rebalance.group_facts import is_reconciled
 from laggard.rebalance.history import Step
@@ -50,7 +51,7 @@ def _member(work: Folding, step: Step) -> None:
         member.replaced_member_id = old
         state.roster = [member.identity if each.member_id == old else each for each in state.roster or ()]
         place = step.history.place(work.group, "epoch", step.record)
-        step.history.replacements.append({**place, "kind": "static_replacement"})
+        step.history.replacements.append({**place, "member_id": member_id, "slot": member.group_instance_id})
 
 
 def _member_gone(work: Folding, step: Step) -> None:
@@ -74,6 +75,7 @@ def _current(work: Folding, step: Step) -> None:
     if not state.epoch.is_open:
         if member.replaced_member_id is not None:
             tell_member(work, member, step.history)
+            tell_epoch(work, step.history, step.record["source_offset"], step.record["record_timestamp"])
     # only a member's own step ends an epoch: after tombstones the next epoch follows in the same operation
     elif (
         state.epoch.number == state.assignment_epoch
@@ -81,6 +83,7 @@ def _current(work: Folding, step: Step) -> None:
         and is_reconciled(state)
     ):
         close_epoch(work, step.history, step.record["record_timestamp"])
+        tell_epoch(work, step.history, step.record["source_offset"], step.record["record_timestamp"])
 
 
 def _current_gone(work: Folding, step: Step) -> None:
@@ -114,7 +117,13 @@ def _end(work: Folding, step: Step) -> None:
         close_epoch(work, history, None)
     if state.was_type != kind:
         columns = {"kind": "tombstone", "group_type": kind, "status": "ok", "live_read": history.tick.is_caught_up}
-        history.generations.append(history.place(work.group, "epoch", step.record) | columns)
+        row = history.place(work.group, "epoch", step.record) | columns
+        history.generations.append(row)
+        number = state.epoch.number if state.epoch else 0
+        ended = Generation(
+            "epoch", "tombstone", number, row["source_offset"], row["record_timestamp"], row["live_read"]
+        )
+        history.tell(work.group, row["source_offset"], ended)
     if state.group_type is not None:
         work.end(state.epoch.number if state.epoch else None)
 

@@ -36,3 +36,4 @@ class RebalanceParameters:
     deploy_suspect_share: float = 0.3  # of the slots replaced, each once: a deploy may be under way
     deploy_batches: int = 2
     cause_posterior: float = 0.7
+    ping_pong_seconds: float = 3_600.0  # a partition that returns later is not played with

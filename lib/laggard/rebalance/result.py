@@ -71,3 +71,4 @@ class Closed:
     moves: tuple[Move, ...]
     departures: tuple[Departure, ...]
     pauses: tuple[PartitionPause, ...]
+    returned: int  # of the moves, those that bring a partition back to where its last move took it from

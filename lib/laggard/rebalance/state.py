@@ -65,13 +65,25 @@ class OpenRebalance:
 
 
 @dataclass(frozen=True, slots=True)
+class LastMove:
+    """The newest move of a partition."""
+
+    topic: str
+    partition: int
+    from_slot: str
+    to_slot: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class RebalanceState:
-    """Everything of one group; departures are those of the last half hour."""
+    """Everything of one group; departures are those of the last half hour, moves those of the last hour."""
 
     standing: Standing | None = None
     open: OpenRebalance | None = None
     departures: tuple[Departure, ...] = ()
     last_ended_at: datetime | None = None
+    moves: tuple[LastMove, ...] = ()
 
 
 def to_text(state: RebalanceState) -> str:

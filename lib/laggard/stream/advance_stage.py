@@ -20,8 +20,9 @@ from laggard.lag.tick import Tick
 from laggard.names import NameFilter
 from laggard.rebalance.groups import Listing
 from laggard.sources.snapshot import Snapshot, pack, unpack
-from laggard.stream.advance import Batch, Poll, advance
-from laggard.stream.decode import DECODED, SCHEMA, decode_stage
+from laggard.stream.advance import Poll, advance
+from laggard.stream.decode import decode_stage
+from laggard.stream.decoded import DECODED, SCHEMA, of_kind, read_batch
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.data_files import DataFile, read_files, write_files
@@ -62,7 +63,8 @@ def advance_frame(
     records: DataFrame, names: NameFilter, snapshot: Snapshot, tick: Tick, state: State, readers: int
 ) -> DataFrame:
     """Rows of `RESULT` for records with columns partition, offset, timestamp, key, value; to be collected once."""
-    decode, advance = decode_stage(names), advance_stage(snapshot, tick, state)
+    decode = decode_stage(names, with_edges=tick.is_caught_up)
+    advance = advance_stage(snapshot, tick, state)
     if readers == state.shards == 1:
         return records.coalesce(1).mapInArrow(lambda batches: advance(decode(batches)), RESULT)
     decoded = records.coalesce(readers).mapInArrow(_with_shard(decode, state.shards), f"{DECODED}, shard int")
@@ -82,20 +84,14 @@ def advance_stage(snapshot: Snapshot, tick: Tick, state: State) -> Stage:
             {row["offsets_partition"]: row["coordinator"] for row in poll.offsets_partitions.to_pylist()},
             is_fresh=poll.groups.num_rows > 0,
         )
-        records = sorted(
-            _of_kind(decoded, "generation").to_pylist(), key=lambda row: (row["source_partition"], row["source_offset"])
-        )
-        batch = Batch(
-            _of_kind(decoded, "commit"), records, [_rewind(row) for row in _of_kind(decoded, "rewind").to_pylist()]
-        )
         tables = advance(
             state.read(schemas.PARTITION_STATUS, shard),
             state.read(schemas.GROUP_STATUS, shard),
-            batch,
+            read_batch(decoded),
             Poll(poll.positions, listing),
             tick,
         )
-        tables["dead_letters"] = _dead_letters(_of_kind(decoded, "dead"), tick)
+        tables["dead_letters"] = _dead_letters(of_kind(decoded, "dead"), tick)
         for name, rows in tables.items():
             if rows.num_rows:
                 label = _label(shard, state.shards)
@@ -164,23 +160,10 @@ def _task_number() -> int:
 def _summary(decoded: pa.Table) -> dict[str, Any]:
     """Record counts of the task, and how long decoding took."""
     counted = ["outcome", "record_type", "record_version", "reason", "records"]
-    spent_us = pc.max(_of_kind(decoded, "timing")["records"]).as_py() or 0
+    spent_us = pc.max(of_kind(decoded, "timing")["records"]).as_py() or 0
     return {
-        "counts": _of_kind(decoded, "count").select(counted).to_pylist(),
+        "counts": of_kind(decoded, "count").select(counted).to_pylist(),
         "decode_seconds": spent_us / 1e6,
-    }
-
-
-def _of_kind(decoded: pa.Table, kind: str) -> pa.Table:
-    return decoded.filter(pc.equal(decoded["kind"], kind))
-
-
-def _rewind(row: dict[str, Any]) -> dict[str, Any]:
-    names = ("group", "topic", "partition", "records", "source_partition", "source_offset", "record_timestamp")
-    return {
-        **{name: row[name] for name in names},
-        "from_offset": row["first_committed_offset"],
-        "to_offset": row["committed_offset"],
     }
 
 

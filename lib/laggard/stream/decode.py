@@ -16,37 +16,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from laggard.lag.arrays import MAX_TIMESTAMP_MS
-from laggard.lag.commits import compact_commits
+from laggard.lag.arrays import MAX_TIMESTAMP_MS, Ints
+from laggard.lag.commits import Bools, compact_commits
 from laggard.names import NameFilter
 from laggard.rebalance.generations import describe_generation
 from laggard.rebalance.modern_records import CLASSIC_GROUP, ROLES, describe_modern
+from laggard.stream.decoded import COLUMNS, SCHEMA, TIMESTAMP
+from laggard.stream.edges import edge_rows
 from laggard.wire.columnar import CommitColumns, decode_columns
 from laggard.wire.decode import Outcome
 
-DECODED = """
-    kind string, group string, topic string, partition int, topic_id string,
-    source_partition int, source_offset bigint, record_timestamp timestamp,
-    committed_offset bigint, leader_epoch int, commit_timestamp timestamp, is_deleted boolean,
-    first_committed_offset bigint, commits bigint, noop_commits bigint, rewound_records bigint,
-    record_type int, record_version int, detail string,
-    outcome string, reason string, field string, records bigint,
-    key_bytes bigint, value_bytes bigint, key_hex string, head_hex string, sha256 string
-"""  # kind: commit, rewind, generation (any record of a group), dead, count, timing (records: microseconds spent)
 MAX_DEAD_LETTERS = 1000
 HEAD_BYTES = 256
-_TIMESTAMP = pa.timestamp("us", tz="UTC")
-_COLUMNS = {
-    name: {
-        "string": pa.string(),
-        "int": pa.int32(),
-        "bigint": pa.int64(),
-        "boolean": pa.bool_(),
-        "timestamp": _TIMESTAMP,
-    }[kind]
-    for name, kind in (column.strip().split() for column in DECODED.split(","))
-}
-SCHEMA = pa.schema(list(_COLUMNS.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +41,9 @@ class _Records:
     value: pa.Array
 
 
-def decode_stage(names: NameFilter) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def decode_stage(
+    names: NameFilter, *, with_edges: bool
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow`: records with columns partition, offset, timestamp, key, value."""
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -69,14 +52,14 @@ def decode_stage(names: NameFilter) -> Callable[[Iterator[pa.RecordBatch]], Iter
         gathered = list(batches)
         if not gathered:
             return
-        yield from decode_records(pa.Table.from_batches(gathered).combine_chunks(), names)
+        yield from decode_records(pa.Table.from_batches(gathered).combine_chunks(), names, with_edges=with_edges)
         spent_us = (time.perf_counter_ns() - started) // 1000
         yield _batch(1, kind=pa.array(["timing"]), records=pa.array([spent_us], pa.int64()))
 
     return decode
 
 
-def decode_records(table: pa.Table, names: NameFilter) -> Iterator[pa.RecordBatch]:
+def decode_records(table: pa.Table, names: NameFilter, *, with_edges: bool = True) -> Iterator[pa.RecordBatch]:
     """Rows of `DECODED` for records in Kafka's order within each partition; rows without a partition are polls."""
     rows = _Rows()
     table = table.filter(table["partition"].is_valid())
@@ -89,28 +72,39 @@ def decode_records(table: pa.Table, names: NameFilter) -> Iterator[pa.RecordBatc
             _one_chunk(table["value"]),
         )
         columns = decode_columns(records.key, records.value)
-        yield _commits(records, columns, names, rows)
+        keys = _watched_keys(columns, names)
+        chosen = np.flatnonzero((columns.is_commit | columns.is_tombstone) & keys.is_watched[columns.key_index])
+        yield _commits(records, columns, keys, chosen, rows)
+        if with_edges:
+            yield _edges(records, columns, keys, chosen)
         _others(records, columns, names, rows)
         _count(columns, rows)
     yield rows.batch()
 
 
-def _commits(records: _Records, columns: CommitColumns, names: NameFilter, rows: _Rows) -> pa.RecordBatch:
-    is_watched = np.array(
-        [
-            key.key is not None and "topic" in key.key and names.watches(key.key["group"], key.key["topic"])
-            for key in columns.keys
-        ]
-    )
-    chosen = np.flatnonzero((columns.is_commit | columns.is_tombstone) & is_watched[columns.key_index])
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """The distinct keys: what they name, whether it is watched, and the first key that names the same."""
+
+    named: list[dict[str, Any]]
+    is_watched: Bools
+    same: Ints
+
+
+def _watched_keys(columns: CommitColumns, names: NameFilter) -> _Keys:
+    named = [key.key or {} for key in columns.keys]
+    is_watched = ["topic" in key and names.watches(key["group"], key["topic"]) for key in named]
+    return _Keys(named, np.array(is_watched, bool), _same_keys(columns))
+
+
+def _commits(records: _Records, columns: CommitColumns, known: _Keys, chosen: Ints, rows: _Rows) -> pa.RecordBatch:
     found = compact_commits(
-        chosen, _same_keys(columns)[columns.key_index[chosen]], columns.is_commit[chosen], columns.offset[chosen]
+        chosen, known.same[columns.key_index[chosen]], columns.is_commit[chosen], columns.offset[chosen]
     )
-    keys = [columns.keys[index].key or {} for index in found.key.tolist()]
+    keys = [known.named[index] for index in found.key.tolist()]
     last, deleted = found.last_row, found.is_deleted
-    stamps = columns.commit_timestamp_ms[last]
     for row, offset_before in zip(found.rewind_rows.tolist(), found.rewind_from.tolist(), strict=True):
-        key = columns.keys[int(columns.key_index[row])].key or {}
+        key = known.named[int(columns.key_index[row])]
         rows.add(
             kind="rewind", group=key["group"], topic=key["topic"], partition=key["partition"],
             source_partition=int(records.partition[row]), source_offset=int(records.offset[row]),
@@ -132,20 +126,47 @@ def _commits(records: _Records, columns: CommitColumns, names: NameFilter, rows:
         ),
         source_partition=pa.array(records.partition[last], pa.int32()),
         source_offset=pa.array(records.offset[last], pa.int64()),
-        record_timestamp=records.timestamp.take(pa.array(last)).cast(_TIMESTAMP),
+        record_timestamp=records.timestamp.take(pa.array(last)).cast(TIMESTAMP),
         committed_offset=pa.array(columns.offset[last], pa.int64(), mask=deleted),
         leader_epoch=pa.array(columns.leader_epoch[last], pa.int32(), mask=deleted | (columns.leader_epoch[last] < 0)),
-        commit_timestamp=pa.array(
-            np.clip(stamps, 0, MAX_TIMESTAMP_MS) * 1000,
-            _TIMESTAMP,
-            mask=deleted | (stamps < 0) | (stamps > MAX_TIMESTAMP_MS),
-        ),
+        commit_timestamp=_times(columns, last, ~deleted),
         is_deleted=pa.array(deleted),
         first_committed_offset=pa.array(found.first_offset, pa.int64(), mask=~found.starts_with_commit),
+        first_commit_timestamp=_times(columns, found.first_row, found.starts_with_commit),
+        progress_timestamp=_times(columns, found.progress_row, found.progress_row >= 0),
         commits=pa.array(found.commits),
         noop_commits=pa.array(found.noop_commits),
         rewound_records=pa.array(found.rewound_records),
     )
+
+
+def _edges(records: _Records, columns: CommitColumns, known: _Keys, chosen: Ints) -> pa.RecordBatch:
+    records_of: dict[str, list[int]] = {}
+    for row, outcome in columns.others.items():
+        if outcome.group is not None and outcome.outcome in ("record", "tombstone"):
+            records_of.setdefault(outcome.group, []).append(row)
+    found = chosen[:0]
+    if records_of and len(chosen):
+        key = known.same[columns.key_index[chosen]]
+        groups = [each.get("group") for each in known.named]
+        found = edge_rows(records_of, groups, chosen, key, columns.is_commit[chosen], columns.offset[chosen])
+    keys = [known.named[index] for index in columns.key_index[found].tolist()]
+    return _batch(
+        len(found),
+        kind=pa.repeat("edge", len(found)),
+        **{name: pa.array([key[name] for key in keys], COLUMNS[name]) for name in ("group", "topic", "partition")},
+        source_partition=pa.array(records.partition[found], pa.int32()),
+        source_offset=pa.array(records.offset[found], pa.int64()),
+        committed_offset=pa.array(columns.offset[found], pa.int64()),
+        commit_timestamp=_times(columns, found, np.ones(len(found), bool)),
+    )
+
+
+def _times(columns: CommitColumns, rows: Ints, is_known: Bools) -> pa.Array:
+    """Commit times of these rows; a time that no calendar knows is null."""
+    stamps = columns.commit_timestamp_ms[rows]
+    is_known = is_known & (stamps >= 0) & (stamps <= MAX_TIMESTAMP_MS)
+    return pa.array(np.clip(stamps, 0, MAX_TIMESTAMP_MS) * 1000, TIMESTAMP, mask=~is_known)
 
 
 def _same_keys(columns: CommitColumns) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -230,13 +251,13 @@ class _Rows:
     def batch(self) -> pa.RecordBatch:
         return _batch(
             len(self._rows),
-            **{name: pa.array([row.get(name) for row in self._rows], kind) for name, kind in _COLUMNS.items()},
+            **{name: pa.array([row.get(name) for row in self._rows], kind) for name, kind in COLUMNS.items()},
         )
 
 
 def _batch(rows: int, **columns: pa.Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
-        [columns[name] if name in columns else pa.nulls(rows, kind) for name, kind in _COLUMNS.items()], schema=SCHEMA
+        [columns[name] if name in columns else pa.nulls(rows, kind) for name, kind in COLUMNS.items()], schema=SCHEMA
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from laggard.lag.status import STATUSES
+from laggard.rebalance.causes import CAUSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +108,13 @@ PARTITION_STATUS = Table(
             "status is not ok or below_log_start",
         ),
         Column("commit_age_seconds", "double", "sampled_at - commit_timestamp", "no commit"),
+        Column("commit_interval_seconds", "double", "median of the newest gaps between commits", "fewer than 3 gaps"),
+        Column("progressed_at", "timestamp", "time of the newest commit that moved the offset on", "none seen live"),
         Column("arrival_rate", "double", "records/s that arrived since the previous tick", "fewer than two polls"),
         Column(
             "consume_rate", "double", "records/s committed since the previous tick", "fewer than two polls, or a rewind"
         ),
+        Column("commit_gaps", "array<int>", "state: newest gaps between commits in milliseconds, at most 20"),
         Column("commit_poll_id", "bigint", "state: poll the commit first met", "no commit"),
         Column(
             "end_points",
@@ -156,6 +160,13 @@ _FOLDED = (
     "departed:array<struct<group_instance_id:string,member_id:string>>>"
 )
 
+_TOPIC_COUNTERS = (
+    "array<struct<topic:string,produced:bigint,consumed:bigint,lost:bigint,commits:bigint,noop_commits:bigint,"
+    "rewinds:bigint,rewound_records:bigint,ahead:bigint>>"
+)
+_RECENT = "array<struct<started_at:timestamp,ended_at:timestamp,moved:int,returned:int>>"
+
+
 GROUP_STATUS = Table(
     "group_status",
     "State, members and lag of each group now; counters ending in _total never fall.",
@@ -183,6 +194,8 @@ GROUP_STATUS = Table(
         ),
         Column("group_state", "string", "Kafka's spelling: Stable, Empty, ... or Unknown"),
         Column("state_source", "string", "admin (the broker said so), record (derived), or none"),
+        Column("state_since", "timestamp", "tick at which group_state was first seen"),
+        Column("empty_since", "timestamp", "tick at which the members were first seen gone", "members, or not seen go"),
         Column("generation", "int", "generation of the newest group record", "no record of a classic group"),
         Column("group_epoch", "int", "epoch of a consumer, share or streams group", "classic, or no group record"),
         Column("assignment_epoch", "int", "epoch of its newest target assignment", "classic, or none yet"),
@@ -216,7 +229,36 @@ GROUP_STATUS = Table(
         Column("partitions_ok", "int", "partitions with status ok"),
         Column("partitions_no_commit", "int", "assigned or subscribed partitions never committed"),
         Column("partitions_unknown", "int", "all others"),
-        Column("generations_total", "bigint", "generations seen to complete; never falls"),
+        Column(
+            "assignment_imbalance",
+            "double",
+            "most partitions of one member / mean over members",
+            "no partition assigned",
+        ),
+        Column("last_rebalance_at", "timestamp", "end of the newest logical rebalance", "none seen"),
+        Column("coordinator_changed_at", "timestamp", "when another broker was first seen as coordinator", "not seen"),
+        Column("partitions_added_at", "timestamp", "when a subscribed topic was first seen to grow", "not seen"),
+        Column(
+            "time_in_rebalance_ratio",
+            "double",
+            "share of the last 10 minutes inside a rebalance",
+            "not watched so long",
+        ),
+        Column("ping_pong", "double", "moves of the last hour that took a partition back / all moves", "none moved"),
+        Column("generations_total", "bigint", "generations seen to complete"),
+        Column("interrupted_generations_total", "bigint", "generations that never got an assignment"),
+        Column("static_restarts_absorbed_total", "bigint", "static members that came back without a rebalance"),
+        Column("rebalances_total", "map<string,bigint>", "cause to logical rebalances"),
+        Column("member_changes_total", "map<string,bigint>", "joined, left, replaced to members"),
+        Column("partitions_moved_total", "bigint", "partitions that changed their owner in a rebalance"),
+        Column("partitions_moved_avoidable_total", "bigint", "of these, those that balance did not need"),
+        Column("rebalance_duration_buckets", "array<bigint>", "rebalances by rebalance_seconds, per bucket"),
+        Column("rebalance_duration_sum", "double", "sum of rebalance_seconds"),
+        Column("rebalance_pause_buckets", "array<bigint>", "stopped partitions by their pause, per bucket"),
+        Column("rebalance_pause_sum", "double", "sum of their pauses in seconds"),
+        Column("topic_counters", _TOPIC_COUNTERS, "what each topic brought the group so far"),
+        Column("rebalancing_since", "timestamp", "begin of the rebalance whose row is not written yet", "none"),
+        Column("watched_since", "timestamp", "first tick since when the group is read live", "catching up"),
         Column("group_record_offset", "bigint", "state: offset of the newest group record folded", "no group record"),
         Column("record_state", "string", "state: group_state by the records alone", "no group record"),
         Column(
@@ -226,6 +268,10 @@ GROUP_STATUS = Table(
             "a row that an older job wrote",
         ),
         Column("folded", _FOLDED, "state: the group as its records leave it, not for users", "no group record"),
+        Column(
+            "rebalance_state", "string", "state: the rebalance under way and where the last one left the group, as JSON"
+        ),
+        Column("recent_rebalances", _RECENT, "state: the rebalances of the last hour"),
     ),
     overwritten=True,
 )
@@ -484,6 +530,87 @@ GROUP_MEMBERS = Table(
     time_column="record_timestamp",
 )
 
+REBALANCES = Table(
+    "rebalances",
+    "One row per logical rebalance, written once: generations that follow each other closely are one, and it is over"
+    " when every partition it stopped has committed again, or 10 minutes after its end.",
+    ("cluster", "group", "rebalance_id"),
+    (
+        _DATE,
+        _CLUSTER,
+        _GROUP,
+        Column("rebalance_id", "string", "hash of its first generation: the same rebalance has the same id"),
+        _MEMBERSHIP,
+        _BATCH_ID,
+        Column("started_low", "timestamp", "earliest begin that the records allow", "no state timestamp"),
+        Column("started_high", "timestamp", "latest begin that the records allow", "no state timestamp"),
+        Column(
+            "started_est",
+            "timestamp",
+            "begin: exact for epochs, else by the last commits of those who stay",
+            "no state timestamp",
+        ),
+        Column("ended_at", "timestamp", "record time of the last generation; of an epoch, when it was Stable"),
+        Column("rebalance_seconds", "double", "ended_at - started_est", "no begin"),
+        Column(
+            "join_seconds", "double", "from started_est to the end of the first join phase", "no begin, or an epoch"
+        ),
+        Column("sync_seconds", "double", "sum of its sync phases", "no state timestamp, or an epoch"),
+        Column("generations", "array<int>", "its generations or epochs"),
+        Column("interrupted", "int", "generations in it that never got an assignment", "not read live"),
+        Column("rebalance_mode", "string", "eager, cooperative or incremental", "unknown assignor, or no members"),
+        Column("assignor", "string", "assignor of its last generation", "no members, or the broker's default"),
+        Column("cause", "string", "what began it: " + ", ".join(CAUSES)),
+        Column("necessity", "string", "planned, operational, unnecessary_heartbeat, unnecessary_processing or unknown"),
+        Column(
+            "cause_posterior",
+            "map<string,double>",
+            "why members left: poll_timeout, session_expiry, deploy, crash, scale_in",
+            "nobody left",
+        ),
+        Column("joined", "array<string>", "slots that are new", "not known before"),
+        Column("left", "array<string>", "slots that are gone", "not known before"),
+        Column("replaced", "array<string>", "slots taken over by another member", "not known before"),
+        Column("members_before", "int", "members before", "not known before"),
+        Column("members_after", "int", "members after"),
+        Column("leader", "string", "member that computed the assignment", "no members, or an epoch"),
+        Column("straggler_slot", "string", "slot that the join phase waited for in vain", "none"),
+        Column("partitions", "int", "partitions assigned after", "not comparable"),
+        Column(
+            "moved", "int", "partitions that changed their slot", "subscriptions differ, or an assignment is unknown"
+        ),
+        Column("necessary", "int", "moves that departures and balance need", "as moved"),
+        Column("avoidable", "int", "moved beyond necessary", "as moved"),
+        Column("moved_ratio", "double", "moved / partitions", "as moved"),
+        Column("efficiency", "double", "necessary / moved", "as moved, or nothing moved"),
+        Column("stateful", "boolean", "moves restore state: Kafka Streams", "no assignor"),
+        Column("paused_partitions", "int", "partitions with traffic that it stopped", "none has traffic"),
+        Column("pause_p50_seconds", "double", "median pause", "none has traffic, or not known so far up"),
+        Column("pause_p95_seconds", "double", "95th percentile", "as the median"),
+        Column("pause_max_seconds", "double", "longest pause", "as the median"),
+        Column("paused_partition_seconds", "double", "sum of pauses", "a pause is unknown"),
+        Column("records_delayed", "bigint", "records that arrived in the pauses", "a pause or rate is unknown"),
+        Column("records_replayed", "bigint", "records committed before and read again", "a pause is unknown"),
+        Column("replay_bound", "bigint", "most records read again: read since the last commits", "a rate is unknown"),
+        Column("lag_before", "bigint", "sum of lag at the last commits before", "a partition is unknown"),
+        Column("lag_after", "bigint", "sum of lag at the first commits after", "a partition is unknown"),
+        Column(
+            "unread_window_seconds",
+            "double",
+            "session timeout of those who left without a word",
+            "nobody did, or unknown",
+        ),
+        Column("coordinator", "int", "broker that led the group's offsets partition", "unknown"),
+        Column("live_read", "boolean", "false: read from history that compaction may have thinned out"),
+        Column(
+            "flags",
+            "array<string>",
+            "what limits the row: bootstrap, old_record, skew, partial, pause_unknown, merge_limit",
+        ),
+    ),
+    time_column="ended_at",
+)
+
 GROUP_EVENTS = Table(
     "group_events",
     "What happened to groups and their offsets, beside rebalances.",
@@ -496,7 +623,9 @@ GROUP_EVENTS = Table(
         Column(
             "kind",
             "string",
-            "group_created, group_deleted, offset_rewind, offset_deleted, static_replacement, topic_recreated",
+            "group_created, group_deleted, group_type_changed, became_empty, members_returned, offset_rewind,"
+            " offset_deleted, static_replacement, static_expired, partitions_added, coordinator_changed,"
+            " topic_recreated",
         ),
         Column("event_at", "timestamp", "time of the record, or of the poll where no record tells"),
         _MEMBERSHIP,
@@ -504,6 +633,10 @@ GROUP_EVENTS = Table(
         Column("topic", "string", "topic", "the whole group"),
         Column("topic_id", "string", "topic id", "the whole group"),
         Column("partition", "int", "partition", "the whole group"),
+        Column("member_id", "string", "member", "not a member's event"),
+        Column("slot", "string", "slot of the member", "not a member's event"),
+        Column("seconds", "double", "how long: absence of a static member, time without members", "no duration"),
+        Column("detail", "map<string,string>", "from and to of what changed", "nothing of the kind"),
         Column("from_offset", "bigint", "committed offset before", "not an offset event"),
         Column("to_offset", "bigint", "committed offset after", "not an offset event, or deleted"),
         Column("records", "bigint", "records rewound", "not a rewind"),
@@ -619,6 +752,6 @@ TABLES = {
     table.name: table
     for table in (
         PARTITION_STATUS, GROUP_STATUS, LAG_WINDOWS, TOPIC_WINDOWS, GENERATIONS,
-        GROUP_MEMBERS, GROUP_EVENTS, DEAD_LETTERS, BATCHES,
+        GROUP_MEMBERS, REBALANCES, GROUP_EVENTS, DEAD_LETTERS, BATCHES,
     )
 }  # fmt: skip

@@ -1,0 +1,81 @@
+"""The rhythm of a partition's commits: its newest gaps, and their median as the commit interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from laggard.lag.arrays import Ints
+
+MAX_GAPS = 20
+MIN_GAPS = 3  # fewer tell no rhythm
+MAX_GAP_MS = 6 * 3_600_000  # a longer one is a stop
+GAPS = pa.list_(pa.int32())
+
+
+@dataclass(frozen=True, slots=True)
+class NewCommits:
+    """Commits of a batch per row: how many, times in ms of the first, the last and the one before the batch, or -1."""
+
+    commits: Ints
+    first_ms: Ints
+    last_ms: Ints
+    before_ms: Ints
+
+
+def add_gaps(column: Any, intervals: Any, new: NewCommits) -> tuple[pa.Array, pa.Array]:
+    """The columns commit_gaps (ms) and commit_interval_seconds after a batch.
+
+    Between the first and the last commit of a batch only the mean gap is known; it counts as often as there are gaps.
+    """
+    known = (new.commits > 0) & (new.first_ms >= 0) & (new.last_ms >= new.first_ms)
+    border = np.where(known & (new.before_ms >= 0), new.first_ms - new.before_ms, -1)
+    has_border = (border >= 0) & (border <= MAX_GAP_MS)
+    spread = new.last_ms - new.first_ms
+    inner = np.where(known, np.minimum(new.commits - 1, MAX_GAPS), 0)
+    mean = np.where(inner > 0, spread // np.maximum(new.commits - 1, 1), 0)
+    inner = np.where(mean <= MAX_GAP_MS, inner, 0)
+    rows = np.flatnonzero((inner > 0) | has_border)
+    before = _one(column)
+    if not len(rows):
+        return before, _one(intervals)
+    old = before.take(pa.array(rows))
+    gaps = _append(old, np.where(has_border, border, -1)[rows], inner[rows], mean[rows])
+    # where nothing came the old list stands: one look-up over both
+    place = np.arange(len(before))
+    place[rows] = len(before) + np.arange(len(rows))
+    lists = pa.concat_arrays([before, gaps]).take(pa.array(place))
+    medians = pa.concat_arrays([_one(intervals), _lower_median(gaps)]).take(pa.array(place))
+    return lists, medians
+
+
+def _append(old: pa.Array, border: Ints, inner: Ints, mean: Ints) -> pa.Array:
+    """The newest gaps of each row: some of the old ones, the gap at the border (-1: none), then the inner ones."""
+    inner = np.minimum(inner, MAX_GAPS)
+    has_border = (border >= 0) & (inner < MAX_GAPS)
+    held = old.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    kept = np.minimum(held, MAX_GAPS - inner - has_border)
+    ends = np.cumsum(held)
+    starts = np.r_[0, np.cumsum(kept + has_border + inner)]
+    values = np.repeat(mean, kept + has_border + inner)  # the inner ones; the others are put in their places
+    flat = old.flatten().to_numpy(zero_copy_only=False)
+    offset_in_row = np.arange(kept.sum()) - np.repeat(np.cumsum(kept) - kept, kept)
+    values[np.repeat(starts[:-1], kept) + offset_in_row] = flat[np.repeat(ends - kept, kept) + offset_in_row]
+    values[(starts[:-1] + kept)[has_border]] = border[has_border]
+    return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), pa.array(values, pa.int32())).cast(GAPS)
+
+
+def _lower_median(gaps: pa.Array) -> pa.Array:
+    """In seconds; null below `MIN_GAPS`."""
+    lengths = gaps.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
+    table = np.full((len(lengths), MAX_GAPS), np.iinfo(np.int64).max)
+    table[np.arange(MAX_GAPS) < lengths[:, None]] = gaps.flatten().to_numpy(zero_copy_only=False)
+    middle = np.sort(table, axis=1)[np.arange(len(lengths)), (np.maximum(lengths, 1) - 1) // 2]
+    return pa.array(middle / 1000, pa.float64(), mask=lengths < MIN_GAPS)
+
+
+def _one(column: Any) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

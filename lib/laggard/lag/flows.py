@@ -1,0 +1,78 @@
+"""What flowed through each topic of a group since the tick before, and the sums of it since the group is known.
+
+The sums are kept per group and topic, not per partition: they must not fall when a partition's row is retired.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laggard.lag.arrays import both, differ, equal, where
+
+COUNTS = ("produced", "consumed", "lost", "commits", "noop_commits", "rewinds", "rewound_records", "ahead")
+COUNTERS = pa.list_(pa.struct([("topic", pa.string()), *((name, pa.int64()) for name in COUNTS)]))
+_PAIR = ("group", "topic")
+_ZERO = pa.scalar(0, pa.int64())
+
+
+def partition_flows(
+    before: pa.Table,
+    now: dict[str, Any],
+    counts: dict[str, Any],
+    fell_by: Any,
+    *,
+    is_same_topic: Any,
+    is_caught_up: bool,
+) -> dict[str, Any]:
+    """Columns `COUNTS` per row of this tick; 0 where two ticks cannot be compared.
+
+    `rewinds` are those at the border of the batch.
+    """
+    is_live = both(is_same_topic, differ(before["status"], "stale"), pa.scalar(is_caught_up))
+    lost_before, lost_now = (_lost(each) for each in (before, now))
+    moved = pc.add(pc.subtract(now["committed_offset"], before["committed_offset"]), counts["rewound_records"])
+    return {
+        "produced": _rise(pc.subtract(now["log_end_offset"], before["log_end_offset"]), is_live),
+        "consumed": _rise(moved, is_live),  # a rewind does not take back what was consumed
+        "lost": _rise(pc.subtract(lost_now, lost_before), is_live),
+        "ahead": pc.cast(equal(pc.greater(now["ahead_records"], 0), True), pa.int64()),
+        "rewinds": pc.cast(pc.is_valid(fell_by), pa.int64()),
+        **counts,
+    }
+
+
+def add_flows(counters: pa.Table, flows: pa.Table, groups: pa.Array) -> pa.Array:
+    """The column topic_counters for these groups, in order.
+
+    `counters`: columns group and topic_counters so far. `flows`: columns group, topic and `COUNTS`, one row or more.
+    """
+    lists = counters["topic_counters"].combine_chunks()
+    flat = lists.flatten()
+    names = counters["group"].combine_chunks().take(pc.list_parent_indices(lists))
+    old = pa.table({"group": names, "topic": flat.field("topic"), **{name: flat.field(name) for name in COUNTS}})
+    new = flows.select([*_PAIR, *COUNTS])
+    sums = pa.concat_tables([old, new]).group_by(list(_PAIR)).aggregate([(name, "sum") for name in COUNTS])
+    place = pc.index_in(sums["group"], value_set=groups)
+    sums = (
+        sums.append_column("place", place)
+        .filter(pc.is_valid(place))
+        .sort_by([("place", "ascending"), ("topic", "ascending")])
+    )
+    lengths = np.bincount(sums["place"].to_numpy(), minlength=len(groups))
+    columns = [sums["topic"], *(pc.fill_null(sums[f"{name}_sum"], 0) for name in COUNTS)]
+    values = pa.StructArray.from_arrays(
+        [column.combine_chunks() for column in columns], fields=list(COUNTERS.value_type)
+    )
+    return pa.ListArray.from_arrays(pa.array(np.r_[0, np.cumsum(lengths)], pa.int32()), values).cast(COUNTERS)
+
+
+def _lost(row: Any) -> Any:
+    return pc.max_element_wise(pc.subtract(row["log_start_offset"], row["committed_offset"]), 0, skip_nulls=False)
+
+
+def _rise(difference: Any, is_known: Any) -> Any:
+    return pc.max_element_wise(pc.fill_null(where(is_known, difference), 0), _ZERO)

@@ -1,0 +1,96 @@
+"""What `group_status` counts of a group's rebalances, carried from tick to tick; counts never fall."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from laggard.rebalance.rates import union_seconds
+from laggard.rebalance.result import Closed
+
+Row = dict[str, Any]
+SECOND_BOUNDS = (0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600)  # upper bounds of the buckets; one more for the rest
+RATIO_RANGE = timedelta(minutes=10)
+KEPT_RANGE = timedelta(hours=1)
+COUNTS = (
+    "interrupted_generations_total", "static_restarts_absorbed_total", "partitions_moved_total",
+    "partitions_moved_avoidable_total",
+)  # fmt: skip
+MAPS = ("rebalances_total", "member_changes_total")
+HISTOGRAMS = ("rebalance_duration", "rebalance_pause")
+STATE = (*COUNTS, *MAPS, *(f"{name}_{part}" for name in HISTOGRAMS for part in ("buckets", "sum")), "recent_rebalances",
+         "last_rebalance_at")  # fmt: skip
+
+
+def count_rebalances(
+    before: Mapping[str, Any],
+    closed: Iterable[Closed],
+    generations: Iterable[Row],
+    replacements: int,
+    now: datetime,
+) -> Row:
+    """Columns `STATE` after a tick: `closed` are the rebalances written in it, `generations` its rows of that table."""
+    row: Row = {name: before.get(name) for name in STATE}
+    for name in COUNTS:
+        row[name] = row[name] or 0
+    for name in MAPS:
+        row[name] = dict(row[name] or {})
+    for name in HISTOGRAMS:
+        row[f"{name}_buckets"] = list(row[f"{name}_buckets"] or [0] * (len(SECOND_BOUNDS) + 1))
+        row[f"{name}_sum"] = row[f"{name}_sum"] or 0.0
+    row["interrupted_generations_total"] += sum(max(0, (each.get("generation_gap") or 1) - 1) for each in generations)
+    row["static_restarts_absorbed_total"] += replacements
+    recent = [each for each in row["recent_rebalances"] or () if each["ended_at"] > now - KEPT_RANGE]
+    for each in closed:
+        _count(row, each)
+        recent.append(_recent(each))
+    row["recent_rebalances"] = recent or None
+    return row
+
+
+def measure_recent(row: Mapping[str, Any], rebalancing_since: datetime | None, watched_since: datetime | None,
+                   now: datetime) -> Row:  # fmt: skip
+    """Columns time_in_rebalance_ratio (the last 10 minutes, or since the group is watched) and ping_pong."""
+    recent = row["recent_rebalances"] or ()
+    moved, returned = (sum(each[name] or 0 for each in recent) for name in ("moved", "returned"))
+    ratio = None
+    if watched_since is not None and watched_since < now:
+        begin = max(now - RATIO_RANGE, watched_since)
+        times = [(each["started_at"], each["ended_at"]) for each in recent if each["ended_at"] > begin]
+        if rebalancing_since is not None:
+            times.append((rebalancing_since, now))
+        if all(started_at is not None for started_at, _ in times):
+            ratio = union_seconds(times, begin, now) / (now - begin).total_seconds()
+    return {"time_in_rebalance_ratio": ratio, "ping_pong": returned / moved if moved else None}
+
+
+def _count(row: Row, closed: Closed) -> None:
+    found = closed.row
+    row["rebalances_total"][found.cause] = row["rebalances_total"].get(found.cause, 0) + 1
+    for change in ("joined", "left", "replaced"):
+        slots = getattr(found, change) or ()
+        row["member_changes_total"][change] = row["member_changes_total"].get(change, 0) + len(slots)
+    row["partitions_moved_total"] += found.moved or 0
+    row["partitions_moved_avoidable_total"] += found.avoidable or 0
+    row["last_rebalance_at"] = max(filter(None, (row["last_rebalance_at"], found.ended_at)))
+    _observe(row, "rebalance_duration", found.rebalance_seconds)
+    for pause in closed.pauses:
+        _observe(row, "rebalance_pause", pause.seconds)
+
+
+def _observe(row: Row, name: str, seconds: float | None) -> None:
+    if seconds is not None:
+        row[f"{name}_buckets"][bisect_left(SECOND_BOUNDS, seconds)] += 1
+        row[f"{name}_sum"] += seconds
+
+
+def _recent(closed: Closed) -> Row:
+    found = closed.row
+    return {
+        "started_at": found.started_est,
+        "ended_at": found.ended_at,
+        "moved": len(closed.moves),
+        "returned": closed.returned,
+    }

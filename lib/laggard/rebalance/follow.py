@@ -1,0 +1,138 @@
+"""The rebalances of a batch: what each group's analytics are given of rows and records, and the rows they give back."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laggard.lag.tick import Tick
+from laggard.rebalance.facts import Commit, Generation, Surroundings
+from laggard.rebalance.logical import advance
+from laggard.rebalance.parameters import RebalanceParameters
+from laggard.rebalance.partitions import Series, read_partitions, read_series
+from laggard.rebalance.result import Closed
+from laggard.rebalance.state import RebalanceState, from_text, to_text
+
+Row = dict[str, Any]
+Told = Mapping[str, list[tuple[int, Generation]]]
+LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """Per group that was looked at: its state as text, since when a rebalance is under way, and what ended."""
+
+    texts: dict[str, str]
+    rebalancing_since: dict[str, datetime | None]
+    closed: dict[str, list[Closed]]
+
+
+@dataclass(frozen=True, slots=True)
+class Commits:
+    """Commits of a batch: one row per key, and in groups with records of their own the edges."""
+
+    compacted: pa.Table
+    edges: pa.Table
+
+
+def groups_to_follow(told: Told, before: Mapping[str, Row]) -> list[str]:
+    """Groups with a new generation, and those whose last rebalance has no row yet."""
+    return sorted(told.keys() | {group for group, row in before.items() if row["rebalancing_since"] is not None})
+
+
+def follow_rebalances(
+    told: Told,
+    texts: Mapping[str, str | None],
+    groups: Mapping[str, Row],
+    commits: Commits,
+    partition_status: tuple[pa.Table, pa.Table],
+    tick: Tick,
+) -> Followed:
+    """Bring the rebalances of some groups up to date.
+
+    `texts`: their column rebalance_state so far. `groups`: rows of `group_status` now. `partition_status`: rows before
+    and after the tick.
+    """
+    wanted = pa.array(sorted(texts), pa.string())
+    before, after, compacted, edges = (
+        table.filter(pc.is_in(table["group"], value_set=wanted))
+        for table in (*partition_status, commits.compacted, commits.edges)
+    )
+    known, series = read_partitions(before, tick), read_series(before, after, tick)
+    seen = _commits(edges, series, compacted, without=told.keys())
+    followed = Followed({}, {}, {})
+    for group, text in texts.items():
+        row = groups.get(group, {})
+        events = sorted([*told.get(group, ()), *seen.get(group, ())], key=lambda each: each[0])
+        closed, state = advance(
+            from_text(text),
+            [event for _, event in events],
+            known.get(group, {}),
+            _surroundings(group, row, tick),
+            _read_until(row, tick),
+            RebalanceParameters(),
+        )
+        followed.texts[group] = to_text(state)
+        followed.rebalancing_since[group] = _since(state)
+        followed.closed[group] = closed
+    return followed
+
+
+def rebalance_rows(closed: Iterable[Closed], tick: Tick) -> list[Row]:
+    """Rows of `rebalances`."""
+    return [asdict(each.row) | {"date": each.row.ended_at.date(), "batch_id": tick.batch_id} for each in closed]
+
+
+def _surroundings(group: str, row: Mapping[str, Any], tick: Tick) -> Surroundings:
+    return Surroundings(
+        tick.cluster,
+        group,
+        coordinator=row.get("coordinator"),
+        coordinator_changed_at=row.get("coordinator_changed_at"),
+        partitions_added_at=row.get("partitions_added_at"),
+    )
+
+
+def _since(state: RebalanceState) -> datetime | None:
+    return None if state.open is None else state.open.start.est or state.open.opened_at
+
+
+def _read_until(row: Mapping[str, Any], tick: Tick) -> datetime:
+    """The records of a blocked offsets partition are not read up to the poll, and those of the past not to any time."""
+    is_blocked = row.get("offsets_partition") in tick.blocked_partitions
+    return tick.now if tick.is_caught_up and not is_blocked else LONG_AGO
+
+
+def _commits(
+    edges: pa.Table, series: Series, compacted: pa.Table, *, without: Iterable[str]
+) -> dict[str, list[tuple[int, Commit]]]:
+    """Per group its commits with a number to order them by."""
+    found: dict[str, list[tuple[int, Commit]]] = defaultdict(list)
+    named = set(without)
+    for row in edges.to_pylist():
+        if row["group"] in named and row["commit_timestamp"] is not None:
+            commit = series.commit(row, row["committed_offset"], row["commit_timestamp"])
+            found[row["group"]].append((row["source_offset"], commit))
+    for row in compacted.to_pylist():
+        if row["group"] not in named and not row["is_deleted"]:
+            found[row["group"]] += _of_key(row, series)
+    return found
+
+
+def _of_key(row: Row, series: Series) -> Iterable[tuple[int, Commit]]:
+    """First commit, the last that moved on, and last; without a record between them their time orders them."""
+    committed = row["committed_offset"]
+    places = (
+        (row["first_committed_offset"], row["first_commit_timestamp"]),
+        (committed, row["progress_timestamp"]),
+        (committed, row["commit_timestamp"]),
+    )
+    for offset, at in dict.fromkeys(places):
+        if offset is not None and at is not None:
+            yield round(at.timestamp() * 1000), series.commit(row, offset, at)

@@ -1,0 +1,68 @@
+"""Rows between the decode stage and the advance stage: their columns, and a task's rows as one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+DECODED = """
+    kind string, group string, topic string, partition int, topic_id string,
+    source_partition int, source_offset bigint, record_timestamp timestamp,
+    committed_offset bigint, leader_epoch int, commit_timestamp timestamp, is_deleted boolean,
+    first_committed_offset bigint, first_commit_timestamp timestamp, progress_timestamp timestamp,
+    commits bigint, noop_commits bigint, rewound_records bigint,
+    record_type int, record_version int, detail string,
+    outcome string, reason string, field string, records bigint,
+    key_bytes bigint, value_bytes bigint, key_hex string, head_hex string, sha256 string
+"""
+# kind: commit (one per key), edge (a commit next to a group record: edges.py), rewind, generation (any record of a
+# group), dead, count, timing (records: microseconds spent)
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+_TYPES = {
+    "string": pa.string(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "boolean": pa.bool_(),
+    "timestamp": TIMESTAMP,
+}
+COLUMNS = {name: _TYPES[kind] for name, kind in (column.strip().split() for column in DECODED.split(","))}
+SCHEMA = pa.schema(list(COLUMNS.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What the decode stage found: commits (unique per key), group records in Kafka's order, rewinds, edges."""
+
+    commits: pa.Table
+    records: Sequence[dict[str, Any]]
+    rewinds: Sequence[dict[str, Any]]
+    edges: pa.Table
+
+
+def read_batch(decoded: pa.Table) -> Batch:
+    """The rows of a task, by kind."""
+    records = of_kind(decoded, "generation").to_pylist()
+    return Batch(
+        commits=of_kind(decoded, "commit"),
+        records=sorted(records, key=lambda row: (row["source_partition"], row["source_offset"])),
+        rewinds=[_rewind(row) for row in of_kind(decoded, "rewind").to_pylist()],
+        edges=of_kind(decoded, "edge"),
+    )
+
+
+def of_kind(decoded: pa.Table, kind: str) -> pa.Table:
+    """Rows of one kind."""
+    return decoded.filter(pc.equal(decoded["kind"], kind))
+
+
+def _rewind(row: dict[str, Any]) -> dict[str, Any]:
+    names = ("group", "topic", "partition", "records", "source_partition", "source_offset", "record_timestamp")
+    return {
+        **{name: row[name] for name in names},
+        "from_offset": row["first_committed_offset"],
+        "to_offset": row["committed_offset"],
+    }

@@ -1,0 +1,172 @@
+"""Rows of `group_events`: what a tick found to have happened to groups and their offsets."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laggard.lag.arrays import both, differ
+from laggard.lag.positions import KEY, Merged
+from laggard.lag.tick import Tick
+from laggard.rebalance.history import History
+from laggard.rebalance.result import Closed
+
+_GROUP_TYPES = ("classic", "consumer", "share", "streams")
+_OF_GROUP = ["group", "group_type", "coordinator", "empty_since", "offsets_partition"]
+
+
+def partition_events(
+    merged: Merged, rows: pa.Table, changes: Mapping[str, Any], tick: Tick
+) -> Iterable[dict[str, Any]]:
+    """Offsets that were deleted or fell at the border of two batches, and topics that were created anew."""
+    held = merged.before["committed_offset"]
+    kinds = (
+        ("offset_deleted", pc.and_(merged.is_retired, pc.is_valid(held)), held, None),
+        ("offset_rewind", pc.is_valid(changes["rewound_from"]), changes["rewound_from"], changes["rewound_to"]),
+        ("topic_recreated", changes["was_recreated"], None, None),
+    )
+    names = [*KEY, "topic_id", "commit_source_partition", "commit_source_offset", "commit_timestamp"]
+    for kind, applies, start, end in kinds:
+        found = rows.select(names).filter(applies)
+        starts = start.filter(applies).to_pylist() if start is not None else [None] * found.num_rows
+        ends = end.filter(applies).to_pylist() if end is not None else [None] * found.num_rows
+        for row, from_offset, to_offset in zip(found.to_pylist(), starts, ends, strict=True):
+            is_commit = kind == "offset_rewind"
+            yield _event(
+                kind,
+                tick,
+                {name: row[name] for name in (*KEY, "topic_id")}
+                | {
+                    "event_at": row["commit_timestamp"] if is_commit and row["commit_timestamp"] else tick.now,
+                    "from_offset": from_offset,
+                    "to_offset": to_offset,
+                    "records": from_offset - to_offset if is_commit else None,
+                    "source_partition": row["commit_source_partition"],
+                    "source_offset": row["commit_source_offset"],
+                },
+            )
+
+
+def life_events(before: Mapping[str, Any], now: Sequence[Mapping[str, Any]], tick: Tick) -> Iterable[dict[str, Any]]:
+    """Groups that are new and groups that are gone."""
+    living = {row["group"]: row["offsets_partition"] for row in now}
+    for group in sorted(living.keys() - before.keys()):
+        yield _event("group_created", tick, {"group": group, "event_at": tick.now, "source_partition": living[group]})
+    for group in sorted(before.keys() - living.keys()):
+        yield _event(
+            "group_deleted",
+            tick,
+            {"group": group, "event_at": tick.now, "source_partition": before[group]["offsets_partition"]},
+        )
+
+
+def new_rewinds(rewinds: Sequence[Mapping[str, Any]], before: pa.Table) -> list[Mapping[str, Any]]:
+    """Those that no earlier tick has seen: the offsets topic may be read twice."""
+    if not rewinds:
+        return []
+    known = before.filter(pc.is_in(before["group"], value_set=pa.array([row["group"] for row in rewinds], pa.string())))
+    folded = {
+        (row["group"], row["topic"], row["partition"], row["commit_source_partition"]): row["commit_source_offset"]
+        for row in known.select([*KEY, "commit_source_partition", "commit_source_offset"]).to_pylist()
+    }
+    return [
+        row
+        for row in rewinds
+        if row["source_offset"] > (folded.get((*(row[name] for name in KEY), row["source_partition"])) or -1)
+    ]
+
+
+def record_events(rewinds: Sequence[Mapping[str, Any]], history: History, tick: Tick) -> Iterable[dict[str, Any]]:
+    """Rewinds inside the batch, and static members that came back within a generation (KIP-345)."""
+    for row in rewinds:
+        yield _event("offset_rewind", tick, {**row, "event_at": row["record_timestamp"]})
+    for row in history.replacements:
+        yield _event("static_replacement", tick, {**row, "event_at": row["record_timestamp"]})
+
+
+def change_events(before: pa.Table, now: pa.Table, tick: Tick) -> Iterable[dict[str, Any]]:
+    """Groups under another protocol or coordinator, and those whose members went or came back."""
+    prior = before.take(pc.index_in(now["group"], value_set=before["group"].combine_chunks()))
+    had, has = (pc.greater(each["members"], 0) for each in (prior, now))
+    is_known = pc.and_(*(pc.is_in(each["group_type"], value_set=pa.array(_GROUP_TYPES)) for each in (prior, now)))
+    kinds = (
+        ("group_type_changed", pc.and_(is_known, differ(prior["group_type"], now["group_type"])), "group_type"),
+        ("coordinator_changed", differ(prior["coordinator"], now["coordinator"]), "coordinator"),
+        ("became_empty", both(had, pc.invert(has)), None),
+        ("members_returned", both(pc.invert(had), has), None),
+    )
+    for kind, applies, column in kinds:
+        chosen = pc.fill_null(applies, False)
+        old, new = (each.select(_OF_GROUP).filter(chosen).to_pylist() for each in (prior, now))
+        for was, row in zip(old, new, strict=True):
+            detail = [("from", str(was[column])), ("to", str(row[column]))] if column else None
+            away = tick.now - was["empty_since"] if kind == "members_returned" and was["empty_since"] else None
+            yield _event(
+                kind,
+                tick,
+                {
+                    "group": row["group"],
+                    "event_at": tick.now,
+                    "detail": detail,
+                    "seconds": None if away is None else away.total_seconds(),
+                    "source_partition": row["offsets_partition"],
+                },
+            )
+
+
+def grown_topics(merged: Merged, before: pa.Table) -> dict[str, dict[str, int]]:
+    """Group to the topics that got partitions since the tick before, and how many they have."""
+    is_new = pc.and_(pc.is_null(merged.before["group"]), pc.is_null(merged.commit["group"]))
+    new = merged.keys.filter(is_new)
+    if not new.num_rows:
+        return {}
+    known = before.filter(pc.is_in(before["group"], value_set=new["group"].combine_chunks()))
+    pairs = known.group_by(["group", "topic"]).aggregate([("partition", "max")]).to_pylist()
+    highest = {(row["group"], row["topic"]): row["partition_max"] for row in pairs}
+    found: dict[str, dict[str, int]] = {}
+    for row in new.to_pylist():
+        if row["partition"] > highest.get((row["group"], row["topic"]), row["partition"]):
+            topics = found.setdefault(row["group"], {})
+            topics[row["topic"]] = max(topics.get(row["topic"], 0), row["partition"] + 1)
+    return found
+
+
+def growth_events(grown: Mapping[str, Mapping[str, int]], tick: Tick) -> Iterable[dict[str, Any]]:
+    """Topics that got partitions, for each group that subscribes to them."""
+    for group, topics in grown.items():
+        for topic, partitions in topics.items():
+            columns = {
+                "group": group,
+                "topic": topic,
+                "event_at": tick.now,
+                "detail": [("partitions", str(partitions))],
+            }
+            yield _event("partitions_added", tick, columns)
+
+
+def expiry_events(closed: Iterable[Closed], tick: Tick) -> Iterable[dict[str, Any]]:
+    """Static members whose session ran out: nothing but a rebalance says so (KIP-345)."""
+    for each in closed:
+        for gone in each.departures if each.row.cause == "static_expired" else ():
+            columns = {"group": each.row.group, "event_at": gone.at, "member_id": gone.member_id, "slot": gone.slot}
+            yield _event("static_expired", tick, columns)
+
+
+def _event(kind: str, tick: Tick, columns: Mapping[str, Any]) -> dict[str, Any]:
+    at = columns.get("source_offset")
+    place = f"poll {tick.poll_id}" if at is None else f"{columns.get('source_partition')}/{at}"
+    named = (columns.get(name) for name in ("topic", "partition", "from_offset", "to_offset", "slot"))
+    identity = "\0".join(str(part) for part in (tick.cluster, columns["group"], kind, *named, place))
+    return {
+        **columns,
+        "kind": kind,
+        "event_id": hashlib.sha256(identity.encode()).hexdigest(),
+        "date": columns["event_at"].date(),
+        "cluster": tick.cluster,
+        "status": "ok",
+        "batch_id": tick.batch_id,
+    }

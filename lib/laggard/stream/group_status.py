@@ -1,0 +1,187 @@
+"""The columns of `group_status` that carry over from tick to tick, and those that the group's rebalances change.
+
+Most groups have neither records nor a rebalance in a tick: their columns stay in Arrow and are never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laggard.lag.arrays import TIMESTAMP, both, differ, equal, repeat, when, where
+from laggard.lag.flows import COUNTS, add_flows
+from laggard.lag.tick import Tick
+from laggard.rebalance import counters
+from laggard.rebalance.follow import Commits, Followed, follow_rebalances, groups_to_follow
+from laggard.rebalance.records import Known
+from laggard.rebalance.result import Closed
+from laggard.stream.decoded import Batch
+
+_AROUND = ("offsets_partition", "coordinator", "coordinator_changed_at", "partitions_added_at")
+_RECENT = ("rebalancing_since", "watched_since", "recent_rebalances")
+_MEASURED = ("time_in_rebalance_ratio", "ping_pong")
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What a tick brought: `partitions` are the rows of `partition_status` before and after, `flows` parallel to them.
+
+    `rewinds` are those inside the batch, `grown` the topics that got partitions, by group.
+    """
+
+    before: pa.Table
+    partitions: tuple[pa.Table, pa.Table]
+    batch: Batch
+    known: Known
+    rewinds: Sequence[Mapping[str, Any]]
+    flows: Mapping[str, Any]
+    grown: Mapping[str, Mapping[str, int]]
+
+
+def finish_group_status(table: pa.Table, changed: Changed, tick: Tick) -> tuple[pa.Table, list[Closed]]:
+    """The table with its carried columns, and the rebalances that are over."""
+    before, history = changed.before, changed.known.history
+    prior = before.take(pc.index_in(table["group"], value_set=before["group"].combine_chunks()))
+    table = _put(table, _times(table, prior, changed.grown, tick))
+    texts = column_of(before, "rebalance_state", groups_to_follow(history.told, _open(before)))
+    followed = follow_rebalances(
+        history.told,
+        texts | {group: None for group in history.told if group not in texts},
+        rows_of(table.select(["group", *_AROUND]), texts.keys() | history.told.keys()),
+        Commits(changed.batch.commits, changed.batch.edges),
+        changed.partitions,
+        tick,
+    )
+    updates: dict[str, Mapping[str, Any]] = {
+        "folded": changed.known.folded,
+        "rebalance_state": followed.texts,
+        "rebalancing_since": followed.rebalancing_since,
+        **_counted(table, changed, followed, tick),
+    }
+    table = _put(table, {name: overlay(table["group"], before, name, values) for name, values in updates.items()})
+    table = _put(table, _measured(table, tick))
+    table = _put(table, {"topic_counters": add_flows(before, _flows(changed), table["group"].combine_chunks())})
+    return table, [each for group in sorted(followed.closed) for each in followed.closed[group]]
+
+
+def column_of(table: pa.Table, name: str, groups: Iterable[str]) -> dict[str, Any]:
+    """A column's values for some groups, by group."""
+    wanted = list(groups)
+    if not wanted:
+        return {}
+    rows = table.select(["group", name])
+    rows = rows.filter(pc.is_in(rows["group"], value_set=pa.array(wanted, pa.string())))
+    return dict(zip(rows["group"].to_pylist(), rows[name].to_pylist(), strict=True))
+
+
+def rows_of(table: pa.Table, groups: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Rows of some groups, by group."""
+    wanted = pa.array(list(groups), pa.string())
+    return {row["group"]: row for row in table.filter(pc.is_in(table["group"], value_set=wanted)).to_pylist()}
+
+
+def overlay(groups: pa.ChunkedArray, before: pa.Table, name: str, values: Mapping[str, Any]) -> pa.Array:
+    """The column for these groups: a new value where there is one, else as before."""
+    column = before[name]
+    if not values and groups.equals(before["group"]):
+        return column
+    names = pa.concat_arrays([pa.array(list(values), pa.string()), *before["group"].chunks])
+    found = pa.concat_arrays([pa.array(list(values.values()), column.type), *column.chunks])
+    return found.take(pc.index_in(groups, value_set=names))  # the first one: the new value
+
+
+def _open(before: pa.Table) -> dict[str, dict[str, Any]]:
+    rows = before.select(["group", "rebalancing_since"])
+    return {row["group"]: row for row in rows.filter(pc.is_valid(rows["rebalancing_since"])).to_pylist()}
+
+
+def _times(table: pa.Table, prior: pa.Table, grown: Mapping[str, Mapping[str, int]], tick: Tick) -> dict[str, Any]:
+    """Since when, per group; what a poll found to have changed may have done so since the poll before."""
+    now = repeat(tick.now, TIMESTAMP, table.num_rows)
+    has_grown = pc.is_in(table["group"], value_set=pa.array(list(grown), pa.string()))
+    has_moved = differ(prior["coordinator"], table["coordinator"])
+    was_empty, is_empty = (equal(each["members"], 0) for each in (prior, table))
+    follows = differ(prior["status"], "stale")
+    watched = when(follows, pc.coalesce(prior["watched_since"], now), now)
+    emptied = when(both(is_empty, pc.greater(prior["members"], 0)), now, where(was_empty, prior["empty_since"]))
+    is_same = equal(prior["group_state"], table["group_state"])
+    return {
+        "watched_since": where(pa.scalar(tick.is_caught_up), watched),
+        "state_since": when(is_same, pc.coalesce(prior["state_since"], now), now),
+        "empty_since": where(is_empty, emptied),
+        "coordinator_changed_at": when(has_moved, prior["sampled_at"], prior["coordinator_changed_at"]),
+        "partitions_added_at": when(has_grown, prior["sampled_at"], prior["partitions_added_at"]),
+    }
+
+
+def _counted(table: pa.Table, changed: Changed, followed: Followed, tick: Tick) -> dict[str, dict[str, Any]]:
+    """The counters of groups that are new, or have something to count or to forget: column to group to value."""
+    history, before = changed.known.history, changed.before
+    groups: dict[str, tuple[list[Any], list[int]]] = {}
+    is_new = pc.is_null(pc.index_in(table["group"], value_set=before["group"].combine_chunks()))
+    for group in table["group"].filter(is_new).to_pylist():
+        groups[group] = ([], [])
+    for group in before["group"].filter(pc.is_valid(before["recent_rebalances"])).to_pylist():
+        groups.setdefault(group, ([], []))
+    for row in history.generations:
+        groups.setdefault(row["group"], ([], []))[0].append(row)
+    for row in history.replacements if tick.is_caught_up else ():
+        groups.setdefault(row["group"], ([], []))[1].append(1)
+    for group, closed in followed.closed.items():
+        if closed:
+            groups.setdefault(group, ([], []))
+    rows = rows_of(before.select(["group", *counters.STATE]), groups)
+    counted = {
+        group: counters.count_rebalances(
+            rows.get(group, {}), followed.closed.get(group, ()), generations, len(replacements), tick.now
+        )
+        for group, (generations, replacements) in groups.items()
+    }
+    return {name: {group: _pairs(row[name]) for group, row in counted.items()} for name in counters.STATE}
+
+
+def _pairs(value: Any) -> Any:
+    return list(value.items()) if isinstance(value, dict) else value
+
+
+def _measured(table: pa.Table, tick: Tick) -> dict[str, Any]:
+    """Ratios of groups with a rebalance in the last hour; of the others 0, as far as they are watched."""
+    is_watched = both(pc.less(table["watched_since"], pa.scalar(tick.now, TIMESTAMP)))
+    quiet = {
+        "time_in_rebalance_ratio": where(is_watched, repeat(0.0, pa.float64(), table.num_rows)),
+        "ping_pong": pa.nulls(table.num_rows, pa.float64()),
+    }
+    is_moving = pc.or_(pc.is_valid(table["recent_rebalances"]), pc.is_valid(table["rebalancing_since"]))
+    moving = table.select(["group", *_RECENT]).filter(is_moving).to_pylist()
+    found = {
+        row["group"]: counters.measure_recent(row, row["rebalancing_since"], row["watched_since"], tick.now)
+        for row in moving
+    }
+    base = pa.table({"group": table["group"], **quiet})
+    return {
+        name: overlay(table["group"], base, name, {group: row[name] for group, row in found.items()})
+        for name in _MEASURED
+    }
+
+
+def _flows(changed: Changed) -> pa.Table:
+    """Per partition what flowed; the rewinds inside the batch are rows of their own."""
+    after = changed.partitions[1]
+    columns = {"group": after["group"], "topic": after["topic"], **changed.flows}
+    whole = pa.table({name: columns[name] for name in ("group", "topic", *COUNTS)})
+    inside = pa.Table.from_pylist(
+        [{"group": each["group"], "topic": each["topic"], "rewinds": 1} for each in changed.rewinds],
+        schema=whole.schema,
+    )
+    return pa.concat_tables([whole, inside])
+
+
+def _put(table: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
+    for name, column in columns.items():
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, table.schema.field(place), column)
+    return table
