@@ -213,8 +213,10 @@ def test_its_queries_answer_on_real_tables(tmp_path: Path, query: str) -> None:
                 }
             ],
         ),
-        "generations": write_rows(
-            tmp_path, "generations", [{**key, "kind": "sync", "generation": 2, "sync_seconds": 0.5}]
+        "rebalances": write_rows(
+            tmp_path,
+            "rebalances",
+            [{**key, "cause": "member_join", "live_read": True, "pause_max_seconds": 2.5, "records_delayed": 3}],
         ),
         "group_members": write_rows(tmp_path, "group_members", [{**key, **member}]),
     }
