@@ -51,7 +51,7 @@ lint: venv ## ruff, mypy, import directions
 	@$(BIN)/lint-imports --no-logo > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 
 bench: jars ## the benchmarks; each prints a table
-	@for file in bench/tick.py bench/catch_up.py bench/restart.py; do echo "laggard: $$file"; $(BIN)/python $$file $(ARGS) || exit 1; done
+	@for file in bench/group_records.py bench/tick.py bench/catch_up.py bench/restart.py; do echo "laggard: $$file"; $(BIN)/python $$file $(ARGS) || exit 1; done
 
 zip: ## dist/laggard.zip for spark-submit --py-files
 	@mkdir -p dist

@@ -16,7 +16,8 @@ from preload import PARTITIONS, preload
 from laggard.demo.broker import Broker
 from laggard.names import NameFilter
 from laggard.sources.offsets_topic import READ_OPTIONS
-from laggard.stream.decode import DECODED, decode_stage
+from laggard.stream.decode import decode_stage
+from laggard.stream.decoded import DECODED
 from laggard.stream.session import start_session
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def main() -> None:
     """Preload, scan and decode in turns, then let the job catch up."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=5_000_000)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
     records = parser.parse_args().records
     rounds = parser.parse_args().rounds
     with tempfile.TemporaryDirectory() as folder, Broker() as broker:
@@ -98,7 +99,9 @@ def scan(frame: DataFrame) -> None:
 
 def decode(frame: DataFrame) -> None:
     """What a tick does with its records before anything is joined."""
-    frame.coalesce(2).mapInArrow(decode_stage(NameFilter()), DECODED).selectExpr("sum(commits)").collect()
+    frame.coalesce(2).mapInArrow(decode_stage(NameFilter(), with_edges=False), DECODED).selectExpr(
+        "sum(commits)"
+    ).collect()
 
 
 def whole_job(work: Path, bootstrap: str, records: int) -> dict[str, object]:

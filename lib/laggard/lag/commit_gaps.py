@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from laggard.lag.arrays import Ints
 
@@ -68,13 +69,20 @@ def _append(old: pa.Array, border: Ints, inner: Ints, mean: Ints) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), pa.array(values, pa.int32())).cast(GAPS)
 
 
-def _lower_median(gaps: pa.Array) -> pa.Array:
-    """In seconds; null below `MIN_GAPS`."""
-    lengths = gaps.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
+def gap_seconds(column: Any, share: float) -> pa.Array:
+    """The percentile of each row's gaps as one of them (nearest rank); null without a gap."""
+    gaps = _one(column)
+    lengths = gaps.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     table = np.full((len(lengths), MAX_GAPS), np.iinfo(np.int64).max)
     table[np.arange(MAX_GAPS) < lengths[:, None]] = gaps.flatten().to_numpy(zero_copy_only=False)
-    middle = np.sort(table, axis=1)[np.arange(len(lengths)), (np.maximum(lengths, 1) - 1) // 2]
-    return pa.array(middle / 1000, pa.float64(), mask=lengths < MIN_GAPS)
+    rank = np.maximum(np.ceil(share * lengths).astype(np.int64) - 1, 0)
+    return pa.array(np.sort(table, axis=1)[np.arange(len(lengths)), rank] / 1000, pa.float64(), mask=lengths == 0)
+
+
+def _lower_median(gaps: pa.Array) -> pa.Array:
+    """In seconds; null below `MIN_GAPS`."""
+    enough = pc.greater_equal(gaps.value_lengths(), MIN_GAPS)
+    return pc.if_else(enough, gap_seconds(gaps, 0.5), pa.scalar(None, pa.float64()))
 
 
 def _one(column: Any) -> pa.Array:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from laggard.lag.arrays import TIMESTAMP, Ints
 
@@ -128,6 +129,25 @@ def age_of_first_unread(points: EndPoints, committed: Ints, now_us: int) -> Age:
     share = (committed - low_end) / np.maximum(high_end - low_end, 1)
     appended_at = np.where(is_censored, low_at, low_at + share * (high_at - low_at))
     return Age((now_us - appended_at) / 1e6, np.where(is_censored, np.nan, (high_at - low_at) / 1e6), is_censored)
+
+
+def log_end_at(end_points: Any, at: Any) -> pa.Array:
+    """Log end at a time per row, on the line between the polls around it; beyond them the nearest poll's.
+
+    `end_points`: column of that type. `at`: timestamps. Null without a pair or a time.
+    """
+    points = read_end_points(end_points)
+    times = pc.fill_null(pc.cast(at, pa.int64()), 0).to_numpy().astype(np.int64)
+    is_known = pc.is_valid(at).to_numpy(zero_copy_only=False).astype(bool) & (points.lengths > 0)
+    rows = points.rows
+    passed = np.bincount(rows[points.times <= times[rows]], minlength=len(times))
+    last = np.maximum(points.lengths - 1, 0)
+    low = np.minimum(points.starts[:-1] + np.clip(passed - 1, 0, last), max(len(rows) - 1, 0))
+    high = np.minimum(points.starts[:-1] + np.clip(passed, 0, last), max(len(rows) - 1, 0))
+    low_at, high_at = _at(points.times, low), _at(points.times, high)
+    share = np.clip((times - low_at) / np.maximum(high_at - low_at, 1), 0, 1)
+    low_end, high_end = _at(points.log_ends, low), _at(points.log_ends, high)
+    return pa.array(np.rint(low_end + share * (high_end - low_end)).astype(np.int64), mask=~is_known)
 
 
 def _at(values: Ints, places: Ints) -> Ints:

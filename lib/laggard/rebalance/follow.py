@@ -64,8 +64,8 @@ def follow_rebalances(
         table.filter(pc.is_in(table["group"], value_set=wanted))
         for table in (*partition_status, commits.compacted, commits.edges)
     )
-    known, series = read_partitions(before, tick), read_series(before, after, tick)
-    seen = _commits(edges, series, compacted, without=told.keys())
+    known = read_partitions(before, tick)
+    seen = _commits(edges, read_series(before, after, tick), compacted, without=told.keys())
     followed = Followed({}, {}, {})
     for group, text in texts.items():
         row = groups.get(group, {})

@@ -66,11 +66,8 @@ def add_generation(rebalance: OpenRebalance, generation: Generation, parameters:
     """The rebalance with one more generation; members that must join again do so at the end of the one before."""
     before = rebalance.last.members
     join = seconds_between(generation.state_timestamp, rebalance.ended_at)
-    last_commits = {
-        member.member_id: at
-        for member in before
-        if (at := _newest(member, {each.place: each.newest for each in rebalance.pauses})) is not None
-    }
+    newest = {each.place: each.newest for each in rebalance.pauses}
+    last_commits = {member.member_id: at for member in before if (at := _newest(member, newest)) is not None}
     straggler = rebalance.straggler_slot or _straggler(
         before, generation, join, rebalance.commit_gap_p95_seconds, last_commits, parameters
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from functools import cache
@@ -88,46 +88,76 @@ class RebalanceState:
 
 def to_text(state: RebalanceState) -> str:
     """The state as JSON."""
-    return json.dumps(_plain(state), separators=(",", ":"))
+    return json.dumps(_codec(RebalanceState).write(state), separators=(",", ":"))
 
 
 def from_text(text: str | None) -> RebalanceState:
     """The state that `to_text` was given; a new one for None."""
     if text is None:
         return RebalanceState()
-    found: RebalanceState = _build(RebalanceState, json.loads(text))
+    found: RebalanceState = _codec(RebalanceState).read(json.loads(text))
     return found
 
 
-def _plain(value: Any) -> Any:
-    """Lists, dicts and texts; what is not known is left out."""
-    if is_dataclass(value):
-        found = {name: getattr(value, name) for name in _hints(value.__class__)}
-        return {name: _plain(each) for name, each in found.items() if each is not None}
-    if isinstance(value, tuple):
-        return [_plain(each) for each in value]
-    return value.isoformat() if isinstance(value, datetime) else value
+@dataclass(frozen=True, slots=True)
+class _Codec:
+    """How values of one type become JSON and back; None: as they are."""
 
-
-def _build(kind: Any, value: Any) -> Any:
-    if value is None:
-        return None
-    if get_origin(kind) in (types.UnionType, Union):
-        return _build(next(each for each in get_args(kind) if each is not type(None)), value)
-    if get_origin(kind) is tuple:
-        return tuple(_build(each, item) for each, item in zip(_items(kind, value), value, strict=True))
-    if isinstance(kind, type) and is_dataclass(kind):
-        return kind(**{name: _build(each, value.get(name)) for name, each in _hints(kind).items()})
-    return datetime.fromisoformat(value) if kind is datetime else value
-
-
-def _items(kind: Any, value: Iterable[Any]) -> list[Any]:
-    """The type of each item, of a tuple of any length the same for all."""
-    found = get_args(kind)
-    return [found[0] for _ in value] if found[-1] is Ellipsis else list(found)
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
 
 
 @cache
-def _hints(kind: Any) -> dict[str, Any]:
+def _codec(kind: Any) -> _Codec:
+    """Made once per type: a group of a thousand members has ten thousands of values."""
+    if get_origin(kind) in (types.UnionType, Union):
+        return _optional(_codec(next(each for each in get_args(kind) if each is not type(None))))
+    if get_origin(kind) is tuple:
+        return _tuple(get_args(kind))
+    if isinstance(kind, type) and is_dataclass(kind):
+        return _struct(kind)
+    return _Codec(datetime.isoformat, datetime.fromisoformat) if kind is datetime else _PLAIN
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+_PLAIN = _Codec(_as_it_is, _as_it_is)
+
+
+def _optional(inner: _Codec) -> _Codec:
+    if inner is _PLAIN:
+        return _PLAIN
+    write, read = inner.write, inner.read
+    return _Codec(
+        lambda value: None if value is None else write(value), lambda value: None if value is None else read(value)
+    )
+
+
+def _tuple(kinds: tuple[Any, ...]) -> _Codec:
+    """Of any length with one type, or one type for each place."""
+    inner = [_codec(each) for each in kinds if each is not Ellipsis]
+    if all(each is _PLAIN for each in inner):
+        return _Codec(list, tuple)
+    if kinds[-1] is Ellipsis:
+        write, read = inner[0].write, inner[0].read
+        return _Codec(
+            lambda value: [write(each) for each in value], lambda value: tuple([read(each) for each in value])
+        )
+    raise TypeError(f"no JSON for a tuple of {kinds}")
+
+
+def _struct(kind: Any) -> _Codec:
+    """An object by the names of the fields; what is None is left out."""
     hints = get_type_hints(kind)
-    return {each.name: hints[each.name] for each in fields(kind)}
+    codecs = [(each.name, _codec(hints[each.name])) for each in fields(kind)]
+
+    def write(value: Any) -> dict[str, Any]:
+        found = {name: getattr(value, name) for name, _ in codecs}
+        return {name: codec.write(found[name]) for name, codec in codecs if found[name] is not None}
+
+    def read(value: Any) -> Any:
+        return kind(*[codec.read(value[name]) if name in value else None for name, codec in codecs])
+
+    return _Codec(write, read)
