@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from laggard.rebalance.rates import union_seconds
 from laggard.rebalance.result import Closed
+from laggard.rebalance.state import OpenRebalance
 
 Row = dict[str, Any]
 SECOND_BOUNDS = (0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600)  # upper bounds of the buckets; one more for the rest
@@ -29,9 +30,13 @@ def count_rebalances(
     closed: Iterable[Closed],
     generations: Iterable[Row],
     replacements: int,
+    under_way: OpenRebalance | None,
     now: datetime,
 ) -> Row:
-    """Columns `STATE` after a tick: `closed` are the rebalances written in it, `generations` its rows of that table."""
+    """Columns `STATE` after a tick: `closed` are the rebalances written in it, `generations` its rows of that table.
+
+    `under_way` is the one whose row is still to come.
+    """
     row: Row = {name: before.get(name) for name in STATE}
     for name in COUNTS:
         row[name] = row[name] or 0
@@ -42,26 +47,27 @@ def count_rebalances(
         row[f"{name}_sum"] = row[f"{name}_sum"] or 0.0
     row["interrupted_generations_total"] += sum(max(0, (each.get("generation_gap") or 1) - 1) for each in generations)
     row["static_restarts_absorbed_total"] += replacements
-    recent = [each for each in row["recent_rebalances"] or () if each["ended_at"] > now - KEPT_RANGE]
+    recent = [
+        each for each in row["recent_rebalances"] or () if each["is_written"] and each["ended_at"] > now - KEPT_RANGE
+    ]
     for each in closed:
         _count(row, each)
-        recent.append(_recent(each))
+        recent.append(_recent(each.row.started_est, each.row.ended_at, len(each.moves), each.returned))
+    if under_way is not None:
+        recent.append(_recent(under_way.start.est, under_way.ended_at, None, None))
     row["recent_rebalances"] = recent or None
     return row
 
 
-def measure_recent(row: Mapping[str, Any], rebalancing_since: datetime | None, watched_since: datetime | None,
-                   now: datetime) -> Row:  # fmt: skip
+def measure_recent(recent: Sequence[Mapping[str, Any]], watched_since: datetime | None, now: datetime) -> Row:
     """Columns time_in_rebalance_ratio (the last 10 minutes, or since the group is watched) and ping_pong."""
-    recent = row["recent_rebalances"] or ()
     moved, returned = (sum(each[name] or 0 for each in recent) for name in ("moved", "returned"))
     ratio = None
     if watched_since is not None and watched_since < now:
         begin = max(now - RATIO_RANGE, watched_since)
-        times = [(each["started_at"], each["ended_at"]) for each in recent if each["ended_at"] > begin]
-        if rebalancing_since is not None:
-            times.append((rebalancing_since, now))
-        if all(started_at is not None for started_at, _ in times):
+        times = [(each["started_at"], each["ended_at"] or now) for each in recent]
+        times = [(start, end) for start, end in times if end > begin]
+        if all(start is not None for start, _ in times):
             ratio = union_seconds(times, begin, now) / (now - begin).total_seconds()
     return {"time_in_rebalance_ratio": ratio, "ping_pong": returned / moved if moved else None}
 
@@ -86,11 +92,11 @@ def _observe(row: Row, name: str, seconds: float | None) -> None:
         row[f"{name}_sum"] += seconds
 
 
-def _recent(closed: Closed) -> Row:
-    found = closed.row
+def _recent(started_at: datetime | None, ended_at: datetime | None, moved: int | None, returned: int | None) -> Row:
     return {
-        "started_at": found.started_est,
-        "ended_at": found.ended_at,
-        "moved": len(closed.moves),
-        "returned": closed.returned,
+        "started_at": started_at,
+        "ended_at": ended_at,
+        "is_written": moved is not None,
+        "moved": moved,
+        "returned": returned,
     }

@@ -17,7 +17,7 @@ from laggard.rebalance.logical import advance
 from laggard.rebalance.parameters import RebalanceParameters
 from laggard.rebalance.partitions import Series, read_partitions, read_series
 from laggard.rebalance.result import Closed
-from laggard.rebalance.state import RebalanceState, from_text, to_text
+from laggard.rebalance.state import OpenRebalance, from_text, to_text
 
 Row = dict[str, Any]
 Told = Mapping[str, list[tuple[int, Generation]]]
@@ -26,10 +26,10 @@ LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """Per group that was looked at: its state as text, since when a rebalance is under way, and what ended."""
+    """Per group that was looked at: its state as text, the rebalance whose row is to come, and the rows of now."""
 
     texts: dict[str, str]
-    rebalancing_since: dict[str, datetime | None]
+    under_way: dict[str, OpenRebalance | None]
     closed: dict[str, list[Closed]]
 
 
@@ -79,7 +79,7 @@ def follow_rebalances(
             RebalanceParameters(),
         )
         followed.texts[group] = to_text(state)
-        followed.rebalancing_since[group] = _since(state)
+        followed.under_way[group] = state.open
         followed.closed[group] = closed
     return followed
 
@@ -97,10 +97,6 @@ def _surroundings(group: str, row: Mapping[str, Any], tick: Tick) -> Surrounding
         coordinator_changed_at=row.get("coordinator_changed_at"),
         partitions_added_at=row.get("partitions_added_at"),
     )
-
-
-def _since(state: RebalanceState) -> datetime | None:
-    return None if state.open is None else state.open.start.est or state.open.opened_at
 
 
 def _read_until(row: Mapping[str, Any], tick: Tick) -> datetime:

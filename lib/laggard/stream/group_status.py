@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -19,10 +20,11 @@ from laggard.rebalance import counters
 from laggard.rebalance.follow import Commits, Followed, follow_rebalances, groups_to_follow
 from laggard.rebalance.records import Known
 from laggard.rebalance.result import Closed
+from laggard.rebalance.state import OpenRebalance
 from laggard.stream.decoded import Batch
 
 _AROUND = ("offsets_partition", "coordinator", "coordinator_changed_at", "partitions_added_at")
-_RECENT = ("rebalancing_since", "watched_since", "recent_rebalances")
+_RECENT = ("watched_since", "recent_rebalances")
 _MEASURED = ("time_in_rebalance_ratio", "ping_pong")
 
 
@@ -59,7 +61,7 @@ def finish_group_status(table: pa.Table, changed: Changed, tick: Tick) -> tuple[
     updates: dict[str, Mapping[str, Any]] = {
         "folded": changed.known.folded,
         "rebalance_state": followed.texts,
-        "rebalancing_since": followed.rebalancing_since,
+        "rebalancing_since": {group: _since(each) for group, each in followed.under_way.items()},
         **_counted(table, changed, followed, tick),
     }
     table = _put(table, {name: overlay(table["group"], before, name, values) for name, values in updates.items()})
@@ -99,6 +101,10 @@ def _open(before: pa.Table) -> dict[str, dict[str, Any]]:
     return {row["group"]: row for row in rows.filter(pc.is_valid(rows["rebalancing_since"])).to_pylist()}
 
 
+def _since(under_way: OpenRebalance | None) -> datetime | None:
+    return None if under_way is None else under_way.start.est or under_way.opened_at
+
+
 def _times(table: pa.Table, prior: pa.Table, grown: Mapping[str, Mapping[str, int]], tick: Tick) -> dict[str, Any]:
     """Since when, per group; what a poll found to have changed may have done so since the poll before."""
     now = repeat(tick.now, TIMESTAMP, table.num_rows)
@@ -131,13 +137,17 @@ def _counted(table: pa.Table, changed: Changed, followed: Followed, tick: Tick) 
         groups.setdefault(row["group"], ([], []))[0].append(row)
     for row in history.replacements if tick.is_caught_up else ():
         groups.setdefault(row["group"], ([], []))[1].append(1)
-    for group, closed in followed.closed.items():
-        if closed:
-            groups.setdefault(group, ([], []))
+    for group in followed.texts:
+        groups.setdefault(group, ([], []))
     rows = rows_of(before.select(["group", *counters.STATE]), groups)
     counted = {
         group: counters.count_rebalances(
-            rows.get(group, {}), followed.closed.get(group, ()), generations, len(replacements), tick.now
+            rows.get(group, {}),
+            followed.closed.get(group, ()),
+            generations,
+            len(replacements),
+            followed.under_way.get(group),
+            tick.now,
         )
         for group, (generations, replacements) in groups.items()
     }
@@ -155,10 +165,9 @@ def _measured(table: pa.Table, tick: Tick) -> dict[str, Any]:
         "time_in_rebalance_ratio": where(is_watched, repeat(0.0, pa.float64(), table.num_rows)),
         "ping_pong": pa.nulls(table.num_rows, pa.float64()),
     }
-    is_moving = pc.or_(pc.is_valid(table["recent_rebalances"]), pc.is_valid(table["rebalancing_since"]))
-    moving = table.select(["group", *_RECENT]).filter(is_moving).to_pylist()
+    moving = table.select(["group", *_RECENT]).filter(pc.is_valid(table["recent_rebalances"])).to_pylist()
     found = {
-        row["group"]: counters.measure_recent(row, row["rebalancing_since"], row["watched_since"], tick.now)
+        row["group"]: counters.measure_recent(row["recent_rebalances"], row["watched_since"], tick.now)
         for row in moving
     }
     base = pa.table({"group": table["group"], **quiet})

@@ -164,7 +164,7 @@ _TOPIC_COUNTERS = (
     "array<struct<topic:string,produced:bigint,consumed:bigint,lost:bigint,commits:bigint,noop_commits:bigint,"
     "rewinds:bigint,rewound_records:bigint,ahead:bigint>>"
 )
-_RECENT = "array<struct<started_at:timestamp,ended_at:timestamp,moved:int,returned:int>>"
+_RECENT = "array<struct<started_at:timestamp,ended_at:timestamp,is_written:boolean,moved:int,returned:int>>"
 
 
 GROUP_STATUS = Table(
@@ -271,7 +271,7 @@ GROUP_STATUS = Table(
         Column(
             "rebalance_state", "string", "state: the rebalance under way and where the last one left the group, as JSON"
         ),
-        Column("recent_rebalances", _RECENT, "state: the rebalances of the last hour"),
+        Column("recent_rebalances", _RECENT, "state: the rebalances of the last hour, the one under way last"),
     ),
     overwritten=True,
 )
