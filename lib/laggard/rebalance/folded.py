@@ -1,6 +1,6 @@
 """A group as its records leave it: all that is needed to fold the next one, kept as the column `folded`.
 
-The fields are the columns of that struct in `tables/schemas.py`, by name.
+The fields are the columns of that struct in `tables/status_tables.py`, by name.
 """
 
 from __future__ import annotations

@@ -1,0 +1,107 @@
+"""What the job did: its batches, and the records it could not decode."""
+
+from __future__ import annotations
+
+from laggard.tables.columns import BATCH_ID, CLUSTER, DATE, Column, Table
+
+DEAD_LETTERS = Table(
+    "dead_letters",
+    "Records of the offsets topic that could not be decoded, at most 1000 a batch; all are counted in batches.",
+    ("cluster", "source_partition", "source_offset"),
+    (
+        DATE,
+        CLUSTER,
+        Column("source_partition", "int", "partition of the offsets topic"),
+        Column("source_offset", "bigint", "offset of the record there"),
+        Column("record_timestamp", "timestamp", "time of the record"),
+        BATCH_ID,
+        Column("record_type", "int", "first two bytes of the key", "key unreadable"),
+        Column("reason", "string", "what is wrong: truncated, bad_length, ..."),
+        Column("field", "string", "field at which decoding stopped", "before the first field"),
+        Column("key_bytes", "bigint", "size of the key", "null key"),
+        Column("value_bytes", "bigint", "size of the value", "null value"),
+        Column("key_hex", "string", "first 256 bytes of the key in hex", "null key"),
+        Column("head_hex", "string", "first 256 bytes of the value in hex", "null value"),
+        Column("sha256", "string", "SHA-256 of the value", "null value"),
+    ),
+    time_column="record_timestamp",
+)
+
+BATCHES = Table(
+    "batches",
+    "One row per tick, written last: it publishes the tick and names the version of every table. Gaps are rows too.",
+    ("cluster", "batch_id", "kind", "gap_seq"),
+    (
+        DATE,
+        CLUSTER,
+        BATCH_ID,
+        Column(
+            "kind",
+            "string",
+            "tick, backfill (still catching up: rows are stale), or gap (time or records not observed)",
+        ),
+        Column("gap_seq", "int", "0, or the number of the gap row within the batch"),
+        Column("poll_id", "bigint", "poll of the tick", "no poll in this batch"),
+        Column("polled_at", "timestamp", "time of the poll: the tick's now"),
+        Column("started_at", "timestamp", "when the batch began"),
+        Column("published_at", "timestamp", "when this row was written"),
+        Column("checkpoint_id", "string", "identity of the checkpoint that wrote it"),
+        Column("source_from", "map<int,bigint>", "offsets partition to first offset read", "gap"),
+        Column("source_to", "map<int,bigint>", "offsets partition to next offset to read", "gap"),
+        Column(
+            "source_high_watermark",
+            "map<int,bigint>",
+            "offsets partition to its high watermark in the poll",
+            "gap, or no poll",
+        ),
+        Column(
+            "source_last_stable_offset",
+            "map<int,bigint>",
+            "offsets partition to its last stable offset in the poll",
+            "gap, or no poll",
+        ),
+        Column(
+            "source_blocked_since",
+            "map<int,timestamp>",
+            "offsets partitions frozen by an open transaction, and since when",
+            "gap, or no poll",
+        ),
+        Column("records", "bigint", "records read = decoded + tombstones + unknown + dead", "gap"),
+        Column("decoded", "bigint", "records decoded", "gap"),
+        Column("tombstones", "bigint", "tombstones", "gap"),
+        Column("unknown", "bigint", "records of a type or version not known", "gap"),
+        Column("dead", "bigint", "records that could not be decoded", "gap"),
+        Column("table_versions", "map<string,bigint>", "table to the Delta version this tick published", "gap"),
+        Column(
+            "durations_seconds",
+            "map<string,double>",
+            "stage to seconds: poll, advance (decoding included), publish",
+            "gap",
+        ),
+        Column("batches_total", "bigint", "ticks published so far", "gap"),
+        Column("records_total", "map<string,bigint>", "outcome to records so far", "gap"),
+        Column("dead_letters_total", "map<string,bigint>", "reason to dead letters so far", "gap"),
+        Column(
+            "unknown_records_total",
+            "array<struct<record_type:int,version:int,records:bigint>>",
+            "records of unknown type or version so far",
+            "gap",
+        ),
+        Column("polls_total", "map<string,bigint>", "api to broker requests so far", "gap"),
+        Column(
+            "poll_errors_total",
+            "array<struct<api:string,error:string,errors:bigint>>",
+            "failed broker requests so far",
+            "gap",
+        ),
+        Column("gaps_total", "map<string,bigint>", "reason to gap rows so far", "gap"),
+        Column("stage_seconds_total", "map<string,double>", "stage to seconds so far", "gap"),
+        Column("gap_scope", "string", "all, or one offsets partition", "not a gap"),
+        Column("gap_from", "timestamp", "last time observed before", "not a gap"),
+        Column("gap_to", "timestamp", "first time observed after", "not a gap"),
+        Column("gap_from_offset", "bigint", "first offset not read", "not a gap of records"),
+        Column("gap_to_offset", "bigint", "first offset read after", "not a gap of records"),
+        Column("gap_reason", "string", "job_down, tick_late, records_removed or offsets_topic_recreated", "not a gap"),
+    ),
+    time_column="polled_at",
+)

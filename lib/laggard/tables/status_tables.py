@@ -1,0 +1,210 @@
+"""The tables that are overwritten each tick: the live view, and the state the next tick starts from."""
+
+from __future__ import annotations
+
+from laggard.tables.columns import (
+    AGGREGATE,
+    BATCH_ID,
+    CLUSTER,
+    EVIDENCE,
+    GROUP,
+    LAG,
+    PARTITION,
+    POLL_ID,
+    STATUS,
+    TOPIC,
+    TOPIC_ID,
+    Column,
+    Table,
+)
+
+PARTITION_STATUS = Table(
+    "partition_status",
+    "Where each group stands on each partition now: the live view, and the state the next tick starts from.",
+    ("cluster", "group", "topic", "topic_id", "partition"),
+    (
+        CLUSTER,
+        GROUP,
+        TOPIC,
+        TOPIC_ID,
+        PARTITION,
+        STATUS,
+        BATCH_ID,
+        *EVIDENCE,
+        Column("current_topic_id", "string", "topic id of the poll where it is another one", "same id"),
+        Column("leader_epoch", "int", "leader epoch at the commit", "the commit has none"),
+        *LAG,
+        Column(
+            "readable_records",
+            "bigint",
+            "log_end_offset - max(log_start_offset, committed_offset)",
+            "status is not ok or below_log_start",
+        ),
+        Column("commit_age_seconds", "double", "sampled_at - commit_timestamp", "no commit"),
+        Column("commit_interval_seconds", "double", "median of the newest gaps between commits", "fewer than 3 gaps"),
+        Column("progressed_at", "timestamp", "time of the newest commit that moved the offset on", "none seen live"),
+        Column("arrival_rate", "double", "records/s that arrived since the previous tick", "fewer than two polls"),
+        Column(
+            "consume_rate", "double", "records/s committed since the previous tick", "fewer than two polls, or a rewind"
+        ),
+        Column("commit_gaps", "array<int>", "state: newest gaps between commits in milliseconds, at most 20"),
+        Column("commit_poll_id", "bigint", "state: poll the commit first met", "no commit"),
+        Column(
+            "end_points",
+            "array<struct<log_end_offset:bigint,at:timestamp>>",
+            "state: log ends seen since the committed offset, at most 32",
+        ),
+        Column("window_start", "timestamp", "state: window the accumulators belong to"),
+        Column("window_ticks", "int", "state: ticks in the window"),
+        Column("window_ok_ticks", "int", "state: ticks with status ok"),
+        Column("window_lag_min", "bigint", "state: smallest lag in the window", "no ok tick"),
+        Column("window_lag_max", "bigint", "state: largest lag in the window", "no ok tick"),
+        Column("window_commits", "bigint", "state: commits in the window"),
+        Column("window_noop_commits", "bigint", "state: commits that repeat the offset"),
+        Column("window_rewound_records", "bigint", "state: records the committed offset fell by"),
+        Column("base_at", "timestamp", "state: last tick of the previous window", "no previous window"),
+        Column("base_log_end_offset", "bigint", "state: log end there", "unknown there"),
+        Column("base_committed_offset", "bigint", "state: committed offset there", "unknown there"),
+    ),
+    overwritten=True,
+)
+
+# What the fold of group records goes on from; rebalance/folded.py has the same fields. A held source is a topic id, in
+# streams groups a subtopology.
+_HELD = "array<struct<source:string,partitions:array<int>>>"
+_MEMBER = (
+    "struct<member_id:string,group_instance_id:string,replaced_member_id:string,client_id:string,client_host:string,"
+    "rack:string,session_timeout_ms:int,rebalance_timeout_ms:int,topics:array<string>,regex:string,"
+    "server_assignor:string,classic_protocols:array<string>,member_epoch:int,previous_member_epoch:int,"
+    f"member_state:string,assigned:{_HELD},pending_revocation:{_HELD},is_told:boolean>"
+)
+_EPOCH = (
+    "struct<number:int,kind:string,source_partition:int,source_offset:bigint,record_timestamp:timestamp,"
+    "record_version:int,gap:int,live_read:boolean,assignor:string,joined:array<string>,left:array<string>,replaced:array<string>,"
+    "assigned_at:timestamp,is_open:boolean>"
+)
+_FOLDED = (
+    "struct<group_type:string,assignment_epoch:int,topology_epoch:int,validated_topology_epoch:int,generation:int,"
+    f"record_timestamp:timestamp,was_type:string,was_number:int,epoch:{_EPOCH},members:array<{_MEMBER}>,"
+    "roster:array<struct<member_id:string,group_instance_id:string,client_id:string,client_host:string>>,"
+    "regexes:array<struct<regex:string,topics:array<string>>>,"
+    "topic_names:array<struct<topic_id:string,topic:string>>,"
+    "subtopologies:array<struct<subtopology_id:string,topics:array<string>,has_regex:boolean>>,"
+    "departed:array<struct<group_instance_id:string,member_id:string>>>"
+)
+
+_TOPIC_COUNTERS = (
+    "array<struct<topic:string,produced:bigint,consumed:bigint,lost:bigint,commits:bigint,noop_commits:bigint,"
+    "rewinds:bigint,rewound_records:bigint,ahead:bigint>>"
+)
+_RECENT = "array<struct<started_at:timestamp,ended_at:timestamp,is_written:boolean,moved:int,returned:int>>"
+
+
+GROUP_STATUS = Table(
+    "group_status",
+    "State, members and lag of each group now; counters ending in _total never fall.",
+    ("cluster", "group"),
+    (
+        CLUSTER,
+        GROUP,
+        AGGREGATE,
+        BATCH_ID,
+        POLL_ID,
+        Column("sampled_at", "timestamp", "time of that poll, on our clock"),
+        Column(
+            "group_type",
+            "string",
+            "classic, consumer, share, streams, or simple (offsets without a group record)",
+            "only offsets seen, broker silent",
+        ),
+        Column("protocol_type", "string", "consumer, connect, ...", "no group record"),
+        Column("assignor", "string", "assignor the members agreed on", "no members, or the broker's default"),
+        Column(
+            "rebalance_mode",
+            "string",
+            "eager or cooperative, from the assignor; incremental in consumer and streams groups",
+            "unknown assignor, share group, or no members",
+        ),
+        Column("group_state", "string", "Kafka's spelling: Stable, Empty, ... or Unknown"),
+        Column("state_source", "string", "admin (the broker said so), record (derived), or none"),
+        Column("state_since", "timestamp", "tick at which group_state was first seen"),
+        Column("empty_since", "timestamp", "tick at which the members were first seen gone", "members, or not seen go"),
+        Column("generation", "int", "generation of the newest group record", "no record of a classic group"),
+        Column("group_epoch", "int", "epoch of a consumer, share or streams group", "classic, or no group record"),
+        Column("assignment_epoch", "int", "epoch of its newest target assignment", "classic, or none yet"),
+        Column("coordinator", "int", "broker that leads the group's offsets partition", "unknown"),
+        Column(
+            "offsets_partition", "int", "partition of the offsets topic that holds the group", "never seen in a record"
+        ),
+        Column("members", "int", "members, by the newest group records", "no group record"),
+        Column("static_members", "int", "members with a group_instance_id", "no group record"),
+        Column(
+            "idle_members",
+            "int",
+            "members without partitions, in streams groups without an active task",
+            "no group record, or not decodable",
+        ),
+        Column(
+            "topics",
+            "array<string>",
+            "subscribed topics, those of resolved expressions included, sorted",
+            "no group record, not decodable, or an expression not resolved",
+        ),
+        Column("lag", "bigint", "sum over partitions", "partial"),
+        Column("lag_known", "bigint", "sum over ok partitions", "no ok partition"),
+        Column(
+            "max_time_lag_seconds",
+            "double",
+            "largest time lag over ok partitions, a lower bound where censored",
+            "none known",
+        ),
+        Column("partitions_total", "int", "partitions with a row in partition_status"),
+        Column("partitions_ok", "int", "partitions with status ok"),
+        Column("partitions_no_commit", "int", "assigned or subscribed partitions never committed"),
+        Column("partitions_unknown", "int", "all others"),
+        Column(
+            "assignment_imbalance",
+            "double",
+            "most partitions of one member / mean over members",
+            "no partition assigned",
+        ),
+        Column("last_rebalance_at", "timestamp", "end of the newest logical rebalance", "none seen"),
+        Column("coordinator_changed_at", "timestamp", "when another broker was first seen as coordinator", "not seen"),
+        Column("partitions_added_at", "timestamp", "when a subscribed topic was first seen to grow", "not seen"),
+        Column(
+            "time_in_rebalance_ratio",
+            "double",
+            "share of the last 10 minutes inside a rebalance",
+            "not watched so long",
+        ),
+        Column("ping_pong", "double", "moves of the last hour that took a partition back / all moves", "none moved"),
+        Column("generations_total", "bigint", "generations seen to complete"),
+        Column("interrupted_generations_total", "bigint", "generations that never got an assignment"),
+        Column("static_restarts_absorbed_total", "bigint", "static members that came back without a rebalance"),
+        Column("rebalances_total", "map<string,bigint>", "cause to logical rebalances"),
+        Column("member_changes_total", "map<string,bigint>", "joined, left, replaced to members"),
+        Column("partitions_moved_total", "bigint", "partitions that changed their owner in a rebalance"),
+        Column("partitions_moved_avoidable_total", "bigint", "of these, those that balance did not need"),
+        Column("rebalance_duration_buckets", "array<bigint>", "rebalances by rebalance_seconds, per bucket"),
+        Column("rebalance_duration_sum", "double", "sum of rebalance_seconds"),
+        Column("rebalance_pause_buckets", "array<bigint>", "stopped partitions by their pause, per bucket"),
+        Column("rebalance_pause_sum", "double", "sum of their pauses in seconds"),
+        Column("topic_counters", _TOPIC_COUNTERS, "what each topic brought the group so far"),
+        Column("rebalancing_since", "timestamp", "begin of the rebalance whose row is not written yet", "none"),
+        Column("watched_since", "timestamp", "first tick since when the group is read live", "catching up"),
+        Column("group_record_offset", "bigint", "state: offset of the newest group record folded", "no group record"),
+        Column("record_state", "string", "state: group_state by the records alone", "no group record"),
+        Column(
+            "is_held",
+            "boolean",
+            "state: the newest records end inside an operation, so members and state are those before it",
+            "a row that an older job wrote",
+        ),
+        Column("folded", _FOLDED, "state: the group as its records leave it, not for users", "no group record"),
+        Column(
+            "rebalance_state", "string", "state: the rebalance under way and where the last one left the group, as JSON"
+        ),
+        Column("recent_rebalances", _RECENT, "state: the rebalances of the last hour, the one under way last"),
+    ),
+    overwritten=True,
+)

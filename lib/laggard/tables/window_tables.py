@@ -1,0 +1,82 @@
+"""History by window."""
+
+from __future__ import annotations
+
+from laggard.tables.columns import (
+    BATCH_ID,
+    CLUSTER,
+    DATE,
+    EVIDENCE,
+    GROUP,
+    LAG,
+    PARTITION,
+    POLL_ID,
+    STATUS,
+    TOPIC,
+    TOPIC_ID,
+    Column,
+    Table,
+)
+
+LAG_WINDOWS = Table(
+    "lag_windows",
+    "The core history: one row per partition a group has and window; values at the window's last tick.",
+    ("cluster", "group", "topic", "topic_id", "partition", "window_start"),
+    (
+        DATE,
+        CLUSTER,
+        GROUP,
+        TOPIC,
+        TOPIC_ID,
+        PARTITION,
+        Column("window_start", "timestamp", "start of the window, by the poll's clock"),
+        Column("window_end", "timestamp", "end of the window, exclusive"),
+        STATUS,
+        BATCH_ID,
+        *EVIDENCE,
+        Column("ticks", "int", "ticks in the window"),
+        Column("ok_ticks", "int", "ticks with status ok"),
+        *LAG,
+        Column("lag_min", "bigint", "smallest lag at a tick", "no ok tick"),
+        Column("lag_max", "bigint", "largest lag at a tick", "no ok tick"),
+        Column(
+            "produced",
+            "bigint",
+            "rise of the log end since the previous window's last tick",
+            "no previous window, gap, or topic recreated",
+        ),
+        Column("consumed", "bigint", "rise of the committed offset since then", "as produced; also a rewind"),
+        Column("arrival_rate", "double", "produced per second", "as produced"),
+        Column("consume_rate", "double", "consumed per second", "as consumed"),
+        Column("commits", "bigint", "commit records in the window; 0 is measured"),
+        Column("noop_commits", "bigint", "of these, commits that repeat the offset"),
+        Column("rewound_records", "bigint", "records the committed offset fell by"),
+    ),
+    time_column="window_start",
+)
+
+TOPIC_WINDOWS = Table(
+    "topic_windows",
+    "Log start, log end and arrival of each watched partition per window, whether or not a group reads it.",
+    ("cluster", "topic", "topic_id", "partition", "window_start"),
+    (
+        DATE,
+        CLUSTER,
+        TOPIC,
+        TOPIC_ID,
+        PARTITION,
+        Column("window_start", "timestamp", "start of the window, by the poll's clock"),
+        Column("window_end", "timestamp", "end of the window, exclusive"),
+        Column("status", "string", "ok, no_end_offset or topic_missing"),
+        BATCH_ID,
+        POLL_ID,
+        Column("ticks", "int", "polls in the window"),
+        Column("log_start_offset", "bigint", "first offset of the log", "no value in the window"),
+        Column("log_end_offset", "bigint", "next offset of the log at the last poll", "no value in that poll"),
+        Column("produced", "bigint", "rise of the log end since the previous window's last poll", "no previous window"),
+        Column("arrival_rate", "double", "produced per second", "as produced"),
+        Column("leader_broker", "int", "broker that leads the partition", "no leader"),
+        Column("error", "string", "Kafka's error name where the poll has no value", "no error"),
+    ),
+    time_column="window_start",
+)
