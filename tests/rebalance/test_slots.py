@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laggard.rebalance.facts import MemberFacts
-from laggard.rebalance.membership import compare
 from laggard.rebalance.slots import SlotChanges, client_id_pattern, compare_slots, holdings, name_slots
 from rebalance.told import member
 
@@ -117,12 +116,3 @@ def test_every_slot_is_kept_or_left_and_every_new_one_kept_or_joined(
     assert sorted([*found.kept, *found.left]) == sorted(old)
     assert sorted([*found.kept.values(), *found.joined]) == sorted(new)
     assert set(found.restarted) <= set(found.replaced) <= old
-
-
-@given(MEMBERS, MEMBERS, st.booleans())
-def test_the_rows_of_generations_say_the_same(
-    before: list[MemberFacts], now: list[MemberFacts], by_member_id: bool
-) -> None:
-    found = changed(before, now, by_member_id=by_member_id)
-    row = compare([each.identity for each in before], [each.identity for each in now], by_member_id=by_member_id)
-    assert (row.joined, row.left, row.replaced) == (list(found.joined), list(found.left), list(found.replaced))

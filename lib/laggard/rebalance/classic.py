@@ -11,7 +11,8 @@ from laggard.rebalance.facts import Generation, to_member
 from laggard.rebalance.folded import Folded, Folding
 from laggard.rebalance.group_facts import imbalance
 from laggard.rebalance.history import History, Row, Step, distance
-from laggard.rebalance.membership import Identity, compare, slots
+from laggard.rebalance.membership import Identity
+from laggard.rebalance.slots import compare_slots, name_slots
 
 # group.initial.rebalance.delay.ms: an empty group waits so long for more members
 INITIAL_DELAY = timedelta(seconds=3)
@@ -35,7 +36,7 @@ def fold_classic(work: Folding, step: Step) -> None:
     members = [Identity(*(row[name] for name in _IDENTITY)) for row in found["member_rows"]]
     gap = distance(found["generation"], state.generation)
     is_replacement = gap == 0 and found["kind"] == "sync"  # same generation: no rebalance took place
-    slot_of = slots(members, by_member_id=False)
+    slot_of = name_slots(members, by_member_id=False)
     row = place | _generation(state, found, members, slot_of, record, history)
     row["generation_gap"] = gap if history.tick.is_caught_up else None  # compaction removes records of the past
     if is_replacement:
@@ -104,7 +105,7 @@ def _generation(
         state_timestamp = None
     sync = None if state_timestamp is None else (record["record_timestamp"] - state_timestamp).total_seconds()
     roster = [] if state.was_type is not None else state.roster
-    changes = compare(roster, members, by_member_id=False) if is_live and roster is not None else None
+    changes = compare_slots(roster, members, by_member_id=False) if is_live and roster is not None else None
     if found["kind"] == "downgrade":
         changes = None  # slots of a modern group are named otherwise
     names = (

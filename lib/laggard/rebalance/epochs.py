@@ -12,7 +12,7 @@ from laggard.rebalance.facts import Generation, to_member
 from laggard.rebalance.folded import Epoch, Folded, Folding, Member
 from laggard.rebalance.group_facts import MODES, group_topics, member_topics, preferred_assignor, resolve
 from laggard.rebalance.history import History, Row, Step, distance
-from laggard.rebalance.membership import compare
+from laggard.rebalance.slots import compare_slots
 
 _OF_MEMBER = (
     "member_id", "group_instance_id", "replaced_member_id", "client_id", "client_host", "rack", "session_timeout_ms",
@@ -36,7 +36,7 @@ def bump_epoch(work: Folding, step: Step) -> None:
         state.roster = []  # the group that was here has nothing to do with this one
     now = [member.identity for member in state.members.values()]
     # what compaction removed is not known to have changed
-    changes = compare(state.roster, now, by_member_id=True) if is_live and state.roster is not None else None
+    changes = compare_slots(state.roster, now, by_member_id=True) if is_live and state.roster is not None else None
     before = None if state.epoch is None else state.epoch.number
     state.epoch = Epoch(
         number=number,
@@ -48,9 +48,9 @@ def bump_epoch(work: Folding, step: Step) -> None:
         gap=distance(number, before) if is_live else None,
         live_read=is_live,
         assignor=preferred_assignor(state),
-        joined=changes.joined if changes else None,
-        left=changes.left if changes else None,
-        replaced=changes.replaced if changes else None,
+        joined=list(changes.joined) if changes else None,
+        left=list(changes.left) if changes else None,
+        replaced=list(changes.replaced) if changes else None,
     )
     state.roster, state.departed, state.was_type, state.was_number = now, {}, None, None
     for member in state.members.values():

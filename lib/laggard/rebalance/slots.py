@@ -1,7 +1,7 @@
 """Which places of a group were taken, left or handed over between two generations.
 
 A slot is a place that outlives its member: the static instance (KIP-345), else client id, host and ordinal, else the
-member id of a modern group (KIP-848). Names are those of `membership.slots` in the generation they come from.
+member id of a modern group (KIP-848). A slot is named as in the generation it comes from.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from laggard.rebalance.assignors_types import TopicPartition
 from laggard.rebalance.facts import MemberFacts
-from laggard.rebalance.membership import slots
+from laggard.rebalance.membership import Identity
 
+Named = Identity | MemberFacts  # what says who a member is
 Holdings = dict[str, frozenset[TopicPartition]]
 
 
@@ -33,12 +34,24 @@ class SlotChanges:
         return not (self.joined or self.left or self.replaced)
 
 
-def name_slots(members: Iterable[MemberFacts], *, by_member_id: bool) -> dict[str, str]:
-    """Member id to slot."""
-    return slots([member.identity for member in members], by_member_id=by_member_id)
+def name_slots(members: Iterable[Named], *, by_member_id: bool) -> dict[str, str]:
+    """Member id to slot: the instance id; else client id, host and ordinal; else, in modern groups, the member id.
+
+    A modern member keeps its id as long as it lives (KIP-848), a classic one has a new id for each time it joins.
+    """
+    found, alike = {}, defaultdict(list)
+    for member in members:
+        if member.group_instance_id is not None or by_member_id:
+            found[member.member_id] = member.group_instance_id or member.member_id
+        else:
+            alike[member.client_id, member.client_host].append(member.member_id)
+    for (client_id, host), ids in alike.items():
+        for number, member_id in enumerate(sorted(ids)):
+            found[member_id] = f"{client_id}{host}#{number}"  # hosts begin with a slash
+    return found
 
 
-def compare_slots(before: Sequence[MemberFacts], now: Sequence[MemberFacts], *, by_member_id: bool) -> SlotChanges:
+def compare_slots(before: Sequence[Named], now: Sequence[Named], *, by_member_id: bool) -> SlotChanges:
     """Changes between two rosters.
 
     A member id that stays keeps its slot even if its ordinal moved, as the death of its neighbour on the host moves it;
@@ -48,7 +61,8 @@ def compare_slots(before: Sequence[MemberFacts], now: Sequence[MemberFacts], *, 
     kept = {old[member]: new[member] for member in old.keys() & new.keys()}
     gone = [member for member in before if member.member_id not in new]
     fresh = _by_place([member for member in now if member.member_id not in old], by_member_id=by_member_id)
-    left, restarted = [], []
+    left: list[Named] = []
+    restarted: list[str] = []
     for member in sorted(gone, key=lambda each: each.member_id):
         slot, waiting = old[member.member_id], fresh[_place(member, by_member_id=by_member_id)]
         if waiting:
@@ -83,19 +97,19 @@ def holdings(members: Iterable[MemberFacts], slot_of: Mapping[str, str]) -> Hold
     return found
 
 
-def client_id_pattern(member: MemberFacts) -> str | None:
+def client_id_pattern(member: Named) -> str | None:
     """The client id without the numbers that tell instances of one program apart."""
     return None if member.client_id is None else re.sub(r"\d+", "#", member.client_id)
 
 
-def _by_place(members: Sequence[MemberFacts], *, by_member_id: bool) -> dict[Hashable, list[MemberFacts]]:
-    found: dict[Hashable, list[MemberFacts]] = defaultdict(list)
+def _by_place(members: Sequence[Named], *, by_member_id: bool) -> dict[Hashable, list[Named]]:
+    found: dict[Hashable, list[Named]] = defaultdict(list)
     for member in sorted(members, key=lambda each: each.member_id):
         found[_place(member, by_member_id=by_member_id)].append(member)
     return found
 
 
-def _place(member: MemberFacts, *, by_member_id: bool) -> Hashable:
+def _place(member: Named, *, by_member_id: bool) -> Hashable:
     if member.group_instance_id is not None:
         return ("instance", member.group_instance_id)
     return ("member", member.member_id) if by_member_id else ("host", member.client_id, member.client_host)
