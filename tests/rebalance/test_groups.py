@@ -225,3 +225,20 @@ def test_reading_a_rewind_again_tells_it_once() -> None:
         job.next_offset = 5
         job.tick([end(100)], [commit(50), commit(40)])
     assert job.events().count("offset_rewind") == 1
+
+
+def test_an_offset_deleted_under_a_subscriber_leaves_a_partition_without_a_commit() -> None:
+    job = live()
+    job.tick([end(10)], [generation(1, READER), commit(4)])
+    job.tick([end(10)], [commit(None)])
+    row = job.row
+    assert (row["status"], row["committed_offset"], row["commit_source_offset"]) == ("no_commit", None, None)
+    (event,) = [row for row in job.history["group_events"] if row["kind"] == "offset_deleted"]
+    assert (event["from_offset"], event["source_partition"], event["source_offset"]) == (4, 0, 2)
+
+
+def test_an_offset_deleted_that_nobody_wants_leaves_nothing() -> None:
+    job = live()
+    job.tick([end(10)], [commit(4)])
+    job.tick([end(10)], [commit(None)])
+    assert job.rows == []

@@ -44,7 +44,8 @@ _STRING, _LONG, _DOUBLE = pa.string(), pa.int64(), pa.float64()
 class Merged:
     """Parallel rows: as they were before (`before`), the commit each got (`commit`), the poll's answer (`polled`).
 
-    Columns of a side that has nothing for a row are null. `is_new` marks a commit or tombstone to be taken.
+    Columns of a side that has nothing for a row are null. `is_new` marks a commit or tombstone to be taken,
+    `is_deleted` the tombstones among them.
     """
 
     keys: pa.Table
@@ -52,6 +53,7 @@ class Merged:
     commit: pa.Table
     polled: pa.Table
     is_new: Any
+    is_deleted: Any
     is_retired: Any
 
 
@@ -77,12 +79,14 @@ def merge(before: pa.Table, commits: pa.Table, polled: pa.Table, subscribed: pa.
     )
     is_new = pc.and_(pc.is_valid(commit["source_offset"]), pc.fill_null(is_later, True))
     # nobody subscribes to it any more, and it was never committed
-    is_unwanted = pa.array(np.r_[match(old, wanted) < 0, np.zeros(len(fresh) + len(missing), bool)])
+    is_unwanted = pa.array(np.r_[match(old, wanted) < 0, match(new[fresh], wanted) < 0, np.zeros(len(missing), bool)])
     was_uncommitted = pc.and_(pa.array(before_at >= 0), pc.is_null(prior["committed_offset"]))
     is_gone = pc.and_(pc.and_(is_unwanted, was_uncommitted), pc.invert(is_new))
     is_gone = pc.and_(is_gone, polled.num_rows > 0)  # a poll that says nothing ends nothing
-    is_retired = pc.or_(pc.and_(is_new, pc.fill_null(commit["is_deleted"], False)), is_gone)
-    return Merged(keys, prior, commit, take(polled, match(row, place)), is_new, is_retired)
+    is_deleted = pc.and_(is_new, pc.fill_null(commit["is_deleted"], False))
+    # a member still wants it: then it is a partition without a commit
+    is_retired = pc.or_(pc.and_(is_deleted, is_unwanted), is_gone)
+    return Merged(keys, prior, commit, take(polled, match(row, place)), is_new, is_deleted, is_retired)
 
 
 def _expected(subscribed: pa.Table, polled: pa.Table) -> pa.Table:
@@ -132,8 +136,8 @@ def advance_positions(merged: Merged, tick: Tick, schema: pa.Schema) -> tuple[pa
         "batch_id": repeat(tick.batch_id, _LONG, rows),
         "poll_id": repeat(tick.poll_id, _LONG, rows),
         "sampled_at": repeat(tick.now, TIMESTAMP, rows),
-        "commit_source_partition": newest("source_partition", "commit_source_partition"),
-        "commit_source_offset": newest("source_offset", "commit_source_offset"),
+        "commit_source_partition": _unless(merged.is_deleted, newest("source_partition", "commit_source_partition")),
+        "commit_source_offset": _unless(merged.is_deleted, newest("source_offset", "commit_source_offset")),
         "commit_timestamp": newest("commit_timestamp", "commit_timestamp"),
         "committed_offset": committed,
         "leader_epoch": newest("leader_epoch", "leader_epoch"),
@@ -160,6 +164,10 @@ def advance_positions(merged: Merged, tick: Tick, schema: pa.Schema) -> tuple[pa
         ),
     }
     return build(schema, columns), changes
+
+
+def _unless(condition: Any, value: Any) -> Any:
+    return where(pc.invert(condition), value)
 
 
 def _topic_id(merged: Merged, known: Any, polled: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import both, differ
+from laggard.lag.arrays import both, differ, when
 from laggard.lag.positions import KEY, Merged
 from laggard.lag.tick import Tick
 from laggard.rebalance.history import History
@@ -25,13 +25,17 @@ def partition_events(
     """Offsets that were deleted or fell at the border of two batches, and topics that were created anew."""
     held = merged.before["committed_offset"]
     kinds = (
-        ("offset_deleted", pc.and_(merged.is_retired, pc.is_valid(held)), held, None),
+        ("offset_deleted", pc.and_(merged.is_deleted, pc.is_valid(held)), held, None),
         ("offset_rewind", pc.is_valid(changes["rewound_from"]), changes["rewound_from"], changes["rewound_to"]),
         ("topic_recreated", changes["was_recreated"], None, None),
     )
-    names = [*KEY, "topic_id", "commit_source_partition", "commit_source_offset", "commit_timestamp"]
+    names = [*KEY, "topic_id", "commit_timestamp"]
+    places = rows.select(names)
+    for name in ("source_partition", "source_offset"):
+        newest = when(merged.is_new, merged.commit[name], merged.before[f"commit_{name}"])
+        places = places.append_column(name, newest)
     for kind, applies, start, end in kinds:
-        found = rows.select(names).filter(applies)
+        found = places.filter(applies)
         starts = start.filter(applies).to_pylist() if start is not None else [None] * found.num_rows
         ends = end.filter(applies).to_pylist() if end is not None else [None] * found.num_rows
         for row, from_offset, to_offset in zip(found.to_pylist(), starts, ends, strict=True):
@@ -45,8 +49,8 @@ def partition_events(
                     "from_offset": from_offset,
                     "to_offset": to_offset,
                     "records": from_offset - to_offset if is_commit else None,
-                    "source_partition": row["commit_source_partition"],
-                    "source_offset": row["commit_source_offset"],
+                    "source_partition": row["source_partition"],
+                    "source_offset": row["source_offset"],
                 },
             )
 
