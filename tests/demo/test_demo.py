@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.ma
 RUN_SECONDS = 60  # long enough for two generations of mailer, also where the start takes half of it
 TIME_LIMIT_SECONDS = 240
 PROCESSES = ("kafka.Kafka", "laggard.demo.cast", "laggard export", "laggard run", "SparkSubmit", "pyspark.daemon")
-TABLES = ("partition_status", "group_status", "lag_windows", "generations", "batches")
+TABLES = ("partition_status", "group_status", "lag_windows", "generations", "rebalances", "batches")
 # Behind by so many seconds of what arrives: a group that keeps up commits twice a second, the others fall back
 # by more than half a second per second.
 HEALTHY_SECONDS, BEHIND_SECONDS = 5, 10
@@ -112,7 +112,7 @@ def test_at_the_end_it_shows_every_group_and_some_metrics(seen: Seen) -> None:
 
 @pytest.mark.parametrize(
     ("question", "answer"),
-    list(zip(QUESTIONS, ("archive Empty 0", "payments 2", "sync 2"), strict=True)),
+    list(zip(QUESTIONS, ("archive Empty 0", "payments 2", "replacement 2 2"), strict=True)),
 )
 def test_each_closing_question_has_an_answer(seen: Seen, question: str, answer: str) -> None:
     rows = [" ".join(line.split()) for line in seen.printed.partition(question)[2].split("\n\n")[1].splitlines()[1:]]

@@ -25,9 +25,10 @@ QUESTIONS = {
         " round(avg(arrival_rate), 1) as arrival_rate, round(avg(consume_rate), 1) as consume_rate"
         " from lag_windows where \"group\" = 'fraud' group by topic, partition order by lag_max desc"
     ),
-    "Which generations had mailer?": (
-        "select generation, kind, member_count, record_timestamp"
-        " from generations where \"group\" = 'mailer' order by source_offset desc limit 8"
+    "Why does mailer rebalance, and what does it cost?": (
+        "select ended_at, cause, members_before, members_after, moved, paused_partitions,"
+        " round(pause_max_seconds, 1) as pause_max_seconds"
+        " from rebalances where \"group\" = 'mailer' order by ended_at desc limit 8"
     ),
 }
 
