@@ -75,6 +75,19 @@ def test_a_missing_topic_is_named_only_after_topics_were_listed_again() -> None:
     assert (job.row["status"], job.row["error"]) == ("topic_missing", UNKNOWN_TOPIC)
 
 
+def test_a_subscribed_topic_that_is_gone_gets_no_row_again_once_its_commits_ended() -> None:
+    job = Simulation()
+    gone = end(None, error=UNKNOWN_TOPIC)
+    job.tick([end(10)], [generation(1, {"m": ("t",)}), commit(5)])
+    job.tick([gone])
+    assert job.row["status"] == "topic_missing"
+    job.tick([gone], [commit(None)])
+    job.tick([gone])
+    assert job.rows == []
+    job.tick([end(3, topic_id=ID_B)])
+    assert job.row["status"] == "no_commit"
+
+
 def test_kafkas_error_name_is_kept_where_there_is_no_log_end() -> None:
     job = reach(no_end=True)
     assert (job.row["error"], job.row["committed_offset"], job.row["lag"]) == ("LEADER_NOT_AVAILABLE", 50, None)

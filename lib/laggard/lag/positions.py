@@ -66,10 +66,12 @@ def merge(before: pa.Table, commits: pa.Table, polled: pa.Table, subscribed: pa.
     expected = _expected(subscribed, polled)
     old, new, wanted = key_codes([before, commits, expected], KEY)
     fresh = np.flatnonzero(match(new, old) < 0)
-    missing = np.flatnonzero((match(wanted, old) < 0) & (match(wanted, new) < 0))
+    # a topic that is gone is polled once more: the rows it has say so, and those that ended do not come back
+    is_there = ~_flags(equal(expected["error"], UNKNOWN_TOPIC))
+    missing = np.flatnonzero((match(wanted, old) < 0) & (match(wanted, new) < 0) & is_there)
     before_at = np.r_[np.arange(len(old)), np.full(len(fresh) + len(missing), -1)]
     commit_at = np.r_[match(old, new), fresh, np.full(len(missing), -1)]
-    keys = pa.concat_tables([before.select(KEY), commits.select(KEY).take(fresh), expected.take(missing)])
+    keys = pa.concat_tables([before.select(KEY), commits.select(KEY).take(fresh), expected.select(KEY).take(missing)])
     row, place = key_codes([keys, polled], KEY[1:])
     prior, commit = take(before, before_at), take(commits, commit_at)
     # a record read twice (the offsets topic was re-read) must not count twice
@@ -90,7 +92,7 @@ def merge(before: pa.Table, commits: pa.Table, polled: pa.Table, subscribed: pa.
 
 
 def _expected(subscribed: pa.Table, polled: pa.Table) -> pa.Table:
-    """(group, topic, partition) of every polled partition that a group subscribes to."""
+    """(group, topic, partition) of every polled partition that a group subscribes to, with the poll's error."""
     of_pair, of_place = key_codes([subscribed, polled], ["topic"])
     order = np.argsort(of_place, kind="stable")
     low, high = np.searchsorted(of_place[order], of_pair), np.searchsorted(of_place[order], of_pair, side="right")
@@ -102,7 +104,8 @@ def _expected(subscribed: pa.Table, polled: pa.Table) -> pa.Table:
         else pairs
     )
     rows = subscribed.take(pairs)
-    return pa.table({"group": rows["group"], "topic": rows["topic"], "partition": polled["partition"].take(places)})
+    asked = {"group": rows["group"], "topic": rows["topic"]}
+    return pa.table(asked | {name: polled[name].take(places) for name in ("partition", "error")})
 
 
 def advance_positions(merged: Merged, tick: Tick, schema: pa.Schema) -> tuple[pa.Table, dict[str, Any]]:
