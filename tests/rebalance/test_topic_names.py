@@ -5,7 +5,7 @@ from __future__ import annotations
 from rebalance.lives import CREATE
 from rebalance.modern import CONSUMER as C
 from rebalance.modern import ENDS, epochs, folded, held, members
-from stream.simulation import Simulation, commit
+from stream.simulation import Simulation, commit, end
 
 
 def test_a_topic_id_that_nobody_knows_leaves_the_topic_unknown_and_the_partition_there() -> None:
@@ -41,3 +41,10 @@ def test_an_expression_is_not_known_until_it_is_resolved() -> None:
     assert (row["regex"], row["topics"], row["status"]) == ("[tu]", ["t", "u"], "ok")
     job.tick(ENDS, [C.member("a", ["t"]), C.regex("[tu]", None), C.epoch(3)])
     assert job.groups["g"]["topics"] == ["t"]
+
+
+def test_partitions_of_a_topic_that_is_gone_do_not_lack_an_owner() -> None:
+    gone = end(None, topic="u", topic_id="u" * 21 + "A", error="UNKNOWN_TOPIC_OR_PARTITION")
+    joined = [C.member("a", ["t", "u"]), C.epoch(1), C.target("a", {"t": [0]}), C.target_epoch(1)]
+    job = folded([*joined, C.current("a", 1, {"t": [0]})], ends=[end(10), gone])
+    assert epochs(job, "partitions_assigned", "partitions_unassigned") == [(1, None)]

@@ -5,6 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from laggard.lag.arrays import equal
+from laggard.lag.positions import UNKNOWN_TOPIC
 
 
 class Topics:
@@ -26,8 +30,9 @@ class Topics:
 
     @cached_property
     def partitions(self) -> dict[str, int]:
-        """Topic to its number of partitions in the poll."""
-        counts = self._polled.select(["topic", "partition"]).group_by("topic").aggregate([("partition", "count")])
+        """Topic to its number of partitions in the poll; not of one that is gone, which the poll tells once more."""
+        there = self._polled.filter(pc.invert(equal(self._polled["error"], UNKNOWN_TOPIC)))
+        counts = there.select(["topic", "partition"]).group_by("topic").aggregate([("partition", "count")])
         return dict(zip(counts["topic"].to_pylist(), counts["partition_count"].to_pylist(), strict=True))
 
     def unassigned(self, wanted: list[str] | None, assigned: set[tuple[str, int]]) -> int | None:
