@@ -133,6 +133,7 @@ STATIC_LIFE = timed(
         *C.gone("a"),
         C.member("a2", instance_id="one"),
         C.target("a2", {"t": [0, 1]}),
+        C.current("a2", 0, {"t": [0, 1]}),  # what was a's, then where it stands
         C.current("a2", 1, {"t": [0, 1]}),
         C.member("a2", instance_id="one", server_assignor="uniform"),
         C.epoch(2),

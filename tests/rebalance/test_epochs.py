@@ -72,13 +72,18 @@ def test_tombstones_of_a_slow_member_do_not_make_its_epoch_stable() -> None:
 
 
 def test_a_static_member_that_comes_back_makes_no_epoch() -> None:
-    job = folded(STATIC_LIFE[:12])
+    job = folded(STATIC_LIFE[:13])
     assert job.events() == ["group_created", "static_replacement"]
     assert epochs(job, "generation", "static_count") == [(1, 1)]
     found = members(job, 1)
     assert found.keys() == {"a", "a2"}
-    assert (found["a2"]["replaced_member_id"], found["a2"]["slot"]) == ("a", "one")
+    assert (found["a2"]["replaced_member_id"], found["a2"]["slot"], found["a2"]["member_epoch"]) == ("a", "one", 1)
     assert job.groups["g"]["group_state"] == "Stable"
+
+
+def test_a_static_member_that_comes_back_too_late_for_its_epoch_has_a_row_all_the_same() -> None:
+    job = folded([*STATIC_LIFE[:12], C.epoch(2)])
+    assert (members(job, 1)["a2"]["replaced_member_id"], members(job, 1)["a2"]["member_epoch"]) == ("a", 0)
 
 
 def test_a_static_member_that_leaves_for_good_has_expired_and_is_no_replacement() -> None:

@@ -29,6 +29,8 @@ def bump_epoch(work: Folding, step: Step) -> None:
         return
     if state.epoch is not None and state.epoch.is_open:
         close_epoch(work, history, None)
+    for member in state.members.values():
+        tell_member(work, member, history)  # one that took over since and did not reach the epoch
     is_live = history.tick.is_caught_up
     # the members of a classic group go on under their ids, and its generation is the first epoch
     is_upgrade = state.was_type == "classic" and state.was_number == number and bool(state.roster)

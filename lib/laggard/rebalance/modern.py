@@ -73,7 +73,8 @@ def _current(work: Folding, step: Step) -> None:
     if state.epoch is None:
         return
     if not state.epoch.is_open:
-        if member.replaced_member_id is not None:
+        # the first record of a static member that took over is what the other one left, without an epoch
+        if member.replaced_member_id is not None and member.is_reconciled(state.assignment_epoch):
             tell_member(work, member, step.history)
             tell_epoch(work, step.history, step.record["source_offset"], step.record["record_timestamp"])
     # only a member's own step ends an epoch: after tombstones the next epoch follows in the same operation
