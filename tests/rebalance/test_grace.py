@@ -7,7 +7,7 @@ import pytest
 from rebalance.lives import CONSUMER_LIFE, CREATE, JOIN, LEAVE
 from rebalance.modern import CONSUMER as C
 from rebalance.modern import ENDS, folded
-from stream.simulation import Record, commit
+from stream.simulation import Record, Simulation, commit
 
 
 def test_leave_and_delete_end_the_group_after_one_tick_of_grace() -> None:
@@ -16,6 +16,14 @@ def test_leave_and_delete_end_the_group_after_one_tick_of_grace() -> None:
     job.tick(ENDS)
     assert job.groups == {}
     assert job.events() == ["group_created", "group_deleted"]
+
+
+def test_a_group_that_was_deleted_before_the_job_began_is_never_shown() -> None:
+    job = Simulation()
+    job.tick(ENDS, CONSUMER_LIFE)
+    assert job.groups == {}
+    job.tick(ENDS)
+    assert job.events() == []
 
 
 def test_a_deleted_group_with_offsets_lives_on_without_members() -> None:

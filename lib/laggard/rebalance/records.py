@@ -66,7 +66,8 @@ def _fold_group(
     an operation, for one tick of grace; what is folded does not.
     """
     work = _resume(group, before, row)
-    shown = before if before.get("members") is not None else None
+    is_known = before.get("members") is not None
+    shown = before if is_known else None
     described = [json.loads(record["detail"]) for record in records]
     last_end = _last_end(described, work.state.members)
     for place, (record, found) in enumerate(zip(records, described, strict=True)):
@@ -75,7 +76,9 @@ def _fold_group(
         if place == last_end:
             shown = _facts(work)
     is_whole = not records or last_end == len(records) - 1 or work.classic is not None
-    is_held = shown is not None and not is_whole
+    is_gone = work.state.group_type is None
+    is_past = is_gone and not is_known and not history.tick.has_history  # a job that begins meets groups of long ago
+    is_held = shown is not None and not is_whole and not is_past
     facts = {name: shown.get(name) for name in KEPT} if shown is not None and is_held else _facts(work)
     newest = records[-1] if records else before
     facts |= {
@@ -84,8 +87,7 @@ def _fold_group(
         "offsets_partition": newest["source_partition"] if records else newest.get("offsets_partition"),
         "group_record_offset": newest["source_offset"] if records else newest.get("group_record_offset"),
     }
-    is_gone = work.state.group_type is None and not is_held
-    return facts, None if is_gone else work.state.to_row()
+    return facts, None if is_gone and not is_held else work.state.to_row()
 
 
 def _resume(group: str, before: Mapping[str, Any], row: Row | None) -> Folding:
