@@ -35,6 +35,14 @@ def test_a_topology_is_not_ready_only_if_the_broker_says_which_one_is(validated:
     assert folded(group(validated)).groups["g"]["group_state"] == expected
 
 
+def test_a_topology_that_was_never_validated_is_not_ready_where_the_broker_would_say_so() -> None:
+    configs = [{"key": "num.standby.replicas", "value": "0"}]  # brokers write them since they validate
+    job = folded([*group(), K.epoch(1, last_assignment_configs=configs)])
+    assert job.groups["g"]["group_state"] == "NotReady"
+    job.tick(ENDS, [K.epoch(2, last_assignment_configs=configs, validated_topology_epoch=0), K.target_epoch(2)])
+    assert job.groups["g"]["group_state"] == "Reconciling"
+
+
 def test_a_new_topology_is_not_ready_until_it_is_validated() -> None:
     job = folded([*group(0), topology(1)])
     assert job.groups["g"]["group_state"] == "NotReady"

@@ -55,9 +55,10 @@ def describe_modern(record_type: int, key: Struct, value: Struct | None) -> dict
 
 
 def _epoch(value: Struct) -> dict[str, Any]:
-    # an absent tag is -1, and so is one that a broker leaves out: nothing can be said of readiness then
+    # an absent tag is -1, so is one that a broker before 4.2 leaves out; only newer ones write configurations
     validated = value.get("validated_topology_epoch", -1)
-    return {"epoch": value["epoch"], "validated_topology_epoch": None if validated == -1 else validated}
+    is_known = validated != -1 or bool(value.get("last_assignment_configs"))
+    return {"epoch": value["epoch"], "validated_topology_epoch": validated if is_known else None}
 
 
 def _member(kind: str, value: Struct) -> dict[str, Any]:
