@@ -31,9 +31,11 @@ def _own_log_handlers() -> Iterator[None]:
     logging.root.setLevel(level)
 
 
+HISTORIES = {"paused": "history", "resumed": "history", "lived": "life"}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Side by side by file; tests that look at one shared history stay together, as it takes two minutes to make."""
     for item in items:
-        names = getattr(item, "fixturenames", ())
-        group = "history" if {"paused", "resumed"} & set(names) else item.path.as_posix()
-        item.add_marker(pytest.mark.xdist_group(group))
+        names = (HISTORIES[name] for name in getattr(item, "fixturenames", ()) if name in HISTORIES)
+        item.add_marker(pytest.mark.xdist_group(next(names, item.path.as_posix())))

@@ -36,7 +36,12 @@ class Dumped:
 
 def describe_groups(broker: Broker) -> dict[tuple[str, str, int], Described]:
     """CURRENT-OFFSET, LOG-END-OFFSET and LAG of every group's partitions."""
-    text = broker.run_tool(GROUP_TOOL, "--bootstrap-server", broker.bootstrap_servers, "--describe", "--all-groups")
+    servers = broker.bootstrap_servers
+    return read_description(broker.run_tool(GROUP_TOOL, "--bootstrap-server", servers, "--describe", "--all-groups"))
+
+
+def read_description(text: str) -> dict[tuple[str, str, int], Described]:
+    """What `kafka-consumer-groups --describe` printed, by group, topic and partition."""
     found = {}
     for words in (line.split() for line in text.splitlines()):
         if len(words) < 6 or words[0] == "GROUP":

@@ -1,0 +1,88 @@
+"""One story for all tests: every kind of group on one broker, and five moments at which nothing moves."""
+
+import sys
+from dataclasses import dataclass
+
+import pytest
+from kafka.admin import NewTopic
+
+from e2e.kit import Place, Row, View, at, commit_simply
+from e2e.live.cast import ENDING, FIRST, LATE, LATER, SIMPLE, Member
+from e2e.live.stage import Stage, set_stage
+from e2e.live.story import Moment
+from e2e.oracle import GROUP_TOOL
+
+RESTLESS = 6  # changes of protocol, on line
+
+
+@dataclass(frozen=True)
+class Lived:
+    """The whole story, read when it was over."""
+
+    moments: dict[str, Moment]
+    ticks: list[View]
+    batches: list[Row]
+    last: View
+    anew: View  # of a job that begins when all is over
+    place: Place
+
+    @property
+    def settled_ticks(self) -> list[View]:
+        """From the first moment on."""
+        first = self.moments["settled"].view.batch["batch_id"]
+        return [tick for tick in self.ticks if tick.batch["batch_id"] >= first]
+
+
+@pytest.fixture(scope="session")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
+    with set_stage(tmp_path_factory.mktemp("live") / "job") as stage:
+        tell(stage)
+        story, place = stage.story, stage.story.place
+        story.run.stop()
+        other = Place(place.folder.with_name("anew"), story.servers)
+        code, output, _ = other.exit_of(sys.executable, "-m", "laggard", "run", "--once", "--config", str(other.config))
+        assert code == 0, output
+        return Lived(story.moments, story.ticks(), place.rows("batches"), place.view(), other.view(), place)
+
+
+def tell(stage: Stage) -> None:
+    story, admin = stage.story, stage.admin
+    for group in SIMPLE:
+        commit_simply(story.servers, group, {at("letters", 0): 1, at("parcels", 1): 2})
+    story.empty |= set(SIMPLE)
+    story.join(*FIRST)
+    story.rest("settled")
+
+    story.join(Member("consumer", "online-3", "online"), Member("consumer", "online-4", "online"), LATE)
+    story.stop("offline-1", "ending-1", "ending-2", "ending-3", "ending-4")
+    story.restart("static-1")
+    story.restart("modern-2")
+    admin.delete_topics(["doomed"])
+    del story.topics["doomed"]
+    admin.create_topics([NewTopic(name, number, 1) for name, number in LATER.items()])
+    story.topics |= LATER
+    story.clients.tool(GROUP_TOOL, "--delete-offsets", "--group", "trimmed", "--topic", "parcels")
+    story.rest("mixed")
+
+    story.stop("online-1", "online-2", "cooperative-1")
+    story.join(Member("consumer", "offline-2", "offline"), Member("range", "eager-3", "eager", "letters,parcels"))
+    admin.delete_groups(list(ENDING))
+    story.empty -= set(ENDING)
+    story.rest("upgraded")
+
+    story.join(Member("range", "online-5", "online"), Member("range", "online-6", "online"))
+    story.stop("offline-2", "shared-1", "streamed-1")
+    story.rest("mixed again")
+
+    story.stop("online-3", "online-4")
+    story.join(Member("range", "offline-3", "offline"))
+    for number in range(RESTLESS):  # not in step with the ticks
+        story.replace(
+            f"restless-{number}", Member(f"{('consumer', 'range')[number % 2]}", f"restless-{number + 1}", "restless")
+        )
+    story.rest("downgraded")
+
+
+@pytest.fixture(params=["settled", "mixed", "upgraded", "mixed again", "downgraded"])
+def moment(lived: Lived, request: pytest.FixtureRequest) -> Moment:
+    return lived.moments[request.param]

@@ -1,0 +1,62 @@
+"""A broker that coordinates groups of every kind is killed: to their history nothing has happened."""
+
+import signal
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from e2e.kit import View, wait_until
+from e2e.live.cast import Member
+from e2e.live.newest import newest_generation
+from e2e.live.stage import Stage, set_stage
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow]
+KINDS = ("range", "cooperative", "consumer", "share", "streams")
+COLUMNS = ("group_type", "group_state", "members", "generation", "group_epoch", "assignment_epoch", "topics")
+
+
+def neighbour(kind: str) -> str:
+    """A group's name that the same partition of the offsets topic holds whatever the kind: one broker has them all."""
+    names = (f"{kind}-{number}" for number in count())
+    return next(name for name in names if java_hash(name) % 50 == 7)
+
+
+def java_hash(text: str) -> int:
+    """String.hashCode of ASCII text, as Kafka takes its absolute value."""
+    value = 0
+    for each in text.encode():
+        value = (31 * value + each) % 2**32
+    return abs(value - 2**32) if value >= 2**31 else value
+
+
+def facts(view: View) -> dict[str, dict[str, object]]:
+    return {group: {name: row[name] for name in COLUMNS} for group, row in view.groups.items()}
+
+
+def await_brokers(stage: Stage, number: int) -> None:
+    wait_until(lambda: len(stage.admin.describe_cluster()["brokers"]) == number, 60, f"{number} brokers are listed")
+
+
+def test_groups_of_every_kind_go_on_when_their_coordinator_is_killed(tmp_path: Path) -> None:
+    groups = {kind: neighbour(kind) for kind in KINDS}
+    with set_stage(tmp_path / "job", nodes=3) as stage:
+        story = stage.story
+        story.join(*(Member(kind, f"{kind}-{name}", groups[kind]) for kind in KINDS for name in ("a", "b")))
+        story.rest("before")
+        before = story.moments["before"].view
+        assert {row["offsets_partition"] for row in before.groups.values()} == {7}
+        [coordinator] = {row["coordinator"] for row in before.groups.values()}
+        stage.broker.stop(coordinator, signal.SIGKILL)
+        await_brokers(stage, 2)
+        story.rest("without it")
+        story.run.stop()
+        after, ticks = story.place.view(), story.ticks()
+
+    assert coordinator not in {row["coordinator"] for row in after.groups.values()}
+    assert facts(story.moments["without it"].view) == facts(before), story.place.tail()
+    for group in groups.values():
+        assert newest_generation(after, group) == newest_generation(before, group)
+    first = before.batch["batch_id"]
+    assert all(tick.groups.keys() == set(groups.values()) for tick in ticks if tick.batch["batch_id"] >= first)
+    assert "group_deleted" not in {row["kind"] for row in after.rows("group_events")}
