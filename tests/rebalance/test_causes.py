@@ -23,7 +23,7 @@ from laggard.rebalance.posterior import (
     two_best,
 )
 from laggard.rebalance.result import Rebalance
-from rebalance.told import HERE, PARAMETERS, all_facts, at, commit, generation, member, run
+from rebalance.told import HERE, PARAMETERS, all_facts, at, commit, epoch, generation, member, run
 
 ONE, TWO, THREE = member("1", "A0"), member("2", "A1"), member("3", "A2")
 EXPIRED = replace(TWO, group_instance_id="static")
@@ -120,6 +120,25 @@ def test_what_was_not_seen_whole_has_no_cause(fields: dict[str, object], expecte
     assert cause_of([ONE, TWO], [ONE, TWO], **fields) == expected
 
 
+def test_an_epoch_of_the_same_members_has_no_cause() -> None:
+    events = [epoch(4, 0, [ONE, TWO], 0), epoch(5, 100, [ONE, TWO], 102)]
+    assert last_row(*events).cause == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (generation(1, 3, [ONE], generation_gap=None), "member_join"),
+        (epoch(1, 3, [ONE], 4, generation_gap=None), "member_join"),
+        (generation(2, 3, [ONE], generation_gap=None), "unknown"),
+        (generation(1, 3, [ONE], generation_gap=None, live_read=False), "unknown"),
+    ],
+)
+def test_number_one_follows_nobody(told: Generation, expected: str) -> None:
+    row = last_row(told)
+    assert (row.cause, row.moved) == (expected, 0 if expected == "member_join" else None)
+
+
 def test_the_first_generation_seen_has_no_cause() -> None:
     row = last_row(generation(7, 0, [ONE]))
     assert (row.cause, row.necessity, row.joined, row.members_before) == ("unknown", "unknown", None, None)
@@ -213,18 +232,29 @@ def test_lag_that_is_not_known_is_no_evidence(material: bool | None, expected: s
 @pytest.mark.parametrize(
     ("others", "slots", "expected"),
     [
-        ([], 10, "none"),
-        ([gone("b", -60, partitions=(("A", 9),))], 10, "none"),
+        ([], 10, None),
+        ([gone("b", -60, partitions=(("A", 9),))], 10, None),
         ([gone("b", -60)], 10, "next_owners"),
-        ([gone("b", -1_801)], 10, "none"),
+        ([gone("b", -1_801)], 10, None),
         ([gone("a", -60), gone("a", -120)], 10, "same_slot"),
-        ([gone("b", -60), gone("c", -120)], 10, "each_once"),
-        ([gone("b", -60), gone("b", -120)], 4, "next_owners"),
-        ([gone("b"), gone("c")], 4, "next_owners"),
+        ([gone("b", -60, returned="other_host"), gone("c", -120, returned="same_host")], 10, "each_once"),
+        ([gone("b", -60, returned="other_host")], 10, "next_owners"),
+        ([gone("b", -60, returned="other_host"), gone("b", -120, returned="other_host")], 4, "next_owners"),
+        ([gone("b", returned="other_host"), gone("c", returned="other_host")], 4, "next_owners"),
     ],
 )
-def test_who_else_leaves_around(others: list[Departure], slots: int, expected: str) -> None:
-    assert evidence(gone(), *others, slots=slots)["rotation"] == expected
+def test_who_else_leaves_around(others: list[Departure], slots: int, expected: str | None) -> None:
+    assert evidence(gone(), *others, slots=slots).get("rotation") == expected
+
+
+def test_members_that_nobody_replaces_are_no_deploy() -> None:
+    others = [gone("b", -60, partitions=()), gone("c", -120, partitions=())]
+    assert evidence(gone(), *others, slots=4).get("rotation") is None
+
+
+@pytest.mark.parametrize(("until", "expected"), [(1_799, None), (1_800, "none")])
+def test_that_nobody_else_leaves_is_known_after_half_an_hour_only(until: float, expected: str | None) -> None:
+    assert evidence(gone(), until=until).get("rotation") == expected
 
 
 def test_the_weights_are_whole() -> None:
@@ -327,6 +357,18 @@ def test_a_rolling_deploy_is_seen_once_a_part_of_it_is_done() -> None:
     assert [each.returned for each in state.departures] == ["other_host"] * 4
     last = gather_evidence(state.departures[-1], state.departures[:-1], 4, at(now + 600), PARAMETERS)
     assert claim_reason(find_posterior(last), PARAMETERS) == "deploy"
+
+
+def test_the_generation_that_ends_the_waiting_shows_who_came_back() -> None:
+    """On another host after 15 s: one of a deploy. With nobody coming it may as well be a scale-in."""
+
+    def leave(*later: Generation) -> Rebalance:
+        events = [generation(1, 0, [ONE, TWO]), commit("A0", 999), commit("A1", 999, 50), generation(2, 1_001, [ONE])]
+        events += [commit("A0", 1_003), commit("A1", 1_003, 60), *later]
+        return run(events, all_facts(["A0", "A1"], -5), until=1_025)[0][1].row
+
+    back = replace(TWO, member_id="2b", client_host="/new")
+    assert (leave(generation(3, 1_016, [ONE, back])).necessity, leave().necessity) == ("operational", "unknown")
 
 
 def test_idle_partitions_say_nothing_about_their_reader() -> None:

@@ -264,6 +264,27 @@ def test_an_upgrade_is_no_rebalance_and_the_next_epoch_starts_from_it() -> None:
     assert (closed[1].row.left, closed[1].row.moved) == (("2",), 1)
 
 
+def test_a_downgrade_is_followed_by_the_rebalance_of_the_departure_that_caused_it() -> None:
+    events = [epoch(4, 0, [ONE, TWO], 0), epoch(4, 50, [], kind="tombstone")]
+    events += [generation(4, 50, [ONE], kind="downgrade", assignor="range"), generation(5, 53, [BOTH])]
+    closed = run(events)[0]
+    assert [each.row.generations for each in closed] == [(4,), (5,)]
+    row = closed[1].row
+    assert (row.cause, row.left, row.moved, row.necessary) == ("member_left", ("app-2/10.0.0.2#0",), 1, 1)
+
+
+def test_a_group_that_empties_in_a_burst_has_no_pauses_and_waits_for_nobody() -> None:
+    events = [generation(1, 0, [ONE, TWO]), generation(2, 100, [BOTH]), generation(3, 105, [])]
+    closed = run(events, all_facts(["A0", "A1"], -5), until=130)[0]
+    assert [each.row.generations for each in closed] == [(1,), (2, 3)]
+    assert (closed[1].row.sync_seconds, closed[1].pauses) == (1, ())
+
+
+def test_an_empty_generation_has_no_sync_phase() -> None:
+    events = [generation(1, 0, [ONE]), generation(2, 100, [], sync=0), generation(3, 106, [TWO])]
+    assert run(events)[0][1].row.sync_seconds == 1
+
+
 def test_a_deleted_group_leaves_nothing_to_compare_with() -> None:
     closed = run([generation(1, 0, [ONE]), generation(1, 50, [], kind="tombstone"), generation(1, 90, [TWO])])[0]
     assert [each.row.cause for each in closed] == ["unknown", "unknown"]
@@ -318,6 +339,14 @@ def test_the_state_is_one_text() -> None:
     assert from_text(to_text(state)) == state
     assert json.loads(to_text(state))["open"]["generations"] == [2]
     assert from_text(None) == RebalanceState()
+
+
+def test_a_state_of_an_older_job_goes_on() -> None:
+    _, state = run(LIFE, all_facts(["A0", "A1"], -5), until=110)
+    older = json.loads(to_text(state))
+    for pause in older["open"]["pauses"]:
+        del pause["stopped_seconds"]
+    assert from_text(json.dumps(older)) == state
 
 
 NAMES = ("A0", "A1", "A2", "A3")

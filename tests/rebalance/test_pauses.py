@@ -18,7 +18,7 @@ IDS = ("1", "2", "3")
 
 
 def over(
-    name: str = "A0", *, gap: float = 9.0, lag_after: int = 0, offset: int = 0, **fields: object
+    name: str = "A0", *, gap: float = 9.0, lag_after: int = 0, offset: int = 1, **fields: object
 ) -> PartitionPause:
     """A pause from a commit at second 0 to one after a gap."""
     begun = begin_pause(places(name)[0], facts(name, 0, **fields), at(1))
@@ -56,8 +56,37 @@ def test_a_commit_of_after_the_begin_is_not_the_last_one_before() -> None:
 def test_a_rebalance_of_two_rounds_sums_what_stood_still() -> None:
     pause = begin_pause(("A", 0), facts("A0", 0), at(1))
     first = pause.after(commit("A0", 8), is_after_end=True)
-    second = first.after(commit("A0", 13), is_after_end=True).going_on()
+    second = first.after(commit("A0", 13), is_after_end=True).going_on(None, at(14))
     assert second.after(commit("A0", 25), is_after_end=True).seconds == (8 - 5) + (25 - 13 - 5)
+
+
+def test_commits_that_move_nothing_do_not_end_a_pause() -> None:
+    """At 100/s and a commit each 5 s, 500 records wait where all is well."""
+    pause = begin_pause(("A", 0), facts("A0", 0), at(1))
+    for seconds, lag in ((6, 501), (11, 1_001)):
+        pause = pause.after(commit("A0", seconds, 0, lag), is_after_end=True)
+        assert (pause.seconds, pause.is_awaited) == (None, True)
+    assert pause.after(commit("A0", 16, 40, 1_400), is_after_end=True).seconds == 11
+
+
+@pytest.mark.parametrize("lag", [500, None])
+def test_a_commit_that_had_nothing_to_move_ends_a_pause(lag: int | None) -> None:
+    pause = begin_pause(("A", 0), facts("A0", 0), at(1))
+    assert pause.after(commit("A0", 8, 0, lag), is_after_end=True).seconds == 3
+
+
+@pytest.mark.parametrize(
+    ("given_at", "given_up_at", "expected"),
+    [(10, 12, 3), (10, 15.5, 0), (None, 12, 0)],
+    ids=["on revocation", "in its rhythm", "not eager"],
+)
+def test_nobody_reads_between_giving_up_and_the_next_generation(
+    given_at: float | None, given_up_at: float, expected: float
+) -> None:
+    """Rounds of a few seconds: each gap is shorter than the commit interval."""
+    pause = begin_pause(("A", 0), facts("A0", 8), at(9)).after(commit("A0", given_up_at, 1), is_after_end=True)
+    going = pause.going_on(None if given_at is None else at(given_at), at(15))
+    assert going.after(commit("A0", given_up_at + 4, 2), is_after_end=True).seconds == expected + pause.excess_seconds
 
 
 def test_the_cost_of_two_partitions() -> None:

@@ -39,6 +39,21 @@ def test_an_empty_group_waits_for_more_members_first() -> None:
     assert find_start(generation(2, 400, TWO), [], None, [], PARAMETERS).low == at(399 - 300 - 3)
 
 
+def test_rounds_that_left_no_record_may_have_lasted_for_any_time() -> None:
+    told = generation(5, 400, TWO, generation_gap=3)
+    assert find_start(told, TWO, at(20), [at(50), at(51)], PARAMETERS) == Start(at(20), at(399), at(50))
+
+
+def test_a_new_group_starts_with_its_first_record() -> None:
+    assert find_start(generation(1, 400, TWO), [], at(393), [], PARAMETERS).est == at(393)
+
+
+@pytest.mark.parametrize(("timeout_ms", "expected"), [(300_000, 396), (2_000, 397)])
+def test_a_member_that_comes_to_nobody_waits_for_others(timeout_ms: int, expected: float) -> None:
+    back = [member("1", "A0", rebalance_timeout_ms=timeout_ms)]
+    assert find_start(generation(3, 400, back), [], at(0), [], PARAMETERS).est == at(expected)
+
+
 @pytest.mark.parametrize("commits", [[], [50.0], [50.0, 399.5]])
 def test_commits_of_before_the_bounds_leave_the_latest_start(commits: list[float]) -> None:
     found = find_start(generation(2, 400, TWO), TWO, at(60), [at(each) for each in commits], PARAMETERS)

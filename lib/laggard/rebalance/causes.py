@@ -46,6 +46,7 @@ class Change:
     """A logical rebalance as the list of causes sees it; None as a roster: not known."""
 
     live_read: bool
+    is_epoch: bool
     interrupted: int | None
     started_at: datetime | None
     ended_at: datetime
@@ -135,8 +136,9 @@ def _cause_in_members(
         return "static_return" if _are_back(change, slots, earlier, parameters) else "member_join"
     if not slots.is_equal:
         return "replacement"
-    if change.interrupted:
-        return UNKNOWN  # somebody may have come and gone in a round that left no record
+    if change.interrupted or change.is_epoch:
+        # somebody may have come and gone unseen; and nobody leads a KIP-848 group and could ask for a rebalance
+        return UNKNOWN
     if change.assignor == "stream" and _is_probing(change, parameters):
         return "streams_probing"
     return "leader_rejoin"

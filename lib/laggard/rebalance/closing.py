@@ -10,7 +10,7 @@ from datetime import datetime
 
 from laggard.rebalance.causes import Change, find_cause, find_necessity
 from laggard.rebalance.departures import Departure, find_departures, mark_returns
-from laggard.rebalance.facts import Surroundings
+from laggard.rebalance.facts import Generation, Surroundings
 from laggard.rebalance.movement import Move, Movement, find_moves, is_divergent, measure_movement
 from laggard.rebalance.parameters import RebalanceParameters
 from laggard.rebalance.pauses import Cost, measure_cost
@@ -45,9 +45,16 @@ class _Departed:
 
 
 def close_rebalance(
-    state: RebalanceState, at: datetime, surroundings: Surroundings, parameters: RebalanceParameters
+    state: RebalanceState,
+    at: datetime,
+    following: Generation | None,
+    surroundings: Surroundings,
+    parameters: RebalanceParameters,
 ) -> tuple[Closed | None, RebalanceState]:
-    """The row of the open rebalance as known at a time; an epoch that never was Stable ends then."""
+    """The row of the open rebalance as known at a time; an epoch that never was Stable ends then.
+
+    `following` is the generation of that time, which begins another rebalance.
+    """
     rebalance = state.open
     if rebalance is None:
         return None, state
@@ -59,7 +66,7 @@ def close_rebalance(
     columns = {
         **_identify(rebalance, surroundings),
         **_time(rebalance, ended_at),
-        **_explain(change, departed, at, surroundings, parameters),
+        **_explain(change, departed, _seen(departed, rebalance, following, parameters), at, surroundings, parameters),
         **_describe(rebalance, compared),
         **_flag(rebalance, compared, cost),
         **{name: value for name, value in asdict(cost).items() if name != "is_complete"},
@@ -69,7 +76,9 @@ def close_rebalance(
     moves = compared.moves or ()
     returned, last_moves = _follow(moves, state.moves, ended_at, parameters)
     kept = RebalanceState(standing, None, departed.near, ended_at, last_moves)
-    return Closed(Rebalance(**columns), moves, departed.own, rebalance.pauses, returned), kept
+    # where nobody is left, partitions do not pause: they end
+    pauses = rebalance.pauses if rebalance.last.members else ()
+    return Closed(Rebalance(**columns), moves, departed.own, pauses, returned), kept
 
 
 def _follow(
@@ -129,6 +138,16 @@ def _depart(
     return _Departed(near[len(earlier) :], near)
 
 
+def _seen(
+    departed: _Departed, rebalance: OpenRebalance, following: Generation | None, parameters: RebalanceParameters
+) -> _Departed:
+    """The departures with the returns that the following generation shows as well."""
+    if following is None:
+        return departed
+    near = mark_returns(departed.near, rebalance.last.members, following.members, following.recorded_at, parameters)
+    return _Departed(near[len(departed.earlier) :], near)
+
+
 def _cost(rebalance: OpenRebalance, compared: _Compared, at: datetime) -> Cost:
     if not rebalance.live_read or not rebalance.pauses or not rebalance.last.members:
         return Cost()
@@ -147,6 +166,7 @@ def _change(rebalance: OpenRebalance, compared: _Compared, ended_at: datetime, s
     old = () if before is None else before.members
     return Change(
         live_read=rebalance.live_read,
+        is_epoch=last.generation_kind == "epoch",
         interrupted=rebalance.interrupted,
         started_at=rebalance.start.est,
         ended_at=ended_at,
@@ -189,11 +209,15 @@ def _time(rebalance: OpenRebalance, ended_at: datetime) -> dict[str, object]:
 
 
 def _explain(
-    change: Change, departed: _Departed, at: datetime, surroundings: Surroundings, parameters: RebalanceParameters
+    change: Change,
+    departed: _Departed,
+    seen: _Departed,
+    at: datetime,
+    surroundings: Surroundings,
+    parameters: RebalanceParameters,
 ) -> dict[str, object]:
     posteriors = [
-        find_posterior(gather_evidence(each, departed.near, len(change.before or ()), at, parameters))
-        for each in departed.own
+        find_posterior(gather_evidence(each, seen.near, len(change.before or ()), at, parameters)) for each in seen.own
     ]
     reasons = [claim_reason(each, parameters) for each in posteriors]
     posterior = mix(posteriors)

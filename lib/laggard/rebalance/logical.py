@@ -16,7 +16,7 @@ from laggard.rebalance.facts import Commit, Generation, PartitionFacts, Surround
 from laggard.rebalance.opening import add_generation, is_whole, open_rebalance
 from laggard.rebalance.parameters import RebalanceParameters
 from laggard.rebalance.result import Closed
-from laggard.rebalance.state import OpenRebalance, RebalanceState, stand
+from laggard.rebalance.state import GONE, OpenRebalance, RebalanceState, Standing, stand
 from laggard.rebalance.times import sync_seconds
 
 Partitions = Mapping[TopicPartition, PartitionFacts]
@@ -77,8 +77,8 @@ class _Work:
         self._awaited = sum(pause.is_awaited for pause in pauses)
         self.settled_at = None if state.open is None else settled_at(state.open, self.parameters)
 
-    def close(self, at: datetime) -> None:
-        done, state = close_rebalance(self.state, at, self._surroundings, self.parameters)
+    def close(self, at: datetime, following: Generation | None = None) -> None:
+        done, state = close_rebalance(self.state, at, following, self._surroundings, self.parameters)
         self.closed += [] if done is None else [done]
         self.keep(state)
 
@@ -134,7 +134,8 @@ def settled_at(rebalance: OpenRebalance, parameters: RebalanceParameters) -> dat
     if ended_at is None:
         return None
     given_up_at = ended_at + timedelta(seconds=parameters.give_up_seconds)
-    if not rebalance.is_complete or any(pause.is_awaited for pause in rebalance.pauses):
+    awaits = bool(rebalance.last.members) and any(pause.is_awaited for pause in rebalance.pauses)
+    if not rebalance.is_complete or awaits:
         return given_up_at
     gap = 0.0
     if rebalance.last.generation_kind == "classic":
@@ -149,14 +150,27 @@ def _add_generation(work: _Work, generation: Generation) -> None:
     if generation.kind in {"create", "tombstone", "upgrade", "downgrade"}:
         # all keep what they have, or there is nobody: no rebalance
         work.close(generation.recorded_at)
-        standing = (
-            None if generation.kind == "tombstone" else stand(generation, generation.recorded_at, is_complete=True)
-        )
-        work.keep(replace(work.state, standing=standing))
+        work.keep(replace(work.state, standing=_without_rebalance(work.state.standing, generation)))
     elif _is_known(work.state, generation):
         _renew(work, generation)
     else:
         _begin_or_go_on(work, rebalance, generation)
+
+
+def _without_rebalance(standing: Standing | None, generation: Generation) -> Standing | None:
+    """The group after a record that no rebalance writes.
+
+    The departure of the last member of the new protocol turns a group into a classic one, whose members then rebalance
+    (KIP-848): that member is still part of what was before.
+    """
+    if generation.kind == "tombstone":
+        return None if standing is None else replace(standing, generation_kind=GONE)
+    now = stand(generation, generation.recorded_at, is_complete=True)
+    if generation.kind != "downgrade" or standing is None or standing.generation_kind != GONE:
+        return now
+    staying = {member.member_id for member in now.members}
+    departed = [member for member in standing.members if member.member_id not in staying]
+    return replace(now, members=(*now.members, *departed), is_complete=standing.is_complete)
 
 
 def _begin_or_go_on(work: _Work, rebalance: OpenRebalance | None, generation: Generation) -> None:
@@ -166,7 +180,7 @@ def _begin_or_go_on(work: _Work, rebalance: OpenRebalance | None, generation: Ge
             return
         flags = (*rebalance.flags, "merge_limit")
         work.keep(replace(work.state, open=replace(rebalance, flags=flags)))
-    work.close(generation.recorded_at)
+    work.close(generation.recorded_at, generation)
     opened = open_rebalance(work.state, generation, work.partitions, work.parameters)
     work.keep(replace(work.state, open=opened))
 

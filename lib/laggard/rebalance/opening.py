@@ -30,13 +30,16 @@ def open_rebalance(
     standing = state.standing
     if standing is not None and standing.generation_kind != generation.generation_kind:
         standing = None  # the slots of the two protocols have nothing in common
+    previous_at = None if standing is None else standing.ended_at
+    if standing is None and _is_first(generation):
+        standing = Standing(generation.generation_kind, 0, (), None, generation.recorded_at, is_complete=True)
     before = None if standing is None else standing.members
     last_commits = _last_commits(before or (), partitions)
     staying = {member.member_id for member in generation.members}
     start = find_start(
         generation,
         before,
-        None if standing is None else standing.ended_at,
+        previous_at,
         [at for member, at in last_commits.items() if member in staying],
         parameters,
     )
@@ -52,7 +55,7 @@ def open_rebalance(
         start=start,
         ended_at=generation.ended_at,
         sync_seconds=sync_seconds(generation),
-        interrupted=None if gap is None else gap - 1,
+        interrupted=0 if _is_first(generation) else None if gap is None else gap - 1,
         live_read=generation.live_read,
         is_complete=is_whole(generation, before),
         pauses=_begin_pauses(generation, standing, partitions),
@@ -71,21 +74,39 @@ def add_generation(rebalance: OpenRebalance, generation: Generation, parameters:
     straggler = rebalance.straggler_slot or _straggler(
         before, generation, join, rebalance.commit_gap_p95_seconds, last_commits, parameters
     )
-    gap, sync = generation.generation_gap, sync_seconds(generation)
+    gap = generation.generation_gap
     flags = _flags(generation, is_skewed=generation.state_timestamp is None)
     return replace(
         rebalance,
         last=generation,
         generations=(*rebalance.generations, generation.generation),
         ended_at=generation.ended_at,
-        sync_seconds=None if sync is None or rebalance.sync_seconds is None else rebalance.sync_seconds + sync,
+        sync_seconds=_add_sync(rebalance, generation),
         interrupted=None if gap is None or rebalance.interrupted is None else rebalance.interrupted + gap - 1,
         live_read=rebalance.live_read and generation.live_read,
         is_complete=is_whole(generation, None if rebalance.before is None else rebalance.before.members),
-        pauses=tuple(pause.going_on() for pause in rebalance.pauses),
+        pauses=tuple(
+            pause.going_on(rebalance.ended_at if generation.rebalance_mode == "eager" else None, generation.recorded_at)
+            for pause in rebalance.pauses
+        ),
         straggler_slot=straggler,
         flags=tuple(dict.fromkeys([*rebalance.flags, *flags])),
     )
+
+
+def _is_first(generation: Generation) -> bool:
+    """Whether nothing of the group was written before: numbers begin with 1 for the first members."""
+    return generation.live_read and generation.generation == 1 and generation.generation_gap is None
+
+
+def _add_sync(rebalance: OpenRebalance, generation: Generation) -> float | None:
+    """Sync phases so far; a generation without members has none."""
+    if generation.kind == "empty":
+        return rebalance.sync_seconds
+    sync, begins_here = sync_seconds(generation), rebalance.last.kind == "empty" and len(rebalance.generations) == 1
+    if sync is None or begins_here:
+        return sync
+    return None if rebalance.sync_seconds is None else rebalance.sync_seconds + sync
 
 
 def is_whole(generation: Generation, before: Sequence[MemberFacts] | None) -> bool:

@@ -31,6 +31,8 @@ class PartitionPause:
     material: bool | None = None
     resumed_at: datetime | None = None  # first commit since the rebalance ended
     excess_seconds: float = 0.0  # gaps beyond the commit interval so far
+    still_since: datetime | None = None  # the commits since then moved nothing although there was something to read
+    stopped_seconds: float = 0.0  # of the gap under way: from giving up to the generation that gave it away again
     rewound_records: int = 0
     lag_after: int | None = None
 
@@ -60,28 +62,52 @@ class PartitionPause:
         """What the pause has reached without a commit up to a time."""
         return self.excess_seconds if self.is_over else self.excess_seconds + self._excess(until)
 
+    @property
+    def _since(self) -> datetime | None:
+        return self.still_since or (None if self.newest is None else self.newest.at)
+
     def _excess(self, at: datetime) -> float:
-        gap = seconds_between(at, None if self.newest is None else self.newest.at)
-        interval = self.commit_interval_seconds
-        return 0.0 if gap is None or interval is None else max(0.0, gap - interval)
+        gap, interval = seconds_between(at, self._since), self.commit_interval_seconds
+        return 0.0 if gap is None or interval is None else max(self.stopped_seconds, gap - interval)
+
+    def _stands_still(self, commit: Commit) -> bool:
+        """Whether a commit repeats the offset while more waits than arrives in a commit interval: nobody reads."""
+        rate, interval = self.arrival_rate, self.commit_interval_seconds
+        if None in (rate, interval, commit.lag, self.newest):
+            return False
+        return commit.committed_offset == self.newest.committed_offset and commit.lag > rate * interval  # type: ignore[operator,union-attr]
 
     def after(self, commit: Commit, *, is_after_end: bool) -> PartitionPause:
         """The pause with one more commit, in log order."""
+        if self._stands_still(commit):
+            return replace(self, newest=commit, still_since=self._since)
         if self.is_over:
-            return replace(self, newest=commit)  # kept: the rebalance may go on
+            return replace(self, newest=commit, still_since=None)  # kept: the rebalance may go on
         rewound = 0 if self.newest is None else max(0, self.newest.committed_offset - commit.committed_offset)
         return replace(
             self,
             newest=commit,
             resumed_at=commit.at if is_after_end else None,
             excess_seconds=self.excess_seconds + self._excess(commit.at),
+            still_since=None,
+            stopped_seconds=0.0,
             rewound_records=self.rewound_records + rewound,
             lag_after=commit.lag if is_after_end else None,
         )
 
-    def going_on(self) -> PartitionPause:
-        """The pause when another generation joins the rebalance."""
-        return replace(self, resumed_at=None, lag_after=None)
+    def going_on(self, given_at: datetime | None, recorded_at: datetime) -> PartitionPause:
+        """The pause when another generation, recorded at a time, joins the rebalance.
+
+        `given_at` is when an eager group had it from the generation before, None in another group. The commit timer
+        begins anew then (ConsumerCoordinator.onJoinComplete), so a commit before an interval is over is the one with
+        which the member gave the partition up.
+        """
+        last_at = None if self.newest is None else self.newest.at
+        since, stopped = seconds_between(last_at, given_at), seconds_between(recorded_at, last_at)
+        interval, stopped_seconds = self.commit_interval_seconds, self.stopped_seconds
+        if None not in (since, stopped, interval) and 0 <= since < interval:  # type: ignore[operator]
+            stopped_seconds = max(stopped_seconds, stopped or 0.0)
+        return replace(self, resumed_at=None, lag_after=None, stopped_seconds=stopped_seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,8 +53,13 @@ def gather_evidence(
 
     `others` are departures of the group around this one, `slots` is the number of members it had.
     """
-    evidence = {"idle": _idle(departure, parameters), "rotation": _rotation(departure, others, slots, parameters)}
+    evidence = {"idle": _idle(departure, parameters)}
     since = seconds_between(until, departure.at)
+    rotation = _rotation(departure, others, slots, parameters)
+    if rotation is not None:
+        evidence["rotation"] = rotation
+    elif since is not None and since >= parameters.deploy_horizon_seconds:
+        evidence["rotation"] = "none"  # the next one of a deploy might still have left
     if departure.returned is not None:
         evidence["returned"] = departure.returned
     elif since is not None and since >= parameters.return_seconds:
@@ -110,7 +115,9 @@ def _idle(departure: Departure, parameters: RebalanceParameters) -> str:
     return "orderly" if idle <= orderly else "other"
 
 
-def _rotation(departure: Departure, others: Sequence[Departure], slots: int, parameters: RebalanceParameters) -> str:
+def _rotation(
+    departure: Departure, others: Sequence[Departure], slots: int, parameters: RebalanceParameters
+) -> str | None:
     known = {(each.slot, each.member_id, each.at): each for each in (*others, departure)}
     near = [
         each
@@ -119,12 +126,13 @@ def _rotation(departure: Departure, others: Sequence[Departure], slots: int, par
     ]
     times = Counter(each.slot for each in near)
     # before the chain of owners: in a rolling deploy the partitions of one member wander on to the next as well
-    is_spread = len({each.at for each in near}) >= parameters.deploy_batches
-    if is_spread and max(times.values()) == 1 and len(times) >= parameters.deploy_suspect_share * slots:
+    replaced = [each for each in near if each.returned is not None or each is departure]
+    is_spread = len({each.at for each in replaced}) >= parameters.deploy_batches
+    if is_spread and max(times.values()) == 1 and len(replaced) >= parameters.deploy_suspect_share * slots:
         return "each_once"
     if times[departure.slot] >= parameters.crash_times and len(times) == 1:
         return "same_slot"
     held = set(departure.partitions or ())
     if any(each.slot != departure.slot and held & set(each.partitions or ()) for each in near):
         return "next_owners"
-    return "same_slot" if times[departure.slot] >= parameters.crash_times else "none"
+    return "same_slot" if times[departure.slot] >= parameters.crash_times else None

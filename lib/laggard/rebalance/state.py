@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -17,6 +17,8 @@ from laggard.rebalance.departures import Departure
 from laggard.rebalance.facts import Generation, MemberFacts
 from laggard.rebalance.pauses import PartitionPause
 from laggard.rebalance.times import Start
+
+GONE = "gone"  # the generation kind of a group that was deleted or has changed its protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +154,14 @@ def _struct(kind: Any) -> _Codec:
     """An object by the names of the fields; what is None is left out."""
     hints = get_type_hints(kind)
     codecs = [(each.name, _codec(hints[each.name])) for each in fields(kind)]
+    # what an older job did not keep is as at the begin
+    defaults = {each.name: each.default for each in fields(kind) if each.default is not MISSING}
 
     def write(value: Any) -> dict[str, Any]:
         found = {name: getattr(value, name) for name, _ in codecs}
         return {name: codec.write(found[name]) for name, codec in codecs if found[name] is not None}
 
     def read(value: Any) -> Any:
-        return kind(*[codec.read(value[name]) if name in value else None for name, codec in codecs])
+        return kind(*[codec.read(value[name]) if name in value else defaults.get(name) for name, codec in codecs])
 
     return _Codec(write, read)

@@ -44,16 +44,19 @@ def find_start(
     """Begin of the rebalance that this generation ends.
 
     `previous_at` is the end of the one before, `last_commits` the newest commit of each member that stays: it hears of
-    the rebalance, commits as it revokes, and joins.
+    the rebalance, commits as it revokes, and joins. `before` is empty where the group is known to have had no member.
     """
     if generation.generation_kind == "epoch":
         return Start(generation.recorded_at, generation.recorded_at, generation.recorded_at)
     high = generation.state_timestamp
     if high is None or (previous_at is not None and high < previous_at):
         return Start()  # a coordinator that took over may state a time of long before
-    low = _earliest(generation, None if before is None else list(before), previous_at, parameters)
-    commits = [at for at in last_commits if at <= high]
-    est = lower_median(commits)
+    members = None if before is None else list(before)
+    low = _earliest(generation, members, previous_at, parameters)
+    if members == []:
+        est = _first_join(generation, previous_at, parameters)
+    else:
+        est = lower_median(at for at in last_commits if at <= high)
     is_inside = est is not None and low is not None and low <= est
     return Start(low, high, est if is_inside else high)
 
@@ -104,6 +107,22 @@ def seconds_between(later: datetime | None, earlier: datetime | None) -> float |
     return None if later is None or earlier is None else (later - earlier).total_seconds()
 
 
+def _first_join(
+    generation: Generation, previous_at: datetime | None, parameters: RebalanceParameters
+) -> datetime | None:
+    """When the first member came into an empty group.
+
+    A new group has its first record at that moment. Any other one waits for more members, at least as long as the
+    initial delay (KIP-134).
+    """
+    if generation.generation == 1 and previous_at is not None:
+        return previous_at
+    timeout = longest_rebalance_timeout(generation.members)
+    if timeout is None or generation.state_timestamp is None:
+        return None
+    return generation.state_timestamp - timedelta(seconds=min(parameters.initial_delay_seconds, timeout))
+
+
 def _earliest(
     generation: Generation,
     before: list[MemberFacts] | None,
@@ -111,6 +130,8 @@ def _earliest(
     parameters: RebalanceParameters,
 ) -> datetime | None:
     """The join phase waits for the old members no longer than the longest rebalance timeout."""
+    if (generation.generation_gap or 1) > 1:
+        return previous_at  # of the rounds before this one no record tells how long they lasted
     timeout = longest_rebalance_timeout([*(before or ()), *generation.members])
     if timeout is None or generation.state_timestamp is None:
         return previous_at

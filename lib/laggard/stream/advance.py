@@ -57,7 +57,7 @@ def advance(
         known=known,
         rewinds=events.new_rewinds(batch.rewinds, partition_status),
         flows=changes["flows"],
-        grown=events.grown_topics(merged, partition_status) if tick.has_history else {},
+        grown=events.grown_topics(merged, partition_status, groups_before) if tick.has_history else {},
     )
     status, closed = finish_group_status(to_arrow(schemas.GROUP_STATUS, groups_now), changed, tick)
     ended = partition_status if tick.closes_windows else merged.before.filter(merged.is_retired)

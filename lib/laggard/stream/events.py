@@ -122,9 +122,15 @@ def change_events(before: pa.Table, now: pa.Table, tick: Tick) -> Iterable[dict[
             )
 
 
-def grown_topics(merged: Merged, before: pa.Table) -> dict[str, dict[str, int]]:
-    """Group to the topics that got partitions since the tick before, and how many they have."""
-    is_new = pc.and_(pc.is_null(merged.before["group"]), pc.is_null(merged.commit["group"]))
+def grown_topics(
+    merged: Merged, before: pa.Table, groups_before: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, int]]:
+    """Group to the topics that got partitions since the tick before, and how many they have.
+
+    A new member may commit on a new partition before any poll has seen it. Of a topic that the group subscribed to all
+    partitions were known, of another one a commit only shows where somebody began.
+    """
+    is_new = pc.is_null(merged.before["group"])
     new = merged.keys.filter(is_new)
     if not new.num_rows:
         return {}
@@ -132,7 +138,10 @@ def grown_topics(merged: Merged, before: pa.Table) -> dict[str, dict[str, int]]:
     pairs = known.group_by(["group", "topic"]).aggregate([("partition", "max")]).to_pylist()
     highest = {(row["group"], row["topic"]): row["partition_max"] for row in pairs}
     found: dict[str, dict[str, int]] = {}
-    for row in new.to_pylist():
+    is_committed = pc.is_valid(merged.commit["group"]).filter(is_new).to_pylist()
+    for row, has_commit in zip(new.to_pylist(), is_committed, strict=True):
+        if has_commit and row["topic"] not in (groups_before.get(row["group"], {}).get("topics") or ()):
+            continue
         if row["partition"] > highest.get((row["group"], row["topic"]), row["partition"]):
             topics = found.setdefault(row["group"], {})
             topics[row["topic"]] = max(topics.get(row["topic"], 0), row["partition"] + 1)

@@ -1,0 +1,43 @@
+"""A topic that gets partitions, seen by a poll or first by a commit."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from laggard.lag.positions import merge
+from laggard.sources.snapshot import POSITIONS
+from laggard.stream.decoded import SCHEMA
+from laggard.stream.events import grown_topics
+from laggard.tables import schemas
+from laggard.tables.arrow import arrow_schema
+
+
+def grown(*, committed: bool, polled: int, subscribed: bool = True) -> dict[str, dict[str, int]]:
+    """Of a topic whose partitions 0 and 1 are known: partition 2 is new."""
+    known = [{"group": "g", "topic": "t", "partition": partition} for partition in range(2)]
+    before = pa.Table.from_pylist(known, schema=arrow_schema(schemas.PARTITION_STATUS))
+    new = {"kind": "commit", "group": "g", "topic": "t", "partition": 2, "source_partition": 0, "source_offset": 9}
+    commits = pa.Table.from_pylist([new] if committed else [], schema=SCHEMA)
+    poll = [{"topic": "t", "topic_id": "i", "partition": partition, "log_end_offset": 5} for partition in range(polled)]
+    pairs = pa.table({"group": ["g"], "topic": ["t"]}) if subscribed else pa.table({"group": [], "topic": []})
+    pairs = pairs.cast(pa.schema([("group", pa.string()), ("topic", pa.string())]))
+    merged = merge(before, commits, pa.Table.from_pylist(poll, schema=POSITIONS), pairs)
+    return grown_topics(merged, before, {"g": {"topics": ["t"] if subscribed else None}})
+
+
+@pytest.mark.parametrize(
+    ("committed", "polled", "subscribed", "expected"),
+    [
+        (False, 3, True, {"g": {"t": 3}}),
+        (True, 3, True, {"g": {"t": 3}}),
+        (True, 2, True, {"g": {"t": 3}}),
+        (False, 2, True, {}),
+        (True, 3, False, {}),
+    ],
+    ids=["polled", "polled and committed", "committed before the poll", "as before", "nobody subscribes"],
+)
+def test_more_partitions_than_before(
+    committed: bool, polled: int, subscribed: bool, expected: dict[str, dict[str, int]]
+) -> None:
+    assert grown(committed=committed, polled=polled, subscribed=subscribed) == expected
