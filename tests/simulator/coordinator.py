@@ -175,6 +175,7 @@ class Coordinator:
     def fail_over(self, offsets_partition: int, load_ms: int) -> None:
         """The partition's leader is gone; another one reads it and serves from what was written."""
         self._loading[offsets_partition] = self.clock.now + load_ms
+        self.log.elect(offsets_partition)
         for name, group in list(self.groups.items()):
             if partition_of(name) == offsets_partition:
                 self.groups[name] = group.reloaded(self._loading[offsets_partition])

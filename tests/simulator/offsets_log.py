@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from simulator.broker import BROKERS
 from simulator.clock import Clock
 
 PARTITIONS = 50
@@ -46,6 +47,7 @@ class OffsetsLog:
         self._clock = clock
         self.records: list[Written] = []
         self._parts = [_Part() for _ in range(PARTITIONS)]
+        self._leaders = [number % BROKERS for number in range(PARTITIONS)]
         self._visible: dict[tuple[str, str, int], int] = {}
 
     def append(self, partition: int, records: Iterable[Record], producer_id: int | None = None) -> list[Written]:
@@ -94,12 +96,20 @@ class OffsetsLog:
             part.unread = [written for written in part.unread if written.offset >= stable]
         return self._visible
 
+    def elect(self, partition: int) -> None:
+        """Another broker leads the partition from now on."""
+        self._leaders[partition] = (self._leaders[partition] + 1) % BROKERS
+
     def used(self) -> list[int]:
         return [number for number, part in enumerate(self._parts) if part.next_offset]
 
     def positions(self) -> dict[int, dict[str, Any]]:
         return {
-            number: {"high_watermark": self.high_watermark(number), "last_stable_offset": self.last_stable(number)}
+            number: {
+                "high_watermark": self.high_watermark(number),
+                "last_stable_offset": self.last_stable(number),
+                "coordinator": self._leaders[number],
+            }
             for number in self.used()
         }
 

@@ -26,6 +26,7 @@ from simulator.truth import Position, Truth
 from stream.simulation import RECORDS
 
 Row = dict[str, Any]
+TICK_MS = 15_000
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Played:
     truth: Truth
 
 
-def play(story: str, seed: int, tick_ms: int = 15_000) -> Played:
+def play(story: str, seed: int, tick_ms: int = TICK_MS) -> Played:
     """Run a story to its end; the same seed gives the same bytes."""
     stage = Stage(seed)
     length_ms = STORIES[story](stage)
@@ -118,7 +119,7 @@ class Laggard:
         self._last: datetime | None = None
         self._stable_since: dict[int, tuple[int, int]] = {}
 
-    def tick(self, polled: Polled, records: list[Written]) -> dict[str, pa.Table]:
+    def tick(self, polled: Polled, records: list[Written], *, is_caught_up: bool = True) -> dict[str, pa.Table]:
         self._number += 1
         given = sorted(records, key=lambda each: (each.partition, each.offset))
         table = pa.table(
@@ -133,8 +134,9 @@ class Laggard:
         )
         decoded = pa.Table.from_batches(list(decode_records(table, NameFilter())))
         positions = pa.Table.from_pylist(polled.positions, schema=POSITIONS)
-        poll = Poll(positions, Listing({}, {}, is_fresh=False))
-        tick = self._tick(polled)
+        leaders = {part: row["coordinator"] for part, row in polled.offsets_partitions.items()}
+        poll = Poll(positions, Listing({}, leaders, is_fresh=False))
+        tick = replace(self._tick(polled), is_caught_up=is_caught_up)
         self.tables = advance(
             self.tables["partition_status"], self.tables["group_status"], read_batch(decoded), poll, tick
         )
@@ -158,7 +160,7 @@ class Laggard:
             metadata_poll_id=self._number,
             now=now,
             window_seconds=self.window_seconds,
-            is_caught_up=True,  # the reader has got all that the poll calls stable
+            is_caught_up=True,  # unless told otherwise the reader has got all that the poll calls stable
             opens_window=False,
             closes_windows=False,
             has_history=self._last is not None,

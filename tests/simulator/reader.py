@@ -18,6 +18,7 @@ class Reader:
     def __init__(self, world: World, config: Config, name: str) -> None:
         self.world, self.config, self.name = world, config, name
         self.clock, self.truth = world.clock, world.truth
+        self.truth.configs.setdefault(config.group, []).append(config)
         self.capacity = config.capacity
         self.positions: dict[TopicPartition, int] = {}
         self.last_poll = self.clock.now
@@ -141,6 +142,7 @@ class Reader:
         if not batch:
             self.clock.after(IDLE_MS, lambda: self._poll(loop))
             return
+        began_ms = self.clock.now
         cost = sum(count * self._cost(place) for place, count in batch.items())
 
         def done() -> None:
@@ -150,7 +152,7 @@ class Reader:
                 if place in self.positions:
                     self.positions[place] += count
             moved = {place: self.positions[place] for place in batch if place in self.positions}
-            self.truth.batch_done(self.config.group, moved, self.clock.now)
+            self.truth.batch_done(self.config.group, moved, began_ms, self.clock.now)
             self._poll(loop)
 
         self.is_busy = True

@@ -23,6 +23,27 @@ def failover(stage: Stage) -> int:
     return 8 * MINUTE
 
 
+def failover_in_rebalance(stage: Stage) -> int:
+    """The leader asks for a rebalance that its coordinator does not live to finish; the next one begins it anew."""
+    stage.topic()
+    stage.group()
+
+    def rejoin() -> None:
+        _rejoin_leader(stage)
+        lasts_ms = stage.chance.randint(100, SECOND)
+        stage.clock.after(lasts_ms, lambda: stage.coordinator.fail_over(partition_of(GROUP), 4 * SECOND))
+
+    stage.later(100, rejoin, "failover")
+    return 4 * MINUTE
+
+
+def _rejoin_leader(stage: Stage) -> None:
+    leader = stage.coordinator.groups[GROUP].leader
+    for member in stage.living():
+        if member.member_id == leader:
+            member.rejoin("leader_rejoin")
+
+
 def two_groups_failover(stage: Stage) -> int:
     """Groups of one offsets partition lose their coordinator together, others do not notice."""
     stage.topic(partitions=4)
@@ -92,15 +113,8 @@ def rebalance_storm(stage: Stage) -> int:
     """The leader joins again every three seconds, for nothing."""
     stage.topic()
     stage.group()
-
-    def rejoin() -> None:
-        leader = stage.coordinator.groups[GROUP].leader
-        for member in stage.living():
-            if member.member_id == leader:
-                member.rejoin("leader_rejoin")
-
     for at in range(60, 180, 3):
-        stage.clock.after(at * SECOND, rejoin)
+        stage.clock.after(at * SECOND, lambda: _rejoin_leader(stage))
     return 5 * MINUTE
 
 
@@ -136,6 +150,7 @@ FAULTS = (
     scale_oscillation,
     replay_after_rebalance,
     failover,
+    failover_in_rebalance,
     two_groups_failover,
     straggler,
     interrupted_sync,

@@ -60,7 +60,8 @@ class Rebalance:
     left: list[tuple[str, str]] = field(default_factory=list)  # slot, why
     joined: list[str] = field(default_factory=list)  # slots
     generations: list[int] = field(default_factory=list)
-    end_ms: int | None = None
+    end_ms: int | None = None  # of the last round so far
+    is_over: bool = False
     before: dict[str, list[TopicPartition]] = field(default_factory=dict)
     after: dict[str, list[TopicPartition]] = field(default_factory=dict)
     pauses: dict[TopicPartition, tuple[int, int | None]] = field(default_factory=dict)  # last before, first after
@@ -114,6 +115,7 @@ class Truth:
         self.rebalances: list[Rebalance] = []
         self.replacements: list[dict[str, Any]] = []  # static members that came back without a rebalance
         self.members: dict[str, dict[str, Any]] = {}  # member id -> slot, host, why it went
+        self.configs: dict[str, list[Any]] = {}  # settings of every member that a group ever had
         self.positions: list[dict[tuple[str, str, int], Position]] = []  # one per poll
         self.faults: list[dict[str, Any]] = []  # what the story did, and when
         self.processed: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = {}
@@ -137,6 +139,7 @@ class Truth:
         rebalance.end_ms = now_ms
         rebalance.after = {slot: list(held) for slot, held in after.items()}
         if is_complete:
+            rebalance.is_over = True
             del self._open[group]
 
     def left(self, group: str, slot: str, why: str) -> None:
@@ -150,13 +153,13 @@ class Truth:
 
     # partitions
 
-    def batch_done(self, group: str, places: Mapping[TopicPartition, int], now_ms: int) -> None:
-        """Members processed up to these positions."""
+    def batch_done(self, group: str, places: Mapping[TopicPartition, int], began_ms: int, now_ms: int) -> None:
+        """A member processed up to these positions; its first record was done soon after the batch began."""
         for place, position in places.items():
             self.processed.setdefault((group, place), []).append((now_ms, position))
             gaps = self.gaps.get((group, place), [])
             if gaps and gaps[-1].first_ms is None:
-                gaps[-1].first_ms = now_ms
+                gaps[-1].first_ms = began_ms
 
     def given_up(self, group: str, places: Sequence[TopicPartition], now_ms: int) -> None:
         for place in places:

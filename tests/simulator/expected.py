@@ -1,0 +1,72 @@
+"""Why a rebalance happened, as far as a reader of all records can know it: the structural cause, and the reasons.
+
+A member that came and went between two records left no trace, and neither did a round that was cut short: what remains
+then is "unknown".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simulator.logical import Logical, roster
+
+RETURN_MS = 600_000
+# whoever falls silent is put out by its session, whatever it died of (GroupCoordinator: "heartbeat expiration")
+_REASONS = {
+    "scale_in": {"scale_in"},
+    "close": {"scale_in"},
+    "deploy": {"deploy"},
+    "leave": {"scale_in"},
+    "slow_batch": {"poll_timeout"},
+    "poll_interval": {"poll_timeout"},
+    "rejoin_timeout": {"poll_timeout"},  # the rebalance timeout is the poll interval
+    "rebalance_timeout": {"poll_timeout"},
+    "freeze": {"session_expiry"},
+    "session_expiry": {"session_expiry"},
+    "static_expiry": {"session_expiry"},
+    "crash": {"crash", "session_expiry"},
+    "crash_loop": {"crash", "session_expiry"},
+}
+
+
+def expected_cause(logical: Logical, earlier: Sequence[Logical]) -> str:
+    """The first of the list that happened and shows in records; `earlier` are the group's rebalances before."""
+    was, now = roster(logical.prior), roster(logical.records[-1])
+    if "coordinator_move" in logical.causes and was.keys() == now.keys():
+        return "coordinator_failover"
+    old, new = ({place for held in side.values() for place in held} for side in (logical.before, logical.after))
+    if "topic_change" in logical.causes and new - old:
+        return "partitions_added"
+    for cause in ("subscription_change", "assignor_change"):
+        if cause in logical.causes and was:
+            return cause
+    return _of_members(logical, was, now, earlier)
+
+
+def _of_members(logical: Logical, was: dict[str, str], now: dict[str, str], earlier: Sequence[Logical]) -> str:
+    """Who came and who went, if it shows: name -> slot before and after."""
+    came = {slot for name, slot in now.items() if name not in was} & logical.joined
+    went = {slot for name, slot in was.items() if name not in now} & {slot for slot, _ in logical.left}
+    if came and went:
+        return "replacement"
+    if went:
+        return "static_expired" if all(_is_static(slot) for slot in went) else "member_left"
+    if came:
+        near = [each for each in earlier if logical.end_ms - each.end_ms <= RETURN_MS]
+        gone = {slot for each in near for slot, _ in each.left if _is_static(slot)}
+        return "static_return" if came <= gone else "member_join"
+    is_hidden = bool(logical.joined or logical.left or logical.interrupted)
+    # only the leader of a classic group can ask for a round that changes nothing, and a KIP-848 group has none
+    return "leader_rejoin" if logical.is_classic and not is_hidden else "unknown"
+
+
+def right_reasons(logical: Logical) -> set[str]:
+    """Reasons that hold for every member that left; a static one is always put out by its session (KIP-345)."""
+    found = [
+        _REASONS.get(why, set()) | ({"session_expiry"} if _is_static(slot) else set()) for slot, why in logical.left
+    ]
+    return set.intersection(*found) if found else set()
+
+
+def _is_static(slot: str) -> bool:
+    return "@" not in slot

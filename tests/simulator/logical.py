@@ -1,0 +1,185 @@
+"""The truth as logical rebalances: what belongs together in the eyes of who can only read records.
+
+A coordinator knows of each round. Rounds of one logical rebalance are those of a cooperative hand-over, the epochs up
+to the one that became stable, and classic rounds whose join phase ended within ten seconds, or two sync phases, of the
+end of the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from simulator.moves import Moves, count_moves
+from simulator.records import TopicPartition
+from simulator.truth import Epoch, Generation, Rebalance, Truth
+
+Record = Generation | Epoch
+MERGE_MS, MERGE_SYNCS = 10_000, 2
+ROUNDS = ("sync", "empty", "epoch")
+
+
+@dataclass(frozen=True)
+class Logical:
+    """One logical rebalance. `records` are its own in order, `prior` is the group's last one before them."""
+
+    group: str
+    parts: tuple[Rebalance, ...]
+    records: tuple[Record, ...]
+    prior: Record | None
+    before: Mapping[str, list[TopicPartition]]  # by slot; in KIP-848 groups by member id where no instance id is set
+    after: Mapping[str, list[TopicPartition]]
+    pauses: Mapping[TopicPartition, list[tuple[int, int | None]]]  # every gap: last processed before, first after
+
+    @property
+    def is_classic(self) -> bool:
+        return isinstance(self.records[-1], Generation)
+
+    @property
+    def is_over(self) -> bool:
+        return self.parts[-1].is_over
+
+    @property
+    def start_ms(self) -> int:
+        return self.parts[0].start_ms
+
+    @property
+    def end_ms(self) -> int:
+        return self.parts[-1].end_ms or 0
+
+    @property
+    def numbers(self) -> list[int]:
+        return [number_of(each) for each in self.records]
+
+    @property
+    def causes(self) -> set[str]:
+        return {cause for part in self.parts for cause in part.causes}
+
+    @property
+    def joined(self) -> set[str]:
+        """Slots that came, also those that went again."""
+        return {slot for part in self.parts for slot in part.joined}
+
+    @property
+    def left(self) -> list[tuple[str, str]]:
+        return [each for part in self.parts for each in part.left]
+
+    @property
+    def interrupted(self) -> int:
+        """Rounds that left no record."""
+        numbers = [*([] if self.prior is None else [number_of(self.prior)]), *self.numbers]
+        return sum(two - one - 1 for one, two in pairwise(numbers)) if self.is_classic else 0
+
+    @property
+    def sync_ms(self) -> int | None:
+        found = [each.record_ms - each.state_ms for each in self.records if has_sync(each)]  # type: ignore[union-attr,operator]
+        is_known = all(each.kind != "sync" or has_sync(each) for each in self.records)
+        return sum(found) if found and is_known else None
+
+    @property
+    def movement(self) -> Moves | None:
+        """None where members of the first or the last roster subscribe to different topics."""
+        rosters = [each.members for each in (self.prior, self.records[-1]) if isinstance(each, Generation)]
+        is_same = all(len({tuple(row["topics"]) for row in roster.values()}) <= 1 for roster in rosters)
+        return count_moves(self.before, self.after) if is_same and self.is_over else None
+
+
+def number_of(record: Record) -> int:
+    return record.epoch if isinstance(record, Epoch) else record.generation or 0
+
+
+def has_sync(record: Record) -> bool:
+    return isinstance(record, Generation) and record.kind == "sync" and record.state_ms is not None
+
+
+def roster(record: Record | None) -> dict[str, str]:
+    """Who is there: what stays the same as long as it is the same member -> slot."""
+    if record is None:
+        return {}
+    slots = {
+        member_id: member if isinstance(member, str) else member["slot"] for member_id, member in record.members.items()
+    }
+    return {name_of(member_id, slot): slot for member_id, slot in slots.items()}
+
+
+def name_of(member_id: str, slot: str) -> str:
+    """A static member under another id is the same one."""
+    return member_id if "@" in slot else slot
+
+
+def find_logical(truth: Truth) -> list[Logical]:
+    """All that left a record, by group and time; the last one of a group may not be over."""
+    found = []
+    for group in sorted({each.group for each in truth.rebalances}):
+        records = sorted(
+            (each for each in (*truth.generations, *truth.epochs) if each.group == group),
+            key=lambda each: (each.source_partition, each.source_offset),
+        )
+        found += [_logical(truth, group, parts, own, records) for parts, own in _joined(truth, group, records)]
+    return found
+
+
+def _joined(truth: Truth, group: str, records: list[Any]) -> Iterator[tuple[list[Rebalance], list[Record]]]:
+    parts: list[Rebalance] = []
+    own: list[Record] = []
+    for rebalance in truth.rebalances:
+        if rebalance.group != group or rebalance.end_ms is None:
+            continue
+        fresh = [each for each in records if _is_round_of(each, rebalance) and each not in own]
+        if own and not _goes_on(own[-1], fresh[0], records):
+            yield parts, own
+            parts, own = [], []
+        parts, own = [*parts, rebalance], [*own, *fresh]
+    if own:
+        yield parts, own
+
+
+def _is_round_of(record: Record, rebalance: Rebalance) -> bool:
+    end = rebalance.end_ms or 0
+    if record.kind not in ROUNDS or (isinstance(record, Generation) and record.generation not in rebalance.generations):
+        return False
+    return rebalance.start_ms <= written_ms(record) <= end
+
+
+def written_ms(record: Record) -> int:
+    return record.start_ms if isinstance(record, Epoch) else record.record_ms
+
+
+def _goes_on(last: Record, first: Record, records: list[Any]) -> bool:
+    between = records[records.index(last) + 1 : records.index(first)]
+    if isinstance(last, Epoch) or isinstance(first, Epoch) or any(each.kind != "replacement" for each in between):
+        return False
+    sync = last.record_ms - (last.state_ms or 0) if has_sync(last) else 0
+    joined_ms = first.record_ms if first.state_ms is None else first.state_ms  # an old record does not tell
+    return joined_ms - last.record_ms < max(MERGE_SYNCS * sync, MERGE_MS)
+
+
+def _logical(truth: Truth, group: str, parts: list[Rebalance], own: list[Record], records: list[Any]) -> Logical:
+    earlier = records[: records.index(own[0])]
+    if earlier and earlier[-1].kind == "downgrade" and earlier[-1].record_ms == parts[0].start_ms:
+        # the departure that ended the modern group began this rebalance: it is part of the change
+        earlier = [each for each in earlier if written_ms(each) < parts[0].start_ms]
+    prior = next((each for each in reversed(earlier) if each.kind != "tombstone"), None)
+    if earlier and earlier[-1].kind == "tombstone":
+        prior = None
+    before, after = parts[0].before, parts[-1].after
+    if isinstance(own[-1], Epoch):
+        stable = [each for each in earlier if isinstance(each, Epoch) and not each.is_superseded]
+        before, after = _by_member(stable[-1] if stable and prior else None), _by_member(own[-1])
+    start_ms, end_ms = parts[0].start_ms, parts[-1].end_ms or 0
+    pauses: dict[TopicPartition, list[tuple[int, int | None]]] = {}
+    for (owner, place), gaps in truth.gaps.items():
+        for gap in gaps:
+            touches = gap.given_up_ms <= end_ms and (gap.first_ms is None or gap.first_ms >= start_ms)
+            if owner == group and touches:
+                pauses.setdefault(place, []).append((gap.last_ms, gap.first_ms))
+    return Logical(group, tuple(parts), tuple(own), prior, before, after, pauses)
+
+
+def _by_member(epoch: Epoch | None) -> dict[str, list[TopicPartition]]:
+    if epoch is None:
+        return {}
+    slots = epoch.members
+    return {name_of(member_id, slots.get(member_id, "@")): held for member_id, held in epoch.assigned.items()}
