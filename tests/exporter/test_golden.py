@@ -6,6 +6,7 @@ import os
 import re
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,28 @@ GOLDEN = Path(__file__).parent / "golden"
 _VARYING = re.compile(
     r"^(process_\w+|laggard_build_info\{.*\}|laggard_exporter_refresh_seconds\{.*\}) .*$", re.MULTILINE
 )
+
+
+def counted() -> dict[str, Any]:
+    """What a job that follows rebalances adds to a row of group_status."""
+    flows = ("produced", "consumed", "lost", "commits", "noop_commits", "rewinds", "rewound_records", "ahead")
+    return {
+        "assignment_imbalance": 1.5,
+        "last_rebalance_at": NOW - timedelta(minutes=5),
+        "time_in_rebalance_ratio": 0.125,
+        "ping_pong": 0.25,
+        "interrupted_generations_total": 1,
+        "static_restarts_absorbed_total": 2,
+        "rebalances_total": {"member_join": 2, "replacement": 1},
+        "member_changes_total": {"joined": 3, "left": 1},
+        "partitions_moved_total": 6,
+        "partitions_moved_avoidable_total": 2,
+        "rebalance_duration_buckets": [0, 1, 0, 0, 2, 0, 0, 0, 0, 0, 0],
+        "rebalance_duration_sum": 7.5,
+        "rebalance_pause_buckets": [1, 0, 0, 0, 0, 5, 0, 0, 0, 0, 1],
+        "rebalance_pause_sum": 700.0,
+        "topic_counters": [{"topic": "orders", **{name: 10 * n for n, name in enumerate(flows)}}],
+    }
 
 
 def golden_body(root: Path, name: str) -> str:
@@ -39,7 +62,7 @@ def golden_body(root: Path, name: str) -> str:
         partition_row('odd "name"\n', "orders", 1, time_lag_censored=True, commit_timestamp=NOW - timedelta(hours=2)),
     ]
     groups = [
-        group_row("billing"),
+        group_row("billing", **counted()),
         group_row('odd "name"\n', group_type="simple", assignor=None, generation=None, group_state="Empty"),
     ]
     write_batch(root, 42, partitions=partitions, groups=groups, topics=[topic_row("orders", n) for n in range(3)])

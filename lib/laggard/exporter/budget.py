@@ -28,7 +28,7 @@ def count_series(families: Sequence[Metric]) -> int:
 
 
 def fit(families: Sequence[Metric], snapshot: Snapshot, max_series: int) -> Budgeted:
-    """Shed partitions, then distributions, then what has no lag, and at last the groups with the least lag."""
+    """Shed partitions, then distributions, histograms, what has no lag, and at last the groups with the least lag."""
     withheld: dict[str, int] = {}
     for level in LEVELS:
         excess = count_series(families) - max_series
@@ -45,6 +45,7 @@ def fit(families: Sequence[Metric], snapshot: Snapshot, max_series: int) -> Budg
 def _shed(families: Sequence[Metric], level: str, snapshot: Snapshot) -> list[Metric]:
     if level == "topics":
         quiet = {(group, topic) for (group, topic), lag in _known_lags(snapshot).items() if lag == 0}
+        quiet |= _gone_topics(snapshot)
         return [_without_topics(metric, quiet) for metric in families]
     if level == "groups":
         busy = {group for (group, _), lag in _known_lags(snapshot).items() if lag != 0}
@@ -58,6 +59,16 @@ def _known_lags(snapshot: Snapshot) -> dict[tuple[str, str], int | None]:
     folded = snapshot.group_topics
     lags = folded.columns.get("lag", ())
     return {(escape_label(g), escape_label(t)): lag for g, t, lag in zip(folded.group, folded.topic, lags, strict=True)}
+
+
+def _gone_topics(snapshot: Snapshot) -> set[tuple[str, str]]:
+    """Group–topics as labelled of which only the counters are left."""
+    counted = {
+        (escape_label(row["group"]), escape_label(each["topic"]))
+        for row in snapshot.groups
+        for each in row["topic_counters"] or ()
+    }
+    return counted - _known_lags(snapshot).keys()
 
 
 def _shed_least_lag(families: Sequence[Metric], snapshot: Snapshot, max_series: int) -> list[Metric]:

@@ -1,4 +1,4 @@
-"""D. State of each group, from group_status."""
+"""D. State and members of each group, from group_status."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ _SCALARS = (
     (fam.GROUP_MEMBERS, "members"),
     (fam.GROUP_IDLE_MEMBERS, "idle_members"),
     (fam.GROUP_STATIC_MEMBERS, "static_members"),
-    (fam.GROUP_GENERATION, "generation"),
-    (fam.GROUP_GENERATIONS, "generations_total"),
+    (fam.GROUP_IMBALANCE, "assignment_imbalance"),
 )
 _INFO = ("group_type", "protocol_type", "assignor", "rebalance_mode", "coordinator")
 
@@ -36,12 +35,19 @@ class StateCollector(Collector):
         yield filled(fam.GROUP_INFO, (({**name, **_info(row)}, 1) for name, row in zip(labels, rows, strict=True)))
         for family, column in _SCALARS:
             yield filled(family, ((name, row[column]) for name, row in zip(labels, rows, strict=True)))
+        yield filled(fam.GROUP_GENERATION, zip(labels, map(generation_or_epoch, rows), strict=True))
 
 
 def known_state(row: Row) -> str:
     """The group's state; one that Kafka added after this code is Unknown."""
     state = str(row["group_state"])
     return state if state in fam.GROUP_STATES else "Unknown"
+
+
+def generation_or_epoch(row: Row) -> int | None:
+    """The generation of a classic group, the epoch of a modern one: a group has one of them."""
+    number: int | None = row["generation"] if row["group_epoch"] is None else row["group_epoch"]
+    return number
 
 
 def _info(row: Row) -> dict[str, str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from laggard.rebalance.counters import SECOND_BOUNDS as REBALANCE_BOUNDS
+
 C = ("cluster",)
 O = (*C, "offsets_partition")  # noqa: E741 - the catalogue's letter
 G = (*C, "group")
@@ -19,13 +21,14 @@ GROUP_STATES = (
     "Stable", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling",
     "Empty", "Dead", "NotReady", "Unknown",
 )  # fmt: skip
+CHANGES = ("joined", "left", "replaced")
 REASONS = (
     "starting", "broker_unreachable", "offsets_topic_missing", "catching_up", "stale",
     "auth", "table_missing", "table_unreadable",
 )  # fmt: skip
 
 # shedding levels, in the order in which they go when the body is over `max_series`
-LEVELS = ("partition_offsets", "partition_lag", "distributions", "topics", "groups")
+LEVELS = ("partition_offsets", "partition_lag", "distributions", "histograms", "topics", "groups")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +83,36 @@ PARTITION_COMMIT_TIMESTAMP = _gauge("partition_commit_timestamp_seconds", P, "pa
 PARTITION_LOG_END = _gauge("partition_log_end_offset", KP, "partition_status.log_end_offset: the poll's answer; do not sum.", "partition_offsets")
 PARTITION_LOG_START = _gauge("partition_log_start_offset", KP, "partition_status.log_start_offset: the newest known answer; do not sum.", "partition_offsets")
 
+# C. Flow counters
+GROUP_PRODUCED = _counter("group_produced_records_total", T, "Rise of the log end while the group reads the topic: produced of group_status.topic_counters.", "topics")
+GROUP_CONSUMED = _counter("group_consumed_records_total", T, "Rise of the committed offset, from which a rewind takes nothing away: consumed of group_status.topic_counters.", "topics")
+GROUP_LOST = _counter("group_lost_records_total", T, "Rise of max(0, log start - committed offset), records deleted before they were read: lost of group_status.topic_counters.", "topics")
+GROUP_COMMITS = _counter("group_commits_total", T, "Commit records: commits of group_status.topic_counters.", "topics")
+GROUP_NOOP_COMMITS = _counter("group_noop_commits_total", T, "Commit records that repeat the offset: noop_commits of group_status.topic_counters.", "topics")
+GROUP_REWINDS = _counter("group_rewinds_total", T, "Times that a committed offset fell: rewinds of group_status.topic_counters.", "topics")
+GROUP_REWOUND = _counter("group_rewound_records_total", T, "Records by which committed offsets fell: rewound_records of group_status.topic_counters.", "topics")
+GROUP_AHEAD = _counter("group_ahead_total", T, "Partitions per tick with partition_status.ahead_records > 0, a commit newer than the poll it meets: ahead of group_status.topic_counters.", "topics")
+
 # D. State and rebalances
 GROUP_STATE = Family("laggard_group_state", "stateset", G, "group_status.group_state; exactly one is 1.", "groups", GROUP_STATES)
 GROUP_INFO = Family("laggard_group_info", "info", (*G, "group_type", "protocol_type", "assignor", "rebalance_mode", "coordinator"), "group_status.group_type, protocol_type, assignor, rebalance_mode and coordinator, empty where unknown.", "groups")
 GROUP_MEMBERS = _gauge("group_members", G, "group_status.members of the newest group record.", "groups")
 GROUP_IDLE_MEMBERS = _gauge("group_idle_members", G, "group_status.idle_members: members without partitions.", "groups")
 GROUP_STATIC_MEMBERS = _gauge("group_static_members", G, "group_status.static_members: members with a group_instance_id.", "groups")
-GROUP_GENERATION = _gauge("group_generation", G, "group_status.generation of the newest group record; do not sum.", "groups")
+GROUP_IMBALANCE = _gauge("group_assignment_imbalance_ratio", G, "group_status.assignment_imbalance: most partitions of one member / mean over members; do not sum.", "groups")
+GROUP_GENERATION = _gauge("group_generation", G, "group_status.generation of the newest group record, or group_status.group_epoch of a modern group; do not sum.", "groups")
 GROUP_GENERATIONS = _counter("group_generations_total", G, "group_status.generations_total: generations seen to complete.", "groups")
+GROUP_INTERRUPTED = _counter("group_interrupted_generations_total", G, "group_status.interrupted_generations_total: generations that never got an assignment.", "groups")
+GROUP_STATIC_RESTARTS = _counter("group_static_restarts_absorbed_total", G, "group_status.static_restarts_absorbed_total: static members that came back without a rebalance.", "groups")
+GROUP_REBALANCES = _counter("group_rebalances_total", (*G, "cause"), "group_status.rebalances_total: logical rebalances by cause.", "groups")
+GROUP_MEMBER_CHANGES = _counter("group_member_changes_total", (*G, "change"), "group_status.member_changes_total: members that joined, left or were replaced in rebalances.", "groups")
+GROUP_REBALANCE_DURATION = Family("laggard_group_rebalance_duration_seconds", "histogram", G, "Logical rebalances by rebalances.rebalance_seconds, end - estimated start, from group_status.rebalance_duration_buckets.", "histograms", bounds=REBALANCE_BOUNDS)
+GROUP_REBALANCE_PAUSE = Family("laggard_group_rebalance_pause_seconds", "histogram", G, "Stopped partitions by first commit after - last commit before - commit interval, at least 0, from group_status.rebalance_pause_buckets.", "histograms", bounds=REBALANCE_BOUNDS)
+GROUP_REBALANCE_RATIO = _gauge("group_time_in_rebalance_ratio", G, "group_status.time_in_rebalance_ratio: share of the last 10 minutes inside a rebalance; do not sum.", "groups")
+GROUP_LAST_REBALANCE = _gauge("group_last_rebalance_timestamp_seconds", G, "group_status.last_rebalance_at: end of the newest logical rebalance; do not sum.", "groups")
+GROUP_MOVED = _counter("group_partitions_moved_total", G, "group_status.partitions_moved_total: partitions that changed their owner in a rebalance.", "groups")
+GROUP_MOVED_AVOIDABLE = _counter("group_partitions_moved_avoidable_total", G, "group_status.partitions_moved_avoidable_total: moves that neither departures nor balance needed.", "groups")
+GROUP_PING_PONG = _gauge("group_ping_pong_ratio", G, "Experimental: group_status.ping_pong, moves of the last hour that took a partition back / all moves; do not sum.", "groups")
 
 # F. Topics
 TOPIC_ARRIVAL = _gauge("topic_arrival_records_per_second", K, "Sum of topic_windows.arrival_rate over the newest closed window; absent while a partition lacks it.", "topics")

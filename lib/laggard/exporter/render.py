@@ -14,8 +14,10 @@ from prometheus_client.openmetrics.exposition import generate_latest as openmetr
 from prometheus_client.registry import Collector
 
 from laggard.exporter.budget import Budgeted, count_series, fit
+from laggard.exporter.collect_flows import FlowCollector
 from laggard.exporter.collect_lag import LagCollector
 from laggard.exporter.collect_pipeline import PipelineCollector
+from laggard.exporter.collect_rebalances import RebalanceCollector
 from laggard.exporter.collect_self import SelfCollector, SelfStats, series_families
 from laggard.exporter.collect_state import StateCollector
 from laggard.exporter.collect_topics import TopicCollector
@@ -51,7 +53,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class DataPart:
-    """The rendered families A, D and F of a batch: the part that goes when the batch is old."""
+    """The rendered families A, C, D and F of a batch: the part that goes when the batch is old."""
 
     heads: dict[str, Head]
     series: int = 0
@@ -60,7 +62,13 @@ class DataPart:
 
 def render_data(snapshot: Snapshot, max_series: int) -> DataPart:
     """Render what one batch says about groups and topics, under the cap on series."""
-    collected = _collect(LagCollector(snapshot), StateCollector(snapshot), TopicCollector(snapshot))
+    collected = _collect(
+        LagCollector(snapshot),
+        FlowCollector(snapshot),
+        StateCollector(snapshot),
+        RebalanceCollector(snapshot),
+        TopicCollector(snapshot),
+    )
     # the pipeline's own families are in every body, so they count first
     reserved = count_series(_collect(PipelineCollector(snapshot.cluster, "", snapshot))) + _SELF_SERIES
     budgeted: Budgeted = fit(collected, snapshot, max_series - reserved)

@@ -31,10 +31,13 @@ def filled_states(family: Family, rows: Iterable[tuple[Labels, str]]) -> Metric:
 
 
 def filled_histogram(family: Family, rows: Iterable[tuple[Labels, Sequence[int], Value]]) -> Metric:
-    """Buckets of a gaugehistogram; each row brings cumulative counts, the last for +Inf, and the sum."""
+    """Buckets of a histogram or gaugehistogram; each row brings cumulative counts, the last for +Inf, and the sum."""
     metric = Metric(family.base_name, family.help, family.type)
     edges = [str(floatToGoString(bound)) for bound in (*family.bounds, float("inf"))]  # type: ignore[no-untyped-call]
-    bucket, count, total = (f"{family.name}_{suffix}" for suffix in ("bucket", "gcount", "gsum"))
+    is_gauge = family.type == "gaugehistogram"
+    bucket, count, total = (
+        f"{family.name}_{suffix}" for suffix in ("bucket", *(("gcount", "gsum") if is_gauge else ("count", "sum")))
+    )
     for labels, counts, value in rows:
         metric.samples.extend(Sample(bucket, {**labels, "le": edge}, n) for edge, n in zip(edges, counts, strict=True))
         metric.samples.append(Sample(count, dict(labels), counts[-1]))

@@ -22,8 +22,12 @@ from laggard.tables.schemas import BATCHES, GROUP_STATUS, PARTITION_STATUS, TOPI
 
 GROUP_COLUMNS = (
     "group", "status", "group_type", "protocol_type", "assignor", "rebalance_mode", "group_state", "generation",
-    "coordinator", "members", "static_members", "idle_members", "lag", "lag_known", "max_time_lag_seconds",
-    "partitions_total", "generations_total",
+    "group_epoch", "coordinator", "members", "static_members", "idle_members", "lag", "lag_known",
+    "max_time_lag_seconds", "partitions_total", "assignment_imbalance", "last_rebalance_at", "time_in_rebalance_ratio",
+    "ping_pong", "generations_total", "interrupted_generations_total", "static_restarts_absorbed_total",
+    "rebalances_total", "member_changes_total", "partitions_moved_total", "partitions_moved_avoidable_total",
+    "rebalance_duration_buckets", "rebalance_duration_sum", "rebalance_pause_buckets", "rebalance_pause_sum",
+    "topic_counters",
 )  # fmt: skip
 Row = dict[str, Any]
 
@@ -61,7 +65,7 @@ def load_snapshot(root: str, batch: Batch, partition_top_k: int) -> Snapshot:
         batch,
         fold_group_topics(partitions),
         _unique(exported_partitions(partitions, partition_top_k), ("group", "topic", "partition")),
-        sorted(groups.to_pylist(), key=lambda row: str(row["group"])),
+        sorted(groups.to_pylist(maps_as_pydicts="strict"), key=lambda row: str(row["group"])),
         fold_topics(topics),
     )
 

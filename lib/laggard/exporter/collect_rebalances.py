@@ -1,0 +1,63 @@
+"""D. Rebalances of each group: counters, histograms and ratios that group_status carries from tick to tick."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from laggard.exporter import families as fam
+from laggard.exporter.escape import escape_label
+from laggard.exporter.samples import filled, filled_histogram
+from laggard.exporter.snapshot import Snapshot
+from laggard.rebalance.causes import CAUSES
+
+_SCALARS = (
+    (fam.GROUP_GENERATIONS, "generations_total"),
+    (fam.GROUP_INTERRUPTED, "interrupted_generations_total"),
+    (fam.GROUP_STATIC_RESTARTS, "static_restarts_absorbed_total"),
+    (fam.GROUP_MOVED, "partitions_moved_total"),
+    (fam.GROUP_MOVED_AVOIDABLE, "partitions_moved_avoidable_total"),
+    (fam.GROUP_REBALANCE_RATIO, "time_in_rebalance_ratio"),
+    (fam.GROUP_PING_PONG, "ping_pong"),
+)
+_BY_KEY = (
+    (fam.GROUP_REBALANCES, "rebalances_total", CAUSES),
+    (fam.GROUP_MEMBER_CHANGES, "member_changes_total", fam.CHANGES),
+)
+_HISTOGRAMS = (
+    (fam.GROUP_REBALANCE_DURATION, "rebalance_duration_buckets", "rebalance_duration_sum"),
+    (fam.GROUP_REBALANCE_PAUSE, "rebalance_pause_buckets", "rebalance_pause_sum"),
+)
+
+
+class RebalanceCollector(Collector):
+    """What rebalances did to each group so far; a counter that its row does not have is absent."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def collect(self) -> Iterator[Metric]:
+        cluster = escape_label(self._snapshot.cluster)
+        rows = [({"cluster": cluster, "group": escape_label(row["group"])}, row) for row in self._snapshot.groups]
+        for family, column in _SCALARS:
+            yield filled(family, ((labels, row[column]) for labels, row in rows))
+        ends = ((labels, row["last_rebalance_at"]) for labels, row in rows)
+        yield filled(fam.GROUP_LAST_REBALANCE, ((labels, at and at.timestamp()) for labels, at in ends))
+        for family, column, keys in _BY_KEY:
+            label = family.labels[-1]
+            yield filled(
+                family,
+                (
+                    ({**labels, label: key}, n)
+                    for labels, row in rows
+                    if row[column] is not None
+                    for key, n in (dict.fromkeys(keys, 0) | row[column]).items()  # a new group publishes 0 first
+                ),
+            )
+        for family, buckets, total in _HISTOGRAMS:
+            known = [(labels, row) for labels, row in rows if None not in (row[buckets], row[total])]
+            cumulative = ((labels, list(accumulate(row[buckets])), row[total]) for labels, row in known)
+            yield filled_histogram(family, cumulative)
