@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from laggard.cli import query, status
+from laggard.cli.words import duration
 from laggard.errors import NOT_FOUND, TEMPORARY, USAGE, LaggardError
 from laggard.tables.schemas import TABLES
 from tables.fixtures import batch_row, group_row, partition_row, topic_row, write_batch, write_rows
@@ -92,7 +93,7 @@ def test_status_says_that_there_is_nothing_yet(tmp_path: Path) -> None:
     [(0.4, "0 s"), (59, "59 s"), (60, "1 m 00 s"), (185, "3 m 05 s"), (3840, "1 h 04 m"), (97200, "1 d 03 h")],
 )
 def test_durations_have_two_units_at_most(seconds: float, text: str) -> None:
-    assert status.duration(seconds) == text
+    assert duration(seconds) == text
 
 
 def test_a_query_sees_only_published_rows(tables: Path) -> None:

@@ -19,6 +19,7 @@ VERBS = {
     "run": "the job: reads the offsets topic, writes the tables",
     "export": "the exporter: reads the tables, serves the metrics",
     "status": "groups and their lag, from the tables",
+    "explain": "one group in plain words: lag, members, rebalances, and what is not known",
     "query": "SQL on the tables, without a JVM",
     "doctor": "can it run here, and what to do if not",
     "config": "show what is in force, check it, print a sample",

@@ -13,7 +13,7 @@ import pyarrow as pa
 from deltalake import QueryBuilder
 from deltalake.exceptions import DeltaError
 
-from laggard.cli.status import aligned
+from laggard.cli.words import aligned
 from laggard.errors import OK, TEMPORARY, USAGE, LaggardError
 from laggard.exporter.escape import printable
 from laggard.tables.readers import Batch, newest_batch, open_table

@@ -11,18 +11,18 @@ from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from laggard.errors import INTERRUPTED, NOT_FOUND, OK, TEMPORARY, LaggardError
+from laggard.cli.published import published_batch, warn_if_old
+from laggard.cli.words import aligned, known, known_duration, moment, short
+from laggard.errors import INTERRUPTED, NOT_FOUND, OK, LaggardError
+from laggard.exporter.collect_state import generation_or_epoch
 from laggard.exporter.escape import escape_label
-from laggard.exporter.published import is_fresh, max_age
 from laggard.exporter.snapshot import Row, Snapshot, load_snapshot
-from laggard.tables.readers import BACKFILL, newest_batch
+from laggard.tables.readers import Batch
 
 if TYPE_CHECKING:
     from laggard.config import Config
 
-UNKNOWN = "unknown"
 _CLEAR = "\x1b[H\x1b[J"
-_NAME_WIDTH = 48
 _TITLES = ("GROUP", "STATE", "MEMBERS", "LAG", "TIME LAG", "WORST PARTITION", "GENERATION", "STATUS")
 _RIGHT = {"MEMBERS", "LAG", "TIME LAG", "GENERATION"}
 
@@ -51,6 +51,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--watch", action="store_true", help="show again every tick until Ctrl-C")
     parser.add_argument("--group", metavar="GLOB", default="*", help="only groups whose name matches")
     parser.add_argument(
+        "--rebalances", action="store_true", help="rebalances of each group so far, and the last one, in place of lag"
+    )
+    parser.add_argument(
         "--limit", type=int, default=0, metavar="N", help="at most so many groups, worst first (0: all)"
     )
 
@@ -59,16 +62,10 @@ def run(args: argparse.Namespace, config: Config) -> int:
     """Print the table once, or every tick."""
     try:
         while True:
-            snapshot = read_snapshot(config.job.tables)
-            _warn_if_old(snapshot, config)
-            chosen = only_groups(snapshot, args.group)
-            if args.group != "*" and not chosen.groups:
-                raise LaggardError(f'no group matches "{args.group}"', fix="laggard status", exit_code=NOT_FOUND)
+            page = _read_page(args, config)
             if args.watch and sys.stdout.isatty():
                 sys.stdout.write(_CLEAR)
-            sys.stdout.write(
-                _json(chosen, args.limit) if args.json else "\n".join(status_lines(chosen, args.limit)) + "\n"
-            )
+            sys.stdout.write(page)
             sys.stdout.flush()
             if not args.watch:
                 return OK
@@ -77,31 +74,41 @@ def run(args: argparse.Namespace, config: Config) -> int:
         return INTERRUPTED
 
 
+def _read_page(args: argparse.Namespace, config: Config) -> str:
+    if args.rebalances:
+        from laggard.cli.status_rebalances import read_page
+
+        return read_page(args, config)
+    snapshot = read_snapshot(config.job.tables)
+    warn_if_old(snapshot.batch, config)
+    chosen = only_groups(snapshot, args.group)
+    refuse_empty(args.group, chosen.groups)
+    return _json(chosen, args.limit) if args.json else "\n".join(status_lines(chosen, args.limit)) + "\n"
+
+
+def refuse_empty(glob: str, groups: Sequence[Row]) -> None:
+    """A glob that fits nothing is a slip."""
+    if glob != "*" and not groups:
+        raise LaggardError(f'no group matches "{glob}"', fix="laggard status", exit_code=NOT_FOUND)
+
+
 def read_snapshot(root: str) -> Snapshot:
     """The newest published batch, with all partitions that `status` may name."""
-    batch = newest_batch(root)
-    if batch is None:
-        raise LaggardError(
-            "nothing is published yet", cause=f"{root}/batches has no tick", fix="laggard run", exit_code=TEMPORARY
-        )
-    if batch.kind == BACKFILL:
-        raise LaggardError(
-            "the job is still catching up",
-            cause=f"batch {batch.batch_id} is a backfill",
-            fix="try again later",
-            exit_code=TEMPORARY,
-        )
-    return load_snapshot(root, batch, partition_top_k=1)
+    return load_snapshot(root, published_batch(root), partition_top_k=1)
 
 
 def status_lines(snapshot: Snapshot, limit: int = 0) -> list[str]:
     """A title and one line per group, the largest time lag first."""
     groups = group_lines(snapshot)
     shown = groups[:limit] if limit else groups
-    moment = f"{snapshot.batch.polled_at:%Y-%m-%d %H:%M:%S} UTC"
-    title = f"{escape_label(snapshot.cluster)}: batch {snapshot.batch.batch_id}, {moment}, {len(groups)} groups"
+    title = title_of(snapshot.batch, len(groups))
     lines = [title, *aligned([_TITLES, *map(_cells, shown)], [name in _RIGHT for name in _TITLES])]
     return [*lines, f"… and {len(groups) - len(shown)} more"] if len(shown) < len(groups) else lines
+
+
+def title_of(batch: Batch, groups: int) -> str:
+    """Cluster, batch and time of the poll, above every table."""
+    return f"{escape_label(batch.cluster)}: batch {batch.batch_id}, {moment(batch.polled_at)}, {groups} groups"
 
 
 def group_lines(snapshot: Snapshot) -> list[GroupLine]:
@@ -119,28 +126,6 @@ def only_groups(snapshot: Snapshot, glob: str) -> Snapshot:
     return replace(snapshot, groups=[row for row in snapshot.groups if fnmatchcase(row["group"], glob)])
 
 
-def aligned(rows: Sequence[Sequence[str]], is_right: Sequence[bool]) -> list[str]:
-    """Rows of cells as lines, each column as wide as its widest cell."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    padded = (
-        [
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, widths, is_right, strict=True)
-        ]
-        for row in rows
-    )
-    return ["  ".join(cells).rstrip() for cells in padded]
-
-
-def duration(seconds: float) -> str:
-    """Two units at most: 4 s, 3 m 05 s, 1 h 04 m, 2 d 03 h."""
-    whole = int(seconds)
-    for size, unit, small, part in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s")):
-        if whole >= size:
-            return f"{whole // size} {unit} {whole % size // small:02d} {part}"
-    return f"{whole} s"
-
-
 def _group_line(row: Row, topics: list[Row], worst: str) -> GroupLine:
     is_exact = row["lag"] is not None
     return GroupLine(
@@ -154,7 +139,7 @@ def _group_line(row: Row, topics: list[Row], worst: str) -> GroupLine:
         time_lag_is_exact=row["max_time_lag_seconds"] is not None
         and all(topic["time_lag"] is not None or not _has_commits(topic) for topic in topics),
         worst_partition=worst,
-        generation=row["generation"],
+        generation=generation_or_epoch(row),
         status=row["status"],
     )
 
@@ -174,29 +159,16 @@ def _worst_partitions(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def _cells(line: GroupLine) -> tuple[str, ...]:
-    seconds = None if line.time_lag_seconds is None else duration(line.time_lag_seconds)
     return (
-        _short(line.group),
+        short(line.group),
         line.state,
-        _known(line.members),
-        _known(line.lag, is_exact=line.lag_is_exact),
-        _known(seconds, is_exact=line.time_lag_is_exact),
-        _short(line.worst_partition) or "-",
-        _known(line.generation),
+        known(line.members),
+        known(line.lag, is_exact=line.lag_is_exact),
+        known_duration(line.time_lag_seconds, is_exact=line.time_lag_is_exact),
+        short(line.worst_partition) or "-",
+        known(line.generation),
         line.status,
     )
-
-
-def _known(value: object, *, is_exact: bool = True) -> str:
-    if value is None:
-        return UNKNOWN
-    return str(value) if is_exact else f"≥ {value}"
-
-
-def _short(name: str) -> str:
-    # a client chooses the name: it must not steer the terminal
-    safe = escape_label(name)
-    return safe if len(safe) <= _NAME_WIDTH else safe[: _NAME_WIDTH - 1] + "…"
 
 
 def _rank(value: float | None) -> float:
@@ -212,11 +184,3 @@ def _json(snapshot: Snapshot, limit: int) -> str:
         "groups": [asdict(line) for line in (groups[:limit] if limit else groups)],
     }
     return json.dumps({"v": 1, "ok": True, "data": content}, ensure_ascii=False) + "\n"
-
-
-def _warn_if_old(snapshot: Snapshot, config: Config) -> None:
-    now = time.time()
-    if not is_fresh(snapshot.polled_at, now, max_age(config.job.tick_seconds, config.exporter.max_age_seconds)):
-        age = duration(abs(now - snapshot.polled_at))
-        side = "old" if now > snapshot.polled_at else "in the future"
-        print(f"laggard: these numbers are {age} {side}: does the job run? (laggard doctor)", file=sys.stderr)

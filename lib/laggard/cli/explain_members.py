@@ -1,0 +1,89 @@
+"""What each member of a group has to read, and who reads a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+from laggard.cli.explain_rows import Explained
+from laggard.cli.published import Row
+from laggard.lag.status import KNOWN_STATUSES
+
+Place = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class MemberLine:
+    """A member with the lag on its partitions; what is not exact is a lower bound, None is unknown."""
+
+    row: Row
+    partitions: list[Place] | None
+    lag: int | None
+    lag_is_exact: bool
+    time_lag_seconds: float | None
+    time_lag_is_exact: bool
+
+    @property
+    def is_idle(self) -> bool:
+        return self.partitions == [] and not self.row["assigned"]
+
+
+def member_lines(explained: Explained) -> list[MemberLine]:
+    """The members, those with the oldest unread record first."""
+    # a topic made anew has two rows for a partition: the one that is not of the old topic counts
+    rows = sorted(explained.partitions, key=lambda row: row["status"] != "topic_recreated")
+    now = {(row["topic"], row["partition"]): row for row in rows}
+    lines = [_line(row, now) for row in explained.members or ()]
+    return sorted(lines, key=lambda line: (-(line.time_lag_seconds or 0.0), -(line.lag or 0), line.row["member_id"]))
+
+
+def readers(explained: Explained) -> dict[Place, Row]:
+    """Partition to the member that has it; in a share group several have it, so none is named."""
+    if explained.group["group_type"] == "share":
+        return {}
+    return {place: row for row in explained.members or () for place in places(row["assigned"]) or ()}
+
+
+def places(held: list[Row] | None) -> list[Place] | None:
+    """Partitions by name, without those whose topic is not known."""
+    return None if held is None else sorted((each["topic"], each["partition"]) for each in held if each["topic"])
+
+
+def ranges(held: Iterable[Place]) -> str:
+    """Partitions in few letters: orders 0-3, 7; payments 1."""
+    return "; ".join(
+        f"{topic} {', '.join(_runs([partition for _, partition in group]))}"
+        for topic, group in groupby(sorted(held), key=lambda place: place[0])
+    )
+
+
+def time_lag_is_exact(rows: Iterable[Row]) -> bool:
+    """Whether the largest time lag of these partitions is known and no lower bound."""
+    return all(
+        row["status"] == "ok" and row["time_lag_seconds"] is not None and not row["time_lag_censored"]
+        for row in rows
+        if row["status"] != "no_commit"
+    )
+
+
+def _runs(numbers: list[int]) -> list[str]:
+    runs = [list(run) for _, run in groupby(enumerate(numbers), key=lambda each: each[1] - each[0])]
+    return [f"{run[0][1]}" if len(run) == 1 else f"{run[0][1]}-{run[-1][1]}" for run in runs]
+
+
+def _line(row: Row, now: dict[Place, Row]) -> MemberLine:
+    held = places(row["assigned"])
+    found = [now[place] for place in held or () if place in now]
+    is_whole = held is not None and len(found) == len(row["assigned"])
+    known = [each for each in found if each["status"] == "ok"]
+    seconds = [each["time_lag_seconds"] for each in known if each["time_lag_seconds"] is not None]
+    nothing = 0 if row["assigned"] == [] else None
+    return MemberLine(
+        row,
+        held,
+        sum(each["lag"] for each in known) if known else nothing,
+        is_whole and all(each["status"] in KNOWN_STATUSES for each in found),
+        max(seconds, default=nothing),
+        is_whole and time_lag_is_exact(found),
+    )

@@ -1,0 +1,150 @@
+"""One logical rebalance in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import ROUND_DOWN, Decimal
+
+from laggard.cli.published import Row
+from laggard.cli.words import UNKNOWN, count, known, listed, moment, short_duration
+from laggard.rebalance.parameters import RebalanceParameters
+from laggard.rebalance.posterior import claim_reason, two_best
+from laggard.rebalance.times import seconds_between
+
+CAUSE_WORDS = {
+    "coordinator_failover": "another broker took over as coordinator, the members stayed the same",
+    "partitions_added": "a topic that the group reads got more partitions",
+    "subscription_change": "a member changed the topics it subscribes to",
+    "assignor_change": "the group switched to another assignor",
+    "static_expired": "a static member was away for longer than its session timeout",
+    "static_return": "a static member came back after its session had expired",
+    "member_join": "new members joined",
+    "member_left": "members left",
+    "replacement": "members left and others took their place",
+    "streams_probing": "Kafka Streams asked for its planned probing rebalance",
+    "leader_rejoin": "the same members joined again, nothing else had changed",
+    "unknown": "the cause is not known",
+}
+REASON_WORDS = {
+    "poll_timeout": "a poll that came too late, max.poll.interval.ms",
+    "session_expiry": "an expired session, no heartbeat in time",
+    "deploy": "a deploy, members restarted one after the other",
+    "crash": "a crash",
+    "scale_in": "the group was scaled in",
+}
+
+
+def story_and_cost(row: Row) -> tuple[str, str]:
+    """A row of `rebalances` in two paragraphs; what it does not know is said to be unknown, never left out."""
+    story = [_when_and_why(row), *_members(row), *_reason(row)]
+    return " ".join(story), " ".join([_movement(row), _pauses(row), *_records(row)])
+
+
+def how_long(row: Row) -> str:
+    """Exact, or estimate and bounds, as far as the records tell."""
+    est, low, high = (seconds_between(row["ended_at"], row[f"started_{name}"]) for name in ("est", "low", "high"))
+    if est is None or high is None:
+        return "after a time that is not known"
+    if low == high:
+        return f"after {short_duration(est)}"
+    bounds = f"at least {short_duration(high)}" + ("" if low is None else f", at most {short_duration(low)}")
+    return f"after {bounds}" if est == high else f"after about {short_duration(est)} ({bounds})"
+
+
+def _when_and_why(row: Row) -> str:
+    cause = str(row["cause"])
+    why = CAUSE_WORDS.get(cause, cause)
+    if cause == "unknown":
+        why += f", {_why_unknown(row)}"
+    rounds = len(row["generations"] or ())
+    several = f" in {rounds} rounds" if rounds > 1 else ""
+    return f"Ended {moment(row['ended_at'])} {how_long(row)}{several}: {why}."
+
+
+def _why_unknown(row: Row) -> str:
+    if not row["live_read"]:
+        return "as it was read from history, where records may be missing"
+    if row["interrupted"]:
+        return "as somebody may have come and gone in a round that left no record"
+    return "as the members before are not known"
+
+
+def _members(row: Row) -> Iterator[str]:
+    if row["joined"] is None or row["left"] is None:
+        yield f"Who came and went is not known; {count(row['members_after'], 'member')} after."
+        return
+    gone = [slot for slot in row["left"] if slot not in (row["replaced"] or ())]
+    changes = (("joined", row["joined"]), ("left", gone), ("replaced by another member", row["replaced"]))
+    told = [f"{word}: {listed(slots)}" for word, slots in changes if slots]
+    before = "unknown" if row["members_before"] is None else row["members_before"]
+    text = "; ".join(told) if told else "the same members before and after"
+    yield f"{text[0].upper()}{text[1:]} ({before} → {count(row['members_after'], 'member')})."
+    if row["interrupted"]:
+        yield f"{count(row['interrupted'], 'round')} before it never got to an assignment."
+    if row["straggler_slot"]:
+        yield f"It waited in vain for {listed([row['straggler_slot']])}."
+
+
+def _reason(row: Row) -> Iterator[str]:
+    """No record says why a member left: a reason is claimed only where its posterior is high enough."""
+    posterior = row["cause_posterior"]
+    if not posterior:
+        return
+    claimed = claim_reason(posterior, RebalanceParameters())
+    if claimed is not None:
+        yield f"Why it left: most likely {_reason_words(claimed, posterior)}."
+        return
+    first, second = two_best(posterior)
+    yield f"Why it left: unknown, perhaps {_reason_words(first, posterior)} or {_reason_words(second, posterior)}."
+
+
+def _reason_words(reason: str, posterior: dict[str, float]) -> str:
+    # rounded down: what is not claimed must not look as if it had reached the bound
+    share = Decimal(str(posterior[reason])).quantize(Decimal("0.01"), ROUND_DOWN)
+    return f"{REASON_WORDS.get(reason, reason)} ({share})"
+
+
+def _movement(row: Row) -> str:
+    if row["moved"] is None:
+        return "How many partitions moved is not known."
+    if not row["moved"]:
+        return "No partition moved."
+    state = ", and state with them" if row["stateful"] else ""
+    needless = f"{row['avoidable']} of them needlessly" if row["avoidable"] else "all of them needed"
+    return f"{row['moved']} of {count(row['partitions'], 'partition')} moved{state}, {needless}."
+
+
+def _pauses(row: Row) -> str:
+    paused = row["paused_partitions"]
+    if paused is None:
+        return _why_no_pause(row)
+    if not paused:
+        return "No partition stood still."
+    names = (("median", "p50"), ("95th percentile", "p95"), ("longest", "max"))
+    told = ", ".join(f"{word} {_pause(row[f'pause_{name}_seconds'])}" for word, name in names)
+    return f"{count(paused, 'partition')} stood still: {told}."
+
+
+def _pause(seconds: float | None) -> str:
+    return UNKNOWN if seconds is None else short_duration(seconds)
+
+
+def _why_no_pause(row: Row) -> str:
+    if not row["live_read"]:
+        return "Whether partitions stood still is not known."
+    if not row["members_after"]:
+        return "Nobody was left to read."
+    if not row["members_before"]:
+        return "Nobody had read before, so nothing stood still."
+    if "pause_unknown" in row["flags"]:
+        return "Whether partitions stood still is not known."
+    return "No partition had anything to read, so nothing stood still."
+
+
+def _records(row: Row) -> Iterator[str]:
+    if not row["paused_partitions"]:
+        return
+    delayed, replayed, bound = (row[name] for name in ("records_delayed", "records_replayed", "replay_bound"))
+    waited = f"Records that had to wait: {known(delayed)}"
+    again = known(replayed) if replayed is not None or bound is None else f"at most {bound}"
+    yield f"{waited}; read again: {again}; lag: {known(row['lag_before'])} → {known(row['lag_after'])}."

@@ -1,0 +1,125 @@
+"""The rows that `laggard explain` stands on: of one group, from the tables of one published batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from shlex import quote
+
+from pyarrow.dataset import field
+
+from laggard.cli.published import Row, published_batch, read_newest_of, read_where
+from laggard.cli.words import listed
+from laggard.errors import NOT_FOUND, LaggardError
+from laggard.exporter.escape import escape_label
+from laggard.lag.status import KNOWN_STATUSES
+from laggard.tables.readers import Batch
+from laggard.tables.schemas import GROUP_MEMBERS, GROUP_STATUS, PARTITION_STATUS, REBALANCES
+
+GROUP_COLUMNS = (
+    "group", "status", "group_type", "protocol_type", "group_state", "state_source", "state_since", "empty_since",
+    "generation", "group_epoch", "coordinator", "offsets_partition", "assignor", "rebalance_mode", "members",
+    "static_members", "idle_members", "assignment_imbalance", "topics", "lag", "lag_known", "max_time_lag_seconds",
+    "partitions_total", "partitions_ok", "partitions_no_commit", "partitions_unknown", "rebalances_total",
+    "member_changes_total", "interrupted_generations_total", "static_restarts_absorbed_total", "partitions_moved_total",
+    "partitions_moved_avoidable_total", "time_in_rebalance_ratio", "ping_pong", "last_rebalance_at",
+    "rebalancing_since", "watched_since", "is_held",
+)  # fmt: skip
+PARTITION_COLUMNS = (
+    "topic", "partition", "status", "lag", "time_lag_seconds", "time_lag_error_seconds", "time_lag_censored",
+    "committed_offset", "log_end_offset", "log_start_offset", "commit_timestamp", "lost_records", "readable_records",
+)  # fmt: skip
+MEMBER_COLUMNS = (
+    "generation_kind", "generation", "record_timestamp", "source_offset", "batch_id", "member_id", "slot",
+    "client_id", "client_host", "group_instance_id", "replaced_member_id", "is_leader", "member_epoch", "member_state",
+    "assigned", "pending_revocation",
+)  # fmt: skip
+REBALANCE_COLUMNS = tuple(name for name in REBALANCES.names if name not in {"date", "cluster", "group", "batch_id"})
+_NEAR = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One group of a batch; members and rebalances are None where the tables cannot have any."""
+
+    batch: Batch
+    group: Row
+    partitions: list[Row]  # worst first
+    members: list[Row] | None  # of the newest generation or epoch that has rows
+    rebalances: list[Row] | None  # newest first
+
+    @property
+    def bad_partitions(self) -> list[Row]:
+        """Those that have a commit and no known lag."""
+        return [row for row in self.partitions if row["status"] not in KNOWN_STATUSES]
+
+
+def read_group(root: str, name: str, limit: int) -> Explained:
+    """The rows of a group, at most `limit` rebalances; the name may also be written as `status` prints it."""
+    batch = published_batch(root)
+    found = read_where(root, batch, GROUP_STATUS.name, GROUP_COLUMNS, field("group") == name)
+    if not found:
+        names = [row["group"] for row in read_where(root, batch, GROUP_STATUS.name, ("group",))]
+        spelled = [each for each in names if escape_label(each) == name]
+        if not spelled:
+            raise _no_such_group(name, names, batch)
+        found = read_where(root, batch, GROUP_STATUS.name, GROUP_COLUMNS, field("group") == spelled[0])
+    group = found[0]
+    partitions = read_where(root, batch, PARTITION_STATUS.name, PARTITION_COLUMNS, field("group") == group["group"])
+    return Explained(
+        batch,
+        group,
+        sorted(partitions, key=_badness),
+        _read_members(root, batch, group),
+        _read_rebalances(root, batch, group, limit),
+    )
+
+
+def _read_members(root: str, batch: Batch, group: Row) -> list[Row] | None:
+    """Of each member the newest row, without those that another one took over from within the epoch."""
+    if group["members"] is None or GROUP_MEMBERS.name not in batch.table_versions:
+        return None
+    if not group["members"]:
+        return []
+    rows = read_newest_of(root, batch, GROUP_MEMBERS.name, MEMBER_COLUMNS, group["group"], bool)
+    newest = max((_age(row) for row in rows), default=None)
+    last = {row["member_id"]: row for row in sorted(rows, key=lambda row: row["batch_id"]) if _age(row) == newest}
+    gone = {row["replaced_member_id"] for row in last.values()}
+    return [row for member_id, row in sorted(last.items()) if member_id not in gone]
+
+
+def _age(row: Row) -> tuple[object, ...]:
+    # the offset tells a group from an earlier one of its name, whose numbers began at 1 as well
+    return (row["record_timestamp"], row["source_offset"])
+
+
+def _read_rebalances(root: str, batch: Batch, group: Row, limit: int) -> list[Row] | None:
+    if REBALANCES.name not in batch.table_versions:
+        return None
+    counts = group["rebalances_total"]
+    wanted = limit if counts is None else min(limit, sum(counts.values()))
+    if not wanted:
+        return []
+    rows = read_newest_of(
+        root, batch, REBALANCES.name, REBALANCE_COLUMNS, group["group"], lambda each: len(each) >= wanted
+    )
+    return sorted(rows, key=lambda row: row["ended_at"], reverse=True)[:limit]
+
+
+def _badness(row: Row) -> tuple[float, int, str, int]:
+    seconds, lag = row["time_lag_seconds"], row["lag"]
+    return (-(-1.0 if seconds is None else seconds), -(-1 if lag is None else lag), row["topic"], row["partition"])
+
+
+def _no_such_group(name: str, names: list[str], batch: Batch) -> LaggardError:
+    by_folded = {each.casefold(): each for each in sorted(names)}
+    near = [each for folded, each in by_folded.items() if name.casefold() in folded]
+    near += [by_folded[each] for each in get_close_matches(name.casefold(), by_folded, n=_NEAR)]
+    unique = list(dict.fromkeys(near))[:_NEAR]
+    of = f"none of the {len(names)} groups of batch {batch.batch_id} has this name"
+    return LaggardError(
+        f'no group "{escape_label(name)}"',
+        cause=f"{of}; near: {listed(unique)}" if unique else of,
+        fix=f"laggard explain {quote(escape_label(unique[0]))}" if unique else "laggard status",
+        exit_code=NOT_FOUND,
+    )

@@ -1,0 +1,152 @@
+"""What the rows of a group leave open, and why: the last part of `laggard explain`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from laggard.cli.explain_members import ranges
+from laggard.cli.explain_rows import Explained
+from laggard.cli.published import Row
+from laggard.cli.words import count, listed, moment
+
+Gap = tuple[str, str]  # code and sentence
+SENTENCES = {
+    "share_group": "Lag: a share group commits no offsets, so it has none here. It may be behind all the same.",
+    "offsets_only": "Members: this group only stores offsets and never joined, so by construction it has no members,"
+    " assignment or rebalances. Who commits is not recorded.",
+    "no_group_record": "Members: no record of the group was read, only its offsets.",
+    "connect": "Assignment: Connect workers share connectors and tasks, not partitions, so it is not shown.",
+    "state": "State: neither the broker nor a record tells it.",
+    "coordinator": "Coordinator: the leader of the group's partition of the offsets topic is not known.",
+    "assignor": "Assignor: no record names it; the broker's default may be in use.",
+    "held": "The newest records end inside an operation: members and state are those before it.",
+    "no_commit": "{partitions} never committed: what is unread there is not in the lag.",
+    "censored": "Time lag is a lower bound: the oldest unread record is older than what was watched.",
+    "untimed": "Time lag of some partitions: not watched for long enough.",
+    "no_member_rows": "Members: how many there are is known, but no row says who.",
+    "older_assignment": "Members and assignment are those of {told}, the newest that is complete; now is {number}.",
+    "some_members": "Members: {rows} of {members} have a row.",
+    "assignment": "Assignment: that of some members is not decodable, or they were not told one yet.",
+    "topic_names": "Assignment: some partitions are of a topic whose name is not known.",
+    "share_rebalances": "Rebalances: not followed for share groups, whose partitions have several owners.",
+    "older_job": "Rebalances: the job that wrote these rows does not follow them.",
+    "under_way": "A rebalance that began {since} has no row yet: it gets one when every partition has committed again,"
+    " at the latest 10 minutes after its end.",
+    "ratio": "Time in rebalance: not watched for long enough, or the begin of a rebalance is not known.",
+    "reasons": "Why a member left stands in no record: what is said above is inferred from commits and returns.",
+}
+STATUSES = {
+    "stale": "not read up to now",
+    "topic_missing": "the topic is gone, or we may not see it",
+    "topic_recreated": "the topic was made anew, the commit is of the old one",
+    "no_end_offset": "the broker gave no log end",
+    "source_blocked": "an open transaction blocks the offsets topic",
+    "committed_ahead": "the commit is beyond the log end",
+    "below_log_start": "what it had to read next is deleted already",
+}
+FLAGS = {
+    "bootstrap": "read from history, where records may be missing: cause, members, moves and pauses are not judged",
+    "old_record": "an old broker states no time of the join phase: begin and duration are open",
+    "skew": "the broker states a time before the previous generation: begin and duration are open",
+    "partial": "an assignment before or after it is not known, so moves are not counted",
+    "pause_unknown": "a partition had no commit afterwards, or its commit interval or traffic is not known, so pauses"
+    " are open",
+    "merge_limit": "the group did not come to rest, so the row ends in the middle",
+}
+_SHOWN = 3
+
+
+def not_known(explained: Explained) -> list[Gap]:
+    """Every gap once: of the group, its lag, its members and its rebalances."""
+    parts = (_of_group, _of_lag, _of_members, _of_rebalances, _of_flags)
+    return [each for part in parts for each in part(explained)]
+
+
+def _gap(code: str, **values: object) -> Gap:
+    return code, SENTENCES[code].format(**values)
+
+
+def _of_group(explained: Explained) -> Iterator[Gap]:
+    group = explained.group
+    is_simple = group["group_type"] == "simple"
+    facts = {
+        "share_group": group["group_type"] == "share",
+        "offsets_only": is_simple,
+        "no_group_record": group["members"] is None and not is_simple,
+        "connect": group["protocol_type"] == "connect",
+        "state": group["group_state"] == "Unknown",
+        "coordinator": group["coordinator"] is None,
+        "assignor": bool(group["members"]) and group["assignor"] is None and group["group_type"] != "share",
+        "held": bool(group["is_held"]),
+    }
+    yield from (_gap(code) for code, is_so in facts.items() if is_so)
+
+
+def _of_lag(explained: Explained) -> Iterator[Gap]:
+    bad = explained.bad_partitions
+    for status in sorted(Counter(row["status"] for row in bad)):
+        yield f"status_{status}", f"Lag of {_partitions(explained, status)}: {STATUSES.get(status, status)}."
+    ok = [row for row in explained.partitions if row["status"] == "ok"]
+    if any(row["status"] == "no_commit" for row in explained.partitions) and explained.group["group_type"] != "share":
+        yield _gap("no_commit", partitions=_partitions(explained, "no_commit"))
+    if any(row["time_lag_censored"] for row in ok):
+        yield _gap("censored")
+    if any(row["time_lag_seconds"] is None for row in ok):
+        yield _gap("untimed")
+
+
+def _partitions(explained: Explained, status: str) -> str:
+    held = [(row["topic"], row["partition"]) for row in explained.partitions if row["status"] == status]
+    return f"{count(len(held), 'partition')} ({listed([ranges(held)])})"
+
+
+def _of_members(explained: Explained) -> Iterator[Gap]:
+    group, members = explained.group, explained.members
+    if not group["members"]:
+        return
+    if not members:
+        yield _gap("no_member_rows")
+        return
+    number = group["generation"] if group["group_epoch"] is None else group["group_epoch"]
+    told = members[0]["generation"]
+    if told != number:
+        yield _gap("older_assignment", told=told, number=number)
+    elif len(members) != group["members"]:
+        yield _gap("some_members", rows=len(members), members=group["members"])
+    if any(row["assigned"] is None for row in members) and group["protocol_type"] != "connect":
+        yield _gap("assignment")
+    if any(each["topic"] is None for row in members for each in row["assigned"] or ()):
+        yield _gap("topic_names")
+
+
+def _of_rebalances(explained: Explained) -> Iterator[Gap]:
+    group = explained.group
+    if group["group_type"] == "share":
+        yield _gap("share_rebalances")
+        return
+    if group["members"] is None:
+        return
+    if explained.rebalances is None or group["rebalances_total"] is None:
+        yield _gap("older_job")
+    if group["rebalancing_since"] is not None:
+        yield _gap("under_way", since=moment(group["rebalancing_since"]))
+    if group["time_in_rebalance_ratio"] is None:
+        yield _gap("ratio")
+    if any(row["cause_posterior"] for row in explained.rebalances or ()):
+        yield _gap("reasons")
+
+
+def _of_flags(explained: Explained) -> Iterator[Gap]:
+    of_flag: dict[str, list[Row]] = {}
+    for row in explained.rebalances or ():
+        for flag in dict.fromkeys([*([] if row["live_read"] else ["bootstrap"]), *row["flags"]]):
+            of_flag.setdefault(flag, []).append(row)
+    for flag, rows in of_flag.items():
+        yield f"rebalance_{flag}", f"{_which(rows)}: {FLAGS.get(flag, flag)}."
+
+
+def _which(rows: list[Row]) -> str:
+    shown = ", ".join(moment(row["ended_at"]) for row in rows[:_SHOWN])
+    more = f" and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
+    return f"{'Rebalance' if len(rows) == 1 else 'Rebalances'} of {shown}{more}"

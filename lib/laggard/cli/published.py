@@ -1,0 +1,109 @@
+"""What was published last, as the verbs that show it read it: the batch, and rows of its tables by condition."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+from pyarrow.dataset import Expression, field
+
+from laggard.cli.words import duration
+from laggard.errors import TEMPORARY, LaggardError
+from laggard.exporter.published import is_fresh, max_age
+from laggard.tables.readers import BACKFILL, Batch, TableUnreadable, newest_batch, open_table, table_uri
+
+if TYPE_CHECKING:
+    from laggard.config import Config
+
+Row = dict[str, Any]
+
+
+def published_batch(root: str) -> Batch:
+    """The newest batch that may be shown."""
+    batch = newest_batch(root)
+    if batch is None:
+        raise LaggardError(
+            "nothing is published yet", cause=f"{root}/batches has no tick", fix="laggard run", exit_code=TEMPORARY
+        )
+    if batch.kind == BACKFILL:
+        raise LaggardError(
+            "the job is still catching up",
+            cause=f"batch {batch.batch_id} is a backfill",
+            fix="try again later",
+            exit_code=TEMPORARY,
+        )
+    return batch
+
+
+def warn_if_old(batch: Batch, config: Config) -> None:
+    """A word on standard error when the numbers are not those of now."""
+    now, polled_at = time.time(), batch.polled_at.timestamp()
+    if not is_fresh(polled_at, now, max_age(config.job.tick_seconds, config.exporter.max_age_seconds)):
+        age = duration(abs(now - polled_at))
+        side = "old" if now > polled_at else "in the future"
+        print(f"laggard: these numbers are {age} {side}: does the job run? (laggard doctor)", file=sys.stderr)
+
+
+def read_where(
+    root: str, batch: Batch, name: str, columns: Sequence[str], condition: Expression | None = None
+) -> list[Row]:
+    """Rows of an overwritten table that meet a condition; a column that an older job did not write is null."""
+    return _rows(_open(root, batch, name), table_uri(root, name), columns, condition)
+
+
+def read_newest_of(
+    root: str, batch: Batch, name: str, columns: Sequence[str], group: str, is_enough: Callable[[list[Row]], bool]
+) -> list[Row]:
+    """Rows of a group in an append table: from the newest date on, until there are enough."""
+    table = _open(root, batch, name)
+    quoted = group.replace("'", "''")
+    rows: list[Row] = []
+    for newest, oldest in _spans(sorted({str(each["date"]) for each in table.partitions()}, reverse=True)):
+        files = f"date >= '{oldest}' AND date <= '{newest}' AND \"group\" = '{quoted}'"
+        rows += _rows(table, table_uri(root, name), columns, field("group") == group, files)
+        if is_enough(rows):
+            break
+    return rows
+
+
+def read_dates(
+    root: str, batch: Batch, name: str, columns: Sequence[str], dates: set[str], condition: Expression
+) -> list[Row]:
+    """Rows of some dates of an append table."""
+    if not dates:
+        return []
+    files = "date IN (" + ", ".join(f"'{date}'" for date in sorted(dates)) + ")"
+    return _rows(_open(root, batch, name), table_uri(root, name), columns, condition, files)
+
+
+def _spans(dates: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Newest and oldest date of pieces that double, so that a group that is long quiet takes few reads."""
+    start, size = 0, 1
+    while start < len(dates):
+        piece = dates[start : start + size]
+        yield piece[0], piece[-1]
+        start, size = start + size, 2 * size
+
+
+def _open(root: str, batch: Batch, name: str) -> DeltaTable:
+    version = batch.table_versions.get(name)
+    if version is None:
+        raise TableUnreadable(table_uri(root, name), f"batch {batch.batch_id} names no version of it")
+    return open_table(root, name, version)
+
+
+def _rows(
+    table: DeltaTable, uri: str, columns: Sequence[str], condition: Expression | None, files: str = ""
+) -> list[Row]:
+    """`files`: what file statistics can decide, as SQL."""
+    try:
+        dataset = table.to_pyarrow_dataset(file_pruning_predicate=files or None)
+        there = [name for name in columns if name in dataset.schema.names]
+        rows = dataset.to_table(columns=there, filter=condition).to_pylist(maps_as_pydicts="strict")
+    except (DeltaError, OSError, ValueError) as error:  # ArrowInvalid is a ValueError
+        raise TableUnreadable(uri, f"version {table.version()}: {error}") from error
+    return [dict.fromkeys(columns) | row for row in rows]

@@ -1,0 +1,129 @@
+"""`laggard status --rebalances`: how often each group rebalanced, and what its last rebalance was."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyarrow.dataset import field
+
+from laggard.cli.published import Row, published_batch, read_dates, read_where, warn_if_old
+from laggard.cli.status import refuse_empty, title_of
+from laggard.cli.words import aligned, known, moment, percent, short, short_duration
+from laggard.tables.readers import Batch
+from laggard.tables.schemas import GROUP_STATUS, REBALANCES
+
+if TYPE_CHECKING:
+    from laggard.config import Config
+
+_GROUP_COLUMNS = ("group", "rebalances_total", "last_rebalance_at", "time_in_rebalance_ratio", "rebalancing_since")
+_OF_LAST = ("cause", "rebalance_seconds", "pause_max_seconds", "moved", "avoidable")
+_TITLES = (
+    "GROUP", "REBALANCES", "LAST END", "CAUSE", "TOOK", "LONGEST PAUSE", "MOVED", "AVOIDABLE", "LAST 10 MIN",
+)  # fmt: skip
+_RIGHT = {"REBALANCES", "TOOK", "LONGEST PAUSE", "MOVED", "AVOIDABLE", "LAST 10 MIN"}
+_NONE = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceLine:
+    """One group; None is unknown, and all of the last rebalance where there was none."""
+
+    group: str
+    rebalances: int | None
+    rebalancing_since: datetime | None
+    last_rebalance_at: datetime | None
+    cause: str | None
+    rebalance_seconds: float | None
+    pause_max_seconds: float | None
+    moved: int | None
+    avoidable: int | None
+    time_in_rebalance_ratio: float | None
+
+
+def read_page(args: argparse.Namespace, config: Config) -> str:
+    """What `status --rebalances` prints."""
+    batch = published_batch(config.job.tables)
+    warn_if_old(batch, config)
+    groups = read_where(config.job.tables, batch, GROUP_STATUS.name, _GROUP_COLUMNS)
+    chosen = sorted((row for row in groups if fnmatchcase(row["group"], args.group)), key=_rank)
+    refuse_empty(args.group, chosen)
+    shown = chosen[: args.limit] if args.limit else chosen
+    last = _last_rebalances(config.job.tables, batch, shown)
+    lines = [_line(row, last.get(row["group"], {})) for row in shown]
+    return _json(batch, lines) if args.json else "\n".join(_text(batch, lines, len(chosen))) + "\n"
+
+
+def _rank(row: Row) -> tuple[float, float, str]:
+    """Most time in rebalance first, then the newest; unknown last."""
+    ratio, at = row["time_in_rebalance_ratio"], row["last_rebalance_at"]
+    return (1.0 if ratio is None else -ratio, 0.0 if at is None else -at.timestamp(), row["group"])
+
+
+def _last_rebalances(root: str, batch: Batch, groups: Sequence[Row]) -> dict[str, Row]:
+    """Group to the row of its last rebalance, from the dates on which one ended."""
+    ends = {row["group"]: row["last_rebalance_at"] for row in groups if row["last_rebalance_at"] is not None}
+    wanted = field("ended_at").isin(pa.array(sorted(set(ends.values())), pa.timestamp("us", tz="UTC")))
+    rows = read_dates(
+        root,
+        batch,
+        REBALANCES.name,
+        ("group", "ended_at", *_OF_LAST),
+        {at.date().isoformat() for at in ends.values()},
+        wanted,
+    )
+    return {row["group"]: row for row in rows if ends.get(row["group"]) == row["ended_at"]}
+
+
+def _line(row: Row, last: Row) -> RebalanceLine:
+    counts = row["rebalances_total"]
+    return RebalanceLine(
+        group=row["group"],
+        rebalances=None if counts is None else sum(counts.values()),
+        **{name: row[name] for name in ("rebalancing_since", "last_rebalance_at", "time_in_rebalance_ratio")},
+        **{name: last.get(name) for name in _OF_LAST},
+    )
+
+
+def _text(batch: Batch, lines: Sequence[RebalanceLine], groups: int) -> list[str]:
+    table = aligned([_TITLES, *map(_cells, lines)], [name in _RIGHT for name in _TITLES])
+    more = [f"… and {groups - len(lines)} more"] if len(lines) < groups else []
+    return [title_of(batch, groups), *table, *more]
+
+
+def _cells(line: RebalanceLine) -> tuple[str, ...]:
+    has_none = line.last_rebalance_at is None and line.rebalances is not None
+    last = (
+        None if line.last_rebalance_at is None else moment(line.last_rebalance_at),
+        line.cause,
+        _seconds(line.rebalance_seconds),
+        _seconds(line.pause_max_seconds),
+        line.moved,
+        line.avoidable,
+    )
+    return (
+        short(line.group),
+        known(line.rebalances),
+        *(_NONE if has_none else known(value) for value in last),
+        percent(line.time_in_rebalance_ratio),
+    )
+
+
+def _seconds(seconds: float | None) -> str | None:
+    return None if seconds is None else short_duration(seconds)
+
+
+def _json(batch: Batch, lines: Sequence[RebalanceLine]) -> str:
+    content = {
+        "cluster": batch.cluster,
+        "batch_id": batch.batch_id,
+        "polled_at": batch.polled_at.isoformat(),
+        "groups": [asdict(line) for line in lines],
+    }
+    return json.dumps({"v": 1, "ok": True, "data": content}, ensure_ascii=False, default=datetime.isoformat) + "\n"

@@ -1,0 +1,80 @@
+"""How numbers, times and names read: the same in every verb."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from laggard.exporter.escape import escape_label
+
+UNKNOWN = "unknown"
+NAME_WIDTH = 48
+
+
+def aligned(rows: Sequence[Sequence[str]], is_right: Sequence[bool]) -> list[str]:
+    """Rows of cells as lines, each column as wide as its widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    padded = (
+        [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, is_right, strict=True)
+        ]
+        for row in rows
+    )
+    return ["  ".join(cells).rstrip() for cells in padded]
+
+
+def duration(seconds: float) -> str:
+    """Two units at most: 4 s, 3 m 05 s, 1 h 04 m, 2 d 03 h."""
+    whole = int(seconds)
+    for size, unit, small, part in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s")):
+        if whole >= size:
+            return f"{whole // size} {unit} {whole % size // small:02d} {part}"
+    return f"{whole} s"
+
+
+def short_duration(seconds: float) -> str:
+    """The same with tenths below a minute: 0.4 s; what is less than a tenth says so."""
+    if 0 < seconds < 0.05:
+        return "less than 0.1 s"
+    return f"{seconds:.1f}".removesuffix(".0") + " s" if seconds < 59.95 else duration(seconds)
+
+
+def moment(at: datetime) -> str:
+    """A time in UTC."""
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def known(value: object, *, is_exact: bool = True) -> str:
+    """The value, a lower bound marked as such, or `unknown`."""
+    if value is None:
+        return UNKNOWN
+    return str(value) if is_exact else f"≥ {value}"
+
+
+def known_duration(seconds: float | None, *, is_exact: bool = True) -> str:
+    """The same for seconds."""
+    return known(None if seconds is None else duration(seconds), is_exact=is_exact)
+
+
+def percent(ratio: float | None) -> str:
+    """A ratio in percent, one decimal."""
+    return UNKNOWN if ratio is None else f"{100 * ratio:.1f} %"
+
+
+def short(name: str, width: int = NAME_WIDTH) -> str:
+    """A name that a client chose: it must not steer the terminal, nor fill it."""
+    safe = escape_label(name)
+    return safe if len(safe) <= width else safe[: width - 1] + "…"
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun: 1 partition, 2 partitions."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listed(names: Iterable[str], limit: int = 5) -> str:
+    """Names behind each other, after the first few only how many more."""
+    found = list(names)
+    shown = ", ".join(map(short, found[:limit]))
+    return shown if len(found) <= limit else f"{shown} and {len(found) - limit} more"
