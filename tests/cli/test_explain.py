@@ -10,6 +10,7 @@ import pytest
 
 from cli.group_rows import (
     AGO,
+    codes,
     data,
     explain,
     group,
@@ -133,6 +134,14 @@ def test_members_of_a_group_that_is_long_quiet_are_found_in_an_older_date(
     assert [row["client_id"] for row in data(tmp_path, capsys)["members"]] == ["c1"]
 
 
+def test_members_of_an_earlier_group_of_the_same_name_are_not_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, group_status=[group(generation=2)])
+    found = data(tmp_path, capsys)
+    assert (found["members"], codes(found)) == ([], {"no_member_rows", "reasons"})
+
+
 def test_a_group_without_members_has_none_and_its_old_ones_are_not_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -192,7 +201,7 @@ def test_names_that_clients_chose_cannot_steer_the_terminal(tmp_path: Path, caps
 
 
 @pytest.mark.parametrize(
-    ("name", "near"), [("chekcout", "checkout"), ("CHECKOUT", "checkout"), ("check", "checkout"), ("otherr", "other")]
+    ("name", "near"), [("chekcout", "checkout"), ("CHECKOUT", "checkout"), ("CH", "checkout"), ("otherr", "other")]
 )
 def test_a_group_that_does_not_exist_ends_with_66_and_near_names(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, near: str

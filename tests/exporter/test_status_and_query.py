@@ -65,6 +65,12 @@ def test_status_shows_the_worst_group_first_with_unknown_and_lower_bounds_as_suc
     ]
 
 
+def test_the_generation_of_a_modern_group_is_its_epoch(tmp_path: Path) -> None:
+    write_batch(tmp_path, groups=[group_row("modern", generation=None, group_epoch=12)])
+    (line,) = status.group_lines(status.read_snapshot(str(tmp_path)))
+    assert line.generation == 12
+
+
 def test_status_limits_filters_and_warns_of_old_data(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(status, tables, "--limit", "1") == 0
     shown = capsys.readouterr()

@@ -11,6 +11,7 @@ from pyarrow.dataset import field
 from laggard.cli.published import Row, published_batch, read_newest_of, read_where
 from laggard.cli.words import listed
 from laggard.errors import NOT_FOUND, LaggardError
+from laggard.exporter.collect_state import generation_or_epoch
 from laggard.exporter.escape import escape_label
 from laggard.lag.status import KNOWN_STATUSES
 from laggard.tables.readers import Batch
@@ -84,6 +85,9 @@ def _read_members(root: str, batch: Batch, group: Row) -> list[Row] | None:
     rows = read_newest_of(root, batch, GROUP_MEMBERS.name, MEMBER_COLUMNS, group["group"], bool)
     newest = max((_age(row) for row in rows), default=None)
     last = {row["member_id"]: row for row in sorted(rows, key=lambda row: row["batch_id"]) if _age(row) == newest}
+    number = generation_or_epoch(group)
+    if number is not None and any(row["generation"] > number for row in last.values()):
+        return []  # of an earlier group of this name
     gone = {row["replaced_member_id"] for row in last.values()}
     return [row for member_id, row in sorted(last.items()) if member_id not in gone]
 

@@ -9,6 +9,7 @@ from laggard.cli.explain_members import ranges
 from laggard.cli.explain_rows import Explained
 from laggard.cli.published import Row
 from laggard.cli.words import count, listed, moment
+from laggard.exporter.collect_state import generation_or_epoch
 
 Gap = tuple[str, str]  # code and sentence
 SENTENCES = {
@@ -108,8 +109,7 @@ def _of_members(explained: Explained) -> Iterator[Gap]:
     if not members:
         yield _gap("no_member_rows")
         return
-    number = group["generation"] if group["group_epoch"] is None else group["group_epoch"]
-    told = members[0]["generation"]
+    number, told = generation_or_epoch(group), members[0]["generation"]
     if told != number:
         yield _gap("older_assignment", told=told, number=number)
     elif len(members) != group["members"]:
