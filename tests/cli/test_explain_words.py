@@ -63,7 +63,11 @@ def test_a_rebalance_of_which_all_is_known(tmp_path: Path, capsys: Capture) -> N
         (2.5, 2.5, 2.5, "after 2.5 s:"),
         (30, 1, 4, "after about 4 s (at least 1 s, at most 30 s):"),
         (None, 1, 4, "after about 4 s (at least 1 s):"),
-        (30, 0.02, 0.02, "after at least less than 0.1 s, at most 30 s:"),
+        (30, 0.02, 0.02, "after at most 30 s:"),
+        (30, 0.02, 4, "after about 4 s (at most 30 s):"),
+        (None, 0.02, 4, "after about 4 s:"),
+        (30, 0.01, 0.02, "after probably less than 0.1 s (at most 30 s):"),
+        (None, 0.02, 0.02, "after a time that is not known:"),
         (90, 1, 1, "after at least 1 s, at most 1 m 30 s:"),
         (None, None, None, "after a time that is not known:"),
     ],
@@ -127,6 +131,23 @@ def test_who_joined_left_or_was_replaced_is_named(
     assert text in told(tmp_path, capsys, **values)
 
 
+def test_a_slot_that_is_only_an_id_is_called_by_client_and_host(tmp_path: Path, capsys: Capture) -> None:
+    epoch = {"generation_kind": "epoch", "client_id": "app"}
+    rows = [
+        member_row(1, [("orders", 0)], **epoch, generation=9, slot="c1-id"),
+        member_row(2, [("orders", 1)], **epoch, generation=8, slot="c2-id", source_offset=600),
+        member_row(3, [("orders", 1)], **epoch, generation=8, slot="pod-3", source_offset=600),
+    ]
+    write(
+        tmp_path,
+        group_status=[group(generation=None, group_epoch=9, members=1)],
+        group_members=rows,
+        rebalances=[rebalance_row(joined=["c1-id"], left=["c2-id", "pod-3", "older"])],
+    )
+    (text,) = page(tmp_path, capsys)["Last rebalances"]
+    assert "Joined: app on 10.0.0.1 (…c1-id); left: app on 10.0.0.2 (…c2-id), pod-3, older (" in text
+
+
 @pytest.mark.parametrize(
     ("shares", "text"),
     [
@@ -173,6 +194,7 @@ def test_moved_partitions_are_told_with_those_that_need_not_have_moved(
         ({"paused_partitions": None, "live_read": False}, "Whether partitions stood still is not known."),
         ({"paused_partitions": None, "members_after": 0}, "Nobody was left to read."),
         ({"paused_partitions": None, "members_before": 0}, "Nobody had read before, so nothing stood still."),
+        ({"paused_partitions": None, "members_before": None}, "Whether partitions stood still is not known."),
     ],
 )
 def test_a_pause_that_is_missing_says_why(tmp_path: Path, capsys: Capture, values: dict[str, Any], text: str) -> None:

@@ -61,11 +61,36 @@ def test_most_time_in_rebalance_comes_first_then_the_newest_and_unknown_last(
     assert [re.split(" {2,}", line) for line in lines] == [
         ["GROUP", "REBALANCES", "LAST END", "CAUSE", "TOOK", "LONGEST PAUSE", "MOVED", "AVOIDABLE", "LAST 10 MIN"],
         ["newer storm", "7", "2026-11-20 12:00:00 UTC", "member_left", "unknown", "8 s", "3", "0", "25.0 %"],
-        ["storm", "40", "2026-11-20 11:00:00 UTC", "member_left", "0.5 s", "8 s", "3", "1", "25.0 %"],
-        ["calm", "3", "2026-11-18 10:00:00 UTC", "member_join", "4 s", "unknown", "unknown", "1", "0.0 %"],
+        ["storm", "40", "2026-11-20 11:00:00 UTC", "member_left", "about 0.5 s", "8 s", "3", "1", "25.0 %"],
+        ["calm", "3", "2026-11-18 10:00:00 UTC", "member_join", "about 4 s", "unknown", "unknown", "1", "0.0 %"],
         ["never", "0", "-", "-", "-", "-", "-", "-", "0.0 %"],
         ["older job", *["unknown"] * 8],
     ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "low", "high", "text"),
+    [
+        (2.5, 2.5, 2.5, "2.5 s"),
+        (4.0, 30, 1, "about 4 s"),
+        (1.0, 30, 1, "≥ 1 s"),
+        (0.01, 30, 0.01, "unknown"),
+        (None, None, None, "unknown"),
+    ],
+)
+def test_how_long_it_took_is_exact_an_estimate_a_lower_bound_or_unknown(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    seconds: float | None,
+    low: float | None,
+    high: float | None,
+    text: str,
+) -> None:
+    times = {"started_low": low, "started_high": high}
+    begin = {name: None if each is None else NOW - timedelta(seconds=each) for name, each in times.items()}
+    row = rebalance_row(NOW, group="g", rebalance_seconds=seconds, **begin)
+    publish(tmp_path, {"group_status": [counted("g", 0.0, timedelta(0), member_left=1)], "rebalances": [row]})
+    assert re.split(" {2,}", show(tmp_path, capsys).splitlines()[2])[4] == text
 
 
 def test_the_data_have_exact_numbers_and_nulls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,6 +110,8 @@ def test_the_data_have_exact_numbers_and_nulls(tmp_path: Path, capsys: pytest.Ca
                     "rebalances": 7,
                     "last_rebalance_at": NOW.isoformat(),
                     "cause": "member_left",
+                    "least_seconds": 1.0,
+                    "most_seconds": 30.0,
                     "pause_max_seconds": 8.0,
                     "moved": 3,
                     "avoidable": 0,

@@ -69,6 +69,7 @@ def test_the_generation_of_a_modern_group_is_its_epoch(tmp_path: Path) -> None:
     write_batch(tmp_path, groups=[group_row("modern", generation=None, group_epoch=12)])
     (line,) = status.group_lines(status.read_snapshot(str(tmp_path)))
     assert line.generation == 12
+    assert status.status_lines(status.read_snapshot(str(tmp_path)))[0].endswith(", 1 group")
 
 
 def test_status_limits_filters_and_warns_of_old_data(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:

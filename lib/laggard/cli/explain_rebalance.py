@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import ROUND_DOWN, Decimal
 
 from laggard.cli.published import Row
-from laggard.cli.words import UNKNOWN, count, known, listed, moment, short_duration
+from laggard.cli.words import NOTHING, UNKNOWN, count, known, listed, moment, short, short_duration
 from laggard.rebalance.parameters import RebalanceParameters
 from laggard.rebalance.posterior import claim_reason, two_best
 from laggard.rebalance.times import seconds_between
@@ -34,9 +34,12 @@ REASON_WORDS = {
 }
 
 
-def story_and_cost(row: Row) -> tuple[str, str]:
-    """A row of `rebalances` in two paragraphs; what it does not know is said to be unknown, never left out."""
-    story = [_when_and_why(row), *_members(row), *_reason(row)]
+def story_and_cost(row: Row, names: Mapping[str, str]) -> tuple[str, str]:
+    """A row of `rebalances` in two paragraphs; what it does not know is said to be unknown, never left out.
+
+    `names`: what to call a slot that is only an id.
+    """
+    story = [_when_and_why(row), *_members(row, names), *_reason(row)]
     return " ".join(story), " ".join([_movement(row), _pauses(row), *_records(row)])
 
 
@@ -47,8 +50,12 @@ def how_long(row: Row) -> str:
         return "after a time that is not known"
     if low == high:
         return f"after {short_duration(est)}"
-    bounds = f"at least {short_duration(high)}" + ("" if low is None else f", at most {short_duration(low)}")
-    return f"after {bounds}" if est == high else f"after about {short_duration(est)} ({bounds})"
+    least = [] if high < NOTHING else [f"at least {short_duration(high)}"]
+    bounds = ", ".join(least if low is None else [*least, f"at most {short_duration(low)}"])
+    if est == high:  # no more is known than that it began by then
+        return f"after {bounds}" if bounds else "after a time that is not known"
+    word = "probably" if est < NOTHING else "about"
+    return f"after {word} {short_duration(est)}" + (f" ({bounds})" if bounds else "")
 
 
 def _when_and_why(row: Row) -> str:
@@ -69,20 +76,20 @@ def _why_unknown(row: Row) -> str:
     return "as the members before are not known"
 
 
-def _members(row: Row) -> Iterator[str]:
+def _members(row: Row, names: Mapping[str, str]) -> Iterator[str]:
     if row["joined"] is None or row["left"] is None:
         yield f"Who came and went is not known; {count(row['members_after'], 'member')} after."
         return
     gone = [slot for slot in row["left"] if slot not in (row["replaced"] or ())]
     changes = (("joined", row["joined"]), ("left", gone), ("replaced by another member", row["replaced"]))
-    told = [f"{word}: {listed(slots)}" for word, slots in changes if slots]
+    told = [f"{word}: {listed(names.get(slot, slot) for slot in slots)}" for word, slots in changes if slots]
     before = "unknown" if row["members_before"] is None else row["members_before"]
     text = "; ".join(told) if told else "the same members before and after"
     yield f"{text[0].upper()}{text[1:]} ({before} → {count(row['members_after'], 'member')})."
     if row["interrupted"]:
         yield f"{count(row['interrupted'], 'round')} before it never got to an assignment."
     if row["straggler_slot"]:
-        yield f"It waited in vain for {listed([row['straggler_slot']])}."
+        yield f"It waited in vain for {short(row['straggler_slot'])}."
 
 
 def _reason(row: Row) -> Iterator[str]:
@@ -130,14 +137,12 @@ def _pause(seconds: float | None) -> str:
 
 
 def _why_no_pause(row: Row) -> str:
-    if not row["live_read"]:
+    if not row["live_read"] or row["members_before"] is None or "pause_unknown" in row["flags"]:
         return "Whether partitions stood still is not known."
     if not row["members_after"]:
         return "Nobody was left to read."
     if not row["members_before"]:
         return "Nobody had read before, so nothing stood still."
-    if "pause_unknown" in row["flags"]:
-        return "Whether partitions stood still is not known."
     return "No partition had anything to read, so nothing stood still."
 
 

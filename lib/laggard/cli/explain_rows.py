@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from shlex import quote
@@ -9,7 +10,7 @@ from shlex import quote
 from pyarrow.dataset import field
 
 from laggard.cli.published import Row, published_batch, read_newest_of, read_where
-from laggard.cli.words import listed
+from laggard.cli.words import UNKNOWN, listed
 from laggard.errors import NOT_FOUND, LaggardError
 from laggard.exporter.collect_state import generation_or_epoch
 from laggard.exporter.escape import escape_label
@@ -48,6 +49,7 @@ class Explained:
     partitions: list[Row]  # worst first
     members: list[Row] | None  # of the newest generation or epoch that has rows
     rebalances: list[Row] | None  # newest first
+    names: Mapping[str, str]  # client and host of slots that are only an id, as far as rows were read
 
     @property
     def bad_partitions(self) -> list[Row]:
@@ -66,30 +68,45 @@ def read_group(root: str, name: str, limit: int) -> Explained:
             raise _no_such_group(name, names, batch)
         found = read_where(root, batch, GROUP_STATUS.name, GROUP_COLUMNS, field("group") == spelled[0])
     group = found[0]
+    told = _read_members(root, batch, group)
     partitions = read_where(root, batch, PARTITION_STATUS.name, PARTITION_COLUMNS, field("group") == group["group"])
     return Explained(
         batch,
         group,
         sorted(partitions, key=_badness),
-        _read_members(root, batch, group),
+        _newest_members(told, group),
         _read_rebalances(root, batch, group, limit),
+        _names(told or ()),
     )
 
 
 def _read_members(root: str, batch: Batch, group: Row) -> list[Row] | None:
-    """Of each member the newest row, without those that another one took over from within the epoch."""
+    """Rows of the dates up to the newest with any; None where there can be none."""
     if group["members"] is None or GROUP_MEMBERS.name not in batch.table_versions:
         return None
-    if not group["members"]:
-        return []
-    rows = read_newest_of(root, batch, GROUP_MEMBERS.name, MEMBER_COLUMNS, group["group"], bool)
-    newest = max((_age(row) for row in rows), default=None)
+    return read_newest_of(root, batch, GROUP_MEMBERS.name, MEMBER_COLUMNS, group["group"], bool)
+
+
+def _newest_members(rows: list[Row] | None, group: Row) -> list[Row] | None:
+    """Of each member the newest row, without those that another one took over from within the epoch."""
+    if not rows or not group["members"]:
+        return rows and []
+    newest = max(map(_age, rows))
     last = {row["member_id"]: row for row in sorted(rows, key=lambda row: row["batch_id"]) if _age(row) == newest}
     number = generation_or_epoch(group)
     if number is not None and any(row["generation"] > number for row in last.values()):
         return []  # of an earlier group of this name
     gone = {row["replaced_member_id"] for row in last.values()}
     return [row for member_id, row in sorted(last.items()) if member_id not in gone]
+
+
+def _names(rows: Iterable[Row]) -> dict[str, str]:
+    """What to call members whose slot is their id, with its end, as several may share a host."""
+    return {
+        row["slot"]: f"{row['client_id']} on {(row['client_host'] or UNKNOWN).removeprefix('/')} (…{row['slot'][-6:]})"
+        for row in rows
+        if row["slot"] == row["member_id"] and row["client_id"] is not None
+    }
 
 
 def _age(row: Row) -> tuple[object, ...]:

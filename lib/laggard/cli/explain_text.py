@@ -96,7 +96,7 @@ def _rebalances(explained: Explained) -> Iterator[str]:
         since = explained.group["watched_since"]
         yield "  none seen" if since is None else f"  none seen since {moment(since)}"
     for row in rows or ():
-        story, cost = story_and_cost(row)
+        story, cost = story_and_cost(row, explained.names)
         yield from _paragraph(story)
         yield from _paragraph(cost, "    ")
 

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from laggard.cli.published import published_batch, warn_if_old
-from laggard.cli.words import aligned, known, known_duration, moment, short
+from laggard.cli.words import aligned, count, known, known_duration, moment, short
 from laggard.errors import INTERRUPTED, NOT_FOUND, OK, LaggardError
 from laggard.exporter.collect_state import generation_or_epoch
 from laggard.exporter.escape import escape_label
@@ -108,7 +108,7 @@ def status_lines(snapshot: Snapshot, limit: int = 0) -> list[str]:
 
 def title_of(batch: Batch, groups: int) -> str:
     """Cluster, batch and time of the poll, above every table."""
-    return f"{escape_label(batch.cluster)}: batch {batch.batch_id}, {moment(batch.polled_at)}, {groups} groups"
+    return f"{escape_label(batch.cluster)}: batch {batch.batch_id}, {moment(batch.polled_at)}, {count(groups, 'group')}"
 
 
 def group_lines(snapshot: Snapshot) -> list[GroupLine]:

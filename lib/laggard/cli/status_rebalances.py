@@ -15,7 +15,8 @@ from pyarrow.dataset import field
 
 from laggard.cli.published import Row, published_batch, read_dates, read_where, warn_if_old
 from laggard.cli.status import refuse_empty, title_of
-from laggard.cli.words import aligned, known, moment, percent, short, short_duration
+from laggard.cli.words import NOTHING, aligned, known, moment, percent, short, short_duration
+from laggard.rebalance.times import seconds_between
 from laggard.tables.readers import Batch
 from laggard.tables.schemas import GROUP_STATUS, REBALANCES
 
@@ -41,6 +42,8 @@ class RebalanceLine:
     last_rebalance_at: datetime | None
     cause: str | None
     rebalance_seconds: float | None
+    least_seconds: float | None  # what the records allow; equal where the begin is exact
+    most_seconds: float | None
     pause_max_seconds: float | None
     moved: int | None
     avoidable: int | None
@@ -74,7 +77,7 @@ def _last_rebalances(root: str, batch: Batch, groups: Sequence[Row]) -> dict[str
         root,
         batch,
         REBALANCES.name,
-        ("group", "ended_at", *_OF_LAST),
+        ("group", "ended_at", "started_low", "started_high", *_OF_LAST),
         {at.date().isoformat() for at in ends.values()},
         wanted,
     )
@@ -87,6 +90,8 @@ def _line(row: Row, last: Row) -> RebalanceLine:
         group=row["group"],
         rebalances=None if counts is None else sum(counts.values()),
         **{name: row[name] for name in ("rebalancing_since", "last_rebalance_at", "time_in_rebalance_ratio")},
+        least_seconds=seconds_between(last.get("ended_at"), last.get("started_high")),
+        most_seconds=seconds_between(last.get("ended_at"), last.get("started_low")),
         **{name: last.get(name) for name in _OF_LAST},
     )
 
@@ -102,8 +107,8 @@ def _cells(line: RebalanceLine) -> tuple[str, ...]:
     last = (
         None if line.last_rebalance_at is None else moment(line.last_rebalance_at),
         line.cause,
-        _seconds(line.rebalance_seconds),
-        _seconds(line.pause_max_seconds),
+        _took(line),
+        None if line.pause_max_seconds is None else short_duration(line.pause_max_seconds),
         line.moved,
         line.avoidable,
     )
@@ -115,8 +120,14 @@ def _cells(line: RebalanceLine) -> tuple[str, ...]:
     )
 
 
-def _seconds(seconds: float | None) -> str | None:
-    return None if seconds is None else short_duration(seconds)
+def _took(line: RebalanceLine) -> str | None:
+    """Exact, an estimate, or a lower bound where no commit tells the begin."""
+    seconds = line.rebalance_seconds
+    if seconds is None or line.least_seconds == line.most_seconds:
+        return None if seconds is None else short_duration(seconds)
+    if seconds != line.least_seconds:
+        return f"about {short_duration(seconds)}"
+    return None if seconds < NOTHING else f"≥ {short_duration(seconds)}"
 
 
 def _json(batch: Batch, lines: Sequence[RebalanceLine]) -> str:

@@ -9,6 +9,7 @@ from laggard.exporter.escape import escape_label
 
 UNKNOWN = "unknown"
 NAME_WIDTH = 48
+NOTHING = 0.05  # seconds; less is shown as less than a tenth, and is no lower bound worth a word
 
 
 def aligned(rows: Sequence[Sequence[str]], is_right: Sequence[bool]) -> list[str]:
@@ -35,7 +36,7 @@ def duration(seconds: float) -> str:
 
 def short_duration(seconds: float) -> str:
     """The same with tenths below a minute: 0.4 s; what is less than a tenth says so."""
-    if 0 < seconds < 0.05:
+    if 0 < seconds < NOTHING:
         return "less than 0.1 s"
     return f"{seconds:.1f}".removesuffix(".0") + " s" if seconds < 59.95 else duration(seconds)
 
