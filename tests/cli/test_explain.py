@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from deltalake.fs import DeltaStorageHandler
 
 from cli.group_rows import (
     AGO,
@@ -21,7 +22,9 @@ from cli.group_rows import (
     write,
 )
 from laggard.cli.explain_rows import read_group
+from laggard.cli.published import read_where
 from laggard.errors import NOT_FOUND, OK, TEMPORARY, USAGE
+from laggard.tables.readers import newest_batch
 from tables.fixtures import NOW, batch_row, partition_row, write_rows
 
 
@@ -162,6 +165,14 @@ def test_the_newest_rebalances_come_first_five_unless_said_otherwise(
     assert shown == [at.isoformat() for at in ends[:expected]]
 
 
+def test_rebalances_of_an_earlier_group_of_the_same_name_are_not_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [rebalance_row(NOW - AGO), rebalance_row(NOW - 2 * AGO)]
+    write(tmp_path, rebalances=rows, group_status=[group(rebalances_total={"member_left": 1})])
+    assert len(data(tmp_path, capsys)["rebalances"]) == 1
+
+
 def test_totals_are_given_by_cause_with_the_time_in_rebalance(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -263,6 +274,16 @@ def test_only_files_that_can_hold_the_group_are_opened(tmp_path: Path) -> None:
         if b"zebra" in text or b"aardvark" in text or "2026-11-15" in str(path):
             path.write_bytes(b"not a Parquet file")
     assert [row["ended_at"] for row in read_group(str(tmp_path), "checkout", 1).rebalances or ()] == [NOW - AGO]
+
+
+def test_no_thread_of_arrow_calls_python_which_may_have_ended_by_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path)
+    batch = newest_batch(str(tmp_path))
+    assert batch is not None
+    monkeypatch.setattr(DeltaStorageHandler, "from_table", lambda *_: pytest.fail("a file system in Python is used"))
+    assert len(read_where(str(tmp_path), batch, "partition_status", ("partition",))) == 5
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "many"])

@@ -124,7 +124,8 @@ def _read_rebalances(root: str, batch: Batch, group: Row, limit: int) -> list[Ro
     rows = read_newest_of(
         root, batch, REBALANCES.name, REBALANCE_COLUMNS, group["group"], lambda each: len(each) >= wanted
     )
-    return sorted(rows, key=lambda row: row["ended_at"], reverse=True)[:limit]
+    # beyond what the group counts are those of an earlier group of its name
+    return sorted(rows, key=lambda row: row["ended_at"], reverse=True)[:wanted]
 
 
 def _badness(row: Row) -> tuple[float, int, str, int]:

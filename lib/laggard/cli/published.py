@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyarrow.dataset import Expression, field
+from pyarrow.fs import SubTreeFileSystem
 
 from laggard.cli.words import duration
 from laggard.errors import TEMPORARY, LaggardError
 from laggard.exporter.published import is_fresh, max_age
+from laggard.files import open_uri
 from laggard.tables.readers import BACKFILL, Batch, TableUnreadable, newest_batch, open_table, table_uri
 
 if TYPE_CHECKING:
@@ -101,7 +103,10 @@ def _rows(
 ) -> list[Row]:
     """`files`: what file statistics can decide, as SQL."""
     try:
-        dataset = table.to_pyarrow_dataset(file_pruning_predicate=files or None)
+        system, place = open_uri(uri)
+        # Arrow's own file system: delta-rs' runs in Python, and Arrow's threads may still ask it when Python ends
+        native = SubTreeFileSystem(place, system)
+        dataset = table.to_pyarrow_dataset(filesystem=native, file_pruning_predicate=files or None)
         there = [name for name in columns if name in dataset.schema.names]
         rows = dataset.to_table(columns=there, filter=condition).to_pylist(maps_as_pydicts="strict")
     except (DeltaError, OSError, ValueError) as error:  # ArrowInvalid is a ValueError
