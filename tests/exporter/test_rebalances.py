@@ -32,7 +32,7 @@ COUNTED = {
     "partitions_moved_avoidable_total": 15,
 }
 MEASURED = {"time_in_rebalance_ratio": 0.25, "ping_pong": 0.5, "assignment_imbalance": 1.5}
-NEW = count_rebalances({}, (), (), 0, NOW)  # what the job writes for a group of its first tick
+NEW = count_rebalances({}, (), (), 0, None, NOW)  # what the job writes for a group of its first tick
 
 
 def scrape(root: Path, *groups: dict[str, Any], **options: Any) -> dict[Key, float]:

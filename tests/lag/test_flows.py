@@ -23,7 +23,7 @@ def test_a_new_group_begins_at_zero() -> None:
     job = live()
     job.tick([end(10)], [commit(4)])
     row = sums(job)["t"]
-    assert (row["produced"], row["consumed"], row["commits"]) == (0, 0, 1)
+    assert {value for name, value in row.items() if name != "topic"} == {0}
 
 
 def test_what_arrives_and_what_is_committed_adds_up_over_partitions_and_ticks() -> None:
@@ -32,7 +32,7 @@ def test_what_arrives_and_what_is_committed_adds_up_over_partitions_and_ticks() 
     job.tick([end(15), end(12, partition=1)], [commit(9), commit(5, partition=1), commit(5, partition=1)])
     job.tick([end(16), end(12, partition=1)])
     row = sums(job)["t"]
-    assert (row["produced"], row["consumed"], row["commits"], row["noop_commits"]) == (8, 6, 5, 1)
+    assert (row["produced"], row["consumed"], row["commits"], row["noop_commits"]) == (8, 6, 3, 1)
 
 
 def test_a_rewind_counts_its_records_and_takes_back_nothing() -> None:
@@ -63,6 +63,7 @@ def test_records_that_retention_took_unread_are_lost_once() -> None:
 def test_a_commit_ahead_of_the_poll_is_counted_each_tick() -> None:
     job = live()
     job.tick([end(10)], [commit(12)])
+    job.tick([end(10)])
     job.tick([end(10)])
     assert sums(job)["t"]["ahead"] == 2
 

@@ -102,6 +102,7 @@ def test_the_cost_of_two_partitions() -> None:
         replay_bound=800,
         lag_before=0,
         lag_after=750,
+        seconds=(2, 7),
     )
     assert found.lag_jump == 750
 

@@ -99,7 +99,7 @@ def _put(**columns: object) -> Callable[[Rows], None]:
         (_later(0.001, "sync_seconds"), {"sync wrong"}),
         (_later(30, "pause_p95_seconds"), {"rank wrong"}),
     ],
-    ids=str,
+    ids=range(12),
 )
 def test_the_comparison_sees_a_wrong_row(change: Callable[[Rows], None], noticed: set[str]) -> None:
     played, (job, closed, late) = _watched()

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import both, differ, equal, where
+from laggard.lag.arrays import both, differ, equal, key_codes, where
 
 COUNTS = ("produced", "consumed", "lost", "commits", "noop_commits", "rewinds", "rewound_records", "ahead")
 COUNTERS = pa.list_(pa.struct([("topic", pa.string()), *((name, pa.int64()) for name in COUNTS)]))
@@ -55,6 +55,12 @@ def add_flows(counters: pa.Table, flows: pa.Table, groups: pa.Array) -> pa.Array
     names = counters["group"].combine_chunks().take(pc.list_parent_indices(lists))
     old = pa.table({"group": names, "topic": flat.field("topic"), **{name: flat.field(name) for name in COUNTS}})
     new = flows.select([*_PAIR, *COUNTS])
+    # what is new begins with zeros, so that who watches the counts sees the first ones rise
+    now, then = key_codes([new, old], _PAIR)
+    is_known = np.isin(now, then)
+    new = pa.table(
+        {name: new[name] if name in _PAIR else where(pa.array(is_known), new[name]) for name in new.column_names}
+    )
     sums = pa.concat_tables([old, new]).group_by(list(_PAIR)).aggregate([(name, "sum") for name in COUNTS])
     place = pc.index_in(sums["group"], value_set=groups)
     sums = (

@@ -69,7 +69,7 @@ def close_rebalance(
         **_explain(change, departed, _seen(departed, rebalance, following, parameters), at, surroundings, parameters),
         **_describe(rebalance, compared),
         **_flag(rebalance, compared, cost),
-        **{name: value for name, value in asdict(cost).items() if name != "is_complete"},
+        **{name: value for name, value in asdict(cost).items() if name not in {"seconds", "is_complete"}},
     }
     is_complete = rebalance.is_complete and rebalance.ended_at is not None
     standing = stand(rebalance.last, ended_at, is_complete=is_complete)
@@ -78,7 +78,7 @@ def close_rebalance(
     kept = RebalanceState(standing, None, departed.near, ended_at, last_moves)
     # where nobody is left, partitions do not pause: they end
     pauses = rebalance.pauses if rebalance.last.members else ()
-    return Closed(Rebalance(**columns), moves, departed.own, pauses, returned), kept
+    return Closed(Rebalance(**columns), moves, departed.own, pauses, cost.seconds, returned), kept
 
 
 def _follow(

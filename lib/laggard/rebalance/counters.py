@@ -82,8 +82,8 @@ def _count(row: Row, closed: Closed) -> None:
     row["partitions_moved_avoidable_total"] += found.avoidable or 0
     row["last_rebalance_at"] = max(filter(None, (row["last_rebalance_at"], found.ended_at)))
     _observe(row, "rebalance_duration", found.rebalance_seconds)
-    for pause in closed.pauses:
-        _observe(row, "rebalance_pause", pause.seconds)
+    for seconds in closed.pause_seconds:
+        _observe(row, "rebalance_pause", seconds)
 
 
 def _observe(row: Row, name: str, seconds: float | None) -> None:

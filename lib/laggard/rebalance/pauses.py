@@ -124,6 +124,7 @@ class Cost:
     replay_bound: int | None = None
     lag_before: int | None = None
     lag_after: int | None = None
+    seconds: tuple[float, ...] = ()  # the single pauses, as far as they are known
     is_complete: bool = True
 
     @property
@@ -176,6 +177,7 @@ def measure_cost(
         replay_bound=_rounded(_total(_replay_bound(pause, started_est) for pause in stopped)),
         lag_before=_rounded(_total(None if each.last_before is None else each.last_before.lag for each in busy)),
         lag_after=_rounded(_total(_if_over(each, each.lag_after) for each in busy)),
+        seconds=tuple(sorted(each for each in seconds if each is not None)),
         is_complete=None not in seconds and len(busy) == sum(bool(pause.has_traffic) for pause in busy),
     )
 

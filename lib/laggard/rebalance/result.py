@@ -71,4 +71,5 @@ class Closed:
     moves: tuple[Move, ...]
     departures: tuple[Departure, ...]
     pauses: tuple[PartitionPause, ...]
+    pause_seconds: tuple[float, ...]  # of the partitions that it stopped
     returned: int  # of the moves, those that bring a partition back to where its last move took it from
