@@ -127,10 +127,10 @@ def test_time_in_rebalance_is_a_share_of_the_time_watched(alone: Story) -> None:
     alone.rest(6)
     row = alone.rows[-1]
     seconds = row["rebalance_seconds"]
-    assert seconds >= 6
     watched = (alone.job.now - alone.group["watched_since"]).total_seconds()
-    # the first one was over before the group was watched
-    assert alone.group["time_in_rebalance_ratio"] == pytest.approx(seconds / watched, rel=0.01)
+    of_the_first = (alone.rows[0]["ended_at"] - alone.group["watched_since"]).total_seconds()
+    assert (seconds, of_the_first) == (6, 1)
+    assert alone.group["time_in_rebalance_ratio"] == pytest.approx((seconds + of_the_first) / watched)
 
 
 def test_a_quiet_group_spends_no_time_in_rebalances(alone: Story) -> None:

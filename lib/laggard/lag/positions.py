@@ -81,13 +81,15 @@ def merge(before: pa.Table, commits: pa.Table, polled: pa.Table, subscribed: pa.
     )
     is_new = pc.and_(pc.is_valid(commit["source_offset"]), pc.fill_null(is_later, True))
     # nobody subscribes to it any more, and it was never committed
-    is_unwanted = pa.array(np.r_[match(old, wanted) < 0, match(new[fresh], wanted) < 0, np.zeros(len(missing), bool)])
+    is_unwanted = pa.array(np.r_[match(old, wanted) < 0, np.zeros(len(fresh) + len(missing), bool)])
     was_uncommitted = pc.and_(pa.array(before_at >= 0), pc.is_null(prior["committed_offset"]))
     is_gone = pc.and_(pc.and_(is_unwanted, was_uncommitted), pc.invert(is_new))
     is_gone = pc.and_(is_gone, polled.num_rows > 0)  # a poll that says nothing ends nothing
     is_deleted = pc.and_(is_new, pc.fill_null(commit["is_deleted"], False))
-    # a member still wants it: then it is a partition without a commit
-    is_retired = pc.or_(pc.and_(is_deleted, is_unwanted), is_gone)
+    # where a member still wants it, it is a partition without a commit
+    there = wanted[is_there]
+    is_not_there = np.r_[match(old, there) < 0, match(new[fresh], there) < 0, np.zeros(len(missing), bool)]
+    is_retired = pc.or_(pc.and_(is_deleted, pa.array(is_not_there)), is_gone)
     return Merged(keys, prior, commit, take(polled, match(row, place)), is_new, is_deleted, is_retired)
 
 
