@@ -8,15 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
 from pyarrow.dataset import Expression, field
-from pyarrow.fs import SubTreeFileSystem
 
 from laggard.cli.words import duration
 from laggard.errors import TEMPORARY, LaggardError
 from laggard.exporter.published import is_fresh, max_age
-from laggard.files import open_uri
-from laggard.tables.readers import BACKFILL, Batch, TableUnreadable, newest_batch, open_table, table_uri
+from laggard.tables.readers import BACKFILL, Batch, TableUnreadable, newest_batch, open_table, read_known, table_uri
 
 if TYPE_CHECKING:
     from laggard.config import Config
@@ -101,14 +98,6 @@ def _open(root: str, batch: Batch, name: str) -> DeltaTable:
 def _rows(
     table: DeltaTable, uri: str, columns: Sequence[str], condition: Expression | None, files: str = ""
 ) -> list[Row]:
-    """`files`: what file statistics can decide, as SQL."""
-    try:
-        system, place = open_uri(uri)
-        # Arrow's own file system: delta-rs' runs in Python, and Arrow's threads may still ask it when Python ends
-        native = SubTreeFileSystem(place, system)
-        dataset = table.to_pyarrow_dataset(filesystem=native, file_pruning_predicate=files or None)
-        there = [name for name in columns if name in dataset.schema.names]
-        rows = dataset.to_table(columns=there, filter=condition).to_pylist(maps_as_pydicts="strict")
-    except (DeltaError, OSError, ValueError) as error:  # ArrowInvalid is a ValueError
-        raise TableUnreadable(uri, f"version {table.version()}: {error}") from error
+    """A column that an older job did not write is null."""
+    rows = read_known(table, uri, columns, condition, files).to_pylist(maps_as_pydicts="strict")
     return [dict.fromkeys(columns) | row for row in rows]

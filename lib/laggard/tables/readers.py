@@ -12,8 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from pyarrow.dataset import Expression
+from pyarrow.fs import SubTreeFileSystem
 
 from laggard.errors import DAMAGED, NOT_FOUND, LaggardError
+from laggard.files import open_uri
 from laggard.tables.schemas import BATCHES, TABLES
 
 TICK = "tick"
@@ -161,15 +164,29 @@ def _newest_date(table: DeltaTable) -> str:
     return f"date >= '{dates[-1]}'" if dates else ""
 
 
-def _read(table: DeltaTable, uri: str, columns: list[str], predicate: str | None = None) -> pa.Table:
+def read_known(
+    table: DeltaTable, uri: str, columns: Sequence[str], condition: Expression | None = None, files: str = ""
+) -> pa.Table:
+    """Those of the columns that the table has, of the rows that meet a condition.
+
+    `files` is what the files' statistics can decide, as SQL.
+    """
     try:
-        dataset = table.to_pyarrow_dataset(file_pruning_predicate=predicate or None)
-        absent = [name for name in columns if name not in dataset.schema.names]
-        if absent:
-            raise TableUnreadable(uri, f"columns missing: {', '.join(absent)}")
-        return dataset.to_table(columns=columns)
+        system, place = open_uri(uri)
+        # Arrow's own file system: delta-rs' runs in Python, and Arrow's threads may still ask it when Python ends
+        native = SubTreeFileSystem(place, system)
+        dataset = table.to_pyarrow_dataset(filesystem=native, file_pruning_predicate=files or None)
+        return dataset.to_table(columns=[name for name in columns if name in dataset.schema.names], filter=condition)
     except (DeltaError, OSError, ValueError) as error:  # ArrowInvalid is a ValueError
         raise TableUnreadable(uri, _at(table.version()) + str(error)) from error
+
+
+def _read(table: DeltaTable, uri: str, columns: list[str], files: str | None = None) -> pa.Table:
+    rows = read_known(table, uri, columns, files=files or "")
+    absent = [name for name in columns if name not in rows.column_names]
+    if absent:
+        raise TableUnreadable(uri, f"{_at(table.version())}columns missing: {', '.join(absent)}")
+    return rows
 
 
 def _at(version: int | None) -> str:
