@@ -35,6 +35,7 @@ HERE = (
     "laggard export",
     "curl",
     "laggard status",
+    "laggard explain",
     "laggard query",
     "echo",
 )
@@ -177,6 +178,10 @@ def test_the_status_is_shown_until_it_is_interrupted(folder: Path) -> None:
         assert "Stable" in line
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == INTERRUPTED
+
+
+def test_the_group_is_explained(folder: Path) -> None:
+    assert answer(folder, shell("laggard explain")).startswith("checkout on ")
 
 
 def test_the_query_is_answered(folder: Path) -> None:
