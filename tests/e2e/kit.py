@@ -1,5 +1,6 @@
 """The product as its users run it: a job in a child process, its tables read back, clients that make known traffic."""
 
+import json
 import os
 import re
 import subprocess
@@ -54,7 +55,7 @@ class Place:
         self.folder.mkdir(parents=True)
         lines = [
             "[cluster]",
-            f'bootstrap_servers = ["{self.bootstrap_servers}"]',
+            f"bootstrap_servers = {json.dumps(self.bootstrap_servers.split(','))}",
             "metadata_seconds = 2",
             "state_poll_seconds = 2",
             *(f'{name} = "{value}"' for name, value in self.cluster.items()),

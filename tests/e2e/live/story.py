@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from itertools import groupby
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from e2e.kit import Place, Row, Run, View, at, now, produce, wait_until
 from e2e.live.cast import TOPICS, Member
 from e2e.live.clients import Clients
+from e2e.live.newest import Newest
 from e2e.live.tools import Line, Told, ask_tools, places, share_members
 from laggard.tables.readers import Batch
 
@@ -38,6 +40,10 @@ class Moment:
     positions: dict[str, list[list[Any]]]  # what each client has committed: topic, partition, offset
     seconds: float
     tail: str
+
+    @cached_property
+    def newest(self) -> Newest:
+        return Newest(self.view)
 
 
 def differences(before: Look, after: Look) -> list[tuple[Any, Any]]:

@@ -8,7 +8,7 @@ import pytest
 
 from e2e.kit import View, wait_until
 from e2e.live.cast import Member
-from e2e.live.newest import newest_generation
+from e2e.live.newest import Newest
 from e2e.live.stage import Stage, set_stage
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow]
@@ -34,8 +34,13 @@ def facts(view: View) -> dict[str, dict[str, object]]:
     return {group: {name: row[name] for name in COLUMNS} for group, row in view.groups.items()}
 
 
-def await_brokers(stage: Stage, number: int) -> None:
-    wait_until(lambda: len(stage.admin.describe_cluster()["brokers"]) == number, 60, f"{number} brokers are listed")
+def await_fence(stage: Stage, broker: int) -> None:
+    """Until then a tool that asks every broker waits for this one."""
+
+    def is_fenced() -> bool:
+        return {each["broker_id"]: each["is_fenced"] for each in stage.admin.describe_cluster()["brokers"]}[broker]
+
+    wait_until(is_fenced, 60, f"broker {broker} is out")
 
 
 def test_groups_of_every_kind_go_on_when_their_coordinator_is_killed(tmp_path: Path) -> None:
@@ -48,7 +53,7 @@ def test_groups_of_every_kind_go_on_when_their_coordinator_is_killed(tmp_path: P
         assert {row["offsets_partition"] for row in before.groups.values()} == {7}
         [coordinator] = {row["coordinator"] for row in before.groups.values()}
         stage.broker.stop(coordinator, signal.SIGKILL)
-        await_brokers(stage, 2)
+        await_fence(stage, coordinator)
         story.rest("without it")
         story.run.stop()
         after, ticks = story.place.view(), story.ticks()
@@ -56,7 +61,7 @@ def test_groups_of_every_kind_go_on_when_their_coordinator_is_killed(tmp_path: P
     assert coordinator not in {row["coordinator"] for row in after.groups.values()}
     assert facts(story.moments["without it"].view) == facts(before), story.place.tail()
     for group in groups.values():
-        assert newest_generation(after, group) == newest_generation(before, group)
+        assert Newest(after).generation(group) == Newest(before).generation(group)
     first = before.batch["batch_id"]
     assert all(tick.groups.keys() == set(groups.values()) for tick in ticks if tick.batch["batch_id"] >= first)
     assert "group_deleted" not in {row["kind"] for row in after.rows("group_events")}

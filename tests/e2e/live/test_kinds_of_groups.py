@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from e2e.live.cast import CLASSIC, SIMPLE
-from e2e.live.newest import assigned, newest_generation, newest_members
+from e2e.live.newest import assigned
 from e2e.live.story import Moment
 from e2e.live.tools import number, places
 from e2e.test_first_run import check_lag_equals_tool
@@ -78,13 +78,13 @@ def test_the_generation_is_the_one_that_the_clients_are_in(moment: Moment) -> No
         row, own = moment.view.groups[each.group], moment.look.clients[each.name]["generation"]
         is_classic = row["group_type"] == "classic"
         assert (row["generation"], row["group_epoch"]) == ((own, None) if is_classic else (None, own)), each
-        assert newest_generation(moment.view, each.group)["generation"] == own, moment.tail
+        assert moment.newest.generation(each.group)["generation"] == own, moment.tail
 
 
 def test_members_have_the_partitions_that_the_clients_say_they_own(moment: Moment) -> None:
     for group in living(moment):
         clients = {name: own for name, own in moment.look.clients.items() if own["group"] == group}
-        rows = newest_members(moment.view, group)
+        rows = moment.newest.members(group)
         assert rows.keys() == clients.keys(), moment.tail
         assert {row["status"] for row in rows.values()} == {"ok"}, rows
         for name, own in clients.items():
@@ -97,7 +97,7 @@ def test_members_of_share_groups_have_the_partitions_that_kafkas_tool_tells(mome
     assert moment.look.shares
 
     for line in moment.look.shares:
-        row = newest_members(moment.view, line["GROUP"])[line["CLIENT-ID"]]
+        row = moment.newest.members(line["GROUP"])[line["CLIENT-ID"]]
         assert row["member_id"] == line["CONSUMER-ID"]
         assert row["member_epoch"] == number(line["MEMBER-EPOCH"])
         assert assigned(row) == places(line["ASSIGNMENT"]), moment.tail
@@ -108,7 +108,7 @@ def test_members_of_consumer_groups_are_those_of_kafkas_tool(moment: Moment) -> 
     assert moment.told.members.keys() == consumers
 
     for name, line in moment.told.members.items():
-        row = newest_members(moment.view, line["GROUP"])[name]
+        row = moment.newest.members(line["GROUP"])[name]
         is_classic = moment.view.groups[line["GROUP"]]["group_type"] == "classic"
         assert (row["member_id"], row["group_instance_id"] or "-") == (
             line["CONSUMER-ID"],
