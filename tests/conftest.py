@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -31,11 +32,31 @@ def _own_log_handlers() -> Iterator[None]:
     logging.root.setLevel(level)
 
 
-HISTORIES = {"paused": "history", "resumed": "history", "lived": "life"}
+# files whose tests look at one shared history, a fixture that takes a minute or two to make
+HISTORIES = {
+    "tests/e2e/test_first_run.py": "history",
+    "tests/e2e/test_restart.py": "history",
+    "tests/e2e/test_refusals.py": "history",
+    "tests/e2e/live/test_kinds_of_groups.py": "life",
+    "tests/e2e/live/test_changes_of_groups.py": "life",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Side by side by file; tests that look at one shared history stay together, as it takes two minutes to make."""
     for item in items:
-        names = (HISTORIES[name] for name in getattr(item, "fixturenames", ()) if name in HISTORIES)
-        item.add_marker(pytest.mark.xdist_group(next(names, item.path.as_posix())))
+        is_shared = {"paused", "resumed", "lived"} & set(getattr(item, "fixturenames", ()))
+        if is_shared and item.nodeid.partition("::")[0] not in HISTORIES:
+            raise pytest.UsageError(f"{item.nodeid} looks at a shared history: name its file in HISTORIES")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Side by side by file, and files of one history together; xdist 3.8 does not see its marks under pytest 9.2."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByHistory(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            path = nodeid.partition("::")[0]
+            return HISTORIES.get(path, path)
+
+    return ByHistory(config, log)
