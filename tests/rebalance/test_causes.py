@@ -78,6 +78,11 @@ def test_a_new_coordinator_shortly_before_is_the_cause(changed: float, expected:
     assert cause_of([ONE, TWO], [ONE, TWO], around(coordinator_changed_at=changed)) == expected
 
 
+def test_a_new_coordinator_goes_on_with_an_epoch() -> None:
+    events = [epoch(4, 0, [ONE, TWO], 0), epoch(5, 100, [ONE, TWO], 102)]
+    assert last_row(*events, surroundings=around(coordinator_changed_at=90)).cause == "unknown"
+
+
 def test_a_new_coordinator_does_not_explain_other_members() -> None:
     assert cause_of([ONE, TWO], [ONE], around(coordinator_changed_at=990)) == "member_left"
 
@@ -212,8 +217,23 @@ def test_idle_time_before_a_member_left(idle: float | None, expected: str) -> No
     assert evidence(gone(idle_seconds=idle))["idle"] == expected
 
 
-def test_a_poll_timeout_below_the_session_is_seen_first() -> None:
-    assert evidence(gone(idle_seconds=40.0, rebalance_timeout_seconds=45.0))["idle"] == "poll_timeout"
+@pytest.mark.parametrize(
+    ("idle", "timeout", "session", "expected"),
+    [
+        (33, 30, 45, "poll_timeout"),
+        (48, 30, 45, "session"),
+        (40, 30, 45, "other"),
+        (40, 45, 45, "other"),
+        (48, 30, None, "session"),
+        (13, 30, 10, "session"),
+        (3, 30, 10, "orderly"),
+    ],
+)
+def test_the_timeout_that_just_ran_out_is_told_from_the_other_one(
+    idle: float, timeout: float, session: float | None, expected: str
+) -> None:
+    departure = gone(idle_seconds=idle, rebalance_timeout_seconds=timeout, session_seconds=session)
+    assert evidence(departure)["idle"] == expected
 
 
 @pytest.mark.parametrize(
@@ -233,18 +253,37 @@ def test_lag_that_is_not_known_is_no_evidence(material: bool | None, expected: s
     ("others", "slots", "expected"),
     [
         ([], 10, None),
-        ([gone("b", -60, partitions=(("A", 9),))], 10, None),
-        ([gone("b", -60)], 10, "next_owners"),
-        ([gone("b", -1_801)], 10, None),
+        ([gone("b", -60, partitions=(("A", 9),), idle_seconds=310.0)], 10, None),
+        ([gone("b", -60, idle_seconds=310.0)], 10, "next_owners"),
+        ([gone("b", -60, idle_seconds=None)], 10, "next_owners"),
+        ([gone("b", -60), gone("c", -60, idle_seconds=47.0)], 10, None),
+        ([gone("b", -1_801, idle_seconds=310.0)], 10, None),
         ([gone("a", -60), gone("a", -120)], 10, "same_slot"),
         ([gone("b", -60, returned="other_host"), gone("c", -120, returned="same_host")], 10, "each_once"),
-        ([gone("b", -60, returned="other_host")], 10, "next_owners"),
-        ([gone("b", -60, returned="other_host"), gone("b", -120, returned="other_host")], 4, "next_owners"),
-        ([gone("b", returned="other_host"), gone("c", returned="other_host")], 4, "next_owners"),
+        ([gone("b", -60, returned="other_host")], 4, None),
+        ([gone("b", -60, returned="other_host"), gone("b", -120, returned="other_host")], 4, None),
+        ([gone("b", returned="other_host"), gone("c", returned="other_host")], 4, None),
     ],
 )
 def test_who_else_leaves_around(others: list[Departure], slots: int, expected: str | None) -> None:
     assert evidence(gone(), *others, slots=slots).get("rotation") == expected
+
+
+@pytest.mark.parametrize(("at_end", "expected"), [(14, "orderly"), (14.1, "other"), (48, "other")])
+def test_a_long_join_phase_may_have_waited_for_the_one_that_left(at_end: float, expected: str) -> None:
+    assert evidence(gone(idle_seconds=3.0, idle_at_end_seconds=at_end))["idle"] == expected
+
+
+def test_a_member_that_polls_too_late_leaves_at_once() -> None:
+    """Only a static one is silent for a session more."""
+    late = gone(idle_seconds=70.0, rebalance_timeout_seconds=30.0)
+    assert evidence(late)["idle"] == "other"
+    assert evidence(replace(late, group_instance_id="a"))["idle"] == "poll_timeout"
+
+
+def test_members_that_fall_silent_one_by_one_are_no_deploy() -> None:
+    others = [gone("b", -60, returned="same_host", idle_seconds=47.0), gone("c", -120, returned="other_host")]
+    assert evidence(gone(partitions=()), *others, slots=4).get("rotation") is None
 
 
 def test_members_that_nobody_replaces_are_no_deploy() -> None:

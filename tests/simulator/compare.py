@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from laggard.rebalance.pauses import nearest_rank
@@ -14,6 +15,7 @@ from simulator.play import TICK_MS, Laggard, Played
 
 Row = dict[str, Any]
 CLAIM = 0.7
+GROWTH_MS = 300_000
 RANKS = {"pause_p50_seconds": 0.5, "pause_p95_seconds": 0.95, "pause_max_seconds": 1.0}
 
 
@@ -76,14 +78,25 @@ def compare_rebalances(
         _judge_times(done, logical, row)
         earlier = [each for each in truth[:number] if each.group == logical.group]
         done.judge("moved", logical, _movement(logical), [row[name] for name in ("moved", "necessary", "avoidable")])
-        _judge_cause(done, logical, row, expected_cause(logical, earlier))
+        _judge_cause(done, logical, row, expected_cause(logical, earlier, grew=_grew(played, logical)))
         if row["rebalance_id"] not in late:
-            _judge_reason(done, logical, row)
+            later = [each for each in truth[number:] if each.group == logical.group]
+            _judge_reason(done, logical, row, right_reasons(logical, later))
         _judge_pauses(done, logical, row, closed[row["rebalance_id"]])
     for (group, _), found in sorted(rows.items(), key=str):
         done.counts["invented"] += len(found)
         done.note("no such row", group, *map(_brief, found))
     return done.counts, done.wrong
+
+
+def _grew(played: Played, logical: Logical) -> bool:
+    """Whether a poll shows that a topic got partitions shortly before the rebalance was over."""
+    counts = [
+        Counter(row["topic"] for row in polled.positions)
+        for polled in played.polls
+        if logical.start_ms - GROWTH_MS - TICK_MS <= polled.at_ms <= logical.end_ms + TICK_MS
+    ]
+    return any(two[topic] > one[topic] > 0 for one, two in pairwise(counts) for topic in two)
 
 
 def _brief(row: Row) -> tuple[object, ...]:
@@ -118,11 +131,11 @@ def _judge_cause(done: Comparison, logical: Logical, row: Row, expected: str) ->
         done.judge("cause", logical, expected, row["cause"])
 
 
-def _judge_reason(done: Comparison, logical: Logical, row: Row) -> None:
+def _judge_reason(done: Comparison, logical: Logical, row: Row, right: set[str]) -> None:
     posterior = dict(row["cause_posterior"] or ())
     claim = max(posterior, key=lambda name: posterior[name], default=None)
     if claim is not None and posterior[claim] >= CLAIM:
-        done.judge("reason", logical, logical.left, claim, is_right=claim in right_reasons(logical))
+        done.judge("reason", logical, logical.left, claim, is_right=claim in right)
     else:
         done.counts["reason open"] += claim is not None
 

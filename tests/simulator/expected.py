@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simulator.logical import Logical, roster
+from simulator.logical import Logical, Record, name_of, roster
 
 RETURN_MS = 600_000
 # whoever falls silent is put out by its session, whatever it died of (GroupCoordinator: "heartbeat expiration")
@@ -29,18 +29,28 @@ _REASONS = {
 }
 
 
-def expected_cause(logical: Logical, earlier: Sequence[Logical]) -> str:
-    """The first of the list that happened and shows in records; `earlier` are the group's rebalances before."""
-    was, now = roster(logical.prior), roster(logical.records[-1])
+def expected_cause(logical: Logical, earlier: Sequence[Logical], *, grew: bool) -> str:
+    """The first of the list that happened and shows in records; `earlier` are the group's rebalances before.
+
+    `grew`: a topic got partitions within five minutes before. Whatever began the rebalance that hands them out, they
+    stand first in the list.
+    """
+    was, now = _who(logical, logical.prior), _who(logical, logical.records[-1])
     if "coordinator_move" in logical.causes and was.keys() == now.keys():
         return "coordinator_failover"
     old, new = ({place for held in side.values() for place in held} for side in (logical.before, logical.after))
-    if "topic_change" in logical.causes and new - old:
+    if new - old and ("topic_change" in logical.causes or grew):
         return "partitions_added"
     for cause in ("subscription_change", "assignor_change"):
         if cause in logical.causes and was:
             return cause
     return _of_members(logical, was, now, earlier)
+
+
+def _who(logical: Logical, record: Record | None) -> dict[str, str]:
+    """What stays the same as long as it is the same member -> slot; a static one only as long as it is not put out."""
+    left = {slot for slot, _ in logical.left}
+    return {member_id if slot in left else name_of(member_id, slot): slot for member_id, slot in roster(record).items()}
 
 
 def _of_members(logical: Logical, was: dict[str, str], now: dict[str, str], earlier: Sequence[Logical]) -> str:
@@ -60,11 +70,19 @@ def _of_members(logical: Logical, was: dict[str, str], now: dict[str, str], earl
     return "leader_rejoin" if logical.is_classic and not is_hidden else "unknown"
 
 
-def right_reasons(logical: Logical) -> set[str]:
-    """Reasons that hold for every member that left; a static one is always put out by its session (KIP-345)."""
-    found = [
-        _REASONS.get(why, set()) | ({"session_expiry"} if _is_static(slot) else set()) for slot, why in logical.left
-    ]
+def right_reasons(logical: Logical, later: Sequence[Logical]) -> set[str]:
+    """Reasons that hold for every member that left; `later` are the group's rebalances from this one on.
+
+    A static one is always put out by its session (KIP-345). One that is stopped while another is started soon after is
+    replaced, whatever that is called.
+    """
+    came = any(each.joined for each in later if each.start_ms - logical.end_ms <= RETURN_MS)
+    found = []
+    for slot, why in logical.left:
+        reasons = set(_REASONS.get(why, ()))
+        reasons |= {"session_expiry"} if _is_static(slot) else set()
+        reasons |= {"deploy"} if came and "scale_in" in reasons else set()
+        found.append(reasons)
     return set.intersection(*found) if found else set()
 
 

@@ -31,7 +31,7 @@ class Logical:
     prior: Record | None
     before: Mapping[str, list[TopicPartition]]  # by slot; in KIP-848 groups by member id where no instance id is set
     after: Mapping[str, list[TopicPartition]]
-    pauses: Mapping[TopicPartition, list[tuple[int, int | None]]]  # every gap: last processed before, first after
+    pauses: Mapping[TopicPartition, list[tuple[int, int | None]]]  # each: last processed before, first after
 
     @property
     def is_classic(self) -> bool:
@@ -95,13 +95,9 @@ def has_sync(record: Record) -> bool:
 
 
 def roster(record: Record | None) -> dict[str, str]:
-    """Who is there: what stays the same as long as it is the same member -> slot."""
-    if record is None:
-        return {}
-    slots = {
-        member_id: member if isinstance(member, str) else member["slot"] for member_id, member in record.members.items()
-    }
-    return {name_of(member_id, slot): slot for member_id, slot in slots.items()}
+    """Member id -> slot."""
+    members = {} if record is None else record.members
+    return {member_id: each if isinstance(each, str) else each["slot"] for member_id, each in members.items()}
 
 
 def name_of(member_id: str, slot: str) -> str:
@@ -167,19 +163,32 @@ def _logical(truth: Truth, group: str, parts: list[Rebalance], own: list[Record]
     before, after = parts[0].before, parts[-1].after
     if isinstance(own[-1], Epoch):
         stable = [each for each in earlier if isinstance(each, Epoch) and not each.is_superseded]
-        before, after = _by_member(stable[-1] if stable and prior else None), _by_member(own[-1])
+        before, after = _by_member(truth, stable[-1] if stable and prior else None), _by_member(truth, own[-1])
     start_ms, end_ms = parts[0].start_ms, parts[-1].end_ms or 0
-    pauses: dict[TopicPartition, list[tuple[int, int | None]]] = {}
-    for (owner, place), gaps in truth.gaps.items():
-        for gap in gaps:
-            touches = gap.given_up_ms <= end_ms and (gap.first_ms is None or gap.first_ms >= start_ms)
-            if owner == group and touches:
-                pauses.setdefault(place, []).append((gap.last_ms, gap.first_ms))
+    pauses = {
+        place: _pauses(truth, group, place, start_ms, end_ms) for owner, place in truth.processed if owner == group
+    }
     return Logical(group, tuple(parts), tuple(own), prior, before, after, pauses)
 
 
-def _by_member(epoch: Epoch | None) -> dict[str, list[TopicPartition]]:
-    if epoch is None:
-        return {}
-    slots = epoch.members
-    return {name_of(member_id, slots.get(member_id, "@")): held for member_id, held in epoch.assigned.items()}
+def _pauses(
+    truth: Truth, group: str, place: TopicPartition, start_ms: int, end_ms: int
+) -> list[tuple[int, int | None]]:
+    """Times without an owner; where it kept one, the time that this one stood still, as in a long batch."""
+    gaps = [
+        (gap.last_ms, gap.first_ms)
+        for gap in truth.gaps.get((group, place), ())
+        if gap.last_ms <= end_ms and (gap.first_ms is None or gap.first_ms >= start_ms)
+    ]
+    stands = [
+        (last_ms, first_ms)
+        for (last_ms, _), (first_ms, _) in pairwise(truth.processed[group, place])
+        if last_ms <= end_ms and first_ms >= start_ms
+    ]
+    return gaps or [max(stands, key=lambda each: each[1] - each[0])] if stands or gaps else []
+
+
+def _by_member(truth: Truth, epoch: Epoch | None) -> dict[str, list[TopicPartition]]:
+    """A static member may have got another id since the epoch began."""
+    held = {} if epoch is None else epoch.assigned
+    return {name_of(member_id, truth.members[member_id]["slot"]): places for member_id, places in held.items()}

@@ -83,6 +83,7 @@ def line(story: str, counts: Counter[str]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=20, help="runs per story")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first run")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--show", type=int, default=20, help="differences to print")
     parser.add_argument("stories", nargs="*", help="all when none is named")
@@ -92,7 +93,9 @@ def main() -> int:
     failures: list[str] = []
     print(f"{'story':27} {'runs':>4} " + " ".join(f"{title:>{max(11, len(title))}}" for title in COLUMNS))
     with ProcessPoolExecutor(asked.processes) as pool:
-        for story, counts, wrong in pool.map(score, names, [range(asked.seeds)] * len(names)):
+        for story, counts, wrong in pool.map(
+            score, names, [range(asked.first, asked.first + asked.seeds)] * len(names)
+        ):
             print(line(story, counts), flush=True)
             total += counts
             failures += wrong

@@ -74,7 +74,8 @@ def find_cause(
     if not change.live_read or slots is None or change.interrupted is None:
         return UNKNOWN
     near = _Nearness(change.started_at or change.ended_at, change.ended_at)
-    if slots.is_equal and near.holds(surroundings.coordinator_changed_at, parameters.coordinator_seconds):
+    has_moved = near.holds(surroundings.coordinator_changed_at, parameters.coordinator_seconds)
+    if slots.is_equal and has_moved and not change.is_epoch:  # every step of an epoch is written: nothing begins anew
         return "coordinator_failover"
     if _has_new_partitions(change) and near.holds(
         surroundings.partitions_added_at, parameters.partitions_added_seconds

@@ -130,7 +130,7 @@ def _depart(
         before.members,
         compared.slots,
         rebalance.pauses,
-        rebalance.start.est,
+        rebalance.start,
         ended_at,
         by_member_id=last.by_member_id,
     )

@@ -11,7 +11,7 @@ from laggard.rebalance.facts import MemberFacts
 from laggard.rebalance.parameters import RebalanceParameters
 from laggard.rebalance.pauses import PartitionPause
 from laggard.rebalance.slots import SlotChanges, client_id_pattern, name_slots
-from laggard.rebalance.times import seconds_between
+from laggard.rebalance.times import Start, seconds_between
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class Departure:
     commit_interval_seconds: float | None
     was_material: bool | None
     returned: str | None = None  # same_host or other_host; None: not so far
+    idle_at_end_seconds: float | None = None  # to the end of the join phase
 
     @property
     def is_static(self) -> bool:
@@ -41,7 +42,7 @@ def find_departures(
     before: Iterable[MemberFacts],
     slots: SlotChanges,
     pauses: Iterable[PartitionPause],
-    started_est: datetime | None,
+    start: Start,
     at: datetime,
     *,
     by_member_id: bool,
@@ -52,7 +53,7 @@ def find_departures(
     pause_of = {pause.place: pause for pause in pauses}
     gone = {*slots.left, *slots.restarted}
     return tuple(
-        _departure(member, slot_of[member.member_id], pause_of, started_est, at)
+        _departure(member, slot_of[member.member_id], pause_of, start, at)
         for member in sorted(members, key=lambda each: (slot_of[each.member_id], each.member_id))
         if slot_of[member.member_id] in gone
         and not (member.group_instance_id is not None and slot_of[member.member_id] in slots.restarted)
@@ -89,7 +90,7 @@ def _departure(
     member: MemberFacts,
     slot: str,
     pause_of: dict[TopicPartition, PartitionPause],
-    started_est: datetime | None,
+    start: Start,
     at: datetime,
 ) -> Departure:
     """What is known of a member at the begin of the rebalance; an idle partition says nothing about its reader."""
@@ -97,7 +98,8 @@ def _departure(
     progress = [each.progressed_at for each in held if each.has_traffic and each.progressed_at is not None]
     intervals = [each.commit_interval_seconds for each in held if each.commit_interval_seconds is not None]
     material = [each.material for each in held]
-    idle = seconds_between(started_est, max(progress, default=None))
+    last = max(progress, default=None) if start.is_seen else None
+    idle, at_end = (seconds_between(until, last) for until in (start.est, start.high))
     timeout = member.session_timeout_ms if member.rebalance_timeout_ms is None else member.rebalance_timeout_ms
     return Departure(
         slot=slot,
@@ -111,5 +113,6 @@ def _departure(
         session_seconds=None if member.session_timeout_ms is None else member.session_timeout_ms / 1000,
         rebalance_timeout_seconds=None if timeout is None else timeout / 1000,
         commit_interval_seconds=max(intervals, default=None),
+        idle_at_end_seconds=None if at_end is None else max(0.0, at_end),
         was_material=True if True in material else None if None in material or not material else False,
     )

@@ -26,6 +26,7 @@ class RebalanceParameters:
     heartbeat_seconds: float = 3.0  # the Java consumer's default; the interval stands in no record
 
     poll_timeout_share: float = 0.8  # of the rebalance timeout: idle so long before it left
+    modern_session_seconds: float = 45.0  # Kafka's default of group.consumer.session.timeout.ms; stands in no record
     session_low: float = 0.7  # of the session timeout
     session_high: float = 1.3
     orderly_commit_intervals: float = 2.0  # a member that left in order committed shortly before
@@ -35,5 +36,6 @@ class RebalanceParameters:
     deploy_horizon_seconds: float = 1_800.0
     deploy_suspect_share: float = 0.3  # of the slots replaced, each once: a deploy may be under way
     deploy_batches: int = 2
+    deploy_departures: int = 3  # two may leave in half an hour without having to do with each other
     cause_posterior: float = 0.7
     ping_pong_seconds: float = 3_600.0  # a partition that returns later is not played with

@@ -21,6 +21,7 @@ class Start:
     low: datetime | None = None
     high: datetime | None = None
     est: datetime | None = None
+    is_seen: bool = True  # false: the estimate is the latest moment possible, for want of any sign
 
     @property
     def join_seconds(self) -> float | None:
@@ -58,7 +59,7 @@ def find_start(
     else:
         est = lower_median(at for at in last_commits if at <= high)
     is_inside = est is not None and low is not None and low <= est
-    return Start(low, high, est if is_inside else high)
+    return Start(low, high, est) if is_inside else Start(low, high, high, is_seen=low == high)
 
 
 def sync_seconds(generation: Generation) -> float | None:

@@ -1,0 +1,72 @@
+"""Stories drawn at random: any settings, and any event after any other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simulator.member import Member
+from simulator.member_modern import ModernMember
+from simulator.offsets_log import partition_of
+from simulator.producer import steady
+from simulator.stage import GROUP, MINUTE, SECOND, TOPIC, Stage
+
+EVENTS = (
+    "join", "join", "close", "crash", "restart", "move", "crash_and_restart", "freeze", "hang", "failover", "expand",
+)  # fmt: skip
+
+
+def events(stage: Stage) -> int:
+    assignor = stage.chance.choice(["range", "roundrobin", "sticky", "cooperative-sticky"])
+    session_ms = stage.chance.choice([10, 20, 45]) * SECOND
+    return _events(stage, Member, assignors=(assignor,), session_ms=session_ms)
+
+
+def modern_events(stage: Stage) -> int:
+    return _events(stage, ModernMember)
+
+
+def _events(stage: Stage, kind: type[Member | ModernMember], **settings: Any) -> int:
+    """One event a minute or so, in a group of one to six members."""
+    chance = stage.chance
+    settings |= {
+        "poll_interval_ms": chance.choice([30, 60, 300]) * SECOND,
+        "commit_ms": chance.choice([1, 5, 15]) * SECOND,
+    }
+    stage.topic(partitions=chance.choice([3, 12, 20]), rate=steady(chance.choice([20, 100])))
+    is_static, size = chance.random() < 0.3, chance.choice([1, 3, 6])
+    (stage.static_group if is_static else stage.group)(size, kind, **settings)
+    for number in range(8):
+        identity = {"instance_id": f"billing-{size + number}"} if is_static else {}
+        newcomer = stage.config(size + number, **settings, **identity)
+        stage.later(60 * (number + 1) + chance.randint(0, 40), lambda newcomer=newcomer: _happen(stage, newcomer, kind))
+    return 12 * MINUTE
+
+
+def _happen(stage: Stage, newcomer: Any, kind: type[Member | ModernMember]) -> None:
+    chance, living = stage.chance, stage.living()
+    event = chance.choice(EVENTS) if living else "join"
+    stage.truth.faults.append({"fault": event, "at_ms": stage.clock.now})
+    seconds = chance.randint(1, 60) * SECOND
+    member = chance.choice(living) if living else None
+    match event:
+        case "join":
+            stage.start(newcomer, kind)
+        case "close":
+            member.close("scale_in")
+        case "crash":
+            member.crash()
+        case "restart" | "move":
+            stage.restart(member, seconds, new_host=event == "move")
+        case "crash_and_restart":
+            stage.restart(member, seconds, how="crash", why="crash")
+        case "freeze":
+            member.freeze(seconds)
+        case "hang":
+            member.hang(seconds)
+        case "failover":
+            stage.coordinator.fail_over(partition_of(GROUP), chance.randint(1, 8) * SECOND)
+        case "expand":
+            stage.brokers.expand(TOPIC, [steady(50)] * 3)
+
+
+MIXED = (events, modern_events)
