@@ -124,6 +124,8 @@ def _joined(truth: Truth, group: str, records: list[Any]) -> Iterator[tuple[list
         if rebalance.group != group or rebalance.end_ms is None:
             continue
         fresh = [each for each in records if _is_round_of(each, rebalance) and each not in own]
+        if not fresh:
+            continue  # it ended in a record of another kind
         if own and not _goes_on(own[-1], fresh[0], records):
             yield parts, own
             parts, own = [], []

@@ -10,11 +10,12 @@ from datetime import datetime
 
 from laggard.rebalance.causes import Change, find_cause, find_necessity
 from laggard.rebalance.departures import Departure, find_departures, mark_returns
+from laggard.rebalance.evidence import gather_evidence
 from laggard.rebalance.facts import Generation, Surroundings
 from laggard.rebalance.movement import Move, Movement, find_moves, is_divergent, measure_movement
 from laggard.rebalance.parameters import RebalanceParameters
 from laggard.rebalance.pauses import Cost, measure_cost
-from laggard.rebalance.posterior import claim_reason, find_posterior, gather_evidence, mix
+from laggard.rebalance.posterior import claim_reason, find_posterior, mix
 from laggard.rebalance.result import Closed, Rebalance
 from laggard.rebalance.slots import SlotChanges, compare_slots, holdings, name_slots
 from laggard.rebalance.state import LastMove, OpenRebalance, RebalanceState, stand

@@ -1,0 +1,110 @@
+"""What records show around a departure: how long it was silent, whether another took its place, who else left."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+
+from laggard.rebalance.departures import Departure
+from laggard.rebalance.parameters import RebalanceParameters
+from laggard.rebalance.times import seconds_between
+
+
+def gather_evidence(
+    departure: Departure, others: Sequence[Departure], slots: int, until: datetime, parameters: RebalanceParameters
+) -> dict[str, str]:
+    """Levels of the evidence known at a time; what is not known yet is left out, and then counts for nothing.
+
+    `others` are departures of the group around this one, `slots` is the number of members it had.
+    """
+    evidence = {"idle": _idle(departure, parameters)}
+    since = seconds_between(until, departure.at)
+    rotation = _rotation(departure, others, slots, parameters)
+    if rotation is not None:
+        evidence["rotation"] = rotation
+    elif since is not None and since >= parameters.deploy_horizon_seconds:
+        evidence["rotation"] = "none"  # the next one of a deploy might still have left
+    if departure.returned is not None:
+        evidence["returned"] = departure.returned
+    elif since is not None and since >= parameters.return_seconds:
+        evidence["returned"] = "none"
+    if departure.was_material is not None:
+        evidence["lag"] = "material" if departure.was_material else "not_material"
+    return evidence
+
+
+def _idle(departure: Departure, parameters: RebalanceParameters) -> str:
+    """What its silence says; a long join phase may have waited for it, so that it was there up to the end."""
+    idle, at_end = departure.idle_seconds, departure.idle_at_end_seconds
+    level, swift = _level(departure, idle, parameters), departure.commit_interval_seconds or 0.0
+    swift += 2 * parameters.heartbeat_seconds
+    if idle is None or at_end is None or at_end - idle <= swift:
+        return level
+    return level if level == _level(departure, at_end, parameters) else "other"
+
+
+def _level(departure: Departure, idle: float | None, parameters: RebalanceParameters) -> str:
+    timeout = departure.rebalance_timeout_seconds
+    session = parameters.modern_session_seconds if departure.session_seconds is None else departure.session_seconds
+    interval = departure.commit_interval_seconds or 0.0
+    if idle is None:
+        return "other"
+    # a static member that polls too late shows one session later
+    late = None if timeout is None else timeout + (session if departure.is_static else 0.0)
+    is_late, is_silent = (_is_just_over(idle, each, interval, parameters) for each in (late, session))
+    if is_late and is_silent:
+        return "other"
+    if is_late or is_silent:
+        return "poll_timeout" if is_late else "session"
+    slack = interval + parameters.heartbeat_seconds
+    if late is not None and timeout is not None:
+        latest = parameters.session_high * late + slack
+        if parameters.poll_timeout_share * timeout <= idle <= latest:
+            return "poll_timeout"
+    if parameters.session_low * session <= idle <= parameters.session_high * session + slack:
+        return "session"
+    orderly = max(parameters.orderly_commit_intervals * interval, parameters.orderly_seconds)
+    return "orderly" if idle <= orderly else "other"
+
+
+def _is_just_over(idle: float, timeout: float | None, interval: float, parameters: RebalanceParameters) -> bool:
+    """Whether a timeout ran out just then: the last commit was up to an interval before the last poll or heartbeat.
+
+    The start is an estimate, hence off by as much, and late by a heartbeat.
+    """
+    if timeout is None:
+        return False
+    slack = interval + parameters.heartbeat_seconds
+    earliest = max(timeout - slack, parameters.session_low * timeout)
+    return earliest <= idle <= timeout + slack + parameters.heartbeat_seconds
+
+
+def _rotation(
+    departure: Departure, others: Sequence[Departure], slots: int, parameters: RebalanceParameters
+) -> str | None:
+    known = {(each.slot, each.member_id, each.at): each for each in (*others, departure)}
+    near = [
+        each
+        for each in known.values()
+        if abs((each.at - departure.at).total_seconds()) <= parameters.deploy_horizon_seconds
+    ]
+    times = Counter(each.slot for each in near)
+    # before the chain of owners: in a rolling deploy the partitions of one member wander on to the next as well
+    replaced = [
+        each
+        for each in near
+        if (each.returned is not None or each is departure) and _idle(each, parameters) == "orderly"
+    ]
+    is_spread = len({each.at for each in replaced}) >= parameters.deploy_batches
+    enough = max(parameters.deploy_suspect_share * slots, parameters.deploy_departures)
+    if departure in replaced and is_spread and max(times.values()) == 1 and len(replaced) >= enough:
+        return "each_once"
+    if times[departure.slot] >= parameters.crash_times and len(times) == 1:
+        return "same_slot"
+    held = set(departure.partitions or ())
+    # one that left in order, or fell silent, did not stumble over what is in the partition
+    stumbled = [each for each in near if _idle(each, parameters) not in {"orderly", "session"}]
+    if any(each.slot != departure.slot and held & set(each.partitions or ()) for each in stumbled):
+        return "next_owners"
+    return "same_slot" if times[departure.slot] >= parameters.crash_times else None
