@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from laggard.rebalance.assignors import Member as Assignee
@@ -69,8 +69,12 @@ class Member(Reader):
                 return False
         return not self.is_waiting
 
-    def _settle(self, done: Callable[[str], None], places: Iterable[TopicPartition] | None = None) -> None:
-        self.settle(done, places, is_wanted=self.config.commit_on_revoke)
+    def _settle(self, done: Callable[[str], None]) -> None:
+        self.settle(done, is_wanted=self.config.commit_on_revoke)
+
+    def _commit_if_due(self) -> bool:
+        """A poll that finds a join under way goes no further than that (ConsumerCoordinator.poll)."""
+        return not self._is_joining and super()._commit_if_due()
 
     def _revoke_all(self) -> None:
         self.give_up(list(self.positions))
@@ -97,7 +101,7 @@ class Member(Reader):
             name: Subscription(
                 tuple(sorted(self.topics)),
                 owned if name == "cooperative-sticky" else (),
-                self.generation if name in ("cooperative-sticky", "sticky") else -1,
+                self.generation,  # whatever the assignor: ConsumerCoordinator.metadata
                 self._previous if name == "sticky" else None,
                 config.record_version,
             )
@@ -165,11 +169,11 @@ class Member(Reader):
             self.clock.after(RETRY_MS if error == "NOT_COORDINATOR" else 0, self._join)
             return
         self._is_joining = False
+        self._committed_ms = self.clock.now  # the commit interval begins anew (onJoinComplete)
         given = set(got or ())
         self._previous = tuple(sorted(given))
         revoked = self.positions.keys() - given
-        if revoked:  # cooperative: commit, let go, and join again so that others may have them
-            self._settle(lambda _: None, revoked)
+        if revoked:  # cooperative: let go, and join again so that others may have them; committed was before the join
             self.give_up(revoked)
             self._reason = self._reason or "follow_up"
         self.take_over(sorted(given - self.positions.keys()), self._assigned)

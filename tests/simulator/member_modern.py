@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import uuid
 
 from simulator.modern_requests import LEFT_FOR_NOW, Beat
@@ -27,7 +28,7 @@ class ModernMember(Reader):
 
     def _new_id(self) -> str:
         raw = self.world.streams(f"member ids {self.config.group}").randbytes(16)
-        return str(uuid.UUID(bytes=raw, version=4))
+        return base64.urlsafe_b64encode(uuid.UUID(bytes=raw, version=4).bytes).decode().rstrip("=")
 
     def start(self) -> None:
         self._beat()
@@ -108,7 +109,7 @@ class ModernMember(Reader):
     # assignment
 
     def _adjust(self) -> None:
-        """In the application's thread: commit and let go, then take what is new, then tell the coordinator."""
+        """In the application's thread: commit all, let go, then take what is new, then tell the coordinator."""
         if self._target is None or self._is_adjusting or self._target == self._owned:
             return
         self._is_adjusting = True
@@ -124,12 +125,8 @@ class ModernMember(Reader):
             else:
                 self.take_over(sorted(fresh), lambda: self._took(fresh))
 
-        if gone & self.positions.keys():
-            self.settle(
-                lambda _: self.when_polling(revoked),
-                gone & self.positions.keys(),
-                is_wanted=self.config.commit_on_revoke,
-            )
+        if self.positions:
+            self.settle(lambda _: self.when_polling(revoked), is_wanted=self.config.commit_on_revoke)
         else:
             revoked()
 
@@ -139,5 +136,6 @@ class ModernMember(Reader):
 
     def _done(self) -> None:
         self._is_adjusting = False
+        self._committed_ms = self.clock.now  # the commit interval begins anew (ConsumerMembershipManager)
         self._send()
         self.nudge()

@@ -23,9 +23,10 @@ def reconcile(
         _step(mate, target, target_epoch, taken)
     elif mate.epoch != target_epoch or mate.state == UNRELEASED:
         _step(mate, target, target_epoch, taken)
-    if mate.epoch != was[0]:
-        mate.previous = was[0]
-    return was != (mate.epoch, mate.state, mate.assigned, mate.revoking)
+    has_changed = was != (mate.epoch, mate.state, mate.assigned, mate.revoking)
+    if has_changed:
+        mate.previous = was[0]  # the same epoch where the member only got what it waited for
+    return has_changed
 
 
 def _step(mate: Mate, target: Places, target_epoch: int, taken: Places) -> None:

@@ -1,0 +1,110 @@
+"""What a story is made of: members that a theatre plays, a script, and how far it has come.
+
+A script says what happens and, between that, yields what it waits for: seconds, or a condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from simulator.world import Config
+
+PARTITIONS, RATE = 6, 10  # of each story's topic; records per second and partition
+LIMIT_SECONDS = 45.0  # for a condition
+
+Condition = Callable[[], bool]
+Script = Iterator[float | Condition]
+
+
+class Theatre(Protocol):
+    """Who plays; members go by their client id."""
+
+    def start(self, config: Config, *, is_modern: bool, is_doomed: bool) -> None: ...
+    def close(self, config: Config) -> None: ...
+    def crash(self, config: Config) -> None: ...
+    def hang(self, config: Config, seconds: float) -> None: ...
+    def held(self, config: Config) -> int:
+        """How many partitions the member has."""
+
+
+@dataclass
+class Cast:
+    """The members of one story, by number."""
+
+    theatre: Theatre
+    settings: Config
+    is_static: bool
+    is_modern: bool
+    doomed: int | None
+    living: set[int] = field(default_factory=set)
+
+    def member(self, number: int) -> Config:
+        client_id = f"{self.settings.group}-{number}"
+        return replace(self.settings, client_id=client_id, instance_id=client_id if self.is_static else None)
+
+    def start(self, *numbers: int) -> None:
+        self.living |= set(numbers)
+        for number in numbers:
+            is_doomed = number == self.doomed
+            self.theatre.start(self.member(number), is_modern=self.is_modern, is_doomed=is_doomed)
+
+    def close(self, number: int) -> None:
+        self.living.remove(number)
+        self.theatre.close(self.member(number))
+
+    def crash(self, number: int) -> None:
+        self.living.remove(number)
+        self.theatre.crash(self.member(number))
+
+    def hang(self, number: int, seconds: float) -> None:
+        self.theatre.hang(self.member(number), seconds)
+
+    def hold_all(self, *numbers: int) -> Condition:
+        """Whether these members share all partitions and each has some."""
+
+        def is_so() -> bool:
+            held = [self.theatre.held(self.member(number)) for number in numbers]
+            return 0 not in held and sum(held) == PARTITIONS
+
+        return is_so
+
+    def settled(self) -> Condition:
+        return self.hold_all(*self.living)
+
+
+@dataclass(frozen=True)
+class Story:
+    """Its name is that of its group and of its topic."""
+
+    script: Callable[[Cast], Script]
+    settings: Config
+    is_static: bool = False
+    is_modern: bool = False
+    doomed: int | None = None  # a member that will crash, and needs a process of its own
+
+    @property
+    def name(self) -> str:
+        return self.settings.group
+
+
+class Performance:
+    """One story in one theatre; whoever has the clock asks it again and again to go on."""
+
+    def __init__(self, story: Story, theatre: Theatre, now: float) -> None:
+        self._story, self._since = story, now
+        cast = Cast(theatre, story.settings, story.is_static, story.is_modern, story.doomed)
+        self._script = story.script(cast)
+        self._wait: float | Condition | None = 0.0
+        self._step = 0
+
+    def is_over(self, now: float) -> bool:
+        """Do all that is due."""
+        while self._wait is not None:
+            waited = now - self._since
+            if not (waited >= self._wait if isinstance(self._wait, (int, float)) else self._wait()):
+                assert waited < LIMIT_SECONDS, f"{self._story.name} waits in vain at its step {self._step}"
+                break
+            self._wait, self._since, self._step = next(self._script, None), now, self._step + 1
+        return self._wait is None
