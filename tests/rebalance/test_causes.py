@@ -244,6 +244,11 @@ def test_no_return_is_known_after_ten_minutes_only(returned: str | None, until: 
     assert evidence(gone(returned=returned), until=until).get("returned") == expected
 
 
+def test_lag_that_grew_behind_a_silent_member_is_no_evidence() -> None:
+    assert "lag" not in evidence(gone(idle_seconds=47.0, was_material=True))
+    assert evidence(gone(idle_seconds=None, was_material=True))["lag"] == "material"
+
+
 @pytest.mark.parametrize(("material", "expected"), [(True, "material"), (False, "not_material"), (None, None)])
 def test_lag_that_is_not_known_is_no_evidence(material: bool | None, expected: str | None) -> None:
     assert evidence(gone(was_material=material)).get("lag") == expected
@@ -388,7 +393,7 @@ def test_a_rolling_deploy_is_seen_once_a_part_of_it_is_done() -> None:
         staying = [each for each in roster if each.member_id != old.member_id]
         new = replace(old, member_id=f"new-{place}", client_host=f"/new-{place}")
         roster = [*staying, new]
-        events += [commit(f"A{each}", now - 1.5) for each in range(4)]
+        events += [commit(f"A{each}", now - 1.5, round(now)) for each in range(4)]
         events += [generation(number + 1, now, staying), generation(number + 2, now + 20, roster)]
         number, now = number + 2, now + 45
     closed, state = run(events, all_facts([f"A{each}" for each in range(4)], -5))

@@ -29,7 +29,9 @@ def gather_evidence(
         evidence["returned"] = departure.returned
     elif since is not None and since >= parameters.return_seconds:
         evidence["returned"] = "none"
-    if departure.was_material is not None:
+    # behind a member that is silent lag grows whatever silenced it
+    was_reading = departure.idle_seconds is None or evidence["idle"] == "orderly"
+    if departure.was_material is not None and was_reading:
         evidence["lag"] = "material" if departure.was_material else "not_material"
     return evidence
 
