@@ -159,7 +159,7 @@ class Truth:
             self.processed.setdefault((group, place), []).append((now_ms, position))
             gaps = self.gaps.get((group, place), [])
             if gaps and gaps[-1].first_ms is None:
-                gaps[-1].first_ms = began_ms
+                gaps[-1].first_ms = max(began_ms, gaps[-1].given_up_ms)  # the batch may be one that went on
 
     def given_up(self, group: str, places: Sequence[TopicPartition], now_ms: int) -> None:
         for place in places:
