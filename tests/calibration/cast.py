@@ -25,6 +25,7 @@ class Theatre(Protocol):
     def close(self, config: Config) -> None: ...
     def crash(self, config: Config) -> None: ...
     def hang(self, config: Config, seconds: float) -> None: ...
+    def expand(self, topic: str, partitions: int) -> None: ...
     def held(self, config: Config) -> int:
         """How many partitions the member has."""
 
@@ -39,6 +40,7 @@ class Cast:
     is_modern: bool
     doomed: int | None
     living: set[int] = field(default_factory=set)
+    partitions: int = PARTITIONS
 
     def member(self, number: int) -> Config:
         client_id = f"{self.settings.group}-{number}"
@@ -61,12 +63,16 @@ class Cast:
     def hang(self, number: int, seconds: float) -> None:
         self.theatre.hang(self.member(number), seconds)
 
+    def expand(self, more: int) -> None:
+        self.partitions += more
+        self.theatre.expand(self.settings.group, self.partitions)
+
     def hold_all(self, *numbers: int) -> Condition:
         """Whether these members share all partitions and each has some."""
 
         def is_so() -> bool:
             held = [self.theatre.held(self.member(number)) for number in numbers]
-            return 0 not in held and sum(held) == PARTITIONS
+            return 0 not in held and sum(held) == self.partitions
 
         return is_so
 

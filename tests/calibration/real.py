@@ -26,16 +26,16 @@ OFFSETS_TOPIC = "__consumer_offsets"
 
 def play_for_real(broker: Broker, folder: Path) -> Played:
     """All stories at the same time, with one poll series."""
-    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
-    admin.create_topics([NewTopic(story.name, PARTITIONS, 1) for story in (*WARM_UPS, *STORIES)])
-    admin.close()
     with ExitStack() as stack:
+        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
+        stack.callback(admin.close)
+        admin.create_topics([NewTopic(story.name, PARTITIONS, 1) for story in (*WARM_UPS, *STORIES)])
         troupe, doomed = (Troupe(broker, folder / f"{name}.log") for name in ("troupe", "doomed"))
         stack.callback(troupe.kill)
         stack.callback(doomed.kill)
-        poller = Poller(PollOptions((broker.bootstrap_servers,), metadata_seconds=5, state_poll_seconds=0))
+        poller = Poller(PollOptions((broker.bootstrap_servers,), metadata_seconds=1, state_poll_seconds=0))
         stack.callback(poller.close)
-        theatre = Real(troupe, doomed)
+        theatre = Real(troupe, doomed, admin)
         _perform(WARM_UPS, theatre, None)
         troupe.tell("produce", PARTITIONS, RATE, *(story.name for story in STORIES))
         polls = _perform(STORIES, theatre, poller)
@@ -44,9 +44,9 @@ def play_for_real(broker: Broker, folder: Path) -> Played:
 
 def _perform(stories: Collection[Story], theatre: Real, poller: Poller | None) -> list[Polled]:
     """Play them to the end, side by side; what was polled meanwhile."""
-    polls: list[Polled] = []
-    due = time.monotonic()
-    performances = [Performance(story, theatre, due) for story in stories]
+    polls = [] if poller is None else [_poll(poller, 1)]  # what the first one finds is history and no event
+    due = time.monotonic() + TICK_SECONDS
+    performances = [Performance(story, theatre, time.monotonic()) for story in stories]
     while True:
         theatre.check()
         now = time.monotonic()

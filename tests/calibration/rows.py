@@ -73,8 +73,7 @@ def _slot_names(members: Iterable[Row]) -> dict[str, str]:
 
 def _shown(value: Any, names: Mapping[str, str]) -> Any:
     if isinstance(value, list):
-        shown = [_shown(each, names) for each in value]
-        return sorted(shown) if all(isinstance(each, str) for each in shown) else shown
+        return sorted(_shown(each, names) for each in value)
     if isinstance(value, dict):
         return (value["topic"], value["partition"])
     return names.get(value, value) if isinstance(value, str) else value

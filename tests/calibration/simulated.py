@@ -34,6 +34,10 @@ class Simulated:
     def hang(self, config: Config, seconds: float) -> None:
         self._members[config.client_id].hang(round(seconds * 1000))
 
+    def expand(self, topic: str, partitions: int) -> None:
+        known = self._stage.brokers.counts()[topic]
+        self._stage.brokers.expand(topic, [steady(0)] * (partitions - known))
+
     def held(self, config: Config) -> int:
         member = self._members[config.client_id]
         return 0 if member.is_dead else len(member.positions)

@@ -1,98 +1,15 @@
-"""The stories that real and simulated consumers play; short settings, so that none takes a minute."""
+"""The stories that real and simulated consumers play, each with the settings of its members."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from calibration.cast import Cast, Script, Story
+from calibration import scripts
+from calibration.cast import Story
 from simulator.world import Config
 
 HEARTBEAT_MS = COMMIT_MS = 1_000
-# a next join phase that ends within ten seconds would make one rebalance of two (RebalanceParameters)
-APART = 13.0
-COUNTED = 8.0  # then the commits of every partition have shown their interval
-SETTLED = 4.0  # then every partition has been committed again
-
-
-def scale_out(cast: Cast) -> Script:
-    """A third member comes."""
-    cast.start(0, 1)
-    yield cast.settled()
-    yield APART
-    cast.start(2)
-    yield cast.settled()
-    yield SETTLED
-
-
-def leave(cast: Cast) -> Script:
-    """One of three closes in order."""
-    cast.start(0, 1, 2)
-    yield cast.settled()
-    yield APART
-    cast.close(2)
-    yield cast.settled()
-    yield SETTLED
-
-
-def crash(cast: Cast) -> Script:
-    """One of three is killed, and its session runs out."""
-    cast.start(0, 1, 2)
-    yield cast.settled()
-    yield COUNTED
-    cast.crash(2)
-    yield cast.settled()
-    yield SETTLED
-
-
-def eviction(cast: Cast) -> Script:
-    """A batch outlasts max.poll.interval.ms: the client leaves by itself, and is back when the batch is done."""
-    cast.start(0, 1)
-    yield cast.settled()
-    yield COUNTED
-    cast.hang(0, 23)
-    yield cast.hold_all(1)
-    yield cast.hold_all(0, 1)
-    yield SETTLED
-
-
-def restarts(cast: Cast) -> Script:
-    """Static members, each away for less than the session: no generation."""
-    cast.start(0, 1)
-    yield cast.settled()
-    yield COUNTED
-    for number in (0, 1):
-        cast.close(number)
-        yield 2.0
-        cast.start(number)
-        yield cast.settled()
-        yield SETTLED
-
-
-def expiry(cast: Cast) -> Script:
-    """A static member that is away for longer than the session."""
-    cast.start(0, 1, 2)
-    yield cast.settled()
-    yield COUNTED
-    cast.close(2)
-    yield cast.settled()
-    yield APART
-    cast.start(2)
-    yield cast.settled()
-    yield SETTLED
-
-
-def modern(cast: Cast) -> Script:
-    """KIP-848: a third member comes, and goes."""
-    for number in (0, 1):
-        cast.start(number)
-        yield cast.settled()
-        yield COUNTED
-    cast.start(2)
-    yield cast.settled()
-    yield COUNTED
-    cast.close(2)
-    yield cast.settled()
-    yield SETTLED
+COOPERATIVE = ("cooperative-sticky",)
 
 
 def _settings(name: str, **changes: Any) -> Config:
@@ -102,26 +19,26 @@ def _settings(name: str, **changes: Any) -> Config:
 
 
 STORIES = (
-    Story(scale_out, _settings("scale-out")),
+    Story(scripts.scale_out, _settings("scale-out")),
+    Story(scripts.scale_out, _settings("sticky", assignors=("sticky",))),
     # two rounds take a heartbeat, which must not look like a pause of what is kept
-    Story(scale_out, _settings("cooperative", assignors=("cooperative-sticky",), commit_ms=2 * COMMIT_MS)),
-    Story(leave, _settings("leave")),
-    Story(crash, _settings("crash", session_ms=6_000), doomed=2),
-    Story(eviction, _settings("eviction", poll_interval_ms=8_000)),
-    Story(restarts, _settings("restarts"), is_static=True),
-    Story(expiry, _settings("expiry", session_ms=6_000), is_static=True),
-    Story(modern, _settings("modern", assignors=()), is_modern=True),
+    Story(scripts.scale_out, _settings("cooperative", assignors=COOPERATIVE, commit_ms=2 * COMMIT_MS)),
+    Story(scripts.leave, _settings("leave")),
+    Story(scripts.leave, _settings("roundrobin", assignors=("roundrobin",))),
+    Story(scripts.leave, _settings("cooperative-leave", assignors=COOPERATIVE, commit_ms=2 * COMMIT_MS)),
+    Story(scripts.crash, _settings("crash", session_ms=6_000), doomed=2),
+    Story(scripts.eviction, _settings("eviction", poll_interval_ms=8_000)),
+    Story(scripts.straggler, _settings("straggler", poll_interval_ms=8_000)),
+    Story(scripts.to_zero, _settings("to-zero")),
+    Story(scripts.partitions_added, _settings("partitions-added", metadata_ms=3_000)),
+    Story(scripts.restarts, _settings("restarts"), is_static=True),
+    Story(scripts.expiry, _settings("expiry", session_ms=6_000), is_static=True),
+    Story(scripts.modern, _settings("modern", assignors=(), session_ms=45_000), is_modern=True),
+    Story(
+        scripts.restarts, _settings("modern-restarts", assignors=(), session_ms=45_000), is_static=True, is_modern=True
+    ),
 )
-
-
-def warm_up(cast: Cast) -> Script:
-    """A member alone, so that its process need load no class while others play."""
-    cast.start(0)
-    yield cast.settled()
-    cast.close(0)
-
-
 WARM_UPS = tuple(
-    Story(warm_up, _settings(f"warm-up-{name}", assignors=()), is_modern=True, doomed=doomed)
+    Story(scripts.warm_up, _settings(f"warm-up-{name}", assignors=()), is_modern=True, doomed=doomed)
     for name, doomed in (("troupe", None), ("doomed", 0))
 )

@@ -7,6 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 
+from kafka.admin import KafkaAdminClient
+
 from laggard.demo.broker import Broker
 from laggard.demo.node import TOOL_JVM
 from laggard.ivy import find_java
@@ -16,6 +18,8 @@ PROGRAM = Path(__file__).with_name("Troupe.java")
 END_SECONDS = 10
 ASSIGNORS = {
     "range": "org.apache.kafka.clients.consumer.RangeAssignor",
+    "roundrobin": "org.apache.kafka.clients.consumer.RoundRobinAssignor",
+    "sticky": "org.apache.kafka.clients.consumer.StickyAssignor",
     "cooperative-sticky": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
 }
 
@@ -73,8 +77,8 @@ class Troupe:
 class Real:
     """Members in one process; those that will be killed in another, which goes with them."""
 
-    def __init__(self, troupe: Troupe, doomed: Troupe) -> None:
-        self._troupe, self._doomed = troupe, doomed
+    def __init__(self, troupe: Troupe, doomed: Troupe, admin: KafkaAdminClient) -> None:
+        self._troupe, self._doomed, self._admin = troupe, doomed, admin
         self._homes: dict[str, Troupe] = {}
 
     def start(self, config: Config, *, is_modern: bool, is_doomed: bool) -> None:
@@ -90,6 +94,9 @@ class Real:
 
     def hang(self, config: Config, seconds: float) -> None:
         self._homes[config.client_id].tell("hang", config.client_id, round(seconds * 1000))
+
+    def expand(self, topic: str, partitions: int) -> None:
+        self._admin.create_partitions({topic: partitions})
 
     def held(self, config: Config) -> int:
         return self._homes[config.client_id].held.get(config.client_id, 0)
@@ -114,6 +121,7 @@ def properties(config: Config, *, is_modern: bool) -> dict[str, object]:
         "max.poll.interval.ms": config.poll_interval_ms,
         "max.poll.records": config.max_records,
         "auto.commit.interval.ms": config.commit_ms,
+        "metadata.max.age.ms": config.metadata_ms,
         "auto.offset.reset": "earliest",
         **({"group.protocol": "consumer"} if is_modern else classic),
     }
