@@ -46,11 +46,11 @@ class Cast:
         client_id = f"{self.settings.group}-{number}"
         return replace(self.settings, client_id=client_id, instance_id=client_id if self.is_static else None)
 
-    def start(self, *numbers: int) -> None:
+    def start(self, *numbers: int, is_modern: bool | None = None) -> None:
         self.living |= set(numbers)
         for number in numbers:
-            is_doomed = number == self.doomed
-            self.theatre.start(self.member(number), is_modern=self.is_modern, is_doomed=is_doomed)
+            speaks_modern = self.is_modern if is_modern is None else is_modern
+            self.theatre.start(self.member(number), is_modern=speaks_modern, is_doomed=number == self.doomed)
 
     def close(self, number: int) -> None:
         self.living.remove(number)

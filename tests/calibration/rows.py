@@ -6,7 +6,7 @@ leader, which is the first member to arrive.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -56,17 +56,17 @@ def rows_by_group(played: Played) -> dict[str, Rows]:
 
 def _rows(history: Mapping[str, list[Row]], group: str) -> Rows:
     own = {table: [row for row in history[table] if row["group"] == group] for table in NAMED}
+    own["group_members"].sort(key=lambda row: (row["source_offset"], row["client_id"]))  # else in any order
     names = _slot_names(own["group_members"])
-    own["group_members"].sort(key=lambda row: (row["source_offset"], names[row["slot"]]))
     return {
         table: [{name: _shown(row[name], names) for name in (*NAMED[table], *TIMES[table])} for row in rows]
         for table, rows in own.items()
     }
 
 
-def _slot_names(members: Iterable[Row]) -> dict[str, str]:
+def _slot_names(members: Sequence[Row]) -> dict[str, str]:
     """Slots that are member ids (KIP-848) by the order in which they came."""
-    slots = dict.fromkeys(row["slot"] for row in sorted(members, key=lambda row: row["source_offset"]))
+    slots = dict.fromkeys(row["slot"] for row in members)
     is_modern = {row["slot"]: row["slot"] == row["member_id"] for row in members}
     return {slot: f"member {number}" if is_modern[slot] else slot for number, slot in enumerate(slots)}
 

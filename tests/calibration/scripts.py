@@ -62,9 +62,9 @@ def restarts(cast: Cast) -> Script:
     """Static members, each away for less than the session: no generation."""
     for number in (0, 1):
         cast.start(number)
-        if cast.is_modern:  # an epoch for each, and heartbeats at different times
+        if cast.is_modern:  # each has an epoch of its own
             yield cast.settled()
-            yield 2.0
+            yield COUNTED
     yield cast.settled()
     yield COUNTED
     for number in (0, 1):
@@ -134,5 +134,32 @@ def partitions_added(cast: Cast) -> Script:
     yield cast.settled()
     yield APART
     cast.expand(2)
+    yield cast.settled()
+    yield SETTLED
+
+
+def upgrade(cast: Cast) -> Script:
+    """Members of the classic protocol give way, one by one, to such of KIP-848."""
+    cast.start(0, 1)
+    yield cast.settled()
+    yield APART
+    for number in (1, 0):
+        cast.close(number)
+        yield cast.settled()
+        yield SETTLED
+        cast.start(number, is_modern=True)
+        yield cast.settled()
+        yield SETTLED
+
+
+def downgrade(cast: Cast) -> Script:
+    """One member tries KIP-848, and goes again."""
+    cast.start(0, 1)
+    yield cast.settled()
+    yield COUNTED
+    cast.start(2, is_modern=True)
+    yield cast.settled()
+    yield COUNTED
+    cast.close(2)
     yield cast.settled()
     yield SETTLED

@@ -37,6 +37,8 @@ STORIES = (
     Story(
         scripts.restarts, _settings("modern-restarts", assignors=(), session_ms=45_000), is_static=True, is_modern=True
     ),
+    Story(scripts.upgrade, _settings("upgrade")),
+    Story(scripts.downgrade, _settings("downgrade")),
 )
 WARM_UPS = tuple(
     Story(scripts.warm_up, _settings(f"warm-up-{name}", assignors=()), is_modern=True, doomed=doomed)
