@@ -42,7 +42,10 @@ HISTORIES = {
 }
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # what waits for servers goes first, so that the rest fills the time; otherwise as shuffled
+    items.sort(key=lambda item: item.get_closest_marker("broker") is None)
     for item in items:
         is_shared = {"paused", "resumed", "lived"} & set(getattr(item, "fixturenames", ()))
         if is_shared and item.nodeid.partition("::")[0] not in HISTORIES:
