@@ -52,7 +52,9 @@ def tolerance_seconds(story: Story, name: str) -> float:
     if name == "sync_seconds":
         return SYNC_SECONDS
     settings = story.settings
-    heartbeat = MODERN_HEARTBEAT_SECONDS if story.is_modern else settings.heartbeat_ms / 1000
+    heartbeat = settings.heartbeat_ms / 1000
+    if story.is_modern or story.is_mixed:
+        heartbeat = MODERN_HEARTBEAT_SECONDS
     return heartbeat + (settings.commit_ms or 0) / 1000 + 2 * BATCH_SECONDS
 
 

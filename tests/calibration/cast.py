@@ -89,6 +89,7 @@ class Story:
     is_static: bool = False
     is_modern: bool = False
     doomed: int | None = None  # a member that will crash, and needs a process of its own
+    is_mixed: bool = False  # members of both protocols
 
     @property
     def name(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from calibration import scripts
+from calibration import scripts, scripts_faults, scripts_modern
 from calibration.cast import Story
 from simulator.world import Config
 
@@ -26,19 +26,22 @@ STORIES = (
     Story(scripts.leave, _settings("leave")),
     Story(scripts.leave, _settings("roundrobin", assignors=("roundrobin",))),
     Story(scripts.leave, _settings("cooperative-leave", assignors=COOPERATIVE, commit_ms=2 * COMMIT_MS)),
-    Story(scripts.crash, _settings("crash", session_ms=6_000), doomed=2),
-    Story(scripts.eviction, _settings("eviction", poll_interval_ms=8_000)),
-    Story(scripts.straggler, _settings("straggler", poll_interval_ms=8_000)),
+    Story(scripts_faults.crash, _settings("crash", session_ms=6_000), doomed=2),
+    Story(scripts_faults.eviction, _settings("eviction", poll_interval_ms=8_000)),
+    Story(scripts_faults.straggler, _settings("straggler", poll_interval_ms=8_000)),
     Story(scripts.to_zero, _settings("to-zero")),
     Story(scripts.partitions_added, _settings("partitions-added", metadata_ms=3_000)),
-    Story(scripts.restarts, _settings("restarts"), is_static=True),
-    Story(scripts.expiry, _settings("expiry", session_ms=6_000), is_static=True),
-    Story(scripts.modern, _settings("modern", assignors=(), session_ms=45_000), is_modern=True),
+    Story(scripts_faults.restarts, _settings("restarts"), is_static=True),
+    Story(scripts_faults.expiry, _settings("expiry", session_ms=6_000), is_static=True),
+    Story(scripts_modern.modern, _settings("modern", assignors=(), session_ms=45_000), is_modern=True),
     Story(
-        scripts.restarts, _settings("modern-restarts", assignors=(), session_ms=45_000), is_static=True, is_modern=True
+        scripts_faults.restarts,
+        _settings("modern-restarts", assignors=(), session_ms=45_000),
+        is_static=True,
+        is_modern=True,
     ),
-    Story(scripts.upgrade, _settings("upgrade")),
-    Story(scripts.downgrade, _settings("downgrade")),
+    Story(scripts_modern.upgrade, _settings("upgrade"), is_mixed=True),
+    Story(scripts_modern.downgrade, _settings("downgrade"), is_mixed=True),
 )
 WARM_UPS = tuple(
     Story(scripts.warm_up, _settings(f"warm-up-{name}", assignors=()), is_modern=True, doomed=doomed)

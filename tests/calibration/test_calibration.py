@@ -5,7 +5,6 @@ What a row says must be equal, times as near as heartbeats, commit intervals and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -16,7 +15,7 @@ from calibration.real import play_for_real
 from calibration.rows import Rows, rows_by_group
 from calibration.simulated import simulate
 from calibration.stories import STORIES
-from calibration.troupe import NoCompilerError
+from differential.kafka import NoCompilerError
 from laggard.demo.broker import Broker
 
 INITIAL_DELAY_MS = "3000"  # Kafka's default, and the simulator's
@@ -24,7 +23,7 @@ by_story = pytest.mark.parametrize("story", STORIES, ids=[story.name for story i
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Rows]]:
+def real(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Rows]:
     with Broker(properties={"group.initial.rebalance.delay.ms": INITIAL_DELAY_MS}) as broker:
         try:
             played = play_for_real(broker, tmp_path_factory.mktemp("calibration"))

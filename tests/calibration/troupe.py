@@ -9,6 +9,7 @@ from threading import Thread
 
 from kafka.admin import KafkaAdminClient
 
+from differential.kafka import NoCompilerError
 from laggard.demo.broker import Broker
 from laggard.demo.node import TOOL_JVM
 from laggard.ivy import find_java
@@ -22,10 +23,6 @@ ASSIGNORS = {
     "sticky": "org.apache.kafka.clients.consumer.StickyAssignor",
     "cooperative-sticky": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
 }
-
-
-class NoCompilerError(Exception):
-    """This java can run classes and not source files."""
 
 
 class Troupe:
