@@ -32,7 +32,7 @@ demo: jars ## real broker, load, job, exporter and live view; options in ARGS='.
 
 test: jars lint ## everything: lint, then all tests
 	@echo "laggard: tests"
-	@$(BIN)/pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(BIN)/pytest --numprocesses 2 --dist loadfile $(ARGS)
 
 test-unit: venv ## the tests that start no JVM
 	@$(BIN)/pytest -m 'not broker and not spark' $(ARGS)

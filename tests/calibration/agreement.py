@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from calibration.cast import Story
-from calibration.rows import NAMED, TIMES, Rows
+from calibration.rows import NAMED, TIMES, Row, Rows
 
 BATCH_SECONDS = 0.25  # a member that is in a batch answers when it is done
 MODERN_HEARTBEAT_SECONDS = 5.0  # group.consumer.heartbeat.interval.ms
@@ -28,7 +28,7 @@ def differences(story: Story, real: Rows, simulated: Rows) -> list[str]:
             found.append(f"{table}: {len(one)} rows, {len(other)} simulated")
         for number, (row, twin) in enumerate(zip(one, other, strict=False)):
             for name in names:
-                values = [_counted(story, table, name, each[name]) for each in (row, twin)]
+                values = [_comparable(story, table, name, each) for each in (row, twin)]
                 if values[0] != values[1]:
                     found.append(f"{table} {number} {name}: {values[0]}, simulated {values[1]}")
     return found
@@ -58,6 +58,12 @@ def tolerance_seconds(story: Story, name: str) -> float:
     return heartbeat + (settings.commit_ms or 0) / 1000 + 2 * BATCH_SECONDS
 
 
-def _counted(story: Story, table: str, name: str, value: Any) -> Any:
-    is_counted = (story.name, table, name) in DIFFERENCES and value is not None
-    return len(value) if is_counted else value
+def _comparable(story: Story, table: str, name: str, row: Row) -> Any:
+    """The value, or what of it no chance decides."""
+    value = row[name]
+    if (story.name, table, name) in DIFFERENCES and value is not None:
+        return len(value)
+    # a partition that stays counts as stopped when its commit comes an interval late, as on a busy machine
+    if name == "paused_partitions" and row["rebalance_mode"] in ("incremental", "cooperative") and value is not None:
+        return "all that moved" if value >= (row["moved"] or 0) else value
+    return value

@@ -61,7 +61,10 @@ def test_windows_are_contiguous_or_a_gap_row_says_why(resumed: Resumed) -> None:
 
     assert [gap["gap_reason"] for gap in gaps].count("job_down") == 1, resumed.place.tail()
     [down] = [gap for gap in gaps if gap["gap_reason"] == "job_down"]
-    assert down["gap_from"] == resumed.last_before["polled_at"]
+    # a batch that was cut off while stopping is made again with its own poll: observed is what that one saw
+    polled = {row["polled_at"] for row in resumed.batches if row["batch_id"] <= resumed.last_before["batch_id"] + 1}
+    assert down["gap_from"] >= resumed.last_before["polled_at"]
+    assert down["gap_from"] in polled
     check_windows(resumed.view.windows, gaps, resumed.place.tail())
 
 

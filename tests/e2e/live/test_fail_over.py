@@ -5,6 +5,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from kafka.errors import KafkaError
 
 from e2e.kit import View, wait_until
 from e2e.live.cast import Member
@@ -38,7 +39,11 @@ def await_fence(stage: Stage, broker: int) -> None:
     """Until then a tool that asks every broker waits for this one."""
 
     def is_fenced() -> bool:
-        return {each["broker_id"]: each["is_fenced"] for each in stage.admin.describe_cluster()["brokers"]}[broker]
+        try:
+            brokers = stage.admin.describe_cluster()["brokers"]
+        except KafkaError:  # the one asked is the one that was killed
+            return False
+        return {each["broker_id"]: each["is_fenced"] for each in brokers}[broker]
 
     wait_until(is_fenced, 60, f"broker {broker} is out")
 
