@@ -21,6 +21,7 @@ from e2e.kit import (
     at,
     commit_in_transaction,
     commit_simply,
+    commit_with_retention,
     now,
     produce,
     wait_until,
@@ -30,6 +31,7 @@ from laggard.demo.broker import Broker
 
 TOPICS = {"orders": 4, "payments": 2, "quiet": 2, "doomed": 1, "shadow": 3}
 RECORDS = 40
+EXPIRES_AFTER = 15.0  # seconds; some ticks also on a busy machine
 
 
 @dataclass
@@ -78,7 +80,7 @@ class World:
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
-    with Broker() as running:
+    with Broker(properties={"offsets.retention.check.interval.ms": "1000"}) as running:
         admin = KafkaAdminClient(bootstrap_servers=running.bootstrap_servers)
         admin.create_topics([NewTopic(name, number, 1) for name, number in TOPICS.items()])
         admin.close()
@@ -117,6 +119,8 @@ def paused(world: World) -> Paused:
     admin.delete_topics(["doomed"])
     admin.close()
     commit_in_transaction(servers, "transactional", {at("orders", 1): 11}, abort=True)
+    commit_with_retention(servers, "expiring", {at("orders", 2): 5}, EXPIRES_AFTER)
+    run.wait_for(lambda batch: "expiring" in place.view(batch).groups, "a commit that will expire", EXPIRES_AFTER)
     second_job = place.exit_of(limit=30)
     # commits are counted from a key's first whole window on
     counted = [("counted", "orders", number) for number in range(4)]
@@ -129,6 +133,7 @@ def paused(world: World) -> Paused:
     world.traffic.start()
     run.wait_for(lambda batch: _window_count(place, batch) >= 2, "two closed windows", 60)
     world.traffic.pause()
+    run.wait_for(lambda batch: "expiring" not in place.view(batch).groups, "its end", 2 * EXPIRES_AFTER)
     batch = run.tick_after(now())
     described, dumped = describe_groups(broker), dump_offsets_topic(broker)
     statuses = _statuses_since(place, topic_deleted_at)

@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -279,6 +281,25 @@ def commit_simply(servers: str, group: str, positions: Mapping[TopicPartition, i
     consumer.assign(list(positions))
     consumer.commit(offsets(positions))
     consumer.close(autocommit=False)
+
+
+def commit_with_retention(servers: str, group: str, positions: Mapping[TopicPartition, int], seconds: float) -> None:
+    """A commit that expires, as clients before 2.1 asked for it (OffsetCommit version 2), to a broker without peers."""
+
+    def text(value: str) -> bytes:
+        return struct.pack(">h", len(value)) + value.encode()
+
+    body = text(group) + struct.pack(">i", -1) + text("") + struct.pack(">qi", round(seconds * 1000), len(positions))
+    for place, offset in positions.items():
+        body += text(place.topic) + struct.pack(">iiq", 1, place.partition, offset) + text("")
+    request = struct.pack(">hhi", 8, 2, 1) + text("tests") + body
+    host, port = servers.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(struct.pack(">i", len(request)) + request)
+        answer = connection.makefile("rb")
+        (size,) = struct.unpack(">i", answer.read(4))
+        errors = answer.read(size)[-2:]  # of the last partition
+    assert struct.unpack(">h", errors) == (0,)
 
 
 def commit_in_transaction(servers: str, group: str, positions: Mapping[TopicPartition, int], *, abort: bool) -> None:

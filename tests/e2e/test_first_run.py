@@ -36,7 +36,7 @@ def check_last_commits(partitions: Mapping[tuple[str, str, int], Row], dumped: I
         if data is None:
             last.pop(key, None)
         else:
-            epoch = None if data["leaderEpoch"] == -1 else data["leaderEpoch"]
+            epoch = None if data.get("leaderEpoch", -1) == -1 else data["leaderEpoch"]  # version 1 has none
             last[key] = (data["offset"], epoch, time_of(data["commitTimestamp"]), record.partition, record.offset)
     names = ("committed_offset", "leader_epoch", "commit_timestamp", "commit_source_partition", "commit_source_offset")
     ours = {
@@ -186,6 +186,13 @@ def test_an_aborted_transactions_commit_does_not_count(paused: Paused) -> None:
     assert partitions["transactional", "orders", 1]["committed_offset"] == 7, paused.place.tail()
     assert not [key for key in partitions if key[0] == "only-aborted"]
     assert "only-aborted" not in paused.view.groups
+
+
+def test_an_expired_commit_leaves_the_live_view_and_is_told_once(paused: Paused) -> None:
+    assert not [key for key in paused.view.partitions if key[0] == "expiring"], paused.place.tail()
+    events = [row for row in paused.view.rows("group_events") if row["group"] == "expiring"]
+    assert sorted(row["kind"] for row in events) == ["group_created", "group_deleted", "offset_deleted"]
+    assert {row["from_offset"] for row in events} == {None, 5}
 
 
 def test_a_deleted_group_leaves_the_tables_with_an_event(paused: Paused) -> None:

@@ -53,6 +53,9 @@ OF_THE_MOMENT = {
     "commit_age_seconds",  # counted from the poll
     "time_lag_seconds",
     "max_time_lag_seconds",
+    "state_since",
+    "empty_since",
+    "watched_since",
 }
 
 

@@ -337,6 +337,7 @@ def test_the_state_is_one_text() -> None:
     _, state = run(LIFE, all_facts(["A0", "A1"], -5), until=110)
     assert state.open is not None
     assert from_text(to_text(state)) == state
+    assert to_text(state).count('"members"') == 2  # those before stand there once
     assert json.loads(to_text(state))["open"]["generations"] == [2]
     assert from_text(None) == RebalanceState()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from datetime import datetime
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -19,6 +19,9 @@ from laggard.rebalance.pauses import PartitionPause
 from laggard.rebalance.times import Start
 
 GONE = "gone"  # the generation kind of a group that was deleted or has changed its protocol
+
+
+_SHARED = "before_is_standing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +92,25 @@ class RebalanceState:
 
 
 def to_text(state: RebalanceState) -> str:
-    """The state as JSON."""
-    return json.dumps(_codec(RebalanceState).write(state), separators=(",", ":"))
+    """The state as JSON; what was before an open rebalance is most often where the group stands, and written once."""
+    is_shared = state.open is not None and state.open.before is not None and state.open.before is state.standing
+    if state.open is not None and is_shared:
+        state = replace(state, open=replace(state.open, before=None))
+    written = _codec(RebalanceState).write(state)
+    if is_shared:
+        written[_SHARED] = True
+    return json.dumps(written, separators=(",", ":"))
 
 
 def from_text(text: str | None) -> RebalanceState:
     """The state that `to_text` was given; a new one for None."""
     if text is None:
         return RebalanceState()
-    found: RebalanceState = _codec(RebalanceState).read(json.loads(text))
+    written = json.loads(text)
+    is_shared = written.pop(_SHARED, False)
+    found: RebalanceState = _codec(RebalanceState).read(written)
+    if found.open is not None and is_shared:
+        found = replace(found, open=replace(found.open, before=found.standing))
     return found
 
 
