@@ -343,7 +343,7 @@ class Members:
                 consumer.poll(timeout_ms=150)
             return all(consumer.assignment() for consumer in consumers)
 
-        wait_until(are_assigned, 40, f"members of {group}")
+        wait_until(are_assigned, START_LIMIT, f"members of {group}")
         for _ in range(3):  # a rebalance that began late must be over
             for consumer in self.living:
                 consumer.poll(timeout_ms=100)
