@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -176,8 +177,8 @@ def test_necessity(cause: str, reason: str | None, is_declared: bool, expected: 
     assert find_necessity(cause, reason, is_declared_deploy=is_declared) == expected
 
 
-def gone(slot: str = "a", seconds: float = 0, **fields: object) -> Departure:
-    given: dict[str, object] = {
+def gone(slot: str = "a", seconds: float = 0, **fields: Any) -> Departure:
+    given: dict[str, Any] = {
         "member_id": f"{slot}-{seconds}",
         "group_instance_id": None,
         "client_id_pattern": "app",
@@ -190,7 +191,7 @@ def gone(slot: str = "a", seconds: float = 0, **fields: object) -> Departure:
         "commit_interval_seconds": 5.0,
         "was_material": None,
     }
-    return Departure(slot, **(given | fields))  # type: ignore[arg-type]
+    return Departure(slot, **(given | fields))
 
 
 def evidence(departure: Departure, *others: Departure, slots: int = 10, until: float = 0) -> dict[str, str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laggard.rebalance.facts import Generation
 from laggard.rebalance.movement import Move
 from laggard.rebalance.rates import measure_rates, ping_pong, union_seconds
 from laggard.rebalance.result import Rebalance
@@ -82,8 +84,8 @@ def test_an_epoch_starts_with_its_record() -> None:
         (epoch(2, 400, TWO), None),
     ],
 )
-def test_the_sync_phase_ends_with_the_record(told: object, expected: float | None) -> None:
-    assert sync_seconds(told) == expected  # type: ignore[arg-type]
+def test_the_sync_phase_ends_with_the_record(told: Generation, expected: float | None) -> None:
+    assert sync_seconds(told) == expected
 
 
 def test_before_version_1_the_session_timeout_is_the_rebalance_timeout() -> None:
@@ -123,9 +125,9 @@ def template() -> Rebalance:
     return closed[-1].row
 
 
-def lasting(begin: float, end: float, **fields: object) -> Rebalance:
-    given: dict[str, object] = {"started_est": at(begin), "ended_at": at(end), "joined": (), "left": ("a",)}
-    return replace(template(), **(given | fields))  # type: ignore[arg-type]
+def lasting(begin: float, end: float, **fields: Any) -> Rebalance:
+    given: dict[str, Any] = {"started_est": at(begin), "ended_at": at(end), "joined": (), "left": ("a",)}
+    return replace(template(), **(given | fields))
 
 
 def test_rates_of_an_hour() -> None:

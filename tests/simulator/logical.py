@@ -74,9 +74,9 @@ class Logical:
 
     @property
     def sync_ms(self) -> int | None:
-        found = [each.record_ms - each.state_ms for each in self.records if has_sync(each)]  # type: ignore[union-attr,operator]
-        is_known = all(each.kind != "sync" or has_sync(each) for each in self.records)
-        return sum(found) if found and is_known else None
+        found = [sync_of(each) for each in self.records if each.kind == "sync"]
+        known = [each for each in found if each is not None]
+        return sum(known) if known and len(known) == len(found) else None
 
     @property
     def movement(self) -> Moves | None:
@@ -90,8 +90,11 @@ def number_of(record: Record) -> int:
     return record.epoch if isinstance(record, Epoch) else record.generation or 0
 
 
-def has_sync(record: Record) -> bool:
-    return isinstance(record, Generation) and record.kind == "sync" and record.state_ms is not None
+def sync_of(record: Record) -> int | None:
+    """Length of a generation's sync phase in ms; None without one."""
+    if not isinstance(record, Generation) or record.kind != "sync" or record.state_ms is None:
+        return None
+    return record.record_ms - record.state_ms
 
 
 def roster(record: Record | None) -> dict[str, str]:
@@ -149,7 +152,7 @@ def _goes_on(last: Record, first: Record, records: list[Any]) -> bool:
     between = records[records.index(last) + 1 : records.index(first)]
     if isinstance(last, Epoch) or isinstance(first, Epoch) or any(each.kind != "replacement" for each in between):
         return False
-    sync = last.record_ms - (last.state_ms or 0) if has_sync(last) else 0
+    sync = sync_of(last) or 0
     joined_ms = first.record_ms if first.state_ms is None else first.state_ms  # an old record does not tell
     return joined_ms - last.record_ms < max(MERGE_SYNCS * sync, MERGE_MS)
 

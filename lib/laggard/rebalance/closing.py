@@ -4,45 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 
 from laggard.rebalance.causes import Change, find_cause, find_necessity
-from laggard.rebalance.departures import Departure, find_departures, mark_returns
+from laggard.rebalance.compared import Compared, Departed, add_returns, compare_rosters, find_departed, follow_moves
 from laggard.rebalance.evidence import gather_evidence
 from laggard.rebalance.facts import Generation, Surroundings
-from laggard.rebalance.movement import Move, Movement, find_moves, is_divergent, measure_movement
 from laggard.rebalance.parameters import RebalanceParameters
 from laggard.rebalance.pauses import Cost, measure_cost
 from laggard.rebalance.posterior import claim_reason, find_posterior, mix
 from laggard.rebalance.result import Closed, Rebalance
-from laggard.rebalance.slots import SlotChanges, compare_slots, holdings, name_slots
-from laggard.rebalance.state import LastMove, OpenRebalance, RebalanceState, stand
+from laggard.rebalance.slots import name_slots
+from laggard.rebalance.state import OpenRebalance, RebalanceState, stand
 from laggard.rebalance.times import seconds_between
 
 _PARTIAL = {"bootstrap", "old_record", "skew", "partial", "pause_unknown"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Compared:
-    """Before and after; None where one of them is not known, or history that compaction thinned out."""
-
-    slots: SlotChanges | None = None
-    moves: tuple[Move, ...] | None = None
-    movement: Movement | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Departed:
-    """Departures of this rebalance, and all of the last half hour."""
-
-    own: tuple[Departure, ...]
-    near: tuple[Departure, ...]
-
-    @property
-    def earlier(self) -> tuple[Departure, ...]:
-        return self.near[: len(self.near) - len(self.own)]
 
 
 def close_rebalance(
@@ -60,14 +37,15 @@ def close_rebalance(
     if rebalance is None:
         return None, state
     ended_at = rebalance.ended_at or at
-    compared = _compare(rebalance)
-    departed = _depart(rebalance, compared, state.departures, ended_at, parameters)
+    compared = compare_rosters(rebalance)
+    departed = find_departed(rebalance, compared, state.departures, ended_at, parameters)
+    seen = add_returns(departed, rebalance, following, parameters)
     cost = _cost(rebalance, compared, at)
     change = _change(rebalance, compared, ended_at, state)
     columns = {
         **_identify(rebalance, surroundings),
         **_time(rebalance, ended_at),
-        **_explain(change, departed, _seen(departed, rebalance, following, parameters), at, surroundings, parameters),
+        **_explain(change, departed, seen, at, surroundings, parameters),
         **_describe(rebalance, compared),
         **_flag(rebalance, compared, cost),
         **{name: value for name, value in asdict(cost).items() if name not in {"seconds", "is_complete"}},
@@ -75,81 +53,14 @@ def close_rebalance(
     is_complete = rebalance.is_complete and rebalance.ended_at is not None
     standing = stand(rebalance.last, ended_at, is_complete=is_complete)
     moves = compared.moves or ()
-    returned, last_moves = _follow(moves, state.moves, ended_at, parameters)
+    returned, last_moves = follow_moves(moves, state.moves, ended_at, parameters)
     kept = RebalanceState(standing, None, departed.near, ended_at, last_moves)
     # where nobody is left, partitions do not pause: they end
     pauses = rebalance.pauses if rebalance.last.members else ()
     return Closed(Rebalance(**columns), moves, departed.own, pauses, cost.seconds, returned), kept
 
 
-def _follow(
-    moves: Iterable[Move], known: Iterable[LastMove], at: datetime, parameters: RebalanceParameters
-) -> tuple[int, tuple[LastMove, ...]]:
-    """How many moves return a partition, and the newest move of each now."""
-    last = {
-        (each.topic, each.partition): each
-        for each in known
-        if (at - each.at).total_seconds() <= parameters.ping_pong_seconds
-    }
-    returned = 0
-    for move in moves:
-        before = last.get((move.topic, move.partition))
-        returned += before is not None and (before.from_slot, before.to_slot) == (move.to_slot, move.from_slot)
-        last[move.topic, move.partition] = LastMove(move.topic, move.partition, move.from_slot, move.to_slot, at)
-    return returned, tuple(last.values())
-
-
-def _compare(rebalance: OpenRebalance) -> _Compared:
-    before, last = rebalance.before, rebalance.last
-    if before is None or not rebalance.live_read:
-        return _Compared()
-    slots = compare_slots(before.members, last.members, by_member_id=last.by_member_id)
-    old, new = (
-        holdings(members, name_slots(members, by_member_id=last.by_member_id))
-        for members in (before.members, last.members)
-    )
-    is_whole = before.is_complete and rebalance.is_complete and rebalance.ended_at is not None
-    if old is None or new is None or not is_whole:
-        return _Compared(slots)
-    is_comparable = is_divergent(before.members) is False and is_divergent(last.members) is False
-    movement = measure_movement(old, new, slots.kept) if is_comparable else None
-    return _Compared(slots, find_moves(old, new, slots.kept), movement)
-
-
-def _depart(
-    rebalance: OpenRebalance,
-    compared: _Compared,
-    known: Iterable[Departure],
-    ended_at: datetime,
-    parameters: RebalanceParameters,
-) -> _Departed:
-    earlier = [each for each in known if (ended_at - each.at).total_seconds() <= parameters.deploy_horizon_seconds]
-    before, last = rebalance.before, rebalance.last
-    if compared.slots is None or before is None:
-        return _Departed((), tuple(earlier))
-    own = find_departures(
-        before.members,
-        compared.slots,
-        rebalance.pauses,
-        rebalance.start,
-        ended_at,
-        by_member_id=last.by_member_id,
-    )
-    near = mark_returns([*earlier, *own], before.members, last.members, ended_at, parameters)
-    return _Departed(near[len(earlier) :], near)
-
-
-def _seen(
-    departed: _Departed, rebalance: OpenRebalance, following: Generation | None, parameters: RebalanceParameters
-) -> _Departed:
-    """The departures with the returns that the following generation shows as well."""
-    if following is None:
-        return departed
-    near = mark_returns(departed.near, rebalance.last.members, following.members, following.recorded_at, parameters)
-    return _Departed(near[len(departed.earlier) :], near)
-
-
-def _cost(rebalance: OpenRebalance, compared: _Compared, at: datetime) -> Cost:
+def _cost(rebalance: OpenRebalance, compared: Compared, at: datetime) -> Cost:
     if not rebalance.live_read or not rebalance.pauses or not rebalance.last.members:
         return Cost()
     places = None if compared.moves is None else frozenset((move.topic, move.partition) for move in compared.moves)
@@ -162,7 +73,7 @@ def _cost(rebalance: OpenRebalance, compared: _Compared, at: datetime) -> Cost:
     )
 
 
-def _change(rebalance: OpenRebalance, compared: _Compared, ended_at: datetime, state: RebalanceState) -> Change:
+def _change(rebalance: OpenRebalance, compared: Compared, ended_at: datetime, state: RebalanceState) -> Change:
     before, last = rebalance.before, rebalance.last
     old = () if before is None else before.members
     return Change(
@@ -211,8 +122,8 @@ def _time(rebalance: OpenRebalance, ended_at: datetime) -> dict[str, object]:
 
 def _explain(
     change: Change,
-    departed: _Departed,
-    seen: _Departed,
+    departed: Departed,
+    seen: Departed,
     at: datetime,
     surroundings: Surroundings,
     parameters: RebalanceParameters,
@@ -240,7 +151,7 @@ def _explain(
     }
 
 
-def _describe(rebalance: OpenRebalance, compared: _Compared) -> dict[str, object]:
+def _describe(rebalance: OpenRebalance, compared: Compared) -> dict[str, object]:
     last, slots, movement = rebalance.last, compared.slots, compared.movement
     names = ("partitions", "moved", "necessary", "avoidable", "moved_ratio", "efficiency")
     return {
@@ -257,7 +168,7 @@ def _describe(rebalance: OpenRebalance, compared: _Compared) -> dict[str, object
     }
 
 
-def _flag(rebalance: OpenRebalance, compared: _Compared, cost: Cost) -> dict[str, object]:
+def _flag(rebalance: OpenRebalance, compared: Compared, cost: Cost) -> dict[str, object]:
     flags = list(rebalance.flags)
     if rebalance.live_read and compared.moves is None:
         flags.append("partial")

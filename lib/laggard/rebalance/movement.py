@@ -54,6 +54,19 @@ def find_moves(before: Held, after: Held, kept: Mapping[str, str] | None = None)
     )
 
 
+def count_returns(moves: Iterable[Move], last: dict[TopicPartition, tuple[str, str]]) -> int:
+    """Moves, in time, that bring a partition back to the slot its last move took it from.
+
+    `last` is that move by partition, as (from, to), and is kept up to date.
+    """
+    returned = 0
+    for move in moves:
+        place = (move.topic, move.partition)
+        returned += last.get(place) == (move.to_slot, move.from_slot)
+        last[place] = (move.from_slot, move.to_slot)
+    return returned
+
+
 def measure_movement(before: Held, after: Held, kept: Mapping[str, str] | None = None) -> Movement | None:
     """Moves between two complete assignments of members that all subscribe to the same topics.
 

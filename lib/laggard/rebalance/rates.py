@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
-from laggard.rebalance.movement import Move
+from laggard.rebalance.movement import Move, count_returns
 from laggard.rebalance.result import Rebalance
 from laggard.rebalance.times import seconds_between
 
@@ -58,13 +58,7 @@ def measure_rates(
 
 def ping_pong(moves: Sequence[Move]) -> float | None:
     """Share of moves, in time, that bring a partition back to the slot its last move took it from."""
-    last: dict[tuple[str, int], Move] = {}
-    returns = 0
-    for move in moves:
-        before = last.get((move.topic, move.partition))
-        returns += before is not None and (before.from_slot, before.to_slot) == (move.to_slot, move.from_slot)
-        last[move.topic, move.partition] = move
-    return returns / len(moves) if moves else None
+    return count_returns(moves, {}) / len(moves) if moves else None
 
 
 def union_seconds(intervals: Iterable[tuple[datetime, datetime]], begin: datetime, end: datetime) -> float:

@@ -1,0 +1,103 @@
+"""What a logical rebalance changed: who left, which partitions moved, and which of them went back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from laggard.rebalance.departures import Departure, find_departures, mark_returns
+from laggard.rebalance.facts import Generation
+from laggard.rebalance.movement import Move, Movement, count_returns, find_moves, is_divergent, measure_movement
+from laggard.rebalance.parameters import RebalanceParameters
+from laggard.rebalance.slots import SlotChanges, compare_slots, holdings, name_slots
+from laggard.rebalance.state import LastMove, OpenRebalance
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Before and after; None where one of them is not known, or history that compaction thinned out."""
+
+    slots: SlotChanges | None = None
+    moves: tuple[Move, ...] | None = None
+    movement: Movement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Departed:
+    """Departures of this rebalance, and all of the last half hour."""
+
+    own: tuple[Departure, ...]
+    near: tuple[Departure, ...]
+
+    @property
+    def earlier(self) -> tuple[Departure, ...]:
+        return self.near[: len(self.near) - len(self.own)]
+
+
+def compare_rosters(rebalance: OpenRebalance) -> Compared:
+    """The rosters before and after an open rebalance."""
+    before, last = rebalance.before, rebalance.last
+    if before is None or not rebalance.live_read:
+        return Compared()
+    slots = compare_slots(before.members, last.members, by_member_id=last.by_member_id)
+    old, new = (
+        holdings(members, name_slots(members, by_member_id=last.by_member_id))
+        for members in (before.members, last.members)
+    )
+    is_whole = before.is_complete and rebalance.is_complete and rebalance.ended_at is not None
+    if old is None or new is None or not is_whole:
+        return Compared(slots)
+    is_comparable = is_divergent(before.members) is False and is_divergent(last.members) is False
+    movement = measure_movement(old, new, slots.kept) if is_comparable else None
+    return Compared(slots, find_moves(old, new, slots.kept), movement)
+
+
+def find_departed(
+    rebalance: OpenRebalance,
+    compared: Compared,
+    known: Iterable[Departure],
+    ended_at: datetime,
+    parameters: RebalanceParameters,
+) -> Departed:
+    """Members that left; `known` are the departures kept so far."""
+    earlier = [each for each in known if (ended_at - each.at).total_seconds() <= parameters.deploy_horizon_seconds]
+    before, last = rebalance.before, rebalance.last
+    if compared.slots is None or before is None:
+        return Departed((), tuple(earlier))
+    own = find_departures(
+        before.members,
+        compared.slots,
+        rebalance.pauses,
+        rebalance.start,
+        ended_at,
+        by_member_id=last.by_member_id,
+    )
+    near = mark_returns([*earlier, *own], before.members, last.members, ended_at, parameters)
+    return Departed(near[len(earlier) :], near)
+
+
+def add_returns(
+    departed: Departed, rebalance: OpenRebalance, following: Generation | None, parameters: RebalanceParameters
+) -> Departed:
+    """The departures with the returns that the following generation shows as well."""
+    if following is None:
+        return departed
+    near = mark_returns(departed.near, rebalance.last.members, following.members, following.recorded_at, parameters)
+    return Departed(near[len(departed.earlier) :], near)
+
+
+def follow_moves(
+    moves: Iterable[Move], known: Iterable[LastMove], at: datetime, parameters: RebalanceParameters
+) -> tuple[int, tuple[LastMove, ...]]:
+    """How many moves return a partition, and the newest move of each now."""
+    last = {
+        (each.topic, each.partition): each
+        for each in known
+        if (at - each.at).total_seconds() <= parameters.ping_pong_seconds
+    }
+    new = list(moves)
+    returned = count_returns(new, {place: (each.from_slot, each.to_slot) for place, each in last.items()})
+    for move in new:
+        last[move.topic, move.partition] = LastMove(move.topic, move.partition, move.from_slot, move.to_slot, at)
+    return returned, tuple(last.values())
