@@ -12,14 +12,7 @@ from e2e.live.cast import Member
 from e2e.live.newest import Newest
 from e2e.live.stage import Stage, set_stage
 
-pytestmark = [
-    pytest.mark.broker,
-    pytest.mark.spark,
-    pytest.mark.e2e,
-    pytest.mark.slow,
-    # kafka-python leaves the socket open that it was just connecting to the broker that was killed
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow]
 KINDS = ("range", "cooperative", "consumer", "share", "streams")
 COLUMNS = ("group_type", "group_state", "members", "generation", "group_epoch", "assignment_epoch", "topics")
 
