@@ -1,0 +1,113 @@
+"""What a rule may look at: the history of one group up to the end of a window, as plain arrays and rows.
+
+Arrays of a topic have the shape [partitions, windows], the newest window last; NaN is unknown, "" an unknown name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Names: TypeAlias = npt.NDArray[np.object_]
+Row: TypeAlias = dict[str, Any]
+
+# columns of lag_windows that become arrays: name of the array -> column
+NUMBERS = {
+    "lag": "lag",
+    "lag_min": "lag_min",
+    "lag_max": "lag_max",
+    "envelope": "lag_envelope",
+    "end": "log_end_offset",
+    "committed": "committed_offset",
+    "start": "log_start_offset",
+    "produced": "produced",
+    "consumed": "consumed",
+    "arrival": "arrival_rate",
+    "consume": "consume_rate",
+    "commits": "commits",
+    "noops": "noop_commits",
+    "rewound": "rewound_records",
+    "interval": "commit_interval_seconds",
+    "frozen": "frozen_seconds",
+    "repeats": "repeat_commits",
+    "time_lag": "time_lag_seconds",
+    "time_lag_error": "time_lag_error_seconds",
+    "lost": "lost_records",
+    "matured": "matured_records",
+    "late": "late_records",
+    "broker": "leader_broker",
+}
+NAMES = {"status": "status", "owner": "owner", "slot": "slot", "client_id": "client_id", "host": "client_host"}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFrame:
+    """One topic of a group: what its partitions did in each window."""
+
+    topic: str
+    topic_id: str
+    partitions: npt.NDArray[np.int64]  # [partitions], ascending
+    numbers: Mapping[str, Floats]  # keys of NUMBERS -> [partitions, windows]
+    names: Mapping[str, Names]  # keys of NAMES -> [partitions, windows]
+    facts: Row = field(default_factory=dict)  # newest topic_windows and configuration, per topic
+
+    def __getitem__(self, name: str) -> Floats:
+        """The array of a number, [partitions, windows]."""
+        return self.numbers[name]
+
+    def named(self, name: str) -> Names:
+        """The array of a name, [partitions, windows]."""
+        return self.names[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What its users declare about a group; the defaults are for a group nobody has said anything about."""
+
+    owner: str = ""
+    team: str = ""
+    slo_time_lag_seconds: float = 0.0  # 0: none
+    slo_objective: float = 0.99
+    isolation: str = "read_uncommitted"
+    scale_to_zero: bool = False
+    idle_seconds: float = 600.0
+    min_consumers: int = 1
+    max_consumers: int = 0  # 0: the members ceiling
+    drain_target_seconds: float = 900.0
+    heartbeat_seconds: float = 0.0  # 0: unknown
+    hot_standby: bool = False
+    in_maintenance: bool = False  # at the end of this window
+    mute_codes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFrame:
+    """One group as it was known at the end of a window; nothing in here is newer than that."""
+
+    cluster: str
+    group: str
+    window_seconds: int
+    windows: npt.NDArray[np.int64]  # [windows] begin in ms since the epoch, evenly spaced, the judged one last
+    topics: Sequence[TopicFrame]
+    facts: Sequence[Row | None]  # [windows] rows of group_history, None where there is none
+    rebalances: Sequence[Row]  # of the last 24 h, oldest first; likewise the next three
+    generations: Sequence[Row]
+    members: Sequence[Row]  # rows of group_members
+    events: Sequence[Row]
+    policy: Policy = Policy()
+    baseline: Mapping[str, Sequence[Row]] = field(default_factory=dict)  # topic -> group_windows of the last 24 h
+
+    @property
+    def now_ms(self) -> int:
+        """End of the judged window."""
+        return int(self.windows[-1]) + 1000 * self.window_seconds
+
+    @property
+    def fact(self) -> Row:
+        """The group at the end of the judged window; empty where nothing is known."""
+        return self.facts[-1] or {}

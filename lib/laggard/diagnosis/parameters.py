@@ -1,0 +1,98 @@
+"""Every threshold of the diagnosis, with its default and its unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+def _of(default: float, unit: str) -> Any:
+    return field(default=default, metadata={"unit": unit})
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """Thresholds by name; the section `[diagnosis]` of the configuration has the same keys."""
+
+    # when a finding opens and closes
+    open_after: int = _of(3, "windows")
+    close_after: int = _of(5, "windows")
+    abstain_after: int = _of(10, "windows")
+    episode_gap: int = _of(5, "windows")
+    look_back_windows: int = _of(60, "windows")
+
+    # what counts as lag
+    min_lag_records: int = _of(5, "records per partition")
+    min_group_lag_records: int = _of(100, "records")
+    min_group_time_lag_seconds: float = _of(30.0, "s")
+    rate_windows: int = _of(5, "windows")
+    busy_min_windows: int = _of(5, "windows")
+    busy_windows: int = _of(10, "windows")
+    capacity_lookback_hours: float = _of(24.0, "h")
+    baseline_hours: float = _of(24.0, "h")
+    baseline_min_windows: int = _of(60, "windows")
+    baseline_skip_seconds: float = _of(900.0, "s")
+    arrival_up_ratio: float = _of(1.3, "of the baseline")
+    capacity_down_ratio: float = _of(0.75, "of the baseline")
+
+    # trend
+    trend_short_seconds: float = _of(600.0, "s")
+    trend_long_seconds: float = _of(3600.0, "s")
+    trend_min_points: int = _of(6, "points")
+    trend_p: float = _of(0.01, "probability")
+    trend_exit_p: float = _of(0.05, "probability")
+    trend_effect: float = _of(0.05, "of the arrival rate")
+    trend_exit_effect: float = _of(0.025, "of the arrival rate")
+    homogeneity_iqr: float = _of(0.25, "ratio")
+
+    # forecasts
+    loss_page_hours: float = _of(6.0, "h")
+    loss_warn_hours: float = _of(24.0, "h")
+    expiry_warn_hours: float = _of(48.0, "h")
+    expiry_page_hours: float = _of(24.0, "h")
+    drain_min_share: float = _of(0.02, "of the arrival rate")
+
+    # shape
+    shape_gini_concentrated: float = _of(0.60, "ratio")
+    shape_gini_spread: float = _of(0.35, "ratio")
+    shape_rho_spread: float = _of(0.70, "ratio")
+    shape_top_decile: float = _of(0.50, "share of the lag")
+    shape_windows: int = _of(3, "windows")
+    shape_windows_few: int = _of(5, "windows, where a topic has at most 4 partitions")
+
+    # attribution
+    hot_ratio: float = _of(3.0, "ratio")
+    attr_explained: float = _of(0.7, "share of the lag")
+    attr_purity: float = _of(0.8, "share of the partitions")
+    attr_p: float = _of(0.01, "probability")
+    slow_ratio: float = _of(0.9, "ratio")
+    slow_ratio_strong: float = _of(0.6, "ratio")
+    stall_min_seconds: float = _of(60.0, "s")
+    stall_ci: float = _of(3.0, "commit intervals")
+
+    # rebalances
+    storm_count: int = _of(5, "logical rebalances")
+    storm_seconds: float = _of(600.0, "s")
+    storm_ratio: float = _of(0.20, "share of the time")
+    storm_mtbr: float = _of(3.0, "times the median duration")
+    deploy_horizon_seconds: float = _of(1800.0, "s")
+    deploy_share: float = _of(0.8, "share of the slots")
+    deploy_batch: float = _of(0.5, "share of the slots")
+    deploy_suspect_share: float = _of(0.3, "share of the slots")
+    deploy_limit_seconds: float = _of(2700.0, "s")
+    crash_times: int = _of(3, "departures")
+    cause_posterior: float = _of(0.7, "probability")
+    coordinator_share: float = _of(0.5, "share of the groups")
+    coordinator_seconds: float = _of(60.0, "s")
+
+    # sizing
+    drain_target_seconds: float = _of(900.0, "s")
+    pack_utilisation: float = _of(0.8, "share of the capacity")
+    scale_in_utilisation: float = _of(0.4, "share of the capacity")
+    scale_in_seconds: float = _of(3600.0, "s")
+    elasticity_min: float = _of(0.3, "ratio")
+
+    # service levels and the offsets topic
+    slo_objective: float = _of(0.99, "share of the records")
+    compaction_ratio: float = _of(100.0, "records per key")
+    compaction_age_hours: float = _of(24.0, "h")
