@@ -177,7 +177,7 @@ def test_the_status_is_shown_until_it_is_interrupted(folder: Path) -> None:
     with running(folder, shell("laggard status"), "checkout") as (process, line):
         assert "Stable" in line
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == INTERRUPTED
+        assert process.wait(60) == INTERRUPTED
 
 
 def test_the_group_is_explained(folder: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Protocol
 from simulator.world import Config
 
 PARTITIONS, RATE = 6, 10  # of each story's topic; records per second and partition
-LIMIT_SECONDS = 45.0  # for a condition
+LIMIT_SECONDS = 120.0  # for a condition
 
 Condition = Callable[[], bool]
 Script = Iterator[float | Condition]

@@ -13,7 +13,7 @@ from laggard.demo.guard import await_end, start_guarded
 from laggard.demo.node import free_ports
 
 BENCH = Path(__file__).parents[2] / "bench"
-LIMIT_SECONDS = 5
+LIMIT_SECONDS = 30
 # Nothing listens at the address, so the job waits for its cluster and starts no JVM.
 OWNER = """
 import sys, time
