@@ -342,9 +342,14 @@ class Members:
         ]
         self.living += consumers
 
+        patience_ms = 150.0
+
         def are_assigned() -> bool:
+            nonlocal patience_ms
             for consumer in self.living:  # also those that are there: a rebalance needs every member
-                consumer.poll(timeout_ms=150)
+                consumer.poll(timeout_ms=150 if consumer.assignment() else round(patience_ms))
+            # a poll that ends before the coordinator answered begins anew: on a busy machine that is for ever
+            patience_ms = min(1.3 * patience_ms, 3000)
             return all(consumer.assignment() for consumer in consumers)
 
         wait_until(are_assigned, START_LIMIT, f"members of {group}")
