@@ -1,0 +1,252 @@
+"""What no group can tell by itself: blindness, blocked sources, one broker, one coordinator, one sink."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from laggard.diagnosis.frames import Row
+from laggard.diagnosis.observation import CAUSE, EVENT, META, PAGE, WARN, Observation, Rule
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.view import View
+
+_BLIND = ("no_end_offset", "stale")
+_BLIND_SHARE = 0.5  # of the committed partitions of a group
+_LONG_BLOCKED_WINDOWS = 15
+_SINK_GROUPS, _SINK_WINDOWS = 3, 2
+_FEW_REBALANCES, _OTHERS_SHARE = 3, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFrame:
+    """The window that all groups are judged in, and the cluster's own events of it."""
+
+    name: str
+    window_ms: int
+    window_seconds: int
+    events: Sequence[Row] = ()  # of group_events, without a group
+
+    @property
+    def now_ms(self) -> int:
+        return self.window_ms + 1000 * self.window_seconds
+
+
+def cluster_signal(view: View, observations: Sequence[Observation]) -> Row:
+    """What the cluster's rules have to know of a group, as plain values."""
+    status = np.concatenate([each.frame.named("status")[:, -1] for each in view.topics] or [np.array([], object)])
+    committed = status[(status != "no_commit") & (status != "")]
+    begin_ms = view.frame.now_ms - 1000 * _SINK_WINDOWS * view.frame.window_seconds
+    worst = view.worst
+    return {
+        "group": view.frame.group,
+        "coordinator": view.frame.fact.get("coordinator"),
+        "offsets_partition": view.frame.fact.get("offsets_partition"),
+        "client_ids": sorted({each.client_id for each in view.members.values()}),
+        "is_active": bool(view.member_count),
+        "blind": float(np.isin(committed, _BLIND).mean()) if len(committed) else 0.0,
+        "blocked": bool((committed == "source_blocked").any()),
+        "blocked_windows": _blocked_windows(view),
+        "rebalanced_ms": _rebalanced(view, begin_ms),
+        "members_changed": any(
+            row["joined"] or row["left"] or row["replaced"]
+            for row in view.frame.generations
+            if row["record_timestamp"].timestamp() * 1000 >= begin_ms
+        ),
+        "spread_down": bool(
+            worst is not None and worst.shape.name == "spread" and view.sub_cause in ("capacity_down", "both")
+        ),
+        "brokers": {
+            int(one.subject): one.explained for one in observations if one.code == "BROKER_CORRELATED" and one.subject
+        },
+        "material_lag": view.material_lag,
+    }
+
+
+def _blocked_windows(view: View) -> int:
+    """For how many windows up to this one the group's commits have been hidden."""
+    hidden = [(each.frame.named("status") == "source_blocked").any(axis=0) for each in view.topics]
+    if not hidden:
+        return 0
+    together = np.any(hidden, axis=0)[::-1]
+    return int(len(together) if together.all() else np.argmin(together))
+
+
+def _rebalanced(view: View, begin_ms: float) -> list[float]:
+    ends = [row["record_timestamp"].timestamp() * 1000 for row in view.frame.generations if row["live_read"]]
+    return [at for at in ends if at >= begin_ms]
+
+
+def cluster_observations(
+    cluster: ClusterFrame, signals: Sequence[Row], parameters: Parameters
+) -> list[Observation]:
+    """What the rules of the cluster say; each names its groups in `evidence_text`."""
+    found: list[Observation] = []
+    for condition in (_blind, _blocked, _coordinators, _brokers, _sinks, _offsets_topic):
+        found += condition(cluster, signals, parameters)
+    return found
+
+
+def _named(groups: Sequence[str]) -> dict[str, str]:
+    return {"groups": ", ".join(sorted(groups))}
+
+
+def _blind(cluster: ClusterFrame, signals: Sequence[Row], _: Parameters) -> list[Observation]:
+    blind = [each["group"] for each in signals if each["blind"] >= _BLIND_SHARE]
+    if not blind:
+        return []
+    evidence = {"groups": float(len(blind)), "share": len(blind) / len(signals)}
+    return [Observation("MONITOR_BLIND", severity=PAGE, evidence=evidence, evidence_text=_named(blind))]
+
+
+def _blocked(cluster: ClusterFrame, signals: Sequence[Row], _: Parameters) -> list[Observation]:
+    of_partition: dict[Any, list[Row]] = defaultdict(list)
+    for each in signals:
+        if each["blocked"]:
+            of_partition[each["offsets_partition"]].append(each)
+    return [
+        Observation(
+            "SOURCE_BLOCKED",
+            severity=PAGE if max(each["blocked_windows"] for each in hit) > _LONG_BLOCKED_WINDOWS else WARN,
+            subject=str(partition),
+            evidence={"groups": float(len(hit)), "windows": float(max(each["blocked_windows"] for each in hit))},
+            evidence_text=_named([each["group"] for each in hit]),
+        )
+        for partition, hit in sorted(of_partition.items(), key=lambda each: str(each[0]))
+    ]
+
+
+def _coordinators(cluster: ClusterFrame, signals: Sequence[Row], parameters: Parameters) -> list[Observation]:
+    """Most groups of one coordinator rebalance within a minute, and hardly any other."""
+    active = [each for each in signals if each["is_active"] and each["coordinator"] is not None]
+    found = []
+    for broker in sorted({each["coordinator"] for each in active}):
+        mine = [each for each in active if each["coordinator"] == broker]
+        others = [each for each in active if each["coordinator"] != broker]
+        hit = _together(mine, parameters.coordinator_seconds)
+        if len(hit) < max(_FEW_REBALANCES, parameters.coordinator_share * len(mine)):
+            continue
+        if others and sum(bool(each["rebalanced_ms"]) for each in others) > _OTHERS_SHARE * len(others):
+            continue
+        found.append(
+            Observation(
+                "COORDINATOR_CORRELATED",
+                subject=str(broker),
+                evidence={"groups": float(len(hit)), "groups_of_broker": float(len(mine))},
+                evidence_text=_named([each["group"] for each in hit]),
+            )
+        )
+    return found
+
+
+def _together(signals: Sequence[Row], seconds: float) -> list[Row]:
+    """Most groups that rebalanced within one such stretch of time."""
+    ends = sorted(at for each in signals for at in each["rebalanced_ms"])
+    best: list[Row] = []
+    for begin in ends:
+        hit = [
+            each for each in signals if any(begin <= at <= begin + 1000 * seconds for at in each["rebalanced_ms"])
+        ]
+        best = max(best, hit, key=len)
+    return best
+
+
+def _brokers(cluster: ClusterFrame, signals: Sequence[Row], _: Parameters) -> list[Observation]:
+    """Partitions that one broker leads lag in several groups of different clients."""
+    found = []
+    for broker in sorted({number for each in signals for number in each["brokers"]}):
+        hit = [each for each in signals if broker in each["brokers"]]
+        clients = {tuple(each["client_ids"]) for each in hit}
+        if len(hit) >= 2 and len(clients) >= 2:  # noqa: PLR2004 - several, and not one application twice
+            found.append(
+                Observation(
+                    "BROKER_CORRELATED",
+                    subject=str(broker),
+                    evidence={"groups": float(len(hit))},
+                    evidence_text=_named([each["group"] for each in hit]),
+                    explained=min(each["brokers"][broker] for each in hit),
+                )
+            )
+    return found
+
+
+def _sinks(cluster: ClusterFrame, signals: Sequence[Row], _: Parameters) -> list[Observation]:
+    """Several groups do less on all their partitions at once: they may share what they write to."""
+    hit = [each for each in signals if each["spread_down"]]
+    if len(hit) < _SINK_GROUPS or len({each["coordinator"] for each in hit if each["brokers"]}) == 1:
+        return []
+    return [
+        Observation(
+            "SHARED_SINK",
+            confidence=0.6,
+            evidence={"groups": float(len(hit))},
+            evidence_text=_named([each["group"] for each in hit]),
+        )
+    ]
+
+
+def _offsets_topic(cluster: ClusterFrame, signals: Sequence[Row], _: Parameters) -> list[Observation]:
+    begin_ms = cluster.window_ms
+    return [
+        Observation("OFFSETS_TOPIC_CHANGED", evidence_text=dict(row.get("detail") or {}))
+        for row in cluster.events
+        if row["kind"] == "offsets_topic_changed" and begin_ms <= row["event_at"].timestamp() * 1000 < cluster.now_ms
+    ]
+
+
+def _elsewhere(_: View) -> list[Observation]:
+    return []  # these rules look at all groups together
+
+
+RULES = (
+    Rule(
+        "D01", "MONITOR_BLIND", META, _elsewhere,
+        "We do not see the log ends or the commits of these groups: nothing else about them can be trusted.",
+        ("look at the errors of the poll: laggard doctor, table batches", "repair the monitor first"), open_after=1,
+        close_after=1,
+    ),
+    Rule(
+        "D02", "SOURCE_BLOCKED", META, _elsewhere,
+        "A transaction that hangs hides the newest commits of these groups.",
+        ("find it on the coordinator: kafka-transactions.sh find-hanging",), open_after=1, close_after=1,
+    ),
+    Rule(
+        "D18", "BROKER_CORRELATED", CAUSE, _elsewhere,
+        "Partitions led by one broker lag in several groups.",
+        ("look at that broker's disk, network and in-sync replicas",), ("do not change the applications",),
+        "another group on the broker does not lag",
+    ),
+    Rule(
+        "D19", "SHARED_SINK", CAUSE, _elsewhere,
+        "Several groups became slower on all partitions at the same time.",
+        ("look for a database or an API that they share",), ("do not add consumers: they would share it too",),
+        "one of the groups recovers alone",
+    ),
+    Rule(
+        "D61", "COORDINATOR_CORRELATED", CAUSE, _elsewhere,
+        "Most groups of one coordinator rebalanced within a minute.",
+        ("look for a restart or trouble of that broker",), (), "groups of other coordinators rebalance as well",
+        ("coordinator_share", "coordinator_seconds"), open_after=1,
+    ),
+    Rule(
+        "D78", "OFFSETS_TOPIC_CHANGED", EVENT, _elsewhere,
+        "The offsets topic has another number of partitions, or is another one.",
+        ("expect stale states of groups until they commit again",), open_after=1, close_after=1,
+    ),
+)  # fmt: skip
+
+
+def reaches(observation: Observation, group: str) -> bool:
+    """Whether a group is among those that an observation of the cluster names."""
+    return group in observation.evidence_text.get("groups", "").split(", ")
+
+
+def by_code(observations: Sequence[Observation]) -> Mapping[str, Observation]:
+    """The first observation of each code."""
+    found: dict[str, Observation] = {}
+    for each in observations:
+        found.setdefault(each.code, each)
+    return found

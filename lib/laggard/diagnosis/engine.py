@@ -1,0 +1,162 @@
+"""Judge a window: every group by itself, then the cluster over all groups, then which findings open, change and end.
+
+Nothing in here reads a clock or a table: the stream, a replay over the past and a test call the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from laggard.diagnosis import catalogue, ranking
+from laggard.diagnosis.cluster import ClusterFrame, cluster_observations, cluster_signal
+from laggard.diagnosis.findings import Judgement, finding_rows
+from laggard.diagnosis.frames import GroupFrame, Policy, Row
+from laggard.diagnosis.group_windows import group_rows
+from laggard.diagnosis.memory import Memory
+from laggard.diagnosis.observation import CAUSE, HOLDS, SYMPTOM, Observation
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.patterns import group_conditions
+from laggard.diagnosis.tracks import Step, advance_tracks, digest
+from laggard.diagnosis.verdict import Verdict, scale_verdict
+from laggard.diagnosis.view import View
+from laggard.diagnosis.viewing import view_of
+
+RULE_FAILED = "RULE_FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What the rules made of one group in one window, before the cluster is looked at."""
+
+    group: str
+    coordinator: int | None
+    policy: Policy
+    observations: Sequence[Observation]
+    conditions: frozenset[str]  # such as a deploy: they inhibit like a finding
+    rows: Sequence[Row]  # of group_windows
+    verdict: Verdict
+    signal: Row  # what the cluster's rules look at
+    memory: Memory
+
+
+def judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
+    """One group's window."""
+    view, after = view_of(frame, memory, parameters)
+    conditions, facts = group_conditions(view)
+    view = replace(view, facts=facts)
+    observations = list(_observe(view))
+    verdict = scale_verdict(view, _holding(observations))
+    return Judged(
+        frame.group,
+        frame.fact.get("coordinator"),
+        frame.policy,
+        observations,
+        conditions,
+        group_rows(view, verdict),
+        verdict,
+        cluster_signal(view, observations),
+        after,
+    )
+
+
+def settle(
+    judged: Sequence[Judged], cluster: ClusterFrame, memories: Mapping[str, Memory], parameters: Parameters
+) -> tuple[list[Row], list[Row], dict[str, Memory]]:
+    """Rows of `group_windows` and of `findings` for a window of all groups, and what to remember of each.
+
+    `memories` are those before the window, of groups that are gone too; "" is the cluster's.
+    """
+    shared = cluster_observations(cluster, [each.signal for each in judged], parameters)
+    findings, after = _settle_cluster(shared, cluster, memories.get("", Memory()), parameters)
+    windows: list[Row] = []
+    remembered = {"": after}
+    for each in judged:
+        reaching = [one for one in shared if each.group in one.evidence_text.get("groups", "").split(", ")]
+        rows, told, remembered[each.group] = _settle_group(each, reaching, cluster, parameters)
+        windows += rows
+        findings += told
+    for group in sorted(memories.keys() - remembered.keys()):
+        findings += _retired(group, memories[group], cluster, parameters)
+    return windows, findings, remembered
+
+
+def _observe(view: View) -> Iterable[Observation]:
+    """What every rule says; one that fails says so and stops nobody."""
+    muted = set(view.policy.mute_codes)
+    for rule in catalogue.GROUP_RULES:
+        if rule.code in muted:
+            continue
+        try:
+            yield from (each for each in rule.condition(view) if "fail" not in each.guards.values())
+        except Exception as error:  # noqa: BLE001 - its report is the finding
+            yield Observation(
+                RULE_FAILED, subject=rule.code, evidence_text={"error": f"{type(error).__name__}: {error}"}
+            )
+
+
+def _holding(observations: Iterable[Observation]) -> dict[str, Observation]:
+    """The first holding observation of each code."""
+    found: dict[str, Observation] = {}
+    for each in observations:
+        if each.state == HOLDS:
+            found.setdefault(each.code, each)
+    return found
+
+
+def _settle_group(
+    each: Judged, shared: Sequence[Observation], cluster: ClusterFrame, parameters: Parameters
+) -> tuple[list[Row], list[Row], Memory]:
+    steps = advance_tracks(
+        each.memory.tracks, each.observations, catalogue.BY_CODE, cluster.window_ms, cluster.now_ms, parameters
+    )
+    memory = _with_episode(each.memory, steps, cluster, parameters)
+    conditions = {*each.conditions, *(one.code for one in shared)}
+    judgement = Judgement(cluster.name, each.group, cluster.now_ms, each.coordinator, memory.episode_ms, parameters)
+    rows, tracks, primary = finding_rows(judgement, steps, conditions, catalogue.BY_CODE)
+    verdict = each.verdict if not shared else each.verdict.given({one.code for one in shared})
+    windows = [row | verdict.columns() | {"primary_code": primary} for row in each.rows]
+    return windows, rows, replace(memory, tracks=tuple(tracks))
+
+
+def _settle_cluster(
+    shared: Sequence[Observation], cluster: ClusterFrame, memory: Memory, parameters: Parameters
+) -> tuple[list[Row], Memory]:
+    steps = advance_tracks(
+        memory.tracks, shared, catalogue.BY_CODE, cluster.window_ms, cluster.now_ms, parameters
+    )
+    judgement = Judgement(cluster.name, "", cluster.now_ms, None, None, parameters)
+    rows, tracks, _ = finding_rows(judgement, steps, set(), catalogue.BY_CODE)
+    return rows, replace(memory, tracks=tuple(tracks))
+
+
+def _retired(group: str, memory: Memory, cluster: ClusterFrame, parameters: Parameters) -> list[Row]:
+    """The end of what was open of a group that is gone."""
+    steps = [Step(track, None, "retired") for track in memory.tracks if track.opened_ms is not None]
+    judgement = Judgement(cluster.name, group, cluster.now_ms, None, memory.episode_ms, parameters)
+    return finding_rows(judgement, steps, set(), catalogue.BY_CODE)[0]
+
+
+def _with_episode(memory: Memory, steps: Sequence[Step], cluster: ClusterFrame, parameters: Parameters) -> Memory:
+    """The stretch of trouble: it begins with a cause or a symptom and outlasts short breaks."""
+    is_open = any(
+        step.track.opened_ms is not None
+        and not step.closed
+        and catalogue.BY_CODE[step.track.code].kind in (CAUSE, SYMPTOM)
+        for step in steps
+    )
+    if is_open:
+        return replace(memory, episode_ms=memory.episode_ms or cluster.window_ms, quiet=0)
+    if memory.episode_ms is None:
+        return memory
+    quiet = memory.quiet + 1
+    is_over = quiet > parameters.episode_gap
+    return replace(memory, episode_ms=None if is_over else memory.episode_ms, quiet=0 if is_over else quiet)
+
+
+def episode_id(cluster: str, group: str, begin_ms: int) -> str:
+    """Hash of a group's stretch of trouble."""
+    return digest(cluster, group, "episode", str(begin_ms))
+
+
+__all__ = ["Judged", "judge", "ranking", "settle"]

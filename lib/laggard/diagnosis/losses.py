@@ -1,0 +1,103 @@
+"""How soon each topic loses records to retention, or breaks its service level."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from laggard.diagnosis import forecast
+from laggard.diagnosis.frames import Floats, TopicFrame
+from laggard.diagnosis.trend import slopes
+from laggard.diagnosis.view import TopicView, View
+
+FEW_JUMPS = 3  # of the log start, which moves by whole segments: below it a speed is a guess
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The partition of a topic that loses records first."""
+
+    seconds: float  # inf never at this pace, NaN not known
+    partition: int = -1
+    jumps: int = 0
+
+
+def losses(view: View) -> dict[str, Loss]:
+    """By topic."""
+    return {each.frame.topic: _loss(view, each) for each in view.topics}
+
+
+def _loss(view: View, each: TopicView) -> Loss:
+    frame = each.frame
+    speeds, jumps = start_speeds(frame, view.frame.window_seconds)
+    retention = retention_seconds(frame.facts)
+    found = Loss(math.nan)
+    for row, partition in enumerate(frame.partitions):
+        if not each.is_ok[row]:
+            continue
+        lag, read = each.lag[row], each.consume[row]
+        seconds = (
+            math.inf
+            if lag == 0
+            else forecast.loss_seconds(
+                committed=float(frame["committed"][row, -1]),
+                log_start=float(frame["start"][row, -1]),
+                log_start_speed=float(speeds[row]),
+                consume=float(read),
+                retention_seconds=retention,
+                time_lag=float(frame["time_lag"][row, -1]),
+                arrival_at_read=_arrival_at_read(frame, row, view.frame.window_seconds),
+            )
+        )
+        if not math.isnan(seconds) and (math.isnan(found.seconds) or seconds < found.seconds):
+            found = Loss(float(seconds), int(partition), int(jumps[row]))
+    return found
+
+
+def start_speeds(frame: TopicFrame, window_seconds: int) -> tuple[Floats, Floats]:
+    """Records/s by which each log start rose over the recorded windows, and in how many jumps; NaN where unknown."""
+    start = frame["start"]
+    rises = np.diff(start, axis=1)
+    jumps = (rises > 0).sum(axis=1).astype(float)
+    known = ~np.isnan(rises)
+    seconds = known.sum(axis=1) * window_seconds
+    return np.where(seconds > 0, np.where(known, rises, 0.0).sum(axis=1) / np.maximum(seconds, 1), np.nan), jumps
+
+
+def retention_seconds(facts: Mapping[str, object]) -> float:
+    """The topic's retention: inf without a limit, NaN where the configuration could not be read."""
+    rows = facts.get("partitions")
+    newest = next(iter(rows.values()), {}) if isinstance(rows, dict) else {}
+    if not newest.get("config_known") or "delete" not in (newest.get("cleanup_policy") or "delete"):
+        return math.inf if newest.get("config_known") else math.nan
+    return math.inf if newest.get("retention_seconds") is None else float(newest["retention_seconds"])
+
+
+def _arrival_at_read(frame: TopicFrame, row: int, window_seconds: int) -> float:
+    """Records/s that arrived when the first unread record did; where history does not reach back, the mean of it."""
+    back = frame["time_lag"][row, -1] / window_seconds
+    rates = frame["arrival"][row]
+    if math.isnan(back):
+        return math.nan
+    place = len(rates) - 1 - int(back)
+    near = rates[max(0, place - 2) : max(1, place + 3)]
+    return float(np.nanmean(near)) if not np.isnan(near).all() else math.nan
+
+
+def breach_seconds(view: View) -> dict[str, float]:
+    """Seconds until each topic's time lag passes the declared SLO; NaN without one, or while it does not clearly grow."""
+    slo = view.policy.slo_time_lag_seconds
+    if not slo:
+        return {}
+    seconds = view.frame.windows / 1000.0
+    found = {}
+    for each in view.topics:
+        ages = each.frame["time_lag"]
+        largest = np.where(np.isnan(ages).all(axis=0), np.nan, np.fmax.reduce(ages, axis=0))
+        slope = float(slopes(seconds[-15:], largest[None, -15:], view.parameters)[0])
+        grows = each.trend.name == "growing"
+        found[each.frame.topic] = forecast.slo_breach_seconds(slo, float(largest[-1]), slope if grows else math.nan)
+    return found

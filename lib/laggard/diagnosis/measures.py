@@ -1,0 +1,83 @@
+"""Rates, floor, materiality, stalls and busy members: what several rules need, worked out once per window.
+
+All functions take arrays [partitions, windows] with NaN where a value is not known.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from laggard.diagnosis.frames import Floats, TopicFrame
+from laggard.diagnosis.parameters import Parameters
+
+Flags: TypeAlias = set[str]
+_Flags = npt.NDArray[np.bool_]
+
+
+def rolling_mean(values: Floats, windows: int) -> Floats:
+    """Mean of the known values among the newest `windows` up to each window, NaN where none is known."""
+    known = ~np.isnan(values)
+    sums = np.cumsum(np.where(known, values, 0.0), axis=1)
+    counts = np.cumsum(known, axis=1)
+    sums[:, windows:] = sums[:, windows:] - sums[:, :-windows]
+    counts[:, windows:] = counts[:, windows:] - counts[:, :-windows]
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def floors(frame: TopicFrame, arrival: Floats, window_seconds: int) -> Floats:
+    """Lag that is only the rhythm of commits: twice what arrives between two of them, and one record."""
+    interval = np.where(np.isnan(frame["interval"]), window_seconds, frame["interval"])
+    return 2.0 * arrival * interval + 1.0
+
+
+def material(frame: TopicFrame, floor: Floats, slo_seconds: float, parameters: Parameters) -> _Flags:
+    """Whether lag is more than rhythm; with an SLO it must also be a fifth of it in time."""
+    limit = np.fmax(floor, parameters.min_lag_records)
+    found: _Flags = frame["lag"] > limit
+    if slo_seconds:
+        found = found & ~(frame["time_lag"] <= 0.2 * slo_seconds)
+    return found
+
+
+def stalls(frame: TopicFrame, *, has_members: bool, window_seconds: int, parameters: Parameters) -> tuple[str, ...]:
+    """Per partition "" or the kind of its stall: the offset stands although records arrived since."""
+    interval = np.where(np.isnan(frame["interval"][:, -1]), window_seconds, frame["interval"][:, -1])
+    limit = np.maximum(parameters.stall_ci * interval, parameters.stall_min_seconds)
+    frozen = frame["frozen"][:, -1]
+    kinds = []
+    for row in range(len(frame.partitions)):
+        if not frozen[row] >= limit[row]:
+            kinds.append("")
+            continue
+        since = min(frame["produced"].shape[1], math.ceil(frozen[row] / window_seconds) + 1)
+        if not np.nansum(frame["produced"][row, -since:]) > 0:
+            kinds.append("")  # what is left at the end of an idle log, as a transaction's marker
+        elif has_members and frame.named("owner")[row, -1] == "":
+            kinds.append("unowned")
+        else:
+            kinds.append("repeating" if frame["repeats"][row, -1] >= 2 else "silent")
+    return tuple(kinds)
+
+
+def sums_by_name(values: Floats, names: npt.NDArray[np.object_], name: str) -> Floats:
+    """Sum over the partitions that carry the name, per window; NaN where one of them is not known or none carries it."""
+    mine = names == name
+    found = np.where(mine, values, 0.0).sum(axis=0)
+    return np.where(mine.any(axis=0), found, np.nan)
+
+
+def nearest_rank(values: npt.ArrayLike, share: float) -> float:
+    """Percentile by nearest rank of the known values, NaN without one."""
+    known = np.sort(np.asarray(values, float)[~np.isnan(np.asarray(values, float))])
+    if not len(known):
+        return math.nan
+    return float(known[max(0, math.ceil(share * len(known)) - 1)])
+
+
+def lower_median(values: npt.ArrayLike) -> float:
+    """The lower of the two middle values where there are two."""
+    return nearest_rank(values, 0.5)

@@ -1,0 +1,56 @@
+"""What the engine remembers of a group from one window to the next, as JSON in `finding_state`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from laggard.diagnosis.tracks import Track
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """All that a window's judgement takes from the windows before, beside the recorded history."""
+
+    trends: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # topic -> name, weak windows since
+    busy: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)  # slot -> (window, records/s)
+    tracks: tuple[Track, ...] = ()
+    episode_ms: int | None = None  # begin of the stretch of trouble
+    quiet: int = 0  # windows without a finding in it
+
+    def to_json(self) -> str | None:
+        """None when there is nothing to remember."""
+        found: dict[str, Any] = {}
+        if self.trends:
+            found["trends"] = self.trends
+        if self.busy:
+            found["busy"] = self.busy
+        if self.tracks:
+            found["tracks"] = [_without_defaults(track) for track in self.tracks]
+        if self.episode_ms is not None:
+            found |= {"episode_ms": self.episode_ms, "quiet": self.quiet}
+        return json.dumps(found, sort_keys=True, separators=(",", ":")) if found else None
+
+
+def from_json(text: str | None) -> Memory:
+    """The memory that `to_json` wrote; an empty one for None."""
+    if text is None:
+        return Memory()
+    found = json.loads(text)
+    return Memory(
+        {topic: (name, weak) for topic, (name, weak) in found.get("trends", {}).items()},
+        {slot: tuple((at, rate) for at, rate in each) for slot, each in found.get("busy", {}).items()},
+        tuple(Track(**(each | {"partitions": tuple(each["partitions"])})) for each in found.get("tracks", [])),
+        found.get("episode_ms"),
+        found.get("quiet", 0),
+    )
+
+
+_NEW = asdict(Track("", "", (), "", 0))
+_ALWAYS = ("code", "topic", "partitions", "subject", "since_ms")
+
+
+def _without_defaults(track: Track) -> dict[str, Any]:
+    return {name: value for name, value in asdict(track).items() if name in _ALWAYS or value != _NEW[name]}

@@ -1,0 +1,161 @@
+"""Rules about what users feel: late records, lost records, and losses to come."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+
+import numpy as np
+
+from laggard.diagnosis import forecast
+from laggard.diagnosis.losses import FEW_JUMPS
+from laggard.diagnosis.observation import INFO, PAGE, PASS, SYMPTOM, UNKNOWN, WARN, Observation, Rule
+from laggard.diagnosis.view import View
+
+HOUR, DAY = 3600.0, 86_400.0
+_LONG, _SHORT = HOUR, 300.0  # ranges over which an objective must be missed
+_FEW_MATURED = 100.0
+_ABANDONED = timedelta(days=7)
+
+
+def time_lag_slo_breach(view: View) -> list[Observation]:
+    """More records come late than the objective allows, over an hour and over five minutes."""
+    if not view.policy.slo_time_lag_seconds:
+        return []
+    found = []
+    allowed = 1.0 - view.policy.slo_objective
+    for each in view.topics:
+        ranges = [max(1, round(seconds / view.frame.window_seconds)) for seconds in (_LONG, _SHORT)]
+        matured = [float(np.nansum(each.frame["matured"][:, -windows:])) for windows in ranges]
+        late = [float(np.nansum(each.frame["late"][:, -windows:])) for windows in ranges]
+        if min(matured) <= 0 or matured[0] < _FEW_MATURED:
+            continue
+        if all(part > allowed * whole for part, whole in zip(late, matured, strict=True)):
+            worst = int(np.nanargmax(np.nan_to_num(each.frame["late"][:, -ranges[0] :]).sum(axis=1)))
+            found.append(
+                Observation(
+                    "TIME_LAG_SLO_BREACH",
+                    topic=each.frame.topic,
+                    evidence={
+                        "late_records": late[0],
+                        "matured_records": matured[0],
+                        "slo_seconds": view.policy.slo_time_lag_seconds,
+                        "worst_partition": float(each.frame.partitions[worst]),
+                    },
+                )
+            )
+    return found
+
+
+def data_lost(view: View) -> list[Observation]:
+    """The log begins behind the committed offset: records were deleted unread."""
+    found = []
+    for each in view.topics:
+        lost = each.frame["lost"][:, -1]
+        rows = lost > 0
+        if not rows.any():
+            continue
+        severity = PAGE
+        if "compact" in _policy(each.frame.facts):
+            severity = WARN
+        empty_since = view.frame.fact.get("empty_since")
+        if empty_since and (view.frame.now_ms / 1000 - empty_since.timestamp()) > _ABANDONED.total_seconds():
+            severity = INFO
+        found.append(
+            Observation(
+                "DATA_LOST",
+                severity=severity,
+                topic=each.frame.topic,
+                partitions=tuple(int(number) for number in each.frame.partitions[rows]),
+                evidence={"lost_records": float(lost[rows].sum())},
+            )
+        )
+    return found
+
+
+def data_loss_forecast(view: View) -> list[Observation]:
+    """Retention will delete records before the group has read them."""
+    found = []
+    for each in view.topics:
+        loss = view.facts.get("losses", {}).get(each.frame.topic)
+        if loss is None or not loss.seconds <= view.parameters.loss_warn_hours * HOUR:
+            continue
+        row = int(np.flatnonzero(each.frame.partitions == loss.partition)[0])
+        is_stalled = bool(each.is_stalled[row])
+        starts = each.frame["start"][row]
+        is_overtaken = bool(np.nanmax(starts) > np.nanmin(starts)) and each.consume[row] < _speed(view, starts)
+        if not (each.trend.name == "growing" or is_stalled or is_overtaken or not view.member_count):
+            continue
+        severity = PAGE if loss.seconds <= view.parameters.loss_page_hours * HOUR else WARN
+        empty_since = view.frame.fact.get("empty_since")
+        if empty_since and (view.frame.now_ms / 1000 - empty_since.timestamp()) > _ABANDONED.total_seconds():
+            severity = INFO
+        found.append(
+            Observation(
+                "DATA_LOSS_FORECAST",
+                severity=severity,
+                topic=each.frame.topic,
+                confidence=0.5 if is_overtaken and loss.jumps < FEW_JUMPS else 0.9,
+                evidence={"loss_seconds": loss.seconds, "partition": float(loss.partition)},
+                guards={"log start seen to jump three times": PASS if loss.jumps >= FEW_JUMPS else UNKNOWN},
+            )
+        )
+    return found
+
+
+def offsets_expiry_forecast(view: View) -> list[Observation]:
+    """The broker will forget the group's offsets while its topics still grow."""
+    empty_since = view.frame.fact.get("empty_since")
+    if view.member_count or empty_since is None:
+        return []
+    if not any(np.nansum(each.arrival) > 0 for each in view.topics):
+        return []
+    expiry_ms = forecast.offsets_expiry_ms(empty_since.timestamp() * 1000, view.parameters.offsets_retention_minutes)
+    left = (expiry_ms - view.frame.now_ms) / 1000
+    if not 0 < left <= view.parameters.expiry_warn_hours * HOUR:
+        return []
+    return [
+        Observation(
+            "OFFSETS_EXPIRY_FORECAST",
+            severity=PAGE if left <= view.parameters.expiry_page_hours * HOUR else WARN,
+            evidence={"expiry_seconds": left},
+            evidence_text={"empty_since": str(empty_since)},
+        )
+    ]
+
+
+def _speed(view: View, starts: np.ndarray) -> float:  # type: ignore[type-arg]
+    known = starts[~np.isnan(starts)]
+    return float(known[-1] - known[0]) / max(1, (len(known) - 1) * view.frame.window_seconds) if len(known) else math.nan
+
+
+def _policy(facts: object) -> str:
+    rows = facts.get("partitions", {}) if isinstance(facts, dict) else {}
+    return str(next(iter(rows.values()), {}).get("cleanup_policy") or "")
+
+
+RULES = (
+    Rule(
+        "D03", "TIME_LAG_SLO_BREACH", SYMPTOM, time_lag_slo_breach,
+        "More records come late than the service level allows.",
+        ("act on the primary cause",), open_after=1,
+    ),
+    Rule(
+        "D04", "DATA_LOST", SYMPTOM, data_lost,
+        "Retention deleted records that the group had not read.",
+        ("treat it as an incident: the records are gone for this group", "raise retention before anything else"),
+        open_after=1,
+    ),
+    Rule(
+        "D05", "DATA_LOSS_FORECAST", SYMPTOM, data_loss_forecast,
+        "Retention will delete records before the group reads them.",
+        ("raise the topic's retention now", "then act on the primary cause"), (),
+        "the log start stops, or lag falls", ("loss_page_hours", "loss_warn_hours"), open_after=1,
+    ),
+    Rule(
+        "D06", "OFFSETS_EXPIRY_FORECAST", SYMPTOM, offsets_expiry_forecast,
+        "The broker will delete the offsets of a group that is away; it would start anew by its reset policy.",
+        ("wake the group, or raise offsets.retention.minutes",), (), "a member joins",
+        ("expiry_warn_hours", "expiry_page_hours"), open_after=1,
+    ),
+)  # fmt: skip

@@ -1,0 +1,251 @@
+"""From a group's frame to the view that its rules share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from laggard.diagnosis import measures, shape, trend
+from laggard.diagnosis.frames import Floats, GroupFrame, TopicFrame
+from laggard.diagnosis.measures import Flags, lower_median, rolling_mean
+from laggard.diagnosis.members import member_views, partition_capacities
+from laggard.diagnosis.memory import Memory
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.view import MemberView, Shape, TopicView, Trend, View
+
+HIDDEN = ("stale", "source_blocked")
+_HAS_NO_COMMIT = "no_commit"
+
+
+def view_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tuple[View, Memory]:
+    """The view at the end of the frame's newest window, and the memory with its trends and busy members renewed."""
+    topics, trends = [], {}
+    has_members = bool(frame.fact.get("members"))
+    for each in frame.topics:
+        before = memory.trends.get(each.topic, ("abstain", 0))
+        topic, after = topic_view(each, frame, before, parameters, has_members=has_members)
+        topics.append(topic)
+        if after[0] in ("growing", "draining"):
+            trends[each.topic] = after
+    members, busy = member_views(frame, topics, memory.busy, parameters)
+    known = [each.capacity for each in members.values() if not math.isnan(each.capacity)]
+    shown = known + [each.seen for each in members.values() if not math.isnan(each.seen)]
+    capacity = lower_median(known)
+    material = sum(float(each.lag[each.is_material].sum()) for each in topics)
+    longest = max((float(np.nanmax(each.frame["time_lag"][:, -1], initial=0.0)) for each in topics), default=0.0)
+    is_material = any(each.is_material.any() for each in topics) and (
+        material >= parameters.min_group_lag_records or longest >= parameters.min_group_time_lag_seconds
+    )
+    ratio = frame.fact.get("time_in_rebalance_ratio")
+    view = View(
+        frame,
+        parameters,
+        topics,
+        members,
+        frame.fact.get("group_state") or "Unknown",
+        frame.fact.get("members"),
+        _ceiling(frame),
+        capacity,
+        max(shown, default=math.nan),
+        partition_capacities(topics, parameters),
+        is_material,
+        float(sum(np.nansum(each.lag) for each in topics)),
+        material,
+        math.nan if ratio is None else ratio,
+        _sub_cause(frame, topics, members, capacity, parameters),
+        frozenset(_flags(frame, topics)),
+    )
+    return view, Memory(trends, busy, memory.tracks, memory.episode_ms, memory.quiet)
+
+
+def topic_view(
+    frame: TopicFrame, group: GroupFrame, before: tuple[str, int], parameters: Parameters, *, has_members: bool
+) -> tuple[TopicView, tuple[str, int]]:
+    """One topic's view, and its trend to remember."""
+    windows = parameters.shape_windows_few
+    arrival, consume = (rolling_mean(frame[name], parameters.rate_windows) for name in ("arrival", "consume"))
+    floor = measures.floors(frame, arrival, group.window_seconds)
+    seconds = group.windows / 1000.0 + group.window_seconds
+    envelopes = _since_break(frame)
+    slopes = trend.slopes(seconds, envelopes)
+    is_material = measures.material(frame, floor, group.policy.slo_time_lag_seconds, parameters)
+    partition_trends = _partition_trends(frame, seconds, envelopes, slopes, arrival[:, -1], parameters)
+    is_material[:, -1] |= np.array([each.name == "growing" for each in partition_trends], bool)
+    newest = np.where(np.isnan(envelopes), frame["lag"], envelopes)
+    is_ok = frame.named("status") == "ok"
+    series = [
+        shape.raw_shape(
+            np.where(is_ok[:, at], newest[:, at], np.nan), frame.partitions, bool(is_material[:, at].any()), parameters
+        )
+        for at in range(-min(windows, newest.shape[1]), 0)
+    ]
+    lag_shape = _persisted(series, len(frame.partitions), parameters)
+    group_trend, after = _topic_trend(frame, seconds, envelopes, arrival[:, -1], before, group, parameters)
+    is_in_step, iqr = trend.in_step(slopes, arrival[:, -1], parameters)
+    grows = np.where(slopes > 0, slopes, 0.0)
+    view = TopicView(
+        frame,
+        is_ok[:, -1],
+        frame["lag"][:, -1],
+        newest[:, -1],
+        arrival[:, -1],
+        consume[:, -1],
+        frame["interval"][:, -1],
+        floor[:, -1],
+        is_material[:, -1],
+        np.array(
+            [
+                bool(kind)
+                for kind in (
+                    kinds := measures.stalls(
+                        frame, has_members=has_members, window_seconds=group.window_seconds, parameters=parameters
+                    )
+                )
+            ],
+            bool,
+        ),
+        kinds,
+        lag_shape,
+        shape.raw_shape(arrival[:, -1], frame.partitions, bool(np.nansum(arrival[:, -1]) > 0), parameters),
+        shape.raw_shape(grows, frame.partitions, bool((grows > 0).any()), parameters),
+        group_trend,
+        partition_trends,
+        is_in_step,
+        iqr,
+    )
+    return view, after
+
+
+def _persisted(series: list[Shape], partitions: int, parameters: Parameters) -> Shape:
+    newest = series[-1]
+    name = shape.persist(series, partitions, parameters)
+    return Shape(
+        newest.raw, name, newest.gini, newest.n_eff, newest.rho, newest.top1_share, newest.top_decile_share,
+        newest.entropy, newest.top,
+    )  # fmt: skip
+
+
+def _since_break(frame: TopicFrame) -> Floats:
+    """Lag at commits, unknown before the newest rewind of each partition."""
+    found = frame["envelope"].copy()
+    rewound = frame["rewound"] > 0
+    for row in np.flatnonzero(rewound.any(axis=1)):
+        found[row, : int(np.flatnonzero(rewound[row])[-1]) + 1] = np.nan
+    return found
+
+
+def _partition_trends(
+    frame: TopicFrame, seconds: Floats, envelopes: Floats, slopes: Floats, arrival: Floats, parameters: Parameters
+) -> list[Trend]:
+    """Trends of partitions; only where lag and slope could matter is the whole test worth its time."""
+    found = []
+    for row in range(len(frame.partitions)):
+        effect = parameters.trend_effect * arrival[row]
+        if not (abs(slopes[row]) > effect and frame["lag"][row, -1] > parameters.min_lag_records):
+            points = int((~np.isnan(envelopes[row])).sum())
+            few = points < parameters.trend_min_points
+            found.append(Trend("abstain" if few else "flat", points, slopes[row]))
+            continue
+        judged, _ = trend.judge_trend(
+            seconds,
+            envelopes[row],
+            frame["lag_max"][row],
+            float(arrival[row]),
+            float(frame["interval"][row, -1]),
+            before=("abstain", 0),
+            parameters=parameters,
+        )
+        found.append(judged)
+    return found
+
+
+def _topic_trend(
+    frame: TopicFrame,
+    seconds: Floats,
+    envelopes: Floats,
+    arrival: Floats,
+    before: tuple[str, int],
+    group: GroupFrame,
+    parameters: Parameters,
+) -> tuple[Trend, tuple[str, int]]:
+    """The trend of the sum over partitions, each by its newest lag at a commit that is not too old."""
+    interval = lower_median(frame["interval"][:, -1])
+    age = max(1, math.ceil(2 * (group.window_seconds if math.isnan(interval) else interval) / group.window_seconds))
+    is_ok = frame.named("status") == "ok"
+    filled = _carried(np.where(is_ok, envelopes, np.nan), age)
+    has_ended = (is_ok[:, -1:] & ~is_ok).any(axis=0)  # a window in which a partition of now was not known yet
+    total = np.where(has_ended, np.nan, np.where(is_ok[:, -1:], filled, 0.0).sum(axis=0))
+    peaks = np.where(is_ok[:, -1:], frame["lag_max"], 0.0).sum(axis=0)
+    return trend.judge_trend(
+        seconds, total, peaks, float(np.nansum(arrival)), interval, before=before, parameters=parameters
+    )
+
+
+def _carried(values: Floats, windows: int) -> Floats:
+    """Each unknown value as the newest known one of at most so many windows before."""
+    found = values.copy()
+    for back in range(1, windows + 1):
+        older = np.full_like(values, np.nan)
+        older[:, back:] = values[:, :-back] if back < values.shape[1] else older[:, back:]
+        found = np.where(np.isnan(found), older, found)
+    return found
+
+
+def _ceiling(frame: GroupFrame) -> int:
+    """Members that could get a partition: all partitions subscribed to, under range those of the largest topic."""
+    counts = frame.fact.get("topic_partitions") or {each.topic: len(each.partitions) for each in frame.topics}
+    numbers = list(counts.values()) or [0]
+    return max(numbers) if frame.fact.get("assignor") == "range" else sum(numbers)
+
+
+def _sub_cause(
+    frame: GroupFrame,
+    topics: list[TopicView],
+    members: Mapping[str, MemberView],
+    capacity: float,
+    parameters: Parameters,
+) -> str:
+    """Whether more arrives or members do less than over the day before; "" without enough of it."""
+    if not any(each.is_material.any() for each in topics):
+        return ""
+    before_ms = frame.now_ms - 1000 * parameters.baseline_skip_seconds
+    arrived, could = 0.0, math.nan
+    for each in topics:
+        rows = [
+            row
+            for row in frame.baseline.get(each.frame.topic, ())
+            if round(row["window_end"].timestamp() * 1000) <= before_ms and row["arrival_rate"] is not None
+        ]
+        if len(rows) < parameters.baseline_min_windows:
+            return ""
+        arrived += lower_median([row["arrival_rate"] for row in rows])
+        known = [row["capacity"] for row in rows if row["capacity"] is not None]
+        could = lower_median(known)
+    is_up = float(sum(np.nansum(each.arrival) for each in topics)) >= parameters.arrival_up_ratio * arrived
+    if math.isnan(could):
+        seen = lower_median([each.seen for each in members.values()])
+        is_down = capacity <= 0.9 * seen
+    else:
+        is_down = capacity <= parameters.capacity_down_ratio * could
+    return {(True, True): "both", (True, False): "arrival_up", (False, True): "capacity_down"}.get(
+        (is_up, bool(is_down)), "steady"
+    )
+
+
+def _flags(frame: GroupFrame, topics: list[TopicView]) -> Flags:
+    """What limits the judgement of this group."""
+    found = set()
+    status = np.concatenate([each.frame.named("status")[:, -1] for each in topics] or [np.array([], object)])
+    committed = status[(status != _HAS_NO_COMMIT) & (status != "")]
+    if len(committed) and (committed != "ok").mean() > 0.1:  # a tenth
+        found.add("partial")
+    for name in HIDDEN:
+        if (status == name).any():
+            found.add({"source_blocked": "blocked"}.get(name, name))
+    if frame.fact.get("watched_since") is None:
+        found.add("bootstrap")
+    if topics and all(each.trend.name == "abstain" for each in topics):
+        found.add("sparse")
+    return found
