@@ -1,0 +1,182 @@
+"""Forecasts: the specification's fixtures, arithmetic at every border, unknown in and unknown out."""
+
+from __future__ import annotations
+
+from math import inf, isnan, nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laggard.diagnosis import forecast
+from laggard.diagnosis.parameters import Parameters
+
+PARAMETERS = Parameters()
+HOUR = 3600.0
+
+
+def about(seconds: object) -> object:
+    """Equal but for rounding; unknown equals unknown."""
+    return pytest.approx(seconds, nan_ok=True, rel=1e-12)
+
+
+def test_a_backlog_of_four_hours_that_takes_four_hours_is_read_at_twice_the_arrival_rate() -> None:
+    lag, arrival, consume = 4 * HOUR * 1000, 1000.0, 2000.0
+    assert forecast.drain_seconds(lag, arrival, consume, PARAMETERS) == 14_400
+    assert forecast.catch_up_ratio(arrival, consume) == 2
+
+
+@pytest.mark.parametrize(
+    ("lag", "arrival", "consume", "seconds"),
+    [
+        (0, 100, 50, 0),
+        (0, nan, nan, 0),  # nothing to drain, whatever the rates
+        (600, 100, 103, 200),
+        (600, 100, 102, inf),  # 2 % faster is not more
+        (600, 100, 90, inf),
+        (600, 0, 3, 200),
+        (600, 0, 0, inf),
+        (nan, 100, 200, nan),
+        (600, nan, 200, nan),
+        (600, 100, nan, nan),
+    ],
+)
+def test_drain_at_todays_rates(lag: float, arrival: float, consume: float, seconds: float) -> None:
+    assert forecast.drain_seconds(lag, arrival, consume, PARAMETERS) == about(seconds)
+
+
+@pytest.mark.parametrize(
+    ("slopes", "seconds"),
+    [
+        ((-30, -10), (20, 60)),
+        ((-30, -2), (20, inf)),
+        ((-30, 5), (20, inf)),
+        ((5, 9), (inf, inf)),
+        ((nan, nan), (nan, nan)),
+    ],
+)
+def test_the_interval_of_a_drain_is_that_of_the_slope(
+    slopes: tuple[float, float], seconds: tuple[float, float]
+) -> None:
+    assert forecast.drain_range(600, 100, *slopes, PARAMETERS) == about(seconds)
+
+
+@pytest.mark.parametrize(
+    ("lag", "arrival", "capacity", "members", "seconds"),
+    [
+        (10_800_000, 4800, 1000, 12, 1500),  # 12 × 900 000 behind at 12 × 400/s: 25 min with 12 members
+        (10_800_000, 4800, 1000, 6, 9000),  # and 150 min with 6
+        (600, 100, 50, 2, inf),
+        (600, 100, nan, 2, nan),  # unknown is not infinite
+        (0, 100, nan, 2, nan),
+        (0, 100, 50, 4, 0),
+        (600, nan, 50, 4, nan),
+        (600, 100, 50, nan, nan),
+    ],
+)
+def test_drain_at_full_capacity(lag: float, arrival: float, capacity: float, members: float, seconds: float) -> None:
+    assert forecast.drain_at_capacity_seconds(lag, arrival, capacity, members) == about(seconds)
+
+
+def test_a_catch_up_ratio_takes_arrivals() -> None:
+    assert forecast.catch_up_ratio(100, 0) == 0
+    assert isnan(forecast.catch_up_ratio(0, 5))
+    assert isnan(forecast.catch_up_ratio(nan, 5))
+    assert isnan(forecast.catch_up_ratio(5, nan))
+
+
+def loss(**changed: float) -> float:
+    """Six hours of retention, four of them behind; the log start stands still."""
+    known = {
+        "committed": 5000.0,
+        "log_start": 1000.0,
+        "log_start_speed": 0.0,
+        "consume": 0.0,
+        "retention_seconds": 6 * HOUR,
+        "time_lag": 4 * HOUR,
+        "arrival_at_read": 10.0,
+    }
+    return forecast.loss_seconds(**{**known, **changed})
+
+
+def test_a_stalled_reader_loses_when_its_oldest_record_reaches_the_retention() -> None:
+    assert loss() == 7200
+
+
+def test_a_reader_at_half_the_arrival_rate_has_twice_the_time() -> None:
+    assert loss(consume=5) == 14_400
+
+
+@pytest.mark.parametrize(
+    ("changed", "seconds"),
+    [
+        ({"log_start_speed": 2}, 2000),  # 4000 records of headroom, before the 7200 s by time
+        ({"log_start_speed": 0.1}, 7200),
+        ({"log_start_speed": 7, "consume": 5}, 2000),
+        ({"log_start_speed": 5, "consume": 5}, 14_400),  # as fast as the reader: never overtakes
+        ({"consume": 10}, inf),
+        ({"consume": 30}, inf),
+        ({"arrival_at_read": 0}, inf),
+        ({"retention_seconds": inf}, inf),
+        ({"retention_seconds": inf, "log_start_speed": 2}, 2000),
+        ({"time_lag": 7 * HOUR}, 0),  # past the retention: a record is lost with the next segment
+        ({"committed": 900, "log_start_speed": 2}, 0),  # and here it is lost already
+    ],
+)
+def test_loss_is_the_earlier_of_two_terms(changed: dict[str, float], seconds: float) -> None:
+    assert loss(**changed) == seconds
+
+
+@pytest.mark.parametrize(
+    ("changed", "seconds"),
+    [
+        ({"log_start_speed": nan}, 7200),  # too few jumps of the log start: by time alone
+        ({"retention_seconds": nan, "log_start_speed": 2}, 2000),  # no right to read the configuration
+        ({"time_lag": nan}, nan),  # "never" by one term is no answer while the other is unknown
+        ({"log_start_speed": nan, "consume": 10}, nan),
+        ({"arrival_at_read": nan}, nan),
+        ({"consume": nan}, nan),
+        ({"consume": nan, "arrival_at_read": 0}, nan),
+        ({"committed": nan, "time_lag": nan}, nan),
+    ],
+)
+def test_loss_is_unknown_when_neither_term_gives_a_time_and_one_cannot(
+    changed: dict[str, float], seconds: float
+) -> None:
+    assert loss(**changed) == about(seconds)
+
+
+@pytest.mark.parametrize(
+    ("slo", "time_lag", "slope", "seconds"),
+    [
+        (60, 30, 0.1, 300),
+        (60, 60, nan, 0),  # broken already
+        (60, 90, -1, 0),
+        (60, 30, 0, inf),
+        (60, 30, -0.1, inf),
+        (60, 30, nan, nan),  # no significant slope, no forecast
+        (60, nan, 0.1, nan),
+        (0, 30, 0.1, nan),  # no service level
+    ],
+)
+def test_when_a_service_level_breaks(slo: float, time_lag: float, slope: float, seconds: float) -> None:
+    assert forecast.slo_breach_seconds(slo, time_lag, slope) == about(seconds)
+
+
+def test_offsets_expire_a_retention_after_the_group_became_empty() -> None:
+    day_ms = 86_400_000
+    assert forecast.offsets_expiry_ms(1_700_000_000_000) == 1_700_000_000_000 + 7 * day_ms
+    assert forecast.offsets_expiry_ms(1_700_000_000_000, 1440) == 1_700_000_000_000 + day_ms
+    assert isnan(forecast.offsets_expiry_ms(nan))
+    assert isnan(forecast.offsets_expiry_ms(1_700_000_000_000, nan))
+
+
+@given(st.floats(1, 1e9), st.floats(0, 1e5), st.floats(0, 1e5))
+def test_a_drain_ends_exactly_when_consumption_has_made_up_for_lag_and_arrivals(
+    lag: float, arrival: float, consume: float
+) -> None:
+    seconds = forecast.drain_seconds(lag, arrival, consume, PARAMETERS)
+    if seconds < inf:
+        assert lag + arrival * seconds == pytest.approx(consume * seconds)
+    else:
+        assert consume <= 1.02 * arrival * (1 + 1e-12)
