@@ -8,7 +8,7 @@ import pytest
 from laggard.cli.main import main
 from laggard.conf import conf_file
 from laggard.config.sections import keys
-from laggard.errors import CONFIGURATION, OK
+from laggard.errors import CONFIGURATION, OK, USAGE
 
 WRONG = "[job]\ntick_seconds = 0\n"
 
@@ -72,3 +72,56 @@ def test_sample_prints_the_reference_file_even_when_the_configuration_is_wrong(
     Path("laggard.toml").write_text(WRONG)
     assert main(["config", "sample"]) == OK
     assert capsys.readouterr().out == conf_file("reference.toml").read_text(encoding="utf-8")
+
+
+POLICY = """
+[[policy]]
+match = "*"
+slo_time_lag_seconds = 300
+[[policy]]
+match = "pay*"
+owner = "payments"
+slo_time_lag_seconds = 60
+[[policy.maintenance]]
+start = 2020-01-01T00:00:00Z
+end = 2999-01-01T00:00:00Z
+"""
+
+
+def test_policy_tells_which_rules_match_a_group_and_what_follows(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("laggard.toml").write_text(POLICY)
+    assert main(["config", "policy", "payments"]) == OK
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [
+        '# laggard.toml:2: match = "*", cluster = "*"',
+        '# laggard.toml:5: match = "pay*", cluster = "*"',
+    ]
+    shown = {line.partition("  # ")[0].strip(): line.partition("  # ")[2] for line in lines[2:]}
+    assert shown['owner = "payments"'] == "laggard.toml:5"
+    assert shown["slo_time_lag_seconds = 60.0"] == "laggard.toml:5"
+    assert shown["min_consumers = 1"] == "default"
+    assert shown["in_maintenance = true"] == "now"
+
+
+def test_policy_as_json_has_rules_and_values(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("laggard.toml").write_text(POLICY)
+    assert main(["--json", "config", "policy", "other"]) == OK
+    data = json.loads(capsys.readouterr().out)["data"]
+    assert (data["cluster"], data["group"]) == ("default", "other")
+    assert data["rules"] == [{"place": "laggard.toml:2", "match": "*", "cluster": "*"}]
+    assert data["policy"]["slo_time_lag_seconds"] == {"value": 300.0, "origin": "laggard.toml:2"}
+    assert data["policy"]["in_maintenance"]["value"] is False
+
+
+def test_policy_of_a_group_of_no_rule(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "policy", "g"]) == OK
+    assert capsys.readouterr().out.splitlines()[0] == "# none of 0 rules matches"
+
+
+@pytest.mark.parametrize("words", [["policy"], ["show", "g"]])
+def test_policy_and_no_other_action_takes_a_group(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", *words]) == USAGE
+    assert capsys.readouterr().err.splitlines() == [
+        "laggard: a group belongs to the action policy, and to no other",
+        "fix: laggard config policy GROUP",
+    ]

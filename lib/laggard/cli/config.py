@@ -1,4 +1,4 @@
-"""laggard config: what is in force and where it came from; whether it is right; what there is to set."""
+"""laggard config: what is in force and where it came from; whether it is right; what there is to set; policies."""
 
 from __future__ import annotations
 
@@ -7,36 +7,50 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime, timezone
 from typing import Any
 
 from laggard.conf import conf_file
 from laggard.config import Config, load_config
 from laggard.config.sections import keys, value_of
-from laggard.errors import OK
+from laggard.errors import OK, USAGE, LaggardError
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """The verb and its options."""
     parser = subparsers.add_parser(
-        "config", help="show, check, sample", description="Show what is in force, check it, or print a sample."
+        "config",
+        help="show, check, sample, policy",
+        description="Show what is in force, check it, print a sample, or say what is declared about a group.",
     )
     actions = {
         "show": "every key with its value and where it came from",
         "check": "only say whether it is right",
         "sample": "print the commented reference file",
+        "policy": "what the rules of [[policy]] say about GROUP",
     }
     sentences = "; ".join(f"{name}: {sentence}" for name, sentence in actions.items())
     parser.add_argument("action", choices=actions, help=sentences)
+    parser.add_argument("group", nargs="?", metavar="GROUP", help="with policy: the group, of cluster.name")
 
 
 def run(args: argparse.Namespace, _: Config) -> int:
     """Load the configuration itself, since `sample` helps most when it cannot be loaded."""
+    if (args.action == "policy") != (args.group is not None):
+        raise LaggardError(
+            "a group belongs to the action policy, and to no other",
+            fix="laggard config policy GROUP",
+            exit_code=USAGE,
+        )
     if args.action == "sample":
         print(conf_file("reference.toml").read_text(encoding="utf-8"), end="")
         return OK
     config = load_config(args.config, args.set, os.environ)
     if args.action == "show":
         _show(config, is_json=args.json)
+    elif args.action == "policy":
+        _policy(config, args.group, datetime.now(timezone.utc), is_json=args.json)
     else:
         _check(config, is_json=args.json)
     return OK
@@ -65,6 +79,27 @@ def _check(config: Config, *, is_json: bool) -> None:
     for sentence in needed:
         print(f"laggard: {sentence}", file=sys.stderr)
     print("laggard: the configuration is right")
+
+
+def _policy(config: Config, group: str, now: datetime, *, is_json: bool) -> None:
+    """The rules that match a group, and what follows from them, each key with the rule that it is from."""
+    cluster = config.cluster.name
+    rules = config.policies.matching(cluster, group)
+    origins = {name: rule.place for rule in rules for name in rule.values}
+    values = asdict(config.policies.of(cluster, group, now))
+    rows = {name: {"value": value, "origin": origins.get(name, "default")} for name, value in values.items()}
+    rows["in_maintenance"]["origin"] = "now"
+    if is_json:
+        matched = [{"place": rule.place, "match": rule.match, "cluster": rule.cluster} for rule in rules]
+        print(_answer({"cluster": cluster, "group": group, "rules": matched, "policy": rows}))
+        return
+    for rule in rules:
+        print(f"# {rule.place}: match = {_toml(rule.match)}, cluster = {_toml(rule.cluster)}")
+    if not rules:
+        print(f"# none of {len(config.policies.rules)} rules matches")
+    for name, row in rows.items():
+        assignment = f"{name} = {_toml(row['value'])}"
+        print(f"{assignment:<40}  # {row['origin']}")
 
 
 def _answer(data: Mapping[str, Any]) -> str:

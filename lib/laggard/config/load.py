@@ -6,8 +6,24 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from laggard.config.policy import Policies, PolicyRule
+from laggard.config.policy_rules import PolicyFile
 from laggard.config.sections import CONFIG_VERSION, SECTIONS, Config, keys, value_of
-from laggard.config.sources import Given, find_file, from_environment, from_file, from_sets, refused
+from laggard.config.sources import (
+    FILE,
+    POLICY_FILE,
+    Given,
+    TomlFile,
+    find_file,
+    from_environment,
+    from_file,
+    from_sets,
+    policy_files,
+    read_toml,
+    refused,
+)
+from laggard.config.values import shown, suggestion, typed
+from laggard.diagnosis.policy import Policy
 
 SPARK_FIXED = (  # the job is wrong with any other value, see stream/session.py
     "spark.databricks.delta.retentionDurationCheck.enabled",
@@ -17,13 +33,13 @@ SPARK_FIXED = (  # the job is wrong with any other value, see stream/session.py
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching",
     "spark.sql.streaming.noDataMicroBatches.enabled",
 )
-_TYPE_NAMES = {bool: "boolean", int: "integer", str: "string", tuple: "list of strings", dict: "table"}
 
 
 def load_config(path: str | None, sets: Sequence[str], environ: Mapping[str, str]) -> Config:
     """The effective configuration, with where each value came from in `origins`."""
     file = find_file(path, environ)
-    givens = [*(from_file(file, SECTIONS) if file else ()), *from_environment(environ), *from_sets(sets)]
+    main = read_toml(file) if file else None
+    givens = [*(from_file(main, SECTIONS) if main else ()), *from_environment(environ), *from_sets(sets)]
     values: dict[str, Any] = {}
     winners: dict[str, Given] = {}
     problems: list[tuple[tuple[int, int], str]] = []
@@ -33,40 +49,52 @@ def load_config(path: str | None, sets: Sequence[str], environ: Mapping[str, str
             winners[given.key] = given
         except ValueError as error:
             problems.append((given.order, given.says(str(error))))
+    rules, wrong = _policy_rules(main)
     config = _with_values(values, {key: given.place for key, given in winners.items()})
-    problems += _across(config, winners)
+    problems += [*_across(config, winners), *wrong]
     if problems:
         raise refused([text for _, text in sorted(problems)])
-    return config
+    return dataclasses.replace(config, policies=Policies(rules, _default_policy(config)))
+
+
+def _policy_rules(main: TomlFile | None) -> tuple[tuple[PolicyRule, ...], list[tuple[tuple[int, int], str]]]:
+    """The rules of the main file, then those of policy.d beside it; and what is wrong with them."""
+    if main is None:
+        return (), []
+    found = PolicyFile(main)
+    rules, problems = found.rules, [((FILE, line), text) for line, text in found.problems]
+    for path in policy_files(main.path):
+        file = read_toml(path)
+        found = PolicyFile(file)
+        rules += found.rules
+        others = [(0, f"{path}: {key}: only [[policy]] may stand here") for key in file.tree if key != "policy"]
+        problems += [((POLICY_FILE, len(problems)), text) for _, text in sorted(others + found.problems)]
+    return tuple(rules), problems
+
+
+def _default_policy(config: Config) -> Policy:
+    """What `[diagnosis]` says under the name of a policy's key holds for the groups of no rule."""
+    names = {each.name for each in dataclasses.fields(config.diagnosis)}
+    shared = [each.name for each in dataclasses.fields(Policy) if each.name in names]
+    return Policy(**{name: getattr(config.diagnosis, name) for name in shared})
 
 
 def _checked(given: Given) -> Any:
     """The value as its dataclass holds it; a ValueError says what is wrong."""
     known = keys()
     if given.key in SECTIONS:
-        raise ValueError(f"expected table, got {_shown(given.value)}")
+        raise ValueError(f"expected table, got {shown(given.value)}")
     if given.key not in known:
-        raise ValueError(f"unknown key{_suggestion(given.key)}")
-    value = _typed(given, value_of(Config(), given.key))
+        raise ValueError(f"unknown key{suggestion(given.key, [*known, *SECTIONS])}")
+    value = typed(given.value, value_of(Config(), given.key), given.text)
+    if isinstance(value, dict):
+        value = _spark_settings(value)
     if given.key == "config_version" and value > CONFIG_VERSION:
         raise ValueError(f"{value} needs a later release of laggard; this one reads {CONFIG_VERSION}")
     rules = known[given.key].metadata
     if not rules["holds"](value):
-        raise ValueError(f"expected {rules['accepts']}, got {_shown(value)}")
+        raise ValueError(f"expected {rules['accepts']}, got {shown(value)}")
     return value
-
-
-def _typed(given: Given, default: Any) -> Any:
-    """The value in the default's type."""
-    value = given.value
-    if isinstance(default, str) and given.text is not None and not isinstance(value, str):
-        return given.text  # a cluster called 2024 has a name, not a number
-    if isinstance(default, tuple) and isinstance(value, list) and all(isinstance(each, str) for each in value):
-        return tuple(value)
-    if type(value) is not type(default):
-        got = "list" if isinstance(value, list) else _TYPE_NAMES.get(type(value), type(value).__name__)
-        raise ValueError(f"expected {_TYPE_NAMES[type(default)]}, got {got} {_shown(value)}")
-    return _spark_settings(value) if isinstance(default, dict) else value
 
 
 def _spark_settings(tree: Mapping[str, Any]) -> dict[str, str]:
@@ -82,25 +110,7 @@ def _dotted(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
         if isinstance(value, dict):
             yield from _dotted(value, f"{prefix}{name}.")
         else:
-            yield f"{prefix}{name}", value if isinstance(value, str) else _shown(value)
-
-
-def _shown(value: Any) -> str:
-    import json  # here and below: only needed when something is wrong, and the command line starts often
-
-    return json.dumps(value, default=str, ensure_ascii=False)
-
-
-def _suggestion(key: str) -> str:
-    """The nearest key: by its full name, else by its last part in any section."""
-    import difflib
-
-    by_name = {known.rpartition(".")[2]: known for known in keys()}
-    near = difflib.get_close_matches(key, [*keys(), *SECTIONS], n=1, cutoff=0.85)
-    near = near or [
-        by_name[name] for name in difflib.get_close_matches(key.rpartition(".")[2], by_name, n=1, cutoff=0.7)
-    ]
-    return f" (did you mean {near[0]}?)" if near else ""
+            yield f"{prefix}{name}", value if isinstance(value, str) else shown(value)
 
 
 def _across(config: Config, winners: Mapping[str, Given]) -> Iterator[tuple[tuple[int, int], str]]:

@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
+from laggard.config.policy import Policies
+from laggard.config.values import CODES, is_code
+from laggard.diagnosis.parameters import Parameters
 from laggard.errors import CONFIGURATION, LaggardError
 
 CONFIG_VERSION = 1
@@ -100,6 +103,13 @@ class Maintenance:
 
 
 @dataclass(frozen=True)
+class Diagnosis(Parameters):
+    """Every threshold of the diagnosis, declared there, and which findings are not reported."""
+
+    mute_codes: tuple[str, ...] = _key((), CODES, lambda value: all(map(is_code, value)))
+
+
+@dataclass(frozen=True)
 class Exporter:
     """The process that Prometheus scrapes."""
 
@@ -126,20 +136,22 @@ class Logging:
 
 @dataclass(frozen=True)
 class Config:
-    """Every section, and where each value came from."""
+    """Every section, the rules of `[[policy]]`, and where each value came from."""
 
     config_version: int = _key(CONFIG_VERSION, str(CONFIG_VERSION), lambda value: value == CONFIG_VERSION)
     cluster: Cluster = Cluster()
     job: Job = Job()
     retention: Retention = Retention()
     maintenance: Maintenance = Maintenance()
+    diagnosis: Diagnosis = Diagnosis()
     exporter: Exporter = Exporter()
     metrics: Metrics = Metrics()
     logging: Logging = Logging()
+    policies: Policies = field(default_factory=Policies)
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
-SECTIONS = tuple(each.name for each in fields(Config) if each.name not in ("config_version", "origins"))
+SECTIONS = tuple(each.name for each in fields(Config) if each.name not in ("config_version", "policies", "origins"))
 
 
 def keys() -> dict[str, Field[Any]]:

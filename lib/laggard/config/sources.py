@@ -18,7 +18,7 @@ else:
 
 MAX_FILE_BYTES = 256 * 1024
 SEARCHED = ("laggard.toml", "/etc/laggard/laggard.toml")
-_FILE, _ENVIRONMENT, _SET = range(3)  # the later wins
+FILE, POLICY_FILE, ENVIRONMENT, SET = range(4)  # the later wins
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Given:
 
     def says(self, problem: str) -> str:
         """The problem with its place, so that it can be found."""
-        return f"{self.place}: {problem}" if self.order[0] == _ENVIRONMENT else f"{self.place}: {self.key}: {problem}"
+        return f"{self.place}: {problem}" if self.order[0] == ENVIRONMENT else f"{self.place}: {self.key}: {problem}"
 
 
 def refused(problems: Sequence[str]) -> LaggardError:
@@ -48,8 +48,17 @@ def find_file(path: str | None, environ: Mapping[str, str]) -> str | None:
     return path or environ.get("LAGGARD_CONFIG") or next((each for each in SEARCHED if Path(each).is_file()), None)
 
 
-def from_file(path: str, sections: Collection[str]) -> Iterator[Given]:
-    """Every key of a TOML file."""
+@dataclass(frozen=True)
+class TomlFile:
+    """A file that was read: its path, its text, and what that says."""
+
+    path: str
+    text: str
+    tree: Mapping[str, Any]
+
+
+def read_toml(path: str) -> TomlFile:
+    """The file, or the error that says why it cannot be read."""
     text = _read(path)
     try:
         tree = tomllib.loads(text)
@@ -57,9 +66,20 @@ def from_file(path: str, sections: Collection[str]) -> Iterator[Given]:
         at_line = re.search(r" \(at line (\d+), column \d+\)$", str(error))
         place, end = (f"{path}:{at_line[1]}", at_line.start()) if at_line else (path, None)
         raise refused([f"{place}: {str(error)[:end]}"]) from error
-    for key, value in _flat(tree, sections):
-        line = line_of(text, key)
-        yield Given((_FILE, line or 0), f"{path}:{line}" if line else path, key, value)
+    return TomlFile(path, text, tree)
+
+
+def policy_files(path: str) -> list[str]:
+    """The files of `policy.d` beside the main file, in the order of their names."""
+    return sorted(map(str, Path(path).parent.glob("policy.d/*.toml")))
+
+
+def from_file(file: TomlFile, sections: Collection[str]) -> Iterator[Given]:
+    """Every key of a TOML file except `policy`, which is no value but a list of rules."""
+    for key, value in _flat(file.tree, sections):
+        line = line_of(file.text, key)
+        if key != "policy":
+            yield Given((FILE, line or 0), f"{file.path}:{line}" if line else file.path, key, value)
 
 
 def _read(path: str) -> str:
@@ -90,10 +110,10 @@ def line_of(text: str, key: str) -> int | None:
     prefix, inline = "", None
     for number, line in enumerate(text.splitlines(), start=1):
         if header := re.match(r"\s*\[+\s*([^\]]+?)\s*\]", line):
-            written = _unquoted(header[1])
+            written = unquoted(header[1])
             prefix = f"{written}."
         elif assignment := re.match(r"\s*([\w.\-\"' ]+?)\s*=", line):
-            written = prefix + _unquoted(assignment[1])
+            written = prefix + unquoted(assignment[1])
         else:
             continue
         if f"{written}.".startswith(f"{key}."):
@@ -103,7 +123,8 @@ def line_of(text: str, key: str) -> int | None:
     return inline
 
 
-def _unquoted(key: str) -> str:
+def unquoted(key: str) -> str:
+    """A key as TOML means it, whether or not it is quoted."""
     return re.sub(r"[\"' ]", "", key)
 
 
@@ -112,7 +133,7 @@ def from_environment(environ: Mapping[str, str]) -> Iterator[Given]:
     for number, name in enumerate(sorted(environ)):
         if name.startswith("LAGGARD_") and "__" in name:
             key = name.removeprefix("LAGGARD_").lower().replace("__", ".")
-            yield Given((_ENVIRONMENT, number), f"env {name}", key, _from_text(environ[name]), environ[name])
+            yield Given((ENVIRONMENT, number), f"env {name}", key, _from_text(environ[name]), environ[name])
 
 
 def from_sets(sets: Sequence[str]) -> Iterator[Given]:
@@ -121,7 +142,7 @@ def from_sets(sets: Sequence[str]) -> Iterator[Given]:
         key, equals, text = assignment.partition("=")
         if not equals:
             raise refused([f"--set {assignment}: expected section.key=value"])
-        yield Given((_SET, number), "--set", key.strip(), _from_text(text), text)
+        yield Given((SET, number), "--set", key.strip(), _from_text(text), text)
 
 
 def _from_text(text: str) -> Any:

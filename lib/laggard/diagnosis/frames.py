@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from laggard.diagnosis.policy import Policy as Policy  # noqa: PLC0414 - it is part of what a rule may look at
+
 Floats: TypeAlias = npt.NDArray[np.float64]
 Names: TypeAlias = npt.NDArray[np.object_]
 Row: TypeAlias = dict[str, Any]
@@ -66,26 +68,6 @@ class TopicFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """What its users declare about a group; the defaults are for a group nobody has said anything about."""
-
-    owner: str = ""
-    team: str = ""
-    slo_time_lag_seconds: float = 0.0  # 0: none
-    slo_objective: float = 0.99
-    isolation: str = "read_uncommitted"
-    scale_to_zero: bool = False
-    idle_seconds: float = 600.0
-    min_consumers: int = 1
-    max_consumers: int = 0  # 0: the members ceiling
-    drain_target_seconds: float = 900.0
-    heartbeat_seconds: float = 0.0  # 0: unknown
-    hot_standby: bool = False
-    in_maintenance: bool = False  # at the end of this window
-    mute_codes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class GroupFrame:
     """One group as it was known at the end of a window; nothing in here is newer than that."""
 
@@ -99,7 +81,7 @@ class GroupFrame:
     generations: Sequence[Row]
     members: Sequence[Row]  # rows of group_members
     events: Sequence[Row]
-    policy: Policy = Policy()
+    policy: Policy = field(default_factory=Policy)
     baseline: Mapping[str, Sequence[Row]] = field(default_factory=dict)  # topic -> group_windows of the last 24 h
 
     @property

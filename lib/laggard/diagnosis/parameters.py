@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 
-def _of(default: float, unit: str) -> Any:
-    return field(default=default, metadata={"unit": unit})
+def _of(default: float, unit: str, *, low: float = 0, high: float = inf) -> Any:
+    """A threshold with its unit and its range, as errors and conf/reference.toml print them."""
+    if low:
+        return field(default=default, metadata=_rules(unit, f"{low} to {high}", lambda value: low <= value <= high))
+    if unit.startswith(("share ", "probability")):
+        return field(default=default, metadata=_rules(unit, "more than 0 to 1", lambda value: 0 < value <= 1))
+    accepts = "1 or more" if type(default) is int else "more than 0"
+    return field(default=default, metadata=_rules(unit, accepts, lambda value: 0 < value < inf))
+
+
+def _rules(unit: str, accepts: str, holds: Callable[[float], bool]) -> dict[str, Any]:
+    return {"unit": unit, "accepts": accepts, "holds": holds}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +106,6 @@ class Parameters:
     elasticity_min: float = _of(0.3, "ratio")
 
     # service levels and the offsets topic
-    slo_objective: float = _of(0.99, "share of the records")
+    slo_objective: float = _of(0.99, "share of the records", low=0.94, high=0.9999)  # a burn of 14.4 needs 0.94
     compaction_ratio: float = _of(100.0, "records per key")
     compaction_age_hours: float = _of(24.0, "h")

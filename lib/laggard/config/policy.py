@@ -1,0 +1,44 @@
+"""What the rules of `[[policy]]` say about one group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from laggard.config.planned import Planned
+from laggard.diagnosis.policy import Policy
+from laggard.names import matches
+
+
+@dataclass(frozen=True)
+class PolicyRule:
+    """One `[[policy]]`: the groups it is about, and what it declares about them."""
+
+    match: str  # glob on the group
+    cluster: str = "*"  # glob
+    values: Mapping[str, Any] = field(default_factory=dict)  # fields of Policy
+    maintenance: tuple[Planned, ...] = ()
+    place: str = field(default="", compare=False)  # laggard.toml:12
+
+
+@dataclass(frozen=True)
+class Policies:
+    """The rules in their order, and what holds for a group that no rule says anything about."""
+
+    rules: tuple[PolicyRule, ...] = ()
+    default: Policy = field(default_factory=Policy)
+
+    def matching(self, cluster: str, group: str) -> tuple[PolicyRule, ...]:
+        """The rules about a group, in their order."""
+        return tuple(rule for rule in self.rules if matches(cluster, [rule.cluster]) and matches(group, [rule.match]))
+
+    def of(self, cluster: str, group: str, at: datetime) -> Policy:
+        """What holds for a group: later rules override earlier ones key by key, but each one's maintenance counts."""
+        rules = self.matching(cluster, group)
+        if not rules:
+            return self.default
+        values = {name: value for rule in rules for name, value in rule.values.items()}
+        is_planned = any(planned.covers(at) for rule in rules for planned in rule.maintenance)
+        return replace(self.default, **values, in_maintenance=is_planned)

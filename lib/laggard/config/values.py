@@ -1,0 +1,48 @@
+"""Checking one value against the default it replaces, and saying what is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Any
+
+CODES = "list of codes such as NO_RULE_MATCHED"
+_TYPE_NAMES = {bool: "boolean", int: "integer", str: "string", tuple: "list of strings", dict: "table"}
+
+
+def typed(value: Any, default: Any, text: str | None = None) -> Any:
+    """The value in the default's type; `text` is what was written where that was not TOML."""
+    if isinstance(default, str) and text is not None and not isinstance(value, str):
+        return text  # a cluster called 2024 has a name, not a number
+    if isinstance(default, tuple) and isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return tuple(value)
+    if isinstance(default, float) and type(value) is int:
+        return float(value)
+    if type(value) is not type(default):
+        got = "list" if isinstance(value, list) else _TYPE_NAMES.get(type(value), type(value).__name__)
+        raise ValueError(f"expected {_TYPE_NAMES.get(type(default), 'number')}, got {got} {shown(value)}")
+    return value
+
+
+def is_code(text: str) -> bool:
+    """Whether the text looks like the code of a finding."""
+    return re.fullmatch(r"[A-Z][A-Z0-9_]*", text) is not None
+
+
+def shown(value: Any) -> str:
+    """The value as a message shows it."""
+    import json  # here and below: only needed when something is wrong, and the command line starts often
+
+    return json.dumps(value, default=str, ensure_ascii=False)
+
+
+def suggestion(key: str, known: Collection[str]) -> str:
+    """The nearest known key: by its full name, else by its last part in any section."""
+    import difflib
+
+    by_name = {each.rpartition(".")[2]: each for each in known}
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.85)
+    near = near or [
+        by_name[name] for name in difflib.get_close_matches(key.rpartition(".")[2], by_name, n=1, cutoff=0.7)
+    ]
+    return f" (did you mean {near[0]}?)" if near else ""

@@ -1,0 +1,25 @@
+"""What the people who own a group declare about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What its users declare about a group; the defaults are for a group nobody has said anything about."""
+
+    owner: str = ""
+    team: str = ""
+    slo_time_lag_seconds: float = 0.0  # 0: none
+    slo_objective: float = 0.99
+    isolation: str = "read_uncommitted"
+    scale_to_zero: bool = False
+    idle_seconds: float = 600.0
+    min_consumers: int = 1
+    max_consumers: int = 0  # 0: the members ceiling
+    drain_target_seconds: float = 900.0
+    heartbeat_seconds: float = 0.0  # 0: unknown
+    hot_standby: bool = False
+    in_maintenance: bool = False  # at the end of this window
+    mute_codes: tuple[str, ...] = ()
