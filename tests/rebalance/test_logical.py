@@ -338,15 +338,13 @@ def test_the_state_is_one_text() -> None:
     assert state.open is not None
     assert from_text(to_text(state)) == state
     assert to_text(state).count('"members"') == 2  # those before stand there once
-    assert json.loads(to_text(state))["open"]["generations"] == [2]
     assert from_text(None) == RebalanceState()
 
 
 def test_a_state_of_an_older_job_goes_on() -> None:
     _, state = run(LIFE, all_facts(["A0", "A1"], -5), until=110)
     older = json.loads(to_text(state))
-    for pause in older["open"]["pauses"]:
-        del pause["stopped_seconds"]
+    del older["open"]["values"]["pauses"]["values"]["stopped_seconds"]
     assert from_text(json.dumps(older)) == state
 
 
