@@ -61,7 +61,9 @@ def run_query(root: str, sql: str) -> pa.Table:
             "nothing is published yet", cause=f"{root}/batches has no tick", fix="laggard run", exit_code=TEMPORARY
         )
     builder = QueryBuilder()
-    for name, version in published_versions(batch).items():
+    versions: dict[str, int | None] = {**published_versions(batch)}
+    versions |= {name: None for name, table in TABLES.items() if table.is_judged}  # as it is now
+    for name, version in versions.items():
         builder.register(name, open_table(root, name, version))
     try:
         return pa.table(builder.execute(sql))

@@ -80,9 +80,7 @@ def _rebalanced(view: View, begin_ms: float) -> list[float]:
     return [at for at in ends if at >= begin_ms]
 
 
-def cluster_observations(
-    cluster: ClusterFrame, signals: Sequence[Row], parameters: Parameters
-) -> list[Observation]:
+def cluster_observations(cluster: ClusterFrame, signals: Sequence[Row], parameters: Parameters) -> list[Observation]:
     """What the rules of the cluster say; each names its groups in `evidence_text`."""
     found: list[Observation] = []
     for condition in (_blind, _blocked, _coordinators, _brokers, _sinks, _offsets_topic):
@@ -147,9 +145,7 @@ def _together(signals: Sequence[Row], seconds: float) -> list[Row]:
     ends = sorted(at for each in signals for at in each["rebalanced_ms"])
     best: list[Row] = []
     for begin in ends:
-        hit = [
-            each for each in signals if any(begin <= at <= begin + 1000 * seconds for at in each["rebalanced_ms"])
-        ]
+        hit = [each for each in signals if any(begin <= at <= begin + 1000 * seconds for at in each["rebalanced_ms"])]
         best = max(best, hit, key=len)
     return best
 
@@ -160,7 +156,7 @@ def _brokers(cluster: ClusterFrame, signals: Sequence[Row], _: Parameters) -> li
     for broker in sorted({number for each in signals for number in each["brokers"]}):
         hit = [each for each in signals if broker in each["brokers"]]
         clients = {tuple(each["client_ids"]) for each in hit}
-        if len(hit) >= 2 and len(clients) >= 2:  # noqa: PLR2004 - several, and not one application twice
+        if len(hit) >= 2 and len(clients) >= 2:
             found.append(
                 Observation(
                     "BROKER_CORRELATED",

@@ -122,9 +122,7 @@ def _settle_group(
 def _settle_cluster(
     shared: Sequence[Observation], cluster: ClusterFrame, memory: Memory, parameters: Parameters
 ) -> tuple[list[Row], Memory]:
-    steps = advance_tracks(
-        memory.tracks, shared, catalogue.BY_CODE, cluster.window_ms, cluster.now_ms, parameters
-    )
+    steps = advance_tracks(memory.tracks, shared, catalogue.BY_CODE, cluster.window_ms, cluster.now_ms, parameters)
     judgement = Judgement(cluster.name, "", cluster.now_ms, None, None, parameters)
     rows, tracks, _ = finding_rows(judgement, steps, set(), catalogue.BY_CODE)
     return rows, replace(memory, tracks=tuple(tracks))

@@ -50,7 +50,9 @@ def finding_rows(
             track = replace(track, confidence=round(step.observed.confidence, 4))
         event = _event(step, role, above or "", severity, judgement.now_ms)
         if event:
-            rows.append(_row(judgement, replace(step, track=track), finding_id, event, role, above, severity, rules[track.code]))
+            rows.append(
+                _row(judgement, replace(step, track=track), finding_id, event, role, above, severity, rules[track.code])
+            )
             track = replace(
                 track, seq=track.seq + 1, told_ms=judgement.now_ms, role=role, primary=above or "", severity=severity
             )

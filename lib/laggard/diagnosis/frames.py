@@ -5,7 +5,7 @@ Arrays of a topic have the shape [partitions, windows], the newest window last; 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -82,7 +82,7 @@ class GroupFrame:
     members: Sequence[Row]  # rows of group_members
     events: Sequence[Row]
     policy: Policy = field(default_factory=Policy)
-    baseline: Mapping[str, Sequence[Row]] = field(default_factory=dict)  # topic -> group_windows of the last 24 h
+    baseline: Callable[[], Mapping[str, Sequence[Row]]] = dict  # topic -> group_windows of the last 24 h, read if asked
 
     @property
     def now_ms(self) -> int:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +25,7 @@ def frames_at(
     window_seconds: int,
     look_back: int,
     policy: Callable[[str, datetime], Policy] = lambda *_: Policy(),
-    baseline: Callable[[str], Mapping[str, list[Row]]] = lambda _: {},
+    baseline: Callable[[str], Callable[[], Mapping[str, Sequence[Row]]]] = lambda _: dict,
 ) -> Iterator[GroupFrame]:
     """Frames of all groups with a row of `lag_windows` or `group_history` in the window that begins at `window_ms`.
 
@@ -52,9 +51,12 @@ def frames_at(
             windows,
             [each for each in found if (each.named("status")[:, -1] != "").any()],
             known,
-            *(lists[name].get(group, []) for name in LISTS),
-            policy=policy(group, end),
-            baseline=baseline(group),
+            lists["rebalances"].get(group, []),
+            lists["generations"].get(group, []),
+            lists["group_members"].get(group, []),
+            lists["group_events"].get(group, []),
+            policy(group, end),
+            baseline(group),
         )
 
 
@@ -120,24 +122,22 @@ def _topic_frame(rows: pa.Table, windows: _Ints, topics: Mapping[tuple[str, str]
 def _facts(rows: pa.Table, windows: _Ints) -> list[Row | None]:
     found: list[Row | None] = [None] * len(windows)
     step = int(windows[1] - windows[0]) if len(windows) > 1 else 1
-    for row in rows.to_pylist():
-        found[(_milliseconds(row["window_start"]) - int(windows[0])) // step] = _with_dicts(row)
+    for row in _dicts(rows):
+        found[(_milliseconds(row["window_start"]) - int(windows[0])) // step] = row
     return found
 
 
 def _rows_by_group(rows: pa.Table) -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}
-    for row in rows.to_pylist():
-        found.setdefault(row["group"] or "", []).append(_with_dicts(row))
+    for row in _dicts(rows):
+        found.setdefault(row["group"] or "", []).append(row)
     return found
 
 
-def _with_dicts(row: Row) -> Row:
-    """Maps, which Arrow gives as lists of pairs, as dicts."""
-    return {
-        name: dict(value) if isinstance(value, list) and value and isinstance(value[0], tuple) else value
-        for name, value in row.items()
-    }
+def _dicts(rows: pa.Table) -> list[Row]:
+    """Rows with maps as dicts, which Arrow gives as lists of pairs."""
+    found: list[Row] = rows.to_pylist(maps_as_pydicts="strict")
+    return found
 
 
 def _topic_facts(rows: pa.Table, windows: _Ints) -> dict[tuple[str, str], Row]:
@@ -146,10 +146,10 @@ def _topic_facts(rows: pa.Table, windows: _Ints) -> dict[tuple[str, str], Row]:
     if not rows.num_rows:
         return found
     for row in _within(rows, windows).sort_by("window_start").to_pylist():
-        facts = found.setdefault((row["topic"], row["topic_id"]), {"partitions": {}, "history": {}})
+        facts = found.setdefault((row["topic"], row["topic_id"]), {"partitions": {}})
         facts["partitions"][row["partition"]] = row
     return found
 
 
-def _milliseconds(moment: Any) -> int:
+def _milliseconds(moment: datetime) -> int:
     return round(moment.timestamp() * 1000)

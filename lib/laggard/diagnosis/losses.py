@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from laggard.diagnosis import forecast
-from laggard.diagnosis.frames import Floats, TopicFrame
+from laggard.diagnosis.frames import Floats, Row, TopicFrame
 from laggard.diagnosis.trend import slopes
 from laggard.diagnosis.view import TopicView, View
 
@@ -67,10 +66,9 @@ def start_speeds(frame: TopicFrame, window_seconds: int) -> tuple[Floats, Floats
     return np.where(seconds > 0, np.where(known, rises, 0.0).sum(axis=1) / np.maximum(seconds, 1), np.nan), jumps
 
 
-def retention_seconds(facts: Mapping[str, object]) -> float:
+def retention_seconds(facts: Row) -> float:
     """The topic's retention: inf without a limit, NaN where the configuration could not be read."""
-    rows = facts.get("partitions")
-    newest = next(iter(rows.values()), {}) if isinstance(rows, dict) else {}
+    newest: Row = next(iter((facts.get("partitions") or {}).values()), {})
     if not newest.get("config_known") or "delete" not in (newest.get("cleanup_policy") or "delete"):
         return math.inf if newest.get("config_known") else math.nan
     return math.inf if newest.get("retention_seconds") is None else float(newest["retention_seconds"])

@@ -10,7 +10,7 @@ import numpy as np
 from laggard.diagnosis.frames import Floats, GroupFrame
 from laggard.diagnosis.measures import nearest_rank, rolling_mean, sums_by_name
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.view import MemberView, TopicView
+from laggard.diagnosis.view import Flags, MemberView, TopicView
 
 Busy = Mapping[str, tuple[tuple[int, float], ...]]  # slot -> (begin of the window in ms, records/s)
 _CAPACITY_SHARE = 0.75  # percentile of what a busy member did: commits and windows do not beat together
@@ -90,7 +90,7 @@ def _same_generation(frame: GroupFrame) -> bool:
     return len(newest) == 3 and None not in newest and len(numbers) == 1
 
 
-def _is_busy(topics: Sequence[TopicView], slot: str, mine: Mapping[str, np.ndarray]) -> bool:  # type: ignore[type-arg]
+def _is_busy(topics: Sequence[TopicView], slot: str, mine: Mapping[str, Flags]) -> bool:
     """The same partitions all the time, and never a moment without more to read than its commits' rhythm."""
     smallest = floor = 0.0
     for each in topics:

@@ -85,9 +85,7 @@ EDGES: tuple[Edge, ...] = (
         )
         for code in (*_REBALANCE_CAUSES, "REBALANCE_STORM")
     ),
-    Edge(
-        "PARTITION_STALLED", ("HOT_PARTITION_ARRIVAL", "COSTLY_PARTITION"), suppresses=True, same_partitions=True
-    ),
+    Edge("PARTITION_STALLED", ("HOT_PARTITION_ARRIVAL", "COSTLY_PARTITION"), suppresses=True, same_partitions=True),
     Edge("BROKER_CORRELATED", (*_SLOW, "COSTLY_PARTITION", "CAPACITY_SHORTAGE"), suppresses=False),
     Edge("SHARED_SINK", (*_SLOW, "COSTLY_PARTITION", "CAPACITY_SHORTAGE"), suppresses=False),
     Edge("SLOW_HOST", ("SLOW_MEMBER",), suppresses=False),

@@ -8,6 +8,7 @@ from datetime import timedelta
 import numpy as np
 
 from laggard.diagnosis import forecast
+from laggard.diagnosis.frames import Floats, Row
 from laggard.diagnosis.losses import FEW_JUMPS
 from laggard.diagnosis.observation import INFO, PAGE, PASS, SYMPTOM, UNKNOWN, WARN, Observation, Rule
 from laggard.diagnosis.view import View
@@ -124,14 +125,16 @@ def offsets_expiry_forecast(view: View) -> list[Observation]:
     ]
 
 
-def _speed(view: View, starts: np.ndarray) -> float:  # type: ignore[type-arg]
+def _speed(view: View, starts: Floats) -> float:
     known = starts[~np.isnan(starts)]
-    return float(known[-1] - known[0]) / max(1, (len(known) - 1) * view.frame.window_seconds) if len(known) else math.nan
+    return (
+        float(known[-1] - known[0]) / max(1, (len(known) - 1) * view.frame.window_seconds) if len(known) else math.nan
+    )
 
 
-def _policy(facts: object) -> str:
-    rows = facts.get("partitions", {}) if isinstance(facts, dict) else {}
-    return str(next(iter(rows.values()), {}).get("cleanup_policy") or "")
+def _policy(facts: Row) -> str:
+    newest: Row = next(iter((facts.get("partitions") or {}).values()), {})
+    return str(newest.get("cleanup_policy") or "")
 
 
 RULES = (

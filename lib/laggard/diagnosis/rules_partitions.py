@@ -9,7 +9,16 @@ import numpy as np
 
 from laggard.diagnosis.frames import Row
 from laggard.diagnosis.observation import (
-    CAUSE, EVENT, FAIL, HYGIENE, INFO, PAGE, PASS, WARN, Observation, Rule,
+    CAUSE,
+    EVENT,
+    FAIL,
+    HYGIENE,
+    INFO,
+    PAGE,
+    PASS,
+    WARN,
+    Observation,
+    Rule,
 )  # fmt: skip
 from laggard.diagnosis.view import TopicView, View
 
@@ -29,7 +38,7 @@ def slo_burns(view: View) -> bool:
 
 def partition_stalled(view: View) -> list[Observation]:
     """The committed offset stands still although there is more to read."""
-    stalled = [(each, row) for each in view.topics for row in np.flatnonzero(each.is_stalled)]
+    stalled = [(each, int(row)) for each in view.topics for row in np.flatnonzero(each.is_stalled)]
     total = sum(len(each.frame.partitions) for each in view.topics)
     silent = [(each, row) for each, row in stalled if each.stall_kind[row] == "silent"]
     if total > 1 and len(silent) >= 0.8 * total and view.member_count:
@@ -40,9 +49,7 @@ def partition_stalled(view: View) -> list[Observation]:
     ]
 
 
-def _by_member(
-    view: View, stalled: list[tuple[TopicView, int]]
-) -> Iterator[tuple[str, list[tuple[TopicView, int]]]]:
+def _by_member(view: View, stalled: list[tuple[TopicView, int]]) -> Iterator[tuple[str, list[tuple[TopicView, int]]]]:
     """All partitions of a member together where all of them stand, else one by one."""
     of_slot: dict[str, list[tuple[TopicView, int]]] = defaultdict(list)
     for each, row in stalled:

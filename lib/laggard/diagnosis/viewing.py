@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from laggard.diagnosis import measures, shape, trend
 from laggard.diagnosis.frames import Floats, GroupFrame, TopicFrame
@@ -13,22 +15,25 @@ from laggard.diagnosis.measures import Flags, lower_median, rolling_mean
 from laggard.diagnosis.members import member_views, partition_capacities
 from laggard.diagnosis.memory import Memory
 from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.trend import TrendState
 from laggard.diagnosis.view import MemberView, Shape, TopicView, Trend, View
 
 HIDDEN = ("stale", "source_blocked")
+_TICK_SHARE = 1 / 6  # of a window, as the defaults have it: the ticks themselves are not in the history
 _HAS_NO_COMMIT = "no_commit"
 
 
 def view_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tuple[View, Memory]:
     """The view at the end of the frame's newest window, and the memory with its trends and busy members renewed."""
-    topics, trends = [], {}
+    topics: list[TopicView] = []
+    trends: dict[str, tuple[str, int]] = {}
     has_members = bool(frame.fact.get("members"))
     for each in frame.topics:
-        before = memory.trends.get(each.topic, ("abstain", 0))
+        before = TrendState(*memory.trends.get(each.topic, ("", 0)))
         topic, after = topic_view(each, frame, before, parameters, has_members=has_members)
         topics.append(topic)
-        if after[0] in ("growing", "draining"):
-            trends[each.topic] = after
+        if after.name:
+            trends[each.topic] = (after.name, after.unconfirmed)
     members, busy = member_views(frame, topics, memory.busy, parameters)
     known = [each.capacity for each in members.values() if not math.isnan(each.capacity)]
     shown = known + [each.seen for each in members.values() if not math.isnan(each.seen)]
@@ -61,30 +66,33 @@ def view_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tuple[
 
 
 def topic_view(
-    frame: TopicFrame, group: GroupFrame, before: tuple[str, int], parameters: Parameters, *, has_members: bool
-) -> tuple[TopicView, tuple[str, int]]:
+    frame: TopicFrame, group: GroupFrame, before: TrendState, parameters: Parameters, *, has_members: bool
+) -> tuple[TopicView, TrendState]:
     """One topic's view, and its trend to remember."""
-    windows = parameters.shape_windows_few
     arrival, consume = (rolling_mean(frame[name], parameters.rate_windows) for name in ("arrival", "consume"))
     floor = measures.floors(frame, arrival, group.window_seconds)
     seconds = group.windows / 1000.0 + group.window_seconds
     envelopes = _since_break(frame)
-    slopes = trend.slopes(seconds, envelopes)
+    slopes = trend.slopes(seconds, envelopes, parameters)
     is_material = measures.material(frame, floor, group.policy.slo_time_lag_seconds, parameters)
-    partition_trends = _partition_trends(frame, seconds, envelopes, slopes, arrival[:, -1], parameters)
-    is_material[:, -1] |= np.array([each.name == "growing" for each in partition_trends], bool)
+    partition_trends = _partition_trends(frame, seconds, envelopes, slopes, arrival[:, -1], group, parameters)
+    is_material[:, -1] |= np.array([each.name == trend.GROWING for each in partition_trends], bool)
     newest = np.where(np.isnan(envelopes), frame["lag"], envelopes)
     is_ok = frame.named("status") == "ok"
     series = [
         shape.raw_shape(
-            np.where(is_ok[:, at], newest[:, at], np.nan), frame.partitions, bool(is_material[:, at].any()), parameters
+            np.where(is_ok[:, at], newest[:, at], np.nan),
+            frame.partitions,
+            is_material=bool(is_material[:, at].any()),
+            parameters=parameters,
         )
-        for at in range(-min(windows, newest.shape[1]), 0)
+        for at in range(-min(parameters.shape_windows_few, newest.shape[1]), 0)
     ]
-    lag_shape = _persisted(series, len(frame.partitions), parameters)
+    lag_shape = replace(series[-1], name=shape.persist(series, len(frame.partitions), parameters))
     group_trend, after = _topic_trend(frame, seconds, envelopes, arrival[:, -1], before, group, parameters)
     is_in_step, iqr = trend.in_step(slopes, arrival[:, -1], parameters)
     grows = np.where(slopes > 0, slopes, 0.0)
+    kinds = measures.stalls(frame, has_members=has_members, window_seconds=group.window_seconds, parameters=parameters)
     view = TopicView(
         frame,
         is_ok[:, -1],
@@ -95,21 +103,11 @@ def topic_view(
         frame["interval"][:, -1],
         floor[:, -1],
         is_material[:, -1],
-        np.array(
-            [
-                bool(kind)
-                for kind in (
-                    kinds := measures.stalls(
-                        frame, has_members=has_members, window_seconds=group.window_seconds, parameters=parameters
-                    )
-                )
-            ],
-            bool,
-        ),
+        np.array([bool(kind) for kind in kinds], bool),
         kinds,
         lag_shape,
-        shape.raw_shape(arrival[:, -1], frame.partitions, bool(np.nansum(arrival[:, -1]) > 0), parameters),
-        shape.raw_shape(grows, frame.partitions, bool((grows > 0).any()), parameters),
+        _plain_shape(arrival[:, -1], frame, parameters),
+        _plain_shape(grows, frame, parameters),
         group_trend,
         partition_trends,
         is_in_step,
@@ -118,13 +116,9 @@ def topic_view(
     return view, after
 
 
-def _persisted(series: list[Shape], partitions: int, parameters: Parameters) -> Shape:
-    newest = series[-1]
-    name = shape.persist(series, partitions, parameters)
-    return Shape(
-        newest.raw, name, newest.gini, newest.n_eff, newest.rho, newest.top1_share, newest.top_decile_share,
-        newest.entropy, newest.top,
-    )  # fmt: skip
+def _plain_shape(values: Floats, frame: TopicFrame, parameters: Parameters) -> Shape:
+    """The shape of rates: whatever is above zero matters."""
+    return shape.raw_shape(values, frame.partitions, is_material=bool(np.nansum(values) > 0), parameters=parameters)
 
 
 def _since_break(frame: TopicFrame) -> Floats:
@@ -137,27 +131,34 @@ def _since_break(frame: TopicFrame) -> Floats:
 
 
 def _partition_trends(
-    frame: TopicFrame, seconds: Floats, envelopes: Floats, slopes: Floats, arrival: Floats, parameters: Parameters
+    frame: TopicFrame,
+    seconds: Floats,
+    envelopes: Floats,
+    slopes: Floats,
+    arrival: Floats,
+    group: GroupFrame,
+    parameters: Parameters,
 ) -> list[Trend]:
     """Trends of partitions; only where lag and slope could matter is the whole test worth its time."""
-    found = []
-    for row in range(len(frame.partitions)):
-        effect = parameters.trend_effect * arrival[row]
-        if not (abs(slopes[row]) > effect and frame["lag"][row, -1] > parameters.min_lag_records):
-            points = int((~np.isnan(envelopes[row])).sum())
-            few = points < parameters.trend_min_points
-            found.append(Trend("abstain" if few else "flat", points, slopes[row]))
-            continue
-        judged, _ = trend.judge_trend(
-            seconds,
-            envelopes[row],
-            frame["lag_max"][row],
-            float(arrival[row]),
-            float(frame["interval"][row, -1]),
-            before=("abstain", 0),
-            parameters=parameters,
-        )
-        found.append(judged)
+    points = (~np.isnan(envelopes)).sum(axis=1)
+    found = [
+        Trend(trend.ABSTAIN if count < parameters.trend_min_points else trend.FLAT, int(count), float(slope))
+        for count, slope in zip(points, slopes, strict=True)
+    ]
+    matters = (np.abs(slopes) > parameters.trend_effect * arrival) & (frame["lag"][:, -1] > parameters.min_lag_records)
+    rows = np.flatnonzero(matters)
+    judged = trend.judge_trends(
+        seconds,
+        envelopes[rows],
+        frame["lag_max"][rows],
+        arrival[rows],
+        frame["interval"][rows, -1],
+        group.window_seconds * _TICK_SHARE,
+        [TrendState()] * len(rows),
+        parameters,
+    )
+    for row, (each, _) in zip(rows, judged, strict=True):
+        found[row] = each
     return found
 
 
@@ -166,31 +167,53 @@ def _topic_trend(
     seconds: Floats,
     envelopes: Floats,
     arrival: Floats,
-    before: tuple[str, int],
+    before: TrendState,
     group: GroupFrame,
     parameters: Parameters,
-) -> tuple[Trend, tuple[str, int]]:
-    """The trend of the sum over partitions, each by its newest lag at a commit that is not too old."""
-    interval = lower_median(frame["interval"][:, -1])
-    age = max(1, math.ceil(2 * (group.window_seconds if math.isnan(interval) else interval) / group.window_seconds))
-    is_ok = frame.named("status") == "ok"
-    filled = _carried(np.where(is_ok, envelopes, np.nan), age)
-    has_ended = (is_ok[:, -1:] & ~is_ok).any(axis=0)  # a window in which a partition of now was not known yet
-    total = np.where(has_ended, np.nan, np.where(is_ok[:, -1:], filled, 0.0).sum(axis=0))
-    peaks = np.where(is_ok[:, -1:], frame["lag_max"], 0.0).sum(axis=0)
+) -> tuple[Trend, TrendState]:
+    """The trend of the sum over the partitions that are known now.
+
+    A partition without a fresh lag at a commit comes with its plain lag; a window counts when somebody committed in
+    it, for a repeated value is no point of its own. Where nobody commits at all, every window does.
+    """
+    rows = frame.named("status")[:, -1] == "ok"
+    if not rows.any():
+        return Trend(trend.ABSTAIN), TrendState()
+    own, lag = envelopes[rows], frame["lag"][rows]
+    interval = frame["interval"][rows, -1]
+    known = np.where(np.isnan(interval), group.window_seconds, interval)
+    filled = _carried(own, seconds, np.maximum(2 * known, group.window_seconds))
+    total = np.where(np.isnan(filled), lag, filled).sum(axis=0)
+    has_point = ~np.isnan(own).all(axis=0)
+    if has_point.any():
+        total = np.where(has_point | _quiet_end(has_point), total, np.nan)
+    peaks = frame["lag_max"][rows].sum(axis=0)
     return trend.judge_trend(
-        seconds, total, peaks, float(np.nansum(arrival)), interval, before=before, parameters=parameters
+        seconds,
+        total,
+        peaks,
+        float(np.nansum(arrival[rows])),
+        lower_median(interval),
+        group.window_seconds * _TICK_SHARE,
+        before,
+        parameters,
     )
 
 
-def _carried(values: Floats, windows: int) -> Floats:
-    """Each unknown value as the newest known one of at most so many windows before."""
-    found = values.copy()
-    for back in range(1, windows + 1):
-        older = np.full_like(values, np.nan)
-        older[:, back:] = values[:, :-back] if back < values.shape[1] else older[:, back:]
-        found = np.where(np.isnan(found), older, found)
-    return found
+def _quiet_end(has_point: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Newest windows without a commit, when they last longer than any such stretch before: the commits have ended."""
+    last = len(has_point) - 1 - int(np.argmax(has_point[::-1]))
+    places = np.flatnonzero(has_point)
+    longest = int(np.diff(places).max(initial=1))
+    is_end = np.arange(len(has_point)) > last
+    return is_end & (len(has_point) - 1 - last > 2 * longest)
+
+
+def _carried(values: Floats, seconds: Floats, reach: Floats) -> Floats:
+    """Each unknown value [n, w] as the newest known one that is no older than reach [n] seconds."""
+    places = np.maximum.accumulate(np.where(np.isnan(values), -1, np.arange(values.shape[1])), axis=1)
+    is_fresh = (places >= 0) & (seconds - seconds[places] <= reach[:, None])
+    return np.where(is_fresh, np.take_along_axis(values, np.maximum(places, 0), axis=1), np.nan)
 
 
 def _ceiling(frame: GroupFrame) -> int:
@@ -211,11 +234,12 @@ def _sub_cause(
     if not any(each.is_material.any() for each in topics):
         return ""
     before_ms = frame.now_ms - 1000 * parameters.baseline_skip_seconds
+    baseline = frame.baseline()
     arrived, could = 0.0, math.nan
     for each in topics:
         rows = [
             row
-            for row in frame.baseline.get(each.frame.topic, ())
+            for row in baseline.get(each.frame.topic, ())
             if round(row["window_end"].timestamp() * 1000) <= before_ms and row["arrival_rate"] is not None
         ]
         if len(rows) < parameters.baseline_min_windows:

@@ -34,7 +34,9 @@ def codec_of(kind: Any) -> Codec:
         return codec_of(inner) if _is_plain(inner) else _optional(codec_of(inner))
     if get_origin(kind) is tuple:
         first, *others = get_args(kind)
-        return _list(codec_of(first)) if others == [Ellipsis] else _places([codec_of(each) for each in (first, *others)])
+        return (
+            _list(codec_of(first)) if others == [Ellipsis] else _places([codec_of(each) for each in (first, *others)])
+        )
     if isinstance(kind, type) and is_dataclass(kind):
         return _struct(kind)
     if kind is datetime:

@@ -55,7 +55,7 @@ class State:
         own = [uri for uri, name in names.items() if name.startswith(f"{_label(shard, self.shards)}-")]
         cut_otherwise = [uri for uri, name in names.items() if f"-of-{self.shards}-" not in name]
         rest = read_files(table, cut_otherwise)
-        rest = rest.filter(pa.array(_shards(rest["group"], self.shards) == shard))
+        rest = rest.filter(pa.array(shards_of(rest["group"], self.shards) == shard))
         return pa.concat_tables([read_files(table, own), rest])
 
 
@@ -129,13 +129,13 @@ def gather(results: Iterable[Row]) -> Advanced:
 def _with_shard(stage: Stage, shards: int) -> Stage:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in stage(batches):
-            shard = pa.array(_shards(batch["group"], shards), pa.int32())
+            shard = pa.array(shards_of(batch["group"], shards), pa.int32())
             yield pa.RecordBatch.from_arrays([*batch.columns, shard], [*batch.schema.names, "shard"])
 
     return run
 
 
-def _shards(groups: pa.Array | pa.ChunkedArray, shards: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+def shards_of(groups: pa.Array | pa.ChunkedArray, shards: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Shard of each group name, by CRC-32 as it is the same on every machine; rows without a group go to shard 0."""
     whole = groups.combine_chunks() if isinstance(groups, pa.ChunkedArray) else groups
     encoded = pc.dictionary_encode(pc.fill_null(whole, ""))

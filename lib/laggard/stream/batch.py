@@ -164,7 +164,11 @@ class Batches:
         futures = {name: self._pool.submit(job, tick.batch_id) for name, job in jobs.items()}
         written = {name: future.result() for name, future in futures.items()}
         if self.last is None:
-            before = {name: self._writer.version(name) for name in schemas.TABLES if name != "batches"}
+            before = {
+                name: self._writer.version(name)
+                for name, table in schemas.TABLES.items()
+                if name != "batches" and not table.is_judged
+            }
         else:
             before = dict(self.last["table_versions"])
         return before | written

@@ -119,6 +119,7 @@ GROUP_WINDOWS = Table(
         Column("flags", "array<string>", "what limits the judgement"),
     ),
     time_column="window_start",
+    is_judged=True,
 )
 
 FINDINGS = Table(
@@ -162,6 +163,7 @@ FINDINGS = Table(
         Column("params", "map<string,double>", "the thresholds that decided"),
     ),
     time_column="at",
+    is_judged=True,
 )
 
 FINDING_STATE = Table(
@@ -178,4 +180,5 @@ FINDING_STATE = Table(
         Column("state", "string", "JSON"),
     ),
     time_column="window_start",
+    is_judged=True,
 )

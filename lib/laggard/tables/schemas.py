@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from laggard.tables.batch_tables import BATCHES, DEAD_LETTERS
 from laggard.tables.columns import Column, Table
+from laggard.tables.diagnosis_tables import FINDING_STATE, FINDINGS, GROUP_WINDOWS
 from laggard.tables.rebalance_tables import GENERATIONS, GROUP_EVENTS, GROUP_MEMBERS, REBALANCES
 from laggard.tables.status_tables import GROUP_STATUS, PARTITION_STATUS
 from laggard.tables.window_tables import LAG_WINDOWS, TOPIC_WINDOWS
@@ -12,17 +13,20 @@ TABLES = {
     table.name: table
     for table in (
         PARTITION_STATUS, GROUP_STATUS, LAG_WINDOWS, TOPIC_WINDOWS, GENERATIONS,
-        GROUP_MEMBERS, REBALANCES, GROUP_EVENTS, DEAD_LETTERS, BATCHES,
+        GROUP_MEMBERS, REBALANCES, GROUP_EVENTS, GROUP_WINDOWS, FINDINGS, FINDING_STATE, DEAD_LETTERS, BATCHES,
     )
 }  # fmt: skip
 
 __all__ = [
     "BATCHES",
     "DEAD_LETTERS",
+    "FINDINGS",
+    "FINDING_STATE",
     "GENERATIONS",
     "GROUP_EVENTS",
     "GROUP_MEMBERS",
     "GROUP_STATUS",
+    "GROUP_WINDOWS",
     "LAG_WINDOWS",
     "PARTITION_STATUS",
     "REBALANCES",

@@ -1,0 +1,174 @@
+"""Judge closed windows from the tables as they stand: the stream and a replay over the past read them alike.
+
+Whatever was published after a window closed is left out, by its batch id: so both see the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow.dataset import field
+
+from laggard.diagnosis.cluster import ClusterFrame
+from laggard.diagnosis.engine import Judged, judge
+from laggard.diagnosis.frames import NAMES, NUMBERS, Row
+from laggard.diagnosis.history import frames_at
+from laggard.diagnosis.memory import Memory
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.policy import Policy
+from laggard.tables import schemas
+from laggard.tables.readers import TableMissing, open_table, read_known, table_uri
+
+PolicyOf: TypeAlias = Callable[[str, str, datetime], Policy]  # cluster, group, time
+WINDOWED = ("lag_windows", "group_history", "topic_windows")
+RECENT = ("rebalances", "generations", "group_members", "group_events")
+RECENT_SPAN = timedelta(hours=24)
+_KEYS = ("group", "topic", "topic_id", "partition", "window_start", "batch_id")
+_LAG_COLUMNS = (*_KEYS, *NUMBERS.values(), *NAMES.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window that has closed, and the batch that closed it."""
+
+    begin_ms: int
+    batch_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What judging needs of the configuration."""
+
+    cluster: str
+    window_seconds: int
+    parameters: Parameters
+    policy: PolicyOf
+
+
+def read_history(
+    root: str, versions: Mapping[str, int], begin_ms: int, end_ms: int, options: Options
+) -> dict[str, pa.Table]:
+    """Rows that windows from `begin_ms` to `end_ms` are judged by; at the versions named, else the newest."""
+    back_ms = 1000 * options.window_seconds * (options.parameters.look_back_windows - 1)
+    spans = dict.fromkeys(WINDOWED, (begin_ms - back_ms, "window_start"))
+    recent_ms = begin_ms - round(RECENT_SPAN.total_seconds() * 1000)
+    spans |= {name: (recent_ms, schemas.TABLES[name].time_column) for name in RECENT}
+    last_ms = end_ms + 1000 * options.window_seconds
+    return {name: _read(root, name, versions.get(name), since, last_ms, time) for name, (since, time) in spans.items()}
+
+
+def _read(root: str, name: str, version: int | None, since_ms: int, last_ms: int, time: str) -> pa.Table:
+    since, last = (datetime.fromtimestamp(ms / 1000, timezone.utc) for ms in (since_ms, last_ms))
+    columns = _LAG_COLUMNS if name == "lag_windows" else schemas.TABLES[name].names
+    table = open_table(root, name, version)
+    return read_known(
+        table,
+        table_uri(root, name),
+        columns,
+        (field(time) >= pa.scalar(since, _TIME)) & (field(time) <= pa.scalar(last, _TIME)),
+        # an event may be told a while after it happened, never before
+        files=f"date >= '{since.date()}' AND date <= '{last.date()}'",
+    )
+
+
+_TIME = pa.timestamp("us", tz="UTC")
+
+
+def read_baseline(root: str, begin_ms: int, end_ms: int, options: Options) -> pa.Table:
+    """What `group_windows` say about the day before windows from `begin_ms` to `end_ms`."""
+    since = begin_ms - round(options.parameters.baseline_hours * 3_600_000)
+    try:
+        rows = _read(root, "group_windows", None, since, end_ms, "window_start")
+    except TableMissing:
+        return pa.table({name: [] for name in BASELINE})
+    return rows.select(BASELINE)
+
+
+BASELINE = ["group", "topic", "window_end", "arrival_rate", "capacity"]
+
+
+def known_at(tables: Mapping[str, pa.Table], window: Window, options: Options) -> dict[str, pa.Table]:
+    """The rows that were published when the window closed, of the last 24 hours where time is not a window's."""
+    found = {}
+    end = datetime.fromtimestamp(window.begin_ms / 1000 + options.window_seconds, timezone.utc)
+    for name, rows in tables.items():
+        is_known = pc.less_equal(rows["batch_id"], window.batch_id)
+        if name in RECENT:
+            since = pa.scalar(end - RECENT_SPAN, _TIME)
+            is_known = pc.and_(is_known, pc.greater_equal(rows[schemas.TABLES[name].time_column], since))
+        found[name] = rows.filter(is_known)
+    return found
+
+
+def judge_groups(
+    tables: Mapping[str, pa.Table],
+    baseline: Callable[[], pa.Table],
+    window: Window,
+    memories: Mapping[str, Memory],
+    options: Options,
+) -> Iterator[Judged]:
+    """Each group of the tables in a window; `tables` are those of `known_at`."""
+    later = _Baselines(baseline)
+    frames = frames_at(
+        tables,
+        window.begin_ms,
+        cluster=options.cluster,
+        window_seconds=options.window_seconds,
+        look_back=options.parameters.look_back_windows,
+        policy=lambda group, at: options.policy(options.cluster, group, at),
+        baseline=later.of,
+    )
+    for frame in frames:
+        yield judge(frame, memories.get(frame.group, Memory()), options.parameters)
+
+
+def read_cluster(root: str, versions: Mapping[str, int], window: Window, options: Options) -> ClusterFrame:
+    """The window as the cluster's rules see it, with its own events."""
+    span = window.begin_ms, window.begin_ms
+    events = _read(root, "group_events", versions.get("group_events"), *span, "event_at")
+    return cluster_frame(known_at({"group_events": events}, window, options), window, options)
+
+
+def cluster_frame(tables: Mapping[str, pa.Table], window: Window, options: Options) -> ClusterFrame:
+    """The same from rows that are there already."""
+    events = tables["group_events"]
+    rows = events.filter(pc.is_null(events["group"])).to_pylist(maps_as_pydicts="strict")
+    return ClusterFrame(options.cluster, window.begin_ms, options.window_seconds, rows)
+
+
+def closed_windows(tables: Mapping[str, pa.Table], begin_ms: int, end_ms: int) -> list[Window]:
+    """Windows in a past range, each with the batch that closed it."""
+    rows = tables["group_history"].group_by("window_start").aggregate([("batch_id", "max")])
+    found = [Window(round(row["window_start"].timestamp() * 1000), row["batch_id_max"]) for row in rows.to_pylist()]
+    return sorted((each for each in found if begin_ms <= each.begin_ms <= end_ms), key=lambda each: each.begin_ms)
+
+
+def find_closed(root: str, versions: Mapping[str, int], begin_ms: int, end_ms: int, options: Options) -> list[Window]:
+    """The same, from the table."""
+    rows = _read(root, "group_history", versions.get("group_history"), begin_ms, end_ms, "window_start")
+    return closed_windows({"group_history": rows}, begin_ms, end_ms)
+
+
+class _Baselines:
+    """Rows of the day before, by group and topic; read when a rule first asks, for most windows never."""
+
+    def __init__(self, read: Callable[[], pa.Table]) -> None:
+        self._read = read
+        self._found: dict[str, dict[str, list[Row]]] | None = None
+
+    def of(self, group: str) -> Callable[[], Mapping[str, Sequence[Row]]]:
+        """What a rule may ask for."""
+
+        def rows() -> Mapping[str, Sequence[Row]]:
+            if self._found is None:
+                self._found = {}
+                for row in self._read().to_pylist():
+                    self._found.setdefault(row["group"], {}).setdefault(row["topic"], []).append(row)
+            return self._found.get(group, {})
+
+        return rows
