@@ -1,0 +1,79 @@
+"""Partitions that get far more records than the others of their topic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isnan
+
+import numpy as np
+
+from laggard.diagnosis.frames import Floats
+from laggard.diagnosis.view import Flags, MemberView, TopicView, View
+
+MIN_ARRIVAL = 1.0  # records/s below which a ratio of arrivals says nothing
+NEW_WINDOWS = 10  # windows a partition must have been seen for
+NEAR_BEST = 0.8  # of what the best owner has shown
+
+
+def median_of_others(values: Floats, place: int) -> float:
+    """Lower median of the known values of all other places; NaN without any."""
+    others = np.delete(values, place)
+    known = np.sort(others[~np.isnan(others)])
+    return float(known[(len(known) - 1) // 2]) if len(known) else np.nan
+
+
+def is_hot_ratio(view: View, topic: TopicView, place: int) -> bool:
+    """Whether a partition gets `hot_ratio` times what the others get, by the rates of the newest windows."""
+    arrival, others = float(topic.arrival[place]), median_of_others(topic.arrival, place)
+    is_known = np.count_nonzero(~np.isnan(topic.frame["arrival"][place])) >= NEW_WINDOWS
+    return bool(is_known and arrival >= MIN_ARRIVAL and arrival >= view.parameters.hot_ratio * others)
+
+
+def hot_places(view: View, topic: TopicView, active: Flags) -> tuple[int, ...]:
+    """Rows of partitions that lag because more arrives than any owner has shown to handle, or its owner gives all."""
+    return tuple(
+        place
+        for place in np.flatnonzero(active & topic.is_material).tolist()
+        if is_hot_ratio(view, topic, place) and is_beyond_an_owner(view, topic, place)
+    )
+
+
+def is_beyond_an_owner(view: View, topic: TopicView, place: int) -> bool:
+    """Whether no member could do this partition; False also where nothing is known of what a member can do."""
+    if topic.arrival[place] > view.best_capacity:
+        return True
+    owner = owner_of(view, topic, place)
+    never_busy = owner is not None and isnan(owner.capacity) and not owner.is_busy
+    return bool(never_busy and topic.consume[place] >= NEAR_BEST * view.best_capacity)
+
+
+def owner_of(view: View, topic: TopicView, place: int) -> MemberView | None:
+    """The member that has the partition, None where not known."""
+    return view.members.get(str(topic.frame.named("slot")[place, -1]))
+
+
+def skewed_places(view: View, topic: TopicView, seconds: float) -> tuple[int, ...]:
+    """Rows of partitions that got `hot_ratio` times what the others got, all through the last `seconds`."""
+    count, block = round(seconds / view.frame.window_seconds), view.parameters.rate_windows
+    arrivals = topic.frame["arrival"][:, -count:]
+    if arrivals.shape[1] < count or len(arrivals) < 2:
+        return ()
+    blocks = [_means(arrivals[:, start : start + block]) for start in range(0, count, block)]
+    return tuple(place for place in range(len(arrivals)) if all(_is_skewed(view, rates, place) for rates in blocks))
+
+
+def _is_skewed(view: View, rates: Floats, place: int) -> bool:
+    return bool(rates[place] >= max(MIN_ARRIVAL, view.parameters.hot_ratio * median_of_others(rates, place)))
+
+
+def _means(rates: Floats) -> Floats:
+    known = ~np.isnan(rates)
+    with np.errstate(invalid="ignore"):
+        means: Floats = np.where(known, rates, 0.0).sum(axis=1) / known.sum(axis=1)
+    return means
+
+
+def share(values: Floats, places: Sequence[int]) -> float:
+    """Share of the known values that lies on these places."""
+    total = float(np.nansum(values))
+    return float(np.nansum(values[list(places)])) / total if total > 0 else 0.0

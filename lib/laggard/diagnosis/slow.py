@@ -1,0 +1,111 @@
+"""Members and hosts that do less than the others, and partitions that cost more, wherever they go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil, isnan
+
+import numpy as np
+
+from laggard.diagnosis.hot import median_of_others, owner_of
+from laggard.diagnosis.view import Flags, MemberView, TopicView, View
+
+LOAD_LIMIT = 1.2  # times the median load: above it, the assignment is to blame
+ALIKE = (0.5, 2.0)  # arrival over the median of the others, within which partitions get alike
+MOVE_WINDOWS = 3  # windows, on either side of a move, that show whether the lag came along
+
+
+@dataclass(frozen=True, slots=True)
+class Slowness:
+    """What slow members do, in records/s."""
+
+    slots: tuple[str, ...]
+    pace: float  # what each of them does while busy
+    others: float  # what the others have shown
+    load: float  # what arrives for each of them
+    median_load: float
+
+    @property
+    def ratio(self) -> float:
+        return self.pace / self.others
+
+
+def slowness(view: View, topic: TopicView, slots: Sequence[str], places: Iterable[int]) -> Slowness | None:
+    """How members that own lagging partitions fall behind the others; None if they do not, or it is not known."""
+    mine = [view.members[slot] for slot in slots if slot in view.members]
+    others = [member for slot, member in view.members.items() if slot not in slots and member.partitions]
+    load, everyone = _median(member.arrival for member in mine), _median(m.arrival for m in [*mine, *others])
+    pace, seen = _median(pace_of(member) for member in mine), _median(member.seen for member in others)
+    if isnan(pace + seen + load) or load > LOAD_LIMIT * everyone or pace > view.parameters.slow_ratio * seen:
+        return None
+    if any(has_followed(view, topic, place) for place in places):
+        return None
+    return Slowness(tuple(slots), pace, seen, load, everyone)
+
+
+def pace_of(member: MemberView) -> float:
+    """What a member can do now, records/s; what it does while busy counts before older windows have left `capacity`."""
+    known = [member.capacity, member.consume if member.is_busy else np.nan]
+    return min((each for each in known if not isnan(each)), default=np.nan)
+
+
+def costly_places(view: View, topic: TopicView, active: Flags) -> tuple[tuple[int, ...], bool]:
+    """Rows of partitions that get as much as the others and are worked off slower, and whether that is proven.
+
+    Proof is another owner with whom they lagged, or other partitions of the owner that do not lag.
+    """
+    slow = [place for place in np.flatnonzero(active & topic.is_material).tolist() if _is_worked_slower(topic, place)]
+    proven = [place for place in slow if _has_fine_siblings(view, topic, place) or has_followed(view, topic, place)]
+    if proven:
+        return tuple(proven), True
+    return tuple(place for place in slow if _is_alone(view, topic, place)), False
+
+
+def _is_worked_slower(topic: TopicView, place: int) -> bool:
+    arrival, others = float(topic.arrival[place]), median_of_others(topic.arrival, place)
+    return bool(ALIKE[0] * others <= arrival <= ALIKE[1] * others and 0 < topic.consume[place] < arrival)
+
+
+def _has_fine_siblings(view: View, topic: TopicView, place: int) -> bool:
+    owner = owner_of(view, topic, place)
+    return owner is not None and len(owner.partitions) > 1 and owner.material == 1
+
+
+def _is_alone(view: View, topic: TopicView, place: int) -> bool:
+    """Whether its owner has nothing else and nobody else had it: member and partition cannot be told apart."""
+    owner = owner_of(view, topic, place)
+    return owner is not None and len(owner.partitions) == 1 and _last_move(topic, place) is None
+
+
+def has_followed(view: View, topic: TopicView, place: int) -> bool:
+    """Whether a partition lagged with the owner before and goes on to fill faster than this one works it off.
+
+    A healthy new owner would be working the backlog off.
+    """
+    moved = _last_move(topic, place)
+    if moved is None or not topic.is_material[place]:
+        return False
+    before, since = moved
+    interval = topic.interval[place]
+    wait = max(MOVE_WINDOWS, ceil(2 * interval / view.frame.window_seconds) if not isnan(interval) else 0)
+    rates = [topic.frame[name][place, since + 1 :] for name in ("consume", "arrival")]
+    known = ~np.isnan(rates[0] + rates[1])
+    lags = topic.frame["lag"][place, max(0, before - MOVE_WINDOWS + 1) : before + 1]
+    lagged = len(lags) == MOVE_WINDOWS and bool((lags > max(topic.floor[place], view.parameters.min_lag_records)).all())
+    return lagged and known.sum() >= wait and bool(rates[0][known].mean() < rates[1][known].mean())
+
+
+def _last_move(topic: TopicView, place: int) -> tuple[int, int] | None:
+    """Last window of the owner before and first of this one; None if the owner was the same all along."""
+    slots = topic.frame.named("slot")[place]
+    others = np.flatnonzero((slots != "") & (slots != slots[-1]))
+    if slots[-1] == "" or not len(others):
+        return None
+    before = int(others[-1])
+    return before, before + 1 + int(np.flatnonzero(slots[before + 1 :] == slots[-1])[0])
+
+
+def _median(values: Iterable[float]) -> float:
+    known = sorted(value for value in values if not isnan(value))
+    return known[(len(known) - 1) // 2] if known else np.nan

@@ -1,0 +1,218 @@
+"""Would adding consumers help? One code per group and window, with the numbers that decided it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import isnan, nan
+
+import numpy as np
+
+from laggard.diagnosis.attribution import UNEVEN, searchable
+from laggard.diagnosis.frames import Floats
+from laggard.diagnosis.hot import hot_places
+from laggard.diagnosis.observation import Observation
+from laggard.diagnosis.sizing import Sizing, drain_seconds
+from laggard.diagnosis.view import Flags, TopicView, View
+
+VETOES = frozenset({"commit_stale", "end_stale", "blocked"})  # flags under which nothing about the group is known
+PARTIAL_LIMIT = 0.10  # share of the partitions with a commit that may be unknown
+MOST = 0.5  # share of the lag from which a cause decides
+ENOUGH_BUSY = 0.5  # share of the other members that are busy: then there is more to it than one member
+# codes that stand for a group busy with itself; more members would mean more of it
+RESTLESS = (
+    "POLL_TIMEOUT_EVICTION",
+    "SESSION_EVICTION",
+    "CRASH_LOOP",
+    "REBALANCE_STORM",
+    "REBALANCE_INCOMPLETE",
+    "REBALANCE_STRAGGLER",
+    "RECONCILE_STUCK",
+    "ASSIGNOR_FLAP",
+    "STATIC_DUPLICATE",
+    "STATIC_ID_UNSTABLE",
+    "SCALE_OSCILLATION",
+)
+VERDICTS = (
+    "UNKNOWN_INPUT",
+    "NOT_NEEDED",
+    "NO_MEMBERS",
+    "NO_REBALANCE_FIRST",
+    "NO_STALLED",
+    "NO_BROKER",
+    "NO_HOT_PARTITION",
+    "NO_COSTLY_PARTITION",
+    "NO_UNHEALTHY_MEMBER",
+    "NOT_NEEDED_DRAINING",
+    "NO_IDLE",
+    "NO_DOWNSTREAM",
+    "UNKNOWN",
+    "YES_PARTIAL",
+    "YES",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer: a code of `VERDICTS`, its numbers with the unit in the name, and the members to have."""
+
+    code: str
+    numbers: Mapping[str, float]
+    members_desired: int | None  # None where the answer is unknown
+
+
+def scale_verdict(
+    view: View, conditions: Mapping[str, Observation], sizing: Sizing, *, elasticity: float = nan
+) -> Verdict:
+    """The first row that matches. `conditions` are the codes that hold now, `elasticity` that of the last scale-out."""
+    code, row, found = next(_rows(view, conditions, sizing, elasticity))
+    numbers = {"row": float(row)} | _numbers(view, sizing) | found
+    return Verdict(
+        code,
+        {name: value for name, value in numbers.items() if not isnan(value)},
+        _members(code, view, sizing),
+    )
+
+
+def _members(code: str, view: View, sizing: Sizing) -> int | None:
+    if code.startswith("UNKNOWN"):
+        return None
+    if code.startswith("YES"):
+        return sizing.members_desired
+    # members that could not get a partition are not asked for, though they are there
+    return view.member_count if view.member_count is None or view.ceiling < 1 else min(view.member_count, view.ceiling)
+
+
+_Row = tuple[str, int, dict[str, float]]
+
+
+def _rows(view: View, conditions: Mapping[str, Observation], sizing: Sizing, elasticity: float) -> Iterator[_Row]:
+    """Rows that match, in order."""
+    topic, parameters = view.worst, view.parameters
+    partial = _partial_share(view)
+    if VETOES & view.flags or not partial <= PARTIAL_LIMIT or topic is None:
+        yield "UNKNOWN_INPUT", 1, {"partitions_unknown_ratio": partial}
+        return
+    if not view.is_material and not any(each.trend.name == "growing" for each in view.topics):
+        yield "NOT_NEEDED", 2, {}
+    if view.state == "Empty" or view.member_count == 0:
+        yield "NO_MEMBERS", 3, {}
+    restless = [code for code in RESTLESS if code in conditions]
+    if restless or view.time_in_rebalance >= parameters.storm_ratio:
+        yield "NO_REBALANCE_FIRST", 4, {"time_in_rebalance_ratio": view.time_in_rebalance, "conditions": len(restless)}
+    yield from _held_back(view, topic, conditions)
+    if view.member_count is None:  # offsets are committed, but who reads is not known
+        yield "UNKNOWN", 13, {"members_known": 0.0}
+        return
+    yield from _uneven(view, topic, conditions, sizing)
+    drain = _drain(view)
+    if any(each.trend.name == "draining" for each in view.topics) and drain <= view.policy.drain_target_seconds:
+        yield "NOT_NEEDED_DRAINING", 10, {"drain_seconds": drain}
+    if view.member_count >= view.ceiling:
+        yield "NO_IDLE", 11, {}
+    if elasticity < parameters.elasticity_min or "SHARED_SINK" in conditions:
+        yield "NO_DOWNSTREAM", 12, {"elasticity_ratio": elasticity}
+    yield from _sized(view, topic, sizing)
+
+
+def _held_back(view: View, topic: TopicView, conditions: Mapping[str, Observation]) -> Iterator[_Row]:
+    """Lag that no member of any number could work off."""
+    unowned = conditions.get("PARTITION_UNOWNED")
+    held = topic.is_stalled.copy()
+    if unowned is not None and unowned.topic in {"", topic.frame.topic}:
+        held |= np.isin(topic.frame.partitions, unowned.partitions)
+    # commits that stopped everywhere are a stall of every partition
+    stalled = 1.0 if "COMMITS_STOPPED" in conditions else _lag_share(topic, held)
+    if stalled >= MOST:
+        yield "NO_STALLED", 5, {"stalled_lag_ratio": stalled}
+    for code in ("BROKER_CORRELATED", "LSO_STUCK", "OFFSET_BEYOND_END"):
+        if code in conditions and explained(view, conditions[code]) >= MOST:
+            yield "NO_BROKER", 6, {"explained_ratio": explained(view, conditions[code])}
+
+
+def _uneven(view: View, topic: TopicView, conditions: Mapping[str, Observation], sizing: Sizing) -> Iterator[_Row]:
+    """Lag of some partitions or members only."""
+    hot = hot_places(view, topic, searchable(topic)) if topic.shape.name in UNEVEN else ()
+    if hot:
+        numbers = {
+            "hot_partitions": float(len(hot)),
+            "hot_arrival_rate": float(topic.arrival[list(hot)].max()),
+            "best_capacity_rate": view.best_capacity,
+            "residual_records": sizing.residual_records,
+        }
+        yield "NO_HOT_PARTITION", 7, numbers
+    costly = conditions.get("COSTLY_PARTITION")
+    if costly is not None and explained(view, costly) >= MOST:
+        yield "NO_COSTLY_PARTITION", 8, {"explained_ratio": explained(view, costly)}
+    slow = [conditions[code] for code in ("SLOW_HOST", "SLOW_MEMBER") if code in conditions]
+    if slow:
+        named = {each.subject for each in slow}
+        others = [m.is_busy for m in view.members.values() if m.partitions and not {m.slot, m.host} & named]
+        busy = sum(others) / len(others) if others else 1.0
+        if busy < ENOUGH_BUSY:
+            yield "NO_UNHEALTHY_MEMBER", 9, {"busy_others_ratio": busy}
+
+
+def _sized(view: View, topic: TopicView, sizing: Sizing) -> Iterator[_Row]:
+    """What the sizing says, of lag whose shape is known."""
+    members, desired = view.member_count or 0, sizing.members_desired
+    is_shaped = topic.shape.name in {"spread", "single", *UNEVEN}
+    if isnan(view.capacity) or desired is None or not is_shaped:
+        needed = view.parameters.busy_min_windows
+        yield "UNKNOWN", 13, {"busy_windows_needed": float(needed), "shape_known": float(is_shaped)}
+    elif sizing.target_unreachable and desired > members:
+        yield "YES_PARTIAL", 14, {}
+    elif desired > members:
+        yield "YES", 15, {}
+    else:
+        yield "NOT_NEEDED", 16, {}
+
+
+def explained(view: View, observation: Observation) -> float:
+    """Share of the group's lag that an observation accounts for: what it says, else the lag of its partitions."""
+    if observation.explained > 0 or not observation.partitions:
+        return observation.explained
+    topic = next((each for each in view.topics if each.frame.topic == observation.topic), None)
+    if topic is None or view.lag <= 0:
+        return 0.0
+    return float(np.nansum(topic.lag[np.isin(topic.frame.partitions, observation.partitions)])) / view.lag
+
+
+def _lag_share(topic: TopicView, chosen: Flags) -> float:
+    total = float(np.nansum(topic.lag))
+    return float(np.nansum(topic.lag[chosen])) / total if total > 0 else 0.0
+
+
+def _partial_share(view: View) -> float:
+    """Share of the partitions with a commit whose lag is not known; NaN where none has one."""
+    statuses = [status for topic in view.topics for status in topic.frame.named("status")[:, -1]]
+    known = [status != "ok" for status in statuses if status not in {"", "no_commit"}]
+    return sum(known) / len(known) if known else nan
+
+
+def _drain(view: View) -> float:
+    """Seconds until the last topic is drained at today's rates."""
+
+    def total(values: Floats) -> float:
+        return float(np.nansum(values))
+
+    each = [drain_seconds(total(t.lag), total(t.arrival), total(t.consume), view.parameters) for t in view.topics]
+    return max(each, default=nan)
+
+
+def _numbers(view: View, sizing: Sizing) -> dict[str, float]:
+    numbers = {
+        "members": view.member_count,
+        "members_ceiling": view.ceiling,
+        "members_lower_bound": sizing.members_lower_bound,
+        "members_packed": sizing.members_packed,
+        "members_desired": sizing.members_desired,
+        "moved_partitions": sizing.moved_partitions,
+        "partitions_estimated": sizing.partitions_estimated or None,
+        "lag_records": view.lag,
+        "capacity_rate": view.capacity,
+        "work_rate": sizing.work,
+        "drain_at_desired_seconds": sizing.drain_seconds,
+        "drain_at_members_seconds": sizing.drain_now_seconds,
+    }
+    return {name: nan if value is None else float(value) for name, value in numbers.items()}
