@@ -13,6 +13,7 @@ from math import nan
 import numpy as np
 
 from laggard.diagnosis.hot import hot_places, is_hot_ratio
+from laggard.diagnosis.order import lower_median
 from laggard.diagnosis.ranks import least_p, rank_p
 from laggard.diagnosis.slow import Slowness, costly_places, slowness
 from laggard.diagnosis.view import Flags, TopicView, View
@@ -145,8 +146,8 @@ def _measure(topic: TopicView, active: Flags, places: tuple[int, ...]) -> Fit:
     chosen = np.zeros_like(active)
     chosen[list(places)] = True
     lags = _lags(topic)
-    total, others = float(lags[active].sum()), np.sort((topic.lag / topic.floor)[active & ~chosen])
-    contrast = float(others[(len(others) - 1) // 2]) if len(others) else 0.0
+    total, others = float(lags[active].sum()), (topic.lag / topic.floor)[active & ~chosen]
+    contrast = lower_median(others.tolist()) if len(others) else 0.0
     explained = float(lags[chosen].sum()) / total if total > 0 else 0.0
     return Fit(places, explained, float(topic.is_material[chosen].mean()), contrast)
 

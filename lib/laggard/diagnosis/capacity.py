@@ -1,51 +1,22 @@
-"""Conditions of D10 to D12, D14, D51 and D52: a group as a whole against what arrives, and who has how much of it."""
+"""Conditions of D10 to D12: a group as a whole against what arrives."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from math import ceil, isnan, nan
+from math import isnan, nan
 
 import numpy as np
 
 from laggard.diagnosis.frames import Floats
-from laggard.diagnosis.hot import share, skewed_places
-from laggard.diagnosis.observation import ABSTAINS, FAIL, FAILS, HOLDS, INFO, PASS, UNKNOWN, WARN, Observation
+from laggard.diagnosis.guards import CONFIDENCE, MISSING, assignor, fact, guard, happened, known, state_by
+from laggard.diagnosis.observation import ABSTAINS, INFO, PASS, UNKNOWN, Observation
+from laggard.diagnosis.order import lower_median
 from laggard.diagnosis.sizing import drain_seconds
 from laggard.diagnosis.view import TopicView, View
 
 CALM = 0.05  # share of the time in rebalances above which capacity is not judged
 EVEN = ("spread", "single")  # lag that lies on all partitions alike; one partition is all of them
 BURST_RATIO, BURST_SECONDS = 3.0, 1800.0  # of the baseline; a longer one is no burst
-SKEW_SECONDS, IDLE_SECONDS = 1800.0, 600.0
-IMBALANCE_PARTITIONS, IMBALANCE_RATIO = 2, 1.5
-BASE_CONFIDENCE, MISSING = 0.9, 0.8
 CATCHING_UP = frozenset({"members_returned", "group_created", "offset_rewind"})  # kinds of events
-
-
-def state_by(guards: Mapping[str, str]) -> str:
-    """A guard that fails is a veto."""
-    return FAILS if FAIL in guards.values() else HOLDS
-
-
-def verdict_of(is_bad: bool | None) -> str:  # noqa: FBT001 -- it is what is judged
-    """Result of a guard: whether what it guards against is so, None not known."""
-    return UNKNOWN if is_bad is None else FAIL if is_bad else PASS
-
-
-def happened(view: View, kinds: frozenset[str], seconds: float) -> bool:
-    """Whether an event of these kinds lies in the last `seconds`."""
-    since = view.frame.now_ms / 1000 - seconds
-    return any(event.get("kind") in kinds and event["event_at"].timestamp() >= since for event in view.frame.events)
-
-
-def deploying(view: View) -> str:
-    """Guard: no deploy is running."""
-    return verdict_of(bool(view.facts["deploy"]) if "deploy" in view.facts else None)
-
-
-def known(numbers: Mapping[str, float | None]) -> dict[str, float]:
-    """Evidence without what is not known."""
-    return {name: float(value) for name, value in numbers.items() if value is not None and not isnan(value)}
 
 
 def capacity_shortage(view: View) -> list[Observation]:
@@ -59,9 +30,9 @@ def capacity_shortage(view: View) -> list[Observation]:
     if topic.trend.name != "growing" or consume >= arrival or view.time_in_rebalance >= CALM:
         return []
     guards = {
-        "no_deploy": deploying(view),
-        "no_catch_up": verdict_of(happened(view, CATCHING_UP, view.parameters.trend_short_seconds)),
-        "group_at_rest": verdict_of(None if isnan(view.time_in_rebalance) else False),
+        "no_deploy": guard(fact(view, "deploy")),
+        "no_catch_up": guard(happened(view, CATCHING_UP, view.parameters.trend_short_seconds)),
+        "group_at_rest": guard(None if isnan(view.time_in_rebalance) else False),
     }
     evidence = {
         "arrival_rate": arrival,
@@ -78,7 +49,7 @@ def capacity_shortage(view: View) -> list[Observation]:
     found = Observation(
         "CAPACITY_SHORTAGE",
         state_by(guards),
-        confidence=BASE_CONFIDENCE * MISSING**missing,
+        confidence=CONFIDENCE * MISSING**missing,
         evidence=known(evidence),
         evidence_text={"topic": topic.frame.topic, "sub_cause": view.sub_cause, "in_step": in_step},
         guards=guards,
@@ -94,14 +65,12 @@ def at_partition_ceiling(view: View) -> list[Observation]:
         if view.member_count is None or view.member_count < view.ceiling:
             continue
         partitions = sum(len(topic.frame.partitions) for topic in view.topics)
-        assignor = str(view.frame.fact.get("assignor") or "")
-        divergent = view.facts.get("divergent_subscriptions")
-        guards = dict(short.guards) | {"same_subscription": verdict_of(None if divergent is None else bool(divergent))}
+        guards = dict(short.guards) | {"same_subscription": guard(fact(view, "divergent_subscriptions"))}
         if short.state == ABSTAINS:
             found.append(Observation("AT_PARTITION_CEILING", ABSTAINS))
             continue
         numbers = {"partitions": partitions, "members_ceiling": view.ceiling}
-        is_range = assignor == "range" and view.ceiling < partitions
+        is_range = assignor(view) == "range" and view.ceiling < partitions
         ceiling = "largest topic, by range" if is_range else "all partitions"
         found.append(
             Observation(
@@ -109,7 +78,7 @@ def at_partition_ceiling(view: View) -> list[Observation]:
                 state_by(guards),
                 confidence=short.confidence,
                 evidence=dict(short.evidence) | numbers,
-                evidence_text=dict(short.evidence_text) | {"assignor": assignor, "ceiling": ceiling},
+                evidence_text=dict(short.evidence_text) | {"assignor": assignor(view), "ceiling": ceiling},
                 guards=guards,
                 explained=short.explained,
             )
@@ -153,77 +122,8 @@ def baseline_arrival(view: View, topic: TopicView) -> float:
     until = view.frame.now_ms / 1000 - view.parameters.baseline_skip_seconds
     rows = view.frame.baseline.get(topic.frame.topic, ())
     rates = [row.get("arrival_rate") for row in rows if row["window_start"].timestamp() < until]
-    found = sorted(rate for rate in rates if rate is not None and not isnan(rate))
-    return found[(len(found) - 1) // 2] if len(found) >= view.parameters.baseline_min_windows else nan
-
-
-def arrival_skew(view: View) -> list[Observation]:
-    """D14: some partitions have long been getting several times what the others get, and do not lag yet."""
-    found = []
-    for topic in view.topics:
-        places = [place for place in skewed_places(view, topic, SKEW_SECONDS) if not topic.is_material[place]]
-        if not places:
-            continue
-        others = topic.arrival[[place for place in range(len(topic.arrival)) if place not in places]]
-        evidence = {
-            "arrival_share_ratio": share(topic.arrival, places),
-            "largest_arrival_rate": float(topic.arrival[places].max()),
-            "median_other_rate": float(np.nanmedian(others)) if len(others) else nan,
-        }
-        partitions = tuple(topic.frame.partitions[places].tolist())
-        found.append(Observation("ARRIVAL_SKEW", HOLDS, INFO, topic.frame.topic, partitions, evidence=known(evidence)))
-    return found
-
-
-def idle_members(view: View) -> list[Observation]:
-    """D51: more members than could get a partition, and some have had none for ten minutes."""
-    count = ceil(IDLE_SECONDS / view.frame.window_seconds)
-    rows = view.frame.facts[-count:]
-    idle = [(row or {}).get("idle_members") for row in rows]
-    if view.member_count is None or view.member_count <= view.ceiling:
-        return []
-    if len(idle) < count or any(each is None for each in idle):
-        return [Observation("IDLE_MEMBERS", ABSTAINS, INFO)]
-    if not all(idle):
-        return []
-    guards = {"no_hot_standby": verdict_of(view.policy.hot_standby)}
-    evidence = {"idle_members": idle[-1], "members": view.member_count, "members_ceiling": view.ceiling}
-    text = {"assignor": str(view.frame.fact.get("assignor") or "")}
-    return [
-        Observation("IDLE_MEMBERS", state_by(guards), INFO, evidence=known(evidence), evidence_text=text, guards=guards)
-    ]
-
-
-def assignment_imbalance(view: View) -> list[Observation]:
-    """D52: members have unlike numbers of partitions, or unlike arrivals."""
-    counts = {slot: len(member.partitions) for slot, member in view.members.items()}
-    arrivals = {slot: member.arrival for slot, member in view.members.items()}
-    if len(counts) < 2 or not any(counts.values()):
-        return []
-    mean = sum(arrivals.values()) / len(arrivals)
-    ratio = max(arrivals.values()) / mean if mean > 0 else nan
-    spare = view.member_count is not None and view.member_count > view.ceiling  # that is D51's
-    is_unlike = max(counts.values()) - min(counts.values()) >= IMBALANCE_PARTITIONS
-    if not is_unlike and (spare or not ratio >= IMBALANCE_RATIO):
-        return []
-    divergent = view.facts.get("divergent_subscriptions")
-    guards = {"same_subscription": verdict_of(None if divergent is None else bool(divergent))}
-    evidence = {
-        "most_partitions": max(counts.values()),
-        "fewest_partitions": min(counts.values()),
-        "imbalance_ratio": ratio,
-    }
-    fullest = max(sorted(arrivals), key=lambda slot: (arrivals[slot], counts[slot]))
-    return [
-        Observation(
-            "ASSIGNMENT_IMBALANCE",
-            state_by(guards),
-            WARN if view.is_material else INFO,
-            evidence=known(evidence),
-            evidence_text={"fullest_member": fullest, "assignor": str(view.frame.fact.get("assignor") or "")},
-            guards=guards,
-        )
-    ]
+    found = [rate for rate in rates if rate is not None and not isnan(rate)]
+    return lower_median(found) if len(found) >= view.parameters.baseline_min_windows else nan
 
 
 def _total(values: Floats) -> float:

@@ -8,6 +8,7 @@ from math import isnan
 import numpy as np
 
 from laggard.diagnosis.frames import Floats
+from laggard.diagnosis.order import lower_median
 from laggard.diagnosis.view import Flags, MemberView, TopicView, View
 
 MIN_ARRIVAL = 1.0  # records/s below which a ratio of arrivals says nothing
@@ -17,9 +18,7 @@ NEAR_BEST = 0.8  # of what the best owner has shown
 
 def median_of_others(values: Floats, place: int) -> float:
     """Lower median of the known values of all other places; NaN without any."""
-    others = np.delete(values, place)
-    known = np.sort(others[~np.isnan(others)])
-    return float(known[(len(known) - 1) // 2]) if len(known) else np.nan
+    return lower_median(np.delete(values, place).tolist())
 
 
 def is_hot_ratio(view: View, topic: TopicView, place: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isnan, log, nan
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from laggard.diagnosis.frames import Floats
+from laggard.diagnosis.order import lower_median
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.sizing import Sizing
 from laggard.diagnosis.view import View
@@ -44,7 +45,7 @@ def elasticity(before: Floats, members_before: int, after: Floats, members_after
     near = before[-parameters.busy_windows :], after[: parameters.busy_windows]
     if min(map(len, near)) < parameters.busy_min_windows or members_before < 1 or members_after in (0, members_before):
         return nan
-    low, high = (float(np.sort(rates)[(len(rates) - 1) // 2]) for rates in near)
+    low, high = (lower_median(rates.tolist()) for rates in near)
     if not (low > 0 and high > 0):
         return nan
     return (log(high) - log(low)) / (log(members_after) - log(members_before))
@@ -80,9 +81,3 @@ def idle_replica_hours(consume: Floats, is_below_floor: npt.NDArray[np.bool_], w
     A window in which a member is not known (NaN) counts as neither.
     """
     return replica_hours(((consume == 0) & is_below_floor).sum(axis=0), window_seconds)
-
-
-def pause_p95(pauses: Sequence[float]) -> float:
-    """Nearest rank, in seconds; NaN without pauses."""
-    known = sorted(each for each in pauses if not isnan(each))
-    return known[-(-95 * len(known) // 100) - 1] if known else nan

@@ -9,6 +9,7 @@ from math import ceil, inf, isnan, nan
 import numpy as np
 
 from laggard.diagnosis.frames import Floats
+from laggard.diagnosis.order import lower_median
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.view import TopicView, View
 from laggard.rebalance.assignors import ASSIGNORS, Assignment, Member, TopicPartition, assign
@@ -83,7 +84,7 @@ def partition_loads(view: View) -> tuple[dict[TopicPartition, Load], int]:
     for topic in view.topics:
         arrival, lag = topic.arrival, np.where(np.isnan(topic.envelope), topic.lag, topic.envelope)
         unknown = np.isnan(arrival) | np.isnan(lag)
-        if unknown.all():
+        if np.isnan(arrival).all() or np.isnan(lag).all():
             return {}, 0
         rates, lags = _known(arrival), _known(lag)
         places = zip(topic.frame.partitions.tolist(), rates.tolist(), lags.tolist(), strict=True)
@@ -95,8 +96,7 @@ def partition_loads(view: View) -> tuple[dict[TopicPartition, Load], int]:
 
 def _known(values: Floats) -> Floats:
     """With the lower median in place of NaN: unknown is not 0."""
-    known = np.sort(values[~np.isnan(values)])
-    return np.where(np.isnan(values), known[(len(known) - 1) // 2], values)
+    return np.where(np.isnan(values), lower_median(values.tolist()), values)
 
 
 def lower_bound(work: Iterable[float], room: float) -> int:

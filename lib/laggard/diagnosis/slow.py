@@ -9,6 +9,7 @@ from math import ceil, isnan
 import numpy as np
 
 from laggard.diagnosis.hot import median_of_others, owner_of
+from laggard.diagnosis.order import lower_median
 from laggard.diagnosis.view import Flags, MemberView, TopicView, View
 
 LOAD_LIMIT = 1.2  # times the median load: above it, the assignment is to blame
@@ -35,8 +36,8 @@ def slowness(view: View, topic: TopicView, slots: Sequence[str], places: Iterabl
     """How members that own lagging partitions fall behind the others; None if they do not, or it is not known."""
     mine = [view.members[slot] for slot in slots if slot in view.members]
     others = [member for slot, member in view.members.items() if slot not in slots and member.partitions]
-    load, everyone = _median(member.arrival for member in mine), _median(m.arrival for m in [*mine, *others])
-    pace, seen = _median(pace_of(member) for member in mine), _median(member.seen for member in others)
+    load, everyone = lower_median(member.arrival for member in mine), lower_median(m.arrival for m in [*mine, *others])
+    pace, seen = lower_median(pace_of(member) for member in mine), lower_median(member.seen for member in others)
     if isnan(pace + seen + load) or load > LOAD_LIMIT * everyone or pace > view.parameters.slow_ratio * seen:
         return None
     if any(has_followed(view, topic, place) for place in places):
@@ -104,8 +105,3 @@ def _last_move(topic: TopicView, place: int) -> tuple[int, int] | None:
         return None
     before = int(others[-1])
     return before, before + 1 + int(np.flatnonzero(slots[before + 1 :] == slots[-1])[0])
-
-
-def _median(values: Iterable[float]) -> float:
-    known = sorted(value for value in values if not isnan(value))
-    return known[(len(known) - 1) // 2] if known else np.nan

@@ -1,0 +1,183 @@
+"""Conditions of D13 and D15 to D18: lag that some partitions, a member, a host or a broker have to themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from laggard.diagnosis.attribution import BROKER, COSTLY, HOST, HOT, MEMBER, Cause, attribute, searchable
+from laggard.diagnosis.guards import CONFIDENCE, MISSING, fact, guard, is_compacted, known, state_by
+from laggard.diagnosis.hot import NEAR_BEST, is_hot_ratio, owner_of, share
+from laggard.diagnosis.observation import ABSTAINS, UNKNOWN, Observation
+from laggard.diagnosis.view import TopicView, View
+
+ONE_GROUP = 0.5  # confidence, at most: one group alone does not prove a broker, nor a partition with one owner
+COMPACTED = 0.3  # taken off: a compacted topic has fewer records than offsets
+MILD = 0.9  # factor for a member that is slower, but not by much
+
+
+def hot_partition(view: View) -> list[Observation]:
+    """D13: lag concentrated on partitions that get more than one owner can do."""
+    found = []
+    for topic in view.topics:
+        if topic.shape.name != "concentrated":
+            continue
+        causes = [cause for cause in _causes(view, HOT) if cause.topic == topic.frame.topic]
+        found += [_hot(view, topic, cause) for cause in causes]
+        if not causes and view.is_material and np.isnan(view.best_capacity):
+            lagging = np.flatnonzero(searchable(topic) & topic.is_material).tolist()
+            places = [place for place in lagging if is_hot_ratio(view, topic, place)]
+            partitions = tuple(topic.frame.partitions[places].tolist())
+            if partitions:  # what an owner can do is not known
+                found.append(Observation("HOT_PARTITION_ARRIVAL", ABSTAINS, "warn", topic.frame.topic, partitions))
+    return found
+
+
+def _hot(view: View, topic: TopicView, cause: Cause) -> Observation:
+    places = cause.fit.places
+    owners = [owner for owner in (owner_of(view, topic, place) for place in places) if owner is not None]
+    # an owner that does less than it has shown is slow, whatever arrives
+    is_falsified = bool(owners) and all(owner.consume < NEAR_BEST * owner.seen for owner in owners)
+    evidence = {
+        "n_eff_partitions": topic.shape.n_eff,
+        "arrival_share_ratio": share(topic.arrival, places),
+        "largest_arrival_rate": float(topic.arrival[list(places)].max()),
+        "best_capacity_rate": view.best_capacity,
+        "explained_ratio": cause.fit.explained,
+    }
+    return Observation(
+        "HOT_PARTITION_ARRIVAL",
+        topic=cause.topic,
+        partitions=cause.partitions,
+        confidence=CONFIDENCE - COMPACTED * is_compacted(topic),
+        evidence=known(evidence),
+        evidence_text={"owners": ", ".join(owner.slot for owner in owners), "sample": f"keys of {_named(cause)}"},
+        guards={"not_new": guard(False)},
+        explained=_of_group(view, [cause]),
+        is_falsified=is_falsified,
+    )
+
+
+def costly_partition(view: View) -> list[Observation]:
+    """D15: partitions that get as much as the others and take longer, whoever owns them."""
+    found = []
+    for cause in _causes(view, COSTLY):
+        topic = next(each for each in view.topics if each.frame.topic == cause.topic)
+        places = list(cause.fit.places)
+        evidence = {
+            "consume_rate": float(topic.consume[places].sum()),
+            "arrival_rate": float(topic.arrival[places].sum()),
+            "explained_ratio": cause.fit.explained,
+        }
+        text = {"owners": ", ".join(topic.frame.named("slot")[places, -1])}
+        if "member" in cause.alternatives:
+            text["alternative"] = f"SLOW_MEMBER {cause.alternatives['member']}"
+        found.append(
+            Observation(
+                "COSTLY_PARTITION",
+                topic=cause.topic,
+                partitions=cause.partitions,
+                confidence=CONFIDENCE if cause.is_proven else ONE_GROUP,
+                evidence=known(evidence),
+                evidence_text=text,
+                guards={"no_fetch_limit": UNKNOWN},
+                explained=_of_group(view, [cause]),
+            )
+        )
+    return found
+
+
+def slow_member(view: View) -> list[Observation]:
+    """D16: one member works off less than the others can, and its partitions lag."""
+    return _slow(view, "SLOW_MEMBER", MEMBER)
+
+
+def slow_host(view: View) -> list[Observation]:
+    """D17: as D16, all members of a host that has two or more."""
+    return _slow(view, "SLOW_HOST", HOST)
+
+
+def _slow(view: View, code: str, label: str) -> list[Observation]:
+    causes, found = _causes(view, label), []
+    for subject in sorted({cause.subject for cause in causes}):
+        mine = [cause for cause in causes if cause.subject == subject]
+        first = max(mine, key=lambda cause: cause.fit.explained)
+        slowness = first.slowness
+        if slowness is None:
+            continue
+        guards = {"no_deploy": guard(fact(view, "deploy")), "load_is_balanced": guard(False)}
+        evidence = {
+            "explained_ratio": first.fit.explained,
+            "purity_ratio": first.fit.purity,
+            "p": first.fit.p,
+            "pace_rate": slowness.pace,
+            "others_seen_rate": slowness.others,
+            "load_rate": slowness.load,
+            "median_load_rate": slowness.median_load,
+        }
+        text = {"partitions": "; ".join(map(_named, mine)), "members": ", ".join(slowness.slots)}
+        text |= {f"alternative_{name}": value for name, value in first.alternatives.items()}
+        factor = (1.0 if slowness.ratio <= view.parameters.slow_ratio_strong else MILD) * _doubt(first)
+        found.append(
+            Observation(
+                code,
+                state_by(guards),
+                subject=subject,
+                confidence=CONFIDENCE * factor,
+                evidence=known(evidence),
+                evidence_text=text,
+                guards=guards,
+                explained=_of_group(view, mine),
+            )
+        )
+    return found
+
+
+def broker_correlated(view: View) -> list[Observation]:
+    """D18, as far as one group can tell: the partitions that one broker leads lag, and no others."""
+    causes = _causes(view, BROKER)
+    found = []
+    for subject in sorted({cause.subject for cause in causes}):
+        mine = [cause for cause in causes if cause.subject == subject]
+        first = max(mine, key=lambda cause: cause.fit.explained)
+        evidence = {
+            "explained_ratio": first.fit.explained,
+            "purity_ratio": first.fit.purity,
+            "p": first.fit.p,
+            "groups": 1,
+        }
+        found.append(
+            Observation(
+                "BROKER_CORRELATED",
+                subject=subject,
+                confidence=ONE_GROUP * _doubt(first),
+                evidence=known(evidence),
+                evidence_text={"partitions": "; ".join(map(_named, mine))},
+                guards={"seen_in_two_groups": UNKNOWN},
+                explained=_of_group(view, mine),
+            )
+        )
+    return found
+
+
+def _doubt(cause: Cause) -> float:
+    return MISSING ** (cause.fit.is_small + (not cause.is_proven))
+
+
+def _causes(view: View, label: str) -> list[Cause]:
+    return [cause for cause in attribute(view) if cause.label == label]
+
+
+def _named(cause: Cause) -> str:
+    return ", ".join(f"{cause.topic}-{partition}" for partition in cause.partitions)
+
+
+def _of_group(view: View, causes: Sequence[Cause]) -> float:
+    """Share of the group's material lag on the partitions of these causes."""
+    lag = 0.0
+    for cause in causes:
+        topic = next(each for each in view.topics if each.frame.topic == cause.topic)
+        places = list(cause.fit.places)
+        lag += float(np.nansum(topic.lag[places][topic.is_material[places]]))
+    return min(1.0, lag / view.material_lag) if view.material_lag > 0 else 0.0
