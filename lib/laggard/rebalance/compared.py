@@ -8,7 +8,7 @@ from datetime import datetime
 
 from laggard.rebalance.departures import Departure, find_departures, mark_returns
 from laggard.rebalance.facts import Generation
-from laggard.rebalance.movement import Move, Movement, count_returns, find_moves, is_divergent, measure_movement
+from laggard.rebalance.movement import Move, Movement, count_movement, count_returns, find_moves, is_divergent
 from laggard.rebalance.parameters import RebalanceParameters
 from laggard.rebalance.slots import SlotChanges, compare_slots, holdings, name_slots
 from laggard.rebalance.state import LastMove, OpenRebalance
@@ -49,8 +49,9 @@ def compare_rosters(rebalance: OpenRebalance) -> Compared:
     if old is None or new is None or not is_whole:
         return Compared(slots)
     is_comparable = is_divergent(before.members) is False and is_divergent(last.members) is False
-    movement = measure_movement(old, new, slots.kept) if is_comparable else None
-    return Compared(slots, find_moves(old, new, slots.kept), movement)
+    moves = find_moves(old, new, slots.kept)
+    movement = None if moves is None or not is_comparable else count_movement(len(moves), old, new, slots.kept)
+    return Compared(slots, moves, movement)
 
 
 def find_departed(

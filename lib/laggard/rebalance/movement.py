@@ -68,28 +68,32 @@ def count_returns(moves: Iterable[Move], last: dict[TopicPartition, tuple[str, s
 
 
 def measure_movement(before: Held, after: Held, kept: Mapping[str, str] | None = None) -> Movement | None:
-    """Moves between two complete assignments of members that all subscribe to the same topics.
+    """Moves between two complete assignments of members that all subscribe to the same topics, by `count_movement`."""
+    same = _same(before, after) if kept is None else kept
+    moves = find_moves(before, after, same)
+    return None if moves is None else count_movement(len(moves), before, after, same)
+
+
+def count_movement(moved: int, before: Held, after: Held, same: Mapping[str, str]) -> Movement:
+    """Counts around so many moves; `same` is slot name before to name after.
 
     Necessary is what departed slots held and what the others held above the fair share: of P partitions and N slots
     after, the P mod N that held most may keep one more than ⌊P/N⌋. A partition that is gone moves nowhere.
     """
-    same = _same(before, after) if kept is None else kept
-    moves, owners = find_moves(before, after, same), _owners(after)
-    if moves is None or owners is None:
-        return None
-    counts = {slot: sum(place in owners for place in set(held)) for slot, held in before.items()}
+    owned = {place for held in after.values() for place in held}
+    counts = {slot: len(owned.intersection(held)) for slot, held in before.items()}
     departed = sum(count for slot, count in counts.items() if slot not in same)
     kept_counts = sorted((count for slot, count in counts.items() if slot in same), reverse=True)
-    share, extra = divmod(len(owners), len(after)) if after else (0, 0)
+    share, extra = divmod(len(owned), len(after)) if after else (0, 0)
     surplus = sum(max(0, count - share - (place < extra)) for place, count in enumerate(kept_counts))
-    moved, necessary = len(moves), departed + surplus
+    necessary = departed + surplus
     avoidable = max(0, moved - necessary)
     return Movement(
-        partitions=len(owners),
+        partitions=len(owned),
         moved=moved,
         necessary=necessary,
         avoidable=avoidable,
-        moved_ratio=_ratio(moved, len(owners)),
+        moved_ratio=_ratio(moved, len(owned)),
         # an assignor that leaves the loads uneven can move less than balance needs
         efficiency=_ratio(min(moved, necessary), moved),
         stickiness=None if not sum(kept_counts) else max(0.0, 1 - avoidable / sum(kept_counts)),
