@@ -1,5 +1,7 @@
 """What a user is told when something fails: the fact, the cause, the remedy, and the exit code."""
 
+import re
+
 OK = 0
 USAGE = 64
 NOT_FOUND = 66
@@ -38,3 +40,12 @@ class LaggardError(Exception):
 
 def _rebuild(what: str, cause: str, fix: str, exit_code: int) -> LaggardError:
     return LaggardError(what, cause=cause, fix=fix, exit_code=exit_code)
+
+
+def first_line(error: BaseException) -> str:
+    """The sentence that says most: a Python worker's own error, else the first line."""
+    lines = [line.strip(" :") for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    inner = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    if lines[0].startswith("An error occurred while calling") and len(lines) > 1:
+        return lines[1][:300]  # py4j's first line names only its handle
+    return (inner[-1] if "Traceback" in lines[0] and inner else lines[0])[:300]

@@ -152,7 +152,7 @@ def view_of(
         topics=[topic.frame for topic in topics],
         facts=[row] * windows if group_facts is None else group_facts,
         policy=policy,
-        baseline=baseline or {},
+        baseline=lambda: baseline or {},
         **({"rebalances": (), "generations": (), "members": (), "events": ()} | lists),
     )
     capacities = sorted(member.capacity for member in found.values() if not np.isnan(member.capacity))

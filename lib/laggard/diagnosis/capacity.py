@@ -120,7 +120,7 @@ def capacity_burst(view: View) -> list[Observation]:
 def baseline_arrival(view: View, topic: TopicView) -> float:
     """Median arrival rate of the topic over the last day in records/s, the newest minutes left out; NaN if too few."""
     until = view.frame.now_ms / 1000 - view.parameters.baseline_skip_seconds
-    rows = view.frame.baseline.get(topic.frame.topic, ())
+    rows = view.frame.baseline().get(topic.frame.topic, ())
     rates = [row.get("arrival_rate") for row in rows if row["window_start"].timestamp() < until]
     found = [rate for rate in rates if rate is not None and not isnan(rate)]
     return lower_median(found) if len(found) >= view.parameters.baseline_min_windows else nan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,17 +82,21 @@ def _rebalanced(view: View, begin_ms: float) -> list[float]:
 
 def cluster_observations(cluster: ClusterFrame, signals: Sequence[Row], parameters: Parameters) -> list[Observation]:
     """What the rules of the cluster say; each names its groups in `evidence_text`."""
-    found: list[Observation] = []
-    for condition in (_blind, _blocked, _coordinators, _brokers, _sinks, _offsets_topic):
-        found += condition(cluster, signals, parameters)
-    return found
+    return [
+        *_blind(signals),
+        *_blocked(signals),
+        *_coordinators(signals, parameters),
+        *_brokers(signals),
+        *_sinks(signals),
+        *_offsets_topic(cluster),
+    ]
 
 
 def _named(groups: Sequence[str]) -> dict[str, str]:
     return {"groups": ", ".join(sorted(groups))}
 
 
-def _blind(cluster: ClusterFrame, signals: Sequence[Row], _: Parameters) -> list[Observation]:
+def _blind(signals: Sequence[Row]) -> list[Observation]:
     blind = [each["group"] for each in signals if each["blind"] >= _BLIND_SHARE]
     if not blind:
         return []
@@ -100,7 +104,7 @@ def _blind(cluster: ClusterFrame, signals: Sequence[Row], _: Parameters) -> list
     return [Observation("MONITOR_BLIND", severity=PAGE, evidence=evidence, evidence_text=_named(blind))]
 
 
-def _blocked(cluster: ClusterFrame, signals: Sequence[Row], _: Parameters) -> list[Observation]:
+def _blocked(signals: Sequence[Row]) -> list[Observation]:
     of_partition: dict[Any, list[Row]] = defaultdict(list)
     for each in signals:
         if each["blocked"]:
@@ -117,7 +121,7 @@ def _blocked(cluster: ClusterFrame, signals: Sequence[Row], _: Parameters) -> li
     ]
 
 
-def _coordinators(cluster: ClusterFrame, signals: Sequence[Row], parameters: Parameters) -> list[Observation]:
+def _coordinators(signals: Sequence[Row], parameters: Parameters) -> list[Observation]:
     """Most groups of one coordinator rebalance within a minute, and hardly any other."""
     active = [each for each in signals if each["is_active"] and each["coordinator"] is not None]
     found = []
@@ -150,7 +154,7 @@ def _together(signals: Sequence[Row], seconds: float) -> list[Row]:
     return best
 
 
-def _brokers(cluster: ClusterFrame, signals: Sequence[Row], _: Parameters) -> list[Observation]:
+def _brokers(signals: Sequence[Row]) -> list[Observation]:
     """Partitions that one broker leads lag in several groups of different clients."""
     found = []
     for broker in sorted({number for each in signals for number in each["brokers"]}):
@@ -169,7 +173,7 @@ def _brokers(cluster: ClusterFrame, signals: Sequence[Row], _: Parameters) -> li
     return found
 
 
-def _sinks(cluster: ClusterFrame, signals: Sequence[Row], _: Parameters) -> list[Observation]:
+def _sinks(signals: Sequence[Row]) -> list[Observation]:
     """Several groups do less on all their partitions at once: they may share what they write to."""
     hit = [each for each in signals if each["spread_down"]]
     if len(hit) < _SINK_GROUPS or len({each["coordinator"] for each in hit if each["brokers"]}) == 1:
@@ -184,7 +188,7 @@ def _sinks(cluster: ClusterFrame, signals: Sequence[Row], _: Parameters) -> list
     ]
 
 
-def _offsets_topic(cluster: ClusterFrame, signals: Sequence[Row], _: Parameters) -> list[Observation]:
+def _offsets_topic(cluster: ClusterFrame) -> list[Observation]:
     begin_ms = cluster.window_ms
     return [
         Observation("OFFSETS_TOPIC_CHANGED", evidence_text=dict(row.get("detail") or {}))
@@ -238,11 +242,3 @@ RULES = (
 def reaches(observation: Observation, group: str) -> bool:
     """Whether a group is among those that an observation of the cluster names."""
     return group in observation.evidence_text.get("groups", "").split(", ")
-
-
-def by_code(observations: Sequence[Observation]) -> Mapping[str, Observation]:
-    """The first observation of each code."""
-    found: dict[str, Observation] = {}
-    for each in observations:
-        found.setdefault(each.code, each)
-    return found

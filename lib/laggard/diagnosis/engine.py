@@ -5,19 +5,22 @@ Nothing in here reads a clock or a table: the stream, a replay over the past and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from laggard.diagnosis import catalogue, ranking
-from laggard.diagnosis.cluster import ClusterFrame, cluster_observations, cluster_signal
+from laggard.diagnosis import catalogue
+from laggard.diagnosis.cluster import ClusterFrame, cluster_observations, cluster_signal, reaches
+from laggard.diagnosis.conditions import group_conditions
 from laggard.diagnosis.findings import Judgement, finding_rows
 from laggard.diagnosis.frames import GroupFrame, Policy, Row
 from laggard.diagnosis.group_windows import group_rows
 from laggard.diagnosis.memory import Memory
 from laggard.diagnosis.observation import CAUSE, HOLDS, SYMPTOM, Observation
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.patterns import group_conditions
-from laggard.diagnosis.tracks import Step, advance_tracks, digest
+from laggard.diagnosis.shared import verdict_columns, with_cluster
+from laggard.diagnosis.sizing import Sizing, size
+from laggard.diagnosis.tracks import Step, advance_tracks
 from laggard.diagnosis.verdict import Verdict, scale_verdict
 from laggard.diagnosis.view import View
 from laggard.diagnosis.viewing import view_of
@@ -36,6 +39,7 @@ class Judged:
     conditions: frozenset[str]  # such as a deploy: they inhibit like a finding
     rows: Sequence[Row]  # of group_windows
     verdict: Verdict
+    sizing: Sizing
     signal: Row  # what the cluster's rules look at
     memory: Memory
 
@@ -46,15 +50,17 @@ def judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
     conditions, facts = group_conditions(view)
     view = replace(view, facts=facts)
     observations = list(_observe(view))
-    verdict = scale_verdict(view, _holding(observations))
+    sizing = size(view)
+    verdict = scale_verdict(view, _holding(observations), sizing, elasticity=facts.get("elasticity", math.nan))
     return Judged(
         frame.group,
         frame.fact.get("coordinator"),
         frame.policy,
         observations,
         conditions,
-        group_rows(view, verdict),
+        group_rows(view),
         verdict,
+        sizing,
         cluster_signal(view, observations),
         after,
     )
@@ -72,7 +78,7 @@ def settle(
     windows: list[Row] = []
     remembered = {"": after}
     for each in judged:
-        reaching = [one for one in shared if each.group in one.evidence_text.get("groups", "").split(", ")]
+        reaching = [one for one in shared if reaches(one, each.group)]
         rows, told, remembered[each.group] = _settle_group(each, reaching, cluster, parameters)
         windows += rows
         findings += told
@@ -114,8 +120,8 @@ def _settle_group(
     conditions = {*each.conditions, *(one.code for one in shared)}
     judgement = Judgement(cluster.name, each.group, cluster.now_ms, each.coordinator, memory.episode_ms, parameters)
     rows, tracks, primary = finding_rows(judgement, steps, conditions, catalogue.BY_CODE)
-    verdict = each.verdict if not shared else each.verdict.given({one.code for one in shared})
-    windows = [row | verdict.columns() | {"primary_code": primary} for row in each.rows]
+    columns = verdict_columns(with_cluster(each.verdict, shared), each.sizing)
+    windows = [row | columns | {"primary_code": primary} for row in each.rows]
     return windows, rows, replace(memory, tracks=tuple(tracks))
 
 
@@ -150,11 +156,3 @@ def _with_episode(memory: Memory, steps: Sequence[Step], cluster: ClusterFrame, 
     quiet = memory.quiet + 1
     is_over = quiet > parameters.episode_gap
     return replace(memory, episode_ms=None if is_over else memory.episode_ms, quiet=0 if is_over else quiet)
-
-
-def episode_id(cluster: str, group: str, begin_ms: int) -> str:
-    """Hash of a group's stretch of trouble."""
-    return digest(cluster, group, "episode", str(begin_ms))
-
-
-__all__ = ["Judged", "judge", "ranking", "settle"]

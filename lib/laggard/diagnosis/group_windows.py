@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from datetime import datetime, timezone
 
 import numpy as np
 
 from laggard.diagnosis import forecast
 from laggard.diagnosis.frames import Floats, Row
-from laggard.diagnosis.measures import lower_median
-from laggard.diagnosis.rates import window_rates
-from laggard.diagnosis.view import Shape, TopicView, View
+from laggard.diagnosis.order import lower_median
+from laggard.diagnosis.view import Flags, Shape, TopicView, View
 
 
 def group_rows(view: View) -> list[Row]:
@@ -21,7 +20,7 @@ def group_rows(view: View) -> list[Row]:
 
 
 def _topic_columns(view: View, each: TopicView) -> Row:
-    frame, window = each.frame, slice(-1, None)
+    frame = each.frame
     status = frame.named("status")[:, -1]
     committed = (status != "no_commit") & (status != "")
     is_whole = bool((status[committed] == "ok").all()) and bool(committed.any())
@@ -31,6 +30,7 @@ def _topic_columns(view: View, each: TopicView) -> Row:
     lag = float(known.sum()) if len(known) else math.nan
     trend = each.trend
     drain = forecast.drain_seconds(lag, arrival, consume, view.parameters)
+    soonest, latest = forecast.drain_range(lag, arrival, trend.slope_low, trend.slope_high, view.parameters)
     return {
         "date": _time(int(view.frame.windows[-1])).date(),
         "cluster": view.frame.cluster,
@@ -54,14 +54,14 @@ def _topic_columns(view: View, each: TopicView) -> Row:
         "consumed": _integer(_total(frame["consumed"][:, -1], committed)),
         "arrival_rate": _number(arrival),
         "consume_rate": _number(consume),
-        "catch_up_ratio": _number(consume / arrival) if arrival > 0 else None,
-        "commits": int(np.nansum(frame["commits"][:, window])),
-        "noop_commits": int(np.nansum(frame["noops"][:, window])),
+        "catch_up_ratio": _number(forecast.catch_up_ratio(arrival, consume)),
+        "commits": int(np.nansum(frame["commits"][:, -1])),
+        "noop_commits": int(np.nansum(frame["noops"][:, -1])),
         "matured_records": _sum_known(frame["matured"][:, -1]),
         "late_records": _sum_known(frame["late"][:, -1]),
         "lost_records": _sum_known(frame["lost"][:, -1]),
         "max_time_lag_seconds": _number(float(np.nanmax(ages))) if np.isfinite(ages).any() else None,
-        "p50_time_lag_seconds": _number(lower_median(ages)),
+        "p50_time_lag_seconds": _number(lower_median(ages.tolist())),
         "time_lag_censored": _is_censored(each),
         **_shape_columns(each.shape),
         "arrival_shape": each.arrival_shape.name,
@@ -75,12 +75,12 @@ def _topic_columns(view: View, each: TopicView) -> Row:
         "in_step": each.in_step,
         "slope_iqr": _number(each.slope_iqr),
         "drain_seconds": _number(drain),
-        "drain_low_seconds": _number(_drain_by(lag, trend.slope_low)),
-        "drain_high_seconds": _number(_drain_by(lag, trend.slope_high)),
+        "drain_low_seconds": _number(soonest),
+        "drain_high_seconds": _number(latest),
         "drain_at_capacity_seconds": _number(
-            forecast.drain_at_capacity_seconds(lag, arrival, view.member_count or 0, view.capacity)
+            forecast.drain_at_capacity_seconds(lag, arrival, view.capacity, view.member_count or math.nan)
         ),
-        "loss_seconds": _number(view.facts.get("loss_seconds", {}).get(frame.topic, math.nan)),
+        "loss_seconds": _number(_loss(view, frame.topic)),
         "slo_breach_seconds": _number(view.facts.get("slo_breach_seconds", {}).get(frame.topic, math.nan)),
     }
 
@@ -96,7 +96,7 @@ def _group_columns(view: View) -> Row:
         "capacity": _number(view.capacity),
         "capacity_members": sum(not math.isnan(each.capacity) for each in view.members.values()),
         "busy_share": len(busy) / len(view.members) if view.members else None,
-        **window_rates(view.frame),
+        **_changes(view),
         "time_in_rebalance_ratio": _number(view.time_in_rebalance),
         "members_ceiling": view.ceiling if has_members else None,
         "flags": sorted(view.flags),
@@ -120,16 +120,27 @@ def _is_censored(each: TopicView) -> bool | None:
     return bool(np.isnan(each.frame["time_lag_error"][int(np.nanargmax(ages)), -1]))
 
 
-def _drain_by(lag: float, slope: float) -> float:
-    """Seconds until nothing is left when lag changes at this rate; infinity where it does not fall."""
-    if math.isnan(lag) or math.isnan(slope):
-        return math.nan
-    if lag == 0:
-        return 0.0
-    return lag / -slope if slope < 0 else math.inf
+def _loss(view: View, topic: str) -> float:
+    loss = view.facts.get("losses", {}).get(topic)
+    return math.nan if loss is None else float(loss.seconds)
 
 
-def _total(values: Floats, wanted: Any) -> float:
+def _changes(view: View) -> Row:
+    """What the generations of this window changed."""
+    begin, end = int(view.frame.windows[-1]), view.frame.now_ms
+    rows = [
+        row
+        for row in view.frame.generations
+        if row["live_read"] and begin <= row["record_timestamp"].timestamp() * 1000 < end
+    ]
+    slots = {slot for row in rows for name in ("joined", "left") for slot in row[name] or ()}
+    return {
+        "generations": len(rows),
+        "churn": len(slots) / view.member_count if view.member_count else None,
+    }
+
+
+def _total(values: Floats, wanted: Flags) -> float:
     """Sum over the wanted partitions; NaN where one is not known or none is wanted."""
     return float(values[wanted].sum()) if wanted.any() else math.nan
 
@@ -146,7 +157,5 @@ def _integer(value: float) -> int | None:
     return None if math.isnan(value) else round(value)
 
 
-def _time(ms: int) -> Any:
-    from datetime import datetime, timezone
-
+def _time(ms: int) -> datetime:
     return datetime.fromtimestamp(ms / 1000, timezone.utc)

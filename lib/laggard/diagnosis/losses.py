@@ -86,7 +86,7 @@ def _arrival_at_read(frame: TopicFrame, row: int, window_seconds: int) -> float:
 
 
 def breach_seconds(view: View) -> dict[str, float]:
-    """Seconds until each topic's time lag passes the declared SLO; NaN without one, or while it does not clearly grow."""
+    """Seconds until each topic's time lag passes the SLO, NaN while it does not clearly grow; empty without an SLO."""
     slo = view.policy.slo_time_lag_seconds
     if not slo:
         return {}

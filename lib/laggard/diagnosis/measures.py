@@ -6,7 +6,6 @@ All functions take arrays [partitions, windows] with NaN where a value is not kn
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,6 @@ import numpy.typing as npt
 from laggard.diagnosis.frames import Floats, TopicFrame
 from laggard.diagnosis.parameters import Parameters
 
-Flags: TypeAlias = set[str]
 _Flags = npt.NDArray[np.bool_]
 
 
@@ -64,20 +62,7 @@ def stalls(frame: TopicFrame, *, has_members: bool, window_seconds: int, paramet
 
 
 def sums_by_name(values: Floats, names: npt.NDArray[np.object_], name: str) -> Floats:
-    """Sum over the partitions that carry the name, per window; NaN where one of them is not known or none carries it."""
+    """Sum over the partitions with the name, [windows]; NaN where one of them is not known, or none has it."""
     mine = names == name
     found = np.where(mine, values, 0.0).sum(axis=0)
     return np.where(mine.any(axis=0), found, np.nan)
-
-
-def nearest_rank(values: npt.ArrayLike, share: float) -> float:
-    """Percentile by nearest rank of the known values, NaN without one."""
-    known = np.sort(np.asarray(values, float)[~np.isnan(np.asarray(values, float))])
-    if not len(known):
-        return math.nan
-    return float(known[max(0, math.ceil(share * len(known)) - 1)])
-
-
-def lower_median(values: npt.ArrayLike) -> float:
-    """The lower of the two middle values where there are two."""
-    return nearest_rank(values, 0.5)

@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from laggard.diagnosis.frames import Floats, GroupFrame
-from laggard.diagnosis.measures import nearest_rank, rolling_mean, sums_by_name
+from laggard.diagnosis.measures import rolling_mean, sums_by_name
+from laggard.diagnosis.order import percentile
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.view import Flags, MemberView, TopicView
 
 Busy = Mapping[str, tuple[tuple[int, float], ...]]  # slot -> (begin of the window in ms, records/s)
-_CAPACITY_SHARE = 0.75  # percentile of what a busy member did: commits and windows do not beat together
+_CAPACITY_PERCENT = 75  # of what a busy member did: commits and windows do not beat together
 
 
 def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, parameters: Parameters) -> tuple[
@@ -50,7 +51,7 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
             ),
             float(sum(each.arrival[mine[each.frame.topic]].sum() for each in topics)),
             float(sum(each.consume[mine[each.frame.topic]].sum() for each in topics)),
-            nearest_rank(rates, _CAPACITY_SHARE) if enough else math.nan,
+            percentile(rates, _CAPACITY_PERCENT) if enough else math.nan,
             float(np.nanmax(means)) if not np.isnan(means).all() else math.nan,
             is_busy,
             int(sum(each.is_material[mine[each.frame.topic]].sum() for each in topics)),
@@ -69,7 +70,7 @@ def partition_capacities(topics: Sequence[TopicView], parameters: Parameters) ->
         for row, partition in enumerate(each.frame.partitions):
             rates = each.frame["consume"][row, is_busy[row]][-parameters.busy_windows :]
             if (~np.isnan(rates)).sum() >= parameters.busy_min_windows:
-                found[each.frame.topic, int(partition)] = nearest_rank(rates, _CAPACITY_SHARE)
+                found[each.frame.topic, int(partition)] = percentile(rates, _CAPACITY_PERCENT)
     return found
 
 

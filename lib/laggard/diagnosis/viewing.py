@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from laggard.diagnosis import measures, shape, trend
 from laggard.diagnosis.frames import Floats, GroupFrame, TopicFrame
-from laggard.diagnosis.measures import Flags, lower_median, rolling_mean
+from laggard.diagnosis.measures import rolling_mean
 from laggard.diagnosis.members import member_views, partition_capacities
 from laggard.diagnosis.memory import Memory
+from laggard.diagnosis.order import lower_median
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.trend import TrendState
 from laggard.diagnosis.view import MemberView, Shape, TopicView, Trend, View
@@ -193,7 +194,7 @@ def _topic_trend(
         total,
         peaks,
         float(np.nansum(arrival[rows])),
-        lower_median(interval),
+        lower_median(interval.tolist()),
         group.window_seconds * _TICK_SHARE,
         before,
         parameters,
@@ -258,7 +259,7 @@ def _sub_cause(
     )
 
 
-def _flags(frame: GroupFrame, topics: list[TopicView]) -> Flags:
+def _flags(frame: GroupFrame, topics: list[TopicView]) -> set[str]:
     """What limits the judgement of this group."""
     found = set()
     status = np.concatenate([each.frame.named("status")[:, -1] for each in topics] or [np.array([], object)])

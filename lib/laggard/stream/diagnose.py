@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 import pickle
+import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +19,7 @@ import pyarrow.compute as pc
 from laggard.diagnosis.engine import Judged, settle
 from laggard.diagnosis.frames import Row
 from laggard.diagnosis.memory import Memory, from_json
+from laggard.errors import first_line
 from laggard.stream.advance_stage import shards_of
 from laggard.stream.judging import (
     Options,
@@ -30,16 +33,19 @@ from laggard.stream.judging import (
 )
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
-from laggard.tables.readers import TICK, open_table, read_newest
+from laggard.tables.delta import Writer
+from laggard.tables.readers import TICK, newest_batch, open_table, read_newest, table_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
-    from laggard.tables.delta import Writer
+    from laggard.config import Config
 
 log = logging.getLogger("laggard.diagnose")
 ROWS_PER_SHARD = 50_000  # partitions of the status table below which a second task costs more than it saves
 _CATCH_UP_MS = 86_400_000  # windows that closed longer ago, while the job was down, are left to a replay
+_MAX_BACKOFF_SECONDS = 60.0
 _STATE = ["group", "window_start", "state", "batch_id"]
 
 
@@ -53,18 +59,19 @@ class Diagnosis:
         self._judged_ms, self._memories = last_state(writer.root)
 
     def process(self, frame: DataFrame, _: int) -> None:
-        """Judge the windows that these rows of `batches` closed."""
+        """Judge the windows that closed before the newest of these rows of `batches`."""
         rows = frame.where(f"kind = '{TICK}'").select("batch_id", "polled_at", "table_versions").collect()
-        if not rows:
-            return
-        newest = max(rows, key=lambda each: int(each["batch_id"]))
-        now_ms = round(newest["polled_at"].timestamp() * 1000)
-        step = 1000 * self._options.window_seconds
+        if rows:
+            newest = max(rows, key=lambda each: int(each["batch_id"]))
+            self.judge_closed(newest["polled_at"].timestamp(), newest["table_versions"])
+
+    def judge_closed(self, now: float, versions: Mapping[str, int]) -> None:
+        """Every window that closed before the poll at this time and is not judged yet; versions are its batch's."""
+        now_ms, step = round(now * 1000), 1000 * self._options.window_seconds
         if now_ms // step * step - step <= self._judged_ms:
-            return  # no window has closed since
-        versions = dict(newest["table_versions"])
+            return
         first_ms = max(self._judged_ms + step, now_ms - _CATCH_UP_MS)
-        for window in find_closed(self._writer.root, versions, first_ms, now_ms, self._options):
+        for window in find_closed(self._writer.root, versions, first_ms, now_ms):
             self.judge(window, versions)
 
     def judge(self, window: Window, versions: Mapping[str, int]) -> None:
@@ -121,6 +128,58 @@ class Diagnosis:
         for row in findings:
             if row["event"] != "updated" and row["role"] in ("primary", "contributing", "symptom"):
                 log.info("%s %s %s of %s", row["event"], row["severity"], row["code"], row["group"] or "the cluster")
+
+
+class DiagnoseQuery:
+    """The stream over `batches`; an error in it is said and tried again, and the first query goes on."""
+
+    def __init__(self, spark: SparkSession, config: Config, checkpoint_id: str) -> None:
+        job = config.job
+        options = Options(config.cluster.name, job.window_seconds, config.diagnosis, config.policies.of)
+        self._spark = spark
+        # a writer of its own: each table has one writing query
+        self._diagnosis = Diagnosis(spark, Writer(job.tables, checkpoint_id), options)
+        self._root = job.tables
+        self._checkpoint = f"{job.checkpoint.rstrip('/')}.diagnose-{checkpoint_id[:8]}"
+        self._seconds = job.tick_seconds
+        self._query: StreamingQuery | None = None
+        self._not_before = 0.0
+        self._backoff = 1.0
+
+    def catch_up(self) -> None:
+        """Judge what has closed, without a stream."""
+        newest = newest_batch(self._root)
+        if newest is not None and newest.kind == TICK:
+            self._diagnosis.judge_closed(newest.polled_at.timestamp(), newest.table_versions)
+
+    def keep_running(self) -> None:
+        """Start it, or start it again when it has ended by an error; to be called often."""
+        if self._query is not None:
+            if self._query.isActive:
+                return
+            error = self._query.exception()
+            cause = first_line(error) if error is not None else "no cause known"
+            log.warning("the diagnosis stopped: %s; starting again in %.0f s", cause, self._backoff)
+            self._query, self._not_before = None, time.monotonic() + self._backoff
+            self._backoff = min(2 * self._backoff, _MAX_BACKOFF_SECONDS)
+        if time.monotonic() < self._not_before:
+            return
+        batches = self._spark.readStream.format("delta").option("skipChangeCommits", "true")
+        # what was published before is in the state of the diagnosis already, or is found from there
+        batches = batches.option("startingVersion", "latest")
+        writer = (
+            batches.load(table_uri(self._root, schemas.BATCHES.name))
+            .writeStream.queryName("diagnose")
+            .foreachBatch(self._diagnosis.process)
+        )
+        writer = writer.option("checkpointLocation", self._checkpoint)
+        self._query = writer.trigger(processingTime=f"{self._seconds} seconds").start()
+
+    def stop(self) -> None:
+        """Cut it off: what it had not written yet it does after the next start."""
+        if self._query is not None:
+            with suppress(Exception):
+                self._query.stop()
 
 
 def last_state(root: str) -> tuple[int, dict[str, Memory]]:

@@ -89,7 +89,7 @@ def read_baseline(root: str, begin_ms: int, end_ms: int, options: Options) -> pa
     return rows.select(BASELINE)
 
 
-BASELINE = ["group", "topic", "window_end", "arrival_rate", "capacity"]
+BASELINE = ["group", "topic", "window_start", "window_end", "arrival_rate", "capacity"]
 
 
 def known_at(tables: Mapping[str, pa.Table], window: Window, options: Options) -> dict[str, pa.Table]:
@@ -148,7 +148,7 @@ def closed_windows(tables: Mapping[str, pa.Table], begin_ms: int, end_ms: int) -
     return sorted((each for each in found if begin_ms <= each.begin_ms <= end_ms), key=lambda each: each.begin_ms)
 
 
-def find_closed(root: str, versions: Mapping[str, int], begin_ms: int, end_ms: int, options: Options) -> list[Window]:
+def find_closed(root: str, versions: Mapping[str, int], begin_ms: int, end_ms: int) -> list[Window]:
     """The same, from the table."""
     rows = _read(root, "group_history", versions.get("group_history"), begin_ms, end_ms, "window_start")
     return closed_windows({"group_history": rows}, begin_ms, end_ms)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -12,7 +11,7 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from laggard import errors, files
-from laggard.errors import LaggardError
+from laggard.errors import LaggardError, first_line
 from laggard.names import NameFilter
 from laggard.sources.brokers import Brokers
 from laggard.sources.log_ends import LogEnds, options_to_json
@@ -20,6 +19,7 @@ from laggard.sources.offsets_topic import read_offsets_topic
 from laggard.sources.poll import PollOptions
 from laggard.sources.readiness import NotReadyYet, OffsetsTopic, count_backlog, find_offsets_topic
 from laggard.stream.batch import Batches, BatchOptions
+from laggard.stream.diagnose import DiagnoseQuery
 from laggard.stream.identity import Found, Identity, identity_path, judge_start, starts_anew, to_json
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.lock import writer_lock
@@ -65,6 +65,7 @@ class Job:
             identity = self._prepare(topic)
             spark = start_session()
             Thread(target=_warm_up, args=(spark,), name="warm-up", daemon=True).start()
+            diagnosis = DiagnoseQuery(spark, config, identity.checkpoint_id)
             try:
                 batches = Batches(
                     spark,
@@ -72,8 +73,11 @@ class Job:
                     identity,
                     self._batch_options(topic),
                 )
-                self._run_queries(spark, topic, batches)
+                self._run_queries(spark, topic, batches, diagnosis)
+                if self._once:
+                    diagnosis.catch_up()
             finally:
+                diagnosis.stop()
                 spark.stop()
         return errors.OK
 
@@ -135,7 +139,9 @@ class Job:
             names=NameFilter(cluster.groups, cluster.groups_ignore, cluster.topics, cluster.topics_ignore),
         )
 
-    def _run_queries(self, spark: SparkSession, topic: OffsetsTopic, batches: Batches) -> None:
+    def _run_queries(
+        self, spark: SparkSession, topic: OffsetsTopic, batches: Batches, diagnosis: DiagnoseQuery
+    ) -> None:
         """Restart the query inside the process, with back-off, for causes that pass by themselves."""
         spark.dataSource.register(LogEnds)
         schedule = Schedule(self._config)
@@ -151,9 +157,9 @@ class Job:
             try:
                 if self._has_backlog(batches):
                     log.info("catching up: reading the backlog of %s first", self._config.cluster.offsets_topic)
-                    self._run_query(spark, topic, batches, catch_up=True)
+                    self._run_query(spark, topic, batches, None)
                 if not self._stopping.is_set():
-                    self._run_query(spark, topic, batches, catch_up=self._once)
+                    self._run_query(spark, topic, batches, None if self._once else diagnosis)
                 if self._once:
                     return
             except Exception as error:
@@ -166,7 +172,7 @@ class Job:
                     raise cause from error
                 if batches.published > published:
                     backoff = 1.0
-                log.warning("query stopped: %s; starting again in %.0f s", _first_line(cause), backoff)
+                log.warning("query stopped: %s; starting again in %.0f s", first_line(cause), backoff)
                 self._stopping.wait(backoff)
                 backoff = min(backoff * 2, MAX_BACKOFF_SECONDS)
 
@@ -180,7 +186,10 @@ class Job:
             brokers.close()
         return waiting > self._config.job.max_records_per_batch
 
-    def _run_query(self, spark: SparkSession, topic: OffsetsTopic, batches: Batches, *, catch_up: bool) -> None:
+    def _run_query(
+        self, spark: SparkSession, topic: OffsetsTopic, batches: Batches, diagnosis: DiagnoseQuery | None
+    ) -> None:
+        """Read tick by tick with the diagnosis beside it; without one, all there is and no more."""
         config = self._config
 
         def process(frame: DataFrame, batch_id: int) -> None:
@@ -200,13 +209,15 @@ class Job:
         writer = writer.option("checkpointLocation", config.job.checkpoint)
         writer = (
             writer.trigger(availableNow=True)
-            if catch_up
+            if diagnosis is None
             else writer.trigger(processingTime=f"{config.job.tick_seconds} seconds")
         )
         query = writer.start()
         while not self._stopping.is_set():
             if query.awaitTermination(1):
                 return
+            if diagnosis is not None and batches.last is not None:
+                diagnosis.keep_running()
         self._stop_between_batches(query)
 
     def _stop_between_batches(self, query: StreamingQuery) -> None:
@@ -214,7 +225,7 @@ class Job:
         try:
             query.stop()
         except Exception as error:  # noqa: BLE001 - killing instead of stopping costs repeated work only
-            log.info("the query was cut off while stopping: %s", _first_line(error))
+            log.info("the query was cut off while stopping: %s", first_line(error))
         finally:
             if acquired:
                 self._in_batch.release()
@@ -294,12 +305,3 @@ def _union(spark: SparkSession, config: Config, topic: OffsetsTopic, after_poll:
     # a poll's row has no partition: it makes the batch, the poll itself is in the write-ahead log
     padded = polls.load().select(*(F.lit(None).cast(types[name]).alias(name) for name in records.columns))
     return padded.unionByName(records)
-
-
-def _first_line(error: BaseException) -> str:
-    """The sentence that says most: a Python worker's own error, else the first line."""
-    lines = [line.strip(" :") for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    inner = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
-    if lines[0].startswith("An error occurred while calling") and len(lines) > 1:
-        return lines[1][:300]  # py4j's first line names only its handle
-    return (inner[-1] if "Traceback" in lines[0] and inner else lines[0])[:300]
