@@ -1,0 +1,168 @@
+"""Recorded history of a group whose records flow like water: rates and capacities in, rows of the tables out.
+
+A member gives its capacity to its partitions in proportion to what they need; commits come at an even pace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from laggard.diagnosis.cluster import ClusterFrame
+from laggard.diagnosis.engine import judge, settle
+from laggard.diagnosis.history import frames_at
+from laggard.diagnosis.memory import Memory
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.policy import Policy
+from laggard.tables import schemas
+from laggard.tables.arrow import arrow_schema, to_arrow
+
+NOON = datetime(2026, 11, 20, 12, 0, 0, tzinfo=timezone.utc)
+Row = dict[str, Any]
+
+
+@dataclass
+class Fluid:
+    """One group on one topic; `arrival` [partitions, windows], `capacity` [members, windows] in records/s."""
+
+    arrival: np.ndarray[Any, Any]
+    capacity: np.ndarray[Any, Any]
+    seed: int = 1
+    group: str = "billing"
+    interval: float = 5.0
+    noise: float = 0.02  # of the rates
+    facts: Row = field(default_factory=dict)  # columns of group_history that differ
+    lag_rows: list[Row] = field(default_factory=list)
+    fact_rows: list[Row] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        chance = np.random.default_rng(self.seed)
+        partitions, windows = self.arrival.shape
+        members = self.capacity.shape[0]
+        owner = [row * members // partitions for row in range(partitions)] if members else [None] * partitions
+        backlog, end = np.zeros(partitions), np.full(partitions, 1e6)
+        committed, frozen, repeats = end.copy(), np.zeros(partitions), np.zeros(partitions)
+        for window in range(windows):
+            produced = np.maximum(0, self.arrival[:, window] * 60 * (1 + self.noise * chance.standard_normal(partitions)))
+            done = np.zeros(partitions)
+            for member in range(members):
+                mine = [row for row in range(partitions) if owner[row] == member]
+                wanted = backlog[mine] + produced[mine]
+                share = min(1.0, self.capacity[member, window] * 60 / max(wanted.sum(), 1e-9))
+                done[mine] = wanted * share
+            backlog, end = backlog + produced - done, end + produced
+            moved = done > 0
+            committed = np.where(moved, end - backlog, committed)
+            waiting = self.arrival[:, window] * self.interval * chance.random(partitions)  # since its last commit
+            frozen = np.where(moved | (backlog == 0), 0.0, frozen + 60)
+            begin = NOON + timedelta(minutes=window)
+            for row in range(partitions):
+                lag = backlog[row] + (waiting[row] if moved[row] else 0)
+                self.lag_rows.append(
+                    self._lag_row(begin, row, owner[row], lag, backlog[row], end[row], produced[row], done[row], frozen[row])
+                )
+            self.fact_rows.append(self._fact_row(begin, members, partitions))
+
+    def _lag_row(
+        self, begin: datetime, row: int, owner: int | None, lag: float, envelope: float, end: float, produced: float,
+        done: float, frozen: float,
+    ) -> Row:  # fmt: skip
+        rate = max(self.arrival[row, -1], 1e-9)
+        return {
+            **_same(begin, self.group),
+            "topic": "orders", "topic_id": "id", "partition": row, "status": "ok",
+            "committed_offset": round(end - lag), "log_end_offset": round(end), "log_start_offset": 0,
+            "lag": round(lag), "lag_min": round(envelope), "lag_max": round(envelope + rate * self.interval),
+            "lag_envelope": round(envelope) if done > 0 else None, "time_lag_seconds": lag / rate,
+            "time_lag_error_seconds": 10.0, "time_lag_censored": False, "lost_records": 0,
+            "produced": round(produced), "consumed": round(done), "arrival_rate": produced / 60,
+            "consume_rate": done / 60, "commits": round(60 / self.interval) if done > 0 else 0, "noop_commits": 0,
+            "rewound_records": 0, "commit_interval_seconds": self.interval, "frozen_seconds": frozen,
+            "repeat_commits": 0, "owner": None if owner is None else f"m{owner}-id",
+            "slot": None if owner is None else f"app/10.0.0.{owner}#0", "client_id": None if owner is None else "app",
+            "client_host": None if owner is None else f"/10.0.0.{owner}", "generation": 7, "leader_broker": row % 3,
+        }  # fmt: skip
+
+    def _fact_row(self, begin: datetime, members: int, partitions: int) -> Row:
+        return {
+            **_same(begin, self.group),
+            "status": "ok", "group_type": "classic", "protocol_type": "consumer", "assignor": "range",
+            "rebalance_mode": "eager", "group_state": "Stable" if members else "Empty", "state_source": "record",
+            "empty_since": None if members else NOON, "generation": 7, "coordinator": 1, "offsets_partition": 3,
+            "members": members, "static_members": 0, "idle_members": max(0, members - partitions),
+            "topics": ["orders"] if members else [], "topic_partitions": {"orders": partitions},
+            "time_in_rebalance_ratio": 0.0, "watched_since": NOON - timedelta(days=1),
+        } | self.facts  # fmt: skip
+
+    def tables(self) -> dict[str, pa.Table]:
+        """All append tables that windows are judged by."""
+        return tables_of([self])
+
+
+def tables_of(groups: Sequence[Fluid]) -> dict[str, pa.Table]:
+    """The same for several groups of one cluster."""
+    lag = [row for each in groups for row in each.lag_rows]
+    facts = [row for each in groups for row in each.fact_rows]
+    names = ("topic_windows", "rebalances", "generations", "group_members", "group_events")
+    empty = {name: arrow_schema(schemas.TABLES[name]).empty_table() for name in names}
+    return empty | {
+        "lag_windows": to_arrow(schemas.LAG_WINDOWS, lag),
+        "group_history": to_arrow(schemas.TABLES["group_history"], facts),
+    }
+
+
+def _same(begin: datetime, group: str) -> Row:
+    end = begin + timedelta(minutes=1)
+    return {
+        "date": begin.date(), "cluster": "c", "group": group, "window_start": begin, "window_end": end,
+        "batch_id": 1, "sampled_at": end, "ticks": 6, "ok_ticks": 6, "poll_id": 1,
+    }  # fmt: skip
+
+
+@dataclass
+class Story:
+    """What the engine said window by window."""
+
+    windows: list[Row] = field(default_factory=list)  # rows of group_windows
+    findings: list[Row] = field(default_factory=list)
+    memories: dict[str, Memory] = field(default_factory=dict)
+
+    def open_codes(self, group: str | None = "billing") -> set[str]:
+        """Codes of the findings that are open at the end and shown."""
+        newest: dict[str, Row] = {}
+        for row in self.findings:
+            newest[row["finding_id"]] = row
+        return {
+            row["code"]
+            for row in newest.values()
+            if row["event"] != "closed" and row["role"] != "suppressed" and row["group"] == group
+        }
+
+    def last(self, group: str = "billing") -> Row:
+        return [row for row in self.windows if row["group"] == group][-1]
+
+
+def tell(tables: dict[str, pa.Table], policy: Policy | None = None, first: int = 0, story: Story | None = None) -> Story:
+    """Judge every window of the tables from the first on."""
+    story = story or Story()
+    starts = sorted({round(at.timestamp() * 1000) for at in tables["group_history"]["window_start"].to_pylist()})
+    parameters = Parameters()
+    for begin in starts[first:]:
+        frames = frames_at(
+            tables,
+            begin,
+            cluster="c",
+            window_seconds=60,
+            look_back=parameters.look_back_windows,
+            policy=lambda *_: policy or Policy(),
+        )
+        judged = [judge(each, story.memories.get(each.group, Memory()), parameters) for each in frames]
+        rows, findings, story.memories = settle(judged, ClusterFrame("c", begin, 60), story.memories, parameters)
+        story.windows += rows
+        story.findings += findings
+    return story
