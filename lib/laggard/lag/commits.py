@@ -24,6 +24,7 @@ class Compacted:
     starts_with_commit: Bools
     commits: Ints
     noop_commits: Ints  # commits that repeat the offset before them in the batch
+    repeat_commits: Ints  # of these, those since the newest progress in the batch
     rewound_records: Ints
     rewind_rows: Ints  # rows whose committed offset is below the commit before them
     rewind_from: Ints  # that commit's offset, parallel to `rewind_rows`
@@ -50,6 +51,8 @@ def compact_commits(rows: Ints, key: Ints, is_commit: Bools, offset: Ints) -> Co
         return np.add.reduceat(values, starts) if len(starts) else np.zeros(0, np.int64)
 
     progress = np.maximum.reduceat(risen, starts) if len(starts) else starts
+    noops = (follows & (rise == 0)).astype(np.int64)
+    since_progress = noops * (np.arange(len(key)) > np.repeat(progress, lasts - starts + 1))
     return Compacted(
         key=key[starts],
         last_row=rows[lasts],
@@ -59,7 +62,8 @@ def compact_commits(rows: Ints, key: Ints, is_commit: Bools, offset: Ints) -> Co
         first_offset=offset[starts],
         starts_with_commit=is_commit[starts],
         commits=total(is_commit.astype(np.int64)),
-        noop_commits=total((follows & (rise == 0)).astype(np.int64)),
+        noop_commits=total(noops),
+        repeat_commits=total(since_progress),
         rewound_records=total(np.where(rise < 0, -rise, 0)),
         rewind_rows=rows[rewinds],
         rewind_from=offset[rewinds] - rise[rewinds],

@@ -30,6 +30,7 @@ from laggard.lag.arrays import (
     where,
 )  # fmt: skip
 from laggard.lag.commit_gaps import NewCommits, add_gaps
+from laggard.lag.envelope import lag_at_commits
 from laggard.lag.flows import partition_flows
 from laggard.lag.tick import Tick
 from laggard.lag.windows import accumulate
@@ -149,16 +150,18 @@ def advance_positions(merged: Merged, tick: Tick, schema: pa.Schema) -> tuple[pa
         "commit_poll_id": when(is_moved, repeat(tick.poll_id, _LONG, rows), before["commit_poll_id"]),
         "log_end_offset": log_end,
         "log_start_offset": log_start,
+        "leader_broker": polled["leader_broker"],
         "ahead_records": pc.max_element_wise(pc.subtract(committed, log_end), 0, skip_nulls=False),
     }
     columns["status"], columns["error"] = _status(columns, polled, is_other_topic, tick)
     columns |= _measures(columns)
     columns |= _time_lag(columns, polled_end, before["end_points"], is_same_topic, tick)
-    columns |= _rhythm(merged, tick, is_same_topic)
+    columns |= _rhythm(merged, columns, tick, is_same_topic)
     fell_by, moves = _moves(merged, tick, is_same_topic, columns)
     columns |= moves
     counts = _counts(merged, fell_by)
-    columns |= accumulate(before, columns, tick, **counts, is_same_topic=is_same_topic)
+    lag_at_commit = where(merged.is_new, lag_at_commits(before, commit, columns, is_same_topic, tick))
+    columns |= accumulate(before, columns, tick, **counts, lag_at_commit=lag_at_commit, is_same_topic=is_same_topic)
     was_recreated = pc.and_(is_other_topic, pc.invert(equal(before["current_topic_id"], polled_id)))
     changes = {
         "was_recreated": was_recreated,
@@ -253,7 +256,7 @@ def _time_lag(
     }
 
 
-def _rhythm(merged: Merged, tick: Tick, is_same_topic: Any) -> dict[str, Any]:
+def _rhythm(merged: Merged, columns: dict[str, Any], tick: Tick, is_same_topic: Any) -> dict[str, Any]:
     """When the group commits; what was read while catching up was thinned out by compaction and tells no rhythm."""
     before, commit = merged.before, merged.commit
     is_followed = pc.fill_null(pc.not_equal(before["status"], "stale"), tick.has_history)
@@ -273,7 +276,12 @@ def _rhythm(merged: Merged, tick: Tick, is_same_topic: Any) -> dict[str, Any]:
     is_first = pc.or_(pc.is_null(before["committed_offset"]), pc.invert(is_same_topic))
     moved_on = where(pc.or_(pc.fill_null(was_behind, False), is_first), commit["first_commit_timestamp"])
     progress = where(is_live, pc.coalesce(commit["progress_timestamp"], moved_on))
+    is_repeated = equal(before["committed_offset"], commit["first_committed_offset"])
+    carried = pc.fill_null(where(is_same_topic, before["repeat_commits"]), 0)
+    repeats = when(pc.is_valid(progress), 0, pc.add(carried, pc.cast(is_repeated, pa.int32())))
+    repeats = when(is_live, pc.add(repeats, pc.cast(commit["repeat_commits"], pa.int32())), carried)
     return {
+        "repeat_commits": where(pc.is_valid(columns["committed_offset"]), repeats),
         "commit_gaps": gaps,
         "commit_interval_seconds": interval,
         "progressed_at": pc.coalesce(progress, where(is_same_topic, before["progressed_at"])),

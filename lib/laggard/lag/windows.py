@@ -5,6 +5,7 @@ produced and consumed are differences between the last ticks of two adjacent win
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ def accumulate(
     commits: Any,
     noop_commits: Any,
     rewound_records: Any,
+    lag_at_commit: Any,
     is_same_topic: Any,
 ) -> dict[str, Any]:
     """The `window_…` and `base_…` columns after this tick.
@@ -44,8 +46,8 @@ def accumulate(
         carried = when(continues, pc.fill_null(before[column], 0), pa.scalar(0, before[column].type))
         return where(counts, pc.cast(pc.add(carried, added), kind))
 
-    def extreme(column: str, pick: Any) -> Any:
-        return where(counts, pick(where(continues, before[column]), where(is_ok, now["lag"])))
+    def extreme(column: str, pick: Any, lag: Any) -> Any:
+        return where(counts, pick(where(continues, before[column]), where(is_ok, lag)))
 
     def base(column: str, source: str) -> Any:
         opening = where(both(follows, is_same_topic, differ(before["status"], "stale")), before[source])
@@ -55,27 +57,36 @@ def accumulate(
         "window_start": where(counts, start),
         "window_ticks": summed("window_ticks", 1, pa.int32()),
         "window_ok_ticks": summed("window_ok_ticks", pc.cast(is_ok, pa.int32()), pa.int32()),
-        "window_lag_min": extreme("window_lag_min", pc.min_element_wise),
-        "window_lag_max": extreme("window_lag_max", pc.max_element_wise),
+        "window_lag_min": extreme("window_lag_min", pc.min_element_wise, now["lag"]),
+        "window_lag_max": extreme("window_lag_max", pc.max_element_wise, now["lag"]),
         "window_commits": summed("window_commits", commits, _LONG),
         "window_noop_commits": summed("window_noop_commits", noop_commits, _LONG),
         "window_rewound_records": summed("window_rewound_records", rewound_records, _LONG),
+        "window_lag_envelope": extreme("window_lag_envelope", pc.min_element_wise, lag_at_commit),
         "base_at": base("base_at", "sampled_at"),
         "base_log_end_offset": base("base_log_end_offset", "log_end_offset"),
         "base_committed_offset": base("base_committed_offset", "committed_offset"),
     }
 
 
-def close_windows(rows: pa.Table, tick: Tick, schema: pa.Schema) -> pa.Table:
-    """Rows of `lag_windows` (schema given) for the windows these status rows are in, as of their last tick."""
-    rows = rows.filter(pc.greater(pc.fill_null(rows["window_ticks"], 0), 0))
+def in_a_window(rows: pa.Table) -> pa.Table:
+    """The status rows that have a window to close."""
+    return rows.filter(pc.greater(pc.fill_null(rows["window_ticks"], 0), 0))
+
+
+def close_windows(rows: pa.Table, owners: Mapping[str, Any], tick: Tick, schema: pa.Schema) -> pa.Table:
+    """Rows of `lag_windows` (schema given) for the windows these status rows are in, as of their last tick.
+
+    `rows`: those `in_a_window`. `owners`: columns of who has each partition, parallel to them.
+    """
     seconds = seconds_between(rows["sampled_at"], rows["base_at"])
     risen = pc.subtract(rows["log_end_offset"], rows["base_log_end_offset"])
     produced = where(pc.greater_equal(risen, 0), risen)
     moved = pc.subtract(rows["committed_offset"], rows["base_committed_offset"])
     consumed = where(pc.and_(pc.equal(rows["window_rewound_records"], 0), pc.is_valid(produced)), moved)
     window_us = pa.scalar(tick.window, pa.duration("us"))
-    columns = {name: rows[name] for name in rows.column_names} | {
+    columns = {name: rows[name] for name in rows.column_names} | dict(owners)
+    columns |= {
         "date": pc.cast(rows["window_start"], pa.date32()),
         "window_end": pc.add(rows["window_start"], window_us),
         "batch_id": repeat(tick.batch_id, _LONG, rows.num_rows),
@@ -90,5 +101,15 @@ def close_windows(rows: pa.Table, tick: Tick, schema: pa.Schema) -> pa.Table:
         "commits": rows["window_commits"],
         "noop_commits": rows["window_noop_commits"],
         "rewound_records": rows["window_rewound_records"],
+        "lag_envelope": rows["window_lag_envelope"],
+        "frozen_seconds": _frozen_seconds(rows),
+        "headroom_records": pc.subtract(rows["committed_offset"], rows["log_start_offset"]),
     }
     return build(schema, columns)
+
+
+def _frozen_seconds(rows: pa.Table) -> Any:
+    """How long something has been unread without progress; what came after it freezes when it comes."""
+    still = pc.max_element_wise(seconds_between(rows["sampled_at"], rows["progressed_at"]), 0.0, skip_nulls=False)
+    frozen = pc.min_element_wise(still, rows["time_lag_seconds"])
+    return where(pc.is_valid(rows["lag"]), when(pc.equal(rows["lag"], 0), 0.0, frozen))

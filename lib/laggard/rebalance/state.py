@@ -104,3 +104,9 @@ def from_text(text: str | None) -> RebalanceState:
     if found.open is not None and written[_SHARED]:
         found = replace(found, open=replace(found.open, before=found.standing))
     return found
+
+
+def newest_generation(text: str | None) -> Standing | Generation | None:
+    """The newest generation in the text, the one of an open rebalance included; None where there is none."""
+    state = from_text(text)
+    return state.standing if state.open is None else state.open.last

@@ -14,14 +14,16 @@ import pyarrow.compute as pc
 
 from laggard.lag.positions import advance_positions, merge
 from laggard.lag.tick import Tick
-from laggard.lag.windows import close_windows
+from laggard.lag.windows import close_windows, in_a_window
 from laggard.rebalance.follow import rebalance_rows
 from laggard.rebalance.group_facts import KEPT
 from laggard.rebalance.groups import Listing, group_rows, sum_partitions
+from laggard.rebalance.owners import find_owners
 from laggard.rebalance.records import fold_records, touched_groups
 from laggard.rebalance.topics import Topics
 from laggard.stream import events
 from laggard.stream.decoded import Batch
+from laggard.stream.group_history import group_history
 from laggard.stream.group_status import Changed, column_of, finish_group_status
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema, to_arrow
@@ -60,7 +62,8 @@ def advance(
         grown=events.grown_topics(merged, partition_status, groups_before) if tick.has_history else {},
     )
     status, closed = finish_group_status(to_arrow(schemas.GROUP_STATUS, groups_now), changed, tick)
-    ended = partition_status if tick.closes_windows else merged.before.filter(merged.is_retired)
+    ended = in_a_window(partition_status if tick.closes_windows else merged.before.filter(merged.is_retired))
+    owners = find_owners(ended, group_status, topics)
     happened: list[dict[str, Any]] = []
     if tick.has_history:  # what is first seen while reading the past is not an event of now
         happened = [
@@ -74,7 +77,8 @@ def advance(
     return {
         "partition_status": living,
         "group_status": status,
-        "lag_windows": close_windows(ended, tick, arrow_schema(schemas.LAG_WINDOWS)),
+        "group_history": group_history(group_status, topics, tick),
+        "lag_windows": close_windows(ended, owners, tick, arrow_schema(schemas.LAG_WINDOWS)),
         "generations": to_arrow(schemas.GENERATIONS, history.generations),
         "group_members": to_arrow(schemas.GROUP_MEMBERS, history.members),
         "rebalances": to_arrow(schemas.REBALANCES, rebalance_rows(closed, tick)),

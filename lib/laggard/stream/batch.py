@@ -163,14 +163,10 @@ class Batches:
             jobs["topic_windows"] = partial(self._writer.write, schemas.TOPIC_WINDOWS, rows)
         futures = {name: self._pool.submit(job, tick.batch_id) for name, job in jobs.items()}
         written = {name: future.result() for name, future in futures.items()}
-        if self.last is None:
-            before = {
-                name: self._writer.version(name)
-                for name, table in schemas.TABLES.items()
-                if name != "batches" and not table.is_judged
-            }
-        else:
-            before = dict(self.last["table_versions"])
+        before = dict(self.last["table_versions"]) if self.last else {}
+        named = {name for name, table in schemas.TABLES.items() if name != "batches" and not table.is_judged}
+        for name in named - before.keys():  # also a table that an older job did not have
+            before[name] = self._writer.version(name)
         return before | written
 
     def _batch_row(

@@ -136,6 +136,7 @@ def _commits(records: _Records, columns: CommitColumns, known: _Keys, chosen: In
         progress_timestamp=_times(columns, found.progress_row, found.progress_row >= 0),
         commits=pa.array(found.commits),
         noop_commits=pa.array(found.noop_commits),
+        repeat_commits=pa.array(found.repeat_commits),
         rewound_records=pa.array(found.rewound_records),
     )
 

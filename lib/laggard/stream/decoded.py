@@ -14,7 +14,7 @@ DECODED = """
     source_partition int, source_offset bigint, record_timestamp timestamp,
     committed_offset bigint, leader_epoch int, commit_timestamp timestamp, is_deleted boolean,
     first_committed_offset bigint, first_commit_timestamp timestamp, progress_timestamp timestamp,
-    commits bigint, noop_commits bigint, rewound_records bigint,
+    commits bigint, noop_commits bigint, repeat_commits bigint, rewound_records bigint,
     record_type int, record_version int, detail string,
     outcome string, reason string, field string, records bigint,
     key_bytes bigint, value_bytes bigint, key_hex string, head_hex string, sha256 string

@@ -22,6 +22,7 @@ from laggard.rebalance.records import Known
 from laggard.rebalance.result import Closed
 from laggard.rebalance.state import OpenRebalance
 from laggard.stream.decoded import Batch
+from laggard.stream.group_history import add_state_seconds
 
 _AROUND = ("offsets_partition", "coordinator", "coordinator_changed_at", "partitions_added_at")
 _RECENT = ("watched_since", "recent_rebalances")
@@ -49,6 +50,7 @@ def finish_group_status(table: pa.Table, changed: Changed, tick: Tick) -> tuple[
     before, history = changed.before, changed.known.history
     prior = before.take(pc.index_in(table["group"], value_set=before["group"].combine_chunks()))
     table = _put(table, _times(table, prior, changed.grown, tick))
+    table = _put(table, {"window_state_seconds": add_state_seconds(prior, tick)})
     texts = column_of(before, "rebalance_state", groups_to_follow(history.told, _open(before)))
     followed = follow_rebalances(
         history.told,

@@ -49,6 +49,16 @@ STATUS = Column("status", "string", "ok, or why the row has no lag: " + ", ".joi
 AGGREGATE = Column("status", "string", "ok, partial (a committed partition is not ok) or stale")
 MEMBERSHIP = Column("status", "string", "ok, partial (some fields could not be derived) or stale")
 POLL_ID = Column("poll_id", "bigint", "poll whose log ends the row uses")
+COMMIT_INTERVAL = Column(
+    "commit_interval_seconds", "double", "median of the newest gaps between commits", "fewer than 3 gaps"
+)
+REPEAT_COMMITS = Column(
+    "repeat_commits",
+    "int",
+    "commits since the newest progress that repeat the offset, as far as seen live",
+    "no commit",
+)
+LEADER_BROKER = Column("leader_broker", "int", "broker that leads the partition", "no leader, or the poll has no value")
 
 EVIDENCE = (
     POLL_ID,

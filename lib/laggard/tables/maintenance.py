@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from laggard.config import Config
 
 log = logging.getLogger("laggard.maintenance")
-_WINDOWS = ("lag_windows", "topic_windows")
+_WINDOWS = ("lag_windows", "group_history", "topic_windows")
 
 
 @dataclass(frozen=True, slots=True)

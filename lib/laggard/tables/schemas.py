@@ -7,13 +7,13 @@ from laggard.tables.columns import Column, Table
 from laggard.tables.diagnosis_tables import FINDING_STATE, FINDINGS, GROUP_WINDOWS
 from laggard.tables.rebalance_tables import GENERATIONS, GROUP_EVENTS, GROUP_MEMBERS, REBALANCES
 from laggard.tables.status_tables import GROUP_STATUS, PARTITION_STATUS
-from laggard.tables.window_tables import LAG_WINDOWS, TOPIC_WINDOWS
+from laggard.tables.window_tables import GROUP_HISTORY, LAG_WINDOWS, TOPIC_WINDOWS
 
 TABLES = {
     table.name: table
     for table in (
-        PARTITION_STATUS, GROUP_STATUS, LAG_WINDOWS, TOPIC_WINDOWS, GENERATIONS,
-        GROUP_MEMBERS, REBALANCES, GROUP_EVENTS, GROUP_WINDOWS, FINDINGS, FINDING_STATE, DEAD_LETTERS, BATCHES,
+        PARTITION_STATUS, GROUP_STATUS, LAG_WINDOWS, GROUP_HISTORY, TOPIC_WINDOWS, GENERATIONS, GROUP_MEMBERS,
+        REBALANCES, GROUP_EVENTS, GROUP_WINDOWS, FINDINGS, FINDING_STATE, DEAD_LETTERS, BATCHES,
     )
 }  # fmt: skip
 
@@ -24,6 +24,7 @@ __all__ = [
     "FINDING_STATE",
     "GENERATIONS",
     "GROUP_EVENTS",
+    "GROUP_HISTORY",
     "GROUP_MEMBERS",
     "GROUP_STATUS",
     "GROUP_WINDOWS",

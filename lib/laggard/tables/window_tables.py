@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from laggard.tables.columns import (
+    AGGREGATE,
     BATCH_ID,
     CLUSTER,
+    COMMIT_INTERVAL,
     DATE,
     EVIDENCE,
     GROUP,
     LAG,
+    LEADER_BROKER,
     PARTITION,
     POLL_ID,
+    REPEAT_COMMITS,
     STATUS,
     TOPIC,
     TOPIC_ID,
     Column,
     Table,
 )
+from laggard.tables.status_tables import GROUP_STATUS
 
 LAG_WINDOWS = Table(
     "lag_windows",
@@ -51,6 +56,33 @@ LAG_WINDOWS = Table(
         Column("commits", "bigint", "commit records in the window; 0 is measured"),
         Column("noop_commits", "bigint", "of these, commits that repeat the offset"),
         Column("rewound_records", "bigint", "records the committed offset fell by"),
+        Column(
+            "lag_envelope",
+            "bigint",
+            "smallest lag at a commit, its log end on the line between two polls: the trough of the sawtooth",
+            "no commit in the window met two known log ends",
+        ),
+        COMMIT_INTERVAL,
+        Column(
+            "frozen_seconds",
+            "double",
+            "how long something has been unread without progress: the shorter of the time since the newest progress and"
+            " time_lag_seconds; 0 without lag",
+            "status is not ok, or neither is known",
+        ),
+        REPEAT_COMMITS,
+        Column(
+            "headroom_records",
+            "bigint",
+            "committed_offset - log_start_offset: what retention may take before it takes unread records",
+            "no commit, or log start unknown",
+        ),
+        Column("owner", "string", "member that has the partition, by the newest group record", "nobody, or not known"),
+        Column("slot", "string", "its place in the group, as in group_members", "as owner"),
+        Column("client_id", "string", "its client id", "as owner, or its record was not read"),
+        Column("client_host", "string", "address it connected from", "as client_id"),
+        Column("generation", "int", "generation, or epoch of the assignment, that gave it the partition", "as owner"),
+        LEADER_BROKER,
     ),
     time_column="window_start",
 )
@@ -75,8 +107,47 @@ TOPIC_WINDOWS = Table(
         Column("log_end_offset", "bigint", "next offset of the log at the last poll", "no value in that poll"),
         Column("produced", "bigint", "rise of the log end since the previous window's last poll", "no previous window"),
         Column("arrival_rate", "double", "produced per second", "as produced"),
-        Column("leader_broker", "int", "broker that leads the partition", "no leader"),
+        LEADER_BROKER,
         Column("error", "string", "Kafka's error name where the poll has no value", "no error"),
+    ),
+    time_column="window_start",
+)
+
+_OF_STATUS = (
+    "sampled_at", "group_type", "protocol_type", "assignor", "rebalance_mode", "group_state", "state_source",
+    "state_since", "empty_since", "generation", "group_epoch", "assignment_epoch", "coordinator", "offsets_partition",
+    "members", "static_members", "idle_members", "topics", "lag", "lag_known", "partitions_total", "partitions_ok",
+    "partitions_no_commit", "partitions_unknown", "assignment_imbalance", "time_in_rebalance_ratio", "ping_pong",
+    "last_rebalance_at", "rebalancing_since", "coordinator_changed_at", "generations_total",
+    "interrupted_generations_total", "rebalances_total", "member_changes_total", "partitions_moved_total",
+    "partitions_moved_avoidable_total", "static_restarts_absorbed_total", "watched_since",
+)  # fmt: skip
+
+GROUP_HISTORY = Table(
+    "group_history",
+    "State, members and lag of each group per window: its row of group_status at the window's last tick.",
+    ("cluster", "group", "window_start"),
+    (
+        DATE,
+        CLUSTER,
+        GROUP,
+        Column("window_start", "timestamp", "start of the window, by the poll's clock"),
+        Column("window_end", "timestamp", "end of the window, exclusive"),
+        AGGREGATE,
+        BATCH_ID,
+        *(column for column in GROUP_STATUS.columns if column.name in _OF_STATUS),
+        Column(
+            "state_seconds",
+            "map<string,double>",
+            "seconds of the window in each group_state, each from the tick that saw it to the next; their sum is less"
+            " than the window where it was not watched throughout",
+        ),
+        Column(
+            "topic_partitions",
+            "map<string,int>",
+            "partitions of each subscribed topic by the first poll after the window; a topic not polled is left out",
+            "topics unknown",
+        ),
     ),
     time_column="window_start",
 )
