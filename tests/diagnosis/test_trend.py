@@ -1,0 +1,355 @@
+"""Trend: slopes against brute force, the test against its textbook numbers, and every way into and out of a name."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from itertools import combinations
+from math import erfc, inf, isnan, nan, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laggard.diagnosis.frames import Floats
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.theil_sen import fit
+from laggard.diagnosis.trend import TrendState, group_series, in_step, judge_trend, judge_trends, slopes
+from laggard.diagnosis.view import Trend
+
+PARAMETERS = Parameters()
+MINUTES = np.arange(60) * 60.0
+ARRIVAL = 100.0
+NEW, UP, DOWN = TrendState(), TrendState("growing"), TrendState("draining")
+SERIES = st.lists(st.integers(-5, 5) | st.just(nan), min_size=2, max_size=12)
+
+
+def lower_median(values: list[float]) -> float:
+    return sorted(values)[(len(values) - 1) // 2]
+
+
+def brute_force(seconds: list[float], values: list[float]) -> tuple[float, float]:
+    """Slope and p by their definitions."""
+    points = [(at, value) for at, value in zip(seconds, values, strict=True) if not isnan(value)]
+    n, pairs = len(points), list(combinations(points, 2))
+    rises = [later[1] - earlier[1] for earlier, later in pairs]
+    score = sum((rise > 0) - (rise < 0) for rise in rises)
+    sizes = [[value for _, value in points].count(each) for each in {value for _, value in points}]
+    variance = (n * (n - 1) * (2 * n + 5) - sum(t * (t - 1) * (2 * t + 5) for t in sizes)) / 18
+    z = (abs(score) - 1) / sqrt(variance) if score else 0.0
+    return lower_median([rise / (b[0] - a[0]) for rise, (a, b) in zip(rises, pairs, strict=True)]), erfc(z / sqrt(2))
+
+
+@given(st.lists(SERIES, min_size=1, max_size=4))
+def test_every_series_is_fitted_by_the_definitions_alone_or_beside_others(rows: list[list[float]]) -> None:
+    width = max(len(row) for row in rows)
+    values = np.array([[nan] * (width - len(row)) + row for row in rows])
+    seconds = np.cumsum(np.arange(1.0, width + 1))  # not evenly spaced
+    found = fit(seconds, values, 2)
+    alone = slopes(seconds, values, replace(PARAMETERS, trend_min_points=2))
+    for i, row in enumerate(values.tolist()):
+        assert found.points[i] == sum(not isnan(value) for value in row)
+        if found.points[i] < 2:
+            assert np.isnan([found.slope[i], found.low[i], found.high[i], found.p[i], found.span[i], alone[i]]).all()
+            continue
+        slope, p = brute_force(seconds.tolist(), row)
+        assert (found.slope[i], found.p[i]) == pytest.approx((slope, p))
+        assert alone[i] == found.slope[i]
+        assert found.low[i] <= found.slope[i] <= found.high[i]
+
+
+@pytest.mark.parametrize(("points", "p"), [(4, 0.089), (5, 0.027), (6, 0.0085)])
+def test_a_strictly_monotone_series_takes_six_points_to_pass_one_percent(points: int, p: float) -> None:
+    found = fit(MINUTES[:points], np.array([np.arange(points) ** 2.0, -(np.arange(points) ** 3.0)]), 2).p
+    assert found == pytest.approx([p, p], abs=0.0006)
+
+
+def test_the_interval_of_a_slope_follows_sens_ranks() -> None:
+    # ten points have 45 pairs; 1.96 √125 = 21.9, so the ranks are (45 - 21.9) / 2 = 11.5 and (45 + 21.9) / 2 + 1 = 34.5
+    values = np.random.default_rng(1).normal(size=10)
+    ordered = sorted((b - a) / (j - i) for (i, a), (j, b) in combinations(enumerate(values.tolist()), 2))
+    found = fit(np.arange(10.0), values[None], 6)
+    assert (found.low[0], found.slope[0], found.high[0]) == pytest.approx((ordered[10], ordered[22], ordered[34]))
+
+
+def test_the_interval_holds_the_true_slope_in_95_percent_of_the_cases() -> None:
+    noise = np.random.default_rng(2).normal(size=(2000, 20))
+    found = fit(np.arange(20.0), noise + 0.3 * np.arange(20), 6)
+    assert 0.94 <= np.mean((found.low <= 0.3) & (found.high >= 0.3)) <= 0.975
+
+
+def test_partitions_below_six_points_have_no_slope() -> None:
+    values = np.full((2, 60), nan)
+    values[0, ::12], values[1, ::10] = 1.0, np.arange(6.0)
+    assert slopes(MINUTES, values, PARAMETERS) == pytest.approx([nan, 1 / 600], nan_ok=True)
+    assert slopes(MINUTES, np.empty((0, 60)), PARAMETERS).shape == (0,)
+
+
+def test_more_partitions_than_are_fitted_at_a_time_are_all_fitted() -> None:
+    rates = np.arange(200.0)
+    values = rates[:, None] * MINUTES
+    assert slopes(MINUTES, values, PARAMETERS) == pytest.approx(rates)
+    assert fit(MINUTES, values, 6).slope == pytest.approx(rates)
+
+
+def test_slopes_of_fifty_partitions_over_an_hour_cost_little() -> None:
+    values = np.random.default_rng(3).normal(size=(50, 60))
+    costs = []
+    for _ in range(9):
+        began = time.process_time()
+        slopes(MINUTES, values, PARAMETERS)
+        costs.append(time.process_time() - began)
+    assert min(costs) < 0.005
+
+
+# in step
+
+
+@pytest.mark.parametrize(
+    ("growth", "arrival", "found"),
+    [
+        ([10, 20, 30, 40], [100, 200, 300, 400], (True, 0.0)),
+        ([10, 20, 35, 60], [100] * 4, (True, 0.25)),  # nearest ranks: the 1st and the 3rd of four
+        ([10, 20, 36, 60], [100] * 4, (False, 0.26)),
+        ([0] * 11 + [90], [100] * 12, (True, 0.0)),
+        ([0, 0, 90, nan], [100, 100, 100, 100], (False, 0.9)),
+        ([0, 0, 90, 90], [100, 100, 0, nan], (True, 0.0)),
+        ([10, nan], [100, 100], (None, nan)),
+        ([10, 20], [0, 100], (None, nan)),
+        ([], [], (None, nan)),
+    ],
+)
+def test_partitions_are_in_step_when_growth_over_arrivals_is_alike(
+    growth: list[float], arrival: list[float], found: tuple[bool | None, float]
+) -> None:
+    is_in_step, spread = in_step(np.array(growth, float), np.array(arrival, float), PARAMETERS)
+    assert is_in_step is found[0]
+    assert spread == pytest.approx(found[1], nan_ok=True)
+
+
+# the series of a group
+
+
+def test_a_group_adds_the_newest_envelopes_that_are_fresh_enough() -> None:
+    seconds = np.array([0.0, 60, 120, 180, 240])
+    envelope = np.array([[1, 2, nan, nan, 5], [10, nan, nan, 40, 50]])
+    # the first commits every 30 s, so its 2 holds one window longer; the second every 60 s, so its 10 holds two
+    found = group_series(seconds, envelope, np.array([30.0, 60.0]))
+    assert found == pytest.approx([11, 12, 12, nan, 55], nan_ok=True)
+
+
+def test_an_envelope_without_a_known_interval_holds_in_its_own_window_only() -> None:
+    found = group_series(MINUTES[:3], np.array([[nan, 4, nan]]), np.array([nan]))
+    assert found == pytest.approx([nan, 4, nan], nan_ok=True)
+
+
+# names
+
+
+def judged(
+    envelope: Floats,
+    before: TrendState = NEW,
+    *,
+    lag_max: float = 0.0,
+    arrival: float = ARRIVAL,
+    interval: float = 5.0,
+    tick: float = 10.0,
+) -> tuple[Trend, TrendState]:
+    seconds = MINUTES[: len(envelope)]
+    return judge_trend(seconds, envelope, envelope + lag_max, arrival, interval, tick, before, PARAMETERS)
+
+
+def line(rate: float, windows: int = 60) -> Floats:
+    """A lag that changes by `rate` records/s."""
+    return 1e6 + rate * MINUTES[:windows]
+
+
+def test_growth_and_drain_are_named_with_their_numbers_from_the_short_range() -> None:
+    trend, after = judged(line(10))
+    assert (trend.name, trend.points, after) == ("growing", 11, UP)
+    assert (trend.slope, trend.slope_low, trend.slope_high) == pytest.approx((10, 10, 10))
+    assert trend.p < 0.001
+    assert judged(line(-10))[0].name == "draining"
+    assert judged(line(-10))[1] == DOWN
+
+
+@pytest.mark.parametrize("points", range(6))
+def test_fewer_than_six_points_abstain_and_are_not_called_flat(points: int) -> None:
+    envelope = np.full(60, nan)
+    envelope[60 - points :] = line(50)[:points]
+    trend, after = judged(envelope)
+    assert (trend.name, trend.points, after) == ("abstain", points, NEW)
+    assert np.isnan([trend.slope, trend.slope_low, trend.slope_high, trend.p]).all()
+
+
+def test_six_points_are_enough() -> None:
+    envelope = np.full(60, nan)
+    envelope[-6:] = line(10)[:6]
+    assert judged(envelope)[0].name == "growing"
+    assert judged(line(10, 6))[0].name == "growing"
+
+
+def test_an_unknown_arrival_rate_abstains() -> None:
+    assert judged(line(10), arrival=nan) == (Trend("abstain", 11), NEW)
+
+
+def test_a_slope_below_five_percent_of_arrivals_is_flat() -> None:
+    assert judged(line(5.1))[0].name == "growing"
+    assert judged(line(4.9))[0].name == "flat"
+
+
+def test_a_change_below_what_two_ticks_or_a_quarter_interval_bring_is_flat() -> None:
+    # 6 % of arrivals for 600 s are 36 s of arrivals
+    assert judged(line(6), tick=17.0)[0].name == "growing"
+    assert judged(line(6), tick=19.0)[0].name == "flat"
+    # 6 % for six intervals are 0.36 of an interval, always more than a quarter of one
+    assert judged(line(6), interval=300.0)[0].name == "growing"
+
+
+def test_a_change_of_five_records_is_flat_however_slow_the_topic() -> None:
+    assert judged(line(4.9 / 600), arrival=0.001)[0].name == "flat"
+    assert judged(line(5.1 / 600), arrival=0.001)[0].name == "growing"
+
+
+def test_without_arrivals_a_backlog_can_still_drain() -> None:
+    assert judged(line(-1), arrival=0.0)[0].name == "draining"
+    assert judged(np.full(60, 7.0), arrival=0.0)[0].name == "flat"
+
+
+def test_noise_without_direction_is_flat() -> None:
+    noise = np.random.default_rng(4).normal(0, 500, 60)
+    assert judged(noise)[0].name == "flat"
+
+
+def test_the_short_range_holds_six_commit_intervals() -> None:
+    envelope = np.full(60, nan)
+    envelope[9::10] = line(10)[9::10]  # one commit in ten minutes: six in the hour
+    assert judged(envelope, interval=600.0)[0].name == "growing"
+    assert judged(envelope, interval=600.0)[0].points == 6
+    assert judged(envelope, interval=60.0)[0].name == "abstain"
+
+
+def hour(*parts: tuple[int, float]) -> Floats:
+    """A lag that for some windows changes by a rate, then by the next."""
+    rates = np.concatenate([np.full(windows, rate) for windows, rate in parts])
+    return 1e6 + 60 * np.cumsum(rates)
+
+
+def test_growth_against_a_long_drain_is_not_growth() -> None:
+    assert judged(hour((49, -30), (11, 10)))[0].name == "flat"
+    assert judged(hour((49, 30), (11, -10)))[0].name == "flat"
+
+
+def test_a_burst_that_drains_is_draining_when_the_hour_before_was_quiet() -> None:
+    assert judged(hour((44, 0), (5, 300), (11, -100)))[0].name == "draining"
+
+
+def test_what_lies_before_a_break_is_left_to_the_caller_to_blank() -> None:
+    envelope = hour((49, -30), (11, 10))
+    envelope[:49] = nan
+    assert judged(envelope)[0].name == "growing"
+
+
+# sawtooth
+
+
+def test_commits_that_swing_half_an_interval_around_a_flat_envelope_are_a_sawtooth() -> None:
+    flat = np.full(60, 50.0)
+    assert judged(flat, lag_max=15_000.0, interval=300.0)[0].name == "sawtooth"
+    assert judged(flat, lag_max=14_999.0, interval=300.0)[0].name == "flat"
+    assert judged(flat, lag_max=9.0, arrival=1.0)[0].name == "flat"
+    assert judged(flat, lag_max=10.0, arrival=1.0)[0].name == "sawtooth"
+    assert judged(flat, lag_max=15_000.0, interval=nan)[0].name == "flat"  # no rhythm known
+
+
+def test_growth_goes_before_a_sawtooth() -> None:
+    assert judged(line(10), lag_max=1e9, interval=300.0)[0].name == "growing"
+
+
+def test_the_swing_is_the_median_of_the_windows_with_both_numbers() -> None:
+    # of the newest eleven windows four have no commit and four of the others swing: the lower median of seven does
+    lag_max = np.full(60, 0.0)
+    lag_max[-4:] = 15_000.0
+    envelope = np.zeros(60)
+    envelope[-11:-7] = nan
+    found = judge_trend(MINUTES, envelope, lag_max, ARRIVAL, 100.0, 10.0, NEW, PARAMETERS)[0]
+    assert (found.name, found.points) == ("sawtooth", 7)
+
+
+# hysteresis
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_trend_lasts_while_half_of_what_it_took_to_enter_is_there(sign: int) -> None:
+    before = UP if sign > 0 else DOWN
+    for rate in (4.9, 2.6):
+        assert judged(line(sign * rate))[0].name == "flat"
+        assert judged(line(sign * rate), before) == (replace(judged(line(sign * rate))[0], name=before.name), before)
+
+
+def test_a_trend_is_left_after_two_windows_that_do_not_bear_it_out() -> None:
+    trend, after = judged(line(2.4), UP)
+    assert (trend.name, after) == ("growing", TrendState("growing", 1))
+    trend, after = judged(line(2.4), after)
+    assert (trend.name, after) == ("flat", NEW)
+
+
+def test_one_window_that_bears_a_trend_out_begins_the_count_anew() -> None:
+    assert judged(line(2.6), TrendState("growing", 1))[1] == UP
+
+
+def test_a_trend_by_chance_is_left_too() -> None:
+    noise = np.random.default_rng(5).normal(0, 5000, 60)
+    noise[-11:] = [0, 9000, -3000, 8000, -5000, 9500, 1000, -2000, 9000, 0, 12_000]
+    trend, after = judged(noise, UP)
+    assert trend.slope > 0.025 * ARRIVAL
+    assert trend.p > 0.05
+    assert after == TrendState("growing", 1)
+
+
+def test_a_turn_takes_two_windows_to_be_named() -> None:
+    trend, after = judged(line(-10), UP)
+    assert (trend.name, trend.slope) == ("growing", pytest.approx(-10))
+    assert judged(line(-10), after)[0].name == "draining"
+
+
+def test_a_window_that_abstains_keeps_a_trend_and_two_forget_it() -> None:
+    unknown = np.full(60, nan)
+    trend, after = judged(unknown, UP)
+    assert (trend.name, after) == ("abstain", TrendState("growing", 1))
+    assert judged(line(2.6), after)[0].name == "growing"
+    assert judged(unknown, after)[1] == NEW
+
+
+# many at once
+
+
+def test_series_are_judged_each_for_itself() -> None:
+    generator = np.random.default_rng(6)
+    rates = generator.choice([-40, -8, 0, 4, 8, 40], 150)
+    envelope = 1e5 + rates[:, None] * MINUTES + generator.normal(0, 2000, (150, 60))
+    envelope[generator.random((150, 60)) < generator.choice([0, 0.3, 0.9], 150)[:, None]] = nan
+    lag_max = envelope + generator.exponential(20_000, (150, 60))
+    arrival = generator.choice([nan, 0, 10, 100.0], 150)
+    interval = generator.choice([nan, 5, 60, 300, 900.0], 150)
+    before = [[NEW, UP, DOWN, TrendState("growing", 1)][i % 4] for i in range(150)]
+    together = judge_trends(MINUTES, envelope, lag_max, arrival, interval, 10.0, before, PARAMETERS)
+    one_by_one = [
+        judge_trend(MINUTES, envelope[i], lag_max[i], arrival[i], interval[i], 10.0, before[i], PARAMETERS)
+        for i in range(150)
+    ]
+    assert [str(each) for each in together] == [str(each) for each in one_by_one]  # as text NaN is equal to NaN
+    names = {trend.name for trend, _ in together}
+    assert names == {"growing", "draining", "flat", "sawtooth", "abstain"}
+
+
+def test_no_partitions_have_no_trends() -> None:
+    nothing = np.empty((0, 60))
+    assert judge_trends(MINUTES, nothing, nothing, np.empty(0), np.empty(0), 10.0, [], PARAMETERS) == []
+
+
+def test_nothing_is_infinite() -> None:
+    trend, _ = judged(np.zeros(60), arrival=0.0)
+    assert (trend.name, trend.slope, trend.p) == ("flat", 0.0, 1.0)
+    assert inf not in (trend.slope_low, trend.slope_high)
