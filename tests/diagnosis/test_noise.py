@@ -51,13 +51,13 @@ class Runs:
 
 
 def simulate(interval: float, *, growth: float = 0.0, polls: int = 20, every: float = 30.0) -> Runs:
-    """Commits at a random phase, gaps a tenth longer or shorter, of what was read 0.3 s before (on average)."""
+    """Commits at a random phase, gaps a twentieth and 1.25 s longer or shorter, of what was read 0.3 s before."""
     generator = np.random.default_rng(round(interval + 1000 * growth + polls))
-    many = int((polls * every + 3 * interval) / (0.9 * interval)) + 2
-    gaps = interval * generator.uniform(0.9, 1.1, (RUNS, many))
-    commits = np.cumsum(gaps, axis=1) - interval * generator.uniform(1.1, 2.2, (RUNS, 1))
+    many = int((polls * every + 3 * interval) / (0.7 * interval)) + 2
+    gaps = interval * generator.uniform(0.95, 1.05, (RUNS, many)) + generator.uniform(-1.25, 1.25, (RUNS, many))
+    commits = np.cumsum(gaps, axis=1) - interval * generator.uniform(1.4, 2.4, (RUNS, 1))
     at_commit = ARRIVAL * (generator.exponential(0.3, commits.shape) + growth * np.maximum(commits, 0))
-    seconds = every * np.arange(1, polls + 1) - generator.uniform(0, every / 10)
+    seconds: Floats = every * np.arange(1.0, polls + 1) - generator.uniform(0, every / 10)
     lag, envelope = np.empty((RUNS, polls)), np.full((RUNS, polls), np.inf)
     for run in range(RUNS):
         newest = np.searchsorted(commits[run], seconds, side="right") - 1
@@ -80,7 +80,7 @@ def with_spike(runs: Runs) -> Runs:
 @pytest.mark.parametrize(
     ("interval", "two_point", "least_squares", "theil_sen"),
     [
-        (5, (0.05, 0.30), (0, 0.01), (0, 0.01)),
+        (5, (0.15, 0.27), (0, 0.01), (0, 0.01)),
         (60, (0.45, 0.55), (0, 0.05), (0, 0.03)),
         (600, (0.90, 0.99), (0.30, 0.45), (0.65, 0.85)),
     ],
@@ -112,7 +112,7 @@ def test_a_sawtooth_of_ten_minutes_is_flat_over_an_hour() -> None:
     assert runs.two_point() >= 0.85
     assert runs.named("growing") <= 0.003
     assert runs.named("draining") <= 0.003
-    assert runs.named("abstain") <= 0.3  # an hour holds six commits, sometimes five
+    assert runs.named("abstain") <= 0.1  # an hour holds six commits, sometimes five
 
 
 @pytest.mark.parametrize("interval", [5, 60])
@@ -123,7 +123,7 @@ def test_growth_by_eight_percent_of_arrivals_is_seen_in_ten_minutes(interval: fl
 def test_growth_under_a_sawtooth_of_ten_minutes_is_seen_in_an_hour() -> None:
     runs = simulate(600, growth=0.08, polls=60, every=60.0)
     assert runs.named("growing") + runs.named("abstain") >= 0.99
-    assert runs.named("growing") >= 0.7
+    assert runs.named("growing") >= 0.9
 
 
 # concentration
@@ -178,7 +178,7 @@ def test_a_fast_topic_with_commits_every_five_seconds_shows_lag_and_no_growth() 
     # 10 000 records/s: up to 50 000 records of lag in perfect health, and some more by the jitter of commits
     scale = 10_000 / ARRIVAL
     runs = simulate(5)
-    assert 45_000 <= scale * np.quantile(runs.lag, 0.99) <= 60_000
+    assert 45_000 <= scale * np.quantile(runs.lag, 0.95) <= 55_000
     rates = np.full(RUNS, 10_000.0), np.full(RUNS, 5.0)
     series = scale * runs.envelope, scale * runs.lag
     judged = judge_trends(runs.seconds, *series, *rates, 10.0, [TrendState()] * RUNS, PARAMETERS)

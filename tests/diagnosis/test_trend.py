@@ -19,7 +19,7 @@ from laggard.diagnosis.trend import TrendState, group_series, in_step, judge_tre
 from laggard.diagnosis.view import Trend
 
 PARAMETERS = Parameters()
-MINUTES = np.arange(60) * 60.0
+MINUTES: Floats = np.arange(0.0, 3600.0, 60.0)
 ARRIVAL = 100.0
 NEW, UP, DOWN = TrendState(), TrendState("growing"), TrendState("draining")
 SERIES = st.lists(st.integers(-5, 5) | st.just(nan), min_size=2, max_size=12)
@@ -310,7 +310,8 @@ def test_a_trend_by_chance_is_left_too() -> None:
 
 def test_a_turn_takes_two_windows_to_be_named() -> None:
     trend, after = judged(line(-10), UP)
-    assert (trend.name, trend.slope) == ("growing", pytest.approx(-10))
+    assert trend.name == "growing"
+    assert trend.slope == pytest.approx(-10)
     assert judged(line(-10), after)[0].name == "draining"
 
 
