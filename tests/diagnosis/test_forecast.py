@@ -171,7 +171,7 @@ def test_offsets_expire_a_retention_after_the_group_became_empty() -> None:
     assert isnan(forecast.offsets_expiry_ms(1_700_000_000_000, nan))
 
 
-@given(st.floats(1, 1e9), st.floats(0, 1e5), st.floats(0, 1e5))
+@given(st.integers(1, 10**9), st.integers(0, 10**5), st.integers(0, 10**5))
 def test_a_drain_ends_exactly_when_consumption_has_made_up_for_lag_and_arrivals(
     lag: float, arrival: float, consume: float
 ) -> None:

@@ -90,6 +90,19 @@ def test_seventy_percent_of_whole_records_is_met_exactly() -> None:
         assert len(measure(np.full(n, 1.0), np.arange(n)).top) == -(-7 * n // 10)
 
 
+def test_thresholds_are_met_exactly_whatever_the_number_of_records() -> None:
+    for unit in range(1, 300):
+        assert shape(unit, 4 * unit).raw == "concentrated"  # Gini* 0.6
+        assert shape(9 * unit, *(unit,) * 9).raw == "concentrated"  # the top decile has half
+        assert shape(13 * unit, 27 * unit).raw == "spread"  # Gini* 0.35
+
+
+def test_one_high_partition_among_even_ones_is_not_spread() -> None:
+    found = shape(5.8, *(1,) * 8)
+    assert found.gini < PARAMETERS.shape_gini_spread
+    assert found.raw == "mixed"
+
+
 def test_unknown_partitions_are_left_out_and_the_top_names_partitions_not_places() -> None:
     lags, partitions = np.array([np.nan, 6, np.nan, 12, 0]), np.array([2, 3, 5, 8, 13])
     found = raw_shape(lags, partitions, is_material=True, parameters=PARAMETERS)
@@ -155,6 +168,8 @@ EVEN, UNEVEN, NOTHING = (Shape(name, name) for name in ("spread", "mixed", "none
         ([hot(1, 2, 3), hot(2, 3, 4), hot(3, 2, 1)], "concentrated"),  # 2 of 4: Jaccard 0.5
         ([hot(1, 2, 3), hot(2, 3, 4, 5), hot(3, 2, 1)], "mixed"),  # 2 of 5
         ([hot(1, 2), hot(3), hot(1, 2)], "mixed"),
+        ([hot(1), hot(2, 1), hot(1)], "mixed"),  # a single hot one has to stay on top
+        ([hot(3, 2, 1), hot(1, 2), hot(4, 3, 2)], "mixed"),  # the middle one is like the first, not like the newest
         ([hot(1, 2, 3), hot(2, 3, 4), hot(4, 5, 3)], "mixed"),  # drifted away from the newest
         ([EVEN], "mixed"),
         ([EVEN] * 2, "spread"),

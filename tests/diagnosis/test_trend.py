@@ -103,6 +103,11 @@ def test_slopes_of_fifty_partitions_over_an_hour_cost_little() -> None:
     assert min(costs) < 0.005
 
 
+def test_one_point_has_no_slope_whatever_the_parameter() -> None:
+    assert np.isnan(fit(MINUTES[:1], np.ones((1, 1)), 1).p).all()
+    assert np.isnan(slopes(MINUTES[:1], np.ones((1, 1)), replace(PARAMETERS, trend_min_points=1))).all()
+
+
 # in step
 
 
@@ -142,6 +147,11 @@ def test_a_group_adds_the_newest_envelopes_that_are_fresh_enough() -> None:
 def test_an_envelope_without_a_known_interval_holds_in_its_own_window_only() -> None:
     found = group_series(MINUTES[:3], np.array([[nan, 4, nan]]), np.array([nan]))
     assert found == pytest.approx([nan, 4, nan], nan_ok=True)
+
+
+def test_an_envelope_counts_from_its_window_on_and_not_before() -> None:
+    found = group_series(MINUTES[:3], np.array([[nan, nan, 4]]), np.array([600.0]))
+    assert found == pytest.approx([nan, nan, 4], nan_ok=True)
 
 
 # names
@@ -224,7 +234,7 @@ def test_noise_without_direction_is_flat() -> None:
 
 def test_the_short_range_holds_six_commit_intervals() -> None:
     envelope = np.full(60, nan)
-    envelope[9::10] = line(10)[9::10]  # one commit in ten minutes: six in the hour
+    envelope[4::10] = line(10)[4::10]  # one commit in ten minutes: six in the hour
     assert judged(envelope, interval=600.0)[0].name == "growing"
     assert judged(envelope, interval=600.0)[0].points == 6
     assert judged(envelope, interval=60.0)[0].name == "abstain"

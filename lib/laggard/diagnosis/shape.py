@@ -32,23 +32,22 @@ def measure(values: Floats, partitions: npt.NDArray[np.int64]) -> Shape:
     if total <= 0:
         return Shape(NONE, NONE)
     order = np.lexsort((numbers, -lags))  # largest first, equal ones by partition
-    shares = lags[order] / total
-    # in whole records this is exact, where 0.7 × total is not
-    in_top = 1 + int(np.argmax(10 * np.cumsum(lags[order]) >= 7 * total))
+    lags = lags[order]  # sums of whole records are exact, sums of shares are not: thresholds are met exactly
+    in_top = 1 + int(np.argmax(10 * np.cumsum(lags) >= 7 * total))
     top = tuple(numbers[order[:in_top]].tolist())
     if n < 2:
         return Shape(NONE, NONE, top=top)
-    positive = shares[shares > 0]
-    effective = 1 / float(shares @ shares)
+    shares = lags[lags > 0] / total
+    effective = total**2 / float(lags @ lags)
     return Shape(
         NONE,
         NONE,
-        gini=float((n - 1 - 2 * np.arange(n)) @ shares) / (n - 1),
+        gini=float((n - 1 - 2 * np.arange(n)) @ lags) / ((n - 1) * total),
         n_eff=effective,
         rho=effective / n,
-        top1_share=float(shares[0]),
-        top_decile_share=float(shares[: -(-n // 10)].sum()),
-        entropy=max(0.0, -float(positive @ np.log(positive)) / float(np.log(n))),
+        top1_share=float(lags[0]) / total,
+        top_decile_share=float(lags[: -(-n // 10)].sum()) / total,
+        entropy=max(0.0, -float(shares @ np.log(shares)) / float(np.log(n))),
         top=top,
     )
 
