@@ -83,6 +83,7 @@ class GroupFrame:
     events: Sequence[Row]
     policy: Policy = field(default_factory=Policy)
     baseline: Callable[[], Mapping[str, Sequence[Row]]] = dict  # topic -> group_windows of the last 24 h, read if asked
+    deploys: Sequence[Row] = ()  # rows of deploys of the last 7 d
 
     @property
     def now_ms(self) -> int:

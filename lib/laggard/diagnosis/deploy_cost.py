@@ -1,0 +1,98 @@
+"""What a deploy cost: how far lag rose and how long it took to fall again; the row of `deploys`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from laggard.diagnosis.frames import Floats, Row
+from laggard.diagnosis.patterns_deploys import Deploy
+from laggard.diagnosis.patterns_scaling import group_lag
+from laggard.diagnosis.view import View
+
+_BEFORE_WINDOWS = 10
+_SPIKE_RATIO = 1.25  # of the highest lag before: commits let lag rise and fall by themselves
+
+
+@dataclass(frozen=True, slots=True)
+class DeployCost:
+    """Numbers in records but for the last three; NaN where windows around the deploy are unknown."""
+
+    lag_before: float  # highest of the ten windows before
+    peak_lag: float
+    peak_envelope: float
+    lag_record_seconds: float  # area of lag above the lower median of before
+    lag_seconds: float  # the same over the arrival rate: time lag times how long it lasted
+    recovery_seconds: float  # from the last change until lag is down again, NaN not yet
+    arrival_ratio: float  # arrival rate in the deploy over the one before
+
+    @property
+    def is_spike(self) -> bool:
+        return self.peak_lag >= _SPIKE_RATIO * self.lag_before
+
+
+def measure_deploy(view: View, deploy: Deploy) -> DeployCost:
+    """Cost by the windows of the frame, from the ten before the deploy up to its quiet or the judged one."""
+    frame = view.frame
+    starts = frame.windows / 1000
+    ends = starts + frame.window_seconds
+    begin, end = deploy.started_at.timestamp(), deploy.ended_at.timestamp()
+    before = np.flatnonzero(ends <= begin)[-_BEFORE_WINDOWS:]
+    during = (ends > begin) & (starts <= deploy.quiet_at.timestamp())
+    highest, lag, envelope, arrival = (group_lag(view, name) for name in ("lag_max", "lag", "envelope", "arrival"))
+    usual = _lower_median(lag[before])
+    excess = np.where(ends > begin, np.clip(lag - usual, 0.0, None), 0.0)
+    after = np.flatnonzero((starts >= end) & (highest <= _SPIKE_RATIO * _max(highest[before])))
+    recovered = float(ends[after[0]]) if len(after) else math.nan
+    counted = excess[(ends > begin) & ~(ends > recovered)]
+    area = float(np.nansum(counted)) * frame.window_seconds if math.isfinite(usual) else math.nan
+    rates = _lower_median(arrival[before]), _lower_median(arrival[during])
+    return DeployCost(
+        lag_before=_max(highest[before]),
+        peak_lag=_max(highest[during]),
+        peak_envelope=_max(envelope[during]),
+        lag_record_seconds=area,
+        lag_seconds=area / rates[0] if rates[0] > 0 else math.nan,
+        recovery_seconds=recovered - end,
+        arrival_ratio=rates[1] / rates[0] if rates[0] > 0 else math.nan,
+    )
+
+
+def deploy_row(view: View, deploy: Deploy) -> Row:
+    """Row of `deploys`; None is unknown."""
+    cost = measure_deploy(view, deploy)
+    return {
+        "cluster": view.frame.cluster,
+        "group": view.frame.group,
+        "started_at": deploy.started_at,
+        "ended_at": deploy.ended_at,
+        "batches": deploy.batches,
+        "slots": deploy.slots,
+        "replaced": deploy.replaced,
+        "rebalances": deploy.rebalances,
+        "rebalance_ids": list(deploy.rebalance_ids),
+        "rebalance_mode": deploy.mode or None,
+        "static_share": deploy.static_share,
+        "lag_before": _known(cost.lag_before),
+        "peak_lag": _known(cost.peak_lag),
+        "lag_record_seconds": _known(cost.lag_record_seconds),
+        "lag_seconds": _known(cost.lag_seconds),
+        "recovery_seconds": _known(cost.recovery_seconds),
+        "is_spike": cost.is_spike,
+    }
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _max(values: Floats) -> float:
+    known = values[np.isfinite(values)]
+    return float(known.max()) if len(known) else math.nan
+
+
+def _lower_median(values: Floats) -> float:
+    known = np.sort(values[np.isfinite(values)])
+    return float(known[(len(known) - 1) // 2]) if len(known) else math.nan

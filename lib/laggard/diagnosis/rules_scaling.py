@@ -1,0 +1,258 @@
+"""Rules D70 to D75: scaling that did not help, swings or sleeps, members without work, and commits for nothing.
+
+D76 (commits by the clock) needs the single gaps between commits, which no window keeps.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from laggard.diagnosis.guarded import burns_slo, group_kind, guarded, has_assignments, has_members, passes
+from laggard.diagnosis.observation import CAUSE, EVENT, HYGIENE, INFO, WARN, Observation, Rule
+from laggard.diagnosis.patterns_deploys import vetoing_deploy
+from laggard.diagnosis.patterns_members import places
+from laggard.diagnosis.patterns_rebalances import now_of
+from laggard.diagnosis.patterns_scaling import (
+    ScaleEvent,
+    alternations,
+    elasticity,
+    find_cold_start,
+    group_lag,
+    idle_replica_hours,
+    scale_events,
+)
+from laggard.diagnosis.view import View
+
+_JUDGE_AFTER_SECONDS, _JUDGE_UNTIL_SECONDS = 300.0, 1800.0
+_HELPED = 0.9
+_SWINGS = 4
+_EMPTY_SECONDS, _DECLARED_EMPTY_SECONDS = 600.0, 60.0
+_BUSY_SHARE, _BUSY_HOURS = 0.1, 20.0
+_NOOP_SHARE, _NOOP_COMMITS, _NOOP_WINDOWS = 0.9, 1000, 60
+_COMMITS_PER_SECOND, _COMMIT_WINDOWS = 10.0, 10
+
+
+def scale_out_futile(view: View) -> list[Observation]:
+    """D70: members were added, and the lag is where it was."""
+    event = _latest_scale_out(view)
+    if event is None:
+        return []
+    ends = view.frame.windows / 1000 + view.frame.window_seconds
+    lag = group_lag(view, "envelope")
+    before = _lower_median(lag[ends <= event.at.timestamp()][-3:])
+    now = _lower_median(lag[-3:])
+    if not (view.is_material and now > _HELPED * before > 0):
+        return []
+    place_of = places(view.frame)
+    fresh = [each for slot, each in view.members.items() if place_of.get(slot, slot) in event.joined]
+    has_nothing_to_do = bool(fresh) and not any(each.material for each in fresh)
+    change = elasticity(view, event)
+    if not has_nothing_to_do and not change.value < view.parameters.elasticity_min:
+        return []
+    worst = view.worst
+    numbers = {"elasticity": change.value, "consume_rate_before": change.before, "consume_rate_after": change.after}
+    observation = Observation(
+        "SCALE_OUT_FUTILE",
+        evidence={
+            "members_before": float(event.before),
+            "members_after": float(event.after),
+            "lag_before_records": before,
+            "lag_records": now,
+            "new_members_with_lag": float(sum(bool(each.material) for each in fresh)),
+            **{name: value for name, value in numbers.items() if math.isfinite(value)},
+        },
+        guards={"draining": passes(None if worst is None else worst.trend.name != "draining")},
+    )
+    return guarded(observation)
+
+
+def scale_oscillation(view: View) -> list[Observation]:
+    """D71: members are added and removed in turn."""
+    if not has_members(view):
+        return []
+    found = alternations(scale_events(view.frame, view.parameters), now_of(view.frame))
+    if len(found) < _SWINGS:
+        return []
+    observation = Observation(
+        "SCALE_OSCILLATION",
+        evidence={
+            "net_changes": float(len(found)),
+            "fewest_members": float(min(min(each.before, each.after) for each in found)),
+            "most_members": float(max(max(each.before, each.after) for each in found)),
+        },
+        evidence_text={"times": ", ".join(f"{each.at:%H:%M:%S} {each.before}→{each.after}" for each in found[-10:])},
+        guards={"deploy": passes(vetoing_deploy(view.frame, view.parameters) is None)},
+    )
+    return guarded(observation)
+
+
+def scale_zero_cold_start(view: View) -> list[Observation]:
+    """D72: a group that slept has members again and works off what came meanwhile."""
+    if not has_assignments(view):
+        return []
+    found = find_cold_start(view, _DECLARED_EMPTY_SECONDS if view.policy.scale_to_zero else _EMPTY_SECONDS)
+    floor = sum(float(np.nansum(topic.floor)) for topic in view.topics)
+    if found is None or found.is_caught_up or found.backlog_records <= floor:
+        return []
+    return [
+        Observation(
+            "SCALE_ZERO_COLD_START",
+            severity=WARN if burns_slo(view.frame, view.policy.slo_objective) else INFO,
+            evidence={
+                "cold_seconds": found.waited_seconds,
+                "empty_seconds": (found.returned_at - found.empty_at).total_seconds(),
+                "backlog_records": found.backlog_records,
+                "catch_up_seconds": found.catch_up_seconds,
+            },
+            evidence_text={"scale_to_zero": "declared" if view.policy.scale_to_zero else "not declared"},
+            guards={"draining": passes(_is_below(view, found.backlog_records))},
+        )
+    ]
+
+
+def overprovisioned_idle(view: View) -> list[Observation]:
+    """D73: members wait for work nearly all the time."""
+    if not has_assignments(view) or (view.member_count or 0) < 2:
+        return []
+    total, idle, share = idle_replica_hours(view)
+    hours = total / (view.member_count or 1)
+    if not share < _BUSY_SHARE or hours < _BUSY_HOURS:
+        return []
+    observation = Observation(
+        "OVERPROVISIONED_IDLE",
+        severity=INFO,
+        evidence={"replica_hours": total, "idle_replica_hours": idle, "busy_share": share},
+        guards={"hot_standby": passes(not view.policy.hot_standby)},
+    )
+    return guarded(observation)
+
+
+def commit_idle_churn(view: View) -> list[Observation]:
+    """D74: nearly all commits of an hour repeat the offset."""
+    if group_kind(view.frame) == "share":
+        return []
+    commits, noops = (
+        sum(float(np.nansum(topic.frame[name][:, -_NOOP_WINDOWS:])) for topic in view.topics)
+        for name in ("commits", "noops")
+    )
+    if noops < _NOOP_COMMITS or noops < _NOOP_SHARE * commits:
+        return []
+    seconds = min(_NOOP_WINDOWS, len(view.frame.windows)) * view.frame.window_seconds
+    return [
+        Observation(
+            "COMMIT_IDLE_CHURN",
+            severity=INFO,
+            evidence={"noop_share": noops / commits, "noop_commits": noops, "commits_per_second": commits / seconds},
+        )
+    ]
+
+
+def commit_rate_high(view: View) -> list[Observation]:
+    """D75: more than ten commits a second on each partition for ten minutes."""
+    if group_kind(view.frame) == "share" or len(view.frame.windows) < _COMMIT_WINDOWS:
+        return []
+    commits = [topic.frame["commits"][:, -_COMMIT_WINDOWS:] for topic in view.topics]
+    total = sum(float(np.nansum(each)) for each in commits)
+    partitions = sum(int((np.nansum(each, axis=1) > 0).sum()) for each in commits)
+    seconds = _COMMIT_WINDOWS * view.frame.window_seconds
+    if not partitions or total / seconds / partitions <= _COMMITS_PER_SECOND:
+        return []
+    return [
+        Observation(
+            "COMMIT_RATE_HIGH",
+            severity=INFO,
+            evidence={
+                "commits_per_second_and_partition": total / seconds / partitions,
+                "partitions": float(partitions),
+            },
+        )
+    ]
+
+
+def _latest_scale_out(view: View) -> ScaleEvent | None:
+    """The newest net change, if it added members and is old enough to have shown."""
+    events = scale_events(view.frame, view.parameters) if has_assignments(view) else []
+    if not events or events[-1].after < events[-1].before:
+        return None
+    age = (now_of(view.frame) - events[-1].at).total_seconds()
+    return events[-1] if _JUDGE_AFTER_SECONDS <= age <= _JUDGE_UNTIL_SECONDS else None
+
+
+def _is_below(view: View, backlog: float) -> bool | None:
+    return None if math.isnan(view.lag) else view.lag < backlog
+
+
+def _lower_median(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
+    known = np.sort(values[np.isfinite(values)])
+    return float(known[(len(known) - 1) // 2]) if len(known) else math.nan
+
+
+RULES = (
+    Rule(
+        "D70",
+        "SCALE_OUT_FUTILE",
+        CAUSE,
+        scale_out_futile,
+        "Members were added, and the lag did not fall.",
+        advice=("look at the cause beside this one: it says what members cannot help",),
+        avoid=("adding more of them",),
+        falsifier="the lag falls by 10 % without another change",
+        uses=("elasticity_min", "busy_windows", "busy_min_windows"),
+    ),
+    Rule(
+        "D71",
+        "SCALE_OSCILLATION",
+        CAUSE,
+        scale_oscillation,
+        "Members are added and removed in turn, and each change costs a rebalance.",
+        advice=(
+            "set the autoscaler's cooldown to at least 3 × the 95th percentile of the rebalance pauses",
+            "set its lag threshold to the time-lag objective × the capacity of a member",
+            "scale in only when utilisation has been low for an hour",
+        ),
+        avoid=("a lower threshold: it swings faster",),
+        open_after=1,
+    ),
+    Rule(
+        "D72",
+        "SCALE_ZERO_COLD_START",
+        EVENT,
+        scale_zero_cold_start,
+        "A group that had no members is back and works off what came meanwhile.",
+        advice=(
+            "if this is too late, wake the group at a lower lag",
+            "or keep a minimum of one replica",
+        ),
+        open_after=1,
+        close_after=1,
+    ),
+    Rule(
+        "D73",
+        "OVERPROVISIONED_IDLE",
+        HYGIENE,
+        overprovisioned_idle,
+        "The members have nothing to do nearly all the time.",
+        advice=("scale on lag: fewer members, or none while nothing comes",),
+        avoid=("scaling on CPU: members that wait for a sink use none either",),
+    ),
+    Rule(
+        "D74",
+        "COMMIT_IDLE_CHURN",
+        HYGIENE,
+        commit_idle_churn,
+        "Nearly all commits repeat the offset: the offsets topic grows for nothing.",
+        advice=("commit less often: a longer auto.commit.interval.ms, or only when the offset moved",),
+        open_after=1,
+    ),
+    Rule(
+        "D75",
+        "COMMIT_RATE_HIGH",
+        HYGIENE,
+        commit_rate_high,
+        "The group commits more often than is of use, and the coordinator pays for it.",
+        advice=("commit once per batch instead of once per record",),
+        open_after=1,
+    ),
+)

@@ -1,0 +1,214 @@
+"""Rows of a group's history in small: rosters become generations, rebalances and members; lag becomes a view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import numpy as np
+
+from laggard.diagnosis.frames import NAMES, NUMBERS, GroupFrame, Policy, TopicFrame
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.view import MemberView, Shape, TopicView, Trend, View
+
+Row = dict[str, Any]
+BEGIN = datetime(2026, 3, 2, 12, tzinfo=timezone.utc)
+WINDOWS = 60
+NOW = 3600.0  # end of the judged window in seconds after BEGIN
+
+
+def at(seconds: float) -> datetime:
+    return BEGIN + timedelta(seconds=seconds)
+
+
+class Life:
+    """What a group went through, told record by record; times are seconds after BEGIN."""
+
+    def __init__(self, kind: str = "classic", session: float = 45, timeout: float = 300, **columns: Any) -> None:
+        self.kind, self.session, self.timeout, self.columns = kind, session, timeout, columns
+        self.generations: list[Row] = []
+        self.rebalances: list[Row] = []
+        self.members: list[Row] = []
+        self.events: list[Row] = []
+        self._slots: set[str] = set()
+        self._number = 0
+
+    def generation(self, seconds: float, *slots: str, row: bool = True, **columns: Any) -> Life:
+        """A rebalance that leaves these slots; `row` false: its row of `rebalances` is still to come."""
+        now, before = set(slots), self._slots
+        restarted = set(columns.pop("restarted", ()))
+        left, joined = before - now, now - before
+        followed = sorted(left)[: len(joined)]
+        self._number += columns.get("generation_gap", 1)
+        start = columns.pop("start", seconds - 1)
+        of_row = columns.pop("of_row", {})
+        assigned = columns.pop("assigned", {})
+        of_member = columns.pop("of_member", {})
+        generation = {
+            "generation_kind": self.kind,
+            "generation": self._number,
+            "source_offset": 100 * self._number,
+            "record_timestamp": at(seconds if self.kind == "classic" else start),
+            "stable_at": None if self.kind == "classic" else at(seconds),
+            "kind": ("sync" if self.kind == "classic" else "epoch") if slots else "empty",
+            "group_type": "classic" if self.kind == "classic" else "consumer",
+            "protocol_type": "consumer",
+            "assignor": "range",
+            "rebalance_mode": "eager",
+            "state_timestamp": at(seconds - 0.1),
+            "sync_seconds": 0.1,
+            "generation_gap": 1,
+            "member_count": len(slots),
+            "joined": sorted(joined),
+            "left": sorted(left),
+            "replaced": sorted({*restarted, *followed}),
+            "partitions_unassigned": 0,
+            "live_read": True,
+            **self.columns,
+            **columns,
+        }
+        self.generations.append(generation)
+        if row:
+            self.rebalances.append(
+                {
+                    "rebalance_id": f"r{self._number}",
+                    "started_est": at(start),
+                    "ended_at": at(seconds),
+                    "generations": [self._number],
+                    "interrupted": generation["generation_gap"] - 1,
+                    "cause": "member_left" if left else "member_join" if joined else "leader_rejoin",
+                    "cause_posterior": None,
+                    "join_seconds": seconds - start,
+                    "straggler_slot": None,
+                    "members_before": len(before),
+                    "moved": None,
+                    "avoidable": None,
+                    "stateful": False,
+                    "pause_p95_seconds": None,
+                    **{name: generation[name] for name in ("joined", "left", "replaced", "assignor", "live_read")},
+                    **of_row,
+                }
+            )
+        self.roster(seconds if self.kind == "classic" else start, slots, assigned, of_member)
+        self._slots = now
+        return self
+
+    def roster(
+        self,
+        seconds: float,
+        slots: Sequence[str],
+        assigned: Mapping[str, Sequence[int]] | None = None,
+        of_member: Mapping[str, Row] | None = None,
+        offset: int = 0,
+    ) -> Life:
+        """Rows of group_members; slots are instance ids unless they name a host, `client/host#0`."""
+        for slot in slots:
+            is_static = "/" not in slot
+            client, _, host = slot.partition("/")
+            held = (assigned or {}).get(slot)
+            self.members.append(
+                {
+                    "generation_kind": self.kind,
+                    "generation": self._number,
+                    "source_offset": 100 * self._number + offset,
+                    "record_timestamp": at(seconds),
+                    "batch_id": len(self.members),
+                    "member_id": f"{slot}-1",
+                    "slot": slot,
+                    "group_instance_id": slot if is_static else None,
+                    "client_id": "app" if is_static else client,
+                    "client_host": "/10.0.0.1" if is_static else f"/{host.partition('#')[0]}",
+                    "session_timeout_ms": round(1000 * self.session),
+                    "rebalance_timeout_ms": round(1000 * self.timeout),
+                    "topics": ["orders"],
+                    "assigned": None if held is None else [{"topic": "orders", "partition": each} for each in held],
+                    "member_state": None if self.kind == "classic" else "Stable",
+                    **(of_member or {}).get(slot, {}),
+                }
+            )
+        return self
+
+    def static_return(self, seconds: float, slot: str, member_id: str, host: str, away: float | None = None) -> Life:
+        """A static member restarts within its generation."""
+        offset = len(self.events) + 1
+        of_member = {slot: {"member_id": member_id, "client_host": host}}
+        self.roster(seconds, sorted(self._slots), None, of_member, offset)
+        self.events.append({"kind": "static_replacement", "event_at": at(seconds), "slot": slot, "seconds": away})
+        return self
+
+    def frame(self, now: float = NOW, policy: Policy | None = None, **fact: Any) -> GroupFrame:
+        end = round(at(now).timestamp() * 1000)
+        starts = end - 60_000 * np.arange(WINDOWS, 0, -1)
+        known = {"group_type": "classic", "protocol_type": "consumer", "members": len(self._slots)} | fact
+        return GroupFrame(
+            cluster="c",
+            group="g",
+            window_seconds=60,
+            windows=starts,
+            topics=(),
+            facts=[None] * (WINDOWS - 1) + [known],
+            rebalances=self.rebalances,
+            generations=self.generations,
+            members=self.members,
+            events=self.events,
+            policy=policy or Policy(),
+        )
+
+    def view(
+        self, now: float = NOW, policy: Policy | None = None, topics: Sequence[TopicView] = (), **columns: Any
+    ) -> View:
+        fact = columns.pop("fact", {})
+        frame = replace(self.frame(now, policy, **fact), topics=[topic.frame for topic in topics])
+        frame = replace(frame, **{name: columns.pop(name) for name in ("baseline", "deploys") if name in columns})
+        lag = float(sum(np.nansum(topic.lag) for topic in topics))
+        given: Row = {
+            "frame": frame,
+            "parameters": Parameters(),
+            "topics": topics,
+            "members": {},
+            "state": "Stable",
+            "member_count": len(self._slots),
+            "ceiling": 12,
+            "capacity": np.nan,
+            "best_capacity": np.nan,
+            "partition_capacity": {},
+            "is_material": False,
+            "lag": lag,
+            "material_lag": 0.0,
+            "time_in_rebalance": np.nan,
+            "sub_cause": "",
+        }
+        return View(**(given | columns))
+
+
+def series(**arrays: Any) -> TopicView:
+    """A topic whose arrays are given per window (all partitions alike) or as [partitions, windows]."""
+    partitions = arrays.pop("partitions", 2)
+    floor = np.full(partitions, float(arrays.pop("floor", 100.0)))
+    trend = arrays.pop("trend", "flat")
+    shape = (partitions, WINDOWS)
+    numbers = {name: np.full(shape, np.nan) for name in NUMBERS}
+    for name, value in arrays.items():
+        numbers[name] = np.broadcast_to(np.asarray(value, float), shape).copy()
+    names = {name: np.full(shape, "", object) for name in NAMES}
+    frame = TopicFrame("orders", "id", np.arange(partitions), numbers, names)
+    lag = numbers["lag"][:, -1]
+    none = Shape("none", "none")
+    flags = np.zeros(partitions, bool)
+    return TopicView(
+        frame=frame, is_ok=~flags, lag=lag, envelope=numbers["envelope"][:, -1], arrival=numbers["arrival"][:, -1],
+        consume=numbers["consume"][:, -1], interval=numbers["interval"][:, -1], floor=floor, is_material=lag > floor,
+        is_stalled=flags, stall_kind=("",) * partitions, shape=none, arrival_shape=none, growth_shape=none,
+        trend=Trend(trend), trends=(), in_step=None, slope_iqr=np.nan,
+    )  # fmt: skip
+
+
+def member(slot: str, material: int = 0) -> MemberView:
+    return MemberView(slot, "app", "", (), 0.0, 0.0, np.nan, 0.0, is_busy=False, material=material, lag=0.0)
+
+
+def pods(*numbers: int) -> tuple[str, ...]:
+    """Slots of dynamic members, one host each."""
+    return tuple(f"app/10.0.0.{number}#0" for number in numbers)

@@ -1,0 +1,113 @@
+"""Logical rebalances, the time they take, storms and interrupted generations."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.patterns_rebalances import (
+    find_storm,
+    interrupted_generations,
+    logical_rebalances,
+    stragglers,
+    time_in_rebalance,
+)
+from diagnosis.rebalance_rows import Life, at, pods
+
+ALL = pods(1, 2, 3, 4)
+LIMITS = Parameters()
+
+
+def test_generations_stand_for_a_rebalance_until_its_row_is_written() -> None:
+    life = Life().generation(100, *ALL).generation(3000, *ALL[:3]).generation(3400, *ALL, row=False)
+    found = logical_rebalances(life.frame())
+    assert [(each.ended_at, each.rebalance_id) for each in found] == [(at(100), "r1"), (at(3000), "r2"), (at(3400), "")]
+
+
+def test_generations_close_to_each_other_are_one_rebalance() -> None:
+    life = Life().generation(3400, *ALL, row=False).generation(3409, *ALL, row=False).generation(3425, *ALL, row=False)
+    assert [(each.ended_at, each.generations) for each in logical_rebalances(life.frame())] == [(at(3409), 2), (at(3425), 1)]
+
+
+def test_history_read_while_catching_up_is_no_rebalance() -> None:
+    life = Life()
+    for second in range(3010, 3600, 60):
+        life.generation(second, *ALL, live_read=False)
+    assert logical_rebalances(life.frame()) == []
+    assert find_storm(life.frame(), LIMITS).because == ()
+
+
+def test_time_in_rebalance_is_the_union_of_what_lies_in_ten_minutes() -> None:
+    life = Life()
+    life.generation(3030, *ALL, start=2970)  # 30 s of it lie in the range
+    life.generation(3200, *ALL, start=3170)
+    life.generation(3260, *ALL, start=3190)  # overlaps by 10 s
+    assert time_in_rebalance(life.frame()) == (30 + 30 + 60) / 600
+
+
+def test_the_rebalance_under_way_counts_up_to_now() -> None:
+    life = Life().generation(3200, *ALL, start=3170)
+    assert time_in_rebalance(life.frame(rebalancing_since=at(3540))) == (30 + 60) / 600
+
+
+def test_a_rebalance_that_has_ended_but_waits_for_its_pauses_does_not_go_on() -> None:
+    life = Life().generation(3200, *ALL, row=False)
+    assert time_in_rebalance(life.frame(rebalancing_since=at(3170))) == 30 / 600
+
+
+def test_time_in_rebalance_is_unknown_where_a_begin_is_or_the_group_was_not_watched() -> None:
+    life = Life().generation(3200, *ALL, of_row={"started_est": None})
+    assert math.isnan(time_in_rebalance(life.frame()))
+    assert math.isnan(time_in_rebalance(Life().frame(time_in_rebalance_ratio=None)))
+
+
+def storm_of(times: list[float], seconds: float = 1.0) -> tuple[str, ...]:
+    life = Life()
+    for second in times:
+        life.generation(second, *ALL, start=second - seconds)
+    return find_storm(life.frame(), LIMITS).because
+
+
+def test_five_rebalances_in_ten_minutes_are_a_storm_and_four_are_none() -> None:
+    assert storm_of([3010, 3130, 3250, 3370, 3490]) == ("count",)
+    assert storm_of([2990, 3130, 3250, 3370, 3490]) == ()
+
+
+def test_a_fifth_of_the_time_in_rebalances_is_a_storm() -> None:
+    assert storm_of([3100, 3300, 3500], seconds=40) == ("ratio",)
+    assert storm_of([3100, 3300, 3500], seconds=39) == ()
+
+
+def test_one_long_join_is_no_storm() -> None:
+    assert storm_of([3500], seconds=300) == ()
+
+
+def test_four_rebalances_nearly_end_to_end_are_a_storm() -> None:
+    assert storm_of([3400, 3430, 3460, 3490], seconds=11) == ("mtbr",)
+    assert storm_of([3400, 3430, 3460, 3490], seconds=10) == ()
+
+
+def test_two_hundred_generations_of_three_seconds_are_a_storm_though_they_are_one_rebalance() -> None:
+    life = Life()
+    for number in range(200):
+        life.generation(3000 + 3 * number, *ALL, row=False)
+    storm = find_storm(life.frame(rebalancing_since=at(2999)), LIMITS)
+    assert (storm.rebalances, storm.generations, storm.because) == (1, 200, ("ratio",))
+
+
+def test_interrupted_generations_are_the_gaps_of_the_last_ten_minutes() -> None:
+    life = Life().generation(2900, *ALL, generation_gap=5).generation(3100, *ALL, generation_gap=3)
+    assert interrupted_generations(life.frame(), 600) == 2
+    assert interrupted_generations(Life(kind="epoch").generation(3100, *ALL, generation_gap=3).frame(), 600) == 0
+
+
+def test_a_gap_in_history_is_no_interruption() -> None:
+    life = Life().generation(3100, *ALL, generation_gap=3, live_read=False)
+    assert interrupted_generations(life.frame(), 600) == 0
+
+
+def test_a_straggler_is_named_with_the_length_of_the_join() -> None:
+    life = Life().generation(3300, *ALL[:3], start=3000, of_row={"straggler_slot": ALL[3]})
+    assert stragglers(life.frame(), 1800) == [(ALL[3], 300.0, "r1")]
+    assert stragglers(replace(life.frame(), rebalances=()), 1800) == []
