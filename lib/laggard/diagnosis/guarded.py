@@ -24,7 +24,7 @@ def passes(fine: bool | None) -> str:  # noqa: FBT001  the name of the function 
 
 
 def group_kind(frame: GroupFrame) -> str:
-    """Group type; of a classic group its protocol type, so that both protocols' consumers are `consumer`; "" unknown."""
+    """Group type, of a classic group its protocol type: consumers of both protocols are `consumer`; "" unknown."""
     newest = frame.generations[-1] if frame.generations else {}
     group_type = frame.fact.get("group_type") or newest.get("group_type") or ""
     if group_type == "classic":

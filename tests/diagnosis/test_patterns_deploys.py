@@ -1,0 +1,153 @@
+"""Rolling deploys: found while they run, told from scaling and from faults."""
+
+from __future__ import annotations
+
+import pytest
+
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.patterns_deploys import Deploy, find_deploys, vetoing_deploy
+from diagnosis.rebalance_rows import Life, at, pods
+
+LIMITS = Parameters()
+
+
+def roll(
+    number: int = 8, done: int = 8, gap: float = 45, away: float = 20, *, begin: float = 1000, surge: bool = False, **of_row: object
+) -> Life:
+    """Dynamic members replaced one by one, each new one on a new host."""
+    now = list(pods(*range(number)))
+    told = Life().generation(10, *now)
+    for index in range(done):
+        second, new = begin + gap * index, pods(100 + index)[0]
+        if surge:
+            told.generation(second, *now, new)
+            now[index] = new
+            told.generation(second + away, *now)
+        else:
+            rest = [each for each in now if each != now[index]]
+            told.generation(second, *rest, of_row=of_row)
+            now[index] = new
+            told.generation(second + away, *now)
+    return told
+
+
+def one(told: Life, now: float) -> Deploy:
+    (found,) = find_deploys(told.frame(now), LIMITS)
+    return found
+
+
+@pytest.mark.parametrize("surge", [False, True])
+def test_a_rolling_deploy_is_one_deploy_with_all_its_rebalances(surge: bool) -> None:
+    told = roll(surge=surge)
+    found = one(told, 1600)
+    assert (found.state, found.batches, found.slots, found.replaced, found.rebalances) == ("over", 8, 8, 8, 16)
+    assert (found.started_at, found.ended_at) == (at(1000), at(1335))
+    assert found.quiet_at == at(1335 + 2 * 45)
+    assert found.rebalance_ids == tuple(f"r{number}" for number in range(2, 18))
+
+
+def test_a_deploy_is_suspected_from_a_third_of_the_slots_and_runs_from_four_fifths() -> None:
+    assert find_deploys(roll(done=2).frame(1070), LIMITS) == []
+    assert one(roll(done=3), 1120).state == "suspected"
+    assert one(roll(done=6), 1250).state == "suspected"
+    assert one(roll(done=7), 1300).state == "running"
+    assert one(roll(done=7), 1400).state == "over"
+
+
+def test_a_suspicion_that_comes_to_nothing_is_no_deploy() -> None:
+    assert find_deploys(roll(done=4).frame(1400), LIMITS) == []
+
+
+def test_a_deploy_explains_rebalances_until_three_windows_after_its_quiet() -> None:
+    assert vetoing_deploy(roll().frame(1335 + 90 + 180), LIMITS) is not None
+    assert vetoing_deploy(roll().frame(1335 + 90 + 181), LIMITS) is None
+
+
+def test_a_deploy_explains_nothing_after_45_minutes() -> None:
+    told = roll(8, 8, gap=370)
+    assert vetoing_deploy(told.frame(1000 + 2700), LIMITS) is not None
+    assert vetoing_deploy(told.frame(1000 + 2701), LIMITS) is None
+
+
+def test_restarts_on_the_same_hosts_are_a_deploy_as_well() -> None:
+    now = pods(1, 2, 3, 4)
+    told = Life().generation(10, *now)
+    for index, slot in enumerate(now):
+        told.generation(1000 + 40 * index, *now, restarted=[slot])
+    assert (one(told, 1400).replaced, one(told, 1400).batches) == (4, 4)
+
+
+def test_static_restarts_are_a_deploy_without_rebalances() -> None:
+    ids = [f"s-{number}" for number in range(8)]
+    told = Life().generation(10, *ids)
+    for index, slot in enumerate(ids):
+        told.static_return(1000 + 45 * index, slot, "new", "/10.0.0.1")
+    found = one(told, 1600)
+    assert (found.replaced, found.static_share, found.rebalances, found.generations) == (8, 1.0, 0, 0)
+
+
+def test_a_modern_group_is_deployed_in_epochs() -> None:
+    told = roll(4, 4)
+    modern = Life(kind="epoch")
+    for row in told.generations:
+        slots = {each["slot"] for each in told.members if each["generation"] == row["generation"]}
+        modern.generation((row["record_timestamp"] - at(0)).total_seconds(), *sorted(slots))
+    assert one(modern, 1600).replaced == 4
+
+
+def test_all_at_once_is_no_rolling_deploy() -> None:
+    told = Life().generation(10, *pods(1, 2, 3, 4)).generation(1000).generation(1020, *pods(5, 6, 7, 8))
+    assert find_deploys(told.frame(1100), LIMITS) == []
+
+
+def test_one_restart_is_no_deploy_of_four() -> None:
+    now = pods(1, 2, 3, 4)
+    told = Life().generation(10, *now).generation(1000, *now[:3]).generation(1020, *now)
+    assert find_deploys(told.frame(1030), LIMITS) == []
+
+
+def test_one_member_again_and_again_is_no_deploy() -> None:
+    now = pods(1, 2, 3, 4)
+    told = Life().generation(10, *now)
+    for index in range(4):
+        told.generation(1000 + 50 * index, *now[:3]).generation(1020 + 50 * index, *now)
+    assert find_deploys(told.frame(1200), LIMITS) == []
+
+
+def test_swings_of_an_autoscaler_are_no_deploy() -> None:
+    few, many = pods(1, 2, 3), pods(1, 2, 3, 4, 5, 6)
+    told = Life().generation(10, *few)
+    for index in range(5):
+        told.generation(600 + 300 * index, *(few if index % 2 else many))
+        assert find_deploys(told.frame(610 + 300 * index), LIMITS) == []
+
+
+def test_a_change_of_size_is_no_deploy() -> None:
+    now, told = list(pods(1, 2, 3, 4)), Life().generation(10, *pods(1, 2, 3, 4))
+    for index in range(4):
+        told.generation(1000 + 40 * index, *[each for each in now if each != now[index]])
+        now[index] = pods(50 + index)[0]
+        told.generation(1020 + 40 * index, *now)
+    told.generation(1160, *now, *pods(90, 91))
+    assert find_deploys(told.frame(1600), LIMITS) == []
+
+
+def test_evictions_in_turn_are_no_deploy() -> None:
+    for reason in ("poll_timeout", "session_expiry"):
+        assert find_deploys(roll(4, 3, cause_posterior={reason: 0.8}).frame(1120), LIMITS) == []
+    assert find_deploys(roll(4, 3, cause_posterior={"deploy": 0.8}).frame(1120), LIMITS) != []
+
+
+def test_a_group_that_comes_to_life_is_no_deploy() -> None:
+    told = Life().generation(10, *pods(1)).generation(13, *pods(1, 2)).generation(16, *pods(1, 2, 3, 4))
+    assert find_deploys(told.frame(60), LIMITS) == []
+
+
+def test_two_deploys_of_a_day_are_two() -> None:
+    told = roll(4, 4)
+    now = list(pods(100, 101, 102, 103))
+    for index in range(4):
+        told.generation(2500 + 45 * index, *[each for each in now if each != now[index]])
+        now[index] = pods(200 + index)[0]
+        told.generation(2520 + 45 * index, *now)
+    assert [each.started_at for each in find_deploys(told.frame(), LIMITS)] == [at(1000), at(2500)]

@@ -1,0 +1,158 @@
+"""Crash loops, evictions, static members."""
+
+from __future__ import annotations
+
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.patterns_members import changes, current_members, find_crash_loops, find_evictions
+from laggard.diagnosis.patterns_static import absence_p95_seconds, absences, find_flips, find_successors
+from diagnosis.rebalance_rows import Life, at, pods
+
+ALL = pods(1, 2, 3)
+LIMITS = Parameters()
+
+
+def looping(times: list[float], **life: float) -> list[tuple[str, tuple[float, ...]]]:
+    """The third member dies at these times and is back 20 s later."""
+    told = Life(**life).generation(10, *ALL)
+    for second in times:
+        told.generation(second, *ALL[:2]).generation(second + 20, *ALL)
+    return [(each.place, each.lifetimes_seconds) for each in find_crash_loops(told.frame(), LIMITS)]
+
+
+def test_three_departures_after_short_lives_are_a_crash_loop() -> None:
+    assert looping([3000, 3050, 3100]) == [(ALL[2], (30.0, 30.0))]
+
+
+def test_two_departures_are_no_crash_loop() -> None:
+    assert looping([3000, 3050]) == []
+
+
+def test_lives_of_two_sessions_are_no_crash_loop() -> None:
+    assert looping([3000, 3110, 3220]) == []
+    assert looping([3000, 3110, 3220], session=60) == [(ALL[2], (90.0, 90.0))]
+
+
+def test_departures_of_half_an_hour_ago_do_not_count() -> None:
+    assert looping([1700, 1750, 1850]) == []
+
+
+def test_a_member_that_restarts_within_one_rebalance_left_as_well() -> None:
+    told = Life().generation(10, *ALL)
+    for second in (3000, 3046, 3092):
+        told.generation(second, *ALL, restarted=[ALL[1]])
+    assert [each.place for each in find_crash_loops(told.frame(), LIMITS)] == [ALL[1]]
+
+
+def test_a_modern_member_is_known_again_by_client_id_and_host() -> None:
+    told = Life(kind="epoch")
+    of_member = {
+        f"id{number}": {"slot": f"id{number}", "group_instance_id": None, "client_id": "app", "client_host": "/10.0.0.9"}
+        for number in range(4)
+    }
+    told.generation(10, ALL[0], "id0", of_member=of_member)
+    for number, second in enumerate((3000, 3050, 3100), 1):
+        told.generation(second, ALL[0]).generation(second + 20, ALL[0], f"id{number}", of_member=of_member)
+    assert [each.place for each in find_crash_loops(told.frame(), LIMITS)] == ["app/10.0.0.9"]
+
+
+def test_evictions_are_departures_whose_reason_is_claimed() -> None:
+    told = Life().generation(10, *ALL)
+    sure, unsure = ({"cause_posterior": {"poll_timeout": p}} for p in (0.7, 0.69))
+    told.generation(3000, *ALL[:2], of_row=sure).generation(3100, *ALL).generation(3200, *ALL[:2], of_row=unsure)
+    told.generation(3250, *ALL)
+    told.generation(3300, *ALL, restarted=[ALL[0]], of_row={"cause_posterior": [("poll_timeout", 0.9)]})
+    found = find_evictions(told.frame(), "poll_timeout", LIMITS)
+    assert [(each.slot, each.at) for each in found] == [(ALL[2], at(3000)), (ALL[0], at(3300))]
+    assert find_evictions(told.frame(), "session_expiry", LIMITS) == []
+
+
+def test_evictions_of_history_and_of_half_an_hour_ago_do_not_count() -> None:
+    sure = {"cause_posterior": {"poll_timeout": 0.9}}
+    told = Life().generation(10, *ALL).generation(1800, *ALL[:2], of_row=sure).generation(1900, *ALL)
+    told.generation(3000, *ALL[:2], of_row=sure, live_read=False)
+    assert find_evictions(told.frame(), "poll_timeout", LIMITS) == []
+
+
+def test_the_current_members_are_those_of_the_newest_record() -> None:
+    told = Life().generation(10, *ALL).generation(20, *ALL[:2])
+    assert [row["slot"] for row in current_members(told.frame())] == list(ALL[:2])
+    assert current_members(told.generation(30).frame()) == ()
+
+
+def test_changes_of_history_are_not_told() -> None:
+    told = Life().generation(10, *ALL, live_read=False).generation(20, *ALL[:2])
+    assert [(each.left, each.before, each.after) for each in changes(told.frame())] == [((ALL[2],), 3, 2)]
+
+
+IDS = ("s-0", "s-1", "s-2")
+
+
+def test_an_expired_absence_began_a_session_before_the_generation_without_the_member() -> None:
+    told = Life().generation(10, *IDS).generation(3045, *IDS[:2]).generation(3070, *IDS)
+    (found,) = absences(told.frame())
+    assert (found.instance_id, found.seconds, found.is_expired) == ("s-2", 70.0, True)
+
+
+def test_a_static_member_that_does_not_return_within_ten_minutes_was_removed() -> None:
+    told = Life().generation(10, *IDS).generation(2000, *IDS[:2]).generation(2601, *IDS)
+    assert absences(told.frame()) == []
+
+
+def test_an_absorbed_restart_is_as_long_as_its_event_says() -> None:
+    told = Life(session=30).generation(10, *IDS)
+    told.static_return(3000, "s-0", "new", "/10.0.0.1", away=20.0).static_return(3100, "s-1", "new", "/10.0.0.1")
+    found = absences(told.frame())
+    assert [(each.seconds, each.session_seconds, each.is_expired) for each in found] == [
+        (20.0, 30.0, False), (None, 30.0, False),
+    ]  # fmt: skip
+
+
+def test_the_percentile_of_absences_is_nearest_rank() -> None:
+    told = Life().generation(10, *IDS)
+    for number, away in enumerate((20.0, 25.0, 30.0, None)):
+        told.static_return(3000 + number, "s-0", f"m{number}", "/10.0.0.1", away=away)
+    assert absence_p95_seconds(absences(told.frame())) == 30.0
+    assert absence_p95_seconds([]) is None
+
+
+def flips(*hosts: str, begin: float = 3100) -> list[tuple[int, tuple[str, ...], bool]]:
+    told = Life().generation(10, *IDS)
+    for number, host in enumerate(hosts):
+        told.static_return(begin + 60 * number, "s-0", f"m{number}", host)
+    return [(each.flips, each.hosts, each.returns) for each in find_flips(told.frame())]
+
+
+def test_an_instance_id_that_flips_between_hosts_is_told_with_its_path() -> None:
+    assert flips("/b", "/10.0.0.1", "/b") == [(3, ("/10.0.0.1", "/b", "/10.0.0.1", "/b"), True)]
+
+
+def test_restarts_on_one_host_and_old_flips_are_told_as_such() -> None:
+    assert flips("/10.0.0.1", "/10.0.0.1", "/10.0.0.1") == [(3, ("/10.0.0.1",), False)]
+    assert flips("/b", "/10.0.0.1", "/b", begin=2800) == []
+
+
+def renamed(names: list[str], overlap: bool = True) -> list[tuple[str, str]]:
+    """Members restart one by one under new ids; the old one blocks its place for a session meanwhile."""
+    now = list(IDS)
+    told = Life().generation(10, *now)
+    for number, name in enumerate(names):
+        second = 1000 + 200 * number
+        old = now[number % len(now)]
+        if overlap:
+            told.generation(second, *now, name)
+        now[number % len(now)] = name
+        told.generation(second + 45, *now)
+        assert old not in now
+    return [(each.old, each.new) for each in find_successors(told.frame())]
+
+
+def test_ids_that_never_return_are_paired_with_the_new_ones() -> None:
+    assert renamed(["s-x", "s-y", "s-z"]) == [("s-0", "s-x"), ("s-1", "s-y"), ("s-2", "s-z")]
+    assert renamed(["s-x", "s-y", "s-z", "s-q"], overlap=False)[3] == ("s-x", "s-q")
+
+
+def test_ids_that_return_have_no_successor() -> None:
+    told = Life().generation(10, *IDS)
+    for second in (1000, 1200, 1400):
+        told.generation(second, *IDS[:2]).generation(second + 45, *IDS)
+    assert find_successors(told.frame()) == []
