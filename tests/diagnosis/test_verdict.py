@@ -1,0 +1,251 @@
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diagnosis.views import spread_over, topic_view, view_of
+from laggard.diagnosis.frames import Policy
+from laggard.diagnosis.observation import Observation
+from laggard.diagnosis.sizing import size
+from laggard.diagnosis.verdict import RESTLESS, VERDICTS, Verdict, scale_verdict
+from laggard.diagnosis.view import View
+
+LAG = 17_000.0  # 220 + 17 000 / 900 is under 0.4 x 600: two partitions fit a member
+
+
+def group(
+    lag: Any = None,
+    members: int = 4,
+    topic: dict[str, Any] | None = None,
+    members_without: list[str] | None = None,
+    **fields: Any,
+) -> View:
+    """Twelve partitions at 220/s, four members that do 600/s: the steady shortage of which the answer is six."""
+    lags = [LAG] * 12 if lag is None else lag
+    shown = {"arrival": 220.0, "consume": 200.0, "slots": spread_over(len(lags), members), "trend": "growing"}
+    busy = [f"m{n}" for n in range(members)]
+    return view_of(
+        topic_view(lags, **(shown | (topic or {}))),
+        **({"capacity": 600.0, "busy": busy, "members": members_without} | fields),
+    )
+
+
+def verdict(view: View, *codes: str, conditions: tuple[Observation, ...] = (), elasticity: float = nan) -> Verdict:
+    found = {each.code: each for each in (*map(Observation, codes), *conditions)}
+    return scale_verdict(view, found, size(view), elasticity=elasticity)
+
+
+def answer(view: View, *codes: str, **others: Any) -> tuple[str, int | None]:
+    found = verdict(view, *codes, **others)
+    return found.code, found.members_desired
+
+
+def test_a_steady_shortage_is_answered_with_six_members() -> None:
+    found = verdict(group())
+
+    assert (found.code, found.members_desired) == ("YES", 6)
+    assert {name: found.numbers[name] for name in ("row", "members", "members_ceiling", "members_lower_bound")} == {
+        "row": 15,
+        "members": 4,
+        "members_ceiling": 12,
+        "members_lower_bound": 6,
+    }
+
+
+def test_a_large_even_backlog_is_helped_by_members_though_it_misses_the_target() -> None:
+    # every w_p = 1400/s is above c, and still: 25 minutes at twelve members, 150 at six
+    view = group([900_000.0] * 12, 6, {"arrival": 400.0, "consume": 500.0}, capacity=1000.0, busy=())
+    found = verdict(view)
+
+    assert (found.code, found.members_desired) == ("YES_PARTIAL", 12)
+    assert (found.numbers["drain_at_desired_seconds"], found.numbers["drain_at_members_seconds"]) == (1500, 9000)
+
+
+HOT = {
+    "arrival": [220.0] * 11 + [900.0],
+    "consume": [200.0] * 11 + [400.0],
+    "shape": "concentrated",
+}
+ROWS = [
+    (1, "UNKNOWN_INPUT", None, group(flags=frozenset({"commit_stale"}))),
+    (1, "UNKNOWN_INPUT", None, group(topic={"status": ["ok"] * 10 + ["stale"] * 2})),
+    (1, "UNKNOWN_INPUT", None, group(topic={"status": ["no_commit"] * 12})),
+    (1, "UNKNOWN_INPUT", None, view_of()),
+    (2, "NOT_NEEDED", 4, group([10.0] * 12, topic={"trend": "flat"})),
+    (3, "NO_MEMBERS", 0, group(member_count=0, state="Empty")),
+    (4, "NO_REBALANCE_FIRST", 4, group(time_in_rebalance=0.2)),
+    (5, "NO_STALLED", 4, group(topic={"stalled": dict.fromkeys(range(6), "silent")})),
+    (7, "NO_HOT_PARTITION", 4, group([10.0] * 11 + [90_000.0], topic=HOT)),
+    (10, "NOT_NEEDED_DRAINING", 4, group(topic={"trend": "draining", "consume": 240.0})),
+    (11, "NO_IDLE", 12, group(members=12)),
+    (13, "UNKNOWN", None, group(capacity=nan)),
+    (13, "UNKNOWN", None, group(member_count=None)),
+    (13, "UNKNOWN", None, group(topic={"shape": "none"})),
+    (15, "YES", 6, group()),
+    (16, "NOT_NEEDED", 4, group(topic={"arrival": 60.0})),
+]
+
+
+@pytest.mark.parametrize(("row", "code", "desired", "view"), ROWS)
+def test_each_row_answers(row: int, code: str, desired: int | None, view: View) -> None:
+    found = verdict(view)
+
+    assert (found.code, found.numbers["row"], found.members_desired) == (code, row, desired)
+
+
+def blamed(code: str, share: float, **fields: Any) -> Observation:
+    return Observation(code, explained=share, **fields)
+
+
+@pytest.mark.parametrize("code", RESTLESS)
+def test_a_group_that_is_busy_with_itself_is_not_given_members(code: str) -> None:
+    assert answer(group(), code) == ("NO_REBALANCE_FIRST", 4)
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"),
+    [
+        (blamed("BROKER_CORRELATED", 0.5), "NO_BROKER"),
+        (blamed("LSO_STUCK", 0.5), "NO_BROKER"),
+        (Observation("OFFSET_BEYOND_END", topic="orders", partitions=tuple(range(6))), "NO_BROKER"),
+        (Observation("OFFSET_BEYOND_END", topic="orders", partitions=tuple(range(5))), "YES"),
+        (blamed("BROKER_CORRELATED", 0.49), "YES"),
+        (blamed("COSTLY_PARTITION", 0.5), "NO_COSTLY_PARTITION"),
+        (blamed("COSTLY_PARTITION", 0.49), "YES"),
+        (Observation("SHARED_SINK"), "NO_DOWNSTREAM"),
+        (Observation("COMMITS_STOPPED"), "NO_STALLED"),
+        (Observation("PARTITION_UNOWNED", topic="orders", partitions=tuple(range(6))), "NO_STALLED"),
+        (Observation("PARTITION_UNOWNED", topic="others", partitions=tuple(range(6))), "YES"),
+        (blamed("SLOW_MEMBER", 0.9, subject="m2"), "YES"),  # the others are busy, too
+        (Observation("SCALE_OUT_FUTILE"), "YES"),
+    ],
+)
+def test_a_cause_decides_from_half_of_the_lag(condition: Observation, code: str) -> None:
+    assert verdict(group(), conditions=(condition,)).code == code
+
+
+@pytest.mark.parametrize(
+    ("busy", "code"), [(["m2"], "NO_UNHEALTHY_MEMBER"), (["m2", "m0"], "NO_UNHEALTHY_MEMBER"), (["m0", "m1"], "YES")]
+)
+def test_a_slow_member_decides_while_most_others_are_not_busy(busy: list[str], code: str) -> None:
+    assert verdict(group(busy=busy), conditions=(blamed("SLOW_MEMBER", 0.9, subject="m2"),)).code == code
+    assert verdict(group(busy=busy), conditions=(blamed("SLOW_HOST", 0.9, subject="host-of-m2"),)).code == code
+
+
+@pytest.mark.parametrize(
+    ("elasticity", "code"), [(0.29, "NO_DOWNSTREAM"), (0.3, "YES"), (nan, "YES"), (-0.5, "NO_DOWNSTREAM")]
+)
+def test_a_scale_out_that_brought_nothing_is_not_repeated(elasticity: float, code: str) -> None:
+    assert verdict(group(), elasticity=elasticity).code == code
+
+
+def test_a_group_that_drains_too_slowly_is_given_members() -> None:
+    # 12 x 17 000 at 12 x (220 to 235)/s: 1 133 s
+    draining = {"trend": "draining", "consume": 235.0}
+
+    assert verdict(group(topic=draining)).code == "YES"
+    assert verdict(group(topic=draining, policy=Policy(drain_target_seconds=1200))).code == "NOT_NEEDED_DRAINING"
+
+
+def test_lag_that_is_even_is_not_blamed_on_a_hot_partition() -> None:
+    assert verdict(group([90_000.0] * 12, topic=HOT | {"shape": "spread"})).code != "NO_HOT_PARTITION"
+
+
+def test_a_hot_partition_comes_with_the_lag_that_ideal_packing_leaves() -> None:
+    numbers = verdict(group([10.0] * 11 + [90_000.0], topic=HOT)).numbers
+
+    assert (numbers["hot_partitions"], numbers["hot_arrival_rate"], numbers["best_capacity_rate"]) == (1, 900, 800)
+    assert numbers["residual_records"] == 90_000 + (900 - 600) * 900
+
+
+def test_lag_of_an_empty_group_needs_members_and_no_more() -> None:
+    # ends 9 / 9 / 12, committed 9 / 3 / 0
+    topic = topic_view([0.0, 6.0, 12.0], arrival=0.0, floor=1.0, slots=["", "", ""], shape="concentrated")
+
+    assert answer(view_of(topic, state="Empty", member_count=0)) == ("NO_MEMBERS", 0)
+
+
+def test_more_members_than_partitions_are_not_asked_for() -> None:
+    view = group([700_000.0] * 6, 6, {"arrival": 700.0, "consume": 600.0}, members_without=["m6", "m7"])
+
+    assert (view.member_count, answer(view)) == (8, ("NO_IDLE", 6))
+
+
+def test_a_simple_committer_is_judged_by_what_is_known_of_it() -> None:
+    stalled = {"stalled": dict.fromkeys(range(12), "silent")}
+
+    assert answer(group(member_count=None, topic=stalled)) == ("NO_STALLED", None)
+    assert verdict(group(member_count=None)).numbers["members_known"] == 0
+
+
+def test_numbers_that_are_not_known_are_left_out_and_never_is_a_number() -> None:
+    numbers = verdict(group(capacity=nan)).numbers
+    endless = verdict(group(members=12, topic={"arrival": 700.0})).numbers
+
+    assert not {"capacity_rate", "members_desired", "drain_at_desired_seconds"} & numbers.keys()
+    assert numbers["busy_windows_needed"] == 5
+    assert endless["drain_at_members_seconds"] == inf
+
+
+def test_every_code_is_listed_once() -> None:
+    assert len(VERDICTS) == len(set(VERDICTS)) == 15
+    assert {code for _, code, _, _ in ROWS} <= set(VERDICTS)
+
+
+SHAPES = ["", "none", "single", "spread", "mixed", "concentrated"]
+
+
+@st.composite
+def views(draw: st.DrawFn) -> View:
+    partitions, members = draw(st.integers(1, 8)), draw(st.integers(0, 10))
+    rates = st.lists(st.sampled_from([0.0, 50.0, 200.0, 700.0, nan]), min_size=partitions, max_size=partitions)
+    topic = topic_view(
+        draw(st.lists(st.sampled_from([0.0, 10.0, 5_000.0, 900_000.0]), min_size=partitions, max_size=partitions)),
+        arrival=draw(rates),
+        consume=draw(rates),
+        slots=spread_over(partitions, members) if members else [""] * partitions,
+        shape=draw(st.sampled_from(SHAPES)),
+        trend=draw(st.sampled_from(["growing", "flat", "draining", "abstain"])),
+        status=[draw(st.sampled_from(["ok", "ok", "ok", "stale", "no_commit"])) for _ in range(partitions)],
+        stalled=dict.fromkeys(draw(st.sets(st.integers(0, partitions - 1), max_size=2)), "silent"),
+    )
+    return view_of(
+        topic,
+        members=[f"m{n}" for n in range(members)],
+        capacity=draw(st.sampled_from([nan, 100.0, 600.0])),
+        member_count=draw(st.sampled_from([members, members, members, None])),
+        state=draw(st.sampled_from(["Stable", "Empty", "PreparingRebalance", "Unknown"])),
+        assignor=draw(st.sampled_from(["range", "sticky", None])),
+        time_in_rebalance=draw(st.sampled_from([nan, 0.0, 0.19, 0.2, 0.9])),
+        flags=frozenset(draw(st.sets(st.sampled_from(["sparse", "blocked"])))),
+    )
+
+
+CODES = [*RESTLESS, "BROKER_CORRELATED", "COSTLY_PARTITION", "SLOW_MEMBER", "SHARED_SINK", "COMMITS_STOPPED"]
+
+
+@settings(max_examples=250)
+@given(views(), st.sets(st.sampled_from(CODES), max_size=2), st.sampled_from([nan, 0.1, 0.9]))
+def test_no_path_adds_members_without_a_shape_or_into_a_rebalance(
+    view: View, codes: set[str], elasticity: float
+) -> None:
+    found = verdict(view, *codes, elasticity=elasticity)
+
+    assert found.code in VERDICTS
+    assert (found.members_desired is None) >= found.code.startswith("UNKNOWN")
+    assert not np.isnan(list(found.numbers.values())).any()
+    if found.members_desired is not None:
+        assert found.members_desired <= view.ceiling
+        if found.code.startswith("N"):
+            assert found.members_desired == min(view.member_count or 0, view.ceiling)
+    if found.code.startswith("YES"):
+        assert view.topics[0].shape.name in {"single", "spread", "mixed", "concentrated"}
+        assert not view.time_in_rebalance >= 0.2
+        assert not codes & {*RESTLESS, "SHARED_SINK", "COMMITS_STOPPED"}
+        assert elasticity != 0.1
+        assert found.members_desired is not None
+        assert view.member_count is not None
+        assert view.member_count < found.members_desired
