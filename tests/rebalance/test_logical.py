@@ -256,6 +256,15 @@ def test_a_static_member_that_comes_back_within_the_generation_is_no_rebalance()
     assert [each.member_id for each in (state.standing.members if state.standing else ())] == ["1", "2b"]
 
 
+def test_a_static_member_that_comes_back_before_a_row_is_written_is_not_replaced_by_that_rebalance() -> None:
+    one, two = replace(ONE, group_instance_id="one"), replace(TWO, group_instance_id="two")
+    back = replace(one, member_id="1b")
+    events = [generation(1, 0, [one, two]), generation(2, 100, [one]), generation(2, 105, [back])]
+    first, second = run([*events, generation(3, 200, [back, two])])[0][1:]
+    assert (first.row.cause, first.row.left, first.row.replaced) == ("static_expired", ("two",), ())
+    assert (second.row.cause, second.row.joined, second.row.replaced) == ("static_return", ("two",), ())
+
+
 def test_an_upgrade_is_no_rebalance_and_the_next_epoch_starts_from_it() -> None:
     events = [generation(1, 0, [ONE, TWO]), generation(1, 50, [], kind="tombstone")]
     events += [epoch(1, 51, [ONE, TWO], kind="upgrade"), epoch(2, 60, [ONE]), epoch(2, 60, [BOTH], 61)]

@@ -205,6 +205,17 @@ def _renew(work: _Work, generation: Generation) -> None:
         if generation.stable_at is not None and rebalance.ended_at is None:
             rebalance = replace(rebalance, ended_at=generation.stable_at)
         elif generation.generation_kind == "classic":
+            rebalance = replace(rebalance, before=_with_new_ids(rebalance.before, rebalance.last, generation))
             generation = replace(rebalance.last, members=generation.members)
         whole = is_whole(generation, None if rebalance.before is None else rebalance.before.members)
         work.keep(replace(work.state, open=replace(rebalance, last=generation, is_complete=whole)))
+
+
+def _with_new_ids(before: Standing | None, last: Generation, now: Generation) -> Standing | None:
+    """Who came back after the rebalance had been written is none that the rebalance replaced."""
+    ids = {each.group_instance_id: each.member_id for each in now.members if each.group_instance_id is not None}
+    new = {each.member_id: ids.get(each.group_instance_id, each.member_id) for each in last.members}
+    if before is None or all(old == now for old, now in new.items()):
+        return before
+    members = [replace(each, member_id=new.get(each.member_id, each.member_id)) for each in before.members]
+    return replace(before, members=tuple(members))
