@@ -56,7 +56,9 @@ def test_every_table_of_a_snapshot_survives() -> None:
             schema=shapes.OFFSETS_PARTITIONS,
         ),
         groups=pa.Table.from_pylist([{"group": "g", "group_state": None}], schema=shapes.GROUPS),
-        closed=pa.Table.from_pylist([{"topic": "t", "produced": 3}], schema=shapes.CLOSED),
+        closed=pa.Table.from_pylist([{"topic": "t", "produced": 3, "config_known": True}], schema=shapes.CLOSED),
+        probes=pa.Table.from_pylist([{"slo_seconds": 0.5, "topic": "t", "offset": 3}], schema=shapes.PROBES),
+        offsets_retention_minutes=10_080,
     )
     assert unpack(pack(full)) == full
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laggard.sources.snapshot import CLOSED, POSITIONS
+from laggard.sources.snapshot import CLOSED, FACTS, POSITIONS
 from laggard.sources.topic_window import TopicWindow
 from stream.simulation import ID_B, end
 
@@ -23,10 +24,13 @@ class Polls:
         self._poll_id = 0
         self.closed: list[tuple[int, Row]] = []
 
-    def add(self, second: int, *ends: Row) -> None:
+    def add(self, second: int, *ends: Row, facts: Row | None = None) -> None:
         self._poll_id += 1
         positions = pa.Table.from_pylist(list(ends), schema=POSITIONS)
-        rows, start_ms = self._window.add(self._poll_id, second * 1000, positions)
+        told = None
+        if facts is not None and self._window.is_closed_by(second * 1000):
+            told = pa.Table.from_pylist([{name: ends[0][name] for name in FACTS.names[:3]} | facts], schema=FACTS)
+        rows, start_ms = self._window.add(self._poll_id, second * 1000, positions, told)
         assert rows.schema == CLOSED
         self.closed += [(start_ms // 1000, row) for row in rows.to_pylist()]
 
@@ -84,3 +88,26 @@ def test_a_partition_without_an_answer_keeps_its_error_name() -> None:
     polls.add(0, end(None, error="TIMEOUT"))
     polls.add(60)
     assert (polls.column("log_end_offset"), polls.column("error")) == ([None], ["TIMEOUT"])
+
+
+@pytest.mark.parametrize(("stable", "expected"), [(40, 40), (50, 50), (55, 50), (None, None)])
+def test_the_window_ends_with_what_was_stable_of_its_own_records(stable: int | None, expected: int | None) -> None:
+    polls = Polls()
+    polls.add(0, end(10))
+    polls.add(59, end(50))
+    facts = {"last_stable_offset": stable, "cleanup_policy": "compact", "config_known": True}
+    polls.add(60, end(60), facts=facts)  # records 50 to 59 came after the window's last poll
+    assert polls.column("last_stable_offset") == [expected]
+    assert (polls.column("cleanup_policy"), polls.column("config_known")) == (["compact"], [True])
+
+
+def test_what_is_asked_long_after_a_window_does_not_tell_how_it_ended() -> None:
+    polls = Polls()
+    polls.add(0, end(10))
+    polls.add(120, end(60), facts={"last_stable_offset": 60, "config_known": True})
+    assert (polls.column("last_stable_offset"), polls.column("config_known")) == ([None], [False])
+
+
+def test_the_first_poll_closes_nothing() -> None:
+    window = TopicWindow(60_000)
+    assert not window.is_closed_by(0)

@@ -42,3 +42,10 @@ class Policies:
         values = {name: value for rule in rules for name, value in rule.values.items()}
         is_planned = any(planned.covers(at) for rule in rules for planned in rule.maintenance)
         return replace(self.default, **values, in_maintenance=is_planned)
+
+    def slo_seconds(self, cluster: str) -> tuple[float, ...]:
+        """The service levels of time lag that some group of the cluster may have, ascending."""
+        found = {
+            rule.values.get("slo_time_lag_seconds", 0.0) for rule in self.rules if matches(cluster, [rule.cluster])
+        }
+        return tuple(sorted(found - {0.0}))

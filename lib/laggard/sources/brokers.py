@@ -11,13 +11,14 @@ from typing import Any
 
 import kafka.errors
 from kafka import KafkaAdminClient
-from kafka.protocol.admin import ListGroupsRequest
+from kafka.protocol.admin import DescribeConfigsRequest, ListGroupsRequest
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from laggard import errors
 
-LATEST, EARLIEST = -1, -2
+LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
+TOPIC, BROKER = 2, 4  # org.apache.kafka.common.config.ConfigResource.Type
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 GONE = ("KafkaConnectionError", "NodeNotReadyError")
 RETRY_SECONDS, RETRY_LIMIT_SECONDS = 0.02, 2.0  # the client's first back-off from a broker that was gone is 50 ms
@@ -26,10 +27,11 @@ TopicPartition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An offset, or the name of the error that stands in its place."""
+    """An offset, or the name of the error that stands in its place; and the record's timestamp if asked by time."""
 
     offset: int | None
     error: str | None
+    timestamp_ms: int | None = None
 
 
 class Brokers:
@@ -71,8 +73,28 @@ class Brokers:
             for topic in response.topics:
                 for part in topic.partitions:
                     name = error_name(part.error_code)
-                    answers[topic.name, part.partition_index] = Answer(None if name else part.offset, name)
+                    answer = Answer(None, name) if name else Answer(part.offset, None, part.timestamp)
+                    answers[topic.name, part.partition_index] = answer
         return answers
+
+    def configs(
+        self, kind: int, names: Sequence[str], wanted: Sequence[str], broker: int | None = None
+    ) -> dict[str, dict[str, str | None]] | None:
+        """Configuration by name of topic or broker, without those we may not see; None if nobody answered."""
+        resources = [
+            DescribeConfigsRequest.DescribeConfigsResource(
+                resource_type=kind, resource_name=name, configuration_keys=list(wanted)
+            )
+            for name in names
+        ]
+        answer = self.ask("describe_configs", DescribeConfigsRequest(resources=resources, min_version=1), broker)
+        if isinstance(answer, str):
+            return None
+        return {
+            each.resource_name: {config.name: config.value for config in each.configs}
+            for each in answer.results
+            if not each.error_code
+        }
 
     def list_groups(self, brokers: Iterable[int]) -> list[dict[str, Any]]:
         """Groups and their states from every broker that answered."""
@@ -168,5 +190,5 @@ def _list_offsets_request(wanted: Iterable[TopicPartition], timestamp: int, isol
     return ListOffsetsRequest(
         isolation_level=isolation,
         topics=[ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=parts) for name, parts in by_topic.items()],
-        min_version=2 if isolation else 1,
+        min_version=7 if timestamp == MAX_TIMESTAMP else 2 if isolation else 1,
     )

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import time
-import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -15,6 +12,8 @@ from laggard.errors import LaggardError
 from laggard.names import NameFilter
 from laggard.sources import brokers as kafka
 from laggard.sources import snapshot as shapes
+from laggard.sources.log_facts import LogFacts
+from laggard.sources.partitions import Partition, read_partitions
 from laggard.sources.snapshot import Snapshot
 from laggard.sources.topic_window import TopicWindow
 
@@ -34,13 +33,7 @@ class PollOptions:
     metadata_seconds: float = 60
     state_poll_seconds: float = 10
     window_seconds: int = 60
-
-
-@dataclass(frozen=True, slots=True)
-class _Partition:
-    topic_id: str
-    leader: int | None
-    error: str | None
+    slo_seconds: tuple[float, ...] = ()  # service levels of time lag that some policy declares
 
 
 class Poller:
@@ -53,8 +46,8 @@ class Poller:
         self._options = options
         self._names = NameFilter(topics=options.topics, topics_ignore=options.topics_ignore)
         self._brokers = kafka.Brokers(options.bootstrap_servers, options.request_timeout_seconds)
-        self._partitions: dict[kafka.TopicPartition, _Partition] = {}
-        self._offsets_topic: dict[kafka.TopicPartition, _Partition] = {}
+        self._partitions: dict[kafka.TopicPartition, Partition] = {}
+        self._offsets_topic: dict[kafka.TopicPartition, Partition] = {}
         self._broker_ids: list[int] = []
         self._cluster_id = ""
         self._metadata_poll_id = 0
@@ -63,6 +56,7 @@ class Poller:
         self._log_ends: dict[kafka.TopicPartition, int] = {}
         self._stable_since: dict[int, tuple[int, int]] = {}  # offsets partition -> (last stable offset, since ms)
         self._window = TopicWindow(options.window_seconds * 1000)
+        self._facts = LogFacts(self._brokers, options.slo_seconds)
 
     def poll(self, poll_id: int) -> Snapshot:
         """One complete snapshot; no failure of a broker raises."""
@@ -80,7 +74,11 @@ class Poller:
         new_window = self._window.is_new(polled_at_ms)
         starts = self._list(self._partitions, kafka.EARLIEST) if new_window else {}
         positions = self._positions(ends, starts)
-        closed, window_start_ms = self._window.add(poll_id, polled_at_ms, positions)
+        facts, probes = None, shapes.PROBES.empty_table()
+        if self._window.is_closed_by(polled_at_ms):  # not in the first poll: the first lags are not kept waiting
+            facts = self._facts.ask(self._partitions, ends)
+            probes = self._facts.probe(self._partitions, ends, polled_at_ms)
+        closed, window_start_ms = self._window.add(poll_id, polled_at_ms, positions, facts)
         return Snapshot(
             poll_id=poll_id,
             polled_at_ms=polled_at_ms,
@@ -92,6 +90,8 @@ class Poller:
             offsets_partitions=self._offsets_partitions(polled_at_ms),
             groups=self._groups(),
             closed=closed,
+            probes=probes,
+            offsets_retention_minutes=self._facts.offsets_retention_minutes,
             requests=dict(self._brokers.requests),
             failures=[[api, error, count] for (api, error), count in sorted(self._brokers.failures.items())],
             seconds=time.monotonic() - started,
@@ -119,7 +119,7 @@ class Poller:
         self._metadata_at, self._metadata_poll_id = time.monotonic(), poll_id
         self._broker_ids = [broker["node_id"] for broker in metadata["brokers"]]
         self._cluster_id = metadata.get("cluster_id") or ""
-        found = _partitions([*metadata["topics"], *named["topics"]])
+        found = read_partitions([*metadata["topics"], *named["topics"]])
         self._offsets_topic = {key: value for key, value in found.items() if key[0] == self._options.offsets_topic}
         watched = {key: value for key, value in found.items() if self._names.watches_topic(key[0])}
         gone = {
@@ -127,7 +127,7 @@ class Poller:
         }
         for key, before in self._partitions.items():
             if key not in watched and before.error != UNKNOWN_TOPIC:  # told once more as missing, then forgotten
-                watched[key] = replace(before, leader=None, error=gone.get(key[0], UNKNOWN_TOPIC))
+                watched[key] = Partition(before.topic_id, None, gone.get(key[0], UNKNOWN_TOPIC))
         self._partitions = watched
 
     def _contradicts_metadata(self, ends: Mapping[kafka.TopicPartition, kafka.Answer]) -> bool:
@@ -142,7 +142,7 @@ class Poller:
 
     def _list(
         self,
-        partitions: Mapping[kafka.TopicPartition, _Partition],
+        partitions: Mapping[kafka.TopicPartition, Partition],
         timestamp: int,
         isolation: int = kafka.READ_UNCOMMITTED,
     ) -> dict[kafka.TopicPartition, kafka.Answer]:
@@ -161,7 +161,7 @@ class Poller:
     ) -> pa.Table:
         keys = sorted(self._partitions)
         found = [self._partitions[key] for key in keys]
-        return _table(
+        return shapes.table_of(
             shapes.POSITIONS,
             [key[0] for key in keys],
             [each.topic_id for each in found],
@@ -178,7 +178,7 @@ class Poller:
         stable = self._list(self._offsets_topic, kafka.LATEST, kafka.READ_COMMITTED)
         high = self._list(self._offsets_topic, kafka.LATEST)
         starts = self._list(self._offsets_topic, kafka.EARLIEST)
-        return _table(
+        return shapes.table_of(
             shapes.OFFSETS_PARTITIONS,
             [key[1] for key in keys],
             [high[key].offset for key in keys],
@@ -207,31 +207,4 @@ class Poller:
         self._groups_at = time.monotonic()
         groups = self._brokers.list_groups(self._broker_ids)
         names = ("group_id", "group_state", "protocol_type", "group_type")
-        return _table(shapes.GROUPS, *([group.get(name) or None for group in groups] for name in names))
-
-
-def _partitions(topics: Sequence[Mapping[str, Any]]) -> dict[kafka.TopicPartition, _Partition]:
-    found: dict[kafka.TopicPartition, _Partition] = {}
-    for topic in topics:
-        topic_id = topic_id_text(topic.get("topic_id"))
-        for partition in topic["partitions"]:
-            leader = partition["leader_id"]
-            error = kafka.error_name(partition["error_code"])
-            found[topic["name"], partition["partition_index"]] = _Partition(
-                topic_id, leader if leader >= 0 else None, error
-            )
-    return found
-
-
-def topic_id_text(value: Any) -> str:
-    """Kafka's 22 characters of URL-safe base64; "" for no id (brokers before 2.8)."""
-    if not value:
-        return ""
-    raw = value.bytes if isinstance(value, uuid.UUID) else uuid.UUID(str(value)).bytes
-    return "" if not any(raw) else base64.urlsafe_b64encode(raw).decode("ascii").rstrip("=")
-
-
-def _table(schema: pa.Schema, *columns: Sequence[Any]) -> pa.Table:
-    return pa.table(
-        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
-    )
+        return shapes.table_of(shapes.GROUPS, *([group.get(name) or None for group in groups] for name in names))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from laggard import errors
 from laggard.errors import LaggardError
 from laggard.sources.brokers import EARLIEST, LATEST, Brokers, error_name
-from laggard.sources.poll import topic_id_text
+from laggard.sources.partitions import topic_id_text
 
 
 @dataclass(frozen=True, slots=True)

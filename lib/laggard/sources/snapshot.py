@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +34,15 @@ OFFSETS_PARTITIONS = pa.schema(
 GROUPS = pa.schema(
     [("group", pa.string()), ("group_state", pa.string()), ("protocol_type", pa.string()), ("group_type", pa.string())]
 )
+_FACTS = (  # asked in the poll that closes the window
+    ("last_stable_offset", pa.int64()),
+    ("max_record_timestamp", pa.timestamp("ms", tz="UTC")),
+    ("replicas_offline", pa.int32()),
+    ("retention_seconds", pa.float64()),
+    ("retention_bytes", pa.int64()),
+    ("cleanup_policy", pa.string()),
+    ("config_known", pa.bool_()),
+)
 CLOSED = pa.schema(  # the window that ended before this poll, at its last poll
     [
         ("topic", pa.string()),
@@ -46,9 +56,26 @@ CLOSED = pa.schema(  # the window that ended before this poll, at its last poll
         ("arrival_rate", pa.float64()),
         ("leader_broker", pa.int32()),
         ("error", pa.string()),
+        *_FACTS,
     ]
 )
-_TABLES = {"positions": POSITIONS, "offsets_partitions": OFFSETS_PARTITIONS, "groups": GROUPS, "closed": CLOSED}
+FACTS = pa.schema([("topic", pa.string()), ("topic_id", pa.string()), ("partition", pa.int32()), *_FACTS])
+PROBES = pa.schema(  # where each partition was `slo_seconds` before the poll that closed the window
+    [
+        ("slo_seconds", pa.float64()),
+        ("topic", pa.string()),
+        ("topic_id", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),  # first record that is not older
+    ]
+)
+_TABLES = {
+    "positions": POSITIONS,
+    "offsets_partitions": OFFSETS_PARTITIONS,
+    "groups": GROUPS,
+    "closed": CLOSED,
+    "probes": PROBES,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +95,15 @@ class Snapshot:
     offsets_partitions: pa.Table = field(default_factory=OFFSETS_PARTITIONS.empty_table)
     groups: pa.Table = field(default_factory=GROUPS.empty_table)
     closed: pa.Table = field(default_factory=CLOSED.empty_table)
+    probes: pa.Table = field(default_factory=PROBES.empty_table)
+    offsets_retention_minutes: int | None = None  # offsets.retention.minutes of a broker; None: not known
+
+
+def table_of(schema: pa.Schema, *columns: Sequence[Any]) -> pa.Table:
+    """A table of this schema from one sequence of values per column."""
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+    )
 
 
 def pack(snapshot: Snapshot) -> dict[str, Any]:

@@ -187,6 +187,7 @@ class Batches:
             "source_last_stable_offset": by_partition("last_stable_offset"),
             "source_blocked_since": by_partition("blocked_since"),
             "table_versions": dict(versions),
+            "offsets_retention_minutes": snapshot.offsets_retention_minutes,
         }
 
     def _publish(self, row: dict[str, Any], gaps: list[dict[str, Any]], tick: Tick) -> None:

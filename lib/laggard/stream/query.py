@@ -295,6 +295,7 @@ def _union(spark: SparkSession, config: Config, topic: OffsetsTopic, after_poll:
                 metadata_seconds=cluster.metadata_seconds,
                 state_poll_seconds=cluster.state_poll_seconds,
                 window_seconds=job.window_seconds,
+                slo_seconds=config.policies.slo_seconds(cluster.name),
             )
         ),
     )

@@ -109,6 +109,23 @@ TOPIC_WINDOWS = Table(
         Column("arrival_rate", "double", "produced per second", "as produced"),
         LEADER_BROKER,
         Column("error", "string", "Kafka's error name where the poll has no value", "no error"),
+        Column(
+            "last_stable_offset",
+            "bigint",
+            "end of what no open transaction holds back, at most log_end_offset; from the next window's first poll",
+            "no value in that poll",
+        ),
+        Column(
+            "max_record_timestamp",
+            "timestamp",
+            "time of the newest record, on its producer's or broker's clock; from that poll",
+            "no record, or no value in that poll (brokers before 3.0)",
+        ),
+        Column("replicas_offline", "int", "replicas on brokers that are down", "not told"),
+        Column("retention_seconds", "double", "retention.ms of the topic", "unlimited; or unknown, see config_known"),
+        Column("retention_bytes", "bigint", "retention.bytes of the topic", "unlimited; or unknown, see config_known"),
+        Column("cleanup_policy", "string", "cleanup.policy of the topic: delete, compact or both", "unknown"),
+        Column("config_known", "boolean", "whether the topic's configuration was told to us"),
     ),
     time_column="window_start",
 )

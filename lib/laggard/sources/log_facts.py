@@ -1,0 +1,124 @@
+"""What is asked once per window: stable ends, newest records, configurations, and where the log was some time ago."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+
+import pyarrow as pa
+
+from laggard.sources import brokers as kafka
+from laggard.sources import snapshot as shapes
+from laggard.sources.brokers import Answer, Brokers, TopicPartition
+from laggard.sources.partitions import Partition
+
+CONFIG_SECONDS = 600.0  # configurations change seldom
+TOPIC_CONFIGS = ("retention.ms", "retention.bytes", "cleanup.policy")
+OFFSETS_RETENTION = "offsets.retention.minutes"
+_TOO_OLD = ("IncompatibleBrokerVersion", "UNSUPPORTED_VERSION")
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MAX_TIMESTAMP_MS = 253_402_300_799_999  # the end of the year 9999: producers may set anything
+
+Partitions = Mapping[TopicPartition, Partition]
+Answers = Mapping[TopicPartition, Answer]
+
+
+class LogFacts:
+    """Asks about the partitions that just answered; what fails or is denied is unknown, and stops nothing."""
+
+    def __init__(self, brokers: Brokers, slo_seconds: Sequence[float] = ()) -> None:
+        self._brokers = brokers
+        self._slo_seconds = slo_seconds
+        self._knows_newest = True  # brokers since 3.0
+        self._configs: dict[tuple[str, str], Mapping[str, str | None]] = {}  # (topic, topic id)
+        self._configs_at = -CONFIG_SECONDS
+        self.offsets_retention_minutes: int | None = None
+
+    def ask(self, partitions: Partitions, ends: Answers) -> pa.Table:
+        """Rows of `FACTS` for every partition."""
+        led = _by_leader(partitions, ends)
+        stable = self._brokers.list_offsets(led, kafka.LATEST, kafka.READ_COMMITTED)
+        newest = self._newest(led)
+        self._refresh_configs(partitions)
+        keys = sorted(partitions)
+        found = [partitions[key] for key in keys]
+        configs = [self._configs.get((key[0], each.topic_id), {}) for key, each in zip(keys, found, strict=True)]
+        return shapes.table_of(
+            shapes.FACTS,
+            [key[0] for key in keys],
+            [each.topic_id for each in found],
+            [key[1] for key in keys],
+            [stable[key].offset if key in stable else None for key in keys],
+            [_moment(newest[key].timestamp_ms) if key in newest else None for key in keys],
+            [each.replicas_offline for each in found],
+            [None if (limit := _limit(config, "retention.ms")) is None else limit / 1000 for config in configs],
+            [_limit(config, "retention.bytes") for config in configs],
+            [config.get("cleanup.policy") for config in configs],
+            [set(TOPIC_CONFIGS) <= set(config) for config in configs],
+        )
+
+    def probe(self, partitions: Partitions, ends: Answers, now_ms: int) -> pa.Table:
+        """Rows of `PROBES`: for each service level the first offset that is not older; the log end where all are."""
+        led = _by_leader(partitions, ends) if self._slo_seconds else {}
+        rows: list[tuple[float, str, str, int, int]] = []
+        for seconds in self._slo_seconds:
+            answers = self._brokers.list_offsets(led, now_ms - round(seconds * 1000))
+            for (topic, partition), answer in sorted(answers.items()):
+                end = ends[topic, partition].offset
+                if answer.offset is not None and end is not None:
+                    offset = end if answer.offset < 0 else min(answer.offset, end)
+                    rows.append((seconds, topic, partitions[topic, partition].topic_id, partition, offset))
+        return shapes.table_of(shapes.PROBES, *zip(*rows, strict=True)) if rows else shapes.PROBES.empty_table()
+
+    def _newest(self, led: Mapping[int, Sequence[TopicPartition]]) -> Answers:
+        if not self._knows_newest:
+            return {}
+        answers = self._brokers.list_offsets(led, kafka.MAX_TIMESTAMP)
+        self._knows_newest = not answers or any(answer.error not in _TOO_OLD for answer in answers.values())
+        return answers
+
+    def _refresh_configs(self, partitions: Partitions) -> None:
+        """All after ten minutes, else those of topics not asked about yet; what we may not see has no values."""
+        topics = {(key[0], each.topic_id) for key, each in partitions.items() if each.error is None}
+        is_due = time.monotonic() - self._configs_at >= CONFIG_SECONDS
+        wanted = topics if is_due else topics - set(self._configs)
+        if is_due:
+            self._configs_at = time.monotonic()
+            self.offsets_retention_minutes = self._ask_offsets_retention(partitions)
+        names = sorted({topic for topic, _ in wanted})
+        answers = self._brokers.configs(kafka.TOPIC, names, TOPIC_CONFIGS) if names else {}
+        if answers is None:  # nobody answered: asked again in the next window
+            self._configs, self._configs_at = {}, -CONFIG_SECONDS
+            return
+        kept = {key: config for key, config in self._configs.items() if key in topics}
+        self._configs = kept | {key: answers.get(key[0], {}) for key in wanted}
+
+    def _ask_offsets_retention(self, partitions: Partitions) -> int | None:
+        leader = min((each.leader for each in partitions.values() if each.leader is not None), default=None)
+        if leader is None:
+            return None
+        answers = self._brokers.configs(kafka.BROKER, [str(leader)], [OFFSETS_RETENTION], leader) or {}
+        value = answers.get(str(leader), {}).get(OFFSETS_RETENTION)
+        return int(value) if value else None
+
+
+def _by_leader(partitions: Partitions, ends: Answers) -> dict[int, list[TopicPartition]]:
+    """The partitions that just answered: who did not is not waited for again."""
+    led: dict[int, list[TopicPartition]] = {}
+    for key, found in partitions.items():
+        if found.leader is not None and key in ends and ends[key].offset is not None:
+            led.setdefault(found.leader, []).append(key)
+    return led
+
+
+def _limit(config: Mapping[str, str | None], name: str) -> int | None:
+    """A configured limit; null where it is unlimited (-1) or not known."""
+    limit = int(config.get(name) or -1)
+    return limit if limit >= 0 else None
+
+
+def _moment(timestamp_ms: int | None) -> datetime | None:
+    if timestamp_ms is None or not 0 <= timestamp_ms <= _MAX_TIMESTAMP_MS:
+        return None
+    return _EPOCH + timedelta(milliseconds=timestamp_ms)
