@@ -11,10 +11,11 @@ from typing import Any
 import pyarrow as pa
 
 import encoder
+from laggard.config.policy import Policies
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
 from laggard.rebalance.groups import Listing
-from laggard.sources.snapshot import OFFSETS_PARTITIONS, POSITIONS, Snapshot
+from laggard.sources.snapshot import OFFSETS_PARTITIONS, POSITIONS, PROBES, Snapshot
 from laggard.stream.advance import Poll, advance
 from laggard.stream.batch import Batches
 from laggard.stream.decode import decode_records
@@ -164,6 +165,7 @@ class Simulation:
     next_offset: int = 0
     last: Row | None = None
     has_history: bool = False
+    policies: Policies | None = None
     tables: dict[str, pa.Table] = field(default_factory=dict)
     history: dict[str, list[Row]] = field(default_factory=dict)
 
@@ -182,6 +184,7 @@ class Simulation:
         metadata_poll_id: int | None = None,
         listing: Listing | None = None,
         batch: Batch | None = None,
+        probes: Iterable[Row] = (),
     ) -> dict[str, pa.Table]:
         """One tick, so many seconds after the one before; gives its tables and keeps the appended rows."""
         self.now += timedelta(seconds=seconds)
@@ -192,9 +195,11 @@ class Simulation:
             batch = read_batch(decoded(given, self.next_offset, at=self.now))
         self.next_offset += len(given)
         positions = pa.Table.from_pylist(list(ends), schema=POSITIONS)
-        poll = Poll(positions, listing or Listing({}, {}, is_fresh=False))
+        probed = pa.Table.from_pylist(list(probes), schema=PROBES)
+        poll = Poll(positions, listing or Listing({}, {}, is_fresh=False), probed)
         tick = self._tick(positions, blocked, metadata_poll_id, is_live=is_live)
-        self.tables = advance(self.tables["partition_status"], self.tables["group_status"], batch, poll, tick)
+        before = (self.tables["partition_status"], self.tables["group_status"])
+        self.tables = advance(*before, batch, poll, tick, self.policies)
         for name in self.history.keys() & self.tables.keys():
             self.history[name] += self.tables[name].to_pylist()
         self.last = {"kind": "tick" if is_live else "backfill", "polled_at": self.now}

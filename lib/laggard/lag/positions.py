@@ -32,6 +32,7 @@ from laggard.lag.arrays import (
 from laggard.lag.commit_gaps import NewCommits, add_gaps
 from laggard.lag.envelope import lag_at_commits
 from laggard.lag.flows import partition_flows
+from laggard.lag.late import Probed, count_late
 from laggard.lag.tick import Tick
 from laggard.lag.windows import accumulate
 
@@ -111,7 +112,9 @@ def _expected(subscribed: pa.Table, polled: pa.Table) -> pa.Table:
     return pa.table(asked | {name: polled[name].take(places) for name in ("partition", "error")})
 
 
-def advance_positions(merged: Merged, tick: Tick, schema: pa.Schema) -> tuple[pa.Table, dict[str, Any]]:
+def advance_positions(
+    merged: Merged, tick: Tick, schema: pa.Schema, probed: Probed | None = None
+) -> tuple[pa.Table, dict[str, Any]]:
     """Rows of `partition_status` (schema given), and `was_recreated`, `rewound_from`, `rewound_to` and `flows`."""
     before, commit, polled = merged.before, merged.commit, merged.polled
     rows = merged.keys.num_rows
@@ -162,6 +165,7 @@ def advance_positions(merged: Merged, tick: Tick, schema: pa.Schema) -> tuple[pa
     counts = _counts(merged, fell_by)
     lag_at_commit = where(merged.is_new, lag_at_commits(before, commit, columns, is_same_topic, tick))
     columns |= accumulate(before, columns, tick, **counts, lag_at_commit=lag_at_commit, is_same_topic=is_same_topic)
+    columns |= count_late(before, columns, probed, tick, is_same_topic)
     was_recreated = pc.and_(is_other_topic, pc.invert(equal(before["current_topic_id"], polled_id)))
     changes = {
         "was_recreated": was_recreated,

@@ -104,6 +104,8 @@ def close_windows(rows: pa.Table, owners: Mapping[str, Any], tick: Tick, schema:
         "lag_envelope": rows["window_lag_envelope"],
         "frozen_seconds": _frozen_seconds(rows),
         "headroom_records": pc.subtract(rows["committed_offset"], rows["log_start_offset"]),
+        "matured_records": rows["window_matured_records"],
+        "late_records": rows["window_late_records"],
     }
     return build(schema, columns)
 

@@ -6,12 +6,14 @@ A pure function of plain values: the stream, a replay over history and a test ca
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from laggard.config.policy import Policies
+from laggard.lag.late import Probed, find_probes
 from laggard.lag.positions import advance_positions, merge
 from laggard.lag.tick import Tick
 from laggard.lag.windows import close_windows, in_a_window
@@ -21,6 +23,7 @@ from laggard.rebalance.groups import Listing, group_rows, sum_partitions
 from laggard.rebalance.owners import find_owners
 from laggard.rebalance.records import fold_records, touched_groups
 from laggard.rebalance.topics import Topics
+from laggard.sources.snapshot import PROBES
 from laggard.stream import events
 from laggard.stream.decoded import Batch
 from laggard.stream.group_history import group_history
@@ -37,10 +40,16 @@ class Poll:
 
     positions: pa.Table
     listing: Listing
+    probes: pa.Table = field(default_factory=PROBES.empty_table)
 
 
 def advance(
-    partition_status: pa.Table, group_status: pa.Table, batch: Batch, poll: Poll, tick: Tick
+    partition_status: pa.Table,
+    group_status: pa.Table,
+    batch: Batch,
+    poll: Poll,
+    tick: Tick,
+    policies: Policies | None = None,
 ) -> dict[str, pa.Table]:
     """Rows per table; the status tables come whole, the others as rows to append."""
     groups_before = {row["group"]: row for row in group_status.select(["group", *KEPT, *_OF_STATE]).to_pylist()}
@@ -49,7 +58,8 @@ def advance(
     known = fold_records(groups_before, folded_before, batch.records, topics, tick)
     facts, history = known.facts, known.history
     merged = merge(partition_status, batch.commits, poll.positions, _subscribed(facts))
-    rows, changes = advance_positions(merged, tick, arrow_schema(schemas.PARTITION_STATUS))
+    probed = _probed(merged.keys, poll, policies, tick)
+    rows, changes = advance_positions(merged, tick, arrow_schema(schemas.PARTITION_STATUS), probed)
     living = rows.filter(pc.invert(merged.is_retired))
     groups_now = group_rows(groups_before, facts, sum_partitions(living), poll.listing, tick)
     changed = Changed(
@@ -84,6 +94,15 @@ def advance(
         "rebalances": to_arrow(schemas.REBALANCES, rebalance_rows(closed, tick)),
         "group_events": to_arrow(schemas.GROUP_EVENTS, happened),
     }
+
+
+def _probed(keys: pa.Table, poll: Poll, policies: Policies | None, tick: Tick) -> Probed | None:
+    """The probe of each row by its group's service level, which planned maintenance suspends."""
+    if policies is None or not poll.probes.num_rows:
+        return None
+    declared = {name: policies.of(tick.cluster, name, tick.now) for name in set(keys["group"].to_pylist())}
+    levels = {name: 0.0 if each.in_maintenance else each.slo_time_lag_seconds for name, each in declared.items()}
+    return find_probes(keys, levels, poll.probes)
 
 
 def _subscribed(facts: Mapping[str, Mapping[str, Any]]) -> pa.Table:

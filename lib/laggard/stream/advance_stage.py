@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from laggard.config.policy import Policies
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
 from laggard.rebalance.groups import Listing
@@ -60,18 +61,24 @@ class State:
 
 
 def advance_frame(
-    records: DataFrame, names: NameFilter, snapshot: Snapshot, tick: Tick, state: State, readers: int
+    records: DataFrame,
+    names: NameFilter,
+    snapshot: Snapshot,
+    tick: Tick,
+    state: State,
+    readers: int,
+    policies: Policies | None = None,
 ) -> DataFrame:
     """Rows of `RESULT` for records with columns partition, offset, timestamp, key, value; to be collected once."""
     decode = decode_stage(names, with_edges=tick.is_caught_up)
-    advance = advance_stage(snapshot, tick, state)
+    advance = advance_stage(snapshot, tick, state, policies)
     if readers == state.shards == 1:
         return records.coalesce(1).mapInArrow(lambda batches: advance(decode(batches)), RESULT)
     decoded = records.coalesce(readers).mapInArrow(_with_shard(decode, state.shards), f"{DECODED}, shard int")
     return decoded.repartitionById(state.shards, "shard").drop("shard").mapInArrow(advance, RESULT)
 
 
-def advance_stage(snapshot: Snapshot, tick: Tick, state: State) -> Stage:
+def advance_stage(snapshot: Snapshot, tick: Tick, state: State, policies: Policies | None = None) -> Stage:
     """The function for `mapInArrow`: decoded rows, all of a shard's groups together."""
     packed = json.dumps(pack(snapshot))
 
@@ -88,8 +95,9 @@ def advance_stage(snapshot: Snapshot, tick: Tick, state: State) -> Stage:
             state.read(schemas.PARTITION_STATUS, shard),
             state.read(schemas.GROUP_STATUS, shard),
             read_batch(decoded),
-            Poll(poll.positions, listing),
+            Poll(poll.positions, listing, poll.probes),
             tick,
+            policies,
         )
         tables["dead_letters"] = _dead_letters(of_kind(decoded, "dead"), tick)
         for name, rows in tables.items():

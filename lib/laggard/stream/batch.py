@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from laggard import files
+from laggard.config.policy import Policies
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
 from laggard.sources.log_ends import poll_of
@@ -49,6 +50,7 @@ class BatchOptions:
     offsets_partitions: int
     window_seconds: int
     names: NameFilter
+    policies: Policies
 
 
 class Batches:
@@ -118,7 +120,9 @@ class Batches:
         )
         readers = min(cores, 1 + new_records // RECORDS_PER_READER)
         records = frame.select("partition", "offset", "timestamp", "key", "value")
-        return gather(advance_frame(records, self._options.names, snapshot, tick, state, readers).collect())
+        options = self._options
+        frame = advance_frame(records, options.names, snapshot, tick, state, readers, options.policies)
+        return gather(frame.collect())
 
     def _snapshot(self, poll: Snapshot | None) -> tuple[Snapshot, bool]:
         """The batch's poll, and whether it is new; a batch of catching up may stand at the poll of the one before."""

@@ -137,6 +137,7 @@ class Job:
             offsets_partitions=topic.partitions,
             window_seconds=job.window_seconds,
             names=NameFilter(cluster.groups, cluster.groups_ignore, cluster.topics, cluster.topics_ignore),
+            policies=self._config.policies,
         )
 
     def _run_queries(

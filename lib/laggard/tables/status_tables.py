@@ -71,6 +71,9 @@ PARTITION_STATUS = Table(
         Column("base_at", "timestamp", "state: last tick of the previous window", "no previous window"),
         Column("base_log_end_offset", "bigint", "state: log end there", "unknown there"),
         Column("base_committed_offset", "bigint", "state: committed offset there", "unknown there"),
+        Column("probe_offset", "bigint", "state: first offset not older than the service level", "none, or not told"),
+        Column("window_matured_records", "bigint", "state: matured_records of the window", "as in lag_windows"),
+        Column("window_late_records", "bigint", "state: late_records of the window", "as in lag_windows"),
     ),
     overwritten=True,
 )

@@ -83,6 +83,18 @@ LAG_WINDOWS = Table(
         Column("client_host", "string", "address it connected from", "as client_id"),
         Column("generation", "int", "generation, or epoch of the assignment, that gave it the partition", "as owner"),
         LEADER_BROKER,
+        Column(
+            "matured_records",
+            "bigint",
+            "records that grew older than slo_time_lag_seconds from the window before's first poll to this one's",
+            "no service level, planned maintenance, or no such poll",
+        ),
+        Column(
+            "late_records",
+            "bigint",
+            "of these, records not committed at this window's first tick",
+            "as matured_records; no commit; or the group commits too seldom: slo < 2 commit intervals + a tick",
+        ),
     ),
     time_column="window_start",
 )
