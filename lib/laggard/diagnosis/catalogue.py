@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from laggard.diagnosis import cluster, rules_capacity, rules_loss, rules_partitions
+from laggard.diagnosis import (
+    cluster,
+    rules_capacity,
+    rules_commits,
+    rules_evictions,
+    rules_identity,
+    rules_loss,
+    rules_moves,
+    rules_offsets,
+    rules_rebalances,
+    rules_scaling,
+    rules_stalls,
+    rules_timeouts,
+)  # fmt: skip
 from laggard.diagnosis.observation import META, Observation, Rule
 from laggard.diagnosis.view import View
 
@@ -20,6 +33,18 @@ RULE_FAILED = Rule(
     ("report the error and the job's log",),
     open_after=1,
 )
-GROUP_RULES: tuple[Rule, ...] = (*rules_loss.RULES, *rules_capacity.RULES, *rules_partitions.RULES)
+GROUP_RULES: tuple[Rule, ...] = (
+    *rules_loss.RULES,
+    *rules_capacity.RULES,
+    *rules_stalls.RULES,
+    *rules_commits.RULES,
+    *rules_offsets.RULES,
+    *rules_rebalances.RULES,
+    *rules_evictions.RULES,
+    *rules_identity.RULES,
+    *rules_timeouts.RULES,
+    *rules_moves.RULES,
+    *rules_scaling.RULES,
+)
 RULES: tuple[Rule, ...] = (RULE_FAILED, *cluster.RULES, *GROUP_RULES)
 BY_CODE = {rule.code: rule for rule in RULES}

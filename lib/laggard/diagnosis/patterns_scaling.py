@@ -177,7 +177,7 @@ def idle_replica_hours(view: View) -> tuple[float, float, float]:
     """
     floor = {topic.frame.topic: float(np.nansum(topic.floor)) for topic in view.topics}
     seen: dict[datetime, tuple[float, bool]] = {}
-    for topic, rows in view.frame.baseline.items():
+    for topic, rows in view.frame.baseline().items():
         for row in rows:
             members, consumed = row.get("members"), row.get("consumed")
             if members is None or consumed is None:

@@ -10,7 +10,7 @@ from laggard.diagnosis.observation import CAUSE, META, SYMPTOM
 PRIMARY, CONTRIBUTING, SUPPRESSED, SYMPTOM_ROLE, NOTE = "primary", "contributing", "suppressed", "symptom", "note"
 
 # Names that are conditions of a group, not findings: they inhibit as a finding does.
-DEPLOY, NEW_GROUP, LONG_REBALANCE = "(deploy)", "(new group)", "(long rebalance)"
+DEPLOY, NEW_GROUP, LONG_REBALANCE, LARGE_REWIND = "(deploy)", "(new group)", "(long rebalance)", "(large rewind)"
 
 _CAPACITY = ("CAPACITY_SHORTAGE", "CAPACITY_BURST", "AT_PARTITION_CEILING")
 _SLOW = ("SLOW_MEMBER", "SLOW_HOST")
@@ -94,7 +94,7 @@ EDGES: tuple[Edge, ...] = (
     Edge("HOT_PARTITION_ARRIVAL", ("SCALE_OUT_FUTILE",), suppresses=False),
     Edge("AT_PARTITION_CEILING", ("CAPACITY_SHORTAGE",), suppresses=False),
     Edge("SCALE_ZERO_COLD_START", (*_CAPACITY, *_HOT), suppresses=True),
-    Edge("OFFSET_REWIND", (*_CAPACITY, *_HOT), suppresses=True, needs="(large rewind)"),
+    Edge(LARGE_REWIND, (*_CAPACITY, *_HOT), suppresses=True),
     Edge(NEW_GROUP, (*_CAPACITY, *_HOT), suppresses=True),
 )
 

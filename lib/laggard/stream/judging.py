@@ -89,7 +89,9 @@ def read_baseline(root: str, begin_ms: int, end_ms: int, options: Options) -> pa
     return rows.select(BASELINE)
 
 
-BASELINE = ["group", "topic", "window_start", "window_end", "arrival_rate", "capacity"]
+BASELINE = [
+    "group", "topic", "window_start", "window_end", "arrival_rate", "capacity", "members", "consumed", "lag_known",
+]  # fmt: skip
 
 
 def known_at(tables: Mapping[str, pa.Table], window: Window, options: Options) -> dict[str, pa.Table]:

@@ -1,0 +1,134 @@
+"""Rules about commits that stop, come from outside, or never came."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from laggard.diagnosis.observation import CAUSE, EVENT, FAIL, HYGIENE, INFO, PASS, WARN, Observation, Rule
+from laggard.diagnosis.view import View
+
+EMPTY = ("Empty", "Dead")
+QUIET_SECONDS = 600.0
+
+
+def empty_with_lag(view: View) -> list[Observation]:
+    """Records wait and nobody is there to read them."""
+    if view.member_count or view.state not in EMPTY or not view.is_material:
+        return []
+    if _sum_newest(view, "commits", QUIET_SECONDS) > 0 or not _covers(view, QUIET_SECONDS):
+        return []
+    arrival = float(sum(np.nansum(each.arrival) for each in view.topics))
+    is_wanted = view.policy.scale_to_zero or arrival == 0
+    return [
+        Observation(
+            "EMPTY_WITH_LAG",
+            severity=INFO if is_wanted else WARN,
+            evidence={"lag_records": view.lag, "arrival_rate": arrival},
+            evidence_text={"empty_since": str(view.frame.fact.get("empty_since") or "unknown")},
+            guards={"nobody commits": PASS},
+            explained=1.0,
+        )
+    ]
+
+
+def commits_stopped(view: View) -> list[Observation]:
+    """Members are there and records arrive, and not one partition is committed any more."""
+    if not view.member_count or not view.topics or view.frame.fact.get("group_type") in ("share", "streams"):
+        return []
+    intervals = [float(each.interval[np.isfinite(each.interval)].max(initial=0.0)) for each in view.topics]
+    timeouts = [row["rebalance_timeout_ms"] for row in view.frame.members if row.get("rebalance_timeout_ms")]
+    seconds = max(5 * max(intervals), max(timeouts, default=300_000) / 1000, view.frame.window_seconds)
+    commits = float(sum(np.nansum(each.frame["commits"]) for each in view.topics))
+    arrival = float(sum(np.nansum(each.arrival) for each in view.topics))
+    if arrival <= 0 or not _covers(view, seconds + view.frame.window_seconds) or not view.is_material:
+        return []
+    if _sum_newest(view, "commits", seconds + view.frame.window_seconds) > 0:
+        return []
+    return [
+        Observation(
+            "COMMITS_STOPPED",
+            evidence={"seconds": seconds, "arrival_rate": arrival, "members": float(view.member_count)},
+            guards={"it has committed before": PASS if commits or _has_commit(view) else FAIL},
+            explained=1.0,
+        )
+    ]
+
+
+def _has_commit(view: View) -> bool:
+    return any(np.isfinite(each.frame["committed"][:, -1]).any() for each in view.topics)
+
+
+def external_committer(view: View) -> list[Observation]:
+    """Offsets are committed by someone who is no member: lag follows the rhythm of his commits."""
+    if view.member_count or not _covers(view, QUIET_SECONDS):
+        return []
+    commits = _sum_newest(view, "commits", QUIET_SECONDS)
+    if not commits:
+        return []
+    known = [float(value) for each in view.topics for value in each.interval if np.isfinite(value)]
+    return [
+        Observation(
+            "EXTERNAL_COMMITTER",
+            severity=INFO,
+            evidence={"commits": commits} | ({"commit_interval_seconds": max(known)} if known else {}),
+        )
+    ]
+
+
+def no_committed_offset(view: View) -> list[Observation]:
+    """A member has the partition and records arrive, and no offset was ever committed."""
+    windows = max(1, round(QUIET_SECONDS / view.frame.window_seconds))
+    found = []
+    for each in view.topics:
+        lasting = (each.frame.named("status")[:, -windows:] == "no_commit").all(axis=1)
+        owned = (each.frame.named("owner")[:, -windows:] != "").all(axis=1)
+        grew = np.nansum(each.frame["produced"][:, -windows:], axis=1) > 0
+        rows = lasting & owned & grew
+        if rows.any() and each.frame.named("status").shape[1] >= windows:
+            found.append(
+                Observation(
+                    "NO_COMMITTED_OFFSET",
+                    severity=INFO,
+                    topic=each.frame.topic,
+                    partitions=tuple(int(number) for number in each.frame.partitions[rows]),
+                    evidence={"partitions": float(rows.sum())},
+                )
+            )
+    return found
+
+
+def _sum_newest(view: View, name: str, seconds: float) -> float:
+    windows = max(1, round(seconds / view.frame.window_seconds))
+    return float(sum(np.nansum(each.frame[name][:, -windows:]) for each in view.topics))
+
+
+def _covers(view: View, seconds: float) -> bool:
+    """The recorded history of some partition reaches back so far."""
+    windows = max(1, round(seconds / view.frame.window_seconds))
+    status = [each.frame.named("status") for each in view.topics]
+    return any(each.shape[1] >= windows and (each[:, -windows] != "").any() for each in status)
+
+
+RULES = (
+    Rule(
+        "D23", "EMPTY_WITH_LAG", CAUSE, empty_with_lag,
+        "Records wait and the group has no member.",
+        ("start the consumers",), ("do not size the group before it runs",), "somebody commits", open_after=1,
+    ),
+    Rule(
+        "D24", "COMMITS_STOPPED", CAUSE, commits_stopped,
+        "Members are there, records arrive, and no partition is committed.",
+        ("look for a hang or an outage of what they write to", "look for failing commits in the members' log"),
+        ("do not add consumers",), "a commit arrives", open_after=1,
+    ),
+    Rule(
+        "D25", "EXTERNAL_COMMITTER", EVENT, external_committer,
+        "Offsets are committed by someone who is no member.",
+        ("read lag against the interval of these commits",), open_after=1,
+    ),
+    Rule(
+        "D26", "NO_COMMITTED_OFFSET", HYGIENE, no_committed_offset,
+        "A partition in work was never committed; its reset policy decides where a restart begins.",
+        ("check auto.offset.reset and that the partition is committed at all",), open_after=1,
+    ),
+)  # fmt: skip

@@ -1,0 +1,111 @@
+"""Rules about offsets that jump or do not fit their log, and events that are told as they are."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import numpy as np
+
+from laggard.diagnosis.frames import Row
+from laggard.diagnosis.observation import CAUSE, EVENT, INFO, WARN, Observation, Rule
+from laggard.diagnosis.patterns_rebalances import now_of
+from laggard.diagnosis.view import View
+
+
+def offset_rewind(view: View, span: timedelta | None = None) -> list[Observation]:
+    """The committed offset fell in the window, or in a span up to its end: a replay, or someone set it back."""
+    replayed = sum(row["replay_bound"] or 0 for row in view.frame.rebalances[-3:])
+    found = []
+    for topic, rows in _events(view, "offset_rewind", span):
+        records = sum(row["records"] or 0 for row in rows)
+        is_small = records <= replayed
+        found.append(
+            _event("OFFSET_REWIND", topic, rows, INFO if is_small else WARN, {"replay_bound_records": float(replayed)})
+        )
+    return found
+
+
+def offset_skip(view: View) -> list[Observation]:
+    """The committed offset jumped to the end: records were not processed."""
+    return [_event("OFFSET_SKIP", topic, rows, INFO, {}) for topic, rows in _events(view, "offset_skip")]
+
+
+def offset_beyond_end(view: View) -> list[Observation]:
+    """Committed offsets lie behind the end of the log: the topic was cut or is another one."""
+    found = []
+    for each in view.topics:
+        beyond = each.frame.named("status")[:, -1] == "committed_ahead"
+        if beyond.any():
+            ahead = each.frame["committed"][beyond, -1] - each.frame["end"][beyond, -1]
+            found.append(
+                Observation(
+                    "OFFSET_BEYOND_END",
+                    topic=each.frame.topic,
+                    partitions=tuple(int(number) for number in each.frame.partitions[beyond]),
+                    evidence={"ahead_records": float(np.nansum(ahead))},
+                    explained=float(beyond.mean()),
+                )
+            )
+    return found
+
+
+def _event(code: str, topic: str, rows: list[Row], severity: str, more: dict[str, float]) -> Observation:
+    return Observation(
+        code,
+        severity=severity,
+        topic=topic,
+        partitions=tuple(sorted({row["partition"] for row in rows})),
+        evidence={
+            "records": float(sum(row["records"] or 0 for row in rows)),
+            "from_offset": float(rows[0]["from_offset"] or 0),
+            "to_offset": float(rows[0]["to_offset"] or 0),
+        }
+        | more,
+    )
+
+
+def _events(view: View, kind: str, span: timedelta | None = None) -> list[tuple[str, list[Row]]]:
+    """Events of a kind in this window, or in a span up to its end, by topic."""
+    found: dict[str, list[Row]] = {}
+    end = now_of(view.frame)
+    begin = end - (span or timedelta(seconds=view.frame.window_seconds))
+    for row in view.frame.events:
+        if row["kind"] == kind and begin <= row["event_at"] < end:
+            found.setdefault(row["topic"] or "", []).append(row)
+    return sorted(found.items())
+
+
+def event_rule(code: str, kind: str) -> Rule:
+    """A rule that tells of an event as it is in `group_events`."""
+
+    def condition(view: View) -> list[Observation]:
+        found = []
+        for topic, rows in _events(view, kind):
+            numbers = {"records": float(rows[0]["records"])} if rows[0].get("records") is not None else {}
+            found.append(Observation(code, severity=INFO, topic=topic, evidence={"events": float(len(rows))} | numbers))
+        return found
+
+    return Rule("D80", code, EVENT, condition, f"{kind.replace('_', ' ')}", (), open_after=1, close_after=1)
+
+
+RULES = (
+    Rule(
+        "D27", "OFFSET_REWIND", EVENT, offset_rewind,
+        "The committed offset fell: records are read once more.",
+        ("ask who reset the offsets",), ("do not size the group by this backlog",), open_after=1,
+    ),
+    Rule(
+        "D28", "OFFSET_SKIP", EVENT, offset_skip,
+        "The committed offset jumped to the end: records were not processed.",
+        ("ask who reset the offsets, or what auto.offset.reset did",), open_after=1,
+    ),
+    Rule(
+        "D29", "OFFSET_BEYOND_END", CAUSE, offset_beyond_end,
+        "The group committed more than the log holds: the topic was cut or made anew.",
+        ("compare the topic's history with an unclean election or a new topic", "reset the group's offsets"),
+        open_after=1,
+    ),
+    event_rule("GROUP_DELETED", "group_deleted"),
+    event_rule("PARTITIONS_ADDED", "partitions_added"),
+    event_rule("TOPIC_RECREATED", "topic_recreated"),
+)  # fmt: skip

@@ -1,0 +1,178 @@
+"""Rules about partitions that stand still or that nobody has: stalls, poison pills, partitions without an owner."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from laggard.diagnosis.frames import Row
+from laggard.diagnosis.guarded import burns_slo
+from laggard.diagnosis.observation import CAUSE, FAIL, PAGE, PASS, WARN, Observation, Rule
+from laggard.diagnosis.view import TopicView, View
+
+SETTLED = ("Stable", "Unknown", "Empty", "Dead")
+UNOWNED_SECONDS = 600.0
+POISON_OWNERS = 3  # the partition outlived two changes of its owner
+
+
+def partition_stalled(view: View) -> list[Observation]:
+    """The committed offset stands still although there is more to read."""
+    stalled = [(each, int(row)) for each in view.topics for row in np.flatnonzero(each.is_stalled)]
+    total = sum(len(each.frame.partitions) for each in view.topics)
+    silent = [(each, row) for each, row in stalled if each.stall_kind[row] == "silent"]
+    if total > 1 and len(silent) >= 0.8 * total and view.member_count:
+        stalled = [place for place in stalled if place not in silent]  # no member works: that is another finding
+    severity = PAGE if burns_slo(view.frame, view.policy.slo_objective) else WARN
+    return [
+        _stall(view, places, subject, severity) for subject, places in _by_member(view, stalled) if _matters(places)
+    ]
+
+
+def _by_member(view: View, stalled: list[tuple[TopicView, int]]) -> Iterator[tuple[str, list[tuple[TopicView, int]]]]:
+    """All partitions of a member together where all of them stand, else one by one."""
+    of_slot: dict[str, list[tuple[TopicView, int]]] = defaultdict(list)
+    for each, row in stalled:
+        of_slot[each.frame.named("slot")[row, -1]].append((each, row))
+    for slot, places in sorted(of_slot.items()):
+        member = view.members.get(slot)
+        if member is not None and len(member.partitions) == len(places) > 1:
+            yield slot, places
+        else:
+            for place in places:
+                yield "", [place]
+
+
+def _matters(places: list[tuple[TopicView, int]]) -> bool:
+    return any(each.lag[row] > 0 for each, row in places)
+
+
+def _stall(view: View, places: list[tuple[TopicView, int]], subject: str, severity: str) -> Observation:
+    topic, row = places[0]
+    kinds = {each.stall_kind[at] for each, at in places}
+    kind = kinds.pop() if len(kinds) == 1 else "silent"
+    is_moving = kind != "silent" or view.state in SETTLED
+    lag = float(sum(each.lag[at] for each, at in places))
+    evidence = {
+        "frozen_seconds": float(min(each.frame["frozen"][at, -1] for each, at in places)),
+        "lag_records": lag,
+    }
+    if len(places) == 1:
+        evidence |= {
+            "committed_offset": float(topic.frame["committed"][row, -1]),
+            "repeat_commits": float(topic.frame["repeats"][row, -1]),
+        }
+    topics = {each.frame.topic for each, _ in places}
+    return Observation(
+        "PARTITION_STALLED",
+        severity=severity,
+        topic=topics.pop() if len(topics) == 1 else "",
+        partitions=tuple(int(each.frame.partitions[at]) for each, at in places) if len(places) == 1 else (),
+        subject=subject,
+        evidence=evidence,
+        evidence_text={
+            "kind": kind,
+            "owner": topic.frame.named("slot")[row, -1],
+            "partitions": ", ".join(f"{each.frame.topic}-{each.frame.partitions[at]}" for each, at in places[:20]),
+        },
+        guards={"no rebalance is running": PASS if is_moving else FAIL},
+        explained=lag / view.material_lag if view.material_lag else 0.0,
+    )
+
+
+def poison_pill_suspect(view: View) -> list[Observation]:
+    """The same offset stands while one owner after the other is put out of the group."""
+    found = []
+    for each in view.topics:
+        for row in np.flatnonzero(each.is_stalled):
+            windows = int(each.frame["frozen"][row, -1] // view.frame.window_seconds) + 1
+            owners = [name for name in each.frame.named("owner")[row, -windows:] if name]
+            evictions = _evictions(view, windows)
+            if len(set(owners)) < POISON_OWNERS or len(evictions) < POISON_OWNERS - 1:
+                continue
+            crowd = float(np.mean(each.is_stalled))
+            found.append(
+                Observation(
+                    "POISON_PILL_SUSPECT",
+                    topic=each.frame.topic,
+                    partitions=(int(each.frame.partitions[row]),),
+                    confidence=0.8,
+                    evidence={
+                        "committed_offset": float(each.frame["committed"][row, -1]),
+                        "owners": float(len(set(owners))),
+                        "evictions": float(len(evictions)),
+                        "frozen_seconds": float(each.frame["frozen"][row, -1]),
+                    },
+                    guards={"fewer than 30 % of the partitions stand": PASS if crowd < 0.3 else FAIL},
+                    explained=float(each.lag[row] / view.material_lag) if view.material_lag else 0.0,
+                )
+            )
+    return found
+
+
+def _evictions(view: View, windows: int) -> list[Row]:
+    """Rebalances of the newest windows in which a member was put out for not polling or not answering."""
+    since_ms = view.frame.now_ms - 1000 * windows * view.frame.window_seconds
+    found = []
+    for row in view.frame.rebalances:
+        reasons = row.get("cause_posterior") or {}
+        put_out = sum(reasons.get(name, 0.0) for name in ("poll_timeout", "session_expiry", "crash"))
+        if row["left"] and row["ended_at"].timestamp() * 1000 >= since_ms and put_out >= 0.5:
+            found.append(row)
+    return found
+
+
+def partition_unowned(view: View) -> list[Observation]:
+    """A partition of a subscribed topic that no member was given for ten minutes."""
+    if not view.member_count or view.frame.fact.get("protocol_type") not in (None, "", "consumer"):
+        return []
+    windows = max(1, round(UNOWNED_SECONDS / view.frame.window_seconds))
+    wanted = view.frame.fact.get("topics")
+    facts = view.frame.facts[-windows:]
+    if len(facts) < windows or any(row is None or not row.get("members") for row in facts):
+        return []
+    found = []
+    for each in view.topics:
+        owned = each.frame.named("owner") != ""
+        if not owned[:, -1].any() or (wanted is not None and each.frame.topic not in wanted):
+            continue  # assignments cannot be read, or nobody wants the topic
+        is_known = (each.frame.named("status")[:, -windows:] != "").all(axis=1)
+        left_out = is_known & ~owned[:, -windows:].any(axis=1)
+        if left_out.any():
+            found.append(
+                Observation(
+                    "PARTITION_UNOWNED",
+                    topic=each.frame.topic,
+                    partitions=tuple(int(number) for number in each.frame.partitions[left_out]),
+                    evidence={"partitions": float(left_out.sum()), "seconds": UNOWNED_SECONDS},
+                    explained=float(np.nansum(each.lag[left_out]) / view.material_lag) if view.material_lag else 0.0,
+                )
+            )
+    return found
+
+
+RULES = (
+    Rule(
+        "D20", "PARTITION_STALLED", CAUSE, partition_stalled,
+        "The committed offset stands still although there is more to read.",
+        ("read the record at that offset", "look for a retry loop, a pause or a hang at its owner",
+         "skip it or send it to a dead-letter topic"),
+        ("do not add consumers: the partition has one owner",),
+        "the offset moves on without anybody's help within ten commit intervals",
+        ("stall_min_seconds", "stall_ci"), open_after=1,
+    ),
+    Rule(
+        "D21", "POISON_PILL_SUSPECT", CAUSE, poison_pill_suspect,
+        "One record puts out every member that gets it.",
+        ("read the record at that offset and send it to a dead-letter topic", "cap the retries of one record"),
+        ("do not restart members: the next owner meets the same record",),
+        "two partitions of one owner stand in turn", open_after=1,
+    ),
+    Rule(
+        "D22", "PARTITION_UNOWNED", CAUSE, partition_unowned,
+        "Nobody was given a partition that the group subscribes to.",
+        ("look at the members' log for a refresh of the topic's metadata", "check the assignor and the subscriptions"),
+        open_after=1,
+    ),
+)  # fmt: skip
