@@ -200,27 +200,32 @@ SHAPES = ["", "none", "single", "spread", "mixed", "concentrated"]
 
 @st.composite
 def views(draw: st.DrawFn) -> View:
-    partitions, members = draw(st.integers(1, 8)), draw(st.integers(0, 10))
-    rates = st.lists(st.sampled_from([0.0, 50.0, 200.0, 700.0, nan]), min_size=partitions, max_size=partitions)
-    topic = topic_view(
-        draw(st.lists(st.sampled_from([0.0, 10.0, 5_000.0, 900_000.0]), min_size=partitions, max_size=partitions)),
-        arrival=draw(rates),
-        consume=draw(rates),
-        slots=spread_over(partitions, members) if members else [""] * partitions,
-        shape=draw(st.sampled_from(SHAPES)),
-        trend=draw(st.sampled_from(["growing", "flat", "draining", "abstain"])),
-        status=[draw(st.sampled_from(["ok", "ok", "ok", "stale", "no_commit"])) for _ in range(partitions)],
-        stalled=dict.fromkeys(draw(st.sets(st.integers(0, partitions - 1), max_size=2)), "silent"),
-    )
-    return view_of(
+    """The steady shortage, from which a few things differ."""
+
+    def mostly(usual: Any, *others: Any) -> Any:
+        return draw(st.sampled_from([*[usual] * 9, *others]))
+
+    members = mostly(4, 0, 1, 11, 12, 14)
+    topic = {
+        "arrival": mostly(220.0, 0.0, 50.0, 700.0, nan, [220.0] * 11 + [2_000.0]),
+        "consume": mostly(200.0, 0.0, 240.0, nan),
+        "shape": mostly("spread", "", "none", "single", "mixed", "concentrated"),
+        "trend": mostly("growing", "flat", "draining", "abstain"),
+        "status": mostly(["ok"] * 12, ["stale"] * 12, ["no_commit"] * 3 + ["ok"] * 9, ["stale"] * 2 + ["ok"] * 10),
+        "stalled": dict.fromkeys(range(mostly(0, 3, 9)), "silent"),
+        "slots": spread_over(12, members),
+    }
+    return group(
+        mostly([LAG] * 12, [10.0] * 12, [900_000.0] * 12, [LAG] * 6 + [0.0] * 6),
+        members,
         topic,
-        members=[f"m{n}" for n in range(members)],
-        capacity=draw(st.sampled_from([nan, 100.0, 600.0])),
-        member_count=draw(st.sampled_from([members, members, members, None])),
-        state=draw(st.sampled_from(["Stable", "Empty", "PreparingRebalance", "Unknown"])),
-        assignor=draw(st.sampled_from(["range", "sticky", None])),
-        time_in_rebalance=draw(st.sampled_from([nan, 0.0, 0.19, 0.2, 0.9])),
-        flags=frozenset(draw(st.sets(st.sampled_from(["sparse", "blocked"])))),
+        [f"m{n}" for n in range(members)],
+        capacity=mostly(600.0, nan, 100.0, 5_000.0),
+        member_count=mostly(members, None),
+        state=mostly("Stable", "Empty", "PreparingRebalance"),
+        assignor=mostly("range", "sticky", None),
+        time_in_rebalance=mostly(0.0, nan, 0.19, 0.2, 0.9),
+        flags=mostly(frozenset(), frozenset({"sparse"}), frozenset({"blocked"})),
     )
 
 
@@ -228,9 +233,9 @@ CODES = [*RESTLESS, "BROKER_CORRELATED", "COSTLY_PARTITION", "SLOW_MEMBER", "SHA
 
 
 @settings(max_examples=250)
-@given(views(), st.sets(st.sampled_from(CODES), max_size=2), st.sampled_from([nan, 0.1, 0.9]))
+@given(views(), st.sampled_from([(), (), (), *((code,) for code in CODES)]), st.sampled_from([nan, nan, 0.1, 0.9]))
 def test_no_path_adds_members_without_a_shape_or_into_a_rebalance(
-    view: View, codes: set[str], elasticity: float
+    view: View, codes: tuple[str, ...], elasticity: float
 ) -> None:
     found = verdict(view, *codes, elasticity=elasticity)
 
@@ -244,7 +249,7 @@ def test_no_path_adds_members_without_a_shape_or_into_a_rebalance(
     if found.code.startswith("YES"):
         assert view.topics[0].shape.name in {"single", "spread", "mixed", "concentrated"}
         assert not view.time_in_rebalance >= 0.2
-        assert not codes & {*RESTLESS, "SHARED_SINK", "COMMITS_STOPPED"}
+        assert not {*codes} & {*RESTLESS, "SHARED_SINK", "COMMITS_STOPPED"}
         assert elasticity != 0.1
         assert found.members_desired is not None
         assert view.member_count is not None

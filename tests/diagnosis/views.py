@@ -22,7 +22,9 @@ def window_starts(count: int = WINDOWS, seconds: int = 60) -> np.ndarray[Any, np
 
 
 def spread_over(partitions: int, members: int) -> list[str]:
-    """Slots m0, m1, ... by contiguous ranges, as range gives them."""
+    """Slots m0, m1, ... by contiguous ranges, as range gives them; of no members nobody's."""
+    if not members:
+        return [""] * partitions
     share, rest = divmod(partitions, members)
     return [f"m{member}" for member in range(members) for _ in range(share + (member < rest))]
 

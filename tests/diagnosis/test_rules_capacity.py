@@ -1,0 +1,371 @@
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from math import nan
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diagnosis.views import END_MS, spread_over, topic_view, view_of
+from laggard.diagnosis.frames import Policy, Row
+from laggard.diagnosis.observation import ABSTAINS, FAILS, HOLDS, INFO, WARN, Observation
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.rules_capacity import RULES
+from laggard.diagnosis.view import View
+
+END = datetime.fromtimestamp(END_MS / 1000, timezone.utc)
+LAG = 50_000.0
+
+
+def found(code: str, view: View) -> list[Observation]:
+    (rule,) = [rule for rule in RULES if rule.code == code]
+    return rule.condition(view)
+
+
+def states(code: str, view: View) -> list[str]:
+    return [each.state for each in found(code, view)]
+
+
+def holding(view: View) -> set[str]:
+    return {each.code for rule in RULES for each in rule.condition(view) if each.state == HOLDS}
+
+
+def short_group(members: int = 4, partitions: int = 12, topic: dict[str, Any] | None = None, **fields: Any) -> View:
+    slots = spread_over(partitions, members)
+    shown = {"arrival": 220.0, "consume": 200.0, "slots": slots, "trend": "growing"} | (topic or {})
+    return view_of(topic_view([LAG] * partitions, **shown), **({"capacity": 600.0, "sub_cause": "arrival_up"} | fields))
+
+
+def event(kind: str, minutes: float) -> Row:
+    return {"kind": kind, "event_at": END - timedelta(minutes=minutes)}
+
+
+def test_a_shortage_comes_with_the_rates_and_its_sub_cause() -> None:
+    (shortage,) = found("CAPACITY_SHORTAGE", short_group())
+
+    assert (shortage.state, shortage.severity, shortage.topic, shortage.partitions) == (HOLDS, WARN, "", ())
+    assert {name: shortage.evidence[name] for name in ("arrival_rate", "consume_rate", "capacity_rate", "members")} == {
+        "arrival_rate": 2640,
+        "consume_rate": 2400,
+        "capacity_rate": 600,
+        "members": 4,
+    }
+    assert shortage.evidence_text == {"topic": "orders", "sub_cause": "arrival_up", "in_step": "yes"}
+    assert (shortage.confidence, shortage.explained) == (0.9, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        (short_group(time_in_rebalance=0.05), []),  # the rebalances come first
+        (short_group(time_in_rebalance=0.049), [HOLDS]),
+        (short_group(topic={"consume": 220.0}), []),
+        (short_group(topic={"shape": "concentrated"}), []),
+        (short_group(topic={"trend": "flat"}), []),
+        (short_group(topic={"trend": "sawtooth"}), []),
+        (short_group(topic={"trend": "abstain"}), [ABSTAINS]),
+        (short_group(topic={"consume": nan}), [ABSTAINS]),
+        (short_group(is_material=False), []),
+        (short_group(members=0, state="Empty"), []),
+        (short_group(facts={"deploy": True}), [FAILS]),
+        (short_group(facts={"deploy": False}), [HOLDS]),
+        (short_group(events=[event("members_returned", 9)]), [FAILS]),
+        (short_group(events=[event("members_returned", 11)]), [HOLDS]),
+        (short_group(events=[event("partitions_added", 1)]), [HOLDS]),
+    ],
+)
+def test_a_shortage_is_growth_on_all_partitions_of_a_group_at_rest(view: View, expected: list[str]) -> None:
+    assert states("CAPACITY_SHORTAGE", view) == expected
+
+
+def test_what_is_not_known_makes_a_shortage_less_certain() -> None:
+    (shortage,) = found("CAPACITY_SHORTAGE", short_group(capacity=nan, sub_cause="", time_in_rebalance=nan))
+
+    assert shortage.confidence == pytest.approx(0.9 * 0.8**3)
+    assert not {"capacity_rate", "time_in_rebalance_ratio"} & shortage.evidence.keys()
+    assert shortage.guards["group_at_rest"] == "unknown"
+
+
+@pytest.mark.parametrize(("members", "expected"), [(5, []), (6, [HOLDS]), (8, [HOLDS])])
+def test_a_group_is_at_its_ceiling_with_a_member_for_each_partition(members: int, expected: list[str]) -> None:
+    view = short_group(members, 6, {"arrival": 700.0, "consume": 600.0})
+
+    assert states("AT_PARTITION_CEILING", view) == expected
+
+
+def test_the_ceiling_of_range_over_several_topics_is_the_largest_of_them() -> None:
+    shown: dict[str, Any] = {"arrival": 700.0, "consume": 600.0, "trend": "growing", "slots": spread_over(6, 6)}
+    topics = [topic_view([LAG] * 6, topic=name, **shown) for name in ("a", "b")]
+    (ceiling,) = found("AT_PARTITION_CEILING", view_of(*topics, capacity=600.0))
+
+    assert (ceiling.evidence["partitions"], ceiling.evidence["members_ceiling"]) == (12, 6)
+    assert ceiling.evidence_text["ceiling"] == "largest topic, by range"
+    assert found("AT_PARTITION_CEILING", view_of(*topics, capacity=600.0, assignor="sticky")) == []
+
+
+def days_rows(rate: float, count: int = 1440) -> dict[str, list[Row]]:
+    return {"orders": [{"window_start": END - timedelta(minutes=n + 1), "arrival_rate": rate} for n in range(count)]}
+
+
+def burst(windows: int, **fields: Any) -> View:
+    arrivals = np.full((12, 60), 100.0)
+    arrivals[:, 50 - windows : 50] = 400.0
+    topic = {"arrival": 100.0, "consume": 200.0, "trend": "draining", "history": {"arrival": arrivals}}
+    return short_group(topic=topic, **({"baseline": days_rows(1200.0)} | fields))
+
+
+def test_a_burst_is_told_by_its_size_and_the_time_it_takes_to_drain() -> None:
+    (one,) = found("CAPACITY_BURST", burst(5))
+
+    assert (one.state, one.severity) == (HOLDS, INFO)
+    assert one.evidence == {
+        "baseline_rate": 1200,
+        "peak_rate": 4800,
+        "burst_seconds": 300,
+        "burst_records": 3600 * 300,
+        "drain_seconds": 12 * LAG / 1200,
+    }
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        (burst(30), [HOLDS]),
+        (burst(31), []),
+        (burst(0), []),
+        (burst(5, baseline=days_rows(1601.0)), []),
+        (burst(5, baseline=days_rows(1200.0, 74)), [ABSTAINS]),  # 59 rows are older than 15 minutes
+        (burst(5, baseline=days_rows(1200.0, 75)), [HOLDS]),
+        (burst(5, baseline={}), [ABSTAINS]),
+    ],
+)
+def test_a_burst_is_three_times_the_baseline_for_half_an_hour_at_most(view: View, expected: list[str]) -> None:
+    assert states("CAPACITY_BURST", view) == expected
+
+
+def uneven(arrival: Sequence[float], lag: Sequence[float], **fields: Any) -> View:
+    topic = {"shape": "concentrated", "slots": spread_over(12, 4)}
+    topic |= {name: fields.pop(name) for name in ("consume", "history", "facts", "brokers", "shape") if name in fields}
+    return view_of(topic_view(lag, arrival=list(arrival), **topic), **fields)
+
+
+HOT_RATES = [900.0 if place == 7 else 50.0 for place in range(12)]
+ONE_LAGS = [LAG if place == 7 else 10.0 for place in range(12)]
+HOT_CONSUME = [min(rate, 500.0) for rate in HOT_RATES]
+
+
+def test_a_hot_partition_is_named_with_its_share_and_nobody_adds_consumers() -> None:
+    (hot,) = found("HOT_PARTITION_ARRIVAL", uneven(HOT_RATES, ONE_LAGS, consume=HOT_CONSUME))
+
+    assert (hot.topic, hot.partitions, hot.confidence, hot.explained) == ("orders", (7,), 0.9, 1.0)
+    assert hot.evidence["arrival_share_ratio"] == pytest.approx(900 / 1450)
+    assert hot.evidence_text["owners"] == "m2"
+    assert not hot.is_falsified
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"shape": "mixed"}, []),
+        ({"best_capacity": nan}, [ABSTAINS]),
+        ({"best_capacity": 900.0}, []),
+    ],
+)
+def test_a_hot_partition_needs_concentrated_lag_and_a_known_best(change: dict[str, Any], expected: list[str]) -> None:
+    view = uneven(HOT_RATES, ONE_LAGS, **({"consume": HOT_CONSUME} | change))
+
+    assert states("HOT_PARTITION_ARRIVAL", view) == expected
+
+
+def test_a_hot_partition_of_a_compacted_topic_is_less_certain() -> None:
+    view = uneven(HOT_RATES, ONE_LAGS, consume=HOT_CONSUME, facts={"cleanup_policy": "compact,delete"})
+
+    assert [each.confidence for each in found("HOT_PARTITION_ARRIVAL", view)] == [pytest.approx(0.6)]
+
+
+def test_an_owner_that_does_less_than_it_has_shown_falsifies_the_hot_partition() -> None:
+    # m2 consumes 50 + 500 + 50
+    falsified = [
+        found("HOT_PARTITION_ARRIVAL", uneven(HOT_RATES, ONE_LAGS, consume=HOT_CONSUME, seen={"m2": seen}))[0]
+        for seen in (750.0, 751.0)
+    ]
+
+    assert [each.is_falsified for each in falsified] == [False, True]
+
+
+def skewed(rates: Sequence[float], lag: float = 10.0, dip: int | None = None) -> View:
+    arrivals = np.repeat(np.asarray(rates, float)[:, None], 60, axis=1)
+    if dip is not None:
+        arrivals[7, dip : dip + 5] = 50.0
+    return uneven(rates, [lag] * 12, history={"arrival": arrivals}, shape="none", is_material=lag > 1000)
+
+
+def test_arrivals_three_times_the_others_for_half_an_hour_are_an_early_warning() -> None:
+    rates = [300.0 if place == 7 else 50.0 for place in range(12)]
+    (skew,) = found("ARRIVAL_SKEW", skewed(rates))
+
+    assert (skew.severity, skew.partitions) == (INFO, (7,))
+    assert skew.evidence == {
+        "arrival_share_ratio": pytest.approx(300 / 850),
+        "largest_arrival_rate": 300,
+        "median_other_rate": 50,
+    }
+    assert holding(skewed(rates)) == {"ARRIVAL_SKEW", "ASSIGNMENT_IMBALANCE"}
+
+
+@pytest.mark.parametrize(
+    ("view", "count"),
+    [
+        (skewed([300.0 if place == 7 else 50.0 for place in range(12)], lag=LAG), 0),
+        (skewed([300.0 if place == 7 else 50.0 for place in range(12)], dip=30), 0),
+        (skewed([300.0 if place == 7 else 50.0 for place in range(12)], dip=25), 1),
+        (skewed([149.0 if place == 7 else 50.0 for place in range(12)]), 0),
+        (skewed([0.9 if place == 7 else 0.1 for place in range(12)]), 0),
+    ],
+)
+def test_arrivals_are_not_skewed_for_long_or_not_without_lag(view: View, count: int) -> None:
+    assert len(found("ARRIVAL_SKEW", view)) == count
+
+
+SLOW = {"consume": [60.0 if place in {6, 7, 8} else 100.0 for place in range(12)], "busy": ["m2"]}
+THREE_LAGS = [LAG if place in {6, 7, 8} else 10.0 for place in range(12)]
+
+
+def test_a_slow_member_is_the_scope_of_its_finding() -> None:
+    (slow,) = found("SLOW_MEMBER", uneven([100.0] * 12, THREE_LAGS, **SLOW))
+
+    assert (slow.subject, slow.topic, slow.partitions, slow.state) == ("m2", "", (), HOLDS)
+    assert slow.evidence_text["partitions"] == "orders-6, orders-7, orders-8"
+    assert (slow.evidence["pace_rate"], slow.evidence["others_seen_rate"]) == (180, 300)
+    assert (slow.confidence, slow.explained) == (0.9, 1.0)
+    assert holding(uneven([100.0] * 12, THREE_LAGS, **SLOW)) == {"SLOW_MEMBER"}
+
+
+def test_a_member_that_is_slow_over_two_topics_is_one_finding() -> None:
+    shown: dict[str, Any] = {"consume": SLOW["consume"], "slots": spread_over(12, 4), "shape": "concentrated"}
+    view = view_of(*(topic_view(THREE_LAGS, topic=name, **shown) for name in ("a", "b")), busy=["m2"])
+    (slow,) = found("SLOW_MEMBER", view)
+
+    assert (slow.explained, slow.evidence_text["partitions"]) == (1.0, "a-6, a-7, a-8; b-6, b-7, b-8")
+
+
+def test_a_deploy_vetoes_a_slow_member() -> None:
+    topic = topic_view(THREE_LAGS, consume=SLOW["consume"], slots=spread_over(12, 4), shape="concentrated")
+
+    assert states("SLOW_MEMBER", view_of(topic, busy=["m2"], facts={"deploy": True})) == [FAILS]
+
+
+def test_one_group_is_at_most_half_sure_of_a_broker() -> None:
+    brokers = [0.0 if place in {6, 7, 8, 9} else 1.0 for place in range(12)]
+    lags = [LAG if broker == 0 else 10.0 for broker in brokers]
+    (broker,) = found("BROKER_CORRELATED", uneven([100.0] * 12, lags, brokers=brokers))
+
+    assert (broker.subject, broker.confidence, broker.evidence["groups"]) == ("0", 0.5, 1)
+
+
+def test_a_costly_partition_of_an_owner_with_nothing_else_names_the_owner_too() -> None:
+    consume = [60.0 if place == 7 else 100.0 for place in range(12)]
+    topic = topic_view(ONE_LAGS, consume=consume, slots=spread_over(12, 12), shape="concentrated")
+    (costly,) = found("COSTLY_PARTITION", view_of(topic))
+
+    assert (costly.partitions, costly.confidence, costly.evidence_text["alternative"]) == ((7,), 0.5, "SLOW_MEMBER m7")
+
+
+def balanced(slots: Sequence[str], members: Sequence[str] = (), **fields: Any) -> View:
+    return view_of(topic_view([0.0] * len(slots), slots=slots, shape="none"), members=members, **fields)
+
+
+NAMES = [f"m{n}" for n in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("view", "idle"),
+    [
+        (balanced(spread_over(6, 6), NAMES), 2),
+        (balanced(spread_over(6, 6), NAMES, policy=Policy(hot_standby=True)), None),
+        (balanced(spread_over(6, 6), NAMES, group_facts=[{"idle_members": 0}] * 51 + [{"idle_members": 2}] * 9), None),
+        (balanced(spread_over(6, 6), NAMES, group_facts=[{"idle_members": 0}] * 50 + [{"idle_members": 2}] * 10), 2),
+        (balanced(spread_over(6, 3)), None),
+        (balanced(spread_over(6, 6), NAMES, member_count=None), None),
+        (balanced([*spread_over(6, 4)], NAMES[:6]), None),  # no more than partitions: not by number
+    ],
+)
+def test_members_beyond_the_ceiling_without_partitions_for_ten_minutes_are_idle(view: View, idle: int | None) -> None:
+    held = [each.evidence["idle_members"] for each in found("IDLE_MEMBERS", view) if each.state == HOLDS]
+
+    assert held == ([] if idle is None else [idle])
+
+
+def test_idle_members_are_not_judged_where_history_is_missing() -> None:
+    rows = [{"idle_members": 2}] * 60
+    view = balanced(spread_over(6, 6), NAMES, group_facts=[*rows[:55], None, *rows[:4]])
+
+    assert states("IDLE_MEMBERS", view) == [ABSTAINS]
+
+
+@pytest.mark.parametrize(("assignor", "idle"), [("range", [2]), ("roundrobin", [])])
+def test_eight_members_on_two_topics_of_six_are_idle_under_range_only(assignor: str, idle: list[int]) -> None:
+    slots = spread_over(6, 6) if assignor == "range" else NAMES[:6]
+    others = slots if assignor == "range" else [*NAMES[6:], *NAMES[:4]]
+    held = {"a": slots, "b": others}
+    topics = [topic_view([0.0] * 6, topic=name, slots=held[name], shape="none") for name in held]
+    view = view_of(*topics, members=NAMES, assignor=assignor)
+
+    assert [each.evidence["idle_members"] for each in found("IDLE_MEMBERS", view)] == idle
+    assert found("ASSIGNMENT_IMBALANCE", view) == []  # 2 each, or 2 and 1
+
+
+def test_ranges_of_two_topics_of_seven_are_six_four_and_four_partitions() -> None:
+    slots = spread_over(7, 3)
+    view = view_of(*(topic_view([0.0] * 7, topic=name, slots=slots, shape="none") for name in ("a", "b")))
+    (unlike,) = found("ASSIGNMENT_IMBALANCE", view)
+
+    assert (unlike.severity, unlike.evidence["most_partitions"], unlike.evidence["fewest_partitions"]) == (INFO, 6, 4)
+    assert unlike.evidence_text == {"fullest_member": "m0", "assignor": "range"}
+
+
+@pytest.mark.parametrize(("rate", "expected"), [(190.0, []), (210.0, [HOLDS])])
+def test_arrivals_of_half_as_much_again_as_the_mean_are_unlike(rate: float, expected: list[str]) -> None:
+    # three owners: rate / ((rate + 200) / 3) is 1.46 and 1.54
+    topic = topic_view([0.0] * 3, arrival=[rate, 100.0, 100.0], slots=["a", "b", "c"], shape="none")
+
+    assert states("ASSIGNMENT_IMBALANCE", view_of(topic)) == expected
+
+
+def test_a_healthy_group_is_told_nothing() -> None:
+    assert [each for rule in RULES for each in rule.condition(balanced(spread_over(12, 4)))] == []
+    assert [each for rule in RULES for each in rule.condition(view_of())] == []
+
+
+def test_rules_have_the_numbers_of_the_catalogue_and_name_parameters_that_exist() -> None:
+    assert [rule.number for rule in RULES] == [f"D{n}" for n in (*range(10, 19), 51, 52)]
+    assert {name for rule in RULES for name in rule.uses} <= {*Parameters.__dataclass_fields__}
+    assert [rule.code for rule in RULES if rule.open_after == 1] == ["ARRIVAL_SKEW", "IDLE_MEMBERS"]
+
+
+def text(code: str) -> str:
+    (rule,) = [rule for rule in RULES if rule.code == code]
+    return " ".join(rule.advice).lower()
+
+
+def avoided(code: str) -> str:
+    (rule,) = [rule for rule in RULES if rule.code == code]
+    return " ".join(rule.avoid).lower()
+
+
+def test_advice_to_add_partitions_says_that_there_is_no_way_back_and_that_keys_move() -> None:
+    for word in ("never goes down", "keys move", "metadata", "rebalances", "once", "peak", "margin"):
+        assert word in text("AT_PARTITION_CEILING")
+    assert text("AT_PARTITION_CEILING").index("cheaper") < text("AT_PARTITION_CEILING").index("add partitions")
+
+
+def test_advice_to_change_keys_says_what_breaks() -> None:
+    for word in ("breaks", "old records stay", "order per key", "new topic", "sample keys", "tenant", "constant"):
+        assert word in text("HOT_PARTITION_ARRIVAL")
+
+
+@pytest.mark.parametrize("code", ["HOT_PARTITION_ARRIVAL", "COSTLY_PARTITION", "AT_PARTITION_CEILING", "SLOW_MEMBER"])
+def test_where_members_do_not_help_they_are_advised_against(code: str) -> None:
+    assert "do not add" in avoided(code)
+    assert "add members" not in text(code)
+    assert "add consumers" not in text(code)
