@@ -241,7 +241,8 @@ def test_elasticity_is_what_doubling_the_members_brought(
 
 
 def easy(members: int = 4, arrival: float = 50.0, **fields: Any) -> tuple[View, Sizing]:
-    topic = topic_view([0.0] * 12, arrival=arrival, slots=spread_over(12, members), history=fields.pop("history", {}))
+    lag = fields.pop("lag", 0.0)
+    topic = topic_view([lag] * 12, arrival=arrival, slots=spread_over(12, members), history=fields.pop("history", {}))
     view = view_of(topic, capacity=600.0, **fields)
     return view, size(view)
 
@@ -250,6 +251,8 @@ def test_scale_in_needs_an_hour_of_easy_work_and_no_rebalance() -> None:
     assert may_scale_in(*easy()) is True  # 600/s of 2 400
     assert may_scale_in(*easy(arrival=90.0)) is False  # 1 080/s: 45 %
     assert may_scale_in(*easy(), ["REBALANCE_STORM"]) is False
+    assert may_scale_in(*easy(lag=63_000.0)) is True  # 12 x (50 + 70)/s: what three members are given
+    assert may_scale_in(*easy(lag=64_000.0)) is False
     assert may_scale_in(*easy(policy=Policy(min_consumers=4))) is False
     busy_before = np.full((12, 60), 50.0)
     busy_before[:, 0] = 90.0

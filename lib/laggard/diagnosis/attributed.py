@@ -19,11 +19,11 @@ MILD = 0.9  # factor for a member that is slower, but not by much
 
 def hot_partition(view: View) -> list[Observation]:
     """D13: lag concentrated on partitions that get more than one owner can do."""
-    found = []
+    found, every = [], _causes(view, HOT)
     for topic in view.topics:
         if topic.shape.name != "concentrated":
             continue
-        causes = [cause for cause in _causes(view, HOT) if cause.topic == topic.frame.topic]
+        causes = [cause for cause in every if cause.topic == topic.frame.topic]
         found += [_hot(view, topic, cause) for cause in causes]
         if not causes and view.is_material and np.isnan(view.best_capacity):
             lagging = np.flatnonzero(searchable(topic) & topic.is_material).tolist()

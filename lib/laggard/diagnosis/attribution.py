@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import nan
 
 import numpy as np
@@ -50,9 +51,10 @@ class Cause:
     is_proven: bool = True  # False: the label is one of two that nothing seen so far tells apart
 
 
-def attribute(view: View) -> list[Cause]:
-    """Causes of concentrated or mixed lag, over all topics, strongest first within each."""
-    return [cause for topic in view.topics for cause in attribute_topic(view, topic)]
+@lru_cache(maxsize=1)  # five rules ask for those of one view
+def attribute(view: View) -> tuple[Cause, ...]:
+    """Causes of concentrated or mixed lag over all topics, within each in the order they were found."""
+    return tuple(cause for topic in view.topics for cause in attribute_topic(view, topic))
 
 
 def attribute_topic(view: View, topic: TopicView) -> list[Cause]:
@@ -123,20 +125,18 @@ def _slow(view: View, topic: TopicView, active: Flags, label: str) -> Iterator[C
 
 def _fits(view: View, topic: TopicView, active: Flags, values: np.ndarray) -> Iterator[tuple[str, Fit]]:
     """Values of a factor that pass every test, the one that explains most first."""
-    parameters, found = view.parameters, []
+    parameters, found, count = view.parameters, [], int(active.sum())
     for name in sorted({str(each) for each in values[active]} - {""}):
-        fit = _measure(topic, active, tuple(np.flatnonzero(active & (values == name)).tolist()))
-        if (
-            2 <= len(fit.places) <= active.sum() / 2
-            and fit.explained >= parameters.attr_explained
-            and fit.purity >= parameters.attr_purity
-            and fit.contrast <= 1
-        ):
+        places = tuple(np.flatnonzero(active & (values == name)).tolist())
+        if not 2 <= len(places) <= count / 2:
+            continue
+        fit = _measure(topic, active, places)
+        if fit.explained >= parameters.attr_explained and fit.purity >= parameters.attr_purity and fit.contrast <= 1:
             found.append((name, _ranked(view, topic, active, fit)))
     found = [
         (name, fit)
         for name, fit in found
-        if fit.p <= max(parameters.attr_p, least_p(int(active.sum()), len(fit.places)))
+        if fit.p <= max(parameters.attr_p, least_p(count, len(fit.places)))
         and (not fit.is_small or _lasted(topic, active, fit, parameters.attr_explained))
     ]
     yield from sorted(found, key=lambda each: (-each[1].explained, each[0]))

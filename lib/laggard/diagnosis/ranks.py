@@ -14,7 +14,6 @@ EXACT_UP_TO = 5_000  # subsets; above it, as many less one are drawn
 _CHUNK = 500
 
 
-@lru_cache(maxsize=256)  # several rules ask the same within a window
 def rank_p(lags: tuple[float, ...], chosen: tuple[int, ...], seed: str, enough: float = 1.0) -> float:
     """(1 + other subsets of that size with at least the lag of `chosen`) / subsets; `chosen` are places in `lags`.
 

@@ -82,7 +82,7 @@ class MemberView:
     lag: float  # sum over its partitions
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # is itself only: what is worked out of it may be kept
 class View:
     """All a group's rules look at. `conditions` names the codes whose rules have held so far in this window."""
 
