@@ -287,6 +287,7 @@ NAMES = [f"m{n}" for n in range(8)]
         (balanced(spread_over(6, 6), NAMES, group_facts=[{"idle_members": 0}] * 50 + [{"idle_members": 2}] * 10), 2),
         (balanced(spread_over(6, 3)), None),
         (balanced(spread_over(6, 6), NAMES, member_count=None), None),
+        (balanced(spread_over(6, 6), NAMES, ceiling=0), None),  # no topic is known
         (balanced([*spread_over(6, 4)], NAMES[:6]), None),  # no more than partitions: not by number
     ],
 )

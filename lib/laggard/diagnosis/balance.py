@@ -37,7 +37,7 @@ def idle_members(view: View) -> list[Observation]:
     count = ceil(IDLE_SECONDS / view.frame.window_seconds)
     rows = view.frame.facts[-count:]
     idle = [(row or {}).get("idle_members") for row in rows]
-    if view.member_count is None or view.member_count <= view.ceiling:
+    if view.member_count is None or not 0 < view.ceiling < view.member_count:  # ceiling 0: no topic is known
         return []
     if len(idle) < count or any(each is None for each in idle):
         return [Observation("IDLE_MEMBERS", ABSTAINS, INFO)]
