@@ -9,6 +9,7 @@ from laggard.diagnosis.frames import Row
 from laggard.diagnosis.losses import breach_seconds, losses
 from laggard.diagnosis.observation import WARN
 from laggard.diagnosis.patterns_deploys import vetoing_deploy
+from laggard.diagnosis.patterns_moves import subscriptions_differ_since
 from laggard.diagnosis.patterns_rebalances import now_of
 from laggard.diagnosis.patterns_scaling import elasticity, scale_events
 from laggard.diagnosis.ranking import DEPLOY, LARGE_REWIND, LONG_REBALANCE, NEW_GROUP
@@ -30,7 +31,14 @@ def group_conditions(view: View) -> tuple[frozenset[str], Row]:
         found.add(NEW_GROUP)
     if _was_set_back(view) and (_is_falling(view) or view.parameters.trend_min_points > _windows_since_rewind(view)):
         found.add(LARGE_REWIND)
-    facts: Row = {"losses": losses(view), "slo_breach_seconds": breach_seconds(view), "elasticity": _elasticity(view)}
+    differ = subscriptions_differ_since(view.frame)
+    facts: Row = {
+        "deploy": DEPLOY in found,
+        "divergent_subscriptions": differ is not None,
+        "losses": losses(view),
+        "slo_breach_seconds": breach_seconds(view),
+        "elasticity": _elasticity(view),
+    }
     return frozenset(found), facts
 
 

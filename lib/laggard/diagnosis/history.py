@@ -14,6 +14,7 @@ from laggard.diagnosis.frames import NAMES, NUMBERS, GroupFrame, Policy, Row, To
 
 Tables = Mapping[str, pa.Table]
 LISTS = ("rebalances", "generations", "group_members", "group_events")  # read as rows, of the last 24 h
+_CONFIGURED = ("retention_seconds", "retention_bytes", "cleanup_policy", "config_known")
 _Ints = npt.NDArray[np.int64]
 
 
@@ -141,13 +142,12 @@ def _dicts(rows: pa.Table) -> list[Row]:
 
 
 def _topic_facts(rows: pa.Table, windows: _Ints) -> dict[tuple[str, str], Row]:
-    """What the newest `topic_windows` say of each topic: partition -> row, under "partitions"; and the topic's own."""
+    """What `topic_windows` say of each topic: its configuration, and under "windows" the rows of each partition."""
     found: dict[tuple[str, str], Row] = {}
-    if not rows.num_rows:
-        return found
     for row in _within(rows, windows).sort_by("window_start").to_pylist():
-        facts = found.setdefault((row["topic"], row["topic_id"]), {"partitions": {}})
-        facts["partitions"][row["partition"]] = row
+        facts = found.setdefault((row["topic"], row["topic_id"]), {"windows": {}})
+        facts |= {name: row.get(name) for name in _CONFIGURED}
+        facts["windows"].setdefault(row["partition"], []).append(row)
     return found
 
 

@@ -68,10 +68,10 @@ def start_speeds(frame: TopicFrame, window_seconds: int) -> tuple[Floats, Floats
 
 def retention_seconds(facts: Row) -> float:
     """The topic's retention: inf without a limit, NaN where the configuration could not be read."""
-    newest: Row = next(iter((facts.get("partitions") or {}).values()), {})
-    if not newest.get("config_known") or "delete" not in (newest.get("cleanup_policy") or "delete"):
-        return math.inf if newest.get("config_known") else math.nan
-    return math.inf if newest.get("retention_seconds") is None else float(newest["retention_seconds"])
+    if not facts.get("config_known"):
+        return math.nan
+    limit = facts.get("retention_seconds")
+    return math.inf if limit is None or "delete" not in (facts.get("cleanup_policy") or "delete") else float(limit)
 
 
 def _arrival_at_read(frame: TopicFrame, row: int, window_seconds: int) -> float:

@@ -8,7 +8,8 @@ from datetime import timedelta
 import numpy as np
 
 from laggard.diagnosis import forecast
-from laggard.diagnosis.frames import Floats, Row
+from laggard.diagnosis.frames import Floats
+from laggard.diagnosis.guards import is_compacted
 from laggard.diagnosis.losses import FEW_JUMPS
 from laggard.diagnosis.observation import INFO, PAGE, PASS, SYMPTOM, UNKNOWN, WARN, Observation, Rule
 from laggard.diagnosis.view import View
@@ -57,7 +58,7 @@ def data_lost(view: View) -> list[Observation]:
         if not rows.any():
             continue
         severity = PAGE
-        if "compact" in _policy(each.frame.facts):
+        if is_compacted(each):
             severity = WARN
         empty_since = view.frame.fact.get("empty_since")
         if empty_since and (view.frame.now_ms / 1000 - empty_since.timestamp()) > _ABANDONED.total_seconds():
@@ -130,11 +131,6 @@ def _speed(view: View, starts: Floats) -> float:
     return (
         float(known[-1] - known[0]) / max(1, (len(known) - 1) * view.frame.window_seconds) if len(known) else math.nan
     )
-
-
-def _policy(facts: Row) -> str:
-    newest: Row = next(iter((facts.get("partitions") or {}).values()), {})
-    return str(newest.get("cleanup_policy") or "")
 
 
 RULES = (

@@ -11,6 +11,8 @@ from laggard.diagnosis.observation import CAUSE, EVENT, INFO, WARN, Observation,
 from laggard.diagnosis.patterns_rebalances import now_of
 from laggard.diagnosis.view import View
 
+_TRANSACTION_SECONDS = 900.0  # Kafka's default of transaction.max.timeout.ms: no honest one lasts longer
+
 
 def offset_rewind(view: View, span: timedelta | None = None) -> list[Observation]:
     """The committed offset fell in the window, or in a span up to its end: a replay, or someone set it back."""
@@ -44,6 +46,34 @@ def offset_beyond_end(view: View) -> list[Observation]:
                     partitions=tuple(int(number) for number in each.frame.partitions[beyond]),
                     evidence={"ahead_records": float(np.nansum(ahead))},
                     explained=float(beyond.mean()),
+                )
+            )
+    return found
+
+
+def lso_stuck(view: View) -> list[Observation]:
+    """The group stands at the last stable offset, and a transaction keeps it there."""
+    count = max(2, round(_TRANSACTION_SECONDS / view.frame.window_seconds))
+    found = []
+    for each in view.topics:
+        held = []
+        for row, partition in enumerate(each.frame.partitions):
+            rows = each.frame.facts.get("windows", {}).get(int(partition), [])[-count:]
+            stable = {one["last_stable_offset"] for one in rows}
+            ends = [one["log_end_offset"] for one in rows if one["log_end_offset"] is not None]
+            if len(rows) < count or len(stable) != 1 or None in stable or not ends or ends[-1] <= ends[0]:
+                continue
+            if each.frame["committed"][row, -1] >= min(stable) - each.floor[row]:
+                held.append(row)
+        if held:
+            lag = float(np.nansum(each.lag[held]))
+            found.append(
+                Observation(
+                    "LSO_STUCK",
+                    topic=each.frame.topic,
+                    partitions=tuple(int(each.frame.partitions[row]) for row in held),
+                    evidence={"lag_records": lag, "seconds": _TRANSACTION_SECONDS},
+                    explained=lag / view.material_lag if view.material_lag else 0.0,
                 )
             )
     return found
@@ -103,6 +133,17 @@ RULES = (
         "D29", "OFFSET_BEYOND_END", CAUSE, offset_beyond_end,
         "The group committed more than the log holds: the topic was cut or made anew.",
         ("compare the topic's history with an unclean election or a new topic", "reset the group's offsets"),
+        open_after=1,
+    ),
+    Rule(
+        "D30",
+        "LSO_STUCK",
+        CAUSE,
+        lso_stuck,
+        "A transaction that hangs on the topic hides records from a group that reads committed ones only.",
+        ("find it on the partition's leader: kafka-transactions.sh find-hanging, then abort it",),
+        ("do not change the consumers",),
+        "the last stable offset moves",
         open_after=1,
     ),
     event_rule("GROUP_DELETED", "group_deleted"),
