@@ -37,6 +37,7 @@ class Coordinator:
         self.log = OffsetsLog(clock)
         self.groups: dict[str, ClassicGroup | ModernGroup] = {}
         self.committed: dict[tuple[str, str, int], tuple[int, int]] = {}  # -> committed offset, record's offset
+        self.refusing: set[str] = set()  # groups whose commits come to nothing
         self.assignor = "uniform"  # of KIP-848 groups
         self.commit_version, self.group_version = 4, 3  # as Kafka 4.1 and later write them
         self._loading: dict[int, int] = {}  # offsets partition -> served again at
@@ -165,6 +166,8 @@ class Coordinator:
     def _refuse_commit(self, group: str, member_id: str, generation: int) -> str:
         if not self.serves(group):
             return "NOT_COORDINATOR"
+        if group in self.refusing:
+            return "INVALID_COMMIT_OFFSET_SIZE"
         found = self.groups.get(group)
         if found is None:
             return "" if not member_id else "UNKNOWN_MEMBER_ID"

@@ -141,10 +141,13 @@ class Laggard:
             self.tables["partition_status"], self.tables["group_status"], read_batch(decoded), poll, tick
         )
         self.tables["decoded"] = decoded
-        for name in self.history.keys() & self.tables.keys():
-            self.history[name] += self.tables[name].to_pylist()
+        self.keep()
         self._last = tick.now
         return self.tables
+
+    def keep(self) -> None:
+        for name in self.history.keys() & self.tables.keys():
+            self.history[name] += self.tables[name].to_pylist()
 
     def _tick(self, polled: Polled) -> Tick:
         now = datetime.fromtimestamp(polled.at_ms / 1000, timezone.utc)

@@ -9,7 +9,7 @@ from simulator.world import Config, World
 
 Done = Callable[[], None]
 RETRY_MS = 100  # retry.backoff.ms
-MIN_FETCH_WAIT_MS, IDLE_MS = 250, 500
+IDLE_MS = 500
 
 
 class Reader:
@@ -29,6 +29,7 @@ class Reader:
         self._loop = self._turn = 0
         self._committed_ms = self.clock.now
         self._answers: list[Done] = []
+        self._served_ms: dict[TopicPartition, int] = {}  # when a limited partition last gave records
 
     # a protocol's part
 
@@ -143,7 +144,7 @@ class Reader:
             self.clock.after(IDLE_MS, lambda: self._poll(loop))
             return
         began_ms = self.clock.now
-        cost = sum(count * self._cost(place) for place, count in batch.items())
+        cost = sum(count * self._cost(place) + self._poison(place, count) for place, count in batch.items())
 
         def done() -> None:
             if self.is_dead or loop != self._loop:
@@ -156,7 +157,15 @@ class Reader:
             self._poll(loop)
 
         self.is_busy = True
-        self.clock.after(max(MIN_FETCH_WAIT_MS, round(cost)), done)
+        self.clock.after(self._duration(round(cost), sum(batch.values())), done)
+
+    def _duration(self, cost_ms: int, count: int) -> int:
+        low, high = self.config.batch_ms
+        wait = low if low == high else self.world.streams(f"batches {self.name}").randint(low, high)
+        wait = 0 if count >= self.config.max_records else wait
+        sink = self.world.sinks.get(self.config.group)
+        stored = 0 if sink is None else sink.done_ms(self.clock.now, count) - self.clock.now
+        return max(wait, cost_ms, stored)
 
     def _take(self) -> dict[TopicPartition, int]:
         """Up to max.poll.records, beginning with another partition each time."""
@@ -167,11 +176,28 @@ class Reader:
             place = places[(self._turn + index) % len(places)]
             # what retention took is gone: auto.offset.reset=earliest
             self.positions[place] = max(self.positions[place], self.world.brokers.start(*place))
-            count = min(room, max(0, self.world.brokers.end(*place) - self.positions[place]))
+            count = min(room, max(0, self.world.brokers.end(*place) - self.positions[place]), self._served(place))
             if count:
                 batch[place] = count
                 room -= count
         return batch
+
+    def _served(self, place: TopicPartition) -> int:
+        """Records that a broker gives of a partition now: all there are unless it is limited or paused."""
+        if place in self.world.paused:
+            return 0
+        limit = self.world.limits.get(place)
+        if limit is None:
+            return self.config.max_records
+        count = int(limit * (self.clock.now - self._served_ms.setdefault(place, self.clock.now)) / 1000)
+        if count:
+            self._served_ms[place] = self.clock.now
+        return count
+
+    def _poison(self, place: TopicPartition, count: int) -> int:
+        """Milliseconds that one record of a partition takes, if it is among these."""
+        offset, lasts_ms = self.world.poison.get(place, (-1, 0))
+        return lasts_ms if 0 <= offset - self.positions[place] < count else 0
 
     def _cost(self, place: TopicPartition) -> float:
         """Milliseconds per record; a partition may hold costly ones."""

@@ -31,6 +31,7 @@ class Config:
     commit_on_close: bool = True
     capacity: float = 600.0  # records per second
     max_records: int = 500
+    batch_ms: tuple[int, int] = (250, 250)  # a batch that is not full takes at least so long, drawn between the two
     metadata_ms: int = 300_000
     abort_share: float | None = None  # a number makes it transactional; this share of transactions aborts
     record_version: int = 3  # of its subscription
@@ -51,3 +52,20 @@ class World:
         self.coordinator, self.truth = coordinator, truth
         self.brokers = coordinator.brokers
         self.costs: dict[TopicPartition, float] = {}  # factors on the usual cost of a record
+        self.paused: set[TopicPartition] = set()  # nobody fetches these, their offsets are committed as ever
+        self.poison: dict[TopicPartition, tuple[int, int]] = {}  # record at this offset, it takes so many ms more
+        self.limits: dict[TopicPartition, float] = {}  # records/s that the partition's broker serves to a reader
+        self.sinks: dict[str, Sink] = {}  # by group: where it writes to
+
+
+class Sink:
+    """What several members or groups write to, one batch after the other."""
+
+    def __init__(self, per_second: float) -> None:
+        self.per_second = per_second
+        self._free_ms = 0.0
+
+    def done_ms(self, now_ms: int, count: int) -> int:
+        """When so many records that come now are stored."""
+        self._free_ms = max(self._free_ms, now_ms) + 1000 * count / self.per_second
+        return round(self._free_ms)

@@ -1,0 +1,318 @@
+"""Too much work, or too little of what does it: for the whole group, for one partition, one member, one host, one sink."""
+
+from __future__ import annotations
+
+from scenarios.ground import HEALTHY, WITH_BASELINE, Ground
+from scenarios.labels import CALM, YES, Expect, Labels, Must, Scenario
+from simulator.producer import piecewise, steady
+from simulator.stage import MINUTE, SECOND
+from simulator.world import Sink
+
+SHORTAGE = frozenset({"CAPACITY_SHORTAGE", "AT_PARTITION_CEILING"})
+
+
+def _only(*codes: str) -> frozenset[str]:
+    return frozenset(codes)
+
+
+def _fault(ground: Ground, minutes: float) -> float:
+    """About that minute, at any phase of windows and commits."""
+    return minutes + ground.between(0, 2)
+
+
+def sc01(ground: Ground) -> Labels:
+    at = _fault(ground, WITH_BASELINE)
+    members, each = ground.one_of((3, 4), (4, 3), (4, 3), (5, 2), (6, 2))
+    capacity, ratio = ground.between(400, 900), ground.between(1.08, 1.35)
+    total, parts = members * capacity, members * each
+    calm = ground.between(0.4, 0.6)
+    ground.topic(partitions=parts, rate=piecewise((0, calm * total / parts), (round(at * MINUTE), ratio * total / parts)))
+    ground.group(members, capacity=capacity)
+    return Labels(
+        at + 30,
+        must=(Must("CAPACITY_SHORTAGE", at),),
+        never=_only("HOT_PARTITION_ARRIVAL", "CAPACITY_BURST"),
+        primary=_only("CAPACITY_SHORTAGE"),
+        expects=(Expect(at + 12, at + 30, YES),),
+        decide=at + 14,
+    )
+
+
+def sc02(ground: Ground) -> Labels:
+    at, lasts = _fault(ground, WITH_BASELINE), ground.between(4, 6)
+    times, load = ground.between(3.6, 4.4), ground.between(0.45, 0.55)
+    capacity = ground.between(500, 800)
+    rate, parts = load * 4 * capacity / 12, 12
+    ground.topic(partitions=parts, rate=piecewise(
+        (0, rate), (round(at * MINUTE), times * rate), (round((at + lasts) * MINUTE), rate),
+    ))  # fmt: skip
+    ground.group(4, capacity=capacity)
+    drain = lasts * (times * load - 1) / (1 - load)
+    over = at + lasts
+    return Labels(
+        over + drain + 8,
+        must=(Must("CAPACITY_BURST", over + 4),),
+        may=_only("CAPACITY_SHORTAGE"),
+        primary=_only("CAPACITY_BURST", "CAPACITY_SHORTAGE"),
+        primary_minutes=(at + 4, over + drain),
+        expects=(Expect(over + drain / 2, over + drain - 2, _only("NOT_NEEDED_DRAINING")),),
+    )
+
+
+def _hot(ground: Ground, parts: int, members: int, hot: int) -> Labels:
+    at = _fault(ground, HEALTHY)
+    capacity = ground.between(450, 800)
+    chosen = frozenset(ground.draw.sample(range(parts), hot))
+    if hot > 1:  # one to a member, as range assigns them
+        step = parts // members
+        chosen = frozenset(owner * step + ground.draw.randrange(step) for owner in range(hot))
+    others = ground.between(0.04, 0.09) * capacity * members / parts
+    heat = ground.between(1.25, 1.8) * capacity
+    ground.rates([
+        piecewise((0, others), (round(at * MINUTE), heat)) if part in chosen else steady(others)
+        for part in range(parts)
+    ])  # fmt: skip
+    ground.group(members, capacity=capacity)
+    return Labels(
+        at + 35,
+        must=(Must("HOT_PARTITION_ARRIVAL", at + 3, partitions=chosen),),
+        never=_only("COSTLY_PARTITION"),
+        primary=_only("HOT_PARTITION_ARRIVAL"),
+        expects=(Expect(at + 12, at + 35, _only("NO_HOT_PARTITION")),),
+        decide=at + 15,
+    )
+
+
+def sc03a(ground: Ground) -> Labels:
+    return _hot(ground, 12, 4, 1)
+
+
+def sc03b(ground: Ground) -> Labels:
+    return _hot(ground, 3, 3, 1)
+
+
+def sc03c(ground: Ground) -> Labels:
+    return _hot(ground, 6, 3, 1)
+
+
+def sc03d(ground: Ground) -> Labels:
+    return _hot(ground, 50, 10, 5)
+
+
+def sc04(ground: Ground) -> Labels:
+    labels = _hot(ground, 12, 4, 1)
+    grown = labels.minutes - 35 + 15
+    ground.minute(grown, lambda: ground.grow(8), "scale_out")
+    return Labels(
+        grown + 40,
+        must=(*labels.must, Must("SCALE_OUT_FUTILE", grown + 30, within=12)),
+        may=_only("DEPLOY_LAG_SPIKE"),
+        never=labels.never,
+        primary=labels.primary,
+        primary_minutes=(grown - 4, grown + 40),
+        expects=(Expect(grown + 10, grown + 40, _only("NO_HOT_PARTITION", "NO_IDLE")),),
+    )
+
+
+def sc05(ground: Ground) -> Labels:
+    at = _fault(ground, HEALTHY)
+    capacity = ground.between(550, 900)
+    others = ground.between(0.07, 0.1) * capacity
+    hot, part = ground.between(3.6, 6) * others, ground.draw.randrange(12)
+    ground.rates([
+        piecewise((0, others), (round(at * MINUTE), hot)) if each == part else steady(others) for each in range(12)
+    ])  # fmt: skip
+    ground.group(4, capacity=capacity)
+    return Labels(
+        at + 45,
+        must=(Must("ARRIVAL_SKEW", at + 30, within=10),),
+        expects=(Expect(at + 5, at + 45, CALM),),
+    )
+
+
+def sc06(ground: Ground) -> Labels:
+    at = _fault(ground, HEALTHY)
+    members, each = ground.one_of((4, 3), (3, 4), (5, 2), (4, 2), (6, 3))
+    capacity, load = ground.between(450, 800), ground.between(0.4, 0.6)
+    ground.topic(partitions=members * each, rate=steady(load * capacity / each))
+    ground.group(members, capacity=capacity)
+    slow, share = ground.draw.randrange(members), ground.between(0.4, 0.75)
+    def weaken() -> None:
+        ground.alive()[slow].capacity = share * load * capacity
+
+    ground.minute(at, weaken, "slow_member")
+    return Labels(
+        at + 30,
+        must=(Must("SLOW_MEMBER", at + 5),),
+        never=_only("CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL"),
+        primary=_only("SLOW_MEMBER"),
+        expects=(Expect(at + 12, at + 30, _only("NO_UNHEALTHY_MEMBER")),),
+    )
+
+
+def sc07(ground: Ground) -> Labels:
+    at = _fault(ground, HEALTHY)
+    capacity, load = ground.between(450, 800), ground.between(0.4, 0.6)
+    ground.topic(partitions=24, rate=steady(load * capacity / 3))
+    for index in range(8):
+        config = ground.config(index, capacity=capacity, host=f"/10.1.{ground.place}.{index // 2}")
+        ground.clock.after(ground.chance.randint(0, 2 * SECOND), lambda config=config: ground.start(config))
+    host, share = f"/10.1.{ground.place}.{ground.draw.randrange(4)}", ground.between(0.4, 0.7)
+
+    def weaken() -> None:
+        for member in ground.alive():
+            if member.config.host == host:
+                member.capacity = share * load * capacity
+
+    ground.minute(at, weaken, "slow_host")
+    return Labels(
+        at + 30,
+        must=(Must("SLOW_HOST", at + 5),),
+        may=_only("SLOW_MEMBER"),
+        never=_only("CAPACITY_SHORTAGE"),
+        primary=_only("SLOW_HOST"),
+        expects=(Expect(at + 12, at + 30, _only("NO_UNHEALTHY_MEMBER")),),
+    )
+
+
+def sc08(ground: Ground) -> Labels:
+    """A broker serves its partitions slowly to three groups of different applications."""
+    at, broker, rate = _fault(ground, HEALTHY), ground.draw.randrange(3), ground.between(80, 120)
+    ground.topic(rate=steady(rate))
+    for number in range(3):
+        for index in range(4):
+            config = ground.config(10 * number + index, group=ground.name(number), client_id=f"app-{number}")
+            ground.clock.after(ground.chance.randint(0, 2 * SECOND), lambda config=config: ground.start(config))
+    parts = frozenset(part for part in range(12) if part % 3 == broker)
+
+    def throttle() -> None:
+        ground.world.limits = {(ground.main, part): ground.between(0.2, 0.5) * rate for part in sorted(parts)}
+
+    ground.minute(at, throttle, "broker")
+    return Labels(
+        at + 30,
+        must=(Must("BROKER_CORRELATED", at + 4, partitions=parts),),
+        may=_only("COSTLY_PARTITION"),
+        never=_only("CAPACITY_SHORTAGE"),
+        primary=_only("BROKER_CORRELATED"),
+        expects=(Expect(at + 12, at + 30, _only("NO_BROKER")),),
+        decide=at + 15,
+    )
+
+
+def sc09(ground: Ground) -> Labels:
+    at, part = _fault(ground, HEALTHY), ground.draw.randrange(12)
+    ground.topic()
+    ground.group(4)
+    cost = ground.between(10, 14)
+    ground.minute(at, lambda: ground.world.costs.update({(ground.main, part): cost}), "costly_partition")
+    grown = at + 25
+    ground.minute(grown, lambda: ground.grow(2), "scale_out")
+    return Labels(
+        grown + 30,
+        must=(Must("COSTLY_PARTITION", grown + 5, partitions=frozenset({part})),),
+        may=_only("SLOW_MEMBER", "SCALE_OUT_FUTILE"),
+        never=_only("CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL"),
+        primary=_only("COSTLY_PARTITION"),
+        expects=(Expect(grown + 12, grown + 30, _only("NO_COSTLY_PARTITION")),),
+    )
+
+
+def sc51(ground: Ground) -> Labels:
+    at = _fault(ground, WITH_BASELINE)
+    for number in range(3):
+        topic = ground.main if number == 0 else f"{ground.main}-{number}"
+        ground.topic(topic)
+        for index in range(4):
+            config = ground.config(
+                10 * number + index, group=ground.name(number), client_id=f"app-{number}", topics=(topic,)
+            )
+            ground.clock.after(ground.chance.randint(0, 2 * SECOND), lambda config=config: ground.start(config))
+    sink = Sink(6 * 4 * 600)
+    ground.world.sinks = dict.fromkeys([ground.name(number) for number in range(3)], sink)
+    rate = ground.between(0.6, 0.85) * 3 * 1200
+
+    def slow_down() -> None:
+        sink.per_second = rate
+
+    ground.minute(at, slow_down, "shared_sink")
+    return Labels(
+        at + 30,
+        must=(Must("SHARED_SINK", at + 6, within=12),),
+        may=_only("CAPACITY_SHORTAGE"),
+        primary=_only("SHARED_SINK"),
+        expects=(Expect(at + 20, at + 30, _only("NO_DOWNSTREAM")),),
+        decide=at + 22,
+    )
+
+
+def sc52(ground: Ground) -> Labels:
+    at, members = _fault(ground, HEALTHY), ground.one_of(4, 6, 6, 8)
+    capacity, ratio = ground.between(450, 700), ground.between(1.1, 1.35)
+    rate = piecewise((0, 0.5 * capacity), (round(at * MINUTE), ratio * capacity))
+    ground.topic(partitions=members, rate=rate)
+    ground.group(members, capacity=capacity)
+    return Labels(
+        at + 30,
+        must=(Must("AT_PARTITION_CEILING", at),),
+        may=_only("CAPACITY_SHORTAGE"),
+        never=_only("HOT_PARTITION_ARRIVAL"),
+        primary=_only("AT_PARTITION_CEILING"),
+        expects=(Expect(at + 12, at + 30, _only("NO_IDLE")),),
+        decide=at + 15,
+    )
+
+
+def sc53(ground: Ground) -> Labels:
+    at = _fault(ground, HEALTHY)
+    limit = ground.between(900, 1100)
+    ground.topic(rate=piecewise((0, 0.6 * limit / 12), (round(at * MINUTE), 1.25 * limit / 12)))
+    ground.group(4)
+    ground.world.sinks = {ground.name(): Sink(limit)}
+    grown = at + 20
+    ground.minute(grown, lambda: ground.grow(4), "scale_out")
+    return Labels(
+        grown + 40,
+        must=(Must("SCALE_OUT_FUTILE", grown + 14, within=20),),
+        may=_only("CAPACITY_SHORTAGE"),
+        primary=_only("SCALE_OUT_FUTILE", "CAPACITY_SHORTAGE"),
+        expects=(Expect(grown + 32, grown + 40, _only("NO_DOWNSTREAM")),),
+        decide=grown + 33,
+    )
+
+
+def sc66(ground: Ground) -> Labels:
+    at, capacity = _fault(ground, WITH_BASELINE), ground.between(500, 700)
+    load, ratio = ground.between(0.45, 0.6), ground.between(1.1, 1.4)
+    ground.topic(rate=steady(load * capacity / 3))
+    ground.group(4, capacity=capacity)
+    slower = {(ground.main, part): ratio / load for part in range(12)}
+    ground.minute(at, lambda: ground.world.costs.update(slower), "capacity_down")
+    return Labels(
+        at + 30,
+        must=(Must("CAPACITY_SHORTAGE", at),),
+        never=_only("SLOW_MEMBER", "HOT_PARTITION_ARRIVAL", "CAPACITY_BURST"),
+        primary=_only("CAPACITY_SHORTAGE"),
+        expects=(Expect(at + 12, at + 30, YES),),
+        decide=at + 14,
+    )
+
+
+SCENARIOS = (
+    Scenario("SC01", "more arrives than all members together can do", sc01),
+    Scenario("SC02", "four times as much for five minutes", sc02),
+    Scenario("SC03a", "one hot partition of 12", sc03a),
+    Scenario("SC03b", "one hot partition of 3, a member each", sc03b),
+    Scenario("SC03c", "one hot partition of 6", sc03c),
+    Scenario("SC03d", "five hot partitions of 50", sc03d),
+    Scenario("SC04", "a hot partition, then three times as many members", sc04),
+    Scenario("SC05", "one partition gets more than the others, and its owner copes", sc05),
+    Scenario("SC06", "one member does less than its share", sc06),
+    Scenario("SC07", "the members of one host do less than their share", sc07),
+    Scenario("SC08", "one broker serves its partitions slowly", sc08, groups=3),
+    Scenario("SC09", "the records of one partition cost more, and it gets another owner", sc09),
+    Scenario("SC51", "three groups write to one sink that slows down", sc51, groups=3),
+    Scenario("SC52", "too much for as many members as there are partitions", sc52),
+    Scenario("SC53", "a sink that takes no more, and twice the members", sc53),
+    Scenario("SC66", "each record costs more everywhere", sc66),
+)

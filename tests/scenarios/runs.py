@@ -1,0 +1,164 @@
+"""Run scenarios, and record them side by side in one job: its cost per tick is nearly all fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laggard.tables import schemas
+from laggard.tables.arrow import arrow_schema
+from scenarios.ground import Ground
+from scenarios.labels import Labels, Scenario
+from simulator.clock import START_MS
+from simulator.offsets_log import PARTITIONS, Written
+from simulator.play import Laggard, Played, Polled, ticks
+
+TICK_MS, WINDOW_MS = 30_000, 60_000
+MINUTE = 60_000
+Tables = Mapping[str, pa.Table]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a scenario: its labels, all that was written and polled, and the ground it was played on."""
+
+    scenario: Scenario
+    seed: int
+    labels: Labels
+    ground: Ground
+    played: Played
+
+    @property
+    def end_ms(self) -> int:
+        return self.ground.at_ms(self.labels.minutes)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A run and the append tables that the job wrote of it, each with its declared schema."""
+
+    run: Run
+    tables: Tables
+
+
+def place_of(scenario: Scenario, number: int) -> int:
+    """Runs recorded side by side need offsets partitions of their own."""
+    return number * scenario.groups % PARTITIONS
+
+
+def side_by_side(scenario: Scenario) -> int:
+    """How many runs of a scenario fit into one job."""
+    return max(1, min(12, PARTITIONS // scenario.groups))
+
+
+def play(scenario: Scenario, seed: int, place: int = 0, tick_ms: int = TICK_MS) -> Run:
+    """Play a scenario to its end and poll on the way; the same seed gives the same run."""
+    ground = Ground(seed, place)
+    labels = scenario.story(ground)
+    polls: list[Polled] = []
+
+    def poll() -> None:
+        at_ms = ground.clock.now + scenario.poll_ahead_ms
+        polls.append(Polled(at_ms, ground.brokers.poll(), ground.coordinator.log.positions()))
+        ground.clock.after(tick_ms, poll)
+
+    ground.clock.after(tick_ms, poll)
+    ground.clock.run_until(ground.at_ms(labels.minutes))
+    ground.truth.finish()
+    played = Played(scenario.name, seed, ground.coordinator.log.records, polls, ground.truth)
+    return Run(scenario, seed, labels, ground, played)
+
+
+class _Recorder(Laggard):
+    """Keeps the appended tables as they are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces: dict[str, list[pa.Table]] = {name: [] for name in self.history}
+
+    def keep(self) -> None:
+        for name in self.pieces.keys() & self.tables.keys():
+            if self.tables[name].num_rows:
+                self.pieces[name].append(self.tables[name])
+
+    def whole(self, name: str) -> pa.Table:
+        return pa.concat_tables([arrow_schema(schemas.TABLES[name]).empty_table(), *self.pieces[name]])
+
+
+def record(runs: Sequence[Run]) -> list[Recorded]:
+    """Decode and advance over all of them at once; each gets its own rows back."""
+    job = _Recorder()
+    for step in zip_longest(*(_steps(run) for run in runs)):
+        present = [each for each in step if each is not None]
+        positions = [row for polled, _ in present for row in polled.positions]
+        offsets = {part: row for polled, _ in present for part, row in polled.offsets_partitions.items()}
+        records = [each for _, written in present for each in written]
+        job.tick(Polled(present[0][0].at_ms, positions, offsets), records)
+    tables = {name: job.whole(name) for name in job.pieces}
+    return [Recorded(run, {name: _own(run, name, table) for name, table in tables.items()}) for run in runs]
+
+
+def _steps(run: Run) -> Iterator[tuple[Polled, list[Written]]]:
+    for _, polled, records in ticks(run.played):
+        yield polled, records
+
+
+def _own(run: Run, name: str, table: pa.Table) -> pa.Table:
+    """The rows of one run, none later than its end."""
+    if not {"group", "topic"} & set(table.column_names):  # about the job itself
+        return table
+    kept = pc.less(pc.cast(table[schemas.TABLES[name].time_column], pa.int64()), 1000 * run.end_ms)
+    topics = pa.array(sorted(run.ground.known_topics), pa.string())
+    if "group" in table.column_names:
+        groups = pa.array(run.ground.names, pa.string())
+        own = pc.is_in(table["group"], value_set=groups)
+        if "topic" in table.column_names:  # an event of the cluster has no group
+            mine = pc.and_(pc.is_null(table["group"]), pc.is_in(table["topic"], value_set=topics))
+            own = pc.or_(own, mine)
+    else:
+        own = pc.is_in(table["topic"], value_set=topics)
+    return table.filter(pc.and_(kept, own))
+
+
+def record_all(scenario: Scenario, seeds: Iterable[int]) -> Iterator[Recorded]:
+    """Play and record these seeds, as many side by side as fit."""
+    left = list(seeds)
+    width = side_by_side(scenario)
+    while left:
+        now, left = left[:width], left[width:]
+        yield from record([play(scenario, seed, place_of(scenario, number)) for number, seed in enumerate(now)])
+
+
+def envelope_later(scenario: Scenario, seed: int, minutes: float, members: int | None, place: int = 0) -> float:
+    """Lag at its lowest in the minute that ends 30 min after a decision, with another number of members or with as many.
+
+    The same seed; the labels' `decide` is not read, so that any minute can be asked about.
+    """
+    ground = Ground(seed, place)
+    scenario.story(ground)
+    lows: dict[str, int] = {}
+    end = minutes + 30
+
+    def grow() -> None:
+        ground.grow(max(0, (members or 0) - len(ground.alive())))
+
+    def look() -> None:
+        lows["group"] = min(lows.get("group", ground.backlog()), ground.backlog())
+
+    if members is not None:
+        ground.minute(minutes, grow)
+    ground.every(2, end - 1, end, look)
+    ground.clock.run_until(ground.at_ms(end))
+    return float(lows["group"])
+
+
+def window_of(minute: float) -> int:
+    """Begin of the window in which a minute of the run lies, in ms since the epoch."""
+    at = START_MS + round(minute * MINUTE)
+    return at - at % WINDOW_MS
+
+
