@@ -1,0 +1,167 @@
+"""Three usual ways to judge lag, written from what is published about them; they see the same runs.
+
+Each gives one call per window: whether something is wrong, which partitions, and whether it would add consumers.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scenarios.runs import WINDOW_MS, Recorded, Run
+
+Place = tuple[str, str, int]  # group, topic, partition
+KEPT = 10  # commits, Burrow's default
+GROWTH = 0.05  # of the arrival rate
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a method says about one group at the end of a window."""
+
+    group: str
+    window_ms: int  # begin of the window
+    is_alarm: bool
+    partitions: frozenset[int]
+    adds_consumers: bool
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit as Burrow keeps it: the lag is that of the moment it arrived."""
+
+    at_ms: int
+    offset: int
+    lag: int
+
+
+def burrow_status(commits: Sequence[Commit], now_ms: int, current_lag: int) -> str:
+    """The status of one partition by the rules that Burrow's documentation lists, over its last 10 commits."""
+    if len(commits) < 2:
+        return "OK"
+    offsets, lags = [each.offset for each in commits], [each.lag for each in commits]
+    pairs = list(zip(commits, commits[1:]))
+    falls = [index for index, (old, new) in enumerate(pairs) if new.offset < old.offset]
+    if falls and current_lag > 0 and offsets[-1] < max(offsets[: falls[-1] + 1]):
+        return "REWIND"  # and not yet back where it was
+    if 0 in lags:
+        return "OK"
+    if now_ms - commits[-1].at_ms > commits[-1].at_ms - commits[0].at_ms and current_lag > 0:
+        return "STOP"
+    if len(commits) < KEPT:
+        return "OK"
+    if len(set(offsets)) == 1 and all(new.lag >= old.lag for old, new in pairs):
+        return "STALL"
+    if offsets == sorted(offsets) and all(new.lag >= old.lag for old, new in pairs):
+        return "WARN"
+    return "OK"
+
+
+def burrow(recorded: Recorded) -> list[Call]:
+    """Commits as they were written, log ends as they were polled last before."""
+    run = recorded.run
+    ends: dict[tuple[str, int], int] = {}
+    kept: dict[Place, deque[Commit]] = defaultdict(lambda: deque(maxlen=KEPT))
+    records = iter(run.played.records)
+    ahead = next(records, None)
+    calls = []
+    for polled in run.played.polls:
+        now_ms = polled.at_ms - run.scenario.poll_ahead_ms
+        while ahead is not None and ahead.timestamp_ms < now_ms:
+            key, offset = ahead.record.commit, ahead.record.committed_offset
+            if key is not None and not ahead.is_visible:
+                pass
+            elif key is not None and offset is None:
+                kept.pop(key, None)
+            elif key is not None and offset is not None:
+                kept[key].append(Commit(ahead.timestamp_ms, offset, max(0, ends.get(key[1:], offset) - offset)))
+            ahead = next(records, None)
+        ends |= {
+            (row["topic"], row["partition"]): row["log_end_offset"]
+            for row in polled.positions
+            if row["log_end_offset"] is not None
+        }
+        if now_ms % WINDOW_MS == 0:
+            calls += _burrow_calls(kept, ends, now_ms)
+    return calls
+
+
+def _burrow_calls(kept: dict[Place, deque[Commit]], ends: dict[tuple[str, int], int], now_ms: int) -> list[Call]:
+    groups: dict[str, dict[int, str]] = defaultdict(dict)
+    for (group, topic, partition), commits in kept.items():
+        lag = max(0, ends.get((topic, partition), 0) - commits[-1].offset)
+        groups[group][partition] = burrow_status(list(commits), now_ms, lag)
+    return [
+        Call(
+            group,
+            now_ms - WINDOW_MS,
+            any(status != "OK" for status in statuses.values()),
+            frozenset(part for part, status in statuses.items() if status != "OK"),
+            "WARN" in statuses.values(),  # it reads, and too slowly
+        )
+        for group, statuses in sorted(groups.items())
+    ]
+
+
+def _windows(recorded: Recorded) -> dict[tuple[str, str, int], list[dict[str, Any]]]:
+    """Rows of `lag_windows` with a known lag, by group, topic and window."""
+    columns = ["group", "topic", "partition", "window_start", "lag", "arrival_rate", "status"]
+    found: dict[tuple[str, str, int], list[dict[str, Any]]] = defaultdict(list)
+    for row in recorded.tables["lag_windows"].select(columns).to_pylist():
+        if row["lag"] is not None:
+            start_ms = round(row["window_start"].timestamp() * 1000)
+            found[row["group"], row["topic"], start_ms].append(row)
+    return dict(sorted(found.items(), key=lambda each: (each[0][2], each[0][:2])))
+
+
+def outliers(recorded: Recorded) -> list[Call]:
+    """Partitions whose lag is above mean + 2 σ of the topic's partitions."""
+    calls = []
+    for (group, _, start_ms), rows in _windows(recorded).items():
+        lags = [row["lag"] for row in rows]
+        limit = statistics.fmean(lags) + 2 * statistics.pstdev(lags)
+        apart = frozenset(row["partition"] for row in rows if row["lag"] > limit)
+        calls.append(Call(group, start_ms, bool(apart), apart, adds_consumers=False))
+    return calls
+
+
+def velocity(recorded: Recorded) -> list[Call]:
+    """The difference of a group's lag between two windows; growth above 5 % of what arrives asks for consumers."""
+    calls, before = [], dict[tuple[str, str], tuple[int, int]]()
+    for (group, topic, start_ms), rows in _windows(recorded).items():
+        lag = sum(row["lag"] for row in rows)
+        arrival = sum(row["arrival_rate"] or 0 for row in rows)
+        last = before.get((group, topic))
+        if last is not None and start_ms > last[0]:
+            slope = (lag - last[1]) / ((start_ms - last[0]) / 1000)
+            grows = slope > GROWTH * arrival and lag > last[1]
+            calls.append(Call(group, start_ms, grows, frozenset(), adds_consumers=grows))
+        before[group, topic] = start_ms, lag
+    return calls
+
+
+METHODS: dict[str, Callable[[Recorded], list[Call]]] = {
+    "Burrow's rules": burrow,
+    "mean + 2σ": outliers,
+    "two-point velocity": velocity,
+}
+
+
+def persistent(calls: Sequence[Call], windows: int = 3) -> list[Call]:
+    """Calls that are alarms for so many windows in a row, as findings must be."""
+    row: dict[str, int] = defaultdict(int)
+    held = []
+    for call in calls:
+        row[call.group] = row[call.group] + 1 if call.is_alarm else 0
+        if row[call.group] >= windows:
+            held.append(call)
+    return held
+
+
+def first_alarm(run: Run, calls: Sequence[Call]) -> float | None:
+    """Minute of the run at whose window's end an alarm has held for three windows."""
+    held = persistent(calls)
+    return None if not held else (held[0].window_ms + WINDOW_MS - run.ground.at_ms(0)) / 60_000
