@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scenarios.runs import WINDOW_MS, Recorded, Run
+from scenarios.runs import WINDOW_MS, Recorded
 
 Place = tuple[str, str, int]  # group, topic, partition
 KEPT = 10  # commits, Burrow's default
@@ -159,9 +159,3 @@ def persistent(calls: Sequence[Call], windows: int = 3) -> list[Call]:
         if row[call.group] >= windows:
             held.append(call)
     return held
-
-
-def first_alarm(run: Run, calls: Sequence[Call]) -> float | None:
-    """Minute of the run at whose window's end an alarm has held for three windows."""
-    held = persistent(calls)
-    return None if not held else (held[0].window_ms + WINDOW_MS - run.ground.at_ms(0)) / 60_000

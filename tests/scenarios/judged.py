@@ -1,0 +1,70 @@
+"""The recorded history of a run, judged window by window with the functions that the job and a replay call."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laggard.diagnosis.engine import settle
+from laggard.diagnosis.memory import Memory
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.policy import Policy
+from laggard.stream.judging import BASELINE, Options, closed_windows, cluster_frame, judge_groups, known_at
+from laggard.tables import schemas
+from scenarios.runs import WINDOW_MS, Recorded
+
+Row = dict[str, Any]
+KEPT_MS = 60 * WINDOW_MS
+
+
+@dataclass
+class Judged:
+    """Rows of `findings` and of `group_windows`, and what they cost."""
+
+    findings: list[Row] = field(default_factory=list)
+    windows: list[Row] = field(default_factory=list)
+    seconds: float = 0.0  # of CPU
+    group_windows: int = 0  # groups × windows judged
+
+
+def is_recorded() -> bool:
+    """Whether the job's history has what the rules read."""
+    return "group_history" in schemas.TABLES
+
+
+def diagnose(recorded: Recorded, parameters: Parameters | None = None, policies: Mapping[str, Policy] | None = None) -> Judged:
+    """All windows of a run, in order."""
+    known_policies = policies or {}
+    options = Options(
+        "c", WINDOW_MS // 1000, parameters or Parameters(), lambda _, group, __: known_policies.get(group, Policy())
+    )
+    result, memories = Judged(), dict[str, Memory]()
+    began = time.process_time()
+    for window in closed_windows(recorded.tables, 0, recorded.run.end_ms):
+        known = known_at(_recent(recorded.tables, window.begin_ms), window, options)
+        judged = list(judge_groups(known, lambda: _baseline(result.windows), window, memories, options))
+        rows, findings, memories = settle(judged, cluster_frame(known, window, options), memories, options.parameters)
+        result.windows += rows
+        result.findings += findings
+        result.group_windows += len(judged)
+    result.seconds = time.process_time() - began
+    return result
+
+
+def _recent(tables: Mapping[str, pa.Table], window_ms: int) -> dict[str, pa.Table]:
+    """As the job reads them: windows of the look-back, everything else whole."""
+    found = dict(tables)
+    since = pa.scalar(1000 * (window_ms - KEPT_MS), pa.int64())
+    for name in ("lag_windows", "group_history", "topic_windows"):
+        rows = tables[name]
+        found[name] = rows.filter(pc.greater(pc.cast(rows["window_start"], pa.int64()), since))
+    return found
+
+
+def _baseline(rows: list[Row]) -> pa.Table:
+    return pa.table({name: [row.get(name) for row in rows] for name in BASELINE})
