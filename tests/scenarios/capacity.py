@@ -26,7 +26,9 @@ def sc01(ground: Ground) -> Labels:
     capacity, ratio = ground.between(400, 900), ground.between(1.08, 1.35)
     total, parts = members * capacity, members * each
     calm = ground.between(0.4, 0.6)
-    ground.topic(partitions=parts, rate=piecewise((0, calm * total / parts), (round(at * MINUTE), ratio * total / parts)))
+    ground.topic(
+        partitions=parts, rate=piecewise((0, calm * total / parts), (round(at * MINUTE), ratio * total / parts))
+    )
     ground.group(members, capacity=capacity)
     return Labels(
         at + 30,
@@ -39,8 +41,8 @@ def sc01(ground: Ground) -> Labels:
 
 
 def sc02(ground: Ground) -> Labels:
-    at, lasts = _fault(ground, WITH_BASELINE), ground.between(4, 6)
-    times, load = ground.between(3.6, 4.4), ground.between(0.45, 0.55)
+    at, lasts = _fault(ground, WITH_BASELINE), ground.between(4.5, 6)
+    times, load = ground.between(3.6, 4.4), ground.between(0.56, 0.62)  # gone after 12 to 25 minutes
     capacity = ground.between(500, 800)
     rate, parts = load * 4 * capacity / 12, 12
     ground.topic(partitions=parts, rate=piecewise(
@@ -51,11 +53,11 @@ def sc02(ground: Ground) -> Labels:
     over = at + lasts
     return Labels(
         over + drain + 8,
-        must=(Must("CAPACITY_BURST", over + 4),),
+        must=(Must("CAPACITY_BURST", over + 1),),
         may=_only("CAPACITY_SHORTAGE"),
         primary=_only("CAPACITY_BURST", "CAPACITY_SHORTAGE"),
         primary_minutes=(at + 4, over + drain),
-        expects=(Expect(over + drain / 2, over + drain - 2, _only("NOT_NEEDED_DRAINING")),),
+        expects=(Expect(over + drain / 2, over + drain - 1, _only("NOT_NEEDED_DRAINING", "NOT_NEEDED")),),
     )
 
 
@@ -137,6 +139,7 @@ def sc06(ground: Ground) -> Labels:
     ground.topic(partitions=members * each, rate=steady(load * capacity / each))
     ground.group(members, capacity=capacity)
     slow, share = ground.draw.randrange(members), ground.between(0.4, 0.75)
+
     def weaken() -> None:
         ground.alive()[slow].capacity = share * load * capacity
 

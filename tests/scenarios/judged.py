@@ -37,7 +37,9 @@ def is_recorded() -> bool:
     return "group_history" in schemas.TABLES
 
 
-def diagnose(recorded: Recorded, parameters: Parameters | None = None, policies: Mapping[str, Policy] | None = None) -> Judged:
+def diagnose(
+    recorded: Recorded, parameters: Parameters | None = None, policies: Mapping[str, Policy] | None = None
+) -> Judged:
     """All windows of a run, in order."""
     known_policies = policies or {}
     options = Options(

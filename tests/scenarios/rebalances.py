@@ -157,7 +157,9 @@ def sc17(ground: Ground) -> Labels:
 
 def sc18(ground: Ground) -> Labels:
     at, over, _ = _rolling(ground, static=True)
-    return Labels(over + 12, never=DEPLOY_NEVER | _only("STATIC_EXPIRED", "STATIC_DUPLICATE"), may=_only("DEPLOY_LAG_SPIKE"))
+    return Labels(
+        over + 12, never=DEPLOY_NEVER | _only("STATIC_EXPIRED", "STATIC_DUPLICATE"), may=_only("DEPLOY_LAG_SPIKE")
+    )
 
 
 def sc19(ground: Ground) -> Labels:
@@ -232,7 +234,9 @@ def sc22(ground: Ground) -> Labels:
     def renew(number: int) -> None:
         member = ground.alive()[0]
         member.close("restart")
-        config = replace(member.config, instance_id=f"billing-{ground.draw.randrange(10**6)}", host=f"/10.0.0.{50 + number}")
+        config = replace(
+            member.config, instance_id=f"billing-{ground.draw.randrange(10**6)}", host=f"/10.0.0.{50 + number}"
+        )
         ground.clock.after(20 * SECOND, lambda: ground.start(config))
 
     for number in range(4):

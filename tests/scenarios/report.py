@@ -281,9 +281,7 @@ def main() -> int:
     seeds = range(asked.first, asked.first + asked.seeds)
     results: list[Result] = []
     with ProcessPoolExecutor(asked.processes) as pool:
-        tasks = {
-            name: pool.submit(examine, name, seeds, is_counterfactual=asked.counterfactual) for name in names
-        }
+        tasks = {name: pool.submit(examine, name, seeds, is_counterfactual=asked.counterfactual) for name in names}
         for name, task in tasks.items():
             results += task.result()
             print(f"{name} done", file=sys.stderr, flush=True)

@@ -13,7 +13,6 @@ from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema
 from scenarios.ground import Ground
 from scenarios.labels import Labels, Scenario
-from simulator.clock import START_MS
 from simulator.offsets_log import PARTITIONS, Written
 from simulator.play import Laggard, Played, Polled, ticks
 
@@ -86,7 +85,8 @@ class _Recorder(Laggard):
                 self.pieces[name].append(self.tables[name])
 
     def whole(self, name: str) -> pa.Table:
-        return pa.concat_tables([arrow_schema(schemas.TABLES[name]).empty_table(), *self.pieces[name]])
+        # one chunk: a filter costs as much per chunk as for thousands of rows
+        return pa.concat_tables([arrow_schema(schemas.TABLES[name]).empty_table(), *self.pieces[name]]).combine_chunks()
 
 
 def record(runs: Sequence[Run]) -> list[Recorded]:
@@ -121,7 +121,7 @@ def _own(run: Run, name: str, table: pa.Table) -> pa.Table:
             own = pc.or_(own, mine)
     else:
         own = pc.is_in(table["topic"], value_set=topics)
-    return table.filter(pc.and_(kept, own))
+    return table.filter(pc.and_(kept, own)).combine_chunks()
 
 
 def record_all(scenario: Scenario, seeds: Iterable[int]) -> Iterator[Recorded]:
@@ -154,11 +154,3 @@ def envelope_later(scenario: Scenario, seed: int, minutes: float, members: int |
     ground.every(2, end - 1, end, look)
     ground.clock.run_until(ground.at_ms(end))
     return float(lows["group"])
-
-
-def window_of(minute: float) -> int:
-    """Begin of the window in which a minute of the run lies, in ms since the epoch."""
-    at = START_MS + round(minute * MINUTE)
-    return at - at % WINDOW_MS
-
-

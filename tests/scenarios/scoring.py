@@ -38,7 +38,7 @@ class Opened:
     roles: list[tuple[int, str]] = field(default_factory=list)
 
     def role_at(self, at_ms: int) -> str:
-        """"" where it was not open."""
+        """ "" where it was not open."""
         if self.closed_ms is not None and self.closed_ms <= at_ms:
             return ""
         return next((role for since, role in reversed(self.roles) if since <= at_ms), "")
@@ -150,9 +150,7 @@ def verdict_at(windows: Iterable[Row], group: str, at_ms: int) -> Row | None:
 def _score_verdicts(run: Run, expect: Expect, windows: Iterable[Row], result: Scored) -> None:
     group = expect.group or run.ground.name()
     begin, end = run.ground.at_ms(expect.begin), run.ground.at_ms(expect.end)
-    by_window = {
-        milliseconds(row["window_start"]): row["scale_verdict"] for row in windows if row["group"] == group
-    }
+    by_window = {milliseconds(row["window_start"]): row["scale_verdict"] for row in windows if row["group"] == group}
     for start_ms, verdict in sorted(by_window.items()):
         if start_ms is not None and begin <= start_ms and start_ms + WINDOW_MS <= end:
             result.verdicts += 1

@@ -170,7 +170,7 @@ def sc38(ground: Ground) -> Labels:
         now = ground.clock.now + 89 * SECOND
         _reset(ground, {(ground.main, part): log.end_at(now) for part, log in enumerate(logs)})
         for log in logs:
-            log._rate = steady(100)  # noqa: SLF001 - what made the operator do it is over
+            log._rate = steady(100)
 
     ground.minute(at, skip, "reset")
     return Labels(

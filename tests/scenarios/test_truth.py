@@ -1,0 +1,178 @@
+"""Every scenario does what it says, seen from inside the simulation, without any code of laggard's."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from scenarios.catalogue import SCENARIOS
+from scenarios.ground import Ground
+from scenarios.labels import ALARMS, CODES, VERDICTS
+from scenarios.runs import Run, play
+from simulator.records import TopicPartition
+
+
+@cache
+def run(name: str, seed: int = 3) -> Run:
+    return play(SCENARIOS[name], seed)
+
+
+def unprocessed(at: Run, minute: float) -> dict[int, int]:
+    """Records of the main topic that the first group had not processed at a minute, by partition."""
+    ground, now_ms = at.ground, at.ground.at_ms(minute)
+    logs = ground.brokers.topics[ground.main].logs
+    place = [(ground.main, part) for part in range(len(logs))]
+    return {
+        part: logs[part].end_at(now_ms) - (ground.truth.processed_at(ground.name(), place[part], now_ms) or 0)
+        for part in range(len(logs))
+    }
+
+
+def processed(at: Run, begin: float, end: float) -> float:
+    """Records per second that the first group got done between two minutes."""
+    ground = at.ground
+    places = [(ground.main, part) for part in range(len(ground.brokers.topics[ground.main].logs))]
+
+    def done(minute: float) -> int:
+        return sum(ground.truth.processed_at(ground.name(), place, ground.at_ms(minute)) or 0 for place in places)
+
+    return (done(end) - done(begin)) / (60 * (end - begin))
+
+
+def begins(at: Run) -> float:
+    return min(must.minute for must in at.labels.must)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_labels_of_a_scenario_do_not_contradict_each_other(name: str) -> None:
+    scenario = SCENARIOS[name]
+    for seed in range(4):
+        labels = scenario.story(Ground(seed))
+        must = {each.code for each in labels.must}
+        assert must | labels.may | labels.never | labels.primary <= CODES
+        assert not must & labels.never
+        assert not labels.may & labels.never
+        assert labels.primary <= must | labels.may
+        assert {verdict for each in labels.expects for verdict in each.verdicts} <= VERDICTS
+        times = [each.minute for each in labels.must] + [m for each in labels.expects for m in (each.begin, each.end)]
+        assert all(5 < minute <= labels.minutes for minute in times)
+        assert all(each.begin + 2 < each.end for each in labels.expects)
+        if scenario.is_healthy:
+            assert not must & ALARMS
+
+
+@pytest.mark.parametrize("name", ["SC03b", "SC20"])
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_another_run(name: str) -> None:
+    one, again, other = (
+        [(each.offset, each.timestamp_ms, each.record) for each in play(SCENARIOS[name], seed).played.records]
+        for seed in (5, 5, 6)
+    )
+    assert one == again
+    assert one != other
+
+
+def test_seeds_vary_the_size_of_a_group() -> None:
+    sizes = set()
+    for seed in range(12):
+        ground = Ground(seed)
+        SCENARIOS["SC06"].story(ground)
+        sizes.add(len(ground.brokers.topics[ground.main].logs))
+    assert len(sizes) >= 3
+
+
+def test_in_a_shortage_members_do_all_they_can_and_lag_grows_on_every_partition() -> None:
+    at = run("SC01")
+    begin, end = begins(at) + 2, at.labels.minutes
+    members = at.ground.alive()
+    capacity = sum(member.capacity for member in members)
+    assert processed(at, begin, end) == pytest.approx(capacity, rel=0.02)
+    before, after = unprocessed(at, begin), unprocessed(at, end)
+    assert all(after[part] > before[part] + 1000 for part in after)
+
+
+@pytest.mark.parametrize("name", ["SC03a", "SC03b", "SC03c"])
+def test_hot_partitions_alone_lag(name: str) -> None:
+    at = run(name)
+    hot = at.labels.must[0].partitions
+    left = unprocessed(at, at.labels.minutes)
+    assert sum(left[part] for part in hot) > 0.9 * sum(left.values())
+    assert min(left[part] for part in hot) > 10 * max(left[part] for part in left if part not in hot)
+
+
+@pytest.mark.parametrize("name", ["SC06", "SC07"])
+def test_only_partitions_of_the_slow_lag(name: str) -> None:
+    at = run(name)
+    slow = [member for member in at.ground.alive() if member.capacity < member.config.capacity]
+    left = unprocessed(at, at.labels.minutes)
+    own = {part for member in slow for _, part in member.positions}
+    assert 0 < len(own) <= len(left) / 2
+    assert min(left[part] for part in own) > 5 * max(left[part] for part in left if part not in own)
+
+
+def test_a_hanging_member_moves_nothing_and_stays_in_the_group() -> None:
+    at = run("SC10")
+    begin, end = begins(at), at.labels.minutes
+    stuck = [part for part, count in unprocessed(at, end).items() if count > 5000]
+    places = {(at.ground.main, part) for part in stuck}
+    holders = {member for member in at.ground.alive() if places & member.positions.keys()}
+    assert len(holders) == 1
+    assert places == set(holders.pop().positions)
+    assert not [each for each in at.ground.truth.rebalances if each.start_ms > at.ground.at_ms(begin - 1)]
+
+
+def test_a_paused_partition_commits_the_same_offset_while_its_siblings_move() -> None:
+    at = run("SC11")
+    (part,) = at.labels.must[0].partitions
+    since = at.ground.at_ms(begins(at) + 1)
+    last: dict[TopicPartition, set[int]] = {}
+    for each in at.played.records:
+        if each.timestamp_ms > since and each.record.commit is not None:
+            last.setdefault(each.record.commit[1:], set()).add(each.record.committed_offset or 0)
+    assert len(last[at.ground.main, part]) == 1
+    assert all(len(offsets) > 20 for place, offsets in last.items() if place[1] != part)
+
+
+def test_nobody_gets_past_the_poison_pill_and_owners_are_put_out_for_it() -> None:
+    at = run("SC12")
+    (part,) = at.labels.must[0].partitions
+    offset, _ = at.ground.world.poison[at.ground.main, part]
+    assert at.ground.coordinator.committed[at.ground.name(), at.ground.main, part][0] <= offset
+    put_out = [each for each in at.ground.truth.rebalances if "poll_interval" in each.causes]
+    assert len(put_out) >= 4
+
+
+def test_a_deploy_replaces_every_slot_once() -> None:
+    at = run("SC17")
+    hosts = [member.config.host for member in at.ground.members]
+    assert len(set(hosts)) == len(hosts)
+    assert len(hosts) == 2 * len(at.ground.alive())
+    assert all(host.startswith("/10.2.") for host in (member.config.host for member in at.ground.alive()))
+
+
+def test_static_restarts_make_no_rebalance() -> None:
+    at = run("SC18")
+    first_join = at.ground.at_ms(2)
+    assert not [each for each in at.ground.truth.rebalances if each.start_ms > first_join]
+    assert len(at.ground.truth.replacements) == len(at.ground.alive())
+
+
+def test_a_slow_broker_slows_its_partitions_for_every_group() -> None:
+    at = run("SC08")
+    parts = at.labels.must[0].partitions
+    left = unprocessed(at, at.labels.minutes)
+    assert min(left[part] for part in parts) > 10 * max(left[part] for part in left if part not in parts)
+
+
+def test_a_shared_sink_lets_nobody_through_faster_than_it_is() -> None:
+    at = run("SC53")
+    limit = at.ground.world.sinks[at.ground.name()].per_second
+    assert processed(at, at.labels.minutes - 20, at.labels.minutes) == pytest.approx(limit, rel=0.02)
+
+
+def test_commits_that_fail_stop_while_processing_goes_on() -> None:
+    at = run("SC34")
+    end = at.labels.minutes
+    assert sum(unprocessed(at, end).values()) < 10_000
+    since = at.ground.at_ms(end - 15)
+    assert not [each for each in at.played.records if each.record.commit and each.timestamp_ms > since]
