@@ -1,0 +1,136 @@
+"""The engine over whole histories: what opens, what it is called, what it does not say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diagnosis.fluid import Fluid, Story, tables_of, tell
+from laggard.diagnosis import catalogue, engine
+from laggard.diagnosis.memory import from_json
+from laggard.diagnosis.observation import Rule
+from laggard.diagnosis.view import View
+
+WINDOWS, BREAK = 75, 40
+
+
+def rates(value: float, partitions: int = 12) -> np.ndarray[Any, Any]:
+    return np.full((partitions, WINDOWS), float(value))
+
+
+def capacities(value: float = 600.0, members: int = 4) -> np.ndarray[Any, Any]:
+    return np.full((members, WINDOWS), float(value))
+
+
+def short(seed: int = 1) -> Fluid:
+    arrival = rates(100)
+    arrival[:, BREAK:] = 220
+    return Fluid(arrival, capacities(), seed)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_healthy_group_has_no_findings(seed: int) -> None:
+    story = tell(Fluid(rates(100), capacities(), seed).tables())
+    assert story.findings == []
+    assert {row["scale_verdict"] for row in story.windows} == {"NOT_NEEDED"}
+    assert {row["shape"] for row in story.windows} == {"none"}
+
+
+def test_too_few_members_for_the_arrivals_is_a_shortage_and_more_would_help() -> None:
+    story = tell(short().tables())
+    assert story.open_codes() == {"CAPACITY_SHORTAGE"}
+    last = story.last()
+    assert (last["shape"], last["trend"], last["scale_verdict"]) == ("spread", "growing", "YES")
+    assert last["capacity"] == pytest.approx(600, rel=0.05)
+    assert last["members_desired"] > 4
+    assert last["primary_code"] == "CAPACITY_SHORTAGE"
+
+
+def test_one_hot_partition_is_named_and_more_members_would_not_help() -> None:
+    arrival = rates(50)
+    arrival[7, BREAK:] = 900
+    story = tell(Fluid(arrival, capacities()).tables())
+    (opened,) = [row for row in story.findings if row["event"] == "opened" and row["role"] == "primary"]
+    assert (opened["code"], opened["partitions"]) == ("HOT_PARTITION_ARRIVAL", [7])
+    assert story.last()["scale_verdict"] == "NO_HOT_PARTITION"
+    assert story.last()["members_desired"] == 4
+
+
+def test_a_member_that_hangs_is_one_finding_about_the_member() -> None:
+    capacity = capacities()
+    capacity[3, BREAK:] = 0
+    story = tell(Fluid(rates(100), capacity).tables())
+    (opened,) = [row for row in story.findings if row["event"] == "opened"]
+    assert (opened["code"], opened["subject"], opened["scope"]) == ("PARTITION_STALLED", "app/10.0.0.3#0", "member")
+    assert story.last()["scale_verdict"] == "NO_STALLED"
+
+
+def test_a_group_without_members_is_empty_and_not_slow() -> None:
+    story = tell(Fluid(rates(100), capacities(members=0)).tables())
+    assert story.open_codes() == {"EMPTY_WITH_LAG"}
+    assert story.last()["scale_verdict"] == "NO_MEMBERS"
+
+
+def test_two_groups_are_judged_apart() -> None:
+    healthy = Fluid(rates(100), capacities(), group="healthy")
+    story = tell(tables_of([short(), healthy]))
+    assert {row["group"] for row in story.findings} == {"billing"}
+    assert story.last("healthy")["scale_verdict"] == "NOT_NEEDED"
+
+
+def test_a_finding_closes_five_windows_after_its_condition_ended() -> None:
+    arrival = rates(100)
+    arrival[:, 20:32] = 260
+    story = tell(Fluid(arrival, capacities(1200)).tables())  # drains at once when the burst is over
+    arrival = rates(50)
+    arrival[7, 10:30] = 900
+    arrival[7, 30:] = 0
+    story = tell(Fluid(arrival, capacities(1500)).tables())
+    assert story.findings == []
+    story = tell(Fluid(arrival, capacities()).tables())
+    events = [(row["event"], row["code"]) for row in story.findings if row["code"] == "HOT_PARTITION_ARRIVAL"]
+    assert events == [("opened", "HOT_PARTITION_ARRIVAL"), ("closed", "HOT_PARTITION_ARRIVAL")]
+    opened, closed = (row for row in story.findings if row["code"] == "HOT_PARTITION_ARRIVAL")
+    assert opened["finding_id"] == closed["finding_id"]
+    assert (opened["seq"], closed["seq"]) == (0, 1)
+    assert (opened["closed_at"], closed["closed_at"]) == (None, closed["at"])
+    assert closed["close_reason"] == "cleared"
+
+
+def rows_of(story: Story) -> list[dict[str, Any]]:
+    return story.findings
+
+
+def test_a_restart_goes_on_with_the_same_ids_and_opens_nothing_twice() -> None:
+    tables = short().tables()
+    whole = tell(tables)
+    first = tell({**tables, "group_history": tables["group_history"].slice(0, BREAK + 12)})
+    written = {group: memory.to_json() for group, memory in first.memories.items()}
+    resumed = replace(first, memories={group: from_json(text) for group, text in written.items()})
+    assert rows_of(tell(tables, first=BREAK + 12, story=resumed)) == rows_of(whole)
+    assert resumed.windows == whole.windows
+
+
+def test_a_rule_that_fails_is_reported_and_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(_: View) -> list[Any]:
+        raise ZeroDivisionError("of course")
+
+    broken = Rule("D99", "ARRIVAL_SKEW", "hygiene", breaks, "", ())
+    monkeypatch.setattr(catalogue, "GROUP_RULES", (broken, *catalogue.GROUP_RULES))
+    story = tell(short().tables())
+    failed = [row for row in story.findings if row["code"] == engine.RULE_FAILED and row["event"] == "opened"]
+    assert [(row["subject"], row["evidence_text"]["error"]) for row in failed] == [
+        ("ARRIVAL_SKEW", "ZeroDivisionError: of course")
+    ]
+    assert "CAPACITY_SHORTAGE" in story.open_codes()
+
+
+def test_every_open_code_is_in_the_catalogue_once() -> None:
+    codes = [rule.code for rule in catalogue.GROUP_RULES]
+    assert len(codes) == len(set(codes))
+    for rule in catalogue.RULES:
+        assert rule.says
+        assert all(hasattr(engine.Parameters(), name) for name in rule.uses), rule.code

@@ -1,0 +1,93 @@
+"""Which of several findings is the cause: the graph, the order, and what is never hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from laggard.diagnosis import catalogue
+from laggard.diagnosis.observation import CAUSE, SYMPTOM
+from laggard.diagnosis.ranking import DEPLOY, EDGES, LONG_REBALANCE, RANK, Open, roles
+
+
+def finding(code: str, *, explained: float = 0.0, confidence: float = 0.9, partitions: Sequence[int] = ()) -> Open:
+    kind = catalogue.BY_CODE[code].kind
+    return Open(code, code, kind, "warn", "orders", frozenset(partitions), "", explained, confidence)
+
+
+def roles_of(*codes: str, conditions: Sequence[str] = ()) -> Mapping[str, str]:
+    return roles([finding(code) for code in codes], conditions)[0]
+
+
+def test_the_graph_has_no_circle() -> None:
+    after: dict[str, set[str]] = {}
+    for edge in EDGES:
+        after.setdefault(edge.by, set()).update(edge.codes)
+
+    def visit(code: str, path: tuple[str, ...]) -> None:
+        assert code not in path, " -> ".join((*path, code))
+        for each in after.get(code, ()):
+            visit(each, (*path, code))
+
+    for code in after:
+        visit(code, ())
+
+
+def test_every_code_of_graph_and_order_is_a_rule_or_a_condition() -> None:
+    named = {code for edge in EDGES for code in (edge.by, *edge.codes)} | set(RANK)
+    assert {code for code in named if not code.startswith("(")} - catalogue.BY_CODE.keys() == set()
+
+
+def test_exactly_one_cause_is_primary() -> None:
+    found = roles_of("CAPACITY_SHORTAGE", "AT_PARTITION_CEILING", "SLOW_MEMBER")
+    assert sorted(found.values()) == ["contributing", "contributing", "primary"]
+    assert found["SLOW_MEMBER"] == "primary"
+
+
+@pytest.mark.parametrize(
+    ("by", "suppressed"),
+    [
+        ("EMPTY_WITH_LAG", "CAPACITY_SHORTAGE"),
+        ("HOT_PARTITION_ARRIVAL", "CAPACITY_SHORTAGE"),
+        ("COMMITS_STOPPED", "PARTITION_STALLED"),
+    ],
+)
+def test_a_cause_suppresses_what_follows_from_it(by: str, suppressed: str) -> None:
+    assert roles_of(by, suppressed) == {by: "primary", suppressed: "suppressed"}
+
+
+def test_capacity_is_not_spoken_of_while_the_group_is_busy_with_rebalances() -> None:
+    found = roles_of("POLL_TIMEOUT_EVICTION", "CAPACITY_SHORTAGE", conditions=[LONG_REBALANCE])
+    assert found == {"POLL_TIMEOUT_EVICTION": "primary", "CAPACITY_SHORTAGE": "suppressed"}
+    assert roles_of("POLL_TIMEOUT_EVICTION", "CAPACITY_SHORTAGE")["CAPACITY_SHORTAGE"] == "contributing"
+
+
+def test_a_deploy_suppresses_storms_but_not_poison_pills() -> None:
+    found = roles_of("REBALANCE_STORM", "POISON_PILL_SUSPECT", conditions=[DEPLOY])
+    assert found == {"REBALANCE_STORM": "suppressed", "POISON_PILL_SUSPECT": "primary"}
+
+
+def test_a_symptom_is_never_hidden_and_leads_only_where_no_cause_is_known() -> None:
+    assert catalogue.BY_CODE["DATA_LOST"].kind == SYMPTOM
+    assert roles_of("DATA_LOST", "EMPTY_WITH_LAG") == {"DATA_LOST": "symptom", "EMPTY_WITH_LAG": "primary"}
+    assert roles_of("DATA_LOST") == {"DATA_LOST": "primary"}
+
+
+def test_what_explains_clearly_more_of_the_lag_goes_before_the_order() -> None:
+    strong = finding("SLOW_MEMBER", explained=0.3)
+    weak = finding("HOT_PARTITION_ARRIVAL", explained=0.6)
+    assert roles([strong, weak], ())[1] == "HOT_PARTITION_ARRIVAL"
+    assert roles([strong, finding("HOT_PARTITION_ARRIVAL", explained=0.4)], ())[1] == "SLOW_MEMBER"
+
+
+def test_notes_are_nobodys_cause() -> None:
+    assert catalogue.BY_CODE["IDLE_MEMBERS"].kind not in (CAUSE, SYMPTOM)
+    assert roles_of("IDLE_MEMBERS") == {"IDLE_MEMBERS": "note"}
+
+
+def test_a_stall_hides_a_hot_partition_only_where_it_is_the_same() -> None:
+    stalled = finding("PARTITION_STALLED", partitions=[3])
+    same, other = (finding("HOT_PARTITION_ARRIVAL", partitions=[number]) for number in (3, 5))
+    assert roles([stalled, same], ())[0]["HOT_PARTITION_ARRIVAL"] == "suppressed"
+    assert roles([stalled, other], ())[0]["HOT_PARTITION_ARRIVAL"] == "contributing"
