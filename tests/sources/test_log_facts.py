@@ -15,7 +15,7 @@ from laggard.sources.log_facts import LogFacts
 from laggard.sources.partitions import Partition
 
 A, B = ("a", 0), ("b", 0)
-CONFIG = {"retention.ms": "1500", "retention.bytes": "-1", "cleanup.policy": "compact,delete"}
+CONFIG: dict[str, str | None] = {"retention.ms": "1500", "retention.bytes": "-1", "cleanup.policy": "compact,delete"}
 
 
 class Told:

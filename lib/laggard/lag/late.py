@@ -68,7 +68,7 @@ def count_late(
     # timestamps may be out of order: what has matured once stays so
     reached = where(pc.is_valid(offset), pc.max_element_wise(offset, previous))
     matured = pc.subtract(reached, previous)
-    unread = pc.subtract(reached, pc.max_element_wise(now["committed_offset"], previous, skip_nulls=False))
+    unread = pc.subtract(reached, now["committed_offset"])
     late = pc.max_element_wise(pc.min_element_wise(unread, matured, skip_nulls=False), 0, skip_nulls=False)
     return dict(zip(names, (reached, matured, where(_is_resolved(before, now, probed, tick), late)), strict=True))
 
