@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+from diagnosis.rebalance_rows import Life, at, pods
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.patterns_deploys import Deploy, find_deploys, vetoing_deploy
-from diagnosis.rebalance_rows import Life, at, pods
 
 LIMITS = Parameters()
 
 
 def roll(
-    number: int = 8, done: int = 8, gap: float = 45, away: float = 20, *, begin: float = 1000, surge: bool = False, **of_row: object
+    number: int = 8,
+    done: int = 8,
+    gap: float = 45,
+    away: float = 20,
+    *,
+    begin: float = 1000,
+    surge: bool = False,
+    **of_row: object,
 ) -> Life:
     """Dynamic members replaced one by one, each new one on a new host."""
     now = list(pods(*range(number)))

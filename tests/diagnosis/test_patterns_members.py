@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from diagnosis.rebalance_rows import Life, at, pods
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.patterns_members import changes, current_members, find_crash_loops, find_evictions
 from laggard.diagnosis.patterns_static import absence_p95_seconds, absences, find_flips, find_successors
-from diagnosis.rebalance_rows import Life, at, pods
 
 ALL = pods(1, 2, 3)
 LIMITS = Parameters()
@@ -46,7 +46,12 @@ def test_a_member_that_restarts_within_one_rebalance_left_as_well() -> None:
 def test_a_modern_member_is_known_again_by_client_id_and_host() -> None:
     told = Life(kind="epoch")
     of_member = {
-        f"id{number}": {"slot": f"id{number}", "group_instance_id": None, "client_id": "app", "client_host": "/10.0.0.9"}
+        f"id{number}": {
+            "slot": f"id{number}",
+            "group_instance_id": None,
+            "client_id": "app",
+            "client_host": "/10.0.0.9",
+        }
         for number in range(4)
     }
     told.generation(10, ALL[0], "id0", of_member=of_member)
@@ -131,7 +136,7 @@ def test_restarts_on_one_host_and_old_flips_are_told_as_such() -> None:
     assert flips("/b", "/10.0.0.1", "/b", begin=2800) == []
 
 
-def renamed(names: list[str], overlap: bool = True) -> list[tuple[str, str]]:
+def renamed(names: list[str], *, overlap: bool = True) -> list[tuple[str, str]]:
     """Members restart one by one under new ids; the old one blocks its place for a session meanwhile."""
     now = list(IDS)
     told = Life().generation(10, *now)

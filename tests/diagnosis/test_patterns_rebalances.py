@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from diagnosis.rebalance_rows import Life, at, pods
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.patterns_rebalances import (
     find_storm,
@@ -13,7 +14,6 @@ from laggard.diagnosis.patterns_rebalances import (
     stragglers,
     time_in_rebalance,
 )
-from diagnosis.rebalance_rows import Life, at, pods
 
 ALL = pods(1, 2, 3, 4)
 LIMITS = Parameters()
@@ -27,7 +27,10 @@ def test_generations_stand_for_a_rebalance_until_its_row_is_written() -> None:
 
 def test_generations_close_to_each_other_are_one_rebalance() -> None:
     life = Life().generation(3400, *ALL, row=False).generation(3409, *ALL, row=False).generation(3425, *ALL, row=False)
-    assert [(each.ended_at, each.generations) for each in logical_rebalances(life.frame())] == [(at(3409), 2), (at(3425), 1)]
+    assert [(each.ended_at, each.generations) for each in logical_rebalances(life.frame())] == [
+        (at(3409), 2),
+        (at(3425), 1),
+    ]
 
 
 def test_history_read_while_catching_up_is_no_rebalance() -> None:
@@ -63,7 +66,7 @@ def test_time_in_rebalance_is_unknown_where_a_begin_is_or_the_group_was_not_watc
 
 
 def storm_of(times: list[float], seconds: float = 1.0) -> tuple[str, ...]:
-    life = Life()
+    life = Life().generation(10, *ALL)
     for second in times:
         life.generation(second, *ALL, start=second - seconds)
     return find_storm(life.frame(), LIMITS).because
@@ -89,7 +92,7 @@ def test_four_rebalances_nearly_end_to_end_are_a_storm() -> None:
 
 
 def test_two_hundred_generations_of_three_seconds_are_a_storm_though_they_are_one_rebalance() -> None:
-    life = Life()
+    life = Life().generation(10, *ALL)
     for number in range(200):
         life.generation(3000 + 3 * number, *ALL, row=False)
     storm = find_storm(life.frame(rebalancing_since=at(2999)), LIMITS)

@@ -27,10 +27,7 @@ class DeployCost:
     lag_seconds: float  # the same over the arrival rate: time lag times how long it lasted
     recovery_seconds: float  # from the last change until lag is down again, NaN not yet
     arrival_ratio: float  # arrival rate in the deploy over the one before
-
-    @property
-    def is_spike(self) -> bool:
-        return self.peak_lag >= _SPIKE_RATIO * self.lag_before
+    is_spike: bool  # lag rose by a quarter, and by what counts as lag of a group
 
 
 def measure_deploy(view: View, deploy: Deploy) -> DeployCost:
@@ -43,20 +40,22 @@ def measure_deploy(view: View, deploy: Deploy) -> DeployCost:
     during = (ends > begin) & (starts <= deploy.quiet_at.timestamp())
     highest, lag, envelope, arrival = (group_lag(view, name) for name in ("lag_max", "lag", "envelope", "arrival"))
     usual = _lower_median(lag[before])
+    highest_before, peak = _max(highest[before]), _max(highest[during])
     excess = np.where(ends > begin, np.clip(lag - usual, 0.0, None), 0.0)
-    after = np.flatnonzero((starts >= end) & (highest <= _SPIKE_RATIO * _max(highest[before])))
+    after = np.flatnonzero((starts >= end) & (highest <= _SPIKE_RATIO * highest_before))
     recovered = float(ends[after[0]]) if len(after) else math.nan
     counted = excess[(ends > begin) & ~(ends > recovered)]
     area = float(np.nansum(counted)) * frame.window_seconds if math.isfinite(usual) else math.nan
     rates = _lower_median(arrival[before]), _lower_median(arrival[during])
     return DeployCost(
-        lag_before=_max(highest[before]),
-        peak_lag=_max(highest[during]),
+        lag_before=highest_before,
+        peak_lag=peak,
         peak_envelope=_max(envelope[during]),
         lag_record_seconds=area,
         lag_seconds=area / rates[0] if rates[0] > 0 else math.nan,
         recovery_seconds=recovered - end,
         arrival_ratio=rates[1] / rates[0] if rates[0] > 0 else math.nan,
+        is_spike=peak >= max(_SPIKE_RATIO * highest_before, highest_before + view.parameters.min_group_lag_records),
     )
 
 

@@ -83,13 +83,21 @@ def _runs(known: Sequence[Change], parameters: Parameters) -> list[list[Change]]
         is_first = change.before == 0 and change.generation is not None  # a group that comes to life
         if not is_change or is_first:
             continue
-        if runs and (change.at - runs[-1][-1].at).total_seconds() <= quiet_seconds(runs[-1]):
-            near = (change.at - runs[-1][0].at).total_seconds() <= parameters.deploy_limit_seconds
-            if near:
-                runs[-1].append(change)
-                continue
-        runs.append([change])
+        if runs and _goes_on(runs[-1], change, parameters):
+            runs[-1].append(change)
+        else:
+            runs.append([change])
     return runs
+
+
+def _goes_on(run: Sequence[Change], change: Change, parameters: Parameters) -> bool:
+    """Whether a change still belongs to a run; places that are left anew after some rest are the next deploy's."""
+    rest = (change.at - run[-1].at).total_seconds()
+    quiet = quiet_seconds(run)
+    gone = {place for each in run for place in (*each.left, *each.restarted)}
+    is_next_round = bool(gone & {*change.left, *change.restarted}) and rest > quiet / 2 and len(_batches(run)) > 1
+    is_near = (change.at - run[0].at).total_seconds() <= parameters.deploy_limit_seconds
+    return rest <= quiet and is_near and not is_next_round
 
 
 def quiet_seconds(run: Sequence[Change]) -> float:

@@ -155,13 +155,16 @@ def find_crash_loops(frame: GroupFrame, parameters: Parameters) -> list[CrashLoo
     return found
 
 
-def find_evictions(frame: GroupFrame, reason: str, parameters: Parameters) -> list[Eviction]:
-    """Departures of the last 30 minutes whose claimed reason this is (poll_timeout, session_expiry, ...)."""
+def find_evictions(
+    frame: GroupFrame, reason: str, parameters: Parameters, seconds: float | None = None
+) -> list[Eviction]:
+    """Departures of the last seconds (30 min) whose claimed reason this is (poll_timeout, session_expiry, ...)."""
+    horizon = parameters.deploy_horizon_seconds if seconds is None else seconds
     end = now_of(frame)
     found = []
     for row in frame.rebalances:
         claimed = dict(row["cause_posterior"] or {}).get(reason, 0.0)
-        is_near = 0 <= (end - row["ended_at"]).total_seconds() < parameters.deploy_horizon_seconds
+        is_near = 0 <= (end - row["ended_at"]).total_seconds() < horizon
         if not row.get("live_read") or not is_near or claimed < parameters.cause_posterior:
             continue
         left, replaced = set(row["left"] or ()), set(row["replaced"] or ())

@@ -39,6 +39,7 @@ class Avoidable:
     avoidable: int
     is_stateful: bool
     assignor: str
+    causes: tuple[str, ...]
 
     @property
     def share(self) -> float:
@@ -61,6 +62,7 @@ def find_ping_pong(frame: GroupFrame, seconds: float = 1800.0) -> PingPong:
     end = now_of(frame)
     last: dict[TopicPartition, tuple[str, str]] = {}
     owner: dict[TopicPartition, tuple[str, str]] = {}
+    here: set[str] = set()
     moves, returned, times = 0, [], set()
     for roster in rosters(frame):
         held = _held(roster)
@@ -70,7 +72,8 @@ def find_ping_pong(frame: GroupFrame, seconds: float = 1800.0) -> PingPong:
         for place, now in held.items():
             was = owner.get(place, now)
             owner[place] = now
-            if was[0] == now[0] or was[1] == now[1]:
+            is_restart = was[1] == now[1] and now[0] not in here  # a number in a slot may go to a neighbour
+            if was[0] == now[0] or is_restart:
                 continue
             is_return = last.get(place) == (now[1], was[1])
             last[place] = (was[1], now[1])
@@ -78,12 +81,17 @@ def find_ping_pong(frame: GroupFrame, seconds: float = 1800.0) -> PingPong:
             if is_near and is_return:
                 returned.append(place)
                 times.add(roster.at)
+        here = {row["member_id"] for row in roster.members}
     return PingPong(moves, len(returned), len(times), tuple(sorted(set(returned))))
 
 
 def find_avoidable(frame: GroupFrame, count: int = _LAST_REBALANCES) -> Avoidable:
     """Of the newest live rebalances whose moves are known."""
-    known = [row for row in frame.rebalances if row.get("live_read") and row.get("moved") is not None]
+    known = [
+        row
+        for row in frame.rebalances
+        if row.get("live_read") and row.get("moved") is not None and row["members_before"]
+    ]
     known = sorted(known, key=lambda row: row["ended_at"])[-count:]
     return Avoidable(
         rebalances=len(known),
@@ -91,6 +99,7 @@ def find_avoidable(frame: GroupFrame, count: int = _LAST_REBALANCES) -> Avoidabl
         avoidable=sum(row["avoidable"] for row in known),
         is_stateful=any(row.get("stateful") for row in known),
         assignor=(known[-1]["assignor"] or "") if known else "",
+        causes=tuple(row["cause"] for row in known),
     )
 
 

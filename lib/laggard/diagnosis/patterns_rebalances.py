@@ -30,6 +30,7 @@ class Logical:
     generations: int  # interrupted ones included
     cause: str  # "" until it is written
     row: Row | None = None
+    is_first: bool = False  # it brought an empty group to life: nobody had to stop
 
     @property
     def rebalance_id(self) -> str:
@@ -78,6 +79,7 @@ def logical_rebalances(frame: GroupFrame) -> list[Logical]:
             len(row["generations"]) + (row["interrupted"] or 0),
             row["cause"],
             row,
+            is_first=row["members_before"] == 0,
         )
         for row in frame.rebalances
         if row.get("live_read")
@@ -117,6 +119,7 @@ def time_in_rebalance(frame: GroupFrame) -> float:
 def find_storm(frame: GroupFrame, parameters: Parameters) -> Storm:
     """Whether rebalances come so thick that the group gets nothing done; deploys are for the rule to set aside."""
     near = recent(logical_rebalances(frame), now_of(frame), parameters.storm_seconds)
+    near = [each for each in near if not each.is_first]
     generations = sum(each.generations for each in near)
     ratio = time_in_rebalance(frame)
     durations = sorted(each.seconds for each in near if each.seconds is not None)
@@ -185,7 +188,8 @@ def _merge(generations: list[Row], since: datetime | None) -> list[Logical]:
         if since is not None and since <= ended_at(run[0]) and not found:
             begin = since
         count = sum(max(1, row["generation_gap"] or 1) for row in run)
-        found.append(Logical(begin, ended_at(run[-1]), count, ""))
+        is_first = not run[0]["left"] and len(run[0]["joined"] or ()) == run[0]["member_count"]
+        found.append(Logical(begin, ended_at(run[-1]), count, "", is_first=is_first))
     return found
 
 

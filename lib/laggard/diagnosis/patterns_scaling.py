@@ -56,7 +56,7 @@ def scale_events(frame: GroupFrame, parameters: Parameters) -> list[ScaleEvent]:
     """Oldest first; deploys, evictions, and a single member that is back within ten minutes are no scaling."""
     deploys = find_deploys(frame, parameters)
     reasons = ("poll_timeout", "session_expiry", "crash")
-    evicted = {each.at for reason in reasons for each in find_evictions(frame, reason, parameters)}
+    evicted = {each.at for reason in reasons for each in find_evictions(frame, reason, parameters, math.inf)}
     known = [
         each
         for each in changes(frame)
@@ -208,7 +208,7 @@ def _restarts(steps: Sequence[Change], evicted: Iterable[datetime]) -> set[datet
 
 
 def _sum(view: View, name: str) -> Floats:
-    total = np.zeros(len(view.frame.windows))
+    total = np.full(len(view.frame.windows), 0.0 if view.topics else np.nan)
     for topic in view.topics:
         total = total + topic.frame[name].sum(axis=0)
     return total

@@ -51,8 +51,7 @@ def non_sticky_moves(view: View) -> list[Observation]:
     found = find_avoidable(view.frame)
     if found.rebalances < _AVOIDABLE_REBALANCES or not found.moved or found.share < _AVOIDABLE_SHARE:
         return []
-    causes = [row["cause"] for row in view.frame.rebalances if row.get("live_read") and row.get("moved") is not None]
-    is_scaling = found.assignor == "range" and set(causes[-found.rebalances :]) <= {"member_join"}
+    is_one_way = set(found.causes) in ({"member_join"}, {"member_left"})
     observation = Observation(
         "NON_STICKY_MOVES",
         severity=WARN if found.is_stateful else INFO,
@@ -63,7 +62,7 @@ def non_sticky_moves(view: View) -> list[Observation]:
             "rebalances": float(found.rebalances),
         },
         evidence_text={"assignor": found.assignor},
-        guards={"scaling_under_range": passes(not is_scaling)},
+        guards={"scaling_under_range": passes(not (found.assignor == "range" and is_one_way))},
     )
     return guarded(observation)
 
@@ -76,7 +75,7 @@ def eager_large_group(view: View) -> list[Observation]:
     members = view.member_count or 0
     partitions = sum(len(topic.lag) for topic in view.topics)
     day = recent(logical_rebalances(view.frame), now_of(view.frame), _DAY_SECONDS)
-    day = [each for each in day if each.row is None or each.row["members_before"]]  # a new group stops nothing
+    day = [each for each in day if not each.is_first]
     is_eager = fact.get("rebalance_mode") == "eager"
     if not is_eager or partitions < _LARGE_PARTITIONS or members < _LARGE_MEMBERS or not day:
         return []

@@ -27,7 +27,7 @@ _SCALING = {"member_join", "member_left"}
 
 def rebalance_storm(view: View) -> list[Observation]:
     """D43: rebalances so thick that the group gets little else done."""
-    if not has_members(view):
+    if not has_members(view) or not view.member_count:
         return []
     storm = find_storm(view.frame, view.parameters)
     if not storm.because:

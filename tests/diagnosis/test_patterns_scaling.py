@@ -1,0 +1,146 @@
+"""Scale events, elasticity, cold starts, idle replicas."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diagnosis.rebalance_rows import BEGIN, NOW, WINDOWS, Life, at, pods, series
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.patterns_scaling import (
+    alternations,
+    elasticity,
+    find_cold_start,
+    idle_replica_hours,
+    scale_events,
+)
+
+LIMITS = Parameters()
+FEW, MANY = pods(1, 2, 3), pods(1, 2, 3, 4, 5, 6)
+
+
+def sizes(told: Life) -> list[tuple[int, int]]:
+    return [(each.before, each.after) for each in scale_events(told.frame(), LIMITS)]
+
+
+def test_members_that_start_one_after_the_other_are_one_scale_out() -> None:
+    told = Life().generation(10, *FEW).generation(1000, *MANY[:4]).generation(1030, *MANY[:5]).generation(1060, *MANY)
+    (found,) = scale_events(told.frame(), LIMITS)
+    assert (found.at, found.before, found.after, found.joined) == (at(1060), 3, 6, MANY[3:])
+
+
+def test_swings_alternate() -> None:
+    told = Life().generation(10, *FEW)
+    for index in range(5):
+        told.generation(600 + 300 * index, *(FEW if index % 2 else MANY))
+    found = scale_events(told.frame(), LIMITS)
+    assert len(alternations(found, at(NOW))) == 5
+    assert len(alternations(found, at(NOW + 700))) == 4
+
+
+def test_two_steps_one_way_end_the_alternation() -> None:
+    told = Life().generation(10, *FEW).generation(600, *MANY[:4]).generation(1200, *MANY).generation(1800, *FEW)
+    assert len(alternations(scale_events(told.frame(), LIMITS), at(NOW))) == 2
+
+
+def test_a_member_that_is_back_within_ten_minutes_is_no_scaling() -> None:
+    told = Life().generation(10, *FEW).generation(1000, *FEW[:2]).generation(1480, *FEW)
+    assert sizes(told) == []
+    told = Life().generation(10, *FEW).generation(1000, *FEW[:2]).generation(1601, *FEW)
+    assert sizes(told) == [(3, 2), (2, 3)]
+
+
+def test_evictions_are_no_scaling() -> None:
+    told = Life().generation(10, *FEW)
+    told.generation(1000, FEW[0], of_row={"cause_posterior": {"poll_timeout": 0.9}}).generation(1100, *FEW)
+    assert sizes(told) == []
+
+
+def test_a_deploy_is_no_scaling() -> None:
+    now, told = list(pods(1, 2, 3, 4)), Life().generation(10, *pods(1, 2, 3, 4))
+    for index in range(4):
+        told.generation(1000 + 40 * index, *[each for each in now if each != now[index]])
+        now[index] = pods(50 + index)[0]
+        told.generation(1020 + 40 * index, *now)
+    assert sizes(told) == []
+
+
+def scaled(after: float, lag_min: float = 1000.0) -> float:
+    """Elasticity of 4 → 8 members at window 30; two partitions consume 500 records/s each before."""
+    told = Life().generation(-7000, *pods(1, 2, 3, 4)).generation(1800, *pods(*range(1, 9)))
+    consume = np.where(np.arange(WINDOWS) < 30, 500.0, after)
+    view = told.view(topics=[series(consume=consume, lag_min=lag_min)])
+    (event,) = scale_events(view.frame, LIMITS)
+    return elasticity(view, event).value
+
+
+def test_elasticity_is_the_growth_of_consumption_over_that_of_members() -> None:
+    assert scaled(1000) == pytest.approx(1.0)
+    assert scaled(500 * math.sqrt(2)) == pytest.approx(0.5)
+    assert scaled(500) == 0.0
+
+
+def test_elasticity_is_unknown_where_there_was_too_little_to_read() -> None:
+    assert math.isnan(scaled(1000, lag_min=100.0))
+
+
+def test_windows_of_a_rebalance_and_after_are_not_busy() -> None:
+    told = Life().generation(-7000, *FEW).generation(1800, *MANY)
+    consume = np.where(np.isin(np.arange(WINDOWS), [30, 31]), 9e9, 500.0)
+    view = told.view(topics=[series(consume=consume, lag_min=1000.0)])
+    (event,) = scale_events(view.frame, LIMITS)
+    assert elasticity(view, event).after == 1000.0
+
+
+def asleep(rate: float = 20.0, *, caught: bool = False) -> Any:
+    """12 partitions at 20/s without members from 1200 s to 2400 s; then drained, or not."""
+    told = Life().generation(10, *FEW).generation(1200).generation(2400, *FEW)
+    ends = 60.0 * np.arange(1, WINDOWS + 1)
+    end = rate * ends
+    committed = np.where(ends <= 1200, end, np.where(ends <= 2400, rate * 1200, end - (0 if caught else 20_000)))
+    topic = series(
+        partitions=12,
+        floor=201,
+        end=end,
+        committed=committed,
+        lag=end - committed,
+        produced=60 * rate,
+        trend="draining",
+    )
+    return told.view(topics=[topic])
+
+
+def test_a_cold_start_waited_from_the_first_arrival_without_members() -> None:
+    found = find_cold_start(asleep(), 600)
+    assert found is not None
+    assert (found.waited_seconds, found.backlog_records, found.is_caught_up) == (1200.0, 288_000.0, False)
+    assert (found.catch_up_seconds, found.returned_at) == (1200.0, at(2400))
+
+
+def test_a_cold_start_is_over_when_lag_is_down_to_the_rhythm_of_commits() -> None:
+    found = find_cold_start(asleep(caught=True), 600)
+    assert found is not None
+    assert (found.is_caught_up, found.catch_up_seconds) == (True, 60.0)
+
+
+def test_a_short_time_without_members_is_a_restart() -> None:
+    assert find_cold_start(asleep(), 1201) is None
+
+
+def test_replica_hours_of_a_day_and_those_without_work() -> None:
+    rows = [
+        {
+            "window_start": BEGIN + number * (at(60) - at(0)),
+            "window_end": BEGIN + (number + 1) * (at(60) - at(0)),
+            "members": 2,
+            "consumed": 10 if number < 90 else 0,
+            "lag_known": 0,
+        }
+        for number in range(1440)
+    ]
+    view = Life().generation(10, *pods(1, 2)).view(baseline={"orders": rows})
+    assert idle_replica_hours(view) == (pytest.approx(48), pytest.approx(45), 90 / 1440)
+    assert math.isnan(idle_replica_hours(Life().view())[0])

@@ -1,0 +1,347 @@
+"""Rules D40 to D50: what holds, what its guards veto, what the advice says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diagnosis.rebalance_rows import NOW, WINDOWS, Life, at, pods, series
+from laggard.diagnosis.frames import Policy
+from laggard.diagnosis.observation import Observation, Rule
+from laggard.diagnosis.rules_evictions import RULES as EVICTIONS
+from laggard.diagnosis.rules_identity import RULES as IDENTITY
+from laggard.diagnosis.rules_moves import RULES as MOVES
+from laggard.diagnosis.rules_rebalances import RULES as REBALANCES
+from laggard.diagnosis.rules_scaling import RULES as SCALING
+from laggard.diagnosis.rules_timeouts import RULES as TIMEOUTS
+from laggard.diagnosis.view import View
+
+ALL_RULES = (*EVICTIONS, *REBALANCES, *MOVES, *TIMEOUTS, *IDENTITY, *SCALING)
+BY_CODE = {rule.code: rule for rule in ALL_RULES}
+ALL = pods(1, 2, 3, 4)
+
+
+def judge(code: str, view: View) -> list[Observation]:
+    found: list[Observation] = BY_CODE[code].condition(view)
+    assert {each.code for each in found} <= {code}
+    return found
+
+
+def states(code: str, view: View) -> list[str]:
+    return [each.state for each in judge(code, view)]
+
+
+def evicted(reason: str, times: tuple[float, ...] = (3000, 3200), **of_row: Any) -> Life:
+    """Another member is put out each time, and back a minute later on its host."""
+    told = Life(timeout=60).generation(10, *ALL)
+    for number, second in enumerate(times):
+        rest = [each for each in ALL if each != ALL[number % 4]]
+        told.generation(second, *rest, of_row={"cause_posterior": {reason: 0.8}} | of_row)
+        told.generation(second + 60, *ALL)
+    return told
+
+
+def test_every_rule_has_its_number_and_a_code_of_its_own() -> None:
+    numbers = [rule.number for rule in ALL_RULES]
+    wanted = {*range(40, 51), *range(53, 61), *range(70, 76)}
+    assert sorted(numbers) == sorted(f"D{number}" for number in wanted)
+    assert len(BY_CODE) == len(ALL_RULES)
+
+
+def test_two_poll_timeouts_hold_and_one_does_not() -> None:
+    (found,) = judge("POLL_TIMEOUT_EVICTION", evicted("poll_timeout").view())
+    assert (found.state, found.evidence["departures"], found.evidence["slots"]) == ("holds", 2, 2)
+    assert found.evidence["rebalance_timeout_seconds"] == 60
+    assert judge("POLL_TIMEOUT_EVICTION", evicted("poll_timeout", (3000,)).view()) == []
+    assert judge("POLL_TIMEOUT_EVICTION", evicted("session_expiry").view()) == []
+
+
+def test_a_later_departure_with_another_reason_falsifies_poll_timeouts() -> None:
+    told = evicted("poll_timeout").generation(3500, *ALL[:3], of_row={"cause_posterior": {"deploy": 0.9}})
+    assert judge("POLL_TIMEOUT_EVICTION", told.view())[0].is_falsified
+    assert not judge("POLL_TIMEOUT_EVICTION", evicted("poll_timeout").view())[0].is_falsified
+
+
+def test_the_advice_on_poll_timeouts_goes_from_heartbeats_to_the_sink_and_never_names_the_session() -> None:
+    rule = BY_CODE["POLL_TIMEOUT_EVICTION"]
+    order = ("heartbeats", "max.poll.records", "max.poll.interval.ms", "sink")
+    assert len(rule.advice) == len(order)
+    assert all(word in line for word, line in zip(order, rule.advice, strict=True))
+    assert "session" not in " ".join((*rule.advice, *rule.avoid, rule.says)).lower()
+
+
+def position(rule: Rule, word: str) -> int:
+    return next(number for number, line in enumerate(rule.advice) if word in line)
+
+
+def test_the_advice_on_storms_puts_decoupling_after_static_and_cooperative() -> None:
+    rule = BY_CODE["REBALANCE_STORM"]
+    assert (
+        position(rule, "static")
+        == position(rule, "cooperative")
+        < position(rule, "KIP-848")
+        < position(rule, "decouple")
+    )
+
+
+@pytest.mark.parametrize("code", ["POLL_TIMEOUT_EVICTION", "SESSION_EVICTION", "REBALANCE_STORM"])
+def test_advice_on_departures_names_lines_to_look_for(code: str) -> None:
+    text = " ".join(BY_CODE[code].advice)
+    for line in ("sending LeaveGroup request", "Attempt to heartbeat failed since group is", "maybe rebalancing"):
+        assert line in text
+
+
+def test_the_advice_on_deploys_is_in_the_order_of_effect() -> None:
+    rule = BY_CODE["DEPLOY_LAG_SPIKE"]
+    words = ("static", "session timeout", "cooperative", "smaller batches")
+    assert [position(rule, word) for word in words] == [0, 1, 2, 3]
+
+
+def test_eager_and_cooperative_are_joined_in_two_rolls() -> None:
+    assert "two rolls" in " ".join(BY_CODE["ASSIGNOR_FLAP"].advice)
+    assert "two rolls" in " ".join(BY_CODE["EAGER_LARGE_GROUP"].advice)
+
+
+def test_session_expiries_hold_unless_pods_were_killed() -> None:
+    assert states("SESSION_EVICTION", evicted("session_expiry").view()) == ["holds"]
+    told = Life().generation(10, *ALL)
+    told.generation(3000, *ALL[1:], *pods(11), of_row={"cause_posterior": {"session_expiry": 0.8}})
+    told.generation(3400, *ALL[2:], *pods(11, 12), of_row={"cause_posterior": {"session_expiry": 0.8}})
+    (found,) = judge("SESSION_EVICTION", told.view())
+    assert (found.state, found.guards["same_host"]) == ("fails", "fail")
+
+
+def test_one_member_that_dies_again_and_again_is_no_session_eviction() -> None:
+    told = Life(session=10).generation(10, *ALL)
+    for second in (3000, 3060, 3120):
+        told.generation(second, *ALL[:3], of_row={"cause_posterior": {"session_expiry": 0.8}})
+        told.generation(second + 20, *ALL)
+    assert judge("SESSION_EVICTION", told.view())[0].guards["several_members"] == "fail"
+    (loop,) = judge("CRASH_LOOP", told.view())
+    assert (loop.state, loop.subject, loop.evidence["departures"]) == ("holds", ALL[3], 3)
+
+
+def test_lives_of_a_poll_interval_are_no_crash_loop() -> None:
+    told = Life(timeout=60).generation(10, *ALL)
+    for second in (3000, 3085, 3170):
+        told.generation(second, *ALL[:3]).generation(second + 20, *ALL)
+    (found,) = judge("CRASH_LOOP", told.view())
+    assert (found.state, found.guards["poll_interval"]) == ("fails", "fail")
+
+
+def stormy(**of_row: Any) -> Life:
+    told = Life().generation(10, *ALL)
+    for second in range(3060, 3600, 90):
+        told.generation(second, *ALL, of_row=of_row)
+    return told
+
+
+def test_a_storm_holds_with_its_causes() -> None:
+    (found,) = judge("REBALANCE_STORM", stormy().view())
+    assert (found.state, found.severity) == ("holds", "warn")
+    assert (found.evidence["rebalances"], found.evidence["cause_leader_rejoin_rebalances"]) == (6, 6)
+    assert found.evidence_text["cause"] == "leader_rejoin"
+    assert BY_CODE["REBALANCE_STORM"].open_after == 2
+
+
+def test_a_storm_pages_while_the_objective_burns() -> None:
+    burning = series(matured=100.0, late=2.0)
+    assert judge("REBALANCE_STORM", stormy().view(topics=[burning]))[0].severity == "page"
+    assert judge("REBALANCE_STORM", stormy().view(topics=[series(matured=100.0, late=1.0)]))[0].severity == "warn"
+
+
+def test_a_storm_of_a_group_that_is_static_and_cooperative_needs_decoupling() -> None:
+    told = Life().generation(10, "s-1", "s-2")
+    for second in range(3060, 3600, 90):
+        told.generation(second, "s-1", "s-2")
+    assert "escalation" in judge("REBALANCE_STORM", told.view(fact={"rebalance_mode": "cooperative"}))[0].evidence_text
+    assert "escalation" not in judge("REBALANCE_STORM", told.view(fact={"rebalance_mode": "eager"}))[0].evidence_text
+
+
+def rolled(number: int = 4) -> Life:
+    now, told = list(pods(*range(number))), Life().generation(10, *pods(*range(number)))
+    for index in range(number):
+        told.generation(3200 + 40 * index, *[each for each in now if each != now[index]])
+        now[index] = pods(50 + index)[0]
+        told.generation(3220 + 40 * index, *now)
+    return told
+
+
+def test_a_deploy_is_no_storm_and_neither_is_declared_maintenance() -> None:
+    (found,) = judge("REBALANCE_STORM", rolled().view(3400))
+    assert (found.state, found.guards["deploy"]) == ("fails", "fail")
+    assert states("REBALANCE_STORM", stormy().view(policy=Policy(in_maintenance=True))) == ["fails"]
+
+
+def test_fail_overs_of_the_coordinator_are_no_storm() -> None:
+    assert judge("REBALANCE_STORM", stormy(cause="coordinator_failover").view())[0].guards["coordinator"] == "fail"
+
+
+@pytest.mark.parametrize("group_type", ["share", "simple"])
+def test_groups_without_judged_members_get_no_rule_of_members(group_type: str) -> None:
+    told = stormy()
+    told.members += evicted("poll_timeout").members
+    view = told.view(fact={"group_type": group_type})
+    assert [
+        each for rule in (*EVICTIONS, *REBALANCES, *IDENTITY, *TIMEOUTS, *MOVES) for each in rule.condition(view)
+    ] == []
+
+
+def test_connect_workers_are_judged_by_their_rebalances_but_not_by_assignments() -> None:
+    view = stormy().view(fact={"protocol_type": "connect"})
+    assert states("REBALANCE_STORM", view) == ["holds"]
+    told = Life().generation(10, *ALL[:2], of_member={ALL[0]: {"topics": ["payments"]}})
+    assert judge("SUBSCRIPTION_DIVERGENT", told.view(fact={"protocol_type": "connect"})) == []
+    assert states("SUBSCRIPTION_DIVERGENT", told.view()) == ["holds"]
+
+
+def test_history_from_before_the_live_end_is_judged_by_no_rule() -> None:
+    told = Life(live_read=False).generation(10, *ALL)
+    for second in range(3060, 3600, 60):
+        told.generation(second, *ALL[:3], generation_gap=3, of_row={"cause_posterior": {"poll_timeout": 0.9}})
+        told.generation(second + 20, *ALL, of_row={"straggler_slot": ALL[0], "moved": 10, "avoidable": 10})
+    assert [each.code for rule in ALL_RULES for each in rule.condition(told.view())] == []
+
+
+def test_two_interrupted_generations_hold_and_one_does_not() -> None:
+    told = Life().generation(10, *ALL).generation(3400, *ALL, generation_gap=3)
+    assert judge("REBALANCE_INCOMPLETE", told.view())[0].evidence["interrupted_generations"] == 2
+    told = Life().generation(10, *ALL).generation(3400, *ALL, generation_gap=2)
+    assert judge("REBALANCE_INCOMPLETE", told.view()) == []
+
+
+def test_a_group_that_prepares_for_longer_than_its_timeout_and_two_minutes_is_incomplete() -> None:
+    told = Life(timeout=60).generation(10, *ALL)
+    late = {"state_since": at(NOW - 181)}
+    assert states("REBALANCE_INCOMPLETE", told.view(state="PreparingRebalance", fact=late)) == ["holds"]
+    assert judge("REBALANCE_INCOMPLETE", told.view(state="Stable", fact=late)) == []
+    in_time = {"state_since": at(NOW - 179)}
+    assert judge("REBALANCE_INCOMPLETE", told.view(state="PreparingRebalance", fact=in_time)) == []
+
+
+def straggling(join: float, interval: float = 5.0, **fact: Any) -> list[Observation]:
+    told = Life().generation(10, *ALL).generation(3000, *ALL[:3], start=3000 - join, of_row={"straggler_slot": ALL[3]})
+    return judge("REBALANCE_STRAGGLER", told.view(topics=[series(interval=interval)], fact=fact))
+
+
+def test_a_straggler_is_named_unless_its_join_took_one_heartbeat_and_batch() -> None:
+    (found,) = straggling(300)
+    assert (found.state, found.subject, found.evidence["join_seconds"]) == ("holds", ALL[3], 300)
+    assert straggling(300, interval=297)[0].guards == {"one_batch": "fail", "coordinator": "pass"}
+    assert straggling(300, interval=296)[0].state == "holds"
+
+
+def test_a_coordinator_that_moved_explains_a_long_join() -> None:
+    assert straggling(300, coordinator_changed_at=at(2900))[0].guards["coordinator"] == "fail"
+
+
+def test_a_member_stuck_in_reconciliation_is_named() -> None:
+    told = Life(kind="epoch", timeout=60).generation(100, "a", "b")
+    stuck = {"member_state": "UnrevokedPartitions", "pending_revocation": [{"topic": "orders", "partition": 1}]}
+    told.generation(3000, "a", "b", "c", start=3000, stable_at=None, of_member={"b": stuck})
+    told.generation(3062, "a", "c", start=3060)
+    (found,) = judge("RECONCILE_STUCK", told.view(fact={"group_type": "consumer"}))
+    assert (found.subject, found.evidence["pending_revocation_partitions"]) == ("b", 1)
+
+
+def test_one_change_of_assignor_is_a_plan_and_two_are_a_flap() -> None:
+    told = Life().generation(10, *ALL).generation(3000, *ALL, assignor="cooperative-sticky")
+    assert judge("ASSIGNOR_FLAP", told.view()) == []
+    told.generation(3300, *ALL)
+    assert judge("ASSIGNOR_FLAP", told.view())[0].evidence_text["assignors"] == "cooperative-sticky, range"
+
+
+A, B = pods(1, 2)
+
+
+def test_ping_pong_holds_when_it_repeats_and_one_restart_does_not() -> None:
+    told = Life().generation(10, A, B, assigned={A: [0, 1], B: [2, 3]})
+    told.generation(2000, A, assigned={A: [0, 1, 2, 3]}).generation(2100, A, B, assigned={A: [0, 1], B: [2, 3]})
+    assert judge("PING_PONG", told.view()) == []
+    told.generation(2500, A, assigned={A: [0, 1, 2, 3]}).generation(2600, A, B, assigned={A: [0, 1], B: [2, 3]})
+    (found,) = judge("PING_PONG", told.view())
+    assert (found.evidence["moved_partitions"], found.evidence["returned_partitions"]) == (8, 6)
+
+
+def wasteful(
+    avoidable: int, cause: str = "replacement", assignor: str = "roundrobin", **of_row: Any
+) -> list[Observation]:
+    told = Life(assignor=assignor).generation(10, *ALL)
+    for second in (1000, 2000, 3000):
+        told.generation(second, *ALL, of_row={"moved": 10, "avoidable": avoidable, "cause": cause} | of_row)
+    return judge("NON_STICKY_MOVES", told.view())
+
+
+def test_a_fifth_of_the_moves_without_need_is_worth_a_note() -> None:
+    assert [each.severity for each in wasteful(2)] == ["info"]
+    assert wasteful(1) == []
+    assert [each.severity for each in wasteful(2, stateful=True)] == ["warn"]
+
+
+def test_scaling_under_range_moves_what_range_must() -> None:
+    assert [each.state for each in wasteful(5, "member_join", "range")] == ["fails"]
+    assert [each.state for each in wasteful(5, "member_join", "roundrobin")] == ["holds"]
+
+
+@pytest.mark.parametrize(
+    ("partitions", "members", "mode", "expected"),
+    [(100, 10, "eager", 1), (99, 10, "eager", 0), (100, 9, "eager", 0), (100, 10, "cooperative", 0)],
+)
+def test_an_eager_group_is_large_from_100_partitions_and_10_members(
+    partitions: int, members: int, mode: str, expected: int
+) -> None:
+    slots = pods(*range(members))
+    told = Life().generation(-80_000, *slots).generation(3000, *slots)
+    view = told.view(topics=[series(partitions=partitions)], fact={"rebalance_mode": mode})
+    assert len(judge("EAGER_LARGE_GROUP", view)) == expected
+
+
+def test_a_large_eager_group_that_never_rebalances_is_fine() -> None:
+    slots = pods(*range(10))
+    view = Life().generation(10, *slots).view(topics=[series(partitions=100)], fact={"rebalance_mode": "eager"})
+    assert judge("EAGER_LARGE_GROUP", view) == []
+
+
+def spike(factor: float = 3.0, arrival: float = 100.0, now: float = 3500, **policy: Any) -> list[Observation]:
+    """A deploy from 3200 to 3340; the highest lag of the windows in it is so many times that of before."""
+    ends = now - 60.0 * np.arange(WINDOWS - 1, -1, -1)
+    during = (ends > 3200) & (ends <= 3400)
+    topic = series(
+        lag=np.where(during, 500 * factor, 500.0), lag_max=np.where(during, 500 * factor, 500.0),
+        envelope=np.where(during, 500 * factor - 500, 0.0), arrival=np.where(during, arrival, 100.0), floor=1001,
+    )  # fmt: skip
+    return judge("DEPLOY_LAG_SPIKE", rolled().view(now, Policy(**policy), [topic]))
+
+
+def test_a_deploy_whose_lag_rises_costs_something() -> None:
+    (found,) = spike()
+    assert (found.state, found.severity) == ("holds", "info")
+    assert (found.evidence["rebalances"], found.evidence["peak_lag_records"], found.evidence["slots"]) == (8, 3000, 4)
+    # two partitions, 1 000 records above what is usual, in three windows of a minute; over 200 records/s
+    assert found.evidence["lag_record_seconds"] == 2 * 1000 * 3 * 60
+    assert found.evidence["lag_seconds"] == 2 * 1000 * 3 * 60 / 200
+
+
+def test_a_deploy_that_lag_does_not_show_costs_nothing() -> None:
+    assert spike(1.2) == []
+
+
+def test_a_deploy_is_a_warning_against_an_objective_or_far_above_the_floor() -> None:
+    assert spike(slo_time_lag_seconds=180.0)[0].severity == "info"
+    assert spike(slo_time_lag_seconds=179.0)[0].severity == "warn"
+    assert spike(12.0)[0].severity == "warn"
+
+
+def test_arrivals_that_rise_with_the_deploy_explain_the_lag() -> None:
+    assert spike(arrival=150.0)[0].guards == {"arrivals": "fail"}
+    assert spike(arrival=149.0)[0].state == "holds"
+
+
+def test_restarts_that_static_membership_absorbed_are_no_spike() -> None:
+    told = Life().generation(10, *(ids := [f"s-{number}" for number in range(4)]))
+    for index, slot in enumerate(ids):
+        told.static_return(3200 + 45 * index, slot, "new", "/10.0.0.1")
+    topic = series(lag_max=np.where(np.arange(WINDOWS) > 50, 5000.0, 500.0), lag=500.0)
+    assert judge("DEPLOY_LAG_SPIKE", told.view(3400, topics=[topic])) == []

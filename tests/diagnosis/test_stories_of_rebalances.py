@@ -1,0 +1,104 @@
+"""What the rules on rebalances say of simulated groups whose records went through the job."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diagnosis.rebalance_rows import WINDOWS, Life
+from laggard.diagnosis.frames import GroupFrame
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.patterns_deploys import find_deploys
+from laggard.diagnosis.patterns_scaling import scale_events
+from laggard.diagnosis.patterns_static import absences
+from laggard.diagnosis.rules_evictions import RULES as EVICTIONS
+from laggard.diagnosis.rules_identity import RULES as IDENTITY
+from laggard.diagnosis.rules_moves import RULES as MOVES
+from laggard.diagnosis.rules_rebalances import RULES as REBALANCES
+from laggard.diagnosis.rules_scaling import RULES as SCALING
+from laggard.diagnosis.rules_timeouts import RULES as TIMEOUTS
+from simulator.play import recall, run_through_laggard
+from simulator.stage import GROUP
+
+RULES = (*EVICTIONS, *REBALANCES, *MOVES, *TIMEOUTS, *IDENTITY, *SCALING)
+LIMITS = Parameters()
+
+
+@cache
+def run(story: str, seed: int) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
+    job = run_through_laggard(recall(story, seed))
+    status = next(row for row in job.tables["group_status"].to_pylist() if row["group"] == GROUP)
+    rows = {name: [row for row in each if row.get("group") == GROUP] for name, each in job.history.items()}
+    return rows, status
+
+
+def frame_of(story: str, seed: int) -> GroupFrame:
+    """The group at the end of the story; batches of catching up are none here."""
+    rows, status = run(story, seed)
+    end = int(status["sampled_at"].timestamp() * 1000)
+    rebalances, generations, members, events = (
+        rows[name] for name in ("rebalances", "generations", "group_members", "group_events")
+    )
+    return GroupFrame(
+        "c", GROUP, 60, end - 60_000 * np.arange(WINDOWS, 0, -1), (), [None] * (WINDOWS - 1) + [status],
+        rebalances, generations, members, events,
+    )  # fmt: skip
+
+
+def told(story: str, seed: int) -> set[str]:
+    """Codes that hold at the end of the story."""
+    frame = frame_of(story, seed)
+    life = Life()
+    view = life.view(member_count=frame.fact["members"], state=frame.fact["group_state"])
+    view = type(view)(**{**{name: getattr(view, name) for name in view.__slots__}, "frame": frame})
+    return {each.code for rule in RULES for each in rule.condition(view) if each.state == "holds"}
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(
+    ("story", "expected", "possible"),
+    [
+        ("steady_state", set(), set()),
+        ("clean_leave", set(), set()),
+        ("crash", set(), set()),
+        ("scale_out", set(), set()),
+        ("scale_in", set(), set()),
+        ("cooperative_join", set(), set()),
+        ("static_restart", set(), set()),
+        ("partitions_added", set(), set()),
+        ("subscription_change", set(), set()),
+        ("modern_join_leave", set(), set()),
+        ("rolling_deploy", set(), {"NON_STICKY_MOVES"}),
+        ("rolling_deploy_cooperative", set(), set()),
+        ("crash_loop", {"CRASH_LOOP"}, {"NON_STICKY_MOVES"}),
+        ("static_expired", {"STATIC_EXPIRED"}, {"TIMEOUT_TIGHT", "NON_STICKY_MOVES"}),
+        ("static_duplicate", set(), set()),
+        ("rebalance_storm", {"REBALANCE_STORM"}, set()),
+        ("scale_oscillation", {"SCALE_OSCILLATION"}, {"PING_PONG", "NON_STICKY_MOVES", "REBALANCE_STORM"}),
+        ("straggler", set(), {"NON_STICKY_MOVES"}),
+        ("interrupted_sync", {"REBALANCE_INCOMPLETE"}, set()),
+        ("assignor_change", set(), {"NON_STICKY_MOVES"}),
+    ],
+)
+def test_a_story_is_told_by_its_codes(story: str, seed: int, expected: set[str], possible: set[str]) -> None:
+    found = told(story, seed)
+    assert expected <= found <= expected | possible
+
+
+@pytest.mark.parametrize("story", ["rolling_deploy", "rolling_deploy_cooperative"])
+def test_a_rolling_deploy_of_four_is_one_deploy(story: str) -> None:
+    (found,) = find_deploys(frame_of(story, 1), LIMITS)
+    assert (found.slots, found.replaced, found.batches) == (4, 4, 4)
+
+
+def test_swings_are_scale_events_with_their_sizes() -> None:
+    found = scale_events(frame_of("scale_oscillation", 1), LIMITS)
+    assert [(each.before, each.after) for each in found] == [(3, 6), (6, 3), (3, 6), (6, 3)]
+
+
+def test_an_expired_absence_is_as_long_as_the_restart_took() -> None:
+    (found,) = absences(frame_of("static_expired", 1))
+    assert found.seconds == pytest.approx(70, abs=5 + 15 + 3)  # commit interval, tick and join
