@@ -157,7 +157,7 @@ def _cold_start(view: View, empty_at: datetime, returned_at: datetime) -> ColdSt
             done = committed[np.isfinite(committed) & (ends <= at)]
             if not known.any() or not len(done):
                 continue
-            backlog += max(0.0, float(np.interp(at, ends[known], end[known])) - done[-1])
+            backlog += max(0.0, float(np.interp(at, ends[known], end[known]) - done[-1]))
         arrived = np.nansum(topic.frame["produced"], axis=0) > 0
         waits = arrived & (ends > empty_at.timestamp())
         if waits.any():

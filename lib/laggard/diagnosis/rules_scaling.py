@@ -96,20 +96,19 @@ def scale_zero_cold_start(view: View) -> list[Observation]:
     floor = sum(float(np.nansum(topic.floor)) for topic in view.topics)
     if found is None or found.is_caught_up or found.backlog_records <= floor:
         return []
-    return [
-        Observation(
-            "SCALE_ZERO_COLD_START",
-            severity=WARN if burns_slo(view.frame, view.policy.slo_objective) else INFO,
-            evidence={
-                "cold_seconds": found.waited_seconds,
-                "empty_seconds": (found.returned_at - found.empty_at).total_seconds(),
-                "backlog_records": found.backlog_records,
-                "catch_up_seconds": found.catch_up_seconds,
-            },
-            evidence_text={"scale_to_zero": "declared" if view.policy.scale_to_zero else "not declared"},
-            guards={"draining": passes(_is_below(view, found.backlog_records))},
-        )
-    ]
+    observation = Observation(
+        "SCALE_ZERO_COLD_START",
+        severity=WARN if burns_slo(view.frame, view.policy.slo_objective) else INFO,
+        evidence={
+            "cold_seconds": found.waited_seconds,
+            "empty_seconds": (found.returned_at - found.empty_at).total_seconds(),
+            "backlog_records": found.backlog_records,
+            "catch_up_seconds": found.catch_up_seconds,
+        },
+        evidence_text={"scale_to_zero": "declared" if view.policy.scale_to_zero else "not declared"},
+        guards={"draining": passes(_is_below(view, found.backlog_records))},
+    )
+    return guarded(observation)
 
 
 def overprovisioned_idle(view: View) -> list[Observation]:

@@ -1,0 +1,169 @@
+"""Rules D70 to D75: scaling and commits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diagnosis.rebalance_rows import BEGIN, WINDOWS, Life, at, member, pods, series
+from laggard.diagnosis.frames import Policy
+from laggard.diagnosis.observation import Observation
+from laggard.diagnosis.rules_scaling import RULES
+from laggard.diagnosis.view import View
+
+BY_CODE = {rule.code: rule for rule in RULES}
+OLD, NEW = pods(1, 2, 3, 4), pods(5, 6, 7, 8)
+
+
+def judge(code: str, view: View) -> list[Observation]:
+    found: list[Observation] = BY_CODE[code].condition(view)
+    assert {each.code for each in found} <= {code}
+    return found
+
+
+def scaled(
+    now: float = 3000,
+    lag: float = 1000.0,
+    *,
+    busy: bool = True,
+    consume: float = 500.0,
+    trend: str = "flat",
+    **material: int,
+) -> list[Observation]:
+    """4 → 8 members at 1800 s; lag and consumption are 1 000 and 500/s per partition before."""
+    told = Life().generation(-7000, *OLD).generation(1800, *OLD, *NEW)
+    ends = now - 60.0 * np.arange(WINDOWS - 1, -1, -1)
+    topic = series(
+        envelope=np.where(ends <= 1800, 1000.0, lag), lag=1000.0, lag_min=1000.0 if busy else 0.0,
+        consume=np.where(ends <= 1800, 500.0, consume), trend=trend,
+    )  # fmt: skip
+    members = {slot: member(slot, material.get("fresh", 1) if slot in NEW else 1) for slot in (*OLD, *NEW)}
+    return judge("SCALE_OUT_FUTILE", told.view(now, topics=[topic], members=members, is_material=True))
+
+
+def test_new_members_that_consume_no_more_are_futile() -> None:
+    (found,) = scaled()
+    assert (found.state, found.evidence["elasticity"]) == ("holds", 0)
+    assert (found.evidence["members_before"], found.evidence["members_after"]) == (4, 8)
+    assert scaled(consume=1000.0) == []
+
+
+def test_new_members_without_lagging_partitions_are_futile_whatever_is_consumed() -> None:
+    (found,) = scaled(consume=1000.0, fresh=0)
+    assert found.evidence["new_members_with_lag"] == 0
+
+
+def test_a_lag_that_fell_by_a_tenth_was_helped() -> None:
+    assert scaled(lag=900.0) == []
+    assert len(scaled(lag=901.0)) == 1
+
+
+def test_a_lag_that_drains_may_still_be_helped() -> None:
+    assert [each.state for each in scaled(trend="draining")] == ["fails"]
+
+
+def test_where_elasticity_is_unknown_members_that_lag_prove_nothing() -> None:
+    assert scaled(busy=False) == []
+
+
+@pytest.mark.parametrize(("now", "expected"), [(2099, 0), (2100, 1), (3600, 1), (3601, 0)])
+def test_a_scale_out_is_judged_from_five_minutes_to_half_an_hour_after(now: float, expected: int) -> None:
+    assert len(scaled(now, fresh=0)) == expected
+
+
+def swings(number: int) -> list[Observation]:
+    told = Life().generation(10, *OLD)
+    for index in range(number):
+        told.generation(900 + 300 * index, *(OLD if index % 2 else (*OLD, *NEW)))
+    return judge("SCALE_OSCILLATION", told.view())
+
+
+def test_four_alternating_changes_in_an_hour_are_an_oscillation() -> None:
+    (found,) = swings(4)
+    assert (found.state, found.evidence["net_changes"]) == ("holds", 4)
+    assert (found.evidence["fewest_members"], found.evidence["most_members"]) == (4, 8)
+    assert swings(3) == []
+
+
+def test_a_plan_that_goes_up_and_down_once_is_no_oscillation() -> None:
+    told = Life().generation(10, *OLD).generation(600, *OLD, *NEW[:2]).generation(3000, *OLD)
+    assert judge("SCALE_OSCILLATION", told.view()) == []
+
+
+def woken(empty: float = 1200, done: float = 20_000, **policy: Any) -> list[Observation]:
+    """12 partitions at 20/s; no members until 2400 s, and so much left per partition since."""
+    told = Life().generation(10, *OLD[:2]).generation(2400 - empty).generation(2400, *OLD[:2])
+    ends = 60.0 * np.arange(1, WINDOWS + 1)
+    end = 20.0 * ends
+    committed = np.where(ends <= 2400 - empty, end, np.where(ends <= 2400, 20.0 * (2400 - empty), end - done))
+    topic = series(partitions=12, floor=201, end=end, committed=committed, lag=end - committed, produced=1200.0)
+    return judge("SCALE_ZERO_COLD_START", told.view(topics=[topic], policy=Policy(**policy)))
+
+
+def test_a_group_that_wakes_up_tells_how_long_it_slept_and_what_came_meanwhile() -> None:
+    (found,) = woken()
+    assert (found.state, found.severity) == ("holds", "info")
+    assert found.evidence["backlog_records"] == pytest.approx(288_000, rel=0.01)
+    assert (found.evidence["cold_seconds"], found.evidence["empty_seconds"]) == (1200, 1200)
+    assert found.evidence_text["scale_to_zero"] == "not declared"
+
+
+def test_a_group_that_has_caught_up_is_awake() -> None:
+    assert woken(done=0) == []
+
+
+def test_a_short_sleep_counts_only_where_it_is_declared() -> None:
+    assert woken(empty=300) == []
+    assert len(woken(empty=300, scale_to_zero=True, done=5_000)) == 1
+
+
+def test_a_backlog_that_grows_after_the_return_is_no_cold_start() -> None:
+    assert [each.state for each in woken(done=24_001)] == ["fails"]
+
+
+def idle(busy_minutes: int, members: int = 2, **policy: Any) -> list[Observation]:
+    rows = [
+        {
+            "window_start": BEGIN + number * (at(60) - at(0)),
+            "window_end": BEGIN + (number + 1) * (at(60) - at(0)),
+            "members": members,
+            "consumed": 10 if number < busy_minutes else 0,
+            "lag_known": 0,
+        }
+        for number in range(1440)
+    ]
+    view = Life().generation(10, *OLD[:members]).view(baseline={"orders": rows}, policy=Policy(**policy))
+    return judge("OVERPROVISIONED_IDLE", view)
+
+
+def test_two_members_that_are_busy_for_an_hour_and_a_half_a_day_are_too_many() -> None:
+    (found,) = idle(90)
+    assert found.evidence["replica_hours"] == pytest.approx(48)
+    assert found.evidence["idle_replica_hours"] == pytest.approx(45)
+    assert idle(144) == []
+    assert idle(90, members=1) == []
+
+
+def test_a_declared_standby_waits_on_purpose() -> None:
+    assert [each.state for each in idle(90, hot_standby=True)] == ["fails"]
+
+
+def churn(commits: float, noops: float) -> list[Observation]:
+    return judge("COMMIT_IDLE_CHURN", Life().view(topics=[series(commits=commits, noops=noops)]))
+
+
+def test_an_hour_of_commits_that_repeat_the_offset_is_churn() -> None:
+    (found,) = churn(12, 12)
+    assert (found.evidence["noop_share"], found.evidence["noop_commits"]) == (1.0, 12 * 2 * 60)
+    assert churn(12, 10) == []  # below 90 %
+    assert churn(8, 8) == []  # 960 of them
+
+
+def test_a_partition_that_gets_fifty_commits_a_second_is_told_and_one_with_ten_is_not() -> None:
+    def rate(per_second: float) -> list[Observation]:
+        return judge("COMMIT_RATE_HIGH", Life().view(topics=[series(commits=60 * per_second)]))
+
+    assert [each.evidence["commits_per_second_and_partition"] for each in rate(50)] == [50]
+    assert rate(10) == []
