@@ -54,7 +54,7 @@ def test_a_rolling_deploy_is_one_deploy_with_all_its_rebalances(surge: bool) -> 
 
 
 def test_a_deploy_is_suspected_from_a_third_of_the_slots_and_runs_from_four_fifths() -> None:
-    assert find_deploys(roll(done=2).frame(1070), LIMITS) == []
+    assert find_deploys(roll(done=2).frame(1070), LIMITS) == ()
     assert one(roll(done=3), 1120).state == "suspected"
     assert one(roll(done=6), 1250).state == "suspected"
     assert one(roll(done=7), 1300).state == "running"
@@ -62,7 +62,7 @@ def test_a_deploy_is_suspected_from_a_third_of_the_slots_and_runs_from_four_fift
 
 
 def test_a_suspicion_that_comes_to_nothing_is_no_deploy() -> None:
-    assert find_deploys(roll(done=4).frame(1400), LIMITS) == []
+    assert find_deploys(roll(done=4).frame(1400), LIMITS) == ()
 
 
 def test_a_deploy_explains_rebalances_until_three_windows_after_its_quiet() -> None:
@@ -104,13 +104,13 @@ def test_a_modern_group_is_deployed_in_epochs() -> None:
 
 def test_all_at_once_is_no_rolling_deploy() -> None:
     told = Life().generation(10, *pods(1, 2, 3, 4)).generation(1000).generation(1020, *pods(5, 6, 7, 8))
-    assert find_deploys(told.frame(1100), LIMITS) == []
+    assert find_deploys(told.frame(1100), LIMITS) == ()
 
 
 def test_one_restart_is_no_deploy_of_four() -> None:
     now = pods(1, 2, 3, 4)
     told = Life().generation(10, *now).generation(1000, *now[:3]).generation(1020, *now)
-    assert find_deploys(told.frame(1030), LIMITS) == []
+    assert find_deploys(told.frame(1030), LIMITS) == ()
 
 
 def test_one_member_again_and_again_is_no_deploy() -> None:
@@ -118,7 +118,7 @@ def test_one_member_again_and_again_is_no_deploy() -> None:
     told = Life().generation(10, *now)
     for index in range(4):
         told.generation(1000 + 50 * index, *now[:3]).generation(1020 + 50 * index, *now)
-    assert find_deploys(told.frame(1200), LIMITS) == []
+    assert find_deploys(told.frame(1200), LIMITS) == ()
 
 
 def test_swings_of_an_autoscaler_are_no_deploy() -> None:
@@ -126,7 +126,7 @@ def test_swings_of_an_autoscaler_are_no_deploy() -> None:
     told = Life().generation(10, *few)
     for index in range(5):
         told.generation(600 + 300 * index, *(few if index % 2 else many))
-        assert find_deploys(told.frame(610 + 300 * index), LIMITS) == []
+        assert find_deploys(told.frame(610 + 300 * index), LIMITS) == ()
 
 
 def test_a_change_of_size_is_no_deploy() -> None:
@@ -136,18 +136,28 @@ def test_a_change_of_size_is_no_deploy() -> None:
         now[index] = pods(50 + index)[0]
         told.generation(1020 + 40 * index, *now)
     told.generation(1160, *now, *pods(90, 91))
-    assert find_deploys(told.frame(1600), LIMITS) == []
+    assert find_deploys(told.frame(1600), LIMITS) == ()
 
 
 def test_evictions_in_turn_are_no_deploy() -> None:
     for reason in ("poll_timeout", "session_expiry"):
-        assert find_deploys(roll(4, 3, cause_posterior={reason: 0.8}).frame(1120), LIMITS) == []
-    assert find_deploys(roll(4, 3, cause_posterior={"deploy": 0.8}).frame(1120), LIMITS) != []
+        assert find_deploys(roll(4, 3, cause_posterior={reason: 0.8}).frame(1120), LIMITS) == ()
+    assert find_deploys(roll(4, 3, cause_posterior={"deploy": 0.8}).frame(1120), LIMITS) != ()
+
+
+def test_a_deploy_that_outlasts_static_sessions_is_a_deploy() -> None:
+    expired = {"cause": "static_expired", "cause_posterior": {"session_expiry": 0.8}}
+    ids = [f"s-{number}" for number in range(4)]
+    told = Life().generation(10, *ids)
+    for index, slot in enumerate(ids):
+        told.generation(1000 + 90 * index, *[each for each in ids if each != slot], of_row=expired)
+        told.generation(1025 + 90 * index, *ids)
+    assert one(told, 1600).replaced == 4
 
 
 def test_a_group_that_comes_to_life_is_no_deploy() -> None:
     told = Life().generation(10, *pods(1)).generation(13, *pods(1, 2)).generation(16, *pods(1, 2, 3, 4))
-    assert find_deploys(told.frame(60), LIMITS) == []
+    assert find_deploys(told.frame(60), LIMITS) == ()
 
 
 def test_two_deploys_of_a_day_are_two() -> None:

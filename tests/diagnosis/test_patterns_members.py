@@ -84,6 +84,12 @@ def test_the_current_members_are_those_of_the_newest_record() -> None:
     assert current_members(told.generation(30).frame()) == ()
 
 
+def test_a_member_that_another_host_follows_left_and_one_that_is_back_on_its_own_restarted() -> None:
+    told = Life().generation(10, *ALL).generation(20, *ALL[:2], *pods(9), restarted=[ALL[0]])
+    found = changes(told.frame())[-1]
+    assert (found.left, found.joined, found.restarted) == ((ALL[2],), pods(9), (ALL[0],))
+
+
 def test_changes_of_history_are_not_told() -> None:
     told = Life().generation(10, *ALL, live_read=False).generation(20, *ALL[:2])
     assert [(each.left, each.before, each.after) for each in changes(told.frame())] == [((ALL[2],), 3, 2)]

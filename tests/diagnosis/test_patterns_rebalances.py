@@ -37,7 +37,7 @@ def test_history_read_while_catching_up_is_no_rebalance() -> None:
     life = Life()
     for second in range(3010, 3600, 60):
         life.generation(second, *ALL, live_read=False)
-    assert logical_rebalances(life.frame()) == []
+    assert logical_rebalances(life.frame()) == ()
     assert find_storm(life.frame(), LIMITS).because == ()
 
 
@@ -75,6 +75,13 @@ def storm_of(times: list[float], seconds: float = 1.0) -> tuple[str, ...]:
 def test_five_rebalances_in_ten_minutes_are_a_storm_and_four_are_none() -> None:
     assert storm_of([3010, 3130, 3250, 3370, 3490]) == ("count",)
     assert storm_of([2990, 3130, 3250, 3370, 3490]) == ()
+
+
+def test_members_that_bring_an_empty_group_to_life_stop_nobody() -> None:
+    life = Life()
+    for second in (3100, 3200, 3300):
+        life.generation(second, *ALL).generation(second + 50)
+    assert find_storm(life.frame(), LIMITS).rebalances == 3
 
 
 def test_a_fifth_of_the_time_in_rebalances_is_a_storm() -> None:

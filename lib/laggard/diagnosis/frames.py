@@ -67,9 +67,12 @@ class TopicFrame:
         return self.names[name]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class GroupFrame:
-    """One group as it was known at the end of a window; nothing in here is newer than that."""
+    """One group as it was known at the end of a window; nothing in here is newer than that.
+
+    Compared by identity, so that what several rules look for in one frame is found once.
+    """
 
     cluster: str
     group: str

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from laggard.diagnosis.frames import GroupFrame
 from laggard.diagnosis.parameters import Parameters
@@ -45,11 +46,12 @@ class Deploy:
         return self.static / self.replaced
 
 
-def find_deploys(frame: GroupFrame, parameters: Parameters) -> list[Deploy]:
+@lru_cache(maxsize=2)
+def find_deploys(frame: GroupFrame, parameters: Parameters) -> tuple[Deploy, ...]:
     """Deploys of the frame's 24 hours, oldest first; a suspicion that came to nothing is left out."""
     runs = _runs(_without_faults(frame, parameters), parameters)
     found = (_judge(frame, run, parameters) for run in runs)
-    return [each for each in found if each is not None]
+    return tuple(each for each in found if each is not None)
 
 
 def vetoing_deploy(frame: GroupFrame, parameters: Parameters) -> Deploy | None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from laggard.diagnosis.frames import GroupFrame, Row
 from laggard.diagnosis.parameters import Parameters
@@ -64,7 +65,8 @@ class Eviction:
     is_elsewhere: bool  # its place was taken by a member on another host in the same rebalance
 
 
-def rosters(frame: GroupFrame) -> list[Roster]:
+@lru_cache(maxsize=2)  # as logical_rebalances
+def rosters(frame: GroupFrame) -> tuple[Roster, ...]:
     """Rosters in log order; of a record that was read while catching up `is_live` is false."""
     by_record: dict[tuple[str, int, int], list[Row]] = {}
     for row in frame.members:
@@ -78,7 +80,7 @@ def rosters(frame: GroupFrame) -> list[Roster]:
         Roster(rows[0]["record_timestamp"], *key, tuple(rows), is_live=key not in history)
         for key, rows in by_record.items()
     ]
-    return sorted(found, key=lambda each: (each.at, each.source_offset))
+    return tuple(sorted(found, key=lambda each: (each.at, each.source_offset)))
 
 
 def current_members(frame: GroupFrame) -> tuple[Row, ...]:
@@ -92,7 +94,8 @@ def current_members(frame: GroupFrame) -> tuple[Row, ...]:
     return known[-1].members
 
 
-def places(frame: GroupFrame) -> dict[str, str]:
+@lru_cache(maxsize=2)
+def places(frame: GroupFrame) -> Mapping[str, str]:
     """Slot to place, of every slot that has a row."""
     return {row["slot"]: _place(row) for row in frame.members}
 
@@ -102,7 +105,8 @@ def pattern(place: str) -> str:
     return re.sub(r"\d+", "#", place.split("/", 1)[0])
 
 
-def changes(frame: GroupFrame) -> list[Change]:
+@lru_cache(maxsize=2)
+def changes(frame: GroupFrame) -> tuple[Change, ...]:
     """What live records changed, oldest first: generations, and static members that came back within one."""
     place_of = places(frame)
     found = []
@@ -128,8 +132,7 @@ def changes(frame: GroupFrame) -> list[Change]:
         for event in frame.events
         if event["kind"] == "static_replacement" and event.get("slot")
     ]
-    found.sort(key=lambda each: (each.at, each.generation is None))
-    return found
+    return tuple(sorted(found, key=lambda each: (each.at, each.generation is None)))
 
 
 def find_crash_loops(frame: GroupFrame, parameters: Parameters) -> list[CrashLoop]:

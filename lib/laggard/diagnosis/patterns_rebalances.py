@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 
 from laggard.diagnosis.frames import GroupFrame, Row
 from laggard.diagnosis.parameters import Parameters
@@ -70,7 +71,8 @@ def ended_at(generation: Row) -> datetime:
     return found
 
 
-def logical_rebalances(frame: GroupFrame) -> list[Logical]:
+@lru_cache(maxsize=2)  # several rules ask for those of one frame
+def logical_rebalances(frame: GroupFrame) -> tuple[Logical, ...]:
     """Rebalances by their ends: the rows, then what generations tell of those whose row is still to come."""
     written = [
         Logical(
@@ -91,7 +93,7 @@ def logical_rebalances(frame: GroupFrame) -> list[Logical]:
         for row in live_generations(frame)
         if row["kind"] in REBALANCING and (newest is None or ended_at(row) > newest)
     ]
-    return [*written, *_merge(fresh, frame.fact.get("rebalancing_since"))]
+    return (*written, *_merge(fresh, frame.fact.get("rebalancing_since")))
 
 
 def recent(rebalances: Iterable[Logical], until: datetime, seconds: float) -> list[Logical]:

@@ -7,6 +7,7 @@ Two members of one id fence each other in classic groups only; a KIP-848 coordin
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -140,7 +141,7 @@ def _ids(roster: Roster) -> dict[str, Row]:
     return {row["group_instance_id"]: row for row in rows if row.get("group_instance_id")}
 
 
-def _session(known: list[Roster], instance_id: str, at: datetime) -> float:
+def _session(known: Sequence[Roster], instance_id: str, at: datetime) -> float:
     rows = [_ids(each).get(instance_id) for each in known if each.at <= at]
     found = [row for row in rows if row is not None]
     return _seconds(found[-1]) if found else _MODERN_SESSION_SECONDS
