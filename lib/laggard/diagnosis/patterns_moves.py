@@ -14,6 +14,7 @@ from laggard.diagnosis.patterns_rebalances import live_generations, now_of
 TopicPartition = tuple[str, int]
 _EXPIRED_SHARE = 0.9  # the coordinator puts a member out that has not revoked within its rebalance timeout
 _LAST_REBALANCES = 5
+_LOOK_BACK_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ def find_ping_pong(frame: GroupFrame, seconds: float = 1800.0) -> PingPong:
     here: set[str] = set()
     moves, returned, times = 0, [], set()
     for roster in rosters(frame):
-        held = _held(roster)
+        # what moved before that time is no longer played with
+        held = _held(roster) if (end - roster.at).total_seconds() < seconds + _LOOK_BACK_SECONDS else None
         if held is None:
             continue
         is_near = roster.is_live and (end - roster.at).total_seconds() < seconds
@@ -98,7 +100,7 @@ def find_avoidable(frame: GroupFrame, count: int = _LAST_REBALANCES) -> Avoidabl
         moved=sum(row["moved"] for row in known),
         avoidable=sum(row["avoidable"] for row in known),
         is_stateful=any(row.get("stateful") for row in known),
-        assignor=(known[-1]["assignor"] or "") if known else "",
+        assignor=next((row["assignor"] for row in reversed(known) if row["assignor"]), ""),  # none where nobody is left
         causes=tuple(row["cause"] for row in known),
     )
 

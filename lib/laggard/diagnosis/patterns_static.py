@@ -137,8 +137,8 @@ def find_successors(frame: GroupFrame) -> list[Successor]:
 
 def _ids(roster: Roster) -> dict[str, Row]:
     """Instance id to its member's row; of several in one epoch the one that was written last."""
-    rows = sorted(roster.members, key=lambda row: row.get("batch_id") or 0)
-    return {row["group_instance_id"]: row for row in rows if row.get("group_instance_id")}
+    static = [row for row in roster.members if row.get("group_instance_id")]
+    return {row["group_instance_id"]: row for row in sorted(static, key=lambda row: row.get("batch_id") or 0)}
 
 
 def _session(known: Sequence[Roster], instance_id: str, at: datetime) -> float:
