@@ -16,6 +16,7 @@ from laggard.diagnosis.patterns_scaling import (
     find_cold_start,
     idle_replica_hours,
     scale_events,
+    scale_row,
 )
 
 LIMITS = Parameters()
@@ -85,6 +86,17 @@ def test_elasticity_is_the_growth_of_consumption_over_that_of_members() -> None:
 
 def test_elasticity_is_unknown_where_there_was_too_little_to_read() -> None:
     assert math.isnan(scaled(1000, lag_min=100.0))
+
+
+def test_the_row_of_a_scale_event_leaves_open_what_is_not_known() -> None:
+    told = Life().generation(-7000, *FEW).generation(1800, *MANY)
+    (event,) = scale_events(told.frame(), LIMITS)
+    assert scale_row(told.view(topics=[series()]), event) == {
+        "cluster": "c", "group": "g", "event_at": at(1800), "members_before": 3, "members_after": 6,
+        "consume_rate_before": None, "consume_rate_after": None, "elasticity": None,
+    }  # fmt: skip
+    known = scale_row(told.view(topics=[series(consume=500.0, lag_min=1000.0)]), event)
+    assert (known["consume_rate_before"], known["consume_rate_after"], known["elasticity"]) == (1000.0, 1000.0, 0.0)
 
 
 def test_windows_of_a_rebalance_and_after_are_not_busy() -> None:

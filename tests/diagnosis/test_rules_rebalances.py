@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from diagnosis.rebalance_rows import NOW, WINDOWS, Life, at, pods, series
+from laggard.diagnosis.deploy_cost import deploy_row
 from laggard.diagnosis.frames import Policy
 from laggard.diagnosis.observation import Observation, Rule
+from laggard.diagnosis.patterns_deploys import find_deploys
 from laggard.diagnosis.rules_evictions import RULES as EVICTIONS
 from laggard.diagnosis.rules_identity import RULES as IDENTITY
 from laggard.diagnosis.rules_moves import RULES as MOVES
@@ -345,3 +347,27 @@ def test_restarts_that_static_membership_absorbed_are_no_spike() -> None:
         told.static_return(3200 + 45 * index, slot, "new", "/10.0.0.1")
     topic = series(lag_max=np.where(np.arange(WINDOWS) > 50, 5000.0, 500.0), lag=500.0)
     assert judge("DEPLOY_LAG_SPIKE", told.view(3400, topics=[topic])) == []
+
+
+def test_the_row_of_a_deploy_has_its_rebalances_and_what_it_cost() -> None:
+    ends = 3600 - 60.0 * np.arange(WINDOWS - 1, -1, -1)
+    lag = np.where((ends > 3200) & (ends <= 3400), 1500.0, 500.0)
+    view = rolled().view(topics=[series(lag=lag, lag_max=lag, envelope=lag, arrival=100.0)])
+    (deploy,) = find_deploys(view.frame, view.parameters)
+    row = deploy_row(view, deploy)
+    assert (row["started_at"], row["ended_at"]) == (at(3200), at(3340))
+    assert (row["rebalance_ids"], row["rebalances"]) == ([f"r{number}" for number in range(2, 10)], 8)
+    assert (row["batches"], row["slots"], row["static_share"], row["rebalance_mode"]) == (4, 4, 0.0, "eager")
+    assert (row["lag_before"], row["peak_lag"], row["is_spike"]) == (1000, 3000, True)
+    assert row["recovery_seconds"] == 3420 - 3340  # end of the first whole window with lag as before
+
+
+def test_the_cost_of_a_deploy_is_unknown_where_lag_is() -> None:
+    view = rolled().view(topics=[series()])
+    row = deploy_row(view, find_deploys(view.frame, view.parameters)[0])
+    assert (row["peak_lag"], row["lag_record_seconds"], row["recovery_seconds"], row["is_spike"]) == (
+        None,
+        None,
+        None,
+        False,
+    )

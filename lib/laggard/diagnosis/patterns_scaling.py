@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from laggard.diagnosis.frames import Floats, GroupFrame
+from laggard.diagnosis.frames import Floats, GroupFrame, Row
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.patterns_deploys import find_deploys
 from laggard.diagnosis.patterns_members import RETURN_SECONDS, Change, changes, find_evictions
@@ -105,6 +105,24 @@ def elasticity(view: View, event: ScaleEvent) -> Elasticity:
     grown = math.log(event.after / event.before)
     value = math.log(medians[1] / medians[0]) / grown if min(medians) > 0 and grown else math.nan
     return Elasticity(medians[0], medians[1], value)
+
+
+def scale_row(view: View, event: ScaleEvent) -> Row:
+    """Row of `scale_events`; None is unknown. Complete once ten busy windows have passed since the event."""
+    found = elasticity(view, event)
+    numbers = {
+        "consume_rate_before": found.before,
+        "consume_rate_after": found.after,
+        "elasticity": found.value,
+    }
+    return {
+        "cluster": view.frame.cluster,
+        "group": view.frame.group,
+        "event_at": event.at,
+        "members_before": event.before,
+        "members_after": event.after,
+        **{name: value if math.isfinite(value) else None for name, value in numbers.items()},
+    }
 
 
 def busy_windows(view: View) -> tuple[Flags, Floats]:
