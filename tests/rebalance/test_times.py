@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from laggard.rebalance.facts import Generation
 from laggard.rebalance.movement import Move
 from laggard.rebalance.rates import measure_rates, ping_pong, union_seconds
-from laggard.rebalance.result import Rebalance
 from laggard.rebalance.times import (
     Start,
     find_start,
@@ -22,7 +20,7 @@ from laggard.rebalance.times import (
     lower_median,
     sync_seconds,
 )
-from rebalance.told import PARAMETERS, START, at, epoch, generation, member, run
+from rebalance.told import PARAMETERS, START, at, epoch, generation, member
 
 TWO = [member("1", "A0"), member("2", "A1")]
 
@@ -120,23 +118,25 @@ def test_the_lower_median_is_one_of_the_values(seconds: list[int]) -> None:
     assert len(below) <= (len(seconds) - 1) // 2
 
 
-def template() -> Rebalance:
-    closed, _ = run([generation(1, 0, TWO), generation(2, 100, [TWO[0]])])
-    return closed[-1].row
+def lasting(begin: float, end: float, **fields: Any) -> dict[str, Any]:
+    """A row of `rebalances`, as far as rates read it."""
+    row: dict[str, Any] = {"started_est": at(begin), "ended_at": at(end), "live_read": True, "interrupted": 0}
+    return row | {"joined": [], "left": ["a"], "leader": "1"} | fields
 
 
-def lasting(begin: float, end: float, **fields: Any) -> Rebalance:
-    given: dict[str, Any] = {"started_est": at(begin), "ended_at": at(end), "joined": (), "left": ("a",)}
-    return replace(template(), **(given | fields))
+def recorded(seconds: float, kind: str = "sync", *, live_read: bool = True) -> dict[str, Any]:
+    return {"record_timestamp": at(seconds), "kind": kind, "live_read": live_read}
 
 
 def test_rates_of_an_hour() -> None:
     rebalances = [
-        lasting(-30, 30, generations=(4,)),
-        lasting(20, 60, generations=(5, 6), joined=("b",), interrupted=3, leader="2"),
+        lasting(-30, 30),
+        lasting(20, 60, joined=["b"], interrupted=3, leader="2"),
         lasting(600, 660),
     ]
-    found = measure_rates(rebalances, [], at(0), at(3600), mean_members=4)
+    records = [recorded(30), recorded(50), recorded(60, "epoch"), recorded(660, "empty"), recorded(700, "tombstone")]
+    found = measure_rates(rebalances, records, at(0), at(3600), mean_members=4)
+    assert (found.rebalances, found.generations) == (3, 4)
     assert (found.rebalances_per_hour, found.generations_per_hour) == (3, 4)
     assert found.mtbr_seconds == 315
     assert found.time_in_rebalance_ratio == pytest.approx(120 / 3600)
@@ -146,8 +146,16 @@ def test_rates_of_an_hour() -> None:
 def test_a_rebalance_counts_for_the_range_it_ends_in_and_its_time_where_it_passes() -> None:
     rebalances = [lasting(50, 100), lasting(550, 700)]
     found = measure_rates(rebalances, [], at(100), at(600), mean_members=2)
-    assert found.rebalances_per_hour == 0
+    assert (found.rebalances, found.rebalances_per_hour) == (1, pytest.approx(7.2))
     assert found.time_in_rebalance_ratio == 0.1
+
+
+def test_ranges_side_by_side_count_each_end_once() -> None:
+    rows, records = [lasting(0, 60 * number) for number in range(1, 5)], [recorded(60 * n) for n in range(1, 5)]
+    found = [
+        measure_rates(rows, records, at(begin), at(begin + 60), mean_members=1) for begin in (0, 60, 120, 180, 240)
+    ]
+    assert [each.rebalances for each in found] == [each.generations for each in found] == [0, 1, 1, 1, 1]
 
 
 def test_an_open_rebalance_counts_up_to_now() -> None:
@@ -155,14 +163,28 @@ def test_an_open_rebalance_counts_up_to_now() -> None:
     assert found.time_in_rebalance_ratio == 0.2
 
 
-def test_what_history_leaves_open_stays_unknown() -> None:
+def test_what_a_row_leaves_open_stays_unknown() -> None:
     rebalances = [lasting(0, 30, joined=None, left=None, interrupted=None, started_est=None)]
     found = measure_rates(rebalances, [], at(0), at(600), mean_members=2)
     assert (found.churn, found.interrupted, found.time_in_rebalance_ratio, found.mtbr_seconds) == (None,) * 4
+    assert found.rebalances == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "records"), [([lasting(0, 30, live_read=False)], []), ([], [recorded(30, live_read=False)])]
+)
+def test_nothing_is_counted_in_history_that_compaction_thinned_out(rows: list[Any], records: list[Any]) -> None:
+    found = measure_rates([*rows, lasting(40, 60)], records, at(0), at(600), mean_members=2)
+    counts = (found.rebalances, found.generations, found.rebalances_per_hour, found.generations_per_hour)
+    assert (*counts, found.mtbr_seconds, found.churn, found.interrupted, found.distinct_leaders) == (None,) * 8
 
 
 def test_no_members_have_no_churn() -> None:
     assert measure_rates([], [], at(0), at(600), mean_members=None).churn is None
+
+
+def test_moves_of_the_range_tell_the_ping_pong() -> None:
+    assert measure_rates([], [], at(0), at(600), mean_members=2, moves=moves(*"aba")).ping_pong == 0.5
 
 
 def moves(*owners: str, partition: int = 0) -> list[Move]:

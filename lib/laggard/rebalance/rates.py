@@ -2,56 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
+from typing import Any
 
 from laggard.rebalance.movement import Move, count_returns
-from laggard.rebalance.result import Rebalance
-from laggard.rebalance.times import seconds_between
+
+Row = Mapping[str, Any]
+COUNTED_KINDS = {"sync", "empty", "epoch"}  # of generations: those that a rebalance ends in
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Metrics of a range; None where a record of history leaves them open."""
+    """Metrics of a range; None where a row of history, or one that lacks a value, leaves them open."""
 
-    generations_per_hour: float
-    rebalances_per_hour: float
+    rebalances: int | None
+    generations: int | None
+    rebalances_per_hour: float | None
+    generations_per_hour: float | None
     mtbr_seconds: float | None  # mean time between the ends of two rebalances
     time_in_rebalance_ratio: float | None
     churn: float | None  # slots that joined or left, per member
     interrupted: int | None
-    distinct_leaders: int
+    distinct_leaders: int | None
     ping_pong: float | None  # moves that took a partition back where it came from, of all moves
 
 
 def measure_rates(
-    rebalances: Iterable[Rebalance],
-    moves: Sequence[Move],
+    rebalances: Iterable[Row],
+    generations: Iterable[Row],
     begin: datetime,
     end: datetime,
     *,
     mean_members: float | None,
     open_since: datetime | None = None,
+    moves: Sequence[Move] = (),
 ) -> Rates:
-    """Metrics of (begin, end]; `moves` are those of the range in time, `open_since` the begin of one not over yet.
+    """Metrics of one group in [begin, end), from its rows of the tables `rebalances` and `generations`.
 
-    Rebalances that end after the range count for their time within it only.
+    A rebalance counts in the range it ends in, its time wherever it passes; `open_since` is the begin of one without a
+    row yet. `moves` are those of the range in time. Of history read before the live end records may be missing: then
+    nothing is counted.
     """
-    known = sorted(rebalances, key=lambda each: each.ended_at)
-    ended = [each for each in known if begin < each.ended_at <= end]
+    known = sorted(rebalances, key=lambda row: row["ended_at"])
+    ended = [row for row in known if begin <= row["ended_at"] < end]
+    recorded = [row for row in generations if begin <= row["record_timestamp"] < end and row["kind"] in COUNTED_KINDS]
+    is_live = all(row["live_read"] for row in (*ended, *recorded))
+    count, count_generations = (len(ended), len(recorded)) if is_live else (None, None)
+    gaps = [(later["ended_at"] - earlier["ended_at"]).total_seconds() for earlier, later in pairwise(ended)]
+    interrupted = [row["interrupted"] for row in ended]
     hours = (end - begin).total_seconds() / 3600
-    gaps = [(later.ended_at - earlier.ended_at).total_seconds() for earlier, later in pairwise(ended)]
-    interrupted = [each.interrupted for each in ended if each.interrupted is not None]
     return Rates(
-        generations_per_hour=sum(len(each.generations) for each in ended) / hours,
-        rebalances_per_hour=len(ended) / hours,
-        mtbr_seconds=sum(gaps) / len(gaps) if gaps else None,
+        rebalances=count,
+        generations=count_generations,
+        rebalances_per_hour=None if count is None else count / hours,
+        generations_per_hour=None if count_generations is None else count_generations / hours,
+        mtbr_seconds=sum(gaps) / len(gaps) if gaps and is_live else None,
         time_in_rebalance_ratio=_time_ratio(known, begin, end, open_since),
-        churn=_churn(ended, mean_members),
-        interrupted=sum(interrupted) if len(interrupted) == len(ended) else None,
-        distinct_leaders=len({each.leader for each in ended if each.leader}),
+        churn=_churn(ended, mean_members) if is_live else None,
+        interrupted=sum(interrupted) if is_live and None not in interrupted else None,
+        distinct_leaders=len({row["leader"] for row in ended if row["leader"]}) if is_live else None,
         ping_pong=ping_pong(moves),
     )
 
@@ -71,23 +83,20 @@ def union_seconds(intervals: Iterable[tuple[datetime, datetime]], begin: datetim
     return total
 
 
-def _time_ratio(
-    rebalances: Sequence[Rebalance], begin: datetime, end: datetime, open_since: datetime | None
-) -> float | None:
-    near = [each for each in rebalances if each.ended_at > begin and (each.started_est or begin) < end]
-    intervals = [(each.started_est, each.ended_at) for each in near if each.started_est is not None]
-    if len(intervals) < len(near):
+def _time_ratio(rebalances: Iterable[Row], begin: datetime, end: datetime, open_since: datetime | None) -> float | None:
+    near = [row for row in rebalances if row["ended_at"] > begin and (row["started_est"] or begin) < end]
+    if any(row["started_est"] is None or not row["live_read"] for row in near):
         return None
+    intervals = [(row["started_est"], row["ended_at"]) for row in near]
     if open_since is not None:
         intervals.append((open_since, end))
-    whole = seconds_between(end, begin)
-    return union_seconds(intervals, begin, end) / whole if whole else None
+    return union_seconds(intervals, begin, end) / (end - begin).total_seconds()
 
 
-def _churn(rebalances: Sequence[Rebalance], mean_members: float | None) -> float | None:
+def _churn(rebalances: Iterable[Row], mean_members: float | None) -> float | None:
     slots: set[str] = set()
-    for each in rebalances:
-        if each.joined is None or each.left is None:
+    for row in rebalances:
+        if row["joined"] is None or row["left"] is None:
             return None
-        slots |= {*each.joined, *each.left}
+        slots |= {*row["joined"], *row["left"]}
     return len(slots) / mean_members if mean_members else None
