@@ -89,6 +89,15 @@ def test_nobody_reads_between_giving_up_and_the_next_generation(
     assert going.after(commit("A0", given_up_at + 4, 2), is_after_end=True).seconds == expected + pause.excess_seconds
 
 
+def test_a_commit_before_its_time_that_moves_nothing_of_what_waited_ends_no_pause() -> None:
+    """At 100/s, 250 wait 2 s after a commit that left 50: the member that gives up again has read none of them."""
+    pause = begin_pause(("A", 0), facts("A0", 0), at(1)).going_on(at(1), at(1))
+    again = pause.after(commit("A0", 2, 0, 250), is_after_end=True)
+    assert (again.seconds, again.is_awaited) == (None, True)
+    assert again.going_on(at(1), at(4)).after(commit("A0", 6, 90, 0), is_after_end=True).seconds == 4
+    assert pause.after(commit("A0", 2, 0, 200), is_after_end=True).is_over  # no more than came since
+
+
 def test_the_cost_of_two_partitions() -> None:
     found = cost(over("A0", gap=12, lag_after=700), over("A1", gap=7, lag_after=50, arrival_rate=10.0))
     assert found == Cost(

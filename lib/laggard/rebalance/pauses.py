@@ -71,11 +71,15 @@ class PartitionPause:
         return 0.0 if gap is None or interval is None else max(self.stopped_seconds, gap - interval)
 
     def _stands_still(self, commit: Commit) -> bool:
-        """Whether a commit repeats the offset while more waits than arrives in a commit interval: nobody reads."""
+        """Whether a commit repeats the offset while more waits than can have come since: nobody reads.
+
+        A commit interval is the longest that a commit waits for; a member that gives up commits sooner.
+        """
         rate, interval = self.arrival_rate, self.commit_interval_seconds
-        if None in (rate, interval, commit.lag, self.newest):
+        if self.newest is None or rate is None or interval is None or commit.lag is None:
             return False
-        return commit.committed_offset == self.newest.committed_offset and commit.lag > rate * interval  # type: ignore[operator,union-attr]
+        seconds = min(interval, (commit.at - self.newest.at).total_seconds())
+        return commit.committed_offset == self.newest.committed_offset and commit.lag > rate * seconds
 
     def after(self, commit: Commit, *, is_after_end: bool) -> PartitionPause:
         """The pause with one more commit, in log order."""
@@ -103,7 +107,7 @@ class PartitionPause:
         which the member gave the partition up.
         """
         last_at = None if self.newest is None else self.newest.at
-        since, stopped = seconds_between(last_at, given_at), seconds_between(recorded_at, last_at)
+        since, stopped = seconds_between(last_at, given_at), seconds_between(recorded_at, self._since)
         interval, stopped_seconds = self.commit_interval_seconds, self.stopped_seconds
         if None not in (since, stopped, interval) and 0 <= since < interval:  # type: ignore[operator]
             stopped_seconds = max(stopped_seconds, stopped or 0.0)
