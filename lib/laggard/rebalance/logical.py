@@ -213,9 +213,9 @@ def _renew(work: _Work, generation: Generation) -> None:
 
 def _with_new_ids(before: Standing | None, last: Generation, now: Generation) -> Standing | None:
     """Who came back after the rebalance had been written is none that the rebalance replaced."""
-    ids = {each.group_instance_id: each.member_id for each in now.members if each.group_instance_id is not None}
-    new = {each.member_id: ids.get(each.group_instance_id or "", each.member_id) for each in last.members}
-    if before is None or all(old == now for old, now in new.items()):
+    ids = {each.group_instance_id: each.member_id for each in now.members}
+    back = {each.member_id: ids.get(each.group_instance_id, "") for each in last.members if each.group_instance_id}
+    if before is None or all(old == new for old, new in back.items()):
         return before
-    members = [replace(each, member_id=new.get(each.member_id, each.member_id)) for each in before.members]
+    members = [replace(each, member_id=back.get(each.member_id) or each.member_id) for each in before.members]
     return replace(before, members=tuple(members))
