@@ -1,10 +1,15 @@
-"""Laggard's rows against the truth of simulated groups; as a script it prints a table: story, runs, right, wrong."""
+"""Laggard's rows against the truth of simulated groups; as a script it prints a table, one line per story.
+
+Seeds go in the outer loop: a run that is interrupted has done as many of every story.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+import time
+from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -14,11 +19,30 @@ if __name__ == "__main__":
     ROOT = Path(__file__).parent.parent.parent
     sys.path[:0] = [str(ROOT / folder) for folder in ("lib", "tests", "tests/wire")]
 
-from simulator.play import Laggard, Played, play, run_through_laggard
+from simulator.compare import compare_rebalances
+from simulator.play import Laggard, Played, play
 from simulator.stories import STORIES
 from simulator.truth import Generation
+from simulator.watch import watch
 
 Row = dict[str, Any]
+COLUMNS = {
+    "runs": ("runs",),
+    "gen r/w": ("generations right", "generations wrong"),
+    "rebalances": ("true",),
+    "rows right": ("row right",),
+    "miss": ("missing",),
+    "more": ("invented",),
+    "start": ("start right", "start wrong"),
+    "bounds": ("bounds right", "bounds wrong"),
+    "sync": ("sync right", "sync wrong"),
+    "cause r/u/w": ("cause right", "cause unknown", "cause wrong"),
+    "reason r/w/o": ("reason right", "reason wrong", "reason open"),
+    "moved": ("moved right", "moved wrong"),
+    "pause": ("pause right", "pause wrong"),
+    "in ci": ("pause near",),
+    "rank": ("rank right", "rank wrong"),
+}  # a column of the table -> what it counts
 
 
 def milliseconds(moment: datetime | None) -> int | None:
@@ -147,33 +171,53 @@ def compare(played: Played, job: Laggard) -> tuple[int, list[str]]:
     return len(expected) - len(missing_or_changed), wrong
 
 
-def score(story: str, seeds: Iterable[int]) -> tuple[str, int, int, list[str]]:
-    """Story, runs, right rows, and what is wrong."""
-    runs = right = 0
-    wrong: list[str] = []
-    for seed in seeds:
-        played = play(story, seed)
-        good, bad = compare(played, run_through_laggard(played))
-        runs, right = runs + 1, right + good
-        wrong += bad
-    return story, runs, right, wrong
+def score(story: str, seed: int) -> tuple[Counter[str], list[str]]:
+    """Counts of one run, and a sentence for each thing that is wrong: one play is compared with both truths."""
+    played = play(story, seed)
+    job, closed, late = watch(played)
+    right, wrong = compare(played, job)
+    counts, wrong_rebalances = compare_rebalances(played, job, closed, late)
+    own = Counter({"runs": 1, "generations right": right, "generations wrong": len(wrong)})
+    return counts + own, wrong + wrong_rebalances
+
+
+def table(counts: Mapping[str, Counter[str]]) -> str:
+    """One line per story, and their sum."""
+    rows = [(story, found) for story, found in counts.items()]
+    rows.append(("all", sum(counts.values(), Counter())))
+    lines = [f"{'story':27} " + " ".join(f"{title:>11}" for title in COLUMNS)]
+    for story, found in rows:
+        cells = ["/".join(str(found[name]) for name in names) for names in COLUMNS.values()]
+        lines.append(f"{story:27} " + " ".join(f"{cell:>11}" for cell in cells))
+    return "\n".join(lines)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=20, help="runs per story")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first run")
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--show", type=int, default=20, help="differences to print")
+    parser.add_argument("--out", type=Path, help="file that is written anew after each seed: table and differences")
     parser.add_argument("stories", nargs="*", help="all when none is named")
     asked = parser.parse_args()
     names = asked.stories or list(STORIES)
-    failures: list[str] = []
-    print(f"{'story':26} {'runs':>5} {'right':>7} {'wrong':>6}")
+    counts: dict[str, Counter[str]] = {name: Counter() for name in names}
+    wrong: list[str] = []
+    begun = time.monotonic()
     with ProcessPoolExecutor(asked.processes) as pool:
-        for story, runs, right, wrong in pool.map(score, names, [range(asked.seeds)] * len(names)):
-            print(f"{story:26} {runs:5} {right:7} {len(wrong):6}", flush=True)
-            failures += wrong
-    print("\n".join(failures[:10]))
-    return 1 if failures else 0
+        for number in range(asked.seeds):
+            seed = asked.first + number
+            for name, (found, bad) in zip(names, pool.map(score, names, [seed] * len(names)), strict=True):
+                counts[name] += found
+                wrong += bad
+            minutes = (time.monotonic() - begun) / 60
+            done = f"seed {seed}: {number + 1} of {asked.seeds} done in {minutes:.1f} min, {len(wrong)} differences"
+            print(done, file=sys.stderr, flush=True)
+            if asked.out is not None:
+                asked.out.write_text("\n".join([done, table(counts), *wrong, ""]))
+    print("\n".join([table(counts), *wrong[: asked.show]]))
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from laggard.rebalance.result import Closed
 from simulator.compare import compare_rebalances
 from simulator.logical import find_logical
 from simulator.play import Laggard, Played, compacted, recall, ticks
-from simulator.score_rebalances import watch
+from simulator.watch import watch
 
 SEED = 1
 KINDS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -36,6 +37,7 @@ def arrow_type(ddl: str) -> pa.DataType:
     raise ValueError(f"no Arrow type for {ddl}")
 
 
+@cache
 def arrow_schema(table: Table) -> pa.Schema:
     """Schema of a table; every column may be null, as in Delta."""
     return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in table.columns])
@@ -44,6 +46,8 @@ def arrow_schema(table: Table) -> pa.Schema:
 def to_arrow(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Rows of a table from dicts; a column that a dict leaves out is null."""
     schema = arrow_schema(table)
+    if not rows:
+        return schema.empty_table()
     return pa.table([pa.array([row.get(field.name) for row in rows], field.type) for field in schema], schema=schema)
 
 
