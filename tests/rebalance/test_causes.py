@@ -259,11 +259,8 @@ def test_lag_that_is_not_known_is_no_evidence(material: bool | None, expected: s
     ("others", "slots", "expected"),
     [
         ([], 10, None),
-        ([gone("b", -60, partitions=(("A", 9),), idle_seconds=310.0)], 10, None),
-        ([gone("b", -60, idle_seconds=310.0)], 10, "next_owners"),
-        ([gone("b", -60, idle_seconds=None)], 10, "next_owners"),
+        ([gone("b", -60, idle_seconds=310.0)], 10, None),  # this one left in order: it did not stumble
         ([gone("b", -60), gone("c", -60, idle_seconds=47.0)], 10, None),
-        ([gone("b", -1_801, idle_seconds=310.0)], 10, None),
         ([gone("a", -60), gone("a", -120)], 10, "same_slot"),
         ([gone("b", -60, returned="other_host"), gone("c", -120, returned="same_host")], 10, "each_once"),
         ([gone("b", -60, returned="other_host")], 4, None),
@@ -273,6 +270,21 @@ def test_lag_that_is_not_known_is_no_evidence(material: bool | None, expected: s
 )
 def test_who_else_leaves_around(others: list[Departure], slots: int, expected: str | None) -> None:
     assert evidence(gone(), *others, slots=slots).get("rotation") == expected
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        (gone("b", -60, partitions=(("A", 9),), idle_seconds=310.0), None),
+        (gone("b", -60, idle_seconds=310.0), "next_owners"),
+        (gone("b", -60, idle_seconds=None), "next_owners"),
+        (gone("b", -60), None),
+        (gone("b", -60, idle_seconds=47.0), None),
+        (gone("b", -1_801, idle_seconds=310.0), None),
+    ],
+)
+def test_owners_that_stumble_one_after_the_other_are_a_chain(other: Departure, expected: str | None) -> None:
+    assert evidence(gone(idle_seconds=310.0), other).get("rotation") == expected
 
 
 @pytest.mark.parametrize(("at_end", "expected"), [(14, "orderly"), (14.1, "other"), (48, "other")])

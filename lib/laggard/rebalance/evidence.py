@@ -107,6 +107,8 @@ def _rotation(
     held = set(departure.partitions or ())
     # one that left in order, or fell silent, did not stumble over what is in the partition
     stumbled = [each for each in near if _idle(each, parameters) not in {"orderly", "session"}]
-    if any(each.slot != departure.slot and held & set(each.partitions or ()) for each in stumbled):
+    if departure in stumbled and any(
+        each.slot != departure.slot and held & set(each.partitions or ()) for each in stumbled
+    ):
         return "next_owners"
     return "same_slot" if times[departure.slot] >= parameters.crash_times else None
