@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import both, null, seconds_between, where
+from laggard.lag.arrays import both, seconds_between, where
 from laggard.lag.commit_gaps import gap_seconds
 from laggard.lag.tick import Tick
 from laggard.lag.time_lag import log_end_at
@@ -56,8 +56,8 @@ def read_partitions(before: pa.Table, tick: Tick) -> dict[str, dict[TopicPartiti
     """Facts of each partition by group, as they were before the tick."""
     seconds = seconds_between(before["sampled_at"], before["base_at"])
     rates = {
-        "arrival": _rate(before, "log_end_offset", "base_log_end_offset", "arrival_rate", seconds),
-        "consumed": _rate(before, "committed_offset", "base_committed_offset", "consume_rate", seconds),
+        "arrival": window_rate(before, "log_end_offset", "base_log_end_offset", "arrival_rate", seconds),
+        "consumed": window_rate(before, "committed_offset", "base_committed_offset", "consume_rate", seconds),
     }
     end = log_end_at(before["end_points"], before["commit_timestamp"])
     columns = {
@@ -93,17 +93,23 @@ def _keys(table: pa.Table) -> list[tuple[str, str, int]]:
     return list(zip(*(table[name].to_pylist() for name in _KEY), strict=True))
 
 
-def _rate(rows: pa.Table, name: str, base: str, since_tick: str, seconds: Any) -> Any:
-    """Per second since the window before; a single tick's rate jumps with every commit."""
+def window_rate(rows: pa.Table, name: str, base: str, since_tick: str, seconds: Any) -> Any:
+    """Rise per second since the last tick of the window before; a single tick's rate jumps with every commit.
+
+    `name`, `base` and `since_tick` are columns of `partition_status`, `seconds` the time since that tick.
+    """
     risen = pc.subtract(rows[name], rows[base])
     is_known = both(pc.greater(seconds, 0), pc.greater_equal(risen, 0))
     rate = pc.divide(pc.cast(where(is_known, risen), pa.float64()), seconds)
     return pc.coalesce(rate, rows[since_tick])
 
 
-def _is_material(rows: pa.Table, arrival: Any, tick: Tick) -> Any:
-    """Lag above what the commit rhythm alone makes: two commit intervals of arrivals."""
+def floor_records(rows: pa.Table, arrival: Any, tick: Tick) -> Any:
+    """Lag that the commit rhythm alone makes, two commit intervals of arrivals, and at least `MIN_LAG_RECORDS`."""
     interval = pc.coalesce(rows["commit_interval_seconds"], pa.scalar(float(tick.window_seconds)))
-    floor = pc.max_element_wise(pc.add(pc.multiply(pc.multiply(arrival, interval), 2.0), 1.0), float(MIN_LAG_RECORDS))
-    is_known = pc.and_(pc.is_valid(arrival), pc.is_valid(rows["lag"]))
-    return pc.if_else(is_known, pc.greater(rows["lag"], floor), null(pa.bool_()))
+    floor = pc.add(pc.multiply(pc.multiply(arrival, interval), 2.0), 1.0)
+    return pc.max_element_wise(floor, float(MIN_LAG_RECORDS), skip_nulls=False)
+
+
+def _is_material(rows: pa.Table, arrival: Any, tick: Tick) -> Any:
+    return pc.greater(rows["lag"], floor_records(rows, arrival, tick))

@@ -28,6 +28,7 @@ from laggard.stream import events
 from laggard.stream.decoded import Batch
 from laggard.stream.group_history import group_history
 from laggard.stream.group_status import Changed, column_of, finish_group_status
+from laggard.stream.skips import find_skips
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema, to_arrow
 
@@ -75,9 +76,10 @@ def advance(
     ended = in_a_window(partition_status if tick.closes_windows else merged.before.filter(merged.is_retired))
     owners = find_owners(ended, group_status, topics)
     happened: list[dict[str, Any]] = []
+    is_skip = find_skips(merged, rows, _empty(groups_before) & _empty(facts), tick)
     if tick.has_history:  # what is first seen while reading the past is not an event of now
         happened = [
-            *events.partition_events(merged, rows, changes, tick),
+            *events.partition_events(merged, rows, {**changes, "is_skip": is_skip}, tick),
             *events.life_events(groups_before, groups_now, tick),
             *events.change_events(group_status, status, tick),
             *events.growth_events(changed.grown, tick),
@@ -103,6 +105,10 @@ def _probed(keys: pa.Table, poll: Poll, policies: Policies | None, tick: Tick) -
     declared = {name: policies.of(tick.cluster, name, tick.now) for name in set(keys["group"].to_pylist())}
     levels = {name: 0.0 if each.in_maintenance else each.slo_time_lag_seconds for name, each in declared.items()}
     return find_probes(keys, levels, poll.probes)
+
+
+def _empty(groups: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    return {group for group, found in groups.items() if found.get("members") == 0}
 
 
 def _subscribed(facts: Mapping[str, Mapping[str, Any]]) -> pa.Table:

@@ -22,11 +22,12 @@ _OF_GROUP = ["group", "group_type", "coordinator", "empty_since", "offsets_parti
 def partition_events(
     merged: Merged, rows: pa.Table, changes: Mapping[str, Any], tick: Tick
 ) -> Iterable[dict[str, Any]]:
-    """Offsets that were deleted or fell at the border of two batches, and topics that were created anew."""
-    held = merged.before["committed_offset"]
+    """Offsets that were deleted, jumped, or fell at the border of two batches, and topics that were created anew."""
+    held, committed = merged.before["committed_offset"], rows["committed_offset"]
     kinds = (
         ("offset_deleted", pc.and_(merged.is_deleted, pc.is_valid(held)), held, None),
         ("offset_rewind", pc.is_valid(changes["rewound_from"]), changes["rewound_from"], changes["rewound_to"]),
+        ("offset_skip", changes["is_skip"], held, committed),
         ("topic_recreated", changes["was_recreated"], None, None),
     )
     names = [*KEY, "topic_id", "commit_timestamp"]
@@ -39,7 +40,7 @@ def partition_events(
         starts = start.filter(applies).to_pylist() if start is not None else [None] * found.num_rows
         ends = end.filter(applies).to_pylist() if end is not None else [None] * found.num_rows
         for row, from_offset, to_offset in zip(found.to_pylist(), starts, ends, strict=True):
-            is_commit = kind == "offset_rewind"
+            is_commit = kind in ("offset_rewind", "offset_skip")
             yield _event(
                 kind,
                 tick,
@@ -48,7 +49,7 @@ def partition_events(
                     "event_at": row["commit_timestamp"] if is_commit and row["commit_timestamp"] else tick.now,
                     "from_offset": from_offset,
                     "to_offset": to_offset,
-                    "records": from_offset - to_offset if is_commit else None,
+                    "records": abs(from_offset - to_offset) if is_commit else None,
                     "source_partition": row["source_partition"],
                     "source_offset": row["source_offset"],
                 },

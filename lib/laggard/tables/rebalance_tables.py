@@ -290,7 +290,7 @@ GROUP_EVENTS = Table(
             "kind",
             "string",
             "group_created, group_deleted, group_type_changed, became_empty, members_returned, offset_rewind,"
-            " offset_deleted, static_replacement, static_expired, partitions_added, coordinator_changed,"
+            " offset_skip, offset_deleted, static_replacement, static_expired, partitions_added, coordinator_changed,"
             " topic_recreated",
         ),
         Column("event_at", "timestamp", "time of the record, or of the poll where no record tells"),
@@ -305,7 +305,7 @@ GROUP_EVENTS = Table(
         Column("detail", "map<string,string>", "from and to of what changed", "nothing of the kind"),
         Column("from_offset", "bigint", "committed offset before", "not an offset event"),
         Column("to_offset", "bigint", "committed offset after", "not an offset event, or deleted"),
-        Column("records", "bigint", "records rewound", "not a rewind"),
+        Column("records", "bigint", "records rewound or skipped", "neither"),
         Column("source_partition", "int", "partition of the offsets topic", "seen in a poll"),
         Column("source_offset", "bigint", "offset of the record there", "seen in a poll"),
     ),
