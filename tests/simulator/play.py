@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cache
 from typing import Any
@@ -20,6 +20,8 @@ from laggard.stream.decoded import read_batch
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema
 from simulator.offsets_log import Written
+from simulator.producer import Arrivals
+from simulator.records import TopicPartition
 from simulator.stage import Stage
 from simulator.stories import STORIES
 from simulator.truth import Position, Truth
@@ -47,6 +49,7 @@ class Played:
     records: list[Written]
     polls: list[Polled]
     truth: Truth
+    logs: dict[TopicPartition, Arrivals] = field(default_factory=dict)
 
 
 def play(story: str, seed: int, tick_ms: int = TICK_MS) -> Played:
@@ -63,7 +66,8 @@ def play(story: str, seed: int, tick_ms: int = TICK_MS) -> Played:
     stage.clock.after(tick_ms, poll)
     stage.clock.run_until(stage.clock.now + length_ms)
     stage.truth.finish()
-    return Played(story, seed, stage.coordinator.log.records, polls, stage.truth)
+    logs = {(name, part): log for name, topic in stage.brokers.topics.items() for part, log in enumerate(topic.logs)}
+    return Played(story, seed, stage.coordinator.log.records, polls, stage.truth, logs)
 
 
 recall = cache(play)  # for those who only look
