@@ -46,9 +46,11 @@ class Fluid:
         members = self.capacity.shape[0]
         owner = [row * members // partitions for row in range(partitions)] if members else [None] * partitions
         backlog, end = np.zeros(partitions), np.full(partitions, 1e6)
-        committed, frozen, repeats = end.copy(), np.zeros(partitions), np.zeros(partitions)
+        committed, frozen = end.copy(), np.zeros(partitions)
         for window in range(windows):
-            produced = np.maximum(0, self.arrival[:, window] * 60 * (1 + self.noise * chance.standard_normal(partitions)))
+            produced = np.maximum(
+                0, self.arrival[:, window] * 60 * (1 + self.noise * chance.standard_normal(partitions))
+            )
             done = np.zeros(partitions)
             for member in range(members):
                 mine = [row for row in range(partitions) if owner[row] == member]
@@ -64,7 +66,9 @@ class Fluid:
             for row in range(partitions):
                 lag = backlog[row] + (waiting[row] if moved[row] else 0)
                 self.lag_rows.append(
-                    self._lag_row(begin, row, owner[row], lag, backlog[row], end[row], produced[row], done[row], frozen[row])
+                    self._lag_row(
+                        begin, row, owner[row], lag, backlog[row], end[row], produced[row], done[row], frozen[row]
+                    )
                 )
             self.fact_rows.append(self._fact_row(begin, members, partitions))
 
@@ -147,7 +151,9 @@ class Story:
         return [row for row in self.windows if row["group"] == group][-1]
 
 
-def tell(tables: dict[str, pa.Table], policy: Policy | None = None, first: int = 0, story: Story | None = None) -> Story:
+def tell(
+    tables: dict[str, pa.Table], policy: Policy | None = None, first: int = 0, story: Story | None = None
+) -> Story:
     """Judge every window of the tables from the first on."""
     story = story or Story()
     starts = sorted({round(at.timestamp() * 1000) for at in tables["group_history"]["window_start"].to_pylist()})

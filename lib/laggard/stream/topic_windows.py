@@ -20,7 +20,7 @@ def topic_windows(snapshot: Snapshot, tick: Tick) -> pa.Table:
     unknown = pc.if_else(is_missing, "topic_missing", "no_end_offset")
     rows = closed.num_rows
     # a poll that an older job left in the checkpoint does not say how far the start moved
-    columns = {"start_moved": pa.nulls(rows, pa.int64())} | {name: closed[name] for name in closed.column_names}
+    columns = {name: closed[name] for name in closed.column_names}
     columns |= {
         "date": repeat(start.date(), pa.date32(), rows),
         "cluster": repeat(tick.cluster, pa.string(), rows),
