@@ -5,7 +5,7 @@ from __future__ import annotations
 from laggard.diagnosis import (
     cluster,
     rules_capacity,
-    rules_commits,
+    rules_unread,
     rules_evictions,
     rules_identity,
     rules_loss,
@@ -37,7 +37,7 @@ GROUP_RULES: tuple[Rule, ...] = (
     *rules_loss.RULES,
     *rules_capacity.RULES,
     *rules_stalls.RULES,
-    *rules_commits.RULES,
+    *rules_unread.RULES,
     *rules_offsets.RULES,
     *rules_rebalances.RULES,
     *rules_evictions.RULES,
