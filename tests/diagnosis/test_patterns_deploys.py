@@ -168,3 +168,14 @@ def test_two_deploys_of_a_day_are_two() -> None:
         now[index] = pods(200 + index)[0]
         told.generation(2520 + 45 * index, *now)
     assert [each.started_at for each in find_deploys(told.frame(), LIMITS)] == [at(1000), at(2500)]
+
+
+def test_the_second_roll_of_a_migration_is_a_deploy_of_its_own_though_it_follows_at_once() -> None:
+    now = pods(1, 2, 3)
+    told = Life().generation(10, *now)
+    for begin in (1000, 1125):
+        for index, slot in enumerate(now):
+            second = begin + 30 * index
+            told.generation(second, *[each for each in now if each != slot]).generation(second + 12, *now)
+    found = find_deploys(told.frame(1400), LIMITS)
+    assert [(each.started_at, each.replaced) for each in found] == [(at(1000), 3), (at(1125), 3)]

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
-from diagnosis.rebalance_rows import NOW, WINDOWS, Life, at, pods, series
-from laggard.diagnosis.deploy_cost import deploy_row
+from diagnosis.rebalance_rows import NOW, Life, at, pods, rolled, series
 from laggard.diagnosis.frames import Policy
 from laggard.diagnosis.observation import Observation, Rule
-from laggard.diagnosis.patterns_deploys import find_deploys
+from laggard.diagnosis.rules_commits import RULES as COMMITS
 from laggard.diagnosis.rules_evictions import RULES as EVICTIONS
 from laggard.diagnosis.rules_identity import RULES as IDENTITY
 from laggard.diagnosis.rules_moves import RULES as MOVES
@@ -20,7 +18,7 @@ from laggard.diagnosis.rules_scaling import RULES as SCALING
 from laggard.diagnosis.rules_timeouts import RULES as TIMEOUTS
 from laggard.diagnosis.view import View
 
-ALL_RULES = (*EVICTIONS, *REBALANCES, *MOVES, *TIMEOUTS, *IDENTITY, *SCALING)
+ALL_RULES = (*EVICTIONS, *REBALANCES, *MOVES, *TIMEOUTS, *IDENTITY, *SCALING, *COMMITS)
 BY_CODE = {rule.code: rule for rule in ALL_RULES}
 ALL = pods(1, 2, 3, 4)
 
@@ -162,15 +160,6 @@ def test_a_storm_of_a_group_that_is_static_and_cooperative_needs_decoupling() ->
     assert "escalation" not in judge("REBALANCE_STORM", told.view(fact={"rebalance_mode": "eager"}))[0].evidence_text
 
 
-def rolled(number: int = 4) -> Life:
-    now, told = list(pods(*range(number))), Life().generation(10, *pods(*range(number)))
-    for index in range(number):
-        told.generation(3200 + 40 * index, *[each for each in now if each != now[index]])
-        now[index] = pods(50 + index)[0]
-        told.generation(3220 + 40 * index, *now)
-    return told
-
-
 def test_a_deploy_is_no_storm_and_neither_is_declared_maintenance() -> None:
     (found,) = judge("REBALANCE_STORM", rolled().view(3400))
     assert (found.state, found.guards["deploy"]) == ("fails", "fail")
@@ -253,121 +242,3 @@ def test_one_change_of_assignor_is_a_plan_and_two_are_a_flap() -> None:
     assert judge("ASSIGNOR_FLAP", told.view()) == []
     told.generation(3300, *ALL)
     assert judge("ASSIGNOR_FLAP", told.view())[0].evidence_text["assignors"] == "cooperative-sticky, range"
-
-
-A, B = pods(1, 2)
-
-
-def test_ping_pong_holds_when_it_repeats_and_one_restart_does_not() -> None:
-    told = Life().generation(10, A, B, assigned={A: [0, 1], B: [2, 3]})
-    told.generation(2000, A, assigned={A: [0, 1, 2, 3]}).generation(2100, A, B, assigned={A: [0, 1], B: [2, 3]})
-    assert judge("PING_PONG", told.view()) == []
-    told.generation(2500, A, assigned={A: [0, 1, 2, 3]}).generation(2600, A, B, assigned={A: [0, 1], B: [2, 3]})
-    (found,) = judge("PING_PONG", told.view())
-    assert (found.evidence["moved_partitions"], found.evidence["returned_partitions"]) == (8, 6)
-
-
-def wasteful(
-    avoidable: int, cause: str = "replacement", assignor: str = "roundrobin", **of_row: Any
-) -> list[Observation]:
-    told = Life(assignor=assignor).generation(10, *ALL)
-    for second in (1000, 2000, 3000):
-        told.generation(second, *ALL, of_row={"moved": 10, "avoidable": avoidable, "cause": cause} | of_row)
-    return judge("NON_STICKY_MOVES", told.view())
-
-
-def test_a_fifth_of_the_moves_without_need_is_worth_a_note() -> None:
-    assert [each.severity for each in wasteful(2)] == ["info"]
-    assert wasteful(1) == []
-    assert [each.severity for each in wasteful(2, stateful=True)] == ["warn"]
-
-
-def test_scaling_under_range_moves_what_range_must() -> None:
-    assert [each.state for each in wasteful(5, "member_join", "range")] == ["fails"]
-    assert [each.state for each in wasteful(5, "member_join", "roundrobin")] == ["holds"]
-
-
-@pytest.mark.parametrize(
-    ("partitions", "members", "mode", "expected"),
-    [(100, 10, "eager", 1), (99, 10, "eager", 0), (100, 9, "eager", 0), (100, 10, "cooperative", 0)],
-)
-def test_an_eager_group_is_large_from_100_partitions_and_10_members(
-    partitions: int, members: int, mode: str, expected: int
-) -> None:
-    slots = pods(*range(members))
-    told = Life().generation(-80_000, *slots).generation(3000, *slots)
-    view = told.view(topics=[series(partitions=partitions)], fact={"rebalance_mode": mode})
-    assert len(judge("EAGER_LARGE_GROUP", view)) == expected
-
-
-def test_a_large_eager_group_that_never_rebalances_is_fine() -> None:
-    slots = pods(*range(10))
-    view = Life().generation(10, *slots).view(topics=[series(partitions=100)], fact={"rebalance_mode": "eager"})
-    assert judge("EAGER_LARGE_GROUP", view) == []
-
-
-def spike(factor: float = 3.0, arrival: float = 100.0, now: float = 3500, **policy: Any) -> list[Observation]:
-    """A deploy from 3200 to 3340; the highest lag of the windows in it is so many times that of before."""
-    ends = now - 60.0 * np.arange(WINDOWS - 1, -1, -1)
-    during = (ends > 3200) & (ends <= 3400)
-    topic = series(
-        lag=np.where(during, 500 * factor, 500.0), lag_max=np.where(during, 500 * factor, 500.0),
-        envelope=np.where(during, 500 * factor - 500, 0.0), arrival=np.where(during, arrival, 100.0), floor=1001,
-    )  # fmt: skip
-    return judge("DEPLOY_LAG_SPIKE", rolled().view(now, Policy(**policy), [topic]))
-
-
-def test_a_deploy_whose_lag_rises_costs_something() -> None:
-    (found,) = spike()
-    assert (found.state, found.severity) == ("holds", "info")
-    assert (found.evidence["rebalances"], found.evidence["peak_lag_records"], found.evidence["slots"]) == (8, 3000, 4)
-    # two partitions, 1 000 records above what is usual, in three windows of a minute; over 200 records/s
-    assert found.evidence["lag_record_seconds"] == 2 * 1000 * 3 * 60
-    assert found.evidence["lag_seconds"] == 2 * 1000 * 3 * 60 / 200
-
-
-def test_a_deploy_that_lag_does_not_show_costs_nothing() -> None:
-    assert spike(1.2) == []
-
-
-def test_a_deploy_is_a_warning_against_an_objective_or_far_above_the_floor() -> None:
-    assert spike(slo_time_lag_seconds=180.0)[0].severity == "info"
-    assert spike(slo_time_lag_seconds=179.0)[0].severity == "warn"
-    assert spike(12.0)[0].severity == "warn"
-
-
-def test_arrivals_that_rise_with_the_deploy_explain_the_lag() -> None:
-    assert spike(arrival=150.0)[0].guards == {"arrivals": "fail"}
-    assert spike(arrival=149.0)[0].state == "holds"
-
-
-def test_restarts_that_static_membership_absorbed_are_no_spike() -> None:
-    told = Life().generation(10, *(ids := [f"s-{number}" for number in range(4)]))
-    for index, slot in enumerate(ids):
-        told.static_return(3200 + 45 * index, slot, "new", "/10.0.0.1")
-    topic = series(lag_max=np.where(np.arange(WINDOWS) > 50, 5000.0, 500.0), lag=500.0)
-    assert judge("DEPLOY_LAG_SPIKE", told.view(3400, topics=[topic])) == []
-
-
-def test_the_row_of_a_deploy_has_its_rebalances_and_what_it_cost() -> None:
-    ends = 3600 - 60.0 * np.arange(WINDOWS - 1, -1, -1)
-    lag = np.where((ends > 3200) & (ends <= 3400), 1500.0, 500.0)
-    view = rolled().view(topics=[series(lag=lag, lag_max=lag, envelope=lag, arrival=100.0)])
-    (deploy,) = find_deploys(view.frame, view.parameters)
-    row = deploy_row(view, deploy)
-    assert (row["started_at"], row["ended_at"]) == (at(3200), at(3340))
-    assert (row["rebalance_ids"], row["rebalances"]) == ([f"r{number}" for number in range(2, 10)], 8)
-    assert (row["batches"], row["slots"], row["static_share"], row["rebalance_mode"]) == (4, 4, 0.0, "eager")
-    assert (row["lag_before"], row["peak_lag"], row["is_spike"]) == (1000, 3000, True)
-    assert row["recovery_seconds"] == 3420 - 3340  # end of the first whole window with lag as before
-
-
-def test_the_cost_of_a_deploy_is_unknown_where_lag_is() -> None:
-    view = rolled().view(topics=[series()])
-    row = deploy_row(view, find_deploys(view.frame, view.parameters)[0])
-    assert (row["peak_lag"], row["lag_record_seconds"], row["recovery_seconds"], row["is_spike"]) == (
-        None,
-        None,
-        None,
-        False,
-    )

@@ -10,10 +10,11 @@ import pytest
 from diagnosis.rebalance_rows import BEGIN, WINDOWS, Life, at, member, pods, series
 from laggard.diagnosis.frames import Policy
 from laggard.diagnosis.observation import Observation
-from laggard.diagnosis.rules_scaling import RULES
+from laggard.diagnosis.rules_commits import RULES as COMMITS
+from laggard.diagnosis.rules_scaling import RULES as SCALING
 from laggard.diagnosis.view import View
 
-BY_CODE = {rule.code: rule for rule in RULES}
+BY_CODE = {rule.code: rule for rule in (*SCALING, *COMMITS)}
 OLD, NEW = pods(1, 2, 3, 4), pods(5, 6, 7, 8)
 
 

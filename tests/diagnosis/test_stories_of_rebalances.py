@@ -14,6 +14,7 @@ from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.patterns_deploys import find_deploys
 from laggard.diagnosis.patterns_scaling import scale_events
 from laggard.diagnosis.patterns_static import absences
+from laggard.diagnosis.rules_commits import RULES as COMMITS
 from laggard.diagnosis.rules_evictions import RULES as EVICTIONS
 from laggard.diagnosis.rules_identity import RULES as IDENTITY
 from laggard.diagnosis.rules_moves import RULES as MOVES
@@ -23,7 +24,7 @@ from laggard.diagnosis.rules_timeouts import RULES as TIMEOUTS
 from simulator.play import recall, run_through_laggard
 from simulator.stage import GROUP
 
-RULES = (*EVICTIONS, *REBALANCES, *MOVES, *TIMEOUTS, *IDENTITY, *SCALING)
+RULES = (*EVICTIONS, *REBALANCES, *MOVES, *TIMEOUTS, *IDENTITY, *SCALING, *COMMITS)
 LIMITS = Parameters()
 SEED = 2
 

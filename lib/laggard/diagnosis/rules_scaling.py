@@ -1,7 +1,4 @@
-"""Rules D70 to D75: scaling that did not help, swings or sleeps, members without work, and commits for nothing.
-
-D76 (commits by the clock) needs the single gaps between commits, which no window keeps.
-"""
+"""Rules D70 to D73: scaling that did not help, swings or sleeps, and members without work."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import math
 
 import numpy as np
 
-from laggard.diagnosis.guarded import burns_slo, group_kind, guarded, has_assignments, has_members, passes
+from laggard.diagnosis.guarded import burns_slo, guarded, has_assignments, has_members, passes
 from laggard.diagnosis.observation import CAUSE, EVENT, HYGIENE, INFO, WARN, Observation, Rule
 from laggard.diagnosis.patterns_deploys import vetoing_deploy
 from laggard.diagnosis.patterns_members import places
@@ -30,8 +27,6 @@ _HELPED = 0.9
 _SWINGS = 4
 _EMPTY_SECONDS, _DECLARED_EMPTY_SECONDS = 600.0, 60.0
 _BUSY_SHARE, _BUSY_HOURS = 0.1, 20.0
-_NOOP_SHARE, _NOOP_COMMITS, _NOOP_WINDOWS = 0.9, 1000, 60
-_COMMITS_PER_SECOND, _COMMIT_WINDOWS = 10.0, 10
 
 
 def scale_out_futile(view: View) -> list[Observation]:
@@ -128,48 +123,6 @@ def overprovisioned_idle(view: View) -> list[Observation]:
     return guarded(observation)
 
 
-def commit_idle_churn(view: View) -> list[Observation]:
-    """D74: nearly all commits of an hour repeat the offset."""
-    if group_kind(view.frame) == "share":
-        return []
-    commits, noops = (
-        sum(float(np.nansum(topic.frame[name][:, -_NOOP_WINDOWS:])) for topic in view.topics)
-        for name in ("commits", "noops")
-    )
-    if noops < _NOOP_COMMITS or noops < _NOOP_SHARE * commits:
-        return []
-    seconds = min(_NOOP_WINDOWS, len(view.frame.windows)) * view.frame.window_seconds
-    return [
-        Observation(
-            "COMMIT_IDLE_CHURN",
-            severity=INFO,
-            evidence={"noop_share": noops / commits, "noop_commits": noops, "commits_per_second": commits / seconds},
-        )
-    ]
-
-
-def commit_rate_high(view: View) -> list[Observation]:
-    """D75: more than ten commits a second on each partition for ten minutes."""
-    if group_kind(view.frame) == "share" or len(view.frame.windows) < _COMMIT_WINDOWS:
-        return []
-    commits = [topic.frame["commits"][:, -_COMMIT_WINDOWS:] for topic in view.topics]
-    total = sum(float(np.nansum(each)) for each in commits)
-    partitions = sum(int((np.nansum(each, axis=1) > 0).sum()) for each in commits)
-    seconds = _COMMIT_WINDOWS * view.frame.window_seconds
-    if not partitions or total / seconds / partitions <= _COMMITS_PER_SECOND:
-        return []
-    return [
-        Observation(
-            "COMMIT_RATE_HIGH",
-            severity=INFO,
-            evidence={
-                "commits_per_second_and_partition": total / seconds / partitions,
-                "partitions": float(partitions),
-            },
-        )
-    ]
-
-
 def _latest_scale_out(view: View) -> ScaleEvent | None:
     """The newest net change, if it added members and is old enough to have shown."""
     events = scale_events(view.frame, view.parameters) if has_assignments(view) else []
@@ -235,23 +188,5 @@ RULES = (
         "The members have nothing to do nearly all the time.",
         advice=("scale on lag: fewer members, or none while nothing comes",),
         avoid=("scaling on CPU: members that wait for a sink use none either",),
-    ),
-    Rule(
-        "D74",
-        "COMMIT_IDLE_CHURN",
-        HYGIENE,
-        commit_idle_churn,
-        "Nearly all commits repeat the offset: the offsets topic grows for nothing.",
-        advice=("commit less often: a longer auto.commit.interval.ms, or only when the offset moved",),
-        open_after=1,
-    ),
-    Rule(
-        "D75",
-        "COMMIT_RATE_HIGH",
-        HYGIENE,
-        commit_rate_high,
-        "The group commits more often than is of use, and the coordinator pays for it.",
-        advice=("commit once per batch instead of once per record",),
-        open_after=1,
     ),
 )
