@@ -5,7 +5,7 @@ from __future__ import annotations
 from laggard.diagnosis import (
     cluster,
     rules_capacity,
-    rules_unread,
+    rules_commits,
     rules_evictions,
     rules_identity,
     rules_loss,
@@ -15,6 +15,7 @@ from laggard.diagnosis import (
     rules_scaling,
     rules_stalls,
     rules_timeouts,
+    rules_unread,
 )  # fmt: skip
 from laggard.diagnosis.observation import META, Observation, Rule
 from laggard.diagnosis.view import View
@@ -38,6 +39,7 @@ GROUP_RULES: tuple[Rule, ...] = (
     *rules_capacity.RULES,
     *rules_stalls.RULES,
     *rules_unread.RULES,
+    *rules_commits.RULES,
     *rules_offsets.RULES,
     *rules_rebalances.RULES,
     *rules_evictions.RULES,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,15 @@ import numpy as np
 from laggard.diagnosis.frames import Row
 from laggard.diagnosis.observation import CAUSE, EVENT, META, PAGE, WARN, Observation, Rule
 from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.patterns_coordinators import find_correlated
+from laggard.diagnosis.patterns_rebalances import live_generations, now_of
 from laggard.diagnosis.view import View
 
 _BLIND = ("no_end_offset", "stale")
 _BLIND_SHARE = 0.5  # of the committed partitions of a group
 _LONG_BLOCKED_WINDOWS = 15
-_SINK_GROUPS, _SINK_WINDOWS = 3, 2
-_FEW_REBALANCES, _OTHERS_SHARE = 3, 0.1
+_SINK_GROUPS = 3
+_RECENT_WINDOWS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ def cluster_signal(view: View, observations: Sequence[Observation]) -> Row:
     """What the cluster's rules have to know of a group, as plain values."""
     status = np.concatenate([each.frame.named("status")[:, -1] for each in view.topics] or [np.array([], object)])
     committed = status[(status != "no_commit") & (status != "")]
-    begin_ms = view.frame.now_ms - 1000 * _SINK_WINDOWS * view.frame.window_seconds
+    begin = now_of(view.frame) - timedelta(seconds=_RECENT_WINDOWS * view.frame.window_seconds)
     worst = view.worst
     return {
         "group": view.frame.group,
@@ -50,12 +53,7 @@ def cluster_signal(view: View, observations: Sequence[Observation]) -> Row:
         "blind": float(np.isin(committed, _BLIND).mean()) if len(committed) else 0.0,
         "blocked": bool((committed == "source_blocked").any()),
         "blocked_windows": _blocked_windows(view),
-        "rebalanced_ms": _rebalanced(view, begin_ms),
-        "members_changed": any(
-            row["joined"] or row["left"] or row["replaced"]
-            for row in view.frame.generations
-            if row["record_timestamp"].timestamp() * 1000 >= begin_ms
-        ),
+        "rebalanced_at": _rebalanced(view, begin),
         "spread_down": bool(
             worst is not None and worst.shape.name == "spread" and view.sub_cause in ("capacity_down", "both")
         ),
@@ -75,9 +73,8 @@ def _blocked_windows(view: View) -> int:
     return int(len(together) if together.all() else np.argmin(together))
 
 
-def _rebalanced(view: View, begin_ms: float) -> list[float]:
-    ends = [row["record_timestamp"].timestamp() * 1000 for row in view.frame.generations if row["live_read"]]
-    return [at for at in ends if at >= begin_ms]
+def _rebalanced(view: View, begin: datetime) -> list[datetime]:
+    return [row["record_timestamp"] for row in live_generations(view.frame) if row["record_timestamp"] >= begin]
 
 
 def cluster_observations(cluster: ClusterFrame, signals: Sequence[Row], parameters: Parameters) -> list[Observation]:
@@ -124,34 +121,17 @@ def _blocked(signals: Sequence[Row]) -> list[Observation]:
 def _coordinators(signals: Sequence[Row], parameters: Parameters) -> list[Observation]:
     """Most groups of one coordinator rebalance within a minute, and hardly any other."""
     active = [each for each in signals if each["is_active"] and each["coordinator"] is not None]
-    found = []
-    for broker in sorted({each["coordinator"] for each in active}):
-        mine = [each for each in active if each["coordinator"] == broker]
-        others = [each for each in active if each["coordinator"] != broker]
-        hit = _together(mine, parameters.coordinator_seconds)
-        if len(hit) < max(_FEW_REBALANCES, parameters.coordinator_share * len(mine)):
-            continue
-        if others and sum(bool(each["rebalanced_ms"]) for each in others) > _OTHERS_SHARE * len(others):
-            continue
-        found.append(
-            Observation(
-                "COORDINATOR_CORRELATED",
-                subject=str(broker),
-                evidence={"groups": float(len(hit)), "groups_of_broker": float(len(mine))},
-                evidence_text=_named([each["group"] for each in hit]),
-            )
+    coordinators = {each["group"]: each["coordinator"] for each in active}
+    ends = {each["group"]: each["rebalanced_at"] for each in active}
+    return [
+        Observation(
+            "COORDINATOR_CORRELATED",
+            subject=str(each.broker),
+            evidence={"groups": float(len(each.groups)), "groups_of_broker": float(each.active)},
+            evidence_text=_named(each.groups),
         )
-    return found
-
-
-def _together(signals: Sequence[Row], seconds: float) -> list[Row]:
-    """Most groups that rebalanced within one such stretch of time."""
-    ends = sorted(at for each in signals for at in each["rebalanced_ms"])
-    best: list[Row] = []
-    for begin in ends:
-        hit = [each for each in signals if any(begin <= at <= begin + 1000 * seconds for at in each["rebalanced_ms"])]
-        best = max(best, hit, key=len)
-    return best
+        for each in find_correlated(coordinators, ends, parameters)
+    ]
 
 
 def _brokers(signals: Sequence[Row]) -> list[Observation]:
