@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from laggard.diagnosis.frames import NAMES, NUMBERS, GroupFrame, Policy, Row, To
 
 Tables = Mapping[str, pa.Table]
 LISTS = ("rebalances", "generations", "group_members", "group_events")  # read as rows, of the last 24 h
+LOOKED_BACK_AT = ("group_state", "members", "idle_members", "generation", "group_epoch")  # of group_history
 _CONFIGURED = ("retention_seconds", "retention_bytes", "cleanup_policy", "config_known")
 _Ints = npt.NDArray[np.int64]
 
@@ -36,21 +38,22 @@ def frames_at(
     step = 1000 * window_seconds
     windows = np.arange(window_ms - (look_back - 1) * step, window_ms + 1, step, dtype=np.int64)
     end = datetime.fromtimestamp((window_ms + step) / 1000, timezone.utc)
-    lags = _by_group(_within(tables["lag_windows"], windows))
-    facts = {name: _facts(rows, windows) for name, rows in _by_group(_within(tables["group_history"], windows)).items()}
+    found = _topic_frames(
+        _within(tables["lag_windows"], windows), windows, _topic_facts(tables["topic_windows"], windows)
+    )
+    facts = {name: _facts(rows, windows) for name, rows in _by_group(_within(tables["group_history"], windows))}
     lists = {name: _rows_by_group(tables[name]) for name in LISTS}
-    topics = _topic_facts(tables["topic_windows"], windows)
-    for group in sorted(lags.keys() | facts.keys()):
-        found = [_topic_frame(rows, windows, topics) for rows in _topics(lags.get(group))]
+    for group in sorted(found.keys() | facts.keys()):
+        topics = [each for each in found.get(group, ()) if (each.named("status")[:, -1] != "").any()]
         known = facts.get(group, [None] * len(windows))
-        if known[-1] is None and not any((each.named("status")[:, -1] != "").any() for each in found):
+        if known[-1] is None and not topics:
             continue  # it ended before this window
         yield GroupFrame(
             cluster,
             group,
             window_seconds,
             windows,
-            [each for each in found if (each.named("status")[:, -1] != "").any()],
+            topics,
             known,
             lists["rebalances"].get(group, []),
             lists["generations"].get(group, []),
@@ -67,64 +70,74 @@ def _within(rows: pa.Table, windows: _Ints) -> pa.Table:
     return rows.filter(pc.and_(pc.greater_equal(at, low), pc.less_equal(at, high)))
 
 
-def _by_group(rows: pa.Table) -> dict[str, pa.Table]:
+def _by_group(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     """Rows of each group, as slices of one sorted table."""
-    if not rows.num_rows:
-        return {}
-    order = [(name, "ascending") for name in ("group", "topic", "topic_id", "partition") if name in rows.column_names]
-    rows = rows.sort_by(order).combine_chunks()
-    names = rows["group"].combine_chunks().dictionary_encode()
-    codes = names.indices.to_numpy()
-    starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
-    ends = np.r_[starts[1:], len(codes)]
-    found = names.dictionary.to_pylist()
-    return {found[codes[low]]: rows.slice(low, high - low) for low, high in zip(starts, ends, strict=True)}
+    rows = rows.sort_by("group").combine_chunks()
+    for low, high in _runs(_codes(rows["group"])):
+        yield rows["group"][low].as_py(), rows.slice(low, high - low)
 
 
-def _topics(rows: pa.Table | None) -> list[pa.Table]:
-    """Rows of each topic, by its id: a recreated topic is another one."""
-    if rows is None:
-        return []
-    names = pc.binary_join_element_wise(rows["topic"], rows["topic_id"], "\0").combine_chunks().dictionary_encode()
-    codes = names.indices.to_numpy()
-    return [rows.filter(pa.array(codes == code)) for code in range(len(names.dictionary))]
+def _codes(column: pa.ChunkedArray) -> _Ints:
+    """A number per distinct name."""
+    found: _Ints = column.combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+    return found
 
 
-def _topic_frame(rows: pa.Table, windows: _Ints, topics: Mapping[tuple[str, str], Row]) -> TopicFrame:
-    partitions, row = np.unique(rows["partition"].to_numpy(), return_inverse=True)
-    column = (pc.cast(rows["window_start"], pa.int64()).to_numpy() // 1000 - windows[0]) // (
-        windows[1] - windows[0] if len(windows) > 1 else 1
-    )
-    topic, topic_id = rows["topic"][0].as_py(), rows["topic_id"][0].as_py()
-    size = len(partitions), len(windows)
+def _runs(codes: _Ints) -> list[tuple[int, int]]:
+    """Begin and end of each run of equal numbers."""
+    starts = np.flatnonzero(np.r_[len(codes) > 0, codes[1:] != codes[:-1]])
+    return list(zip(starts.tolist(), [*starts[1:].tolist(), len(codes)], strict=True)) if len(codes) else []
 
-    def numbers(name: str) -> npt.NDArray[np.float64]:
-        found = np.full(size, np.nan)
-        if name in rows.column_names:
-            found[row, column] = pc.cast(rows[name], pa.float64()).to_numpy(zero_copy_only=False)
-        return found
 
-    def names(name: str) -> npt.NDArray[np.object_]:
-        found = np.full(size, "", object)
-        if name in rows.column_names:
-            found[row, column] = pc.fill_null(rows[name], "").to_numpy(zero_copy_only=False)
-        return found
+def _topic_frames(rows: pa.Table, windows: _Ints, topics: Mapping[tuple[str, str], Row]) -> dict[str, list[TopicFrame]]:
+    """Every topic of every group; a recreated topic is another one. Columns are converted once for all of them."""
+    rows = rows.sort_by([(name, "ascending") for name in ("group", "topic", "topic_id", "partition")])
+    partitions = rows["partition"].to_numpy().astype(np.int64)
+    step = windows[1] - windows[0] if len(windows) > 1 else 1
+    at = (pc.cast(rows["window_start"], pa.int64()).to_numpy() // 1000 - windows[0]) // step
+    known = set(rows.column_names)
+    numbers = {
+        key: pc.cast(rows[name], pa.float64()).to_numpy() if name in known else np.full(rows.num_rows, np.nan)
+        for key, name in NUMBERS.items()
+    }
+    names = {
+        key: pc.fill_null(rows[name], "").to_numpy() if name in known else np.full(rows.num_rows, "", object)
+        for key, name in NAMES.items()
+    }
+    found: dict[str, list[TopicFrame]] = {}
+    places = [_codes(rows[name]) for name in ("group", "topic", "topic_id")]
+    for low, high in _runs(np.ravel_multi_index(places, [each.max(initial=0) + 1 for each in places])):
+        own, row = np.unique(partitions[low:high], return_inverse=True)
+        size, where = (len(own), len(windows)), (row, at[low:high])
+        group, topic, topic_id = (rows[name][low].as_py() for name in ("group", "topic", "topic_id"))
+        frame = TopicFrame(
+            topic,
+            topic_id,
+            own,
+            {key: _laid_out(values[low:high], size, where, np.nan) for key, values in numbers.items()},
+            {key: _laid_out(values[low:high], size, where, "") for key, values in names.items()},
+            topics.get((topic, topic_id), {}),
+        )
+        found.setdefault(group, []).append(frame)
+    return found
 
-    return TopicFrame(
-        topic,
-        topic_id,
-        partitions.astype(np.int64),
-        {key: numbers(name) for key, name in NUMBERS.items()},
-        {key: names(name) for key, name in NAMES.items()},
-        topics.get((topic, topic_id), {}),
-    )
+
+def _laid_out(values: Any, size: tuple[int, int], where: tuple[_Ints, _Ints], unknown: Any) -> Any:
+    """Values as [partitions, windows]."""
+    found = np.full(size, unknown, values.dtype)
+    found[where] = values
+    return found
 
 
 def _facts(rows: pa.Table, windows: _Ints) -> list[Row | None]:
+    """The newest row whole, of the others what rules look back at."""
     found: list[Row | None] = [None] * len(windows)
     step = int(windows[1] - windows[0]) if len(windows) > 1 else 1
-    for row in _dicts(rows):
+    for row in rows.select(["window_start", *LOOKED_BACK_AT]).to_pylist():
         found[(_milliseconds(row["window_start"]) - int(windows[0])) // step] = row
+    if found[-1] is not None:
+        is_newest = pc.equal(pc.cast(rows["window_start"], pa.int64()), int(windows[-1]) * 1000)
+        found[-1] = _dicts(rows.filter(is_newest))[-1]
     return found
 
 
