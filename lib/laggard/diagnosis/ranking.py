@@ -75,6 +75,8 @@ EDGES: tuple[Edge, ...] = (
         ("PARTITION_STALLED", "POLL_TIMEOUT_EVICTION", "REBALANCE_STORM", "CRASH_LOOP", "DEPLOY_LAG_SPIKE"),
         suppresses=False,
     ),
+    Edge("STATIC_DUPLICATE", ("CRASH_LOOP", "SESSION_EVICTION", "STATIC_EXPIRED"), suppresses=True),
+    Edge("REBALANCE_INCOMPLETE", ("DEPLOY_LAG_SPIKE",), suppresses=True),
     *(Edge(code, _REBALANCE_SYMPTOMS, suppresses=False) for code in _REBALANCE_CAUSES),
     *(
         Edge(

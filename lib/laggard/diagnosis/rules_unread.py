@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import numpy as np
 
 from laggard.diagnosis.observation import CAUSE, EVENT, FAIL, HYGIENE, INFO, PASS, WARN, Observation, Rule
+from laggard.diagnosis.patterns_rebalances import live_generations, now_of
 from laggard.diagnosis.view import View
 
 EMPTY = ("Empty", "Dead")
@@ -13,9 +16,9 @@ QUIET_SECONDS = 600.0
 
 def empty_with_lag(view: View) -> list[Observation]:
     """Records wait and nobody is there to read them."""
-    if view.member_count or view.state not in EMPTY or not view.is_material:
+    if view.state not in EMPTY or not view.is_material or not _has_no_members(view):
         return []
-    if _sum_newest(view, "commits", QUIET_SECONDS) > 0 or not _covers(view, QUIET_SECONDS):
+    if _sum_newest(view, "commits", QUIET_SECONDS) > 0:
         return []
     arrival = float(sum(np.nansum(each.arrival) for each in view.topics))
     is_wanted = view.policy.scale_to_zero or arrival == 0
@@ -48,10 +51,25 @@ def commits_stopped(view: View) -> list[Observation]:
         Observation(
             "COMMITS_STOPPED",
             evidence={"seconds": seconds, "arrival_rate": arrival, "members": float(view.member_count)},
-            guards={"it has committed before": PASS if commits or _has_commit(view) else FAIL},
+            guards={
+                "it has committed before": PASS if commits or _has_commit(view) else FAIL,
+                "no rebalance since": FAIL if _has_rebalanced(view, seconds) else PASS,
+            },
             explained=1.0,
         )
     ]
+
+
+def _has_no_members(view: View) -> bool:
+    """Nobody was a member in any window of the last ten minutes."""
+    windows = max(1, round(QUIET_SECONDS / view.frame.window_seconds))
+    facts = view.frame.facts[-windows:]
+    return len(facts) == windows and all(row is not None and not row.get("members") for row in facts)
+
+
+def _has_rebalanced(view: View, seconds: float) -> bool:
+    since = now_of(view.frame) - timedelta(seconds=seconds)
+    return any(row["record_timestamp"] >= since for row in live_generations(view.frame))
 
 
 def _has_commit(view: View) -> bool:
@@ -60,7 +78,7 @@ def _has_commit(view: View) -> bool:
 
 def external_committer(view: View) -> list[Observation]:
     """Offsets are committed by someone who is no member: lag follows the rhythm of his commits."""
-    if view.member_count or not _covers(view, QUIET_SECONDS):
+    if not _has_no_members(view):
         return []
     commits = _sum_newest(view, "commits", QUIET_SECONDS)
     if not commits:
