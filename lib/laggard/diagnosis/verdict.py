@@ -95,9 +95,9 @@ def _rows(view: View, conditions: Mapping[str, Observation], sizing: Sizing, ela
         return
     if not view.is_material and not any(each.trend.name == "growing" for each in view.topics):
         yield "NOT_NEEDED", 2, {}
-    if view.state == "Empty" or view.member_count == 0:
-        yield "NO_MEMBERS", 3, {}
     restless = [code for code in RESTLESS if code in conditions]
+    if (view.state == "Empty" or view.member_count == 0) and not restless:  # one that puts its members out is not empty
+        yield "NO_MEMBERS", 3, {}
     if restless or view.time_in_rebalance >= parameters.storm_ratio:
         yield "NO_REBALANCE_FIRST", 4, {"time_in_rebalance_ratio": view.time_in_rebalance, "conditions": len(restless)}
     yield from _held_back(view, topic, conditions)
