@@ -129,3 +129,16 @@ def test_every_open_code_is_in_the_catalogue_once() -> None:
     for rule in catalogue.RULES:
         assert rule.says
         assert all(hasattr(engine.Parameters(), name) for name in rule.uses), rule.code
+
+
+def test_a_group_that_cannot_be_judged_is_reported_and_the_others_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(frame: Any, *rest: Any) -> Any:
+        if frame.group == "odd":
+            raise IndexError("no such window")
+        return real(frame, *rest)
+
+    real = engine.view_of
+    monkeypatch.setattr(engine, "view_of", breaks)
+    story = tell(tables_of([short(), Fluid(rates(100), capacities(), group="odd")]))
+    assert story.open_codes("odd") == {engine.RULE_FAILED}
+    assert story.open_codes() == {"CAPACITY_SHORTAGE"}

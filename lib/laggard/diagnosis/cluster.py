@@ -64,6 +64,15 @@ def cluster_signal(view: View, observations: Sequence[Observation]) -> Row:
     }
 
 
+def no_signal(group: str) -> Row:
+    """The signal of a group that could not be judged: it says nothing either way."""
+    return {
+        "group": group, "coordinator": None, "offsets_partition": None, "client_ids": [], "is_active": False,
+        "blind": 0.0, "blocked": False, "blocked_windows": 0, "rebalanced_at": [], "spread_down": False,
+        "brokers": {}, "material_lag": 0.0,
+    }  # fmt: skip
+
+
 def _blocked_windows(view: View) -> int:
     """For how many windows up to this one the group's commits have been hidden."""
     hidden = [(each.frame.named("status") == "source_blocked").any(axis=0) for each in view.topics]

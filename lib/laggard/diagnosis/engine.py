@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from laggard.diagnosis import catalogue
-from laggard.diagnosis.cluster import ClusterFrame, cluster_observations, cluster_signal, reaches
+from laggard.diagnosis.cluster import ClusterFrame, cluster_observations, cluster_signal, no_signal, reaches
+from laggard.diagnosis.completed import completed
 from laggard.diagnosis.conditions import group_conditions
 from laggard.diagnosis.findings import Judgement, finding_rows
 from laggard.diagnosis.frames import GroupFrame, Policy, Row
@@ -40,12 +41,36 @@ class Judged:
     rows: Sequence[Row]  # of group_windows
     verdict: Verdict
     sizing: Sizing
+    told: Mapping[str, Sequence[Row]]  # rows of deploys and scale_events that are complete with this window
     signal: Row  # what the cluster's rules look at
     memory: Memory
 
 
 def judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
-    """One group's window."""
+    """One group's window; what goes wrong in it is reported as a finding and keeps nobody else from being judged."""
+    try:
+        return _judge(frame, memory, parameters)
+    except Exception as error:  # noqa: BLE001 - its report is the finding
+        return Judged(
+            frame.group,
+            frame.fact.get("coordinator"),
+            frame.policy,
+            [_failure("judge", error)],
+            frozenset(),
+            (),
+            Verdict("UNKNOWN_INPUT", {}, None),
+            Sizing(),
+            {},
+            no_signal(frame.group),
+            memory,
+        )
+
+
+def _failure(what: str, error: Exception) -> Observation:
+    return Observation(RULE_FAILED, subject=what, evidence_text={"error": f"{type(error).__name__}: {error}"})
+
+
+def _judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
     view, after = view_of(frame, memory, parameters)
     conditions, facts = group_conditions(view)
     view = replace(view, facts=facts)
@@ -61,6 +86,7 @@ def judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
         group_rows(view),
         verdict,
         sizing,
+        completed(view),
         cluster_signal(view, observations),
         after,
     )
@@ -96,9 +122,7 @@ def _observe(view: View) -> Iterable[Observation]:
         try:
             yield from (each for each in rule.condition(view) if "fail" not in each.guards.values())
         except Exception as error:  # noqa: BLE001 - its report is the finding
-            yield Observation(
-                RULE_FAILED, subject=rule.code, evidence_text={"error": f"{type(error).__name__}: {error}"}
-            )
+            yield _failure(rule.code, error)
 
 
 def _holding(observations: Iterable[Observation]) -> dict[str, Observation]:

@@ -43,6 +43,7 @@ def frames_at(
     )
     facts = {name: _facts(rows, windows) for name, rows in _by_group(_within(tables["group_history"], windows))}
     lists = {name: _rows_by_group(tables[name]) for name in LISTS}
+    deploys = _rows_by_group(tables["deploys"]) if "deploys" in tables else {}
     for group in sorted(found.keys() | facts.keys()):
         topics = [each for each in found.get(group, ()) if (each.named("status")[:, -1] != "").any()]
         known = facts.get(group, [None] * len(windows))
@@ -61,6 +62,7 @@ def frames_at(
             lists["group_events"].get(group, []),
             policy(group, end),
             baseline(group),
+            deploys.get(group, []),
         )
 
 

@@ -79,7 +79,8 @@ class Diagnosis:
         judged = self._judge_groups(window, versions)
         cluster = read_cluster(self._writer.root, versions, window, self._options)
         windows, findings, self._memories = settle(judged, cluster, self._memories, self._options.parameters)
-        self._write(window, windows, findings)
+        told = {name: [row for each in judged for row in each.told[name]] for name in ("deploys", "scale_events")}
+        self._write(window, windows, findings, told)
         self._judged_ms = window.begin_ms
 
     def _judge_groups(self, window: Window, versions: Mapping[str, int]) -> list[Judged]:
@@ -109,7 +110,7 @@ class Diagnosis:
         frame = self._spark.range(0, shards, 1, shards).mapInArrow(judge_shard, "judged binary")
         return [each for row in frame.collect() for each in pickle.loads(row["judged"])]  # noqa: S301 - our own workers'
 
-    def _write(self, window: Window, windows: list[Row], findings: list[Row]) -> None:
+    def _write(self, window: Window, windows: list[Row], findings: list[Row], told: Mapping[str, list[Row]]) -> None:
         """`finding_state` last: its newest window says how far the rules have judged."""
         begin = pa.scalar(window.begin_ms * 1000, pa.timestamp("us", tz="UTC")).as_py()
         same = {"cluster": self._options.cluster, "batch_id": window.batch_id}
@@ -121,6 +122,8 @@ class Diagnosis:
         for table, rows in (
             (schemas.FINDINGS, findings),
             (schemas.GROUP_WINDOWS, windows),
+            (schemas.DEPLOYS, told["deploys"]),
+            (schemas.SCALE_EVENTS, told["scale_events"]),
             (schemas.FINDING_STATE, states),
         ):
             if rows:

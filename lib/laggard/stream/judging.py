@@ -28,6 +28,7 @@ PolicyOf: TypeAlias = Callable[[str, str, datetime], Policy]  # cluster, group, 
 WINDOWED = ("lag_windows", "group_history", "topic_windows")
 RECENT = ("rebalances", "generations", "group_members", "group_events")
 RECENT_SPAN = timedelta(hours=24)
+DEPLOYS_SPAN = timedelta(days=7)
 _KEYS = ("group", "topic", "topic_id", "partition", "window_start", "batch_id")
 _LAG_COLUMNS = (*_KEYS, *NUMBERS.values(), *NAMES.values())
 
@@ -58,6 +59,7 @@ def read_history(
     spans = dict.fromkeys(WINDOWED, (begin_ms - back_ms, "window_start"))
     recent_ms = begin_ms - round(RECENT_SPAN.total_seconds() * 1000)
     spans |= {name: (recent_ms, schemas.TABLES[name].time_column) for name in RECENT}
+    spans["deploys"] = (begin_ms - round(DEPLOYS_SPAN.total_seconds() * 1000), "started_at")
     last_ms = end_ms + 1000 * options.window_seconds
     return {name: _read(root, name, versions.get(name), since, last_ms, time) for name, (since, time) in spans.items()}
 

@@ -166,6 +166,57 @@ FINDINGS = Table(
     is_judged=True,
 )
 
+DEPLOYS = Table(
+    "deploys",
+    "One row per rolling replacement of a group's members that has come to rest, with what it cost.",
+    ("cluster", "group", "started_at"),
+    (
+        DATE,
+        CLUSTER,
+        GROUP,
+        Column("started_at", "timestamp", "first change of the members"),
+        Column("ended_at", "timestamp", "last change"),
+        Column("status", "string", "ok"),
+        BATCH_ID,
+        Column("batches", "int", "departures that came together count as one"),
+        Column("slots", "int", "members before"),
+        Column("replaced", "int", "members replaced"),
+        Column("static_share", "double", "of these, share that came back without a rebalance"),
+        Column("rebalances", "int", "logical rebalances in it"),
+        Column("rebalance_ids", "array<string>", "their rows in rebalances, as far as written"),
+        Column("rebalance_mode", "string", "eager, cooperative or incremental", "unknown"),
+        Column("lag_before", "double", "largest lag of the ten windows before", "a window around it is not known"),
+        Column("peak_lag", "double", "largest lag in it", "as lag_before"),
+        Column("lag_record_seconds", "double", "lag above that of before, summed over time", "as lag_before"),
+        Column("lag_seconds", "double", "the same / arrival rate of before", "as lag_before, or nothing arrived"),
+        Column("recovery_seconds", "double", "from the last change until lag is down again", "not yet"),
+        Column("is_spike", "boolean", "lag rose more than commits let it"),
+    ),
+    time_column="started_at",
+    is_judged=True,
+)
+
+SCALE_EVENTS = Table(
+    "scale_events",
+    "One row per net change of a group's members, half an hour after it, with what it brought.",
+    ("cluster", "group", "event_at"),
+    (
+        DATE,
+        CLUSTER,
+        GROUP,
+        Column("event_at", "timestamp", "when the change was complete"),
+        Column("status", "string", "ok"),
+        BATCH_ID,
+        Column("members_before", "int", "members before"),
+        Column("members_after", "int", "members after"),
+        Column("consume_rate_before", "double", "median of busy windows before, records/s", "it was not busy"),
+        Column("consume_rate_after", "double", "median of busy windows after, records/s", "it was not busy"),
+        Column("elasticity", "double", "change of ln consume_rate / change of ln members", "a side was not busy"),
+    ),
+    time_column="event_at",
+    is_judged=True,
+)
+
 FINDING_STATE = Table(
     "finding_state",
     "What the engine remembers after a window of each group that it has to remember something of; not for users.",

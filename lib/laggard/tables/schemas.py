@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from laggard.tables.batch_tables import BATCHES, DEAD_LETTERS
 from laggard.tables.columns import Column, Table
-from laggard.tables.diagnosis_tables import FINDING_STATE, FINDINGS, GROUP_WINDOWS
+from laggard.tables.diagnosis_tables import DEPLOYS, FINDING_STATE, FINDINGS, GROUP_WINDOWS, SCALE_EVENTS
 from laggard.tables.rebalance_tables import GENERATIONS, GROUP_EVENTS, GROUP_MEMBERS, REBALANCES
 from laggard.tables.status_tables import GROUP_STATUS, PARTITION_STATUS
 from laggard.tables.window_tables import GROUP_HISTORY, LAG_WINDOWS, TOPIC_WINDOWS
@@ -13,13 +13,15 @@ TABLES = {
     table.name: table
     for table in (
         PARTITION_STATUS, GROUP_STATUS, LAG_WINDOWS, GROUP_HISTORY, TOPIC_WINDOWS, GENERATIONS, GROUP_MEMBERS,
-        REBALANCES, GROUP_EVENTS, GROUP_WINDOWS, FINDINGS, FINDING_STATE, DEAD_LETTERS, BATCHES,
+        REBALANCES, GROUP_EVENTS, GROUP_WINDOWS, FINDINGS, DEPLOYS, SCALE_EVENTS,
+        FINDING_STATE, DEAD_LETTERS, BATCHES,
     )
 }  # fmt: skip
 
 __all__ = [
     "BATCHES",
     "DEAD_LETTERS",
+    "DEPLOYS",
     "FINDINGS",
     "FINDING_STATE",
     "GENERATIONS",
@@ -31,6 +33,7 @@ __all__ = [
     "LAG_WINDOWS",
     "PARTITION_STATUS",
     "REBALANCES",
+    "SCALE_EVENTS",
     "TABLES",
     "TOPIC_WINDOWS",
     "Column",
