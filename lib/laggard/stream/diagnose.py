@@ -79,7 +79,9 @@ class Diagnosis:
         judged = self._judge_groups(window, versions)
         cluster = read_cluster(self._writer.root, versions, window, self._options)
         windows, findings, self._memories = settle(judged, cluster, self._memories, self._options.parameters)
-        told = {name: [row for each in judged for row in each.told[name]] for name in ("deploys", "scale_events")}
+        told = {
+            name: [row for each in judged for row in each.told.get(name, ())] for name in ("deploys", "scale_events")
+        }
         self._write(window, windows, findings, told)
         self._judged_ms = window.begin_ms
 
@@ -93,7 +95,7 @@ class Diagnosis:
         def judge_shard(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number in (each.as_py() for batch in numbers for each in batch["id"]):
                 tables = read_history(root, versions, window.begin_ms, window.begin_ms, options)
-                tables = {name: _of_shard(rows, int(number), shards) for name, rows in tables.items()}
+                tables = {name: of_shard(rows, int(number), shards) for name, rows in tables.items()}
                 known = known_at(tables, window, options)
                 remembered = {group: from_json(text) for group, text in memories.items()}
                 found = list(
@@ -196,7 +198,8 @@ def last_state(root: str) -> tuple[int, dict[str, Memory]]:
     return round(newest.timestamp() * 1000), memories
 
 
-def _of_shard(rows: pa.Table, shard: int, shards: int) -> pa.Table:
+def of_shard(rows: pa.Table, shard: int, shards: int) -> pa.Table:
+    """The rows of a shard's groups."""
     if shards == 1 or "group" not in rows.column_names:
         return rows
     mine: np.ndarray[Any, np.dtype[np.bool_]] = shards_of(rows["group"], shards) == shard

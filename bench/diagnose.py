@@ -1,0 +1,115 @@
+"""The diagnosis: seconds and CPU to judge one window of 1,000 groups with 50 partitions each, from an hour of history.
+
+Reading the tables, judging and settling are timed apart; the job does the first two on its executors, a shard each.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from datetime import timedelta
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from common import report
+
+ROOT = Path(__file__).parent.parent
+sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/wire")]
+
+from diagnosis.fluid import NOON, Fluid, tables_of  # noqa: E402 - histories without a broker
+from laggard.diagnosis.cluster import ClusterFrame  # noqa: E402
+from laggard.diagnosis.engine import Judged, settle  # noqa: E402
+from laggard.diagnosis.parameters import Parameters  # noqa: E402
+from laggard.diagnosis.policy import Policy  # noqa: E402
+from laggard.stream.diagnose import of_shard  # noqa: E402
+from laggard.stream.judging import Options, Window, judge_groups, known_at, read_baseline, read_history  # noqa: E402
+from laggard.tables import schemas  # noqa: E402
+from laggard.tables.delta import Writer, create_tables  # noqa: E402
+
+WINDOWS, PARTITIONS, MEMBERS = 60, 50, 10
+TROUBLED = 10  # one group of so many falls behind
+OPTIONS = Options("c", 60, Parameters(), lambda *_: Policy())
+LAST = Window(round((NOON + timedelta(minutes=WINDOWS - 1)).timestamp() * 1000), 1)
+
+
+def main() -> None:
+    """Write an hour of history for a growing number of groups; judge its last window in one and in two processes."""
+    rows = []
+    for groups in (100, 1_000):
+        with tempfile.TemporaryDirectory() as folder:
+            write_history(folder, groups)
+            same = {"groups": groups, "partitions": PARTITIONS}
+            rows += [{**same, "processes": shards} | measure(folder, shards) for shards in (1, 2)]
+    report("diagnose", rows)
+
+
+def write_history(root: str, groups: int) -> None:
+    """An hour of windows as the job leaves them: a file per window."""
+    create_tables(root)
+    writer = Writer(root, "bench")
+    models = [_group(number) for number in range(20)]
+    base = tables_of(models)
+    for name in ("lag_windows", "group_history"):
+        table, rows = schemas.TABLES[name], base[name]
+        for number in range(WINDOWS):
+            begin = pa.scalar(NOON + timedelta(minutes=number), pa.timestamp("us", tz="UTC"))
+            of_window = rows.filter(pa.compute.equal(rows["window_start"], begin))
+            copies = [_renamed(of_window, copy) for copy in range(groups // len(models))]
+            writer.write(table, pa.concat_tables(copies), number + 1)
+
+
+def _group(number: int) -> Fluid:
+    arrival = np.full((PARTITIONS, WINDOWS), 100.0)
+    if number % TROUBLED == 0:
+        arrival[:, WINDOWS // 2 :] = 150.0
+    return Fluid(arrival, np.full((MEMBERS, WINDOWS), 600.0), number, f"group-{number}")
+
+
+def _renamed(rows: pa.Table, copy: int) -> pa.Table:
+    names = pa.compute.binary_join_element_wise(rows["group"], str(copy), "-")
+    return rows.set_column(rows.schema.get_field_index("group"), "group", names)
+
+
+def measure(root: str, shards: int) -> dict[str, Any]:
+    """Seconds from the tables to the rows of group_windows and findings."""
+    began = time.perf_counter()
+    with ProcessPoolExecutor(shards, get_context("spawn")) as pool:  # delta-rs does not survive a fork
+        list(pool.map(abs, range(shards)))  # processes are there before the clock starts, as Spark's workers are
+        began = time.perf_counter()
+        parts = list(pool.map(_shard, [(root, shard, shards) for shard in range(shards)]))
+    judged = [each for part, _ in parts for each in part]
+    mark = time.perf_counter()
+    windows, findings, _ = settle(judged, ClusterFrame("c", LAST.begin_ms, 60), {}, OPTIONS.parameters)
+    assert len(windows) == len(judged), (len(windows), len(judged), findings[:1])
+    now = time.perf_counter()
+    return {
+        "seconds": now - began,
+        "settle_seconds": now - mark,
+        "cpu_seconds": sum(cpu for _, cpu in parts) + now - mark,
+        "cpu_ms_per_group": 1e3 * sum(cpu for _, cpu in parts) / len(judged),
+        "target_seconds": 5.0,
+    }
+
+
+def _shard(place: tuple[str, int, int]) -> tuple[list[Judged], float]:
+    root, shard, shards = place
+    began = time.process_time()
+    tables = read_history(root, {}, LAST.begin_ms, LAST.begin_ms, OPTIONS)
+    tables = {name: of_shard(rows, shard, shards) for name, rows in tables.items()}
+    known = known_at(tables, Window(LAST.begin_ms, WINDOWS + 1), OPTIONS)
+    found = list(judge_groups(known, _baseline(root), LAST, {}, OPTIONS))
+    return found, time.process_time() - began
+
+
+def _baseline(root: str) -> Callable[[], pa.Table]:
+    return lambda: read_baseline(root, LAST.begin_ms, LAST.begin_ms, OPTIONS)
+
+
+if __name__ == "__main__":
+    main()
