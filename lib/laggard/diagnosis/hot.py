@@ -58,11 +58,25 @@ def skewed_places(view: View, topic: TopicView, seconds: float) -> tuple[int, ..
     if arrivals.shape[1] < count or len(arrivals) < 2:
         return ()
     blocks = [_means(arrivals[:, start : start + block]) for start in range(0, count, block)]
-    return tuple(place for place in range(len(arrivals)) if all(_is_skewed(view, rates, place) for rates in blocks))
+    skewed = [rates >= np.fmax(MIN_ARRIVAL, view.parameters.hot_ratio * medians_of_others(rates)) for rates in blocks]
+    return tuple(np.flatnonzero(np.all(skewed, axis=0)).tolist())
 
 
-def _is_skewed(view: View, rates: Floats, place: int) -> bool:
-    return bool(rates[place] >= max(MIN_ARRIVAL, view.parameters.hot_ratio * median_of_others(rates, place)))
+def medians_of_others(values: Floats) -> Floats:
+    """`median_of_others` for every place at once."""
+    known = np.flatnonzero(~np.isnan(values))
+    order = known[np.argsort(values[known], kind="stable")]
+    found = np.full(len(values), np.nan)
+    if len(order):
+        whole = (len(order) - 1) // 2
+        found[:] = values[order[whole]]
+    if len(order) > 1:
+        middle = (len(order) - 2) // 2
+        rank = np.arange(len(order))
+        found[order] = values[order[np.where(rank <= middle, middle + 1, middle)]]
+    elif len(order):
+        found[order] = np.nan
+    return found
 
 
 def _means(rates: Floats) -> Floats:

@@ -33,26 +33,23 @@ def _loss(view: View, each: TopicView) -> Loss:
     frame = each.frame
     speeds, jumps = start_speeds(frame, view.frame.window_seconds)
     retention = retention_seconds(frame.facts)
+    # lag that is only the rhythm of commits is read long before it is deleted
+    matters = each.is_ok & (each.is_material | each.is_stalled | (speeds > each.consume))
+    if not matters.any():
+        return Loss(math.nan if math.isnan(retention) or not each.is_ok.any() else math.inf)
     found = Loss(math.nan)
-    for row, partition in enumerate(frame.partitions):
-        if not each.is_ok[row]:
-            continue
-        lag, read = each.lag[row], each.consume[row]
-        seconds = (
-            math.inf
-            if lag == 0
-            else forecast.loss_seconds(
-                committed=float(frame["committed"][row, -1]),
-                log_start=float(frame["start"][row, -1]),
-                log_start_speed=float(speeds[row]),
-                consume=float(read),
-                retention_seconds=retention,
-                time_lag=float(frame["time_lag"][row, -1]),
-                arrival_at_read=_arrival_at_read(frame, row, view.frame.window_seconds),
-            )
+    for row in np.flatnonzero(matters):
+        seconds = forecast.loss_seconds(
+            committed=float(frame["committed"][row, -1]),
+            log_start=float(frame["start"][row, -1]),
+            log_start_speed=float(speeds[row]),
+            consume=float(each.consume[row]),
+            retention_seconds=retention,
+            time_lag=float(frame["time_lag"][row, -1]),
+            arrival_at_read=_arrival_at_read(frame, int(row), view.frame.window_seconds),
         )
         if not math.isnan(seconds) and (math.isnan(found.seconds) or seconds < found.seconds):
-            found = Loss(float(seconds), int(partition), int(jumps[row]))
+            found = Loss(float(seconds), int(frame.partitions[row]), int(jumps[row]))
     return found
 
 

@@ -59,10 +59,3 @@ def stalls(frame: TopicFrame, *, has_members: bool, window_seconds: int, paramet
         else:
             kinds.append("repeating" if frame["repeats"][row, -1] >= 2 else "silent")
     return tuple(kinds)
-
-
-def sums_by_name(values: Floats, names: npt.NDArray[np.object_], name: str) -> Floats:
-    """Sum over the partitions with the name, [windows]; NaN where one of them is not known, or none has it."""
-    mine = names == name
-    found = np.where(mine, values, 0.0).sum(axis=0)
-    return np.where(mine.any(axis=0), found, np.nan)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from laggard.diagnosis.frames import Floats, GroupFrame
-from laggard.diagnosis.measures import rolling_mean, sums_by_name
+from laggard.diagnosis.frames import Floats, GroupFrame, Names
+from laggard.diagnosis.measures import rolling_mean
 from laggard.diagnosis.order import percentile
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.view import Flags, MemberView, TopicView
 
+Ints: TypeAlias = npt.NDArray[np.int64]
 Busy = Mapping[str, tuple[tuple[int, float], ...]]  # slot -> (begin of the window in ms, records/s)
 _CAPACITY_PERCENT = 75  # of what a busy member did: commits and windows do not beat together
 
@@ -25,37 +28,32 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
     busy_now: dict[str, tuple[tuple[int, float], ...]] = {}
     oldest = frame.now_ms - parameters.capacity_lookback_hours * 3_600_000
     slots = sorted({slot for each in topics for slot in each.frame.named("slot")[:, -1] if slot})
-    has_settled = _same_generation(frame)
-    for slot in slots:
-        mine = {each.frame.topic: each.frame.named("slot")[:, -1] == slot for each in topics}
-        consumed = _sum_over(topics, slot, "consume")
-        is_busy = has_settled and _is_busy(topics, slot, mine)
+    owners = [_owners(each.frame.named("slot"), slots) for each in topics]
+    consumed = _sums(topics, owners, len(slots), "consume")
+    means = rolling_mean(consumed, parameters.rate_windows)
+    is_busy = _busy(topics, owners, len(slots)) & _same_generation(frame)
+    for number, slot in enumerate(slots):
+        rows = [np.flatnonzero(owner[:, -1] == number) for owner in owners]
         samples = tuple(each for each in before.get(slot, ()) if each[0] >= oldest)
-        if is_busy and not math.isnan(consumed[-1]):
-            samples = (*samples, (int(frame.windows[-1]), float(consumed[-1])))[-parameters.busy_windows :]
+        if is_busy[number] and not math.isnan(consumed[number, -1]):
+            samples = (*samples, (int(frame.windows[-1]), float(consumed[number, -1])))[-parameters.busy_windows :]
         if samples:
             busy_now[slot] = samples
         rates = [rate for _, rate in samples]
-        enough = len(rates) >= parameters.busy_min_windows
-        means = rolling_mean(consumed[None, :], parameters.rate_windows)[0]
-        first = next(each for each in topics if mine[each.frame.topic].any())
-        row = int(np.flatnonzero(mine[first.frame.topic])[0])
+        first, mine = next((each, held) for each, held in zip(topics, rows, strict=True) if len(held))
+        parts = list(zip(topics, rows, strict=True))
         found[slot] = MemberView(
             slot,
-            first.frame.named("client_id")[row, -1],
-            first.frame.named("host")[row, -1],
-            tuple(
-                (each.frame.topic, int(partition))
-                for each in topics
-                for partition in each.frame.partitions[mine[each.frame.topic]]
-            ),
-            float(sum(each.arrival[mine[each.frame.topic]].sum() for each in topics)),
-            float(sum(each.consume[mine[each.frame.topic]].sum() for each in topics)),
-            percentile(rates, _CAPACITY_PERCENT) if enough else math.nan,
-            float(np.nanmax(means)) if not np.isnan(means).all() else math.nan,
-            is_busy,
-            int(sum(each.is_material[mine[each.frame.topic]].sum() for each in topics)),
-            float(sum(np.nansum(each.lag[mine[each.frame.topic]]) for each in topics)),
+            first.frame.named("client_id")[mine[0], -1],
+            first.frame.named("host")[mine[0], -1],
+            tuple((each.frame.topic, int(number)) for each, held in parts for number in each.frame.partitions[held]),
+            float(sum(each.arrival[held].sum() for each, held in parts)),
+            float(sum(each.consume[held].sum() for each, held in parts)),
+            percentile(rates, _CAPACITY_PERCENT) if len(rates) >= parameters.busy_min_windows else math.nan,
+            float(np.nanmax(means[number])) if not np.isnan(means[number]).all() else math.nan,
+            bool(is_busy[number]),
+            int(sum(each.is_material[held].sum() for each, held in parts)),
+            float(sum(np.nansum(each.lag[held]) for each, held in parts)),
         )
     gone = {slot: kept for slot, kept in before.items() if slot not in found}
     still = {slot: tuple(each for each in kept if each[0] >= oldest) for slot, kept in gone.items()}
@@ -74,14 +72,22 @@ def partition_capacities(topics: Sequence[TopicView], parameters: Parameters) ->
     return found
 
 
-def _sum_over(topics: Sequence[TopicView], slot: str, name: str) -> Floats:
-    """A number summed over all partitions a slot had in each window, [windows]; NaN where one is not known."""
-    sums = [sums_by_name(each.frame[name], each.frame.named("slot"), slot) for each in topics]
-    has = [(each.frame.named("slot") == slot).any(axis=0) for each in topics]
-    total = np.zeros_like(sums[0])
-    for one, mine in zip(sums, has, strict=True):
-        total = total + np.where(mine, one, 0.0)
-    return np.where(np.any(has, axis=0), total, np.nan)
+def _owners(names: Names, slots: Sequence[str]) -> Ints:
+    """Number of each partition's slot per window, -1 where it is none of them; [partitions, windows]."""
+    numbers = {slot: number for number, slot in enumerate(slots)}
+    flat = [numbers.get(name, -1) for name in names.ravel()]
+    return np.array(flat, np.int64).reshape(names.shape)
+
+
+def _sums(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int, name: str) -> Floats:
+    """A number summed over all partitions each slot had, [slots, windows]; NaN where one of them is not known."""
+    total = has = np.zeros((slots, owners[0].shape[1] if owners else 0))
+    for each, owner in zip(topics, owners, strict=True):
+        rows, windows = np.nonzero(owner >= 0)
+        place = owner[rows, windows] * owner.shape[1] + windows
+        total = total + np.bincount(place, each.frame[name][rows, windows], total.size).reshape(total.shape)
+        has = has + np.bincount(place, minlength=total.size).reshape(total.shape)
+    return np.where(has > 0, total, np.nan)
 
 
 def _same_generation(frame: GroupFrame) -> bool:
@@ -91,15 +97,16 @@ def _same_generation(frame: GroupFrame) -> bool:
     return len(newest) == 3 and None not in newest and len(numbers) == 1
 
 
-def _is_busy(topics: Sequence[TopicView], slot: str, mine: Mapping[str, Flags]) -> bool:
-    """The same partitions all the time, and never a moment without more to read than its commits' rhythm."""
-    smallest = floor = 0.0
-    for each in topics:
-        rows = mine[each.frame.topic]
-        if not (each.frame.named("slot")[:, -3:] == slot)[rows].all() or (
-            (each.frame.named("slot")[:, -3:] == slot)[~rows].any()
-        ):
-            return False
-        smallest += float(each.frame["lag_min"][rows, -1].sum())
-        floor += float(each.floor[rows].sum())
-    return smallest > floor  # not where one is NaN
+def _busy(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int) -> Flags:
+    """Per slot: the same partitions for three windows, and never a moment without more to read than commits hide."""
+    smallest, floor, has_changed = np.zeros(slots), np.zeros(slots), np.zeros(slots, bool)
+    for each, owner in zip(topics, owners, strict=True):
+        now = owner[:, -1]
+        held = now >= 0
+        smallest += np.bincount(now[held], each.frame["lag_min"][held, -1], slots)
+        floor += np.bincount(now[held], each.floor[held], slots)
+        for other in owner[:, -3:-1].T:
+            moved = other != now
+            for side in (other[moved & (other >= 0)], now[moved & held]):
+                has_changed[side] = True
+    return (smallest > floor) & ~has_changed  # not where one is NaN

@@ -74,7 +74,7 @@ def topic_view(
     floor = measures.floors(frame, arrival, group.window_seconds)
     seconds = group.windows / 1000.0 + group.window_seconds
     envelopes = _since_break(frame)
-    slopes = trend.slopes(seconds, envelopes, parameters)
+    slopes = _slopes(seconds, envelopes, parameters)
     is_material = measures.material(frame, floor, group.policy.slo_time_lag_seconds, parameters)
     partition_trends = _partition_trends(frame, seconds, envelopes, slopes, arrival[:, -1], group, parameters)
     is_material[:, -1] |= np.array([each.name == trend.GROWING for each in partition_trends], bool)
@@ -87,6 +87,8 @@ def topic_view(
             is_material=bool(is_material[:, at].any()),
             parameters=parameters,
         )
+        if at == -1 or is_material[:, at].any()
+        else Shape(shape.NONE, shape.NONE)
         for at in range(-min(parameters.shape_windows_few, newest.shape[1]), 0)
     ]
     lag_shape = replace(series[-1], name=shape.persist(series, len(frame.partitions), parameters))
@@ -115,6 +117,15 @@ def topic_view(
         iqr,
     )
     return view, after
+
+
+def _slopes(seconds: Floats, envelopes: Floats, parameters: Parameters) -> Floats:
+    """Slopes of the partitions; what never had a backlog is flat, and need not be fitted."""
+    known = ~np.isnan(envelopes)
+    found = np.where(known.sum(axis=1) >= parameters.trend_min_points, 0.0, np.nan)
+    rows = np.flatnonzero(np.where(known, envelopes, 0.0).max(axis=1, initial=0.0) > parameters.min_lag_records)
+    found[rows] = trend.slopes(seconds, envelopes[rows], parameters)
+    return found
 
 
 def _plain_shape(values: Floats, frame: TopicFrame, parameters: Parameters) -> Shape:
