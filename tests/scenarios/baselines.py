@@ -9,6 +9,7 @@ import statistics
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from scenarios.runs import WINDOW_MS, Recorded
@@ -40,23 +41,17 @@ class Commit:
 
 def burrow_status(commits: Sequence[Commit], now_ms: int, current_lag: int) -> str:
     """The status of one partition by the rules that Burrow's documentation lists, over its last 10 commits."""
-    if len(commits) < 2:
-        return "OK"
     offsets, lags = [each.offset for each in commits], [each.lag for each in commits]
-    pairs = list(zip(commits, commits[1:]))
-    falls = [index for index, (old, new) in enumerate(pairs) if new.offset < old.offset]
+    falls = [index for index, (old, new) in enumerate(pairwise(offsets)) if new < old]
     if falls and current_lag > 0 and offsets[-1] < max(offsets[: falls[-1] + 1]):
         return "REWIND"  # and not yet back where it was
-    if 0 in lags:
+    if len(commits) < 2 or 0 in lags:
         return "OK"
     if now_ms - commits[-1].at_ms > commits[-1].at_ms - commits[0].at_ms and current_lag > 0:
         return "STOP"
-    if len(commits) < KEPT:
-        return "OK"
-    if len(set(offsets)) == 1 and all(new.lag >= old.lag for old, new in pairs):
-        return "STALL"
-    if offsets == sorted(offsets) and all(new.lag >= old.lag for old, new in pairs):
-        return "WARN"
+    never_less = len(commits) == KEPT and not falls and lags == sorted(lags)
+    if never_less:
+        return "STALL" if len(set(offsets)) == 1 else "WARN"
     return "OK"
 
 

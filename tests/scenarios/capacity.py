@@ -1,4 +1,4 @@
-"""Too much work, or too little of what does it: for the whole group, for one partition, one member, one host, one sink."""
+"""Too much work, or too little of what does it: everywhere, on one partition, one member, one host, in one sink."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ from laggard.diagnosis.memory import Memory
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.policy import Policy
 from laggard.stream.judging import BASELINE, Options, closed_windows, cluster_frame, judge_groups, known_at
-from laggard.tables import schemas
 from scenarios.runs import WINDOW_MS, Recorded
 
 Row = dict[str, Any]
@@ -30,11 +29,6 @@ class Judged:
     windows: list[Row] = field(default_factory=list)
     seconds: float = 0.0  # of CPU
     group_windows: int = 0  # groups × windows judged
-
-
-def is_recorded() -> bool:
-    """Whether the job's history has what the rules read."""
-    return "group_history" in schemas.TABLES
 
 
 def diagnose(

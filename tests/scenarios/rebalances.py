@@ -156,14 +156,14 @@ def sc17(ground: Ground) -> Labels:
 
 
 def sc18(ground: Ground) -> Labels:
-    at, over, _ = _rolling(ground, static=True)
+    _, over, _ = _rolling(ground, static=True)
     return Labels(
         over + 12, never=DEPLOY_NEVER | _only("STATIC_EXPIRED", "STATIC_DUPLICATE"), may=_only("DEPLOY_LAG_SPIKE")
     )
 
 
 def sc19(ground: Ground) -> Labels:
-    at, over, _ = _rolling(ground, assignors=("cooperative-sticky",))
+    _, over, _ = _rolling(ground, assignors=("cooperative-sticky",))
     return Labels(over + 12, may=_only("DEPLOY_LAG_SPIKE"), never=DEPLOY_NEVER)
 
 

@@ -134,7 +134,7 @@ def record_all(scenario: Scenario, seeds: Iterable[int]) -> Iterator[Recorded]:
 
 
 def envelope_later(scenario: Scenario, seed: int, minutes: float, members: int | None, place: int = 0) -> float:
-    """Lag at its lowest in the minute that ends 30 min after a decision, with another number of members or with as many.
+    """Lowest lag in the minute that ends 30 min after a decision, with another number of members or with as many.
 
     The same seed; the labels' `decide` is not read, so that any minute can be asked about.
     """
