@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from scenarios.runs import WINDOW_MS, Recorded
+from scenarios.runs import WINDOW_MS, Recorded, Run
 
 Place = tuple[str, str, int]  # group, topic, partition
 KEPT = 10  # commits, Burrow's default
@@ -56,38 +56,34 @@ def burrow_status(commits: Sequence[Commit], now_ms: int, current_lag: int) -> s
 
 
 def burrow(recorded: Recorded) -> list[Call]:
-    """Commits as they were written, log ends as they were polled last before."""
+    """Commits as they were written; it is given the true log end at each, which it only polls for in reality."""
     run = recorded.run
-    ends: dict[tuple[str, int], int] = {}
     kept: dict[Place, deque[Commit]] = defaultdict(lambda: deque(maxlen=KEPT))
-    records = iter(run.played.records)
-    ahead = next(records, None)
+    records = deque(each for each in run.played.records if each.record.commit is not None and each.is_visible)
     calls = []
-    for polled in run.played.polls:
-        now_ms = polled.at_ms - run.scenario.poll_ahead_ms
-        while ahead is not None and ahead.timestamp_ms < now_ms:
-            key, offset = ahead.record.commit, ahead.record.committed_offset
-            if key is not None and not ahead.is_visible:
-                pass
-            elif key is not None and offset is None:
+    for now_ms in range(run.ground.at_ms(1), run.end_ms + 1, WINDOW_MS):
+        while records and records[0].timestamp_ms < now_ms:
+            each = records.popleft()
+            key, offset = each.record.commit, each.record.committed_offset
+            assert key is not None
+            if offset is None:
                 kept.pop(key, None)
-            elif key is not None and offset is not None:
-                kept[key].append(Commit(ahead.timestamp_ms, offset, max(0, ends.get(key[1:], offset) - offset)))
-            ahead = next(records, None)
-        ends |= {
-            (row["topic"], row["partition"]): row["log_end_offset"]
-            for row in polled.positions
-            if row["log_end_offset"] is not None
-        }
-        if now_ms % WINDOW_MS == 0:
-            calls += _burrow_calls(kept, ends, now_ms)
+            else:
+                lag = max(0, _end(run, key[1:], each.timestamp_ms) - offset)
+                kept[key].append(Commit(each.timestamp_ms, offset, lag))
+        calls += _burrow_calls(run, kept, now_ms)
     return calls
 
 
-def _burrow_calls(kept: dict[Place, deque[Commit]], ends: dict[tuple[str, int], int], now_ms: int) -> list[Call]:
+def _end(run: Run, place: tuple[str, int], at_ms: int) -> int:
+    topic = run.ground.brokers.topics.get(place[0])
+    return 0 if topic is None else topic.logs[place[1]].end_at(at_ms)
+
+
+def _burrow_calls(run: Run, kept: dict[Place, deque[Commit]], now_ms: int) -> list[Call]:
     groups: dict[str, dict[int, str]] = defaultdict(dict)
     for (group, topic, partition), commits in kept.items():
-        lag = max(0, ends.get((topic, partition), 0) - commits[-1].offset)
+        lag = max(0, _end(run, (topic, partition), now_ms) - commits[-1].offset)
         groups[group][partition] = burrow_status(list(commits), now_ms, lag)
     return [
         Call(

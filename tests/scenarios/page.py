@@ -36,8 +36,8 @@ BESIDE = """
 
 On the same runs: Burrow's documented rules over the last 10 commits of each partition; partitions above mean + 2σ of
 their topic; the difference of the group's lag between two windows. An alarm counts once it has held for three windows,
-as a finding must. "Before": an alarm before the fault. "Names partitions": of the runs in which some are apart, those
-where exactly these are named. "Adds": windows in which the method is right about adding consumers; Burrow's WARN and a
+as a finding must. "Before": an alarm before the fault. "Names them": of the runs in which some partitions are
+apart, those where exactly these are named. "Adds": windows in which the method is right about adding consumers; Burrow's WARN and a
 growing lag are read as yes.
 """
 
@@ -58,7 +58,7 @@ def median(values: Iterable[float]) -> float:
 
 
 def share(part: int, whole: int) -> str:
-    return "–" if not whole else f"{part / whole:.3f}" if part < whole else "1"
+    return f"{part / whole:.3f}" if whole else "–"
 
 
 def by_code(results: Sequence[Result]) -> list[str]:
@@ -118,7 +118,7 @@ def by_scenario(results: Sequence[Result]) -> list[str]:
 
 def by_method(results: Sequence[Result]) -> list[str]:
     lines = [
-        "| method | faults seen | before | median delay, min | look-alikes with an alarm | names partitions | adds |",
+        "| method | faults seen | before | median delay, min | look-alikes with an alarm | names them | adds |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
     for method in (NAME, *METHODS):
