@@ -36,9 +36,9 @@ BESIDE = """
 
 On the same runs: Burrow's documented rules over the last 10 commits of each partition; partitions above mean + 2σ of
 their topic; the difference of the group's lag between two windows. An alarm counts once it has held for three windows,
-as a finding must. "Before": an alarm before the fault. "Names them": of the runs in which some partitions are
-apart, those where exactly these are named. "Adds": windows in which the method is right about adding consumers; Burrow's WARN and a
-growing lag are read as yes.
+as a finding must. "Before": an alarm before the fault. "Names them": of the runs in which some partitions are apart,
+those where exactly these are named. "Adds": windows in which the method is right about adding consumers; Burrow's WARN
+and a growing lag are read as yes.
 """
 
 
@@ -118,7 +118,7 @@ def by_scenario(results: Sequence[Result]) -> list[str]:
 
 def by_method(results: Sequence[Result]) -> list[str]:
     lines = [
-        "| method | faults seen | before | median delay, min | look-alikes with an alarm | names them | adds |",
+        "| method | faults seen | before | median delay, min | false on look-alikes | names them | adds |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
     for method in (NAME, *METHODS):
