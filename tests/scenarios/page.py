@@ -110,8 +110,8 @@ def by_scenario(results: Sequence[Result]) -> list[str]:
         instead = ", ".join(f"{what} {count}" for what, count in wrong.most_common(3))
         right, asked = sum(each.verdicts_right for each in own), sum(each.verdicts for each in own)
         lines.append(
-            f"| {name} | {scenario.says} | {len(own)} | {share(clean, len(own))} | {share(sum(primary), len(primary))} |"
-            f" {share(right, asked)} | {share(sum(graded), len(graded))} | {instead} |"
+            f"| {name} | {scenario.says} | {len(own)} | {share(clean, len(own))} |"
+            f" {share(sum(primary), len(primary))} | {share(right, asked)} | {share(sum(graded), len(graded))} | {instead} |"
         )
     return lines
 
@@ -122,9 +122,7 @@ def by_method(results: Sequence[Result]) -> list[str]:
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
     for method in (NAME, *METHODS):
-        pairs = [
-            (result.scored.scenario, each) for result in results for each in result.compared if each.method == method
-        ]
+        pairs = [(one.scored.scenario, each) for one in results for each in one.compared if each.method == method]
         if not pairs:
             continue
         faults = [each for name, each in pairs if is_fault(name)]

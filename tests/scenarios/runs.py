@@ -111,7 +111,8 @@ def _own(run: Run, name: str, table: pa.Table) -> pa.Table:
     """The rows of one run, none later than its end."""
     if not {"group", "topic"} & set(table.column_names):  # about the job itself
         return table
-    kept = pc.less(pc.cast(table[schemas.TABLES[name].time_column], pa.int64()), 1000 * run.end_ms)
+    time = "window_end" if "window_end" in table.column_names else schemas.TABLES[name].time_column
+    kept = pc.less_equal(pc.cast(table[time], pa.int64()), 1000 * run.end_ms)  # whole windows
     topics = pa.array(sorted(run.ground.known_topics), pa.string())
     if "group" in table.column_names:
         groups = pa.array(run.ground.names, pa.string())
