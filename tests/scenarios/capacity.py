@@ -194,7 +194,7 @@ def sc08(ground: Ground) -> Labels:
     ground.minute(at, throttle, "broker")
     return Labels(
         at + 30,
-        must=(Must("BROKER_CORRELATED", at + 4, partitions=parts),),
+        must=(Must("BROKER_CORRELATED", at + 4),),
         may=_only("COSTLY_PARTITION"),
         never=_only("CAPACITY_SHORTAGE"),
         primary=_only("BROKER_CORRELATED"),

@@ -111,7 +111,8 @@ def by_scenario(results: Sequence[Result]) -> list[str]:
         right, asked = sum(each.verdicts_right for each in own), sum(each.verdicts for each in own)
         lines.append(
             f"| {name} | {scenario.says} | {len(own)} | {share(clean, len(own))} |"
-            f" {share(sum(primary), len(primary))} | {share(right, asked)} | {share(sum(graded), len(graded))} | {instead} |"
+            f" {share(sum(primary), len(primary))} | {share(right, asked)} |"
+            f" {share(sum(graded), len(graded))} | {instead} |"
         )
     return lines
 

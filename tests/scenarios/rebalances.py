@@ -219,8 +219,8 @@ def sc21(ground: Ground) -> Labels:
     return Labels(
         at + 22,
         must=(Must("STATIC_DUPLICATE", at + 2, within=5),),
-        may=TURMOIL,
-        never=EVICTIONS | _only("DEPLOY_LAG_SPIKE"),
+        may=TURMOIL | _only("CRASH_LOOP"),  # who is fenced is started again, every time
+        never=_only("POLL_TIMEOUT_EVICTION", "SESSION_EVICTION", "DEPLOY_LAG_SPIKE"),
         primary=_only("STATIC_DUPLICATE"),
     )
 

@@ -60,7 +60,8 @@ def sc12(ground: Ground) -> Labels:
             Must("POISON_PILL_SUSPECT", at + 6, within=12, partitions=frozenset({part})),
             Must("POLL_TIMEOUT_EVICTION", at + 5, within=12),
         ),
-        may=_only("REBALANCE_STORM", "PARTITION_STALLED", "REBALANCE_STRAGGLER", "CRASH_LOOP"),
+        # in the end all members hold on to the record, and nobody commits any more
+        may=_only("REBALANCE_STORM", "PARTITION_STALLED", "REBALANCE_STRAGGLER", "CRASH_LOOP", "COMMITS_STOPPED"),
         never=_only("SESSION_EVICTION", "CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL"),
         primary=_only("POISON_PILL_SUSPECT"),
         expects=(Expect(at + 18, at + 40, _only("NO_REBALANCE_FIRST")),),
@@ -80,8 +81,8 @@ def sc33(ground: Ground) -> Labels:
     return Labels(
         at + 32,
         must=(Must("EMPTY_WITH_LAG", at + 11, within=3),),
-        may=_only("PARTITION_STALLED", "COMMITS_STOPPED", "SESSION_EVICTION", "OFFSETS_EXPIRY_FORECAST"),
-        never=_only("CAPACITY_SHORTAGE"),
+        may=_only("SESSION_EVICTION", "OFFSETS_EXPIRY_FORECAST"),
+        never=_only("CAPACITY_SHORTAGE", "PARTITION_STALLED", "COMMITS_STOPPED"),
         primary=_only("EMPTY_WITH_LAG"),
         expects=(Expect(at + 4, at + 32, _only("NO_MEMBERS")),),
     )
