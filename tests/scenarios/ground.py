@@ -156,6 +156,8 @@ class Ground(Stage):
         name = group or self.name()
         return sum(
             max(0, self.brokers.end(topic, part) - self.coordinator.committed.get((name, topic, part), (0, 0))[0])
-            for topic in sorted({topic for each in self.members for topic in each.config.topics})
+            for topic in sorted(
+                {topic for each in self.members if each.config.group == name for topic in each.config.topics}
+            )
             for part in range(len(self.brokers.topics[topic].logs))
         )

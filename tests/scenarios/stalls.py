@@ -127,9 +127,9 @@ def sc35(ground: Ground) -> Labels:
 
 def _reset(ground: Ground, offsets: dict[tuple[str, int], int]) -> None:
     """As an operator does it: the group is stopped, reset, and started again."""
+    number = len(ground.alive())
     for member in ground.alive():
         member.close("reset")
-    number = len(ground.alive())
 
     def start() -> None:
         ground.coordinator.store(ground.name(), offsets)

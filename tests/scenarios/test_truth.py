@@ -177,3 +177,13 @@ def test_commits_that_fail_stop_while_processing_goes_on() -> None:
     assert sum(unprocessed(at, end).values()) < 10_000
     since = at.ground.at_ms(end - 15)
     assert not [each for each in at.played.records if each.record.commit and each.timestamp_ms > since]
+
+
+@pytest.mark.parametrize("name", ["SC37", "SC38"])
+def test_a_group_goes_on_after_its_offsets_were_reset(name: str) -> None:
+    at = run(name)
+    begin, end = begins(at), at.labels.minutes
+    assert len(at.ground.alive()) == 4
+    assert processed(at, end - 3, end) > 0
+    before, after = unprocessed(at, begin - 2), unprocessed(at, begin + 1)
+    assert (sum(after.values()) > sum(before.values()) + 100_000) == (name == "SC37")
