@@ -78,7 +78,7 @@ def _hot(ground: Ground, parts: int, members: int, hot: int) -> Labels:
     return Labels(
         at + 35,
         must=(Must("HOT_PARTITION_ARRIVAL", at + 3, partitions=chosen),),
-        never=_only("COSTLY_PARTITION"),
+        never=_only("COSTLY_PARTITION", "OFFSET_SKIP"),
         primary=_only("HOT_PARTITION_ARRIVAL"),
         expects=(Expect(at + 12, at + 35, _only("NO_HOT_PARTITION")),),
         decide=at + 15,
@@ -107,7 +107,7 @@ def sc04(ground: Ground) -> Labels:
     ground.minute(grown, lambda: ground.grow(8), "scale_out")
     return Labels(
         grown + 40,
-        must=(*labels.must, Must("SCALE_OUT_FUTILE", grown + 30, within=12)),
+        must=(*labels.must, Must("SCALE_OUT_FUTILE", grown + 5, within=25)),
         may=_only("DEPLOY_LAG_SPIKE"),
         never=labels.never,
         primary=labels.primary,
@@ -276,7 +276,7 @@ def sc53(ground: Ground) -> Labels:
     ground.minute(grown, lambda: ground.grow(4), "scale_out")
     return Labels(
         grown + 40,
-        must=(Must("SCALE_OUT_FUTILE", grown + 14, within=20),),
+        must=(Must("SCALE_OUT_FUTILE", grown + 5, within=25),),
         may=_only("CAPACITY_SHORTAGE"),
         primary=_only("SCALE_OUT_FUTILE", "CAPACITY_SHORTAGE"),
         expects=(Expect(grown + 32, grown + 40, _only("NO_DOWNSTREAM")),),

@@ -163,7 +163,7 @@ def sc37(ground: Ground) -> Labels:
 def sc38(ground: Ground) -> Labels:
     at = _fault(ground, HEALTHY + 15)
     begin = HEALTHY
-    ground.topic(rate=piecewise((0, 100), (round(begin * MINUTE), 300)))
+    ground.topic(rate=piecewise((0, 100), (round(begin * MINUTE), 1000)))
     ground.group(4, capacity=600.0)
 
     def skip() -> None:
