@@ -7,12 +7,14 @@ import csv
 import json
 import re
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow as pa
 from deltalake import QueryBuilder
 from deltalake.exceptions import DeltaError
 
+from laggard.cli.questions import fill, find_question, read_questions
 from laggard.cli.words import aligned
 from laggard.errors import OK, TEMPORARY, USAGE, LaggardError
 from laggard.exporter.escape import printable
@@ -35,19 +37,63 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--format", choices=tuple(_WRITERS), default="table", help="how rows are printed (default: table)"
     )
-    parser.add_argument("--list", action="store_true", help="list the tables and their columns")
+    parser.add_argument("--list", action="store_true", help="list the questions, and the tables with their columns")
+    parser.add_argument("--name", metavar="Q7", default="", help="answer a shipped question")
+    parser.add_argument("--param", metavar="K=V", action="append", default=[], help="a parameter of the question")
+    parser.add_argument("--from", metavar="TIME", dest="begin", help="begin, in UTC: 2026-11-20 or 2026-11-20T14:30")
+    parser.add_argument("--to", metavar="TIME", dest="end", help="end (default: the newest tick)")
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Answer one query, or list what can be asked."""
     as_json = args.json
     if args.list:
-        _write_json(table_list(), sys.stdout) if as_json else print("\n".join(list_lines()))
+        _write_json(table_list(), sys.stdout) if as_json else print("\n".join([*question_lines(), "", *list_lines()]))
         return OK
-    if not args.sql.strip():
-        raise LaggardError("no query given", fix='laggard query "select * from group_status"', exit_code=USAGE)
-    _WRITERS["json" if as_json else args.format](run_query(config.job.tables, args.sql), sys.stdout)
+    values = given_values(args)
+    if args.name and not args.sql:
+        rows = run_question(config.job.tables, args.name, values)
+    elif args.sql.strip() and not args.name and not values:
+        rows = run_query(config.job.tables, args.sql)
+    elif values and not args.name:
+        raise LaggardError("parameters belong to a question", fix="laggard query --name Q7 --to …", exit_code=USAGE)
+    else:
+        raise LaggardError(
+            "one query, please" if args.sql else "no query given",
+            fix='laggard query "select * from group_status" or laggard query --name Q7',
+            exit_code=USAGE,
+        )
+    _WRITERS["json" if as_json else args.format](rows, sys.stdout)
     return OK
+
+
+def given_values(args: argparse.Namespace) -> dict[str, str]:
+    """Parameters by name, those of --from and --to included."""
+    values = {}
+    for text in args.param:
+        name, is_pair, value = text.partition("=")
+        if not is_pair:
+            raise LaggardError(
+                f"--param {text} has no value", cause="it is NAME=VALUE", fix="--param group=payments", exit_code=USAGE
+            )
+        values[name] = value
+    ends = {"from": args.begin, "to": args.end}
+    return values | {name: value for name, value in ends.items() if value is not None}
+
+
+def run_question(root: str, name: str, values: Mapping[str, str]) -> pa.Table:
+    """Rows of a shipped question; times that are not said go back from the newest tick."""
+    question = find_question(name)
+    return run_query(root, fill(question, values, _newest(root).polled_at))
+
+
+def question_lines() -> list[str]:
+    """Questions, and under each its parameters with type, default and meaning."""
+    lines = ["questions: laggard query --name Q1 --param group=payments"]
+    for question in read_questions().values():
+        cells = [(f"    {each.name}", each.type, each.default, each.comment) for each in question.parameters]
+        lines += [f"  {question.name}  {question.title}", *aligned(cells, [False] * 4)]
+    return lines
 
 
 def run_query(root: str, sql: str) -> pa.Table:
@@ -55,11 +101,7 @@ def run_query(root: str, sql: str) -> pa.Table:
     words = re.sub(r"^(\s*--[^\n]*\n)+", "", sql).split(maxsplit=1)  # the question may stand above as a comment
     if not words or words[0].lower().lstrip("(") not in _READS:
         raise LaggardError("only queries that read are answered", cause=f"{sql[:60]!r}", fix=_HELP, exit_code=USAGE)
-    batch = newest_batch(root)
-    if batch is None:
-        raise LaggardError(
-            "nothing is published yet", cause=f"{root}/batches has no tick", fix="laggard run", exit_code=TEMPORARY
-        )
+    batch = _newest(root)
     builder = QueryBuilder()
     versions: dict[str, int | None] = {**published_versions(batch)}
     versions |= {name: None for name, table in TABLES.items() if table.is_judged}  # as it is now
@@ -71,6 +113,15 @@ def run_query(root: str, sql: str) -> pa.Table:
         raise LaggardError(
             "the query failed", cause=" ".join(str(error).split()), fix=_HELP, exit_code=USAGE
         ) from error
+
+
+def _newest(root: str) -> Batch:
+    batch = newest_batch(root)
+    if batch is None:
+        raise LaggardError(
+            "nothing is published yet", cause=f"{root}/batches has no tick", fix="laggard run", exit_code=TEMPORARY
+        )
+    return batch
 
 
 def published_versions(batch: Batch) -> dict[str, int]:

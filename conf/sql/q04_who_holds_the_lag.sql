@@ -1,0 +1,78 @@
+-- Q4 Which member, host or broker explains most of the lag?
+--
+-- Parameters
+--   :from   timestamp  1 hour before :to  begin
+--   :to     timestamp  now                end
+--   :group  text       null               this group only
+-- Columns
+--   cluster            cluster
+--   group              group
+--   factor             member (its slot), host or broker
+--   name               which one; null: nobody owned the partition, or it is not known
+--   mean_lag           lag per window over the partitions it had
+--   lag_share          of the group's lag that is known
+--   partition_share    of the group's partitions: it explains something where lag_share is well above
+--   partitions         partitions it had, those with unknown lag left out
+--   partitions_unknown partitions whose lag was unknown in some window
+
+with per_partition as (
+    select
+        cluster, "group", topic, topic_id, "partition", slot, client_host, leader_broker,
+        sum(case when status = 'ok' then lag end) as lag_sum,
+        sum(case when status = 'ok' then 1 else 0 end) as windows_known,
+        sum(case when status = 'ok' then 0 else 1 end) as windows_unknown,
+        min(window_start) as first_window
+    from lag_windows
+    where
+        date >= cast(:from as date) and date <= cast(:to as date) and window_start >= :from and window_end <= :to
+        and status <> 'no_commit' and (:group is null or "group" = :group)
+    group by cluster, "group", topic, topic_id, "partition", slot, client_host, leader_broker
+),
+
+named as (
+    select *, 'member' as factor, slot as name from per_partition
+    union all
+    select *, 'host' as factor, client_host as name from per_partition
+    union all
+    select *, 'broker' as factor, cast(leader_broker as varchar) as name from per_partition
+),
+
+summed as (
+    select
+        cluster, "group", factor, name,
+        sum(lag_sum) as lag_sum,
+        sum(windows_known) as partition_windows,
+        count(distinct case when windows_known > 0 then topic || '-' || cast("partition" as varchar) end) as partitions,
+        count(distinct case when windows_unknown > 0 then topic || '-' || cast("partition" as varchar) end)
+            as partitions_unknown
+    from named
+    group by cluster, "group", factor, name
+),
+
+windows as (
+    select cluster, "group", count(distinct window_start) as windows
+    from lag_windows
+    where
+        date >= cast(:from as date) and date <= cast(:to as date) and window_start >= :from and window_end <= :to
+        and status = 'ok' and (:group is null or "group" = :group)
+    group by cluster, "group"
+)
+
+select
+    summed.cluster,
+    summed."group",
+    summed.factor,
+    summed.name,
+    summed.lag_sum * 1.0 / windows.windows as mean_lag,
+    case when sum(summed.lag_sum) over whole > 0 then summed.lag_sum * 1.0 / sum(summed.lag_sum) over whole end
+        as lag_share,
+    case
+        when sum(summed.partition_windows) over whole > 0
+            then summed.partition_windows * 1.0 / sum(summed.partition_windows) over whole
+    end as partition_share,
+    summed.partitions,
+    summed.partitions_unknown
+from summed
+left join windows on summed.cluster = windows.cluster and summed."group" = windows."group"
+window whole as (partition by summed.cluster, summed."group", summed.factor)
+order by summed.cluster, summed."group", lag_share desc nulls last, summed.factor, summed.name

@@ -1,0 +1,95 @@
+-- Q6 Which groups are closest to data loss; did any lose records, and how many?
+--
+-- Parameters
+--   :from   timestamp  30 days before :to  begin
+--   :to     timestamp  now                 end
+--   :limit  number     50                  rows
+-- Columns
+--   cluster           cluster
+--   group             group
+--   topic             topic
+--   window_end        end of its newest window
+--   loss_seconds      until retention reaches an unread record; infinity: never at this pace; null: unknown
+--   headroom_records  fewest records of a partition that retention may take first; null: unknown
+--   lost_records      records deleted unread; null: unknown throughout
+--   partitions_lost   partitions that lost records
+--   findings          findings DATA_LOST that opened
+--   windows_unknown   windows in which no partition knew what was lost
+
+with newest as (
+    select *
+    from (
+        select
+            cluster, "group", topic, window_start, window_end, loss_seconds,
+            count(*) over (partition by cluster, "group", topic)
+            - count(lost_records) over (partition by cluster, "group", topic) as windows_unknown,
+            count(lost_records) over (partition by cluster, "group", topic) as windows_known,
+            row_number() over (partition by cluster, "group", topic order by window_start desc) as age
+        from group_windows
+        where
+            date >= cast(:from as date) and date <= cast(:to as date)
+            and window_start >= :from and window_end <= :to
+    ) as judged
+    where age = 1
+),
+
+-- a group stays at one committed offset while retention passes it; the most that was lost there is what was lost there
+lost_at as (
+    select cluster, "group", topic, topic_id, "partition", committed_offset, max(lost_records) as lost
+    from lag_windows
+    where
+        date >= cast(:from as date) and date <= cast(:to as date) and window_start >= :from and window_end <= :to
+        and lost_records > 0
+    group by cluster, "group", topic, topic_id, "partition", committed_offset
+),
+
+lost as (
+    select
+        cluster, "group", topic,
+        sum(lost) as lost_records,
+        count(distinct topic_id || '-' || cast("partition" as varchar)) as partitions_lost
+    from lost_at
+    group by cluster, "group", topic
+),
+
+room as (
+    select cluster, "group", topic, window_start, min(headroom_records) as headroom_records
+    from lag_windows
+    where
+        date >= cast(:to as date) - interval '1' day and date <= cast(:to as date)
+        and window_start >= :from and window_end <= :to
+    group by cluster, "group", topic, window_start
+),
+
+told as (
+    select cluster, "group", topic, count(distinct finding_id) as findings
+    from findings
+    where
+        date >= cast(:from as date) and date <= cast(:to as date) and at >= :from and at <= :to
+        and code = 'DATA_LOST' and event = 'opened'
+    group by cluster, "group", topic
+)
+
+select
+    newest.cluster,
+    newest."group",
+    newest.topic,
+    newest.window_end,
+    newest.loss_seconds,
+    room.headroom_records,
+    case when newest.windows_known > 0 then coalesce(lost.lost_records, 0) else lost.lost_records end as lost_records,
+    case when newest.windows_known > 0 then coalesce(lost.partitions_lost, 0) else lost.partitions_lost end
+        as partitions_lost,
+    coalesce(told.findings, 0) as findings,
+    newest.windows_unknown
+from newest
+left join lost
+    on newest.cluster = lost.cluster and newest."group" = lost."group" and newest.topic = lost.topic
+left join room
+    on
+        newest.cluster = room.cluster and newest."group" = room."group"
+        and newest.topic = room.topic and newest.window_start = room.window_start
+left join told
+    on newest.cluster = told.cluster and newest."group" = told."group" and newest.topic = told.topic
+order by newest.loss_seconds nulls last, lost_records desc nulls last, newest.cluster, newest."group", newest.topic
+limit :limit

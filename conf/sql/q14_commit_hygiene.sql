@@ -1,0 +1,94 @@
+-- Q14 How clean are the commits: share without progress, rate, load of each offsets partition, health of compaction?
+--
+-- Parameters
+--   :from  timestamp  1 day before :to  begin
+--   :to    timestamp  now               end
+-- Columns
+--   cluster                       cluster
+--   group                         group
+--   offsets_partition             partition of the offsets topic that holds it; null: not seen
+--   coordinator                   broker that leads it; null: unknown
+--   commits                       commits
+--   noop_commits                  of these, commits that repeat the offset
+--   noop_share                    noop_commits / commits; null: no commit
+--   commits_per_second            over the time watched
+--   seconds                       time watched
+--   partition_commits_per_second  of all groups on that offsets partition; null: it is not known
+--   partition_groups              groups on it
+--   findings                      findings COMMIT_IDLE_CHURN and COMMIT_RATE_HIGH of the group that opened
+--   compaction_findings           findings OFFSETS_COMPACTION_STALLED that opened on that partition
+
+with windows as (
+    select
+        cluster, "group", window_start,
+        max(extract(epoch from window_end) - extract(epoch from window_start)) as seconds,
+        sum(commits) as commits,
+        sum(noop_commits) as noop_commits
+    from group_windows
+    where date >= cast(:from as date) and date <= cast(:to as date) and window_start >= :from and window_end <= :to
+    group by cluster, "group", window_start
+),
+
+summed as (
+    select
+        cluster, "group",
+        sum(commits) as commits,
+        sum(noop_commits) as noop_commits,
+        sum(case when commits is not null then seconds end) as seconds
+    from windows
+    group by cluster, "group"
+),
+
+rated as (
+    select
+        summed.*,
+        group_status.offsets_partition,
+        group_status.coordinator,
+        summed.commits / summed.seconds as commits_per_second
+    from summed
+    left join group_status on summed.cluster = group_status.cluster and summed."group" = group_status."group"
+),
+
+told as (
+    select
+        cluster, "group",
+        count(distinct finding_id) as findings
+    from findings
+    where
+        date >= cast(:from as date) and date <= cast(:to as date) and at >= :from and at <= :to
+        and code in ('COMMIT_IDLE_CHURN', 'COMMIT_RATE_HIGH') and event = 'opened'
+    group by cluster, "group"
+),
+
+compaction as (
+    select rated.cluster, rated."group", count(distinct findings.finding_id) as findings
+    from rated
+    inner join findings
+        on rated.cluster = findings.cluster and array_contains(findings.partitions, rated.offsets_partition)
+    where
+        findings.date >= cast(:from as date) and findings.date <= cast(:to as date)
+        and findings.at >= :from and findings.at <= :to
+        and findings.code = 'OFFSETS_COMPACTION_STALLED' and findings.event = 'opened'
+    group by rated.cluster, rated."group"
+)
+
+select
+    rated.cluster,
+    rated."group",
+    rated.offsets_partition,
+    rated.coordinator,
+    rated.commits,
+    rated.noop_commits,
+    case when rated.commits > 0 then rated.noop_commits * 1.0 / rated.commits end as noop_share,
+    rated.commits_per_second,
+    rated.seconds,
+    case when rated.offsets_partition is not null then sum(rated.commits_per_second) over held end
+        as partition_commits_per_second,
+    case when rated.offsets_partition is not null then count(*) over held end as partition_groups,
+    coalesce(told.findings, 0) as findings,
+    case when rated.offsets_partition is not null then coalesce(compaction.findings, 0) end as compaction_findings
+from rated
+left join told on rated.cluster = told.cluster and rated."group" = told."group"
+left join compaction on rated.cluster = compaction.cluster and rated."group" = compaction."group"
+window held as (partition by rated.cluster, rated.offsets_partition)
+order by rated.commits_per_second desc nulls last, rated.cluster, rated."group"

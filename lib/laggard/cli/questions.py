@@ -1,0 +1,136 @@
+"""The shipped questions: SQL files in conf/sql that explain themselves, with named parameters.
+
+A file begins with a comment: the question, then its parameters (name, type, default, meaning) and its columns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from laggard.conf import conf_file
+from laggard.errors import NOT_FOUND, USAGE, LaggardError
+from laggard.tables.schemas import TABLES
+
+_TITLE = re.compile(r"-- (Q\d+) (.+)")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_BEFORE = re.compile(r"(\d+) (hour|day)s? before :to")
+# what stands inside quotes or a comment is no parameter
+_TOKEN = re.compile(r"""'(?:[^']|'')*'|"[^"]*"|--[^\n]*|(?<!:):([a-z_]+)""")
+_FROM = re.compile(r"(?:from|join)\s+(\w+)")
+REQUIRED, NOW, NULL = "required", "now", "null"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A named value; `default` is a value, null (not said), now (the newest tick), or the word required."""
+
+    name: str
+    type: str  # text, number or timestamp
+    default: str
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A file of conf/sql."""
+
+    name: str  # Q7
+    title: str
+    parameters: tuple[Parameter, ...]
+    columns: tuple[tuple[str, str], ...]  # name and meaning
+    sql: str
+    tables: tuple[str, ...]
+
+
+def read_questions() -> dict[str, Question]:
+    """All questions by name, in their order."""
+    return {each.name: each for each in (parse(path) for path in sorted(conf_file("sql").glob("q*.sql")))}
+
+
+def find_question(name: str) -> Question:
+    """The question of this name, Q7 or q7."""
+    questions = read_questions()
+    if name.upper() not in questions:
+        raise LaggardError(f"no question {name!r}", cause="", fix="laggard query --list", exit_code=NOT_FOUND)
+    return questions[name.upper()]
+
+
+def parse(path: Path) -> Question:
+    """A question from its file."""
+    text = path.read_text(encoding="utf-8")
+    head = text[: text.index("\n\n")].splitlines()
+    title = _TITLE.fullmatch(head[0])
+    if title is None:
+        raise ValueError(f"{path.name} does not begin with its question")
+    sections: dict[str, list[list[str]]] = {"Parameters": [], "Columns": []}
+    rows: list[list[str]] = []
+    for line in (each.removeprefix("--") for each in head[1:]):
+        if line.strip() in sections:
+            rows = sections[line.strip()]
+        elif line.startswith("   "):
+            rows.append(re.split(r"\s{2,}", line.strip()))
+    body = re.sub(r"--[^\n]*", "", text)
+    return Question(
+        title[1],
+        title[2],
+        tuple(Parameter(name.removeprefix(":"), *rest) for name, *rest in sections["Parameters"]),
+        tuple((name, meaning) for name, meaning in sections["Columns"]),
+        text,
+        tuple(name for name in TABLES if name in _FROM.findall(body)),
+    )
+
+
+def fill(question: Question, values: Mapping[str, str], now: datetime) -> str:
+    """The SQL with its parameters as literals: `values` where given, else their defaults at the time of the tick."""
+    known = {each.name: each for each in question.parameters}
+    for name in values:
+        if name not in known:
+            raise LaggardError(
+                f"{question.name} has no parameter {name!r}",
+                cause="it has " + ", ".join(known),
+                fix=f"laggard query --list shows them; give --param {next(iter(known))}=…",
+                exit_code=USAGE,
+            )
+    given = {name: _literal(question, each, values, now) for name, each in known.items()}
+    return _TOKEN.sub(lambda found: given[found[1]] if found[1] in given else found[0], question.sql)
+
+
+def _literal(question: Question, parameter: Parameter, values: Mapping[str, str], now: datetime) -> str:
+    text = values.get(parameter.name, parameter.default)
+    if text == REQUIRED:
+        raise LaggardError(
+            f"{question.name} needs {parameter.name}",
+            cause=parameter.comment,
+            fix=f"laggard query --name {question.name} --param {parameter.name}=…",
+            exit_code=USAGE,
+        )
+    if parameter.name not in values and text == NULL:
+        return NULL
+    if parameter.type == "timestamp":
+        before = _BEFORE.fullmatch(text)
+        end = now if values.get("to", NOW) == NOW else read_time(values["to"])
+        moment = end - timedelta(**{before[2] + "s": int(before[1])}) if before else now
+        moment = moment if before or text == NOW else read_time(text)
+        return f"cast('{moment.astimezone(timezone.utc):%Y-%m-%dT%H:%M:%S.%f}Z' as timestamp)"
+    if parameter.type == "number":
+        if not _NUMBER.fullmatch(text):
+            raise LaggardError(
+                f"{parameter.name} must be a number", cause=f"{text!r}", fix="for example 20", exit_code=USAGE
+            )
+        return text
+    return "'" + text.replace("'", "''") + "'"
+
+
+def read_time(text: str) -> datetime:
+    """A time or a date in ISO 8601, UTC where it does not say."""
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError as error:
+        raise LaggardError(
+            f"{text!r} is not a time", cause=str(error), fix="for example 2026-11-20T14:30 (UTC)", exit_code=USAGE
+        ) from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
