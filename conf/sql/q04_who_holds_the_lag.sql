@@ -5,15 +5,15 @@
 --   :to     timestamp  now                end
 --   :group  text       null               this group only
 -- Columns
---   cluster            cluster
---   group              group
---   factor             member (its slot), host or broker
---   name               which one; null: nobody owned the partition, or it is not known
---   mean_lag           lag per window over the partitions it had
---   lag_share          of the group's lag that is known
---   partition_share    of the group's partitions: it explains something where lag_share is well above
---   partitions         partitions it had, those with unknown lag left out
---   partitions_unknown partitions whose lag was unknown in some window
+--   cluster             cluster
+--   group               group
+--   factor              member (its slot), host or broker
+--   name                which one; null: nobody owned the partition, or it is not known
+--   mean_lag            lag per window over the partitions it had
+--   lag_share           of the group's lag that is known
+--   partition_share     of the group's partitions: it explains something where lag_share is well above
+--   partitions          partitions it had, those with unknown lag left out
+--   partitions_unknown  partitions whose lag was unknown in some window
 
 with per_partition as (
     select

@@ -1,7 +1,7 @@
 -- Q5 When will a group have drained, and how good were its past forecasts?
 --
 -- Parameters
---   :group  text       required           the group
+--   :group  text       required            the group
 --   :from   timestamp  30 days before :to  begin of the forecasts that are checked
 --   :to     timestamp  now                 the time asked about
 -- Columns
@@ -98,7 +98,7 @@ select
     ends.drain_high_seconds,
     case
         when ends.drain_seconds < 1e9
-            then ends.window_end + cast(ends.drain_seconds as int) * interval '1' second
+            then to_timestamp(extract(epoch from ends.window_end) + ends.drain_seconds)
     end as drained_at,
     coalesce(quality.forecasts, 0) as forecasts,
     coalesce(quality.forecasts_open, 0) as forecasts_open,

@@ -17,7 +17,7 @@
 --   members             members after it
 --   rebalance_mode      eager, cooperative or incremental; null: unknown
 --   static_members      members with a group_instance_id after it; null: unknown
---   is_switch           mode, or whether members are static, is another than at the deploy before; null: first, or unknown
+--   is_switch           mode, or whether members are static, is another than before; null: first, or unknown
 --   paused_seconds      paused partition-seconds; null: a rebalance's are unknown
 --   lag_before          largest lag in the ten minutes before; null: unknown
 --   peak_lag            largest lag from its begin until it recovered; null: unknown
@@ -91,7 +91,7 @@ around as (
         on
             deploys.cluster = lags.cluster and deploys."group" = lags."group"
             and lags.window_start >= deploys.started_at - interval '10' minute
-            and lags.window_start <= deploys.ended_at + :gap_seconds * interval '1' second
+            and extract(epoch from lags.window_start) <= extract(epoch from deploys.ended_at) + :gap_seconds
 ),
 
 recovered as (
@@ -129,7 +129,7 @@ statics as (
         on
             deploys.cluster = group_history.cluster and deploys."group" = group_history."group"
             and group_history.window_end > deploys.ended_at
-            and group_history.window_start <= deploys.ended_at + :gap_seconds * interval '1' second
+            and extract(epoch from group_history.window_start) <= extract(epoch from deploys.ended_at) + :gap_seconds
     where group_history.date >= cast(:from as date) and group_history.date <= cast(:to as date)
 ),
 

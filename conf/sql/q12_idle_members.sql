@@ -5,17 +5,17 @@
 --   :to          timestamp  now                end
 --   :busy_share  number     0.1                a group whose members are busy less than this is a candidate
 -- Columns
---   cluster             cluster
---   group               group
---   hours               hours with known members
---   hours_unknown       hours in which the members are not known
---   member_hours        members x hours; null: never known
---   idle_hours          of these, of members without partitions; null: never known
---   waiting_hours       of these, of members with too little to do; null: never known
---   busy_share          share of the member hours in which members were busy; null: never known
---   members             members now
---   members_desired     members to have, by the newest verdict; null: unknown
---   is_candidate        at least 2 members, known for 80 % of the time, and busy_share below the limit; null: unknown
+--   cluster          cluster
+--   group            group
+--   hours            hours with known members
+--   hours_unknown    hours in which the members are not known
+--   member_hours     members x hours; null: never known
+--   idle_hours       of these, of members without partitions; null: never known
+--   waiting_hours    of these, of members with too little to do; null: never known
+--   busy_share       share of the member hours in which members were busy; null: never known
+--   members          members now
+--   members_desired  members to have, by the newest verdict; null: unknown
+--   is_candidate     at least 2 members, known for 80 % of the time, and busy_share below the limit; null: unknown
 
 -- what a window says of the group stands on each of its topics: it is taken once, not summed
 with facts as (

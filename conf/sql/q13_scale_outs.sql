@@ -84,7 +84,8 @@ sided as (
     select
         scale_outs.cluster, scale_outs."group", scale_outs.change,
         windows.window_end <= scale_outs.started_at as is_before,
-        windows.window_start, windows.lag, windows.is_busy,
+        abs(extract(epoch from windows.window_start) - extract(epoch from scale_outs.ended_at)) as seconds_away,
+        windows.lag,
         case when windows.is_busy then windows.consume_rate end as rate
     from scale_outs
     inner join windows
@@ -98,11 +99,7 @@ sided as (
 near as (
     select
         *,
-        row_number() over (
-            partition by cluster, "group", change, is_before
-            order by
-                case when is_before then -extract(epoch from window_start) else extract(epoch from window_start) end
-        ) as distance
+        row_number() over (partition by cluster, "group", change, is_before order by seconds_away) as distance
     from sided
 ),
 

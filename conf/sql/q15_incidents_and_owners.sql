@@ -7,8 +7,8 @@
 --   :partition  number     null              the partition
 --   :groups     number     3                 groups that make a topic's trouble an incident
 -- Columns
---   kind         cluster (a finding about the cluster), topic (one code in several groups), or owner
 --   cluster      cluster
+--   kind         cluster (a finding about the cluster), topic (one code in several groups), or owner
 --   code         what was found; of an owner the status of the partition
 --   name         broker or other subject, topic, or slot of the owner; null: none, or not known
 --   group        group that the owner belongs to
@@ -86,7 +86,7 @@ owned as (
 
 answers as (
     select
-        'cluster' as kind, cluster, code, subject as name, cast(null as varchar) as "group",
+        cluster, 'cluster' as kind, code, subject as name, cast(null as varchar) as "group",
         cast(groups as bigint) as groups,
         case when coordinator is not null then rebalances end as rebalances,
         started_at, closed_at as ended_at, severity,
@@ -94,7 +94,7 @@ answers as (
     from of_cluster
     union all
     select
-        'topic', cluster, code, topic, cast(null as varchar), count(distinct "group"), cast(null as bigint),
+        cluster, 'topic', code, topic, cast(null as varchar), count(distinct "group"), cast(null as bigint),
         min(started_at), case when count(ended_at) = count(*) then max(ended_at) end,
         case min(case severity when 'page' then 1 when 'warn' then 2 else 3 end)
             when 1 then 'page' when 2 then 'warn' else 'info'
@@ -105,7 +105,7 @@ answers as (
     having count(distinct "group") >= :groups
     union all
     select
-        'owner', cluster, status, slot, "group", cast(null as bigint), cast(null as bigint),
+        cluster, 'owner', status, slot, "group", cast(null as bigint), cast(null as bigint),
         window_start, window_end, cast(null as varchar), owner, client_host
     from owned
     where age = 1
@@ -113,4 +113,4 @@ answers as (
 
 select *
 from answers
-order by kind, started_at, cluster, code, name, "group"
+order by cluster, kind, started_at, code, name, "group"
