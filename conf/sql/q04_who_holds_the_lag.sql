@@ -30,11 +30,16 @@ with per_partition as (
 ),
 
 named as (
-    select *, 'member' as factor, slot as name from per_partition
-    union all
-    select *, 'host' as factor, client_host as name from per_partition
-    union all
-    select *, 'broker' as factor, cast(leader_broker as varchar) as name from per_partition
+    select
+        per_partition.*,
+        factors.factor,
+        case factors.factor
+            when 'member' then slot
+            when 'host' then client_host
+            else cast(leader_broker as varchar)
+        end as name
+    from per_partition
+    cross join (values ('member'), ('host'), ('broker')) as factors (factor)
 ),
 
 summed as (

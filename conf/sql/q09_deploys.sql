@@ -72,6 +72,7 @@ deploys as (
 lags as (
     select
         cluster, "group", window_start, window_end,
+        cast(floor(extract(epoch from window_start) / 3600) as bigint) as hour,
         case when count(lag) = count(*) then sum(lag) end as lag
     from group_windows
     where
@@ -80,16 +81,31 @@ lags as (
     group by cluster, "group", window_start, window_end
 ),
 
+-- hours only make the joins with windows cheap
+hours as (
+    select distinct hour
+    from lags
+),
+
+deploy_hours as (
+    select deploys.cluster, deploys."group", deploys.deploy, deploys.started_at, deploys.ended_at, hours.hour
+    from deploys
+    inner join hours
+        on
+            (hours.hour + 1) * 3600 > extract(epoch from deploys.started_at) - 600
+            and hours.hour * 3600 <= extract(epoch from deploys.ended_at) + :gap_seconds
+),
+
 around as (
     select
         deploys.cluster, deploys."group", deploys.deploy, deploys.started_at, deploys.ended_at,
         lags.window_start, lags.window_end, lags.lag,
         max(case when lags.window_end <= deploys.started_at then lags.lag end)
             over (partition by deploys.cluster, deploys."group", deploys.deploy) as lag_before
-    from deploys
+    from deploy_hours as deploys
     inner join lags
         on
-            deploys.cluster = lags.cluster and deploys."group" = lags."group"
+            deploys.cluster = lags.cluster and deploys."group" = lags."group" and deploys.hour = lags.hour
             and lags.window_start >= deploys.started_at - interval '10' minute
             and extract(epoch from lags.window_start) <= extract(epoch from deploys.ended_at) + :gap_seconds
 ),
@@ -118,19 +134,28 @@ costs as (
     group by cluster, "group", deploy
 ),
 
+facts as (
+    select
+        cluster, "group", window_start, window_end, static_members,
+        cast(floor(extract(epoch from window_start) / 3600) as bigint) as hour
+    from group_history
+    where
+        date >= cast(:from as date) and date <= cast(:to as date) and window_start >= :from and window_end <= :to
+        and (:group is null or "group" = :group)
+),
+
 statics as (
     select
-        deploys.cluster, deploys."group", deploys.deploy, group_history.static_members,
+        deploys.cluster, deploys."group", deploys.deploy, facts.static_members,
         row_number() over (
-            partition by deploys.cluster, deploys."group", deploys.deploy order by group_history.window_start
+            partition by deploys.cluster, deploys."group", deploys.deploy order by facts.window_start
         ) as place
-    from deploys
-    inner join group_history
+    from deploy_hours as deploys
+    inner join facts
         on
-            deploys.cluster = group_history.cluster and deploys."group" = group_history."group"
-            and group_history.window_end > deploys.ended_at
-            and extract(epoch from group_history.window_start) <= extract(epoch from deploys.ended_at) + :gap_seconds
-    where group_history.date >= cast(:from as date) and group_history.date <= cast(:to as date)
+            deploys.cluster = facts.cluster and deploys."group" = facts."group" and deploys.hour = facts.hour
+            and facts.window_end > deploys.ended_at
+            and extract(epoch from facts.window_start) <= extract(epoch from deploys.ended_at) + :gap_seconds
 ),
 
 described as (

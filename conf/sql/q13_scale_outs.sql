@@ -70,6 +70,7 @@ scale_outs as (
 windows as (
     select
         cluster, "group", window_start, window_end,
+        cast(floor(extract(epoch from window_start) / 3600) as bigint) as hour,
         case when count(lag) = count(*) then sum(lag) end as lag,
         case when count(consume_rate) = count(*) then sum(consume_rate) end as consume_rate,
         max(partitions_material) > 0 as is_busy
@@ -80,6 +81,21 @@ windows as (
     group by cluster, "group", window_start, window_end
 ),
 
+-- hours only make the join with windows cheap
+hours as (
+    select distinct hour
+    from windows
+),
+
+change_hours as (
+    select scale_outs.*, hours.hour
+    from scale_outs
+    inner join hours
+        on
+            (hours.hour + 1) * 3600 > extract(epoch from scale_outs.started_at) - 3600
+            and hours.hour * 3600 <= extract(epoch from scale_outs.ended_at) + 3600
+),
+
 sided as (
     select
         scale_outs.cluster, scale_outs."group", scale_outs.change,
@@ -87,10 +103,11 @@ sided as (
         abs(extract(epoch from windows.window_start) - extract(epoch from scale_outs.ended_at)) as seconds_away,
         windows.lag,
         case when windows.is_busy then windows.consume_rate end as rate
-    from scale_outs
+    from change_hours as scale_outs
     inner join windows
         on
             scale_outs.cluster = windows.cluster and scale_outs."group" = windows."group"
+            and scale_outs.hour = windows.hour
             and (windows.window_end <= scale_outs.started_at or windows.window_start >= scale_outs.ended_at)
             and windows.window_start >= scale_outs.started_at - interval '1' hour
             and windows.window_start <= scale_outs.ended_at + interval '1' hour

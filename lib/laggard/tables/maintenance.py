@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -58,11 +59,16 @@ def maintain(root: str, retention: Retention, now: datetime, *, optimize: bool =
             delta.delete(f"date < '{oldest}'")
         recent = [date for date in dates if date >= (now - timedelta(days=1)).date().isoformat()]
         if optimize and recent:
-            delta.optimize.compact([("date", "in", recent)], writer_properties=WriterProperties(compression="ZSTD"))
+            compact(delta, recent)
         # full: also what a task left that failed before its commit
         delta.vacuum(retention.vacuum_hours, dry_run=False, enforce_retention_duration=False, full=True)
         log.info("maintained %s: rows before %s dropped", name, oldest)
     vacuum_status(root, retention)
+
+
+def compact(delta: DeltaTable, dates: Sequence[str]) -> None:
+    """One file in place of many for each of the dates."""
+    delta.optimize.compact([("date", "in", list(dates))], writer_properties=WriterProperties(compression="ZSTD"))
 
 
 def vacuum_status(root: str, retention: Retention) -> None:
