@@ -10,27 +10,32 @@
 --   topic             topic
 --   window_end        end of its newest window
 --   loss_seconds      until retention reaches an unread record; infinity: never at this pace; null: unknown
---   headroom_records  fewest records of a partition that retention may take first; null: unknown
+--   headroom_records  fewest records of a partition that retention may take first; null: unknown, or no window in the last hour
 --   lost_records      records deleted unread; null: unknown throughout
 --   partitions_lost   partitions that lost records
 --   findings          findings DATA_LOST that opened
 --   windows_unknown   windows in which no partition knew what was lost
 
-with newest as (
-    select *
-    from (
-        select
-            cluster, "group", topic, window_start, window_end, loss_seconds,
-            count(*) over (partition by cluster, "group", topic)
-            - count(lost_records) over (partition by cluster, "group", topic) as windows_unknown,
-            count(lost_records) over (partition by cluster, "group", topic) as windows_known,
-            row_number() over (partition by cluster, "group", topic order by window_start desc) as age
-        from group_windows
-        where
-            date >= cast(:from as date) and date <= cast(:to as date)
-            and window_start >= :from and window_end <= :to
-    ) as judged
-    where age = 1
+with judged as (
+    select
+        cluster, "group", topic,
+        max(window_start) as window_start,
+        count(lost_records) as windows_known,
+        count(*) - count(lost_records) as windows_unknown
+    from group_windows
+    where
+        date >= cast(:from as date) and date <= cast(:to as date) and window_start >= :from and window_end <= :to
+    group by cluster, "group", topic
+),
+
+newest as (
+    select judged.*, group_windows.window_end, group_windows.loss_seconds
+    from judged
+    inner join group_windows
+        on
+            judged.cluster = group_windows.cluster and judged."group" = group_windows."group"
+            and judged.topic = group_windows.topic and judged.window_start = group_windows.window_start
+    where group_windows.date >= cast(:from as date) and group_windows.date <= cast(:to as date)
 ),
 
 -- a group stays at one committed offset while retention passes it; the most that was lost there is what was lost there
@@ -57,7 +62,7 @@ room as (
     from lag_windows
     where
         date >= cast(:to as date) - interval '1' day and date <= cast(:to as date)
-        and window_start >= :from and window_end <= :to
+        and window_start >= :to - interval '1' hour and window_end <= :to
     group by cluster, "group", topic, window_start
 ),
 

@@ -81,7 +81,7 @@ owned as (
     from lag_windows
     where
         date >= cast(:from as date) and date <= cast(:to as date) and window_start >= :from and window_start <= :to
-        and topic = :topic and "partition" = :partition
+        and topic = coalesce(:topic, '') and "partition" = coalesce(:partition, -1)
 ),
 
 answers as (
