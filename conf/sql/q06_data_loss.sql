@@ -10,7 +10,7 @@
 --   topic             topic
 --   window_end        end of its newest window
 --   loss_seconds      until retention reaches an unread record; infinity: never at this pace; null: unknown
---   headroom_records  fewest records of a partition that retention may take first; null: unknown, or no window in the last hour
+--   headroom_records  fewest records that retention may take first on a partition; null: unknown, or an hour old
 --   lost_records      records deleted unread; null: unknown throughout
 --   partitions_lost   partitions that lost records
 --   findings          findings DATA_LOST that opened

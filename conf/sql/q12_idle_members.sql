@@ -21,7 +21,7 @@
 with facts as (
     select
         cluster, "group", window_start,
-        max(extract(epoch from window_end) - extract(epoch from window_start)) / 3600.0 as hours,
+        max(extract(epoch from window_end) - extract(epoch from window_start)) as seconds,
         max(members) as members,
         max(idle_members) as idle_members,
         max(busy_share) as busy_share,
@@ -39,12 +39,12 @@ ordered as (
 summed as (
     select
         cluster, "group",
-        coalesce(sum(case when members is not null then hours end), 0) as hours,
-        coalesce(sum(case when members is null then hours end), 0) as hours_unknown,
-        sum(members * hours) as member_hours,
-        sum(idle_members * hours) as idle_hours,
-        sum((1 - busy_share) * members * hours) as waiting_hours,
-        sum(busy_share * members * hours) as busy_hours,
+        coalesce(sum(case when members is not null then seconds end), 0) / 3600 as hours,
+        coalesce(sum(case when members is null then seconds end), 0) / 3600 as hours_unknown,
+        sum(members * seconds) / 3600 as member_hours,
+        sum(idle_members * seconds) / 3600 as idle_hours,
+        sum((1 - busy_share) * members * seconds) / 3600 as waiting_hours,
+        sum(busy_share * members * seconds) / 3600 as busy_hours,
         max(case when age = 1 then members end) as members,
         max(case when age = 1 then members_desired end) as members_desired
     from ordered

@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow as pa
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
     """Answer one query, or list what can be asked."""
     as_json = args.json
     if args.list:
-        _write_json(table_list(), sys.stdout) if as_json else print("\n".join([*question_lines(), "", *list_lines()]))
+        _write_json([*question_list(), *table_list()], sys.stdout) if as_json else print("\n".join([*question_lines(), "", *list_lines()]))
         return OK
     values = given_values(args)
     if args.name and not args.sql:
@@ -130,6 +131,14 @@ def published_versions(batch: Batch) -> dict[str, int]:
     return {**named, BATCHES.name: batch.version}
 
 
+def question_list() -> list[dict[str, Any]]:
+    """The questions as data."""
+    return [
+        {"question": each.name, "title": each.title, "parameters": [asdict(one) for one in each.parameters]}
+        for each in read_questions().values()
+    ]
+
+
 def list_lines() -> list[str]:
     """Tables, and under each its columns with type and meaning."""
     lines: list[str] = []
@@ -144,7 +153,7 @@ def list_lines() -> list[str]:
 
 
 def table_list() -> list[dict[str, Any]]:
-    """The same as data."""
+    """The tables as data."""
     return [
         {
             "table": table.name,
@@ -158,7 +167,8 @@ def table_list() -> list[dict[str, Any]]:
     ]
 
 
-def _write_table(rows: pa.Table, out: TextIO) -> None:
+def print_table(rows: pa.Table, out: TextIO) -> None:
+    """Rows as aligned text, null as such."""
     is_right = [pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in rows.schema.types]
     cells = [tuple(_cell(value) for value in row.values()) for row in _records(rows)]
     for line in aligned([tuple(rows.column_names), *cells], is_right):
@@ -193,4 +203,4 @@ def _plain(value: Any) -> str:
     return json.dumps(value, default=str, ensure_ascii=False) if isinstance(value, (dict, list)) else str(value)
 
 
-_WRITERS = {"table": _write_table, "csv": _write_csv, "json": _write_json}
+_WRITERS = {"table": print_table, "csv": _write_csv, "json": _write_json}

@@ -100,15 +100,16 @@ def fill(question: Question, values: Mapping[str, str], now: datetime) -> str:
 
 
 def _literal(question: Question, parameter: Parameter, values: Mapping[str, str], now: datetime) -> str:
-    text = values.get(parameter.name, parameter.default)
-    if text == REQUIRED:
+    is_given = parameter.name in values
+    text = values[parameter.name] if is_given else parameter.default
+    if text == REQUIRED and not is_given:
         raise LaggardError(
             f"{question.name} needs {parameter.name}",
             cause=parameter.comment,
             fix=f"laggard query --name {question.name} --param {parameter.name}=…",
             exit_code=USAGE,
         )
-    if parameter.name not in values and text == NULL:
+    if text == NULL and not is_given:
         return NULL
     if parameter.type == "timestamp":
         before = _BEFORE.fullmatch(text)

@@ -1,0 +1,67 @@
+"""docs/questions.md from the files of conf/sql and the examples: python tests/questions/page.py writes it."""
+
+from __future__ import annotations
+
+import io
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+PAGE = ROOT / "docs" / "questions.md"
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "lib")]
+
+from laggard.cli.query import print_table, run_question  # noqa: E402 - the path first
+from laggard.cli.questions import REQUIRED, Question, read_questions  # noqa: E402
+from questions.examples import GROUP, tables  # noqa: E402
+from questions.kit import write_tables  # noqa: E402
+
+_INTRODUCTION = """# Questions
+
+Fifteen questions are shipped as SQL, in `conf/sql`. `laggard query --list` names them; `laggard query --name Q7` answers
+one. `--from`, `--to` (UTC) and `--param name=value` set its parameters; a range that is not said ends with the newest
+tick. In the answers null is unknown, never 0, and a sum leaves out what is not known: a column beside it counts that.
+
+The files are plain SQL that DataFusion (`laggard query`) runs as it is, once the parameters stand in it as literals, in
+a session whose time zone is UTC. DuckDB runs them too, its windows named as they are. Spark needs
+`spark.sql.ansi.enabled` and `spark.sql.ansi.doubleQuotedIdentifiers`, `unix_timestamp(x)` for `extract(epoch from x)`,
+`string` for `varchar`, `array_size` for `cardinality` and `from_unixtime` for `to_timestamp` of a number.
+
+The examples are of one group, `payments`: too slow for its load, deployed, then given a third consumer.
+This page is made by `python tests/questions/page.py`.
+"""
+
+
+def main() -> None:
+    """Write the page."""
+    with tempfile.TemporaryDirectory() as root:
+        PAGE.write_text(render(Path(root)), encoding="utf-8")
+
+
+def render(root: Path) -> str:
+    """The page; `root` is an empty folder for the tables of the examples."""
+    write_tables(root, tables())
+    return "\n".join([_INTRODUCTION, *(section(root, each) for each in read_questions().values())])
+
+
+def section(root: Path, question: Question) -> str:
+    """One question: tables, parameters, columns, an example."""
+    given = {each.name: GROUP for each in question.parameters if each.default == REQUIRED}
+    given |= {"topic": "orders", "partition": "0"} if question.name == "Q15" else {}
+    out = io.StringIO()
+    print_table(run_question(str(root), question.name, given), out)
+    words = "".join(f" --param {name}={value}" for name, value in given.items())
+    parameters = [f"| `{each.name}` | {each.type} | {each.default} | {each.comment} |" for each in question.parameters]
+    columns = [f"| `{name}` | {meaning} |" for name, meaning in question.columns]
+    lines = [
+        f"## {question.name}. {question.title}", "",
+        "Tables: " + ", ".join(f"`{name}`" for name in question.tables) + ".", "",
+        "| parameter | type | default | meaning |", "|---|---|---|---|", *parameters, "",
+        "| column | meaning |", "|---|---|", *columns, "",
+        "```console", f"$ laggard query --name {question.name}{words}", out.getvalue().rstrip(), "```", "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
