@@ -24,7 +24,9 @@ def tables() -> dict[str, list[Row]]:
             for number, rate in _RATES.items()
         ],
         "group_windows": [_group(minute) for minute in _MINUTES],
-        "group_history": [window(minute, GROUP, assignor="range", static_members=0, ping_pong=0.1) for minute in _MINUTES],
+        "group_history": [
+            window(minute, GROUP, assignor="range", static_members=0, ping_pong=0.1) for minute in _MINUTES
+        ],
         "group_status": [group_row(GROUP, offsets_partition=17, coordinator=2)],
         "group_members": [_member(number) for number in range(3)],
         "group_events": [],
@@ -65,7 +67,8 @@ def _group(minute: int) -> Row:
         time_lag_censored=False, lost_records=0, loss_seconds=86_400.0, arrival_rate=100.0,
         consume_rate=98.0 if is_growing else 115.0, commits=36, noop_commits=3, shape="spread",
         trend="growing" if is_growing else "draining", members=_members(minute), idle_members=0,
-        members_desired=3, members_ceiling=3, busy_share=1.0, scale_verdict="YES" if is_growing else "NOT_NEEDED_DRAINING",
+        members_desired=3, members_ceiling=3, busy_share=1.0,
+        scale_verdict="YES" if is_growing else "NOT_NEEDED_DRAINING",
         primary_code="CAPACITY_SHORTAGE", drain_seconds=None if is_growing else lag / 15,
         drain_low_seconds=None if is_growing else lag / 20, drain_high_seconds=None if is_growing else lag / 10,
     )  # fmt: skip

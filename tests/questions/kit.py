@@ -40,9 +40,7 @@ def ask(root: Path, name: str, **values: str) -> list[Row]:
 
 def columns(rows: Iterable[Row], *names: str) -> list[tuple[Any, ...]]:
     """Values of some columns; fractions to nine places, of which binary numbers are sure."""
-    return [
-        tuple(round(row[name], 9) if isinstance(row[name], float) else row[name] for name in names) for row in rows
-    ]
+    return [tuple(round(row[name], 9) if isinstance(row[name], float) else row[name] for name in names) for row in rows]
 
 
 def at(minute: float) -> datetime:

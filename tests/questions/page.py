@@ -11,16 +11,17 @@ ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "questions.md"
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "lib")]
 
-from laggard.cli.query import print_table, run_question  # noqa: E402 - the path first
+from laggard.cli.query import _write_table, run_question  # noqa: E402 - the path first
 from laggard.cli.questions import REQUIRED, Question, read_questions  # noqa: E402
 from questions.examples import GROUP, tables  # noqa: E402
 from questions.kit import write_tables  # noqa: E402
 
 _INTRODUCTION = """# Questions
 
-Fifteen questions are shipped as SQL, in `conf/sql`. `laggard query --list` names them; `laggard query --name Q7` answers
-one. `--from`, `--to` (UTC) and `--param name=value` set its parameters; a range that is not said ends with the newest
-tick. In the answers null is unknown, never 0, and a sum leaves out what is not known: a column beside it counts that.
+Fifteen questions are shipped as SQL, in `conf/sql`: `laggard query --list` names them, `laggard query --name Q7`
+answers one. `--from`, `--to` (UTC) and `--param name=value` set its parameters; a range that is not said ends with
+the newest tick. In an answer null is unknown, never 0; a sum leaves out what is not known, and a column beside it
+counts that.
 
 The files are plain SQL that DataFusion (`laggard query`) runs as it is, once the parameters stand in it as literals, in
 a session whose time zone is UTC. DuckDB runs them too, its windows named as they are. Spark needs
@@ -49,7 +50,7 @@ def section(root: Path, question: Question) -> str:
     given = {each.name: GROUP for each in question.parameters if each.default == REQUIRED}
     given |= {"topic": "orders", "partition": "0"} if question.name == "Q15" else {}
     out = io.StringIO()
-    print_table(run_question(str(root), question.name, given), out)
+    _write_table(run_question(str(root), question.name, given), out)
     words = "".join(f" --param {name}={value}" for name, value in given.items())
     parameters = [f"| `{each.name}` | {each.type} | {each.default} | {each.comment} |" for each in question.parameters]
     columns = [f"| `{name}` | {meaning} |" for name, meaning in question.columns]

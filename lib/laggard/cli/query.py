@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -19,7 +20,7 @@ from laggard.cli.questions import fill, find_question, read_questions
 from laggard.cli.words import aligned
 from laggard.errors import OK, TEMPORARY, USAGE, LaggardError
 from laggard.exporter.escape import printable
-from laggard.tables.readers import Batch, newest_batch, open_table
+from laggard.tables.readers import Batch, TableMissing, newest_batch, open_table
 from laggard.tables.schemas import BATCHES, TABLES
 
 if TYPE_CHECKING:
@@ -49,7 +50,9 @@ def run(args: argparse.Namespace, config: Config) -> int:
     """Answer one query, or list what can be asked."""
     as_json = args.json
     if args.list:
-        _write_json([*question_list(), *table_list()], sys.stdout) if as_json else print("\n".join([*question_lines(), "", *list_lines()]))
+        _write_json([*question_list(), *table_list()], sys.stdout) if as_json else print(
+            "\n".join([*question_lines(), "", *list_lines()])
+        )
         return OK
     values = given_values(args)
     if args.name and not args.sql:
@@ -107,7 +110,8 @@ def run_query(root: str, sql: str) -> pa.Table:
     versions: dict[str, int | None] = {**published_versions(batch)}
     versions |= {name: None for name, table in TABLES.items() if table.is_judged}  # as it is now
     for name, version in versions.items():
-        builder.register(name, open_table(root, name, version))
+        with suppress(TableMissing) if version is None else nullcontext():  # an older job made none
+            builder.register(name, open_table(root, name, version))
     try:
         return pa.table(builder.execute(sql))
     except (DeltaError, pa.ArrowInvalid) as error:
@@ -167,8 +171,7 @@ def table_list() -> list[dict[str, Any]]:
     ]
 
 
-def print_table(rows: pa.Table, out: TextIO) -> None:
-    """Rows as aligned text, null as such."""
+def _write_table(rows: pa.Table, out: TextIO) -> None:
     is_right = [pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in rows.schema.types]
     cells = [tuple(_cell(value) for value in row.values()) for row in _records(rows)]
     for line in aligned([tuple(rows.column_names), *cells], is_right):
@@ -203,4 +206,4 @@ def _plain(value: Any) -> str:
     return json.dumps(value, default=str, ensure_ascii=False) if isinstance(value, (dict, list)) else str(value)
 
 
-_WRITERS = {"table": print_table, "csv": _write_csv, "json": _write_json}
+_WRITERS = {"table": _write_table, "csv": _write_csv, "json": _write_json}
