@@ -9,7 +9,7 @@
 --   group               group
 --   factor              member (its slot), host or broker
 --   name                which one; null: nobody owned the partition, or it is not known
---   mean_lag            lag per window over the partitions it had
+--   mean_lag            lag of the partitions it had, per window of the partition known longest
 --   lag_share           of the group's lag that is known
 --   partition_share     of the group's partitions: it explains something where lag_share is well above
 --   partitions          partitions it had, those with unknown lag left out
@@ -17,28 +17,37 @@
 
 with per_partition as (
     select
-        cluster, "group", topic, topic_id, "partition", slot, client_host, leader_broker,
+        cluster, "group", topic, "partition", slot, client_host, leader_broker,
         sum(case when status = 'ok' then lag end) as lag_sum,
         sum(case when status = 'ok' then 1 else 0 end) as windows_known,
-        sum(case when status = 'ok' then 0 else 1 end) as windows_unknown,
-        min(window_start) as first_window
+        sum(case when status = 'ok' then 0 else 1 end) as windows_unknown
     from lag_windows
     where
         date >= cast(:from as date) and date <= cast(:to as date) and window_start >= :from and window_end <= :to
         and status <> 'no_commit' and (:group is null or "group" = :group)
-    group by cluster, "group", topic, topic_id, "partition", slot, client_host, leader_broker
+    group by cluster, "group", topic, "partition", slot, client_host, leader_broker
+),
+
+counted as (
+    select *, sum(windows_known) over (partition by cluster, "group", topic, "partition") as windows_there
+    from per_partition
+),
+
+watched as (
+    select *, max(windows_there) over (partition by cluster, "group") as windows
+    from counted
 ),
 
 named as (
     select
-        per_partition.*,
+        watched.*,
         factors.factor,
         case factors.factor
             when 'member' then slot
             when 'host' then client_host
             else cast(leader_broker as varchar)
         end as name
-    from per_partition
+    from watched
     cross join (values ('member'), ('host'), ('broker')) as factors (factor)
 ),
 
@@ -46,21 +55,13 @@ summed as (
     select
         cluster, "group", factor, name,
         sum(lag_sum) as lag_sum,
+        max(windows) as windows,
         sum(windows_known) as partition_windows,
         count(distinct case when windows_known > 0 then topic || '-' || cast("partition" as varchar) end) as partitions,
         count(distinct case when windows_unknown > 0 then topic || '-' || cast("partition" as varchar) end)
             as partitions_unknown
     from named
     group by cluster, "group", factor, name
-),
-
-windows as (
-    select cluster, "group", count(distinct window_start) as windows
-    from lag_windows
-    where
-        date >= cast(:from as date) and date <= cast(:to as date) and window_start >= :from and window_end <= :to
-        and status = 'ok' and (:group is null or "group" = :group)
-    group by cluster, "group"
 )
 
 select
@@ -68,7 +69,7 @@ select
     summed."group",
     summed.factor,
     summed.name,
-    summed.lag_sum * 1.0 / windows.windows as mean_lag,
+    case when summed.windows > 0 then summed.lag_sum * 1.0 / summed.windows end as mean_lag,
     case when sum(summed.lag_sum) over whole > 0 then summed.lag_sum * 1.0 / sum(summed.lag_sum) over whole end
         as lag_share,
     case
@@ -78,6 +79,5 @@ select
     summed.partitions,
     summed.partitions_unknown
 from summed
-left join windows on summed.cluster = windows.cluster and summed."group" = windows."group"
 window whole as (partition by summed.cluster, summed."group", summed.factor)
 order by summed.cluster, summed."group", lag_share desc nulls last, summed.factor, summed.name
