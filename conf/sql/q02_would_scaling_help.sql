@@ -33,11 +33,11 @@ with judged as (
 
 told as (
     select
-        *, row_number() over (partition by cluster, code order by at desc, opened_at desc, seq desc) as age
+        *, row_number() over (partition by cluster, code order by "at" desc, opened_at desc, seq desc) as age
     from findings
     where
         date >= cast(:from as date) and date <= cast(:to as date)
-        and at <= :to and "group" = :group and role = 'primary' and event <> 'closed'
+        and "at" <= :to and "group" = :group and role = 'primary' and event <> 'closed'
 )
 
 select

@@ -70,7 +70,7 @@ told as (
     select cluster, "group", topic, count(distinct finding_id) as findings
     from findings
     where
-        date >= cast(:from as date) and date <= cast(:to as date) and at >= :from and at <= :to
+        date >= cast(:from as date) and date <= cast(:to as date) and "at" >= :from and "at" <= :to
         and code = 'DATA_LOST' and event = 'opened'
     group by cluster, "group", topic
 )

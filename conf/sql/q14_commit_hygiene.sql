@@ -55,7 +55,7 @@ told as (
         count(distinct finding_id) as findings
     from findings
     where
-        date >= cast(:from as date) and date <= cast(:to as date) and at >= :from and at <= :to
+        date >= cast(:from as date) and date <= cast(:to as date) and "at" >= :from and "at" <= :to
         and code in ('COMMIT_IDLE_CHURN', 'COMMIT_RATE_HIGH') and event = 'opened'
     group by cluster, "group"
 ),
@@ -67,7 +67,7 @@ compaction as (
         on rated.cluster = findings.cluster and array_contains(findings.partitions, rated.offsets_partition)
     where
         findings.date >= cast(:from as date) and findings.date <= cast(:to as date)
-        and findings.at >= :from and findings.at <= :to
+        and findings."at" >= :from and findings."at" <= :to
         and findings.code = 'OFFSETS_COMPACTION_STALLED' and findings.event = 'opened'
     group by rated.cluster, rated."group"
 )

@@ -24,14 +24,14 @@ with opened as (
     select *
     from findings
     where
-        date >= cast(:from as date) and date <= cast(:to as date) and at >= :from and at <= :to and event = 'opened'
+        date >= cast(:from as date) and date <= cast(:to as date) and "at" >= :from and "at" <= :to and event = 'opened'
 ),
 
 closed as (
     select cluster, finding_id, max(closed_at) as closed_at
     from findings
     where
-        date >= cast(:from as date) and date <= cast(:to as date) and at >= :from and at <= :to and event = 'closed'
+        date >= cast(:from as date) and date <= cast(:to as date) and "at" >= :from and "at" <= :to and event = 'closed'
     group by cluster, finding_id
 ),
 
