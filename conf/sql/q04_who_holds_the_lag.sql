@@ -45,7 +45,7 @@ named as (
         case factors.factor
             when 'member' then slot
             when 'host' then client_host
-            else cast(leader_broker as varchar)
+            else cast(leader_broker as string)
         end as name
     from watched
     cross join (values ('member'), ('host'), ('broker')) as factors (factor)
@@ -57,8 +57,8 @@ summed as (
         sum(lag_sum) as lag_sum,
         max(windows) as windows,
         sum(windows_known) as partition_windows,
-        count(distinct case when windows_known > 0 then topic || '-' || cast("partition" as varchar) end) as partitions,
-        count(distinct case when windows_unknown > 0 then topic || '-' || cast("partition" as varchar) end)
+        count(distinct case when windows_known > 0 then topic || '-' || cast("partition" as string) end) as partitions,
+        count(distinct case when windows_unknown > 0 then topic || '-' || cast("partition" as string) end)
             as partitions_unknown
     from named
     group by cluster, "group", factor, name

@@ -98,7 +98,7 @@ select
     ends.drain_high_seconds,
     case
         when ends.drain_seconds < 1e9
-            then ends.window_end + cast(cast(cast(ends.drain_seconds as bigint) as varchar) || ' seconds' as interval)
+            then ends.window_end + cast(cast(cast(ends.drain_seconds as bigint) as string) || ' seconds' as interval)
     end as drained_at,
     coalesce(quality.forecasts, 0) as forecasts,
     coalesce(quality.forecasts_open, 0) as forecasts_open,

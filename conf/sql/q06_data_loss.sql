@@ -52,7 +52,7 @@ lost as (
     select
         cluster, "group", topic,
         sum(lost) as lost_records,
-        count(distinct topic_id || '-' || cast("partition" as varchar)) as partitions_lost
+        count(distinct topic_id || '-' || cast("partition" as string)) as partitions_lost
     from lost_at
     group by cluster, "group", topic
 ),

@@ -86,27 +86,27 @@ owned as (
 
 answers as (
     select
-        cluster, 'cluster' as kind, code, subject as name, cast(null as varchar) as "group",
+        cluster, 'cluster' as kind, code, subject as name, cast(null as string) as "group",
         cast(groups as bigint) as groups,
         case when coordinator is not null then rebalances end as rebalances,
         started_at, closed_at as ended_at, severity,
-        cast(null as varchar) as member_id, cast(null as varchar) as client_host
+        cast(null as string) as member_id, cast(null as string) as client_host
     from of_cluster
     union all
     select
-        cluster, 'topic', code, topic, cast(null as varchar), count(distinct "group"), cast(null as bigint),
+        cluster, 'topic', code, topic, cast(null as string), count(distinct "group"), cast(null as bigint),
         min(started_at), case when count(ended_at) = count(*) then max(ended_at) end,
         case min(case severity when 'page' then 1 when 'warn' then 2 else 3 end)
             when 1 then 'page' when 2 then 'warn' else 'info'
         end,
-        cast(null as varchar), cast(null as varchar)
+        cast(null as string), cast(null as string)
     from numbered
     group by cluster, topic, code, incident
     having count(distinct "group") >= :groups
     union all
     select
         cluster, 'owner', status, slot, "group", cast(null as bigint), cast(null as bigint),
-        window_start, window_end, cast(null as varchar), owner, client_host
+        window_start, window_end, cast(null as string), owner, client_host
     from owned
     where age = 1
 )

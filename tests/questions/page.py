@@ -23,10 +23,9 @@ answers one. `--from`, `--to` (UTC) and `--param name=value` set its parameters;
 the newest tick. In an answer null is unknown, never 0; a sum leaves out what is not known, and a column beside it
 counts that.
 
-The files are plain SQL that DataFusion (`laggard query`) runs as it is, once the parameters stand in it as literals, in
-a session whose time zone is UTC. DuckDB runs them too, its windows named as they are. Spark needs
-`spark.sql.ansi.enabled` and `spark.sql.ansi.doubleQuotedIdentifiers`, `unix_timestamp(x)` for `extract(epoch from x)`,
-`string` for `varchar`, `array_size` for `cardinality` and `from_unixtime` for `to_timestamp` of a number.
+The files are plain SQL, their parameters as `:name`. With literals in their place, DataFusion (`laggard query`) and
+DuckDB run them as they are, in a session whose time zone is UTC. Spark needs `spark.sql.ansi.enabled`,
+`spark.sql.ansi.doubleQuotedIdentifiers`, and `unix_timestamp(x)` in place of `extract(epoch from x)`.
 
 The examples are of one group, `payments`: too slow for its load, deployed, then given a third consumer.
 This page is made by `python tests/questions/page.py`.
