@@ -31,6 +31,8 @@ def tables() -> dict[str, list[Row]]:
         "group_members": [_member(number) for number in range(3)],
         "group_events": [],
         "rebalances": _rebalances(),
+        "deploys": [_deploy()],
+        "scale_events": [_scale_event()],
         "findings": _findings(),
     }
 
@@ -101,6 +103,24 @@ def _rebalances() -> list[Row]:
         rebalance(_DEPLOY + 1, GROUP, **cost["deploy"], **both),
         rebalance(_SCALE_OUT, GROUP, **cost["growth"], **both),
     ]
+
+
+def _deploy() -> Row:
+    begin, end = at(_DEPLOY), at(_DEPLOY + 1)
+    return {
+        "date": begin.date(), "cluster": "prod", "group": GROUP, "started_at": begin, "ended_at": end, "batches": 2,
+        "slots": 2, "replaced": 2, "static_share": 0.0, "rebalances": 2, "rebalance_mode": "eager",
+        "rebalance_ids": [f"{GROUP}{_DEPLOY}", f"{GROUP}{_DEPLOY + 1}"], "lag_before": 3280.0, "peak_lag": 4420.0,
+        "lag_record_seconds": 129_600.0, "lag_seconds": 1296.0, "recovery_seconds": 60.0, "is_spike": True,
+    }  # fmt: skip
+
+
+def _scale_event() -> Row:
+    moment = at(_SCALE_OUT)
+    return {
+        "date": moment.date(), "cluster": "prod", "group": GROUP, "event_at": moment, "members_before": 2,
+        "members_after": 3, "consume_rate_before": 98.0, "consume_rate_after": 115.0, "elasticity": 0.395,
+    }  # fmt: skip
 
 
 def _findings() -> list[Row]:

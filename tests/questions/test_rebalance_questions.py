@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,7 @@ def test_q8_what_rebalances_cost(tmp_path: Path) -> None:
     rows = [
         rebalance(-5, paused_partition_seconds=10.0, pause_max_seconds=4.0, records_delayed=100, records_replayed=1),
         rebalance(-4, paused_partition_seconds=5.0, pause_max_seconds=2.0, records_delayed=50, avoidable=3),
-        rebalance(-3, paused_partition_seconds=None, rebalance_seconds=None),
+        rebalance(-3, paused_partition_seconds=None, rebalance_seconds=None, avoidable=2),
         rebalance(-2, "dear", paused_partition_seconds=60.0, pause_max_seconds=30.0),
         rebalance(-1, "blind", rebalance_seconds=None),
     ]
@@ -46,47 +45,51 @@ def test_q8_what_rebalances_cost(tmp_path: Path) -> None:
     )  # fmt: skip
     assert columns(answer(tmp_path, "Q8", {"rebalances": rows}), *names) == [
         (1, "dear", 1, 6.0, 60.0, 30.0, None, None, None, 0),
-        (2, "g", 3, 12.0, 15.0, 4.0, 150, 1, 3, 1),
+        (2, "g", 3, 12.0, 15.0, 4.0, 150, 1, 5, 1),
         (3, "blind", 1, None, None, None, None, None, None, 1),
     ]
 
 
-def deployed(minute: int, group: str = "g", rebalance_mode: str = "eager") -> Row:
-    return rebalance(
-        minute, group, cause="replacement", replaced=["a"], members_before=4, members_after=4,
-        rebalance_mode=rebalance_mode, paused_partition_seconds=8.0,
-    )  # fmt: skip
+def deploy(minute: int, group: str = "g", **values: Any) -> Row:
+    """A deploy of two rebalances, r1 and r2, over a minute."""
+    start = at(minute)
+    return {
+        "date": start.date(), "cluster": CLUSTER, "group": group, "started_at": start, "ended_at": at(minute + 1),
+        "rebalances": 2, "rebalance_ids": ["r1", "r2"], "replaced": 3, "rebalance_mode": "eager", "static_share": 0.0,
+        **values,
+    }  # fmt: skip
 
 
 def test_q9_what_deploys_cost_before_and_after_a_switch(tmp_path: Path) -> None:
-    """The lag is 100; in the first deploy it is 500 for three minutes, in the second 200 for one."""
-    rows = [deployed(-300), deployed(-298), deployed(-100, rebalance_mode="cooperative"), deployed(-50, "blind")]
-    rows += [rebalance(-200, members_before=4, members_after=6), rebalance(-90, "grown", replaced=["a", "b"])]
-    rows[-1] |= {"members_before": 2, "members_after": 4}
-    high = {-300: 500, -299: 500, -298: 500, -100: 200}
-    lags = [
-        window(minute, topic=topic, lag=high.get(minute, 100) // 2)
-        for minute in (*range(-315, -270), *range(-115, -70))
-        for topic in ("orders", "refunds")
+    deploys = [
+        deploy(-300, lag_before=120.0, peak_lag=500.0, lag_record_seconds=6000.0, lag_seconds=60.0),
+        deploy(-200, lag_seconds=50.0, recovery_seconds=9.0),
+        deploy(-100, rebalance_mode="cooperative", rebalance_ids=["r3"], rebalances=1, lag_seconds=7.0),
+        deploy(-50, rebalance_mode="cooperative", rebalance_ids=[], rebalances=0, static_share=1.0),
+        deploy(-40, rebalance_mode=None, rebalance_ids=["r4"]),
+        deploy(-30, "blind"),
+        deploy(-90_000, "old"),
     ]
-    lags += [window(minute, "blind", lag=None) for minute in range(-60, -30)]
-    history = [window(-297, static_members=0), window(-99, static_members=4)]
-    tables = {"rebalances": rows, "group_windows": lags, "group_history": history}
-    found = answer(tmp_path, "Q9", tables)
-    names = ("group", "rebalances", "members", "rebalance_mode", "static_members", "is_switch", "paused_seconds")
-    assert columns(found, *names) == [
-        ("blind", 1, 4, "eager", None, None, 8.0),
-        ("g", 2, 4, "eager", 0, None, 16.0),
-        ("g", 1, 4, "cooperative", 4, True, 8.0),
+    rebalances = [
+        rebalance(-300, rebalance_id="r1", paused_partition_seconds=8.0),
+        rebalance(-299, rebalance_id="r2", paused_partition_seconds=4.0),
+        rebalance(-100, rebalance_id="r3", paused_partition_seconds=2.0),
+        rebalance(-40, rebalance_id="r4", paused_partition_seconds=2.0),
+        rebalance(-30, "blind", rebalance_id="r1", paused_partition_seconds=1.0),
+        rebalance(-30, "blind", rebalance_id="r2"),
     ]
-    costs = ("lag_before", "peak_lag", "lag_record_seconds", "recovery_seconds", "cost_before")
-    # recovered at the end of the first window of 100 that begins after the end: -297 … -296, and -99 … -98
-    assert columns(found, *costs) == [
-        (None, None, None, None, None),
-        (100, 500, 3 * 400 * 60.0, 120.0, None),
-        (100, 200, 1 * 100 * 60.0, 120.0, 3 * 400 * 60.0),
+    found = answer(tmp_path, "Q9", {"deploys": deploys, "rebalances": rebalances})
+    names = ("group", "rebalances", "rebalance_mode", "is_switch", "paused_seconds", "lag_seconds_earlier")
+    assert columns(found, "started_at", *names) == [
+        (at(-30), "blind", 2, "eager", None, None, None),
+        (at(-300), "g", 2, "eager", None, 12.0, None),
+        (at(-200), "g", 2, "eager", False, 12.0, 60.0),
+        (at(-100), "g", 1, "cooperative", True, 2.0, 50.0),
+        (at(-50), "g", 0, "cooperative", True, 0.0, 7.0),
+        (at(-40), "g", 2, None, True, None, None),
     ]
-    assert columns(found, "started_at") == [(at(m) - timedelta(seconds=6),) for m in (-50, -300, -100)]
+    costs = ("lag_before", "peak_lag", "lag_record_seconds", "lag_seconds", "recovery_seconds")
+    assert columns(found, *costs)[1:3] == [(120.0, 500.0, 6000.0, 60.0, None), (None, None, None, 50.0, 9.0)]
 
 
 def member(group: str, name: str, minute: float = -10, **values: Any) -> Row:
@@ -108,31 +111,36 @@ def absence(group: str, seconds: float | None, minute: float, kind: str = "stati
 
 def test_q10_sessions_too_short_for_heartbeats_polls_or_restarts(tmp_path: Path) -> None:
     members = [
-        member("fine", "a"),
+        member("fine", "a", group_instance_id="one"),
         member("short", "a", -20, session_timeout_ms=60_000),
         member("short", "a", session_timeout_ms=6_000),
         member("short", "b", session_timeout_ms=10_000),
         member("hangs", "a", session_timeout_ms=60_000, rebalance_timeout_ms=30_000),
+        member("hangs", "b", session_timeout_ms=60_000),
         member("pods", "a", group_instance_id="pod-0"),
-        member("pods", "b", session_timeout_ms=30_000),
+        member("pods", "b"),
+        member("tight", "a", session_timeout_ms=44_000, group_instance_id="pod-0"),
         member("modern", "a", session_timeout_ms=None, rebalance_timeout_ms=None),
     ]
-    events = [absence("pods", seconds, -minute) for minute, seconds in enumerate((20.0, 25.0, None, 30.0))]
+    # 1 … 20 s, one not known, and 50 s: of 21 known the 20th is the 95th percentile
+    events = [absence("pods", seconds, -30 - (seconds or 0)) for seconds in (*map(float, range(1, 21)), None)]
     events += [absence("pods", 50.0, -8, "static_expired"), absence("pods", 900.0, -9, "became_empty")]
+    events += [absence("fine", 30.0, -7), absence("fine", 9000.0, -60_000), absence("tight", 30.0, -7)]
     found = answer(tmp_path, "Q10", {"group_members": members, "group_events": events})
     names = ("group", "members", "session_seconds", "is_session_short", "is_session_above_poll", "is_session_tight")
     assert columns(found, *names) == [
-        ("hangs", 1, 60.0, False, True, None),
-        ("pods", 2, 30.0, False, False, True),
+        ("hangs", 2, 60.0, False, True, None),
         ("short", 2, 6.0, True, False, None),
-        ("fine", 1, 45.0, False, False, None),
+        ("tight", 1, 44.0, False, False, True),
+        ("fine", 1, 45.0, False, False, False),
         ("modern", 1, None, None, None, None),
+        ("pods", 2, 45.0, False, False, False),
     ]
     away = ("static_members", "absences", "absence_p95_seconds", "static_expired")
-    assert columns(found, *away)[1] == (1, 5, 50.0, 1)
+    assert columns(found, *away)[-1] == (1, 22, 20.0, 1)
     assert columns(found, *away)[0] == (0, 0, None, 0)
     slower = {row["group"]: row["is_session_short"] for row in ask(tmp_path, "Q10", heartbeat_seconds="2")}
-    assert slower == {"hangs": False, "pods": False, "short": False, "fine": False, "modern": None}
+    assert slower == {"hangs": False, "pods": False, "short": False, "tight": False, "fine": False, "modern": None}
 
 
 def test_q11_moves_by_assignor(tmp_path: Path) -> None:

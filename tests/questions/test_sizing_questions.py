@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
+from typing import Any
 
-from questions.kit import answer, ask, at, columns, finding, rebalance, window
+from questions.kit import CLUSTER, Row, answer, ask, at, columns, finding, rebalance, window
 from tables.fixtures import group_row
 
 
@@ -31,37 +31,41 @@ def test_q12_hours_of_idle_members_and_who_should_scale_on_lag(tmp_path: Path) -
     ]
 
 
+def scale_event(minute: int, group: str = "g", **values: Any) -> Row:
+    moment = at(minute)
+    return {
+        "date": moment.date(), "cluster": CLUSTER, "group": group, "event_at": moment, "members_before": 2,
+        "members_after": 4, **values,
+    }  # fmt: skip
+
+
 def test_q13_whether_more_members_helped(tmp_path: Path) -> None:
-    """Members double. One group reads twice as fast, one 1.1 times, and one has nothing to work off."""
-    rates = {"helped": (100.0, 200.0), "futile": (100.0, 110.0), "calm": (100.0, 300.0), "told": (100.0, 200.0)}
-    rows = [
-        window(
-            minute, group, consume_rate=before if minute < -30 else after,
-            lag=1000 if minute < -30 else 400, partitions_material=0 if group == "calm" else 3,
-        )
-        for group, (before, after) in rates.items() for minute in range(-45, -10)
-    ]  # fmt: skip
-    rows += [window(-32, "helped", topic="refunds", consume_rate=None, lag=None, partitions_material=0)]
-    grown = {"members_before": 2, "members_after": 3}
-    changes = [rebalance(-32, group, **grown) for group in rates]
-    changes += [rebalance(-30, group, members_before=3, members_after=4) for group in rates]
-    # a deploy: down and up again
-    changes += [
-        rebalance(-18, "helped", members_before=4, members_after=3),
-        rebalance(-17, "helped", members_before=3, members_after=4),
-        rebalance(-15, "unseen", **grown),
+    rates = {"consume_rate_before": 100.0, "consume_rate_after": 200.0, "elasticity": 1.0}
+    events = [
+        scale_event(-90, "helped", **rates),
+        scale_event(-40, "helped", members_before=4, members_after=2, elasticity=0.1),
+        scale_event(-90, "futile", elasticity=0.2),
+        scale_event(-90, "told", **rates),
+        scale_event(-90, "calm"),
+        scale_event(-90_000, "old"),
     ]
-    findings = [finding(-5, "SCALE_OUT_FUTILE", "told"), finding(-50, "SCALE_OUT_FUTILE", "helped")]
-    found = answer(tmp_path, "Q13", {"group_windows": rows, "rebalances": changes, "findings": findings})
+    evidence = {"lag_before_records": 900.0, "lag_records": 950.0}
+    findings = [
+        finding(-60, "SCALE_OUT_FUTILE", "told", evidence=evidence),
+        finding(-44, "SCALE_OUT_FUTILE", "helped", evidence=evidence),
+        finding(-91, "SCALE_OUT_FUTILE", "helped", evidence=evidence),
+        finding(-60, "CAPACITY_SHORTAGE", "helped"),
+    ]
+    found = answer(tmp_path, "Q13", {"scale_events": events, "findings": findings})
     names = ("group", "members_before", "members_after", "consume_rate_before", "consume_rate_after", "elasticity")
-    assert columns(found, *names, "futile_findings", "outcome") == [
-        ("calm", 2, 4, None, None, None, 0, "unknown"),
-        ("futile", 2, 4, 100.0, 110.0, round(math.log(1.1) / math.log(2), 9), 0, "futile"),
-        ("helped", 2, 4, 100.0, 200.0, 1.0, 0, "helped"),
-        ("told", 2, 4, 100.0, 200.0, 1.0, 1, "futile"),
-        ("unseen", 2, 3, None, None, None, 0, "unknown"),
+    assert columns(found, *names, "futile_findings", "lag_before", "lag_after", "outcome") == [
+        ("calm", 2, 4, None, None, None, 0, None, None, "unknown"),
+        ("futile", 2, 4, None, None, 0.2, 0, None, None, "futile"),
+        ("helped", 2, 4, 100.0, 200.0, 1.0, 0, None, None, "helped"),
+        ("told", 2, 4, 100.0, 200.0, 1.0, 1, 900.0, 950.0, "futile"),
     ]
-    assert columns(found, "lag_before", "lag_after") == [*[(1000, 400)] * 4, (None, None)]
+    lenient = ask(tmp_path, "Q13", elasticity_min="0.1", group="futile")
+    assert columns(lenient, "group", "outcome") == [("futile", "helped")]
 
 
 def test_q14_commits_without_progress_and_the_load_of_the_offsets_topic(tmp_path: Path) -> None:

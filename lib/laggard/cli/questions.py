@@ -112,10 +112,7 @@ def _literal(question: Question, parameter: Parameter, values: Mapping[str, str]
     if text == NULL and not is_given:
         return NULL
     if parameter.type == "timestamp":
-        before = _BEFORE.fullmatch(text)
-        end = now if values.get("to", NOW) == NOW else read_time(values["to"])
-        moment = end - timedelta(**{before[2] + "s": int(before[1])}) if before else now
-        moment = moment if before or text == NOW else read_time(text)
+        moment = _moment(text, _moment(values.get("to", NOW), now, now), now)
         return f"cast('{moment.astimezone(timezone.utc):%Y-%m-%dT%H:%M:%S.%f}Z' as timestamp)"
     if parameter.type == "number":
         if not _NUMBER.fullmatch(text):
@@ -124,6 +121,13 @@ def _literal(question: Question, parameter: Parameter, values: Mapping[str, str]
             )
         return text
     return "'" + text.replace("'", "''") + "'"
+
+
+def _moment(text: str, end: datetime, now: datetime) -> datetime:
+    before = _BEFORE.fullmatch(text)
+    if before:
+        return end - timedelta(**{before[2] + "s": int(before[1])})
+    return now if text == NOW else read_time(text)
 
 
 def read_time(text: str) -> datetime:
