@@ -7,11 +7,14 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from laggard.cli.explain_data import diagnosis_data
 from laggard.cli.explain_members import member_lines, time_lag_is_exact
 from laggard.cli.explain_rows import Explained, read_group
 from laggard.cli.explain_text import page_lines
 from laggard.cli.explain_unknown import not_known
+from laggard.cli.judged import FOUND, is_severe
 from laggard.cli.published import Row, warn_if_old
+from laggard.cli.times import accept_spans, when
 from laggard.errors import OK
 
 if TYPE_CHECKING:
@@ -23,24 +26,32 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "explain",
         help="one group in plain words: state, lag, members, rebalances and what is not known",
-        description="One group in plain words, from the newest batch.",
+        description="One group in plain words: diagnosis, state, lag, members, rebalances and what is not known.",
     )
+    accept_spans(parser)
     parser.add_argument("group", help="name of the group, as `laggard status` prints it")
     parser.add_argument(
         "--limit", type=_positive, default=5, metavar="N", help="at most so many rebalances (default: 5)"
+    )
+    parser.add_argument(
+        "--at", type=when, metavar="TIME", help="as it was then: 2026-11-20T12:00 in UTC, or -2h before the newest poll"
+    )
+    parser.add_argument(
+        "--fail-on", choices=("warn", "page"), help="end with 1 when a finding is open that is at least so severe"
     )
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Print the page, or the same as data."""
-    explained = read_group(config.job.tables, args.group, args.limit)
-    warn_if_old(explained.batch, config)
+    explained = read_group(config.job.tables, args.group, args.limit, args.at, config.job.window_seconds)
+    if args.at is None:
+        warn_if_old(explained.batch, config)
     if args.json:
         content = {"v": 1, "ok": True, "data": to_data(explained)}
         print(json.dumps(content, ensure_ascii=False, default=datetime.isoformat))
     else:
         print("\n".join(page_lines(explained)))
-    return OK
+    return FOUND if is_severe(explained.diagnosis.findings, args.fail_on) else OK
 
 
 def to_data(explained: Explained) -> dict[str, Any]:
@@ -49,6 +60,7 @@ def to_data(explained: Explained) -> dict[str, Any]:
         "cluster": explained.batch.cluster,
         "batch_id": explained.batch.batch_id,
         "polled_at": explained.batch.polled_at,
+        "diagnosis": diagnosis_data(explained),
         "group": explained.group | {"time_lag_is_exact": time_lag_is_exact(explained.partitions)},
         "partitions": explained.partitions,
         "members": None if explained.members is None else _members(explained),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
 from difflib import get_close_matches
 from shlex import quote
 
-from pyarrow.dataset import field
+from pyarrow.dataset import Expression, field
 
+from laggard.cli.explain_then import group_of_then, group_then, partitions_then
+from laggard.cli.judged import Diagnosis, read_diagnosis
 from laggard.cli.published import Row, published_batch, read_newest_of, read_where
+from laggard.cli.times import When
 from laggard.cli.words import UNKNOWN, listed
 from laggard.errors import NOT_FOUND, LaggardError
 from laggard.exporter.collect_state import generation_or_epoch
@@ -42,7 +46,10 @@ _NEAR = 5
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """One group of a batch; members and rebalances are None where the tables cannot have any."""
+    """One group of a batch, or of a window of the past with the batch that closed it.
+
+    Members and rebalances are None where the tables cannot have any.
+    """
 
     batch: Batch
     group: Row
@@ -50,6 +57,7 @@ class Explained:
     members: list[Row] | None  # of the newest generation or epoch that has rows
     rebalances: list[Row] | None  # newest first
     names: Mapping[str, str]  # client and host of slots that are only an id, as far as rows were read
+    diagnosis: Diagnosis
 
     @property
     def bad_partitions(self) -> list[Row]:
@@ -57,34 +65,50 @@ class Explained:
         return [row for row in self.partitions if row["status"] not in KNOWN_STATUSES]
 
 
-def read_group(root: str, name: str, limit: int) -> Explained:
-    """The rows of a group, at most `limit` rebalances; the name may also be written as `status` prints it."""
+def read_group(root: str, name: str, limit: int, when: When | None = None, window_seconds: int = 60) -> Explained:
+    """Rows of a group now or at a moment, at most `limit` rebalances; its name may be as `status` prints it."""
     batch = published_batch(root)
-    found = read_where(root, batch, GROUP_STATUS.name, GROUP_COLUMNS, field("group") == name)
-    if not found:
-        names = [row["group"] for row in read_where(root, batch, GROUP_STATUS.name, ("group",))]
-        spelled = [each for each in names if escape_label(each) == name]
-        if not spelled:
-            raise _no_such_group(name, names, batch)
-        found = read_where(root, batch, GROUP_STATUS.name, GROUP_COLUMNS, field("group") == spelled[0])
-    group = found[0]
-    told = _read_members(root, batch, group)
-    partitions = read_where(root, batch, PARTITION_STATUS.name, PARTITION_COLUMNS, field("group") == group["group"])
+    if when is None:
+        found = _named(name, lambda only: read_where(root, batch, GROUP_STATUS.name, GROUP_COLUMNS, only), batch)
+        only = field("group") == found["group"]
+        partitions = read_where(root, batch, PARTITION_STATUS.name, PARTITION_COLUMNS, only)
+    else:
+        at = when(batch.polled_at)
+        found = _named(name, lambda only: group_then(root, batch, at, only), batch)
+        partitions = partitions_then(root, batch, found, PARTITION_COLUMNS)
+        batch = replace(batch, values={**batch.values, "batch_id": found["batch_id"], "polled_at": found["window_end"]})
+        found = group_of_then(found, partitions, GROUP_COLUMNS)
+    until = None if when is None else batch.polled_at
+    told = _read_members(root, batch, found, until)
     return Explained(
         batch,
-        group,
+        found,
         sorted(partitions, key=_badness),
-        _newest_members(told, group),
-        _read_rebalances(root, batch, group, limit),
+        _newest_members(told, found),
+        _read_rebalances(root, batch, found, limit, until),
         _names(told or ()),
+        read_diagnosis(root, found["group"], batch.polled_at, window_seconds),
     )
 
 
-def _read_members(root: str, batch: Batch, group: Row) -> list[Row] | None:
+def _named(name: str, read: Callable[[Expression | None], list[Row]], batch: Batch) -> Row:
+    """The row of a group by its name, else by how `status` prints it."""
+    found = read(field("group") == name)
+    if not found:
+        names = sorted({row["group"] for row in read(None)})
+        spelled = [each for each in names if escape_label(each) == name]
+        if not spelled:
+            raise _no_such_group(name, names, batch)
+        found = read(field("group") == spelled[0])
+    return found[0]
+
+
+def _read_members(root: str, batch: Batch, group: Row, until: datetime | None) -> list[Row] | None:
     """Rows of the dates up to the newest with any; None where there can be none."""
     if group["members"] is None or GROUP_MEMBERS.name not in batch.table_versions:
         return None
-    return read_newest_of(root, batch, GROUP_MEMBERS.name, MEMBER_COLUMNS, group["group"], bool)
+    rows = read_newest_of(root, batch, GROUP_MEMBERS.name, MEMBER_COLUMNS, group["group"], bool, until)
+    return [row for row in rows if until is None or row["batch_id"] <= batch.batch_id]
 
 
 def _newest_members(rows: list[Row] | None, group: Row) -> list[Row] | None:
@@ -114,7 +138,7 @@ def _age(row: Row) -> tuple[object, ...]:
     return (row["record_timestamp"], row["source_offset"])
 
 
-def _read_rebalances(root: str, batch: Batch, group: Row, limit: int) -> list[Row] | None:
+def _read_rebalances(root: str, batch: Batch, group: Row, limit: int, until: datetime | None) -> list[Row] | None:
     if REBALANCES.name not in batch.table_versions:
         return None
     counts = group["rebalances_total"]
@@ -122,7 +146,7 @@ def _read_rebalances(root: str, batch: Batch, group: Row, limit: int) -> list[Ro
     if not wanted:
         return []
     rows = read_newest_of(
-        root, batch, REBALANCES.name, REBALANCE_COLUMNS, group["group"], lambda each: len(each) >= wanted
+        root, batch, REBALANCES.name, REBALANCE_COLUMNS, group["group"], lambda each: len(each) >= wanted, until
     )
     # beyond what the group counts are those of an earlier group of its name
     return sorted(rows, key=lambda row: row["ended_at"], reverse=True)[:wanted]

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from textwrap import wrap
 
+from laggard.cli.explain_diagnosis import diagnosis_sections
+from laggard.cli.explain_headline import headline
 from laggard.cli.explain_rebalance import CAUSE_WORDS, story_and_cost
 from laggard.cli.explain_rows import Explained
 from laggard.cli.explain_tables import lag_lines, member_page
 from laggard.cli.explain_unknown import not_known
+from laggard.cli.paragraph import paragraph
 from laggard.cli.published import Row
 from laggard.cli.words import UNKNOWN, count, duration, known, moment, percent, short
 
-_WIDTH = 100
-_GLUE = "\u00a0"  # in no name: `short` writes it as bytes
-_TOGETHER = re.compile(r"(?<=\d) (?=[smhd]\b|%|UTC|\d\d[ :])")
 MODE_WORDS = {
     "eager": "each rebalance stops every partition",
     "cooperative": "only partitions that move stop",
@@ -24,8 +22,9 @@ MODE_WORDS = {
 
 
 def page_lines(explained: Explained) -> list[str]:
-    """All sections that have something to say, a blank line between them."""
+    """The line that says it all, then all sections that have something to say, a blank line between them."""
     sections = (
+        *diagnosis_sections(explained),
         ("State", _state(explained)),
         ("Lag", lag_lines(explained)),
         ("Members", member_page(explained)),
@@ -34,7 +33,8 @@ def page_lines(explained: Explained) -> list[str]:
         ("Not known", _unknown(explained)),
     )
     batch, name = explained.batch, short(explained.group["group"])
-    lines = [f"{name} on {short(batch.cluster)}: batch {batch.batch_id}, {moment(batch.polled_at)}"]
+    lines = paragraph(headline(explained), "", "")
+    lines += [f"{name} on {short(batch.cluster)}: batch {batch.batch_id}, {moment(batch.polled_at)}"]
     for title, body in sections:
         found = list(body)
         lines += ["", title, *found] if found else []
@@ -97,8 +97,8 @@ def _rebalances(explained: Explained) -> Iterator[str]:
         yield "  none seen" if since is None else f"  none seen since {moment(since)}"
     for row in rows or ():
         story, cost = story_and_cost(row, explained.names)
-        yield from _paragraph(story)
-        yield from _paragraph(cost, "    ")
+        yield from paragraph(story)
+        yield from paragraph(cost, "    ")
 
 
 def _totals(group: Row) -> Iterator[str]:
@@ -121,19 +121,6 @@ def _totals(group: Row) -> Iterator[str]:
 def _unknown(explained: Explained) -> Iterator[str]:
     found = not_known(explained)
     for _, sentence in found:
-        yield from _paragraph(sentence)
+        yield from paragraph(sentence)
     if not found:
         yield "  nothing: every number above is known"
-
-
-def _paragraph(text: str, begin: str = "  - ") -> list[str]:
-    """Lines of one width; a number stays with its unit, and a date with its time."""
-    lines = wrap(
-        _TOGETHER.sub(_GLUE, text),
-        _WIDTH,
-        initial_indent=begin,
-        subsequent_indent="    ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [line.replace(_GLUE, " ") for line in lines]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from deltalake import DeltaTable
 from pyarrow.dataset import Expression, field
 
@@ -14,6 +16,7 @@ from laggard.cli.words import duration
 from laggard.errors import TEMPORARY, LaggardError
 from laggard.exporter.published import is_fresh, max_age
 from laggard.tables.readers import BACKFILL, Batch, TableUnreadable, newest_batch, open_table, read_known, table_uri
+from laggard.tables.schemas import TABLES
 
 if TYPE_CHECKING:
     from laggard.config import Config
@@ -55,15 +58,26 @@ def read_where(
 
 
 def read_newest_of(
-    root: str, batch: Batch, name: str, columns: Sequence[str], group: str, is_enough: Callable[[list[Row]], bool]
+    root: str,
+    batch: Batch,
+    name: str,
+    columns: Sequence[str],
+    group: str,
+    is_enough: Callable[[list[Row]], bool],
+    until: datetime | None = None,
 ) -> list[Row]:
-    """Rows of a group in an append table: from the newest date on, until there are enough."""
+    """Rows of a group in an append table: from the newest date on, or from a moment back, until there are enough."""
     table = _open(root, batch, name)
     quoted = group.replace("'", "''")
+    condition, last = field("group") == group, "9999"
+    if until is not None:
+        condition &= field(TABLES[name].time_column) <= pa.scalar(until, pa.timestamp("us", tz="UTC"))
+        last = str(until.date())
     rows: list[Row] = []
-    for newest, oldest in _spans(sorted({str(each["date"]) for each in table.partitions()}, reverse=True)):
+    dates = sorted({str(each["date"]) for each in table.partitions() if str(each["date"]) <= last}, reverse=True)
+    for newest, oldest in _spans(dates):
         files = f"date >= '{oldest}' AND date <= '{newest}' AND \"group\" = '{quoted}'"
-        rows += _rows(table, table_uri(root, name), columns, field("group") == group, files)
+        rows += _rows(table, table_uri(root, name), columns, condition, files)
         if is_enough(rows):
             break
     return rows

@@ -88,7 +88,8 @@ def read_baseline(root: str, begin_ms: int, end_ms: int, options: Options) -> pa
         rows = _read(root, "group_windows", None, since, end_ms, "window_start")
     except TableMissing:
         return pa.table({name: [] for name in BASELINE})
-    return rows.select(BASELINE)
+    # in one order, as sums of numbers with a fraction depend on it
+    return rows.select(BASELINE).sort_by([(name, "ascending") for name in ("window_start", "group", "topic")])
 
 
 BASELINE = [
@@ -97,15 +98,22 @@ BASELINE = [
 
 
 def known_at(tables: Mapping[str, pa.Table], window: Window, options: Options) -> dict[str, pa.Table]:
-    """The rows that were published when the window closed, of the last 24 hours where time is not a window's."""
+    """The rows that were published when the window closed.
+
+    Where time is not a window's, those of the 24 hours before its end, the oldest first.
+    """
     found = {}
     end = datetime.fromtimestamp(window.begin_ms / 1000 + options.window_seconds, timezone.utc)
     for name, rows in tables.items():
-        is_known = pc.less_equal(rows["batch_id"], window.batch_id)
+        known = rows.filter(pc.less_equal(rows["batch_id"], window.batch_id))
         if name in RECENT:
-            since = pa.scalar(end - RECENT_SPAN, _TIME)
-            is_known = pc.and_(is_known, pc.greater_equal(rows[schemas.TABLES[name].time_column], since))
-        found[name] = rows.filter(is_known)
+            time = schemas.TABLES[name].time_column
+            since, until = (pa.scalar(at, _TIME) for at in (end - RECENT_SPAN, end))
+            # the batch that closed the window was polled after its end
+            known = known.filter(pc.and_(pc.greater_equal(known[time], since), pc.less_equal(known[time], until)))
+            order = (time, "batch_id", *schemas.TABLES[name].key)
+            known = known.sort_by([(column, "ascending") for column in order if column in known.column_names])
+        found[name] = known
     return found
 
 

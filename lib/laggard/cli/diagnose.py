@@ -1,0 +1,173 @@
+"""`laggard diagnose`: the rules over a past range once more, as they are or with other thresholds, without Spark."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from laggard.cli.compared import Comparison, compare, is_asked, stored_findings
+from laggard.cli.diagnosis_words import evidence_words, where
+from laggard.cli.explain_data import finite
+from laggard.cli.published import Row, published_batch
+from laggard.cli.times import accept_spans, when
+from laggard.cli.words import aligned, count, moment, short
+from laggard.errors import OK, REFUSED, USAGE, LaggardError
+
+if TYPE_CHECKING:
+    from laggard.config import Config
+    from laggard.stream.replay import Step
+
+DIFFERENT = 1  # exit code of --compare
+_TITLES = ("AT", "EVENT", "SEVERITY", "ROLE", "CODE", "GROUP", "WHERE", "CONFIDENCE", "EVIDENCE")
+_RIGHT = {"CONFIDENCE"}
+_EVIDENCE = 3
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb and its options."""
+    parser = subparsers.add_parser(
+        "diagnose",
+        help="the rules over a past range once more, also with other thresholds",
+        description="Judge the windows of a past range again and print the findings as they would be. Nothing that is"
+        " stored changes.",
+    )
+    accept_spans(parser)
+    parser.add_argument(
+        "--from", dest="begin", type=when, required=True, metavar="TIME", help="2026-11-20T12:00 in UTC, or -2h"
+    )
+    parser.add_argument("--to", dest="end", type=when, required=True, metavar="TIME", help="likewise, exclusive")
+    parser.add_argument("--group", metavar="GLOB", default="*", help="only findings of groups whose name matches")
+    parser.add_argument(
+        "--param", action="append", default=[], metavar="K=V", help="another threshold, by its key in [diagnosis]"
+    )
+    parser.add_argument("--compare", action="store_true", help="with the stored findings; end with 1 if they differ")
+    parser.add_argument("--output", metavar="DIR", help="write group_windows and findings to this new place")
+
+
+def run(args: argparse.Namespace, config: Config) -> int:
+    """Judge, print, and compare or write what was asked for."""
+    from laggard.config import load_config
+    from laggard.stream.judging import Options
+    from laggard.stream.replay import memory_before, replay
+
+    if args.param:
+        sets = [*args.set, *(f"diagnosis.{each}" for each in args.param)]
+        config = load_config(args.config, sets, os.environ)
+    root, seconds = config.job.tables, config.job.window_seconds
+    polled_at = published_batch(root).polled_at
+    begin_ms, end_ms = window_range(args.begin(polled_at), args.end(polled_at), seconds)
+    if args.output:
+        _refuse_tables_at(args.output)
+    options = Options(config.cluster.name, seconds, config.diagnosis, config.policies.of)
+    remembered = memory_before(root, begin_ms)
+    steps = [_only(step, args.group) for step in replay(root, begin_ms, end_ms, remembered, options)]
+    findings = [row for step in steps for row in step.findings]
+    before = None if remembered.window_start is None else remembered.window_start + timedelta(seconds=seconds)
+    compared = compare(stored_findings(root, begin_ms, end_ms, seconds, args.group), findings) if args.compare else None
+    if args.output:
+        _write(args.output, steps)
+    if args.json:
+        data = _data(findings, len(steps), before, compared, args.output)
+        print(json.dumps({"v": 1, "ok": True, "data": data}, ensure_ascii=False, default=datetime.isoformat))
+    else:
+        print("\n".join(_lines(findings, len(steps), before, compared, args.output)))
+    return DIFFERENT if compared is not None and not compared.is_equal else OK
+
+
+def window_range(begin: datetime, end: datetime, seconds: int) -> tuple[int, int]:
+    """Begin in ms of the first and of the last window that lie between two moments."""
+    step = 1000 * seconds
+    first = -(-round(begin.timestamp() * 1000) // step) * step
+    last = round(end.timestamp() * 1000) // step * step - step
+    if last < first:
+        raise LaggardError(
+            f"no window of {seconds} s lies between {moment(begin)} and {moment(end)}",
+            fix="laggard diagnose --from -2h --to -0s",
+            exit_code=USAGE,
+        )
+    return first, last
+
+
+def _only(step: Step, glob: str) -> Step:
+    """What a step says of the groups that are asked for; the cluster belongs to all."""
+    from laggard.stream.replay import Step
+
+    return Step(step.window, *([row for row in rows if is_asked(row, glob)] for rows in (step.windows, step.findings)))
+
+
+def _lines(
+    findings: Sequence[Row], windows: int, before: datetime | None, compared: Comparison | None, output: str | None
+) -> list[str]:
+    began = (
+        "from nothing, as no window before it was judged: findings that were open then are not known"
+        if before is None
+        else f"with what was remembered at {moment(before)}"
+    )
+    lines = [f"{count(windows, 'window')} judged, {began}; {count(len(findings), 'row')} of findings"]
+    if findings:
+        lines += aligned([_TITLES, *map(_cells, findings)], [name in _RIGHT for name in _TITLES])
+    if compared is not None:
+        lines += ["", *compared.lines()]
+    return [*lines, f"written to {output}"] if output else lines
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        moment(row["at"]),
+        row["event"],
+        row["severity"],
+        row["role"],
+        row["code"],
+        "(cluster)" if row["group"] is None else short(row["group"]),
+        where(row) or "-",
+        f"{row['confidence']:.2f}",
+        evidence_words(row, _EVIDENCE) or "-",
+    )
+
+
+def _data(
+    findings: Sequence[Row], windows: int, before: datetime | None, compared: Comparison | None, output: str | None
+) -> dict[str, Any]:
+    return {
+        "windows_judged": windows,
+        "remembered_at": before,
+        "findings": [finite({name: value for name, value in row.items() if name != "date"}) for row in findings],
+        "comparison": None if compared is None else compared.to_data(),
+        "output": output,
+    }
+
+
+def _refuse_tables_at(place: str) -> None:
+    from laggard.tables.readers import TableMissing, open_table
+    from laggard.tables.schemas import TABLES
+
+    for name in TABLES:
+        try:
+            open_table(place, name)
+        except TableMissing:
+            continue
+        raise LaggardError(
+            f"{place} holds tables already",
+            cause=f"{place.rstrip('/')}/{name} is there, and a replay never writes over history",
+            fix="choose a place that is empty",
+            exit_code=REFUSED,
+        )
+
+
+def _write(place: str, steps: Sequence[Step]) -> None:
+    from laggard.tables.arrow import to_arrow
+    from laggard.tables.delta import Writer, create_tables
+    from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS
+
+    create_tables(place, (GROUP_WINDOWS, FINDINGS))
+    writer = Writer(place, "replay")
+    for table, rows in (
+        (GROUP_WINDOWS, [row for step in steps for row in step.windows]),
+        (FINDINGS, [row for step in steps for row in step.findings]),
+    ):
+        if rows:
+            writer.write(table, to_arrow(table, rows), steps[-1].window.batch_id)

@@ -1,0 +1,169 @@
+"""Verdicts and findings in plain words: what a code means comes from its rule, numbers get their units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from laggard.cli.explain_members import ranges
+from laggard.cli.published import Row
+from laggard.cli.words import UNKNOWN, count, duration, percent, short, short_duration
+from laggard.diagnosis.catalogue import BY_CODE
+from laggard.diagnosis.observation import Rule
+
+NEVER = "never at this pace"
+# what the first line of the page ends with
+CLAUSES = {
+    "UNKNOWN_INPUT": "whether adding consumers would help is not known",
+    "NOT_NEEDED": "there are consumers enough",
+    "NO_MEMBERS": "nobody reads, so start its consumers",
+    "NOT_NEEDED_DRAINING": "it clears by itself",
+    "UNKNOWN": "whether adding consumers would help is not known",
+    "YES_PARTIAL": "adding consumers would help, but not enough",
+    "YES": "adding consumers would help",
+}
+_NO = "adding consumers would NOT help"
+SENTENCES = {
+    "UNKNOWN_INPUT": "Not known: too little of the group can be seen.",
+    "NOT_NEEDED": "No: nothing has to be done.",
+    "NO_MEMBERS": "No: the group has no member. Start it; how many it needs is not the question yet.",
+    "NO_REBALANCE_FIRST": "No: it is busy with rebalances, {time_in_rebalance_ratio} of the last 10 minutes, and more"
+    " members mean more of them.",
+    "NO_STALLED": "No: {stalled_lag_ratio} of the worst topic's lag is on partitions that stand still or belong to"
+    " nobody.",
+    "NO_BROKER": "No: {explained_ratio} of the lag is on the broker's side.",
+    "NO_HOT_PARTITION": "No: one partition gets {hot_arrival_rate}, the best member does {best_capacity_rate}, and a"
+    " partition has one owner. With a member for each partition {residual_records} would still be unread after the"
+    " drain target.",
+    "NO_COSTLY_PARTITION": "No: {explained_ratio} of the lag is on partitions whose records take longer, whoever owns"
+    " them, and a partition has one owner.",
+    "NO_UNHEALTHY_MEMBER": "No: a member or a host is slow, and only {busy_others_ratio} of the others are busy. Repair"
+    " or replace it.",
+    "NOT_NEEDED_DRAINING": "No: the lag falls and is gone in {drain_seconds}.",
+    "NO_IDLE": "No: {members} members, and no more than {members_ceiling} can get a partition.",
+    "NO_DOWNSTREAM": "No: more members did not do more work, so what limits them is shared.",
+    "UNKNOWN": "Not known: {missing}.",
+    "YES_PARTIAL": "In part: {members} → {members_desired} members, the most that can get a partition. The lag would be"
+    " gone in {drain_at_desired_seconds}, which misses the target; as it is: {drain_at_members_seconds}.",
+    "YES": "Yes: {members} → {members_desired} members. The lag would be gone in {drain_at_desired_seconds}; as it is:"
+    " {drain_at_members_seconds}.",
+}
+_BALANCE = "No: {members_desired} members are enough for this load, {members} are there. Look at how it is balanced."
+_UNITS = ("_seconds", "_ratio", "_share", "_rate", "_records", "_hours", "_ms")
+
+
+class _Known(dict[str, str]):
+    def __missing__(self, _: str) -> str:
+        return UNKNOWN
+
+
+def clause(verdict: str | None) -> str:
+    """The end of the first line."""
+    return CLAUSES["UNKNOWN"] if verdict is None else CLAUSES.get(verdict, _NO if verdict[:3] == "NO_" else verdict)
+
+
+def verdict_sentence(row: Row) -> str:
+    """Would adding consumers help, and why: of a row of `group_windows`."""
+    code, numbers = row["scale_verdict"], row["scale_reason"] or {}
+    text = SENTENCES.get(code, f"{code}.")
+    if code == "NOT_NEEDED" and numbers.get("row") == 16:
+        text = _BALANCE
+    elif code == "NO_HOT_PARTITION" and numbers.get("hot_partitions", 1) > 1:
+        text = text.replace("No: one partition gets", "No: {hot_partitions} partitions get up to")
+    members = {"members": row["members"], "members_desired": row["members_desired"]}
+    values = numbers | {name: float(value) for name, value in members.items() if value is not None}
+    told = {name: quantity(name, value) for name, value in values.items()}
+    return text.format_map(_Known(told, missing=" and ".join(missing(numbers)) or "its inputs are not"))
+
+
+def missing(numbers: Mapping[str, float]) -> Iterator[str]:
+    """What the sizing lacks."""
+    if numbers.get("members_known") == 0:
+        yield "offsets are committed, but who reads is in no record"
+    if numbers.get("shape_known") == 0:
+        yield "how the lag lies over the partitions has not lasted long enough to be named"
+    if "busy_windows_needed" in numbers and "capacity_rate" not in numbers:
+        windows = round(numbers["busy_windows_needed"])
+        yield f"what one member can do is only seen when it is busy for {count(windows, 'window')}"
+
+
+def quantity(name: str, value: float) -> str:
+    """A number with the unit that its name ends with."""
+    if name.endswith(("_seconds", "seconds")):
+        return NEVER if math.isinf(value) else duration(value) if value >= 60 else short_duration(max(value, 0.0))
+    if name.endswith(("_ratio", "share")) and value <= 1:
+        return percent(value)
+    if name.endswith("_rate"):
+        return f"{plain(value)} records/s"
+    if name.endswith("records"):
+        return f"{plain(value)} records"
+    if name.endswith("_hours"):
+        return f"{plain(value)} h"
+    return plain(value)
+
+
+def plain(value: float) -> str:
+    """A whole number as such, else three digits that count."""
+    if math.isinf(value):
+        return "∞"
+    return f"{value:.0f}" if value == round(value) or abs(value) >= 100 else f"{value:.3g}"
+
+
+def evidence_words(row: Row, limit: int = 0) -> str:
+    """The numbers and names a finding stands on; with a limit only the first few."""
+    numbers = [f"{_label(name)} {quantity(name, value)}" for name, value in row["evidence"].items()]
+    texts = [f"{_label(name)} {short(str(value), 80)}" for name, value in row["evidence_text"].items()]
+    found = numbers + texts
+    return ", ".join(found[:limit] if limit else found)
+
+
+def _label(name: str) -> str:
+    for unit in _UNITS:
+        if name.endswith(unit) and name != unit[1:]:
+            name = name.removesuffix(unit)
+            break
+    return name.replace("_", " ")
+
+
+def where(row: Row) -> str:
+    """What a finding is about: topic and partitions, member, host or broker; "" for the whole group."""
+    topic, partitions = row["topic"], row["partitions"] or ()
+    held = ranges((topic, number) for number in partitions) if topic and partitions else topic or ""
+    return " ".join(short(each) for each in (held, row["subject"] or "") if each)
+
+
+def rule_of(row: Row) -> Rule | None:
+    """The rule that found it, where this version still has it."""
+    return BY_CODE.get(row["code"])
+
+
+def says(row: Row) -> str:
+    """One sentence: what it means."""
+    rule = rule_of(row)
+    return f"{rule.says[0].upper()}{rule.says[1:].rstrip('.')}." if rule else "This version does not know the rule."
+
+
+def advice(row: Row, window: Row) -> list[str]:
+    """What to do, first thing first, with the numbers of the window in it."""
+    rule = rule_of(row)
+    return [_filled(text, window) for text in rule.advice] if rule else []
+
+
+def avoid(row: Row) -> list[str]:
+    """What not to do."""
+    rule = rule_of(row)
+    return [_forbidden(text) for text in rule.avoid] if rule else []
+
+
+def _filled(text: str, window: Row) -> str:
+    for name in ("members_desired", "members_ceiling", "drain_seconds"):
+        value = window.get(name)
+        if name in text:
+            told = f"{name} (unknown)" if value is None else quantity(name, float(value))
+            text = text.replace(name, told)
+    return f"{text[0].upper()}{text[1:].rstrip('.')}."
+
+
+def _forbidden(text: str) -> str:
+    is_verb = text.lower().startswith("do not ")
+    return f"{text[0].upper()}{text[1:].rstrip('.')}." if is_verb else f"Avoid {text[0].lower()}{text[1:].rstrip('.')}."

@@ -1,0 +1,209 @@
+"""The diagnosis on the page of `laggard explain`: verdict, shape, cause, what to do, what else, what comes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from shlex import quote
+
+from laggard.cli.diagnosis_words import NEVER, advice, avoid, evidence_words, says, verdict_sentence, where
+from laggard.cli.explain_headline import TRENDS, has_trouble, leading
+from laggard.cli.explain_members import Place, readers
+from laggard.cli.explain_rows import Explained
+from laggard.cli.judged import Diagnosis
+from laggard.cli.paragraph import paragraph
+from laggard.cli.published import Row
+from laggard.cli.words import UNKNOWN, aligned, count, duration, known, known_duration, moment, percent, short
+
+_SHAPES = {
+    "spread": "spread: all partitions carry their share",
+    "concentrated": "concentrated: few partitions carry most of it",
+    "mixed": "mixed: between spread and concentrated",
+    "single": "single: the topic has one partition",
+    "none": "its shape has no name yet, it has to last",
+}
+_SHOWN = 5
+
+
+def diagnosis_sections(explained: Explained) -> Iterator[tuple[str, Iterator[str]]]:
+    """Titles and lines; without trouble none."""
+    diagnosis = explained.diagnosis
+    if not diagnosis.is_current:
+        yield "Diagnosis", _not_judged(explained)
+        return
+    yield "Would more consumers help?", _verdict(diagnosis)
+    yield "Shape", _shape(explained)
+    yield "Cause", _cause(diagnosis)
+    yield "Do first", _advice(diagnosis)
+    yield "Do not", _avoid(diagnosis)
+    yield "Also found", _others(diagnosis)
+    yield "Forecast", _forecast(diagnosis)
+
+
+def _not_judged(explained: Explained) -> Iterator[str]:
+    diagnosis = explained.diagnosis
+    if diagnosis.judged_to is None:
+        text = "The rules have not judged a window yet: shape, cause and verdict are unknown."
+    elif diagnosis.is_old:
+        text = (
+            f"The rules have judged up to {moment(diagnosis.judged_to)}, {diagnosis.windows_behind} windows ago: shape,"
+            f" cause and verdict of now are unknown. Those of then: laggard explain {quote(_name(explained))} --at"
+            f" {diagnosis.judged_to:%Y-%m-%dT%H:%M:%S}"
+        )
+    else:
+        text = (
+            f"The rules have judged up to {moment(diagnosis.judged_to)}, and say nothing of this group: shape, cause"
+            " and verdict are unknown."
+        )
+    yield from paragraph(text, "  ", "  ")
+
+
+def _name(explained: Explained) -> str:
+    return short(explained.group["group"], 1000)
+
+
+def _verdict(diagnosis: Diagnosis) -> Iterator[str]:
+    if not diagnosis.windows:
+        yield "  Not known: no lag of the group was judged."
+        return
+    row = diagnosis.windows[0]
+    if not has_trouble(diagnosis) and row["scale_verdict"] == "NOT_NEEDED":
+        return
+    yield from paragraph(verdict_sentence(row), "  ", "  ")
+    numbers = row["scale_reason"] or {}
+    if str(row["scale_verdict"]).startswith("YES"):
+        moved = numbers.get("moved_partitions")
+        moves = "how many partitions move is unknown" if moved is None else f"{count(round(moved), 'partition')} move"
+        yield f"  Cost: a rebalance, in which {moves}."
+    if str(row["scale_verdict"]).startswith("UNKNOWN"):
+        return
+    yield from _members_line(row)
+
+
+def _members_line(row: Row) -> Iterator[str]:
+    desired, capacity = row["members_desired"], row["capacity"]
+    told = [f"members {known(row['members'])}", f"to have {known(desired)}"]
+    told += [f"can get a partition {known(row['members_ceiling'])}"]
+    told += [f"capacity of one {UNKNOWN if capacity is None else f'{capacity:.0f} records/s'}"]
+    yield from paragraph("; ".join(told), "  ", "  ")
+
+
+def _shape(explained: Explained) -> Iterator[str]:
+    """Per topic with lag that counts: how it lies, and the partitions that carry most of it with their readers."""
+    reader = readers(explained)
+    for row in explained.diagnosis.windows:
+        if not row["partitions_material"]:
+            continue
+        trend = TRENDS.get(row["trend"], "whether it grows is not known yet")
+        lag = known(row["lag_known"], is_exact=row["lag"] is not None)
+        yield from paragraph(
+            f"{short(row['topic'])}: {lag} records, {trend}; {_SHAPES.get(row['shape'], row['shape'])}", "  ", "  "
+        )
+        yield from _carriers(explained, row, reader)
+
+
+def _carriers(explained: Explained, row: Row, reader: Mapping[Place, Row]) -> Iterator[str]:
+    rows = {each["partition"]: each for each in explained.partitions if each["topic"] == row["topic"]}
+    total = sum(each["lag"] or 0 for each in rows.values())  # of those known
+    top = [number for number in row["top_partitions"] or () if number in rows and rows[number]["lag"]]
+    cells = [("PARTITION", "LAG", "SHARE", "TIME LAG", "READ BY")]
+    for number in top[:_SHOWN]:
+        each = rows[number]
+        owner = reader.get((row["topic"], number))
+        client, host = (None, None) if owner is None else (owner["client_id"], owner["client_host"])
+        cells.append(
+            (
+                str(number),
+                str(each["lag"]),
+                percent(each["lag"] / total),
+                known_duration(each["time_lag_seconds"], is_exact=not each["time_lag_censored"]),
+                "nobody known"
+                if client is None
+                else f"{short(client)} on {short((host or UNKNOWN).removeprefix('/'))}",
+            )
+        )
+    if len(cells) > 1:
+        yield from (f"    {line}" for line in aligned(cells, [True, True, True, True, False]))
+    if len(top) > _SHOWN:
+        yield f"    … and {len(top) - _SHOWN} more, that hold 70 % of it together"
+
+
+def _cause(diagnosis: Diagnosis) -> Iterator[str]:
+    found = leading(diagnosis)
+    if found is None:
+        if has_trouble(diagnosis):
+            yield "  No rule names one: unknown."
+        return
+    yield from paragraph(says(found), "  ", "  ")
+    yield from paragraph(title(found), "  ", "  ")
+    evidence = evidence_words(found)
+    yield from paragraph(f"Evidence: {evidence or 'none at the end of this window'}.", "  ", "    ")
+    not_sure = sorted(name for name, state in found["guards"].items() if state == "unknown")
+    if not_sure:
+        yield from paragraph(
+            f"Not checked, as not known: {', '.join(_spoken(each) for each in not_sure)}.", "  ", "    "
+        )
+    yield from paragraph(f"Wrong if {found['falsifier'].rstrip('.')}.", "  ", "    ")
+
+
+def title(row: Row) -> str:
+    """Code, where, how sure, since when."""
+    place = where(row)
+    parts = [row["code"] + (f" on {place}" if place else ""), row["severity"]]
+    parts += [f"confidence {row['confidence']:.2f}", f"since {moment(row['started_at'])}"]
+    return ", ".join(parts)
+
+
+def _spoken(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _advice(diagnosis: Diagnosis) -> Iterator[str]:
+    found = leading(diagnosis)
+    if found is not None:
+        window = diagnosis.windows[0] if diagnosis.windows else {}
+        for number, text in enumerate(advice(found, window), 1):
+            yield from paragraph(text, f"  {number}. ", "     ")
+
+
+def _avoid(diagnosis: Diagnosis) -> Iterator[str]:
+    found = leading(diagnosis)
+    if found is not None:
+        for text in avoid(found):
+            yield from paragraph(text)
+
+
+def _others(diagnosis: Diagnosis) -> Iterator[str]:
+    found = leading(diagnosis)
+    for row in diagnosis.findings:
+        if row is not found:
+            scope = "" if row["group"] is not None else " (of the cluster)"
+            yield from paragraph(f"{row['role']}{scope}: {says(row)} {title(row)}")
+    if diagnosis.suppressed:
+        yield f"  - {diagnosis.suppressed} more, explained by these: laggard findings --all"
+
+
+def _forecast(diagnosis: Diagnosis) -> Iterator[str]:
+    """When the lag is gone, when records are lost, when the service level breaks."""
+    for row in diagnosis.windows:
+        if row["partitions_material"]:
+            yield from paragraph(f"{short(row['topic'])}: {'; '.join(_forecasts(row))}", "  ", "    ")
+
+
+def _forecasts(row: Row) -> Iterator[str]:
+    drain, low, high = row["drain_seconds"], row["drain_low_seconds"], row["drain_high_seconds"]
+    span = f" ({_time(low)} to {_time(high)})" if low is not None and high is not None and low != high else ""
+    yield f"lag gone {_in(drain)}{span}"
+    if row["drain_at_capacity_seconds"] is not None:
+        yield f"with every member at its capacity {_in(row['drain_at_capacity_seconds'])}"
+    yield f"records lost to retention {_in(row['loss_seconds'])}"
+    if row["slo_breach_seconds"] is not None:
+        yield f"service level broken {_in(row['slo_breach_seconds'])}"
+
+
+def _in(seconds: float | None) -> str:
+    return UNKNOWN if seconds is None else NEVER if math.isinf(seconds) else f"in {duration(seconds)}"
+
+
+def _time(seconds: float) -> str:
+    return "never" if math.isinf(seconds) else duration(seconds)

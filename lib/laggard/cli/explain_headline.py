@@ -1,0 +1,95 @@
+"""The first line of the page of `laggard explain`: what is wrong, and whether consumers would help."""
+
+from __future__ import annotations
+
+from laggard.cli.diagnosis_words import clause, says
+from laggard.cli.explain_rows import Explained
+from laggard.cli.judged import Diagnosis
+from laggard.cli.published import Row
+from laggard.cli.words import count, duration, known, short
+
+TRENDS = {"growing": "growing", "draining": "falling", "flat": "level", "sawtooth": "going up and down"}
+
+
+def headline(explained: Explained) -> str:
+    """What is wrong, where, whether it gets worse, and whether consumers would help."""
+    name, diagnosis = short(explained.group["group"]), explained.diagnosis
+    if not diagnosis.is_current:
+        return f"{name}: {_lag_now(explained)}; {_why_not(diagnosis)}"
+    if not diagnosis.windows:
+        return f"{name}: {_lag_now(explained)}; {_trouble(diagnosis) or 'nothing found'}"
+    if not diagnosis.has_lag:
+        return f"{name} {_without_lag(diagnosis)}"
+    worst = diagnosis.windows[0]
+    trend = TRENDS.get(worst["trend"])
+    grows = f" and {trend}" if trend else ""
+    return f"{name} is {_behind(worst)} behind {_place(worst)}{grows}: {_clause(worst)}"
+
+
+def leading(diagnosis: Diagnosis) -> Row | None:
+    """The finding to act on: the primary one, else the first that is no note."""
+    return next((row for row in diagnosis.findings if row["role"] != "note"), None)
+
+
+def has_trouble(diagnosis: Diagnosis) -> bool:
+    """Lag that counts, or a finding that is more than a note."""
+    return diagnosis.has_lag or leading(diagnosis) is not None
+
+
+def _lag_now(explained: Explained) -> str:
+    group = explained.group
+    if group["group_type"] == "share":
+        return "a share group, whose lag is not here"
+    lag, is_exact = (group["lag_known"], False) if group["lag"] is None else (group["lag"], True)
+    if lag is None:
+        return "lag unknown"
+    return f"{known(lag, is_exact=is_exact)} records behind" if lag or not is_exact else "nothing unread"
+
+
+def _why_not(diagnosis: Diagnosis) -> str:
+    if diagnosis.judged_to is None:
+        return "the rules have not judged yet"
+    if diagnosis.is_old:
+        return f"the rules are {diagnosis.windows_behind} windows behind"
+    return "the rules have not judged it"
+
+
+def _trouble(diagnosis: Diagnosis) -> str:
+    found = leading(diagnosis)
+    return "" if found is None else f"{says(found)[0].lower()}{says(found)[1:].rstrip('.')}"
+
+
+def _without_lag(diagnosis: Diagnosis) -> str:
+    lag = "keeps up" if all(row["status"] == "ok" for row in diagnosis.windows) else "keeps up where its lag is known"
+    if str(diagnosis.windows[0]["scale_verdict"]).startswith("UNKNOWN"):
+        lag = "has no lag that counts, as far as is known"
+    trouble = _trouble(diagnosis)
+    if trouble:
+        return f"{lag}, but: {trouble}"
+    notes = len(diagnosis.findings)
+    return f"{lag}: nothing to do" + (f" now, {count(notes, 'note')} below" if notes else "")
+
+
+def _behind(row: Row) -> str:
+    if row["max_time_lag_seconds"] is None:
+        return f"{known(row['lag_known'], is_exact=row['lag'] is not None)} records"
+    at_least = "at least " if row["time_lag_censored"] else ""
+    return at_least + duration(row["max_time_lag_seconds"])
+
+
+def _place(row: Row) -> str:
+    """On how many partitions of how many the lag lies, or most of it."""
+    total, material, top = row["partitions_total"], row["partitions_material"], len(row["top_partitions"] or ())
+    if total == 1:
+        return "on its only partition"
+    is_uneven = row["shape"] in ("concentrated", "mixed") and 0 < top < material
+    number, mostly = (top, "mostly ") if is_uneven else (material, "")
+    if number == total:
+        return f"on all {total} partitions"
+    return f"{mostly}on {'one partition' if number == 1 else f'{number} partitions'} of {total}"
+
+
+def _clause(row: Row) -> str:
+    if row["scale_verdict"] in ("YES", "YES_PARTIAL"):
+        return f"{clause(row['scale_verdict'])}, {known(row['members'])} → {known(row['members_desired'])}"
+    return clause(row["scale_verdict"])

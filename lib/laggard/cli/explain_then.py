@@ -1,0 +1,47 @@
+"""The rows that `laggard explain --at` stands on: those of the window that had ended by then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+from pyarrow.dataset import Expression, field
+
+from laggard.cli.published import Row, read_dates
+from laggard.cli.words import moment
+from laggard.errors import NOT_FOUND, LaggardError
+from laggard.tables.readers import Batch
+from laggard.tables.schemas import GROUP_HISTORY, LAG_WINDOWS
+
+_BACK = timedelta(days=1)
+_TIME = pa.timestamp("us", tz="UTC")
+_COLUMNS = tuple(name for name in GROUP_HISTORY.names if name not in {"date", "cluster"})
+
+
+def group_then(root: str, batch: Batch, at: datetime, only: Expression | None) -> list[Row]:
+    """Rows of `group_history` of the windows that ended in the 24 hours up to a moment, the newest first."""
+    ended = (field("window_end") <= pa.scalar(at, _TIME)) & (field("window_end") > pa.scalar(at - _BACK, _TIME))
+    dates = {str(day.date()) for day in (at - _BACK, at)}
+    rows = read_dates(root, batch, GROUP_HISTORY.name, _COLUMNS, dates, ended if only is None else ended & only)
+    if only is None and not rows:
+        raise LaggardError(
+            f"nothing is recorded of the 24 hours before {moment(at)}",
+            cause="no row of group_history ends in them",
+            fix='laggard query "select min(window_start), max(window_end) from group_history"',
+            exit_code=NOT_FOUND,
+        )
+    return sorted(rows, key=lambda row: row["window_end"], reverse=True)
+
+
+def partitions_then(root: str, batch: Batch, group: Row, columns: Sequence[str]) -> list[Row]:
+    """Rows of `lag_windows` of the same window, as if of partition_status."""
+    start = group["window_start"]
+    only = (field("group") == group["group"]) & (field("window_start") == pa.scalar(start, _TIME))
+    return read_dates(root, batch, LAG_WINDOWS.name, columns, {str(start.date())}, only)
+
+
+def group_of_then(row: Row, partitions: Sequence[Row], columns: Sequence[str]) -> Row:
+    """A row of `group_history` as if of group_status; the largest time lag is that of the partitions."""
+    seconds = [each["time_lag_seconds"] for each in partitions if each["time_lag_seconds"] is not None]
+    return {name: row.get(name) for name in columns} | {"max_time_lag_seconds": max(seconds, default=None)}

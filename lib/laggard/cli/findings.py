@@ -1,0 +1,124 @@
+"""`laggard findings`: what the rules found, the open ones first."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from laggard.cli.diagnosis_words import evidence_words, where
+from laggard.cli.explain_data import finite
+from laggard.cli.judged import FOUND, MAX_BEHIND, SEVERITIES, is_severe, open_findings, rank, read_findings
+from laggard.cli.published import Row, published_batch, warn_if_old
+from laggard.cli.times import span
+from laggard.cli.words import aligned, moment, short
+from laggard.errors import OK
+from laggard.tables.judged import newest_judged
+
+if TYPE_CHECKING:
+    from laggard.config import Config
+
+_TITLES = ("SINCE", "SEVERITY", "ROLE", "CODE", "GROUP", "WHERE", "CONFIDENCE", "EVIDENCE")
+_RIGHT = {"CONFIDENCE"}
+_EVIDENCE = 3  # numbers and names of a line
+CLUSTER = "(cluster)"  # in the place of a group
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb and its options."""
+    parser = subparsers.add_parser(
+        "findings",
+        help="what the rules found, the open ones first",
+        description="Findings that are open, and those that ended in the last 24 hours, worst first.",
+    )
+    parser.add_argument("--group", metavar="GLOB", default="*", help="only groups whose name matches")
+    parser.add_argument("--code", metavar="CODE", help="only this code; * stands for any letters")
+    parser.add_argument("--severity", choices=SEVERITIES, help="only this severity")
+    parser.add_argument(
+        "--since",
+        type=span,
+        metavar="SPAN",
+        default=timedelta(hours=24),
+        help="how far back, as 90m or 7d (default: 24h)",
+    )
+    parser.add_argument("--open", action="store_true", help="only those that are open")
+    parser.add_argument("--all", action="store_true", help="also those that another one explains")
+    parser.add_argument(
+        "--fail-on", choices=("warn", "page"), help="end with 1 when one is open that is at least so severe"
+    )
+
+
+def run(args: argparse.Namespace, config: Config) -> int:
+    """Print the findings; the exit code tells of open ones only when asked to."""
+    root = config.job.tables
+    batch = published_batch(root)
+    warn_if_old(batch, config)
+    window = timedelta(seconds=config.job.window_seconds)
+    start = newest_judged(root)
+    judged_to = None if start is None else start + window
+    # what is open has a row of the last hour before the rules' newest window, which may be long ago
+    since = batch.polled_at - args.since
+    rows = [] if judged_to is None else read_findings(root, min(since, judged_to - timedelta(hours=2)), judged_to)
+    rows = [row for row in rows if row["event"] != "closed" or row["at"] >= since]
+    chosen = sorted((row for row in rows if _is_wanted(row, args)), key=_order)
+    if args.json:
+        found = {"judged_to": judged_to, "polled_at": batch.polled_at, "findings": [finite(row) for row in chosen]}
+        print(json.dumps({"v": 1, "ok": True, "data": found}, ensure_ascii=False, default=datetime.isoformat))
+    else:
+        print(
+            "\n".join(
+                finding_lines(chosen, judged_to, int((batch.polled_at - (judged_to or batch.polled_at)) / window))
+            )
+        )
+    return FOUND if is_severe(chosen, args.fail_on) else OK
+
+
+def finding_lines(rows: Sequence[Row], judged_to: datetime | None, behind: int) -> list[str]:
+    """How far the rules have come, the open findings, and those that have ended."""
+    if judged_to is None:
+        return ["the rules have not judged yet: what they would find is unknown"]
+    late = f", {behind} windows ago: what they would find since is unknown" if behind > MAX_BEHIND else ""
+    is_open = open_findings(rows)
+    ended = [row for row in rows if row["event"] == "closed"]
+    lines = [f"judged to {moment(judged_to)}{late}; {len(is_open)} open, {len(ended)} ended"]
+    if is_open:
+        lines += aligned([_TITLES, *map(_cells, is_open)], [name in _RIGHT for name in _TITLES])
+    if ended:
+        titles = ("ENDED", "WHY", *_TITLES)
+        cells = [(moment(row["closed_at"]), row["close_reason"] or "-", *_cells(row)) for row in ended]
+        lines += ["", *aligned([titles, *cells], [name in _RIGHT for name in titles])]
+    return lines
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        moment(row["started_at"]),
+        row["severity"],
+        row["role"],
+        row["code"],
+        CLUSTER if row["group"] is None else short(row["group"]),
+        where(row) or "-",
+        f"{row['confidence']:.2f}",
+        evidence_words(row, _EVIDENCE) or "-",
+    )
+
+
+def _is_wanted(row: Row, args: argparse.Namespace) -> bool:
+    return (
+        (args.all or row["role"] != "suppressed")
+        and (args.group == "*" or (row["group"] is not None and fnmatchcase(row["group"], args.group)))
+        and (args.code is None or fnmatchcase(row["code"], args.code.upper()))
+        and (args.severity is None or row["severity"] == args.severity)
+        and not (args.open and row["event"] == "closed")
+    )
+
+
+def _order(row: Row) -> tuple[object, ...]:
+    """Open ones by severity, group and role; then those that ended, the newest first."""
+    if row["event"] == "closed":
+        return (1, -row["closed_at"].timestamp(), row["finding_id"])
+    severity = SEVERITIES.index(row["severity"]) if row["severity"] in SEVERITIES else len(SEVERITIES)
+    return (0, severity, row["group"] or "", *rank(row))

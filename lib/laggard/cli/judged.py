@@ -1,0 +1,114 @@
+"""What the rules said of groups, as the verbs that show it read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from pyarrow.dataset import Expression, field
+
+from laggard.cli.published import Row
+from laggard.tables.judged import newest_judged, read_between
+from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS
+
+MAX_BEHIND = 5  # windows after which the rules no longer speak of now
+_TOLD = timedelta(hours=2)  # an open finding has a row at least once an hour
+_OF_FINDING = tuple(name for name in FINDINGS.names if name not in {"date", "batch_id", "status"})
+_OF_WINDOW = tuple(name for name in GROUP_WINDOWS.names if name not in {"date", "cluster", "batch_id"})
+_KEPT = ("evidence", "evidence_text", "guards")
+_ROLES = ("primary", "symptom", "contributing", "note", "suppressed")
+SEVERITIES = ("page", "warn", "info")
+FOUND = 1  # exit code of --fail-on
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What the rules say of a group at a moment."""
+
+    judged_to: datetime | None  # end of the newest window that was judged of any group
+    windows_behind: int | None  # windows that have closed since
+    windows: list[Row]  # of group_windows, one per topic, the furthest behind first
+    findings: list[Row]  # open and shown, the primary first
+    suppressed: int  # open, explained by one of these
+
+    @property
+    def is_old(self) -> bool:
+        """Whether the rules are too far behind to speak of the moment."""
+        return self.windows_behind is None or self.windows_behind > MAX_BEHIND
+
+    @property
+    def is_current(self) -> bool:
+        """Whether they say something of the moment."""
+        return not self.is_old and bool(self.windows or self.findings)
+
+    @property
+    def has_lag(self) -> bool:
+        """Whether any lag is above what counts."""
+        return any(row["partitions_material"] for row in self.windows)
+
+
+def read_diagnosis(root: str, group: str, at: datetime, window_seconds: int) -> Diagnosis:
+    """The newest judged window that ended by a moment, and what was open then."""
+    window = timedelta(seconds=window_seconds)
+    start = newest_judged(root, at - window + timedelta(microseconds=1))
+    if start is None:
+        return Diagnosis(None, None, [], [], 0)
+    end = start + window
+    behind = int((at - end) / window)
+    windows = rows_between(root, GROUP_WINDOWS.name, _OF_WINDOW, start, start, field("group") == group)
+    mine = (field("group") == group) | field("group").is_null()
+    found = open_findings(newest_rows(rows_between(root, FINDINGS.name, _OF_FINDING, end - _TOLD, end, mine)))
+    found = [row for row in found if row["group"] == group or names_group(row, group)]
+    shown = sorted((row for row in found if row["role"] != "suppressed"), key=rank)
+    return Diagnosis(end, behind, sorted(windows, key=_badness), shown, len(found) - len(shown))
+
+
+def rows_between(
+    root: str, name: str, columns: Sequence[str], since: datetime, until: datetime, condition: Expression | None = None
+) -> list[Row]:
+    """Rows of a judged table by its time column, maps as dicts; a column that an older job did not write is null."""
+    rows = read_between(root, name, columns, since, until, condition).to_pylist(maps_as_pydicts="strict")
+    return [dict.fromkeys(columns) | row for row in rows]
+
+
+def read_findings(root: str, since: datetime, until: datetime) -> list[Row]:
+    """The newest row of each finding that has one between two moments."""
+    return newest_rows(rows_between(root, FINDINGS.name, _OF_FINDING, since, until))
+
+
+def newest_rows(rows: Iterable[Row]) -> list[Row]:
+    """Of each finding the newest row; where that saw nothing, as at the end, with the evidence of the one before."""
+    newest: dict[str, Row] = {}
+    for row in sorted(rows, key=lambda row: (row["finding_id"], row["seq"])):
+        before = newest.get(row["finding_id"], {})
+        newest[row["finding_id"]] = row | {name: row[name] or before.get(name) or {} for name in _KEPT}
+    return list(newest.values())
+
+
+def open_findings(rows: Iterable[Row]) -> list[Row]:
+    """Those that have not ended."""
+    return [row for row in rows if row["event"] != "closed"]
+
+
+def is_severe(rows: Iterable[Row], limit: str | None) -> bool:
+    """Whether an open finding is at least so severe; suppressed ones do not count, without a limit none does."""
+    severe = SEVERITIES[: SEVERITIES.index(limit) + 1] if limit else ()
+    return any(row["severity"] in severe and row["role"] != "suppressed" for row in open_findings(rows))
+
+
+def names_group(row: Row, group: str) -> bool:
+    """Whether a finding about the cluster is about this group too."""
+    return row["group"] is None and group in row["evidence_text"].get("groups", "").split(", ")
+
+
+def rank(row: Row) -> tuple[object, ...]:
+    """What to read first: the primary finding, then by severity, then the older one."""
+    severity = SEVERITIES.index(row["severity"]) if row["severity"] in SEVERITIES else len(SEVERITIES)
+    role = _ROLES.index(row["role"]) if row["role"] in _ROLES else len(_ROLES)
+    return (role, severity, row["started_at"], row["code"], row["finding_id"])
+
+
+def _badness(row: Row) -> tuple[float, int, str]:
+    seconds, lag = row["max_time_lag_seconds"], row["lag_known"]
+    return (-(-1.0 if seconds is None else seconds), -(-1 if lag is None else lag), row["topic"])

@@ -1,0 +1,41 @@
+"""Times as a user writes them: 2026-11-20T12:00, or -2h before the newest poll."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from argparse import ArgumentTypeError
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+
+When = Callable[[datetime], datetime]  # the time of the newest poll to the time that is meant
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def span(text: str) -> timedelta:
+    """90s, 30m, 24h or 7d."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)
+    if found is None:
+        raise ArgumentTypeError(f"expected a span such as 30m, 24h or 7d, got {text!r}")
+    try:
+        return timedelta(**{_UNITS[found[2]]: float(found[1])})
+    except OverflowError:
+        raise ArgumentTypeError(f"too long: {text!r}") from None
+
+
+def when(text: str) -> When:
+    """A moment in ISO 8601, in UTC unless it says otherwise; or a span before the newest poll, as -2h."""
+    if text.startswith("-"):
+        back = span(text[1:])
+        return lambda now: now - back
+    try:
+        at = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text))
+    except ValueError:
+        raise ArgumentTypeError(f"expected a time such as 2026-11-20T12:00 or -2h, got {text!r}") from None
+    at = at.replace(tzinfo=timezone.utc) if at.tzinfo is None else at.astimezone(timezone.utc)
+    return lambda _: at
+
+
+def accept_spans(parser: argparse.ArgumentParser) -> None:
+    """Let `--at -2h` be an option with its value; to argparse only -2 would be one."""
+    parser._negative_number_matcher = re.compile(r"-\d+(\.\d+)?[smhd]?$")  # it has no other way

@@ -1,0 +1,54 @@
+"""Reading what the diagnosis wrote: its tables as they are now, by time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow.dataset import Expression, field
+
+from laggard.tables.readers import TableMissing, open_table, read_known, table_uri
+from laggard.tables.schemas import FINDING_STATE, TABLES
+
+_TIME = pa.timestamp("us", tz="UTC")
+
+
+def newest_judged(root: str, before: datetime | None = None) -> datetime | None:
+    """Start of the newest window that the rules have judged, among those that began before a time; None: no such."""
+    try:
+        table = open_table(root, FINDING_STATE.name)
+    except TableMissing:
+        return None
+    condition = field("group") == ""  # the cluster has a row for every judged window
+    if before is not None:
+        condition &= field("window_start") < pa.scalar(before, _TIME)
+    for date in sorted({str(each["date"]) for each in table.partitions()}, reverse=True):
+        if before is None or date <= str(before.date()):
+            uri, files = table_uri(root, FINDING_STATE.name), f"date = '{date}'"
+            found: datetime | None = pc.max(
+                read_known(table, uri, ("window_start",), condition, files)["window_start"]
+            ).as_py()
+            if found is not None:
+                return found
+    return None
+
+
+def read_between(
+    root: str,
+    name: str,
+    columns: Sequence[str],
+    since: datetime,
+    until: datetime,
+    condition: Expression | None = None,
+) -> pa.Table:
+    """Rows of an append table as it is now, by its time column from `since` to `until`; none where it is not there."""
+    time = field(TABLES[name].time_column)
+    wanted = (time >= pa.scalar(since, _TIME)) & (time <= pa.scalar(until, _TIME))
+    try:
+        table = open_table(root, name)
+    except TableMissing:
+        return pa.table({column: [] for column in columns})
+    files = f"date >= '{since.date()}' AND date <= '{until.date()}'"
+    return read_known(table, table_uri(root, name), columns, wanted if condition is None else wanted & condition, files)
