@@ -42,17 +42,19 @@ def record(root: Path, groups: Sequence[Fluid], events: Sequence[Row] = ()) -> d
     """All history up to the newest window, and the batch that closed it; gives its poll's time."""
     create_tables(str(root))
     lag = [_told(row) for each in groups for row in each.lag_rows]
-    facts = [_told(row) for each in groups for row in each.fact_rows]
+    facts = [_with_lag(_told(row), lag) for each in groups for row in each.fact_rows]
     for name, rows in (("lag_windows", lag), ("group_history", facts), ("group_events", events)):
         if rows:
             write_arrow(root, name, to_arrow(TABLES[name], rows))
+    members = [row for each in groups for row in _members(each)]
+    write_rows(root, "group_members", members)
     newest = max(row["window_start"] for row in facts)
     polled_at = newest + MINUTE + timedelta(seconds=5)
     now_facts = [_status(row, lag) for row in facts if row["window_start"] == newest]
     now_lag = [_only(row, PARTITION_STATUS.names) for row in lag if row["window_start"] == newest]
-    versions = {
-        name: Writer(str(root), "seen").version(name) for name in _PUBLISHED
-    } | {"group_status": write_rows(root, "group_status", now_facts)}
+    versions = {name: Writer(str(root), "seen").version(name) for name in _PUBLISHED} | {
+        "group_status": write_rows(root, "group_status", now_facts)
+    }
     versions["partition_status"] = write_rows(root, "partition_status", now_lag)
     write_rows(root, "batches", [batch_row(batch_of(newest), versions, polled_at)])
     return polled_at
@@ -99,18 +101,41 @@ def _told(row: Row) -> Row:
     return row | {"cluster": "prod", "batch_id": batch_of(row["window_start"])}
 
 
-def _status(row: Row, lag: Sequence[Row]) -> Row:
+def _members(group: Fluid) -> list[Row]:
+    """The members since an hour before the first window, and what they own."""
+    held: dict[str, list[int]] = {}
+    for row in group.lag_rows:
+        if row["window_start"] == NOON and row["owner"] is not None:
+            held.setdefault(row["owner"], []).append(row["partition"])
+    at = NOON - timedelta(hours=1)
+    return [
+        {
+            "date": at.date(), "cluster": "prod", "group": group.group, "generation_kind": "classic", "generation": 7,
+            "member_id": owner, "source_partition": 3, "source_offset": 700, "record_timestamp": at, "status": "ok",
+            "batch_id": 1, "client_id": "app", "client_host": f"/10.0.0.{owner[1]}", "slot": f"app/10.0.0.{owner[1]}#0",
+            "assigned": [{"topic": "orders", "partition": number} for number in numbers],
+        }
+        for owner, numbers in held.items()
+    ]  # fmt: skip
+
+
+def _with_lag(row: Row, lag: Sequence[Row]) -> Row:
     mine = [each for each in lag if (each["group"], each["window_start"]) == (row["group"], row["window_start"])]
     total = sum(each["lag"] for each in mine)
-    return _only(row, GROUP_STATUS.names) | {
+    return row | {
+        "rebalances_total": {},
         "lag": total,
         "lag_known": total,
-        "max_time_lag_seconds": max(each["time_lag_seconds"] for each in mine),
         "partitions_total": len(mine),
         "partitions_ok": len(mine),
         "partitions_no_commit": 0,
         "partitions_unknown": 0,
     }
+
+
+def _status(row: Row, lag: Sequence[Row]) -> Row:
+    mine = [each for each in lag if (each["group"], each["window_start"]) == (row["group"], row["window_start"])]
+    return _only(row, GROUP_STATUS.names) | {"max_time_lag_seconds": max(each["time_lag_seconds"] for each in mine)}
 
 
 def _only(row: Row, names: Sequence[str]) -> Row:

@@ -95,9 +95,7 @@ def _by_key(rows: Iterable[Row]) -> dict[Key, Row]:
 
 
 def _difference(side: str, row: Row, columns: tuple[str, ...] = ()) -> Difference:
-    return Difference(
-        side, row["at"], row["group"], row["code"], row["event"], row["finding_id"], row["seq"], columns
-    )
+    return Difference(side, row["at"], row["group"], row["code"], row["event"], row["finding_id"], row["seq"], columns)
 
 
 def _line(each: Difference) -> str:

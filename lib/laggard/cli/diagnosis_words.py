@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 
 from laggard.cli.explain_members import ranges
@@ -43,10 +44,10 @@ SENTENCES = {
     "NO_IDLE": "No: {members} members, and no more than {members_ceiling} can get a partition.",
     "NO_DOWNSTREAM": "No: more members did not do more work, so what limits them is shared.",
     "UNKNOWN": "Not known: {missing}.",
-    "YES_PARTIAL": "In part: {members} → {members_desired} members, the most that can get a partition. The lag would be"
-    " gone in {drain_at_desired_seconds}, which misses the target; as it is: {drain_at_members_seconds}.",
-    "YES": "Yes: {members} → {members_desired} members. The lag would be gone in {drain_at_desired_seconds}; as it is:"
-    " {drain_at_members_seconds}.",
+    "YES_PARTIAL": "In part: {members} → {members_desired} members, the most that can get a partition, which misses the"
+    " target. Until the lag is gone with them: {drain_at_desired_seconds}. As it is: {drain_at_members_seconds}.",
+    "YES": "Yes: {members} → {members_desired} members. Until the lag is gone with them: {drain_at_desired_seconds}. As"
+    " it is: {drain_at_members_seconds}.",
 }
 _BALANCE = "No: {members_desired} members are enough for this load, {members} are there. Look at how it is balanced."
 _UNITS = ("_seconds", "_ratio", "_share", "_rate", "_records", "_hours", "_ms")
@@ -73,7 +74,11 @@ def verdict_sentence(row: Row) -> str:
     members = {"members": row["members"], "members_desired": row["members_desired"]}
     values = numbers | {name: float(value) for name, value in members.items() if value is not None}
     told = {name: quantity(name, value) for name, value in values.items()}
-    return text.format_map(_Known(told, missing=" and ".join(missing(numbers)) or "its inputs are not"))
+    told["missing"] = " and ".join(missing(numbers)) or "an input is not known"
+    answer, *more = text.split(". ")
+    # a sentence after the answer is worth reading only with its numbers
+    kept = [each for each in more if set(re.findall(r"{(\w+)}", each)) <= told.keys()]
+    return ". ".join([answer, *kept]).rstrip(".").format_map(_Known(told)) + "."
 
 
 def missing(numbers: Mapping[str, float]) -> Iterator[str]:
@@ -106,13 +111,13 @@ def plain(value: float) -> str:
     """A whole number as such, else three digits that count."""
     if math.isinf(value):
         return "∞"
-    return f"{value:.0f}" if value == round(value) or abs(value) >= 100 else f"{value:.3g}"
+    return f"{value:,.0f}" if value == round(value) or abs(value) >= 100 else f"{value:.3g}"
 
 
 def evidence_words(row: Row, limit: int = 0) -> str:
     """The numbers and names a finding stands on; with a limit only the first few."""
     numbers = [f"{_label(name)} {quantity(name, value)}" for name, value in row["evidence"].items()]
-    texts = [f"{_label(name)} {short(str(value), 80)}" for name, value in row["evidence_text"].items()]
+    texts = [f"{_label(name)} {short(value, 80)}" for name, value in row["evidence_text"].items() if value]
     found = numbers + texts
     return ", ".join(found[:limit] if limit else found)
 

@@ -6,14 +6,25 @@ import math
 from collections.abc import Iterator, Mapping
 from shlex import quote
 
-from laggard.cli.diagnosis_words import NEVER, advice, avoid, evidence_words, says, verdict_sentence, where
+from laggard.cli.diagnosis_words import NEVER, advice, avoid, evidence_words, quantity, says, verdict_sentence, where
 from laggard.cli.explain_headline import TRENDS, has_trouble, leading
 from laggard.cli.explain_members import Place, readers
 from laggard.cli.explain_rows import Explained
 from laggard.cli.judged import Diagnosis
 from laggard.cli.paragraph import paragraph
 from laggard.cli.published import Row
-from laggard.cli.words import UNKNOWN, aligned, count, duration, known, known_duration, moment, percent, short
+from laggard.cli.words import (
+    UNKNOWN,
+    aligned,
+    count,
+    duration,
+    known,
+    known_duration,
+    moment,
+    percent,
+    short,
+    short_duration,
+)
 
 _SHAPES = {
     "spread": "spread: all partitions carry their share",
@@ -31,7 +42,7 @@ def diagnosis_sections(explained: Explained) -> Iterator[tuple[str, Iterator[str
     if not diagnosis.is_current:
         yield "Diagnosis", _not_judged(explained)
         return
-    yield "Would more consumers help?", _verdict(diagnosis)
+    yield "Would more consumers help?", _verdict(explained)
     yield "Shape", _shape(explained)
     yield "Cause", _cause(diagnosis)
     yield "Do first", _advice(diagnosis)
@@ -62,7 +73,8 @@ def _name(explained: Explained) -> str:
     return short(explained.group["group"], 1000)
 
 
-def _verdict(diagnosis: Diagnosis) -> Iterator[str]:
+def _verdict(explained: Explained) -> Iterator[str]:
+    diagnosis = explained.diagnosis
     if not diagnosis.windows:
         yield "  Not known: no lag of the group was judged."
         return
@@ -70,21 +82,28 @@ def _verdict(diagnosis: Diagnosis) -> Iterator[str]:
     if not has_trouble(diagnosis) and row["scale_verdict"] == "NOT_NEEDED":
         return
     yield from paragraph(verdict_sentence(row), "  ", "  ")
-    numbers = row["scale_reason"] or {}
     if str(row["scale_verdict"]).startswith("YES"):
-        moved = numbers.get("moved_partitions")
-        moves = "how many partitions move is unknown" if moved is None else f"{count(round(moved), 'partition')} move"
-        yield f"  Cost: a rebalance, in which {moves}."
+        yield from paragraph(_cost(explained, row), "  ", "  ")
     if str(row["scale_verdict"]).startswith("UNKNOWN"):
         return
     yield from _members_line(row)
+
+
+def _cost(explained: Explained, row: Row) -> str:
+    """What going there costs: a rebalance, as far as it can be told before."""
+    moved = (row["scale_reason"] or {}).get("moved_partitions")
+    moves = "an unknown number of partitions" if moved is None else count(round(moved), "partition")
+    mode = explained.group["rebalance_mode"]
+    pauses = [each["pause_max_seconds"] for each in explained.rebalances or () if each["pause_max_seconds"] is not None]
+    last = f" The last one stopped a partition for up to {short_duration(pauses[0])}." if pauses else ""
+    return f"Cost: {'a' if mode is None else f'one {mode}'} rebalance that moves {moves}.{last}"
 
 
 def _members_line(row: Row) -> Iterator[str]:
     desired, capacity = row["members_desired"], row["capacity"]
     told = [f"members {known(row['members'])}", f"to have {known(desired)}"]
     told += [f"can get a partition {known(row['members_ceiling'])}"]
-    told += [f"capacity of one {UNKNOWN if capacity is None else f'{capacity:.0f} records/s'}"]
+    told += [f"capacity of one {UNKNOWN if capacity is None else quantity('capacity_rate', capacity)}"]
     yield from paragraph("; ".join(told), "  ", "  ")
 
 
@@ -95,7 +114,7 @@ def _shape(explained: Explained) -> Iterator[str]:
         if not row["partitions_material"]:
             continue
         trend = TRENDS.get(row["trend"], "whether it grows is not known yet")
-        lag = known(row["lag_known"], is_exact=row["lag"] is not None)
+        lag = known(f"{row['lag_known']:,}", is_exact=row["lag"] is not None)
         yield from paragraph(
             f"{short(row['topic'])}: {lag} records, {trend}; {_SHAPES.get(row['shape'], row['shape'])}", "  ", "  "
         )
@@ -114,7 +133,7 @@ def _carriers(explained: Explained, row: Row, reader: Mapping[Place, Row]) -> It
         cells.append(
             (
                 str(number),
-                str(each["lag"]),
+                f"{each['lag']:,}",
                 percent(each["lag"] / total),
                 known_duration(each["time_lag_seconds"], is_exact=not each["time_lag_censored"]),
                 "nobody known"
@@ -132,12 +151,12 @@ def _cause(diagnosis: Diagnosis) -> Iterator[str]:
     found = leading(diagnosis)
     if found is None:
         if has_trouble(diagnosis):
-            yield "  No rule names one: unknown."
+            yield "  No rule names one, so far: unknown."
         return
     yield from paragraph(says(found), "  ", "  ")
     yield from paragraph(title(found), "  ", "  ")
     evidence = evidence_words(found)
-    yield from paragraph(f"Evidence: {evidence or 'none at the end of this window'}.", "  ", "    ")
+    yield from paragraph(f"Evidence of {found['at']:%H:%M:%S}: {evidence or 'none'}.", "  ", "    ")
     not_sure = sorted(name for name, state in found["guards"].items() if state == "unknown")
     if not_sure:
         yield from paragraph(

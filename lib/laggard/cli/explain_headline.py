@@ -74,7 +74,12 @@ def _behind(row: Row) -> str:
     if row["max_time_lag_seconds"] is None:
         return f"{known(row['lag_known'], is_exact=row['lag'] is not None)} records"
     at_least = "at least " if row["time_lag_censored"] else ""
-    return at_least + duration(row["max_time_lag_seconds"])
+    return at_least + _roughly(row["max_time_lag_seconds"])
+
+
+def _roughly(seconds: float) -> str:
+    """From ten minutes on without seconds: the line is to fit on a line."""
+    return f"{int(seconds) // 60} m" if 600 <= seconds < 3600 else duration(seconds)
 
 
 def _place(row: Row) -> str:

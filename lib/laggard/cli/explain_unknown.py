@@ -13,6 +13,9 @@ from laggard.exporter.collect_state import generation_or_epoch
 
 Gap = tuple[str, str]  # code and sentence
 SENTENCES = {
+    "trend": "Whether the lag grows ({topics}): too few commits since it changed.",
+    "capacity": "What one member can do: none was busy for long enough in the last 24 hours.",
+    "loss": "When retention takes unread records ({topics}): retention, log start or rates are not known.",
     "share_group": "Lag: a share group commits no offsets, so it has none here. It may be behind all the same.",
     "offsets_only": "Members: this group only stores offsets and never joined, so by construction it has no members,"
     " assignment or rebalances. Who commits is not recorded.",
@@ -55,17 +58,45 @@ FLAGS = {
     " are open",
     "merge_limit": "the group did not come to rest, so the row ends in the middle",
 }
+LIMITS = {
+    "partial": "of more than a tenth of the committed partitions the lag is not known",
+    "blocked": "an open transaction hides the newest commits",
+    "bootstrap": "since when the group is watched is not known",
+    "sparse": "too few commits to tell a trend",
+    "stale": "some partitions were not read up to now",
+    "topic_missing": "a topic is gone, or we may not see it",
+    "topic_recreated": "a topic was made anew",
+    "no_end_offset": "a broker gave no log end",
+}
 _SHOWN = 3
 
 
 def not_known(explained: Explained) -> list[Gap]:
     """Every gap once: of the group, its lag, its members and its rebalances."""
-    parts = (_of_group, _of_lag, _of_members, _of_rebalances, _of_flags)
+    parts = (_of_diagnosis, _of_group, _of_lag, _of_members, _of_rebalances, _of_flags)
     return [each for part in parts for each in part(explained)]
 
 
 def _gap(code: str, **values: object) -> Gap:
     return code, SENTENCES[code].format(**values)
+
+
+def _of_diagnosis(explained: Explained) -> Iterator[Gap]:
+    """What the rules lacked, where there is something to judge."""
+    diagnosis = explained.diagnosis
+    if not diagnosis.is_current or not diagnosis.has_lag:
+        return
+    windows = [row for row in diagnosis.windows if row["partitions_material"]]
+    for flag in sorted({flag for row in windows for flag in row["flags"] or ()}):
+        yield f"diagnosis_{flag}", f"Diagnosis: {LIMITS.get(flag, flag)}."
+    facts = {
+        "trend": [row for row in windows if row["trend"] == "abstain"],
+        "capacity": [row for row in windows if row["capacity"] is None],
+        "loss": [row for row in windows if row["loss_seconds"] is None],
+    }
+    for code, rows in facts.items():
+        if rows:
+            yield _gap(code, topics=listed(row["topic"] for row in rows))
 
 
 def _of_group(explained: Explained) -> Iterator[Gap]:

@@ -1,0 +1,192 @@
+"""The diagnosis on the page of `laggard explain`, from histories that the code of the stream has judged."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.judged_run import even, hot, judge, record
+from laggard.cli.main import main
+from laggard.errors import NOT_FOUND, OK, USAGE
+
+WINDOWS = 20
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`fraud` with a hot partition from 12:10 on, `billing` with too few members, `checkout` without trouble."""
+    root = tmp_path_factory.mktemp("judged")
+    record(root, [hot(WINDOWS), even(WINDOWS, 4000.0, group="billing"), even(WINDOWS, group="checkout")])
+    judge(root, 8)
+    return root
+
+
+def explain(root: Path, *words: str) -> int:
+    return main(["explain", *words, "--set", f"job.tables={root}"])
+
+
+def page(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, str]:
+    """Section to its text on one line; under "" the lines before the first section."""
+    assert explain(root, *words) == OK
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 100
+    first, *sections = text.split("\n\n")
+    found = {"": " ".join(first.split("\n")[:-1])}
+    for section in sections:
+        title, *lines = section.splitlines()
+        found[title] = " ".join(line.strip() for line in lines)
+    return found
+
+
+def data(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    assert explain(root, *words, "--json") == OK
+    found: dict[str, Any] = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["data"]
+    return found
+
+
+def test_the_first_line_says_what_is_wrong_and_whether_consumers_help(
+    judged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # 10 minutes of 1500 arrivals/s against 1000 records/s of its owner: 150 records/s of the other 3 come on top
+    behind = data(judged, capsys, "fraud")["diagnosis"]["windows"][0]["max_time_lag_seconds"]
+    minutes, seconds = divmod(int(behind), 60)
+    assert page(judged, capsys, "fraud")[""] == (
+        f"fraud is {minutes} m {seconds:02d} s behind mostly on one partition of 12 and growing:"
+        " adding consumers would NOT help"
+    )
+    assert page(judged, capsys, "billing")[""].endswith(
+        "behind on all 12 partitions and growing: adding consumers would help, 3 → 12"
+    )
+
+
+def test_the_cause_stands_with_its_evidence_and_with_what_would_prove_it_wrong(
+    judged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = page(judged, capsys, "fraud")
+    assert found["Cause"].startswith(
+        "Few partitions get more records than one member can handle. HOT_PARTITION_ARRIVAL"
+    )
+    assert "on orders 7, warn, confidence 0.90, since 2026-11-20 12:1" in found["Cause"]
+    assert "best capacity 1,000 records/s" in found["Cause"]
+    assert found["Cause"].endswith("Wrong if its owner consumes less than 0.8 of what it has shown.")
+    assert found["Do first"].startswith("1. Sample keys of these partitions")
+    assert found["Do not"].startswith("- Do not add consumers: a partition has one owner per group.")
+    assert "ASSIGNMENT_IMBALANCE" in found["Also found"]
+
+
+def test_the_shape_names_the_partitions_that_carry_the_lag_and_who_reads_them(
+    judged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    partitions = {row["partition"]: row["lag"] for row in data(judged, capsys, "fraud")["partitions"]}
+    share = 100 * partitions[7] / sum(partitions.values())
+    found = page(judged, capsys, "fraud")["Shape"]
+    assert "growing; concentrated: few partitions carry most of it PARTITION" in found
+    assert re.search(rf"READ BY 7  {partitions[7]:,}  {share:.1f} %  \d m \d\d s  app on 10.0.0.1$", found)
+
+
+def test_the_verdict_stands_with_its_numbers(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hot_one = page(judged, capsys, "fraud")["Would more consumers help?"]
+    assert hot_one.startswith("No: one partition gets 1,")
+    assert "the best member does 1,000 records/s, and a partition has one owner." in hot_one
+    short = page(judged, capsys, "billing")["Would more consumers help?"]
+    assert short.startswith("Yes: 3 → 12 members. Until the lag is gone with them: ")
+    assert "As it is: never at this pace." in short
+    assert "Cost: one eager rebalance that moves 11 partitions." in short
+
+
+def test_the_forecast_says_never_and_unknown(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert page(judged, capsys, "billing")["Forecast"] == (
+        "orders: lag gone never at this pace; with every member at its capacity never at this pace; records lost to"
+        " retention unknown"
+    )
+    assert "When retention takes unread records (orders)" in page(judged, capsys, "billing")["Not known"]
+
+
+def test_a_group_without_trouble_has_no_section_of_the_diagnosis(
+    judged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = page(judged, capsys, "checkout")
+    assert found[""] == "checkout keeps up: nothing to do"
+    assert {"Cause", "Shape", "Do first", "Forecast", "Would more consumers help?"}.isdisjoint(found)
+
+
+def test_the_past_is_told_as_it_was(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = page(judged, capsys, "fraud", "--at", "2026-11-20T12:09:59Z")
+    assert found[""] == "fraud keeps up: nothing to do"
+    then = data(judged, capsys, "fraud", "--at", "2026-11-20T12:14:30")
+    # the newest window that had ended by then
+    assert then["polled_at"] == "2026-11-20T12:14:00+00:00"
+    assert then["diagnosis"]["judged_to"] == then["polled_at"]
+    assert then["group"]["lag"] == sum(row["lag"] for row in then["partitions"])
+    assert [row["code"] for row in then["diagnosis"]["findings"]] == ["ASSIGNMENT_IMBALANCE"]
+    assert len(then["members"]) == 3
+    now = data(judged, capsys, "fraud")
+    assert now["group"]["lag"] > then["group"]["lag"]
+    assert now["diagnosis"]["findings"][0]["code"] == "HOT_PARTITION_ARRIVAL"
+
+
+def test_a_span_counts_back_from_the_newest_poll(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # polled at 12:20:05, so an 8 minutes earlier is 12:12:05
+    assert data(judged, capsys, "fraud", "--at", "-8m")["polled_at"] == "2026-11-20T12:12:00+00:00"
+
+
+@pytest.mark.parametrize("text", ["yesterday", "-2x", "-", "2026-13-01"])
+def test_a_time_that_is_none_is_a_wrong_use(judged: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        explain(judged, "fraud", f"--at={text}")
+    assert ended.value.code == USAGE
+    assert "--at" in capsys.readouterr().err
+
+
+def test_a_time_before_all_history_says_so(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain(judged, "fraud", "--at", "2026-11-01T00:00") == NOT_FOUND
+    assert "nothing is recorded of the 24 hours before 2026-11-01 00:00:00 UTC" in capsys.readouterr().err
+
+
+def test_the_data_hold_what_the_page_says(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = data(judged, capsys, "billing")["diagnosis"]
+    assert (found["verdict"], found["members_desired"], found["windows_behind"]) == ("YES", 12, 0)
+    assert found["windows"][0]["drain_seconds"] == "Infinity"
+    assert found["windows"][0]["loss_seconds"] is None
+    (finding,) = found["findings"]
+    assert found["primary_finding_id"] == finding["finding_id"]
+    assert finding["advice"][0] == "Add members up to 12; never more than 12."
+    assert page(judged, capsys, "billing")[""] == found["headline"]
+
+
+def test_an_open_finding_changes_the_exit_code_only_when_asked(judged: Path) -> None:
+    assert explain(judged, "fraud") == OK
+    assert explain(judged, "fraud", "--fail-on", "page") == OK
+    assert explain(judged, "fraud", "--fail-on", "warn") == 1
+    assert explain(judged, "checkout", "--fail-on", "warn") == OK
+
+
+def test_rules_that_have_not_judged_yet_are_not_guessed_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record(tmp_path, [hot(3)])
+    found = page(tmp_path, capsys, "fraud")
+    assert found[""].endswith("records behind; the rules have not judged yet")
+    assert found["Diagnosis"] == "The rules have not judged a window yet: shape, cause and verdict are unknown."
+    assert data(tmp_path, capsys, "fraud")["diagnosis"]["verdict"] is None
+
+
+def test_rules_that_are_behind_do_not_speak_of_now(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record(tmp_path, [hot(14)])
+    judge(tmp_path, 7, 7)
+    found = page(tmp_path, capsys, "fraud")
+    assert found[""].endswith("records behind; the rules are 6 windows behind")
+    assert found["Diagnosis"] == (
+        "The rules have judged up to 2026-11-20 12:08:00 UTC, 6 windows ago: shape, cause and verdict of now are"
+        " unknown. Those of then: laggard explain fraud --at 2026-11-20T12:08:00"
+    )
+    assert "Cause" not in found
+    judge(tmp_path, 8, 8)
+    assert data(tmp_path, capsys, "fraud")["diagnosis"]["is_current"] is True  # 5 windows are still told
