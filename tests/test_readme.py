@@ -36,6 +36,7 @@ HERE = (
     "curl",
     "laggard status",
     "laggard explain",
+    "laggard findings",
     "laggard query",
     "echo",
 )
@@ -181,7 +182,11 @@ def test_the_status_is_shown_until_it_is_interrupted(folder: Path) -> None:
 
 
 def test_the_group_is_explained(folder: Path) -> None:
-    assert answer(folder, shell("laggard explain")).startswith("checkout on ")
+    assert answer(folder, shell("laggard explain")).startswith("checkout: ")
+
+
+def test_the_findings_are_listed(folder: Path) -> None:
+    assert answer(folder, shell("laggard findings")).startswith("the rules have not judged yet")
 
 
 def test_the_query_is_answered(folder: Path) -> None:

@@ -151,13 +151,13 @@ def explain(root: Path, *words: str) -> int:
 
 
 def page(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, list[str]]:
-    """Section to its lines; the first line is under "". Lines that were broken are whole again."""
+    """Section to its lines; the two lines above all sections are under "". Lines that were broken are whole again."""
     assert explain(root, *words) == OK
     sections: dict[str, list[str]] = {"": []}
     title = ""
     for line in capsys.readouterr().out.splitlines():
         if line and not line.startswith(" "):
-            title = line if sections[""] else ""
+            title = line if len(sections[""]) == 2 else ""
             sections.setdefault(title, [])
         if line.startswith("    ") and sections[title] and sections[title][-1].startswith("- "):
             sections[title][-1] += f" {line.strip()}"

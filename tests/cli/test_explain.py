@@ -38,7 +38,7 @@ def test_the_state_says_since_when_who_coordinates_and_how_partitions_are_handed
 ) -> None:
     write(tmp_path, group_status=[group(static_members=1)])
     found = page(tmp_path, capsys)
-    assert found[""] == ["checkout on prod: batch 42, 2026-11-20 12:00:00 UTC"]
+    assert found[""][1:] == ["checkout on prod: batch 42, 2026-11-20 12:00:00 UTC"]
     assert found["State"] == [
         "Stable since 2026-11-20 11:50:00 UTC (10 m 00 s)",
         "classic group, generation 7, 3 members, 1 of them static",
