@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +13,7 @@ from threading import Thread
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
+from laggard.diagnosis.policy import Policy
 from laggard.exporter.collect_self import SelfStats
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.published import Published
@@ -43,11 +44,18 @@ class Exporter:
     clock: Clock = field(default_factory=Clock)
     max_series: int = 100_000
     partition_top_k: int = 10
+    policies: Mapping[str, Policy] = field(default_factory=dict)
+    idle_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         self.stats = SelfStats()
         options = ExporterOptions(
-            str(self.root), "configured", max_series=self.max_series, partition_top_k=self.partition_top_k
+            str(self.root),
+            "configured",
+            max_series=self.max_series,
+            partition_top_k=self.partition_top_k,
+            policy=lambda _, group, __: self.policies.get(group, Policy()),
+            idle_seconds=self.idle_seconds,
         )
         self.refresher = Refresher(options, self.stats, self.clock)
 

@@ -11,9 +11,19 @@ from typing import Any
 import pytest
 
 from exporter.harness import Exporter
+from laggard.diagnosis.policy import Policy
 from laggard.exporter.families import FAMILIES
 from laggard.exporter.render import OPENMETRICS, TEXT
-from tables.fixtures import NOW, group_row, partition_row, topic_row, write_batch
+from tables.fixtures import (
+    NOW,
+    finding_row,
+    group_row,
+    partition_row,
+    topic_row,
+    window_row,
+    write_batch,
+    write_judged,
+)
 
 GOLDEN = Path(__file__).parent / "golden"
 # differ from run to run, or with every change of a table
@@ -44,6 +54,21 @@ def counted() -> dict[str, Any]:
     }
 
 
+EMPTY = {
+    "status": "partial",
+    "lag": None,
+    "trend": "abstain",
+    "slope": None,
+    "drain_seconds": None,
+    "drain_at_capacity_seconds": None,
+    "loss_seconds": float("inf"),
+    "members": 0,
+    "capacity": None,
+    "scale_verdict": "NO_MEMBERS",
+    "members_desired": 0,
+}
+
+
 def golden_body(root: Path, name: str) -> str:
     """One ok and one partial group, and a name that needs escaping."""
     partitions = [
@@ -66,7 +91,20 @@ def golden_body(root: Path, name: str) -> str:
         group_row('odd "name"\n', group_type="simple", assignor=None, generation=None, group_state="Empty"),
     ]
     write_batch(root, 42, partitions=partitions, groups=groups, topics=[topic_row("orders", n) for n in range(3)])
-    exporter = Exporter(root)
+    write_judged(
+        root,
+        windows=[
+            window_row("billing", "orders", slo_breach_seconds=90.0),
+            window_row('odd "name"\n', "orders", **EMPTY),
+        ],
+        findings=[
+            finding_row("CAPACITY_SHORTAGE", "billing", topic="orders"),
+            finding_row("EMPTY_WITH_LAG", 'odd "name"\n', severity="info"),
+            finding_row("MONITOR_BLIND", None, severity="page"),
+        ],
+    )
+    policy = Policy(owner="billing-oncall", team="payments", slo_time_lag_seconds=60, in_maintenance=True)
+    exporter = Exporter(root, policies={"billing": policy})
     exporter.stats.count_request("/metrics", 200)
     exporter.stats.refresh_errors["table_unreadable"] = 1
     exporter.stats.refused["connections"] = 1

@@ -182,3 +182,62 @@ def write_batch(
     versions = {name: write_rows(root, name, rows[name]) for name in PUBLISHED}
     write_rows(root, "batches", [batch_row(batch_id, versions, at, **values)])
     return versions
+
+
+def window_row(group: str, topic: str, **values: Any) -> Row:
+    """A row of group_windows for the minute that ends at NOW: even, growing lag of a group that could use a member."""
+    return {
+        "group": group,
+        "topic": topic,
+        "status": "ok",
+        "lag": 1200,
+        "lag_known": 1200,
+        "floor_records": 101.5,
+        "arrival_rate": 10.0,
+        "gini": 0.25,
+        "n_eff": 2.5,
+        "top_decile_share": 0.5,
+        "shape": "spread",
+        "arrival_shape": "spread",
+        "trend": "growing",
+        "slope": 1.5,
+        "drain_seconds": float("inf"),
+        "drain_at_capacity_seconds": 240.0,
+        "loss_seconds": 7200.0,
+        "slo_breach_seconds": None,
+        "members": 2,
+        "capacity": 8.0,
+        "scale_verdict": "YES",
+        "members_desired": 3,
+        "members_ceiling": 6,
+        **values,
+    }
+
+
+def finding_row(code: str, group: str | None, event: str = "opened", **values: Any) -> Row:
+    """A row of findings; its id is made of code and group unless given."""
+    return {
+        "group": group,
+        "finding_id": f"{code} {group}",
+        "seq": 0,
+        "event": event,
+        "status": "ok",
+        "code": code,
+        "severity": "warn",
+        "role": "primary",
+        "topic": None,
+        "confidence": 0.9,
+        **values,
+    }
+
+
+def write_judged(
+    root: Path | str, end: datetime = NOW, *, windows: Iterable[Row] = (), findings: Iterable[Row] = ()
+) -> None:
+    """What the rules write of the minute that ends then, in their order."""
+    start = end - timedelta(minutes=1)
+    same = {"date": start.date(), "cluster": CLUSTER, "batch_id": int(end.timestamp())}
+    place = {**same, "window_start": start}
+    write_rows(root, "findings", [{**row, **same, "date": end.date(), "at": end} for row in findings])
+    write_rows(root, "group_windows", [{**row, **place, "window_end": end} for row in windows])
+    write_rows(root, "finding_state", [{**place, "group": "", "status": "ok", "state": None}])

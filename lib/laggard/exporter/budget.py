@@ -9,6 +9,7 @@ from prometheus_client.core import Metric
 
 from laggard.exporter.escape import escape_label
 from laggard.exporter.families import FAMILIES, LEVELS
+from laggard.exporter.judged import SEVERITIES
 from laggard.exporter.snapshot import Snapshot
 
 _LEVEL_OF = {family.base_name: family.level for family in FAMILIES}
@@ -28,7 +29,7 @@ def count_series(families: Sequence[Metric]) -> int:
 
 
 def fit(families: Sequence[Metric], snapshot: Snapshot, max_series: int) -> Budgeted:
-    """Shed partitions, then distributions, histograms, what has no lag, and at last the groups with the least lag."""
+    """Shed partitions, distributions, histograms, shapes, what has neither lag nor finding, then the least lag."""
     withheld: dict[str, int] = {}
     for level in LEVELS:
         excess = count_series(families) - max_series
@@ -43,15 +44,26 @@ def fit(families: Sequence[Metric], snapshot: Snapshot, max_series: int) -> Budg
 
 
 def _shed(families: Sequence[Metric], level: str, snapshot: Snapshot) -> list[Metric]:
+    found = _severities(snapshot)
     if level == "topics":
         quiet = {(group, topic) for (group, topic), lag in _known_lags(snapshot).items() if lag == 0}
-        quiet |= _gone_topics(snapshot)
+        quiet = {pair for pair in quiet | _gone_topics(snapshot) if pair[0] not in found}
         return [_without_topics(metric, quiet) for metric in families]
     if level == "groups":
         busy = {group for (group, _), lag in _known_lags(snapshot).items() if lag != 0}
-        quiet_groups = {escape_label(row["group"]) for row in snapshot.groups} - busy
+        quiet_groups = {escape_label(row["group"]) for row in snapshot.groups} - busy - found.keys()
         return [_without_groups(metric, quiet_groups) for metric in families]
     return [metric for metric in families if _LEVEL_OF.get(metric.name) != level]
+
+
+def _severities(snapshot: Snapshot) -> dict[str, int]:
+    """How severe the worst open finding of each group as labelled is, from 0."""
+    worst: dict[str, int] = {}
+    for row in snapshot.judged.shown_findings():
+        name = escape_label(row["group"] or "")
+        place = SEVERITIES.index(row["severity"]) if row["severity"] in SEVERITIES else 0
+        worst[name] = max(worst.get(name, 0), place)
+    return worst
 
 
 def _known_lags(snapshot: Snapshot) -> dict[tuple[str, str], int | None]:
@@ -88,12 +100,14 @@ def _shed_least_lag(families: Sequence[Metric], snapshot: Snapshot, max_series: 
 
 
 def _least_lag_first(snapshot: Snapshot) -> list[str]:
+    """Groups as labelled: by the severity of what is found, by known time lag, by known lag, by name."""
+    found = _severities(snapshot)
     rank: dict[str, tuple[float, int]] = {escape_label(row["group"]): (-1.0, -1) for row in snapshot.groups}
     for row in snapshot.group_topics.rows():
         name = escape_label(row["group"])
         known = (row["time_lag_known"] or 0.0, row["lag_known"] or 0)
         rank[name] = max(rank.get(name, known), known)
-    return sorted(rank, key=lambda name: (rank[name], name))
+    return sorted(rank, key=lambda name: (found.get(name, -1), rank[name], name))
 
 
 def _without_topics(metric: Metric, pairs: Collection[tuple[str, str]]) -> Metric:

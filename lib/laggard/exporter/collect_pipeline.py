@@ -47,6 +47,7 @@ class PipelineCollector(Collector):
         yield from self._scalars(batch)
         yield from self._totals(batch.values)
         yield from self._source(batch.values)
+        yield filled(fam.FINDINGS_TIMESTAMP, [(self._labels, self._snapshot.judged.until)])
         if self._snapshot.groups:
             states = Counter(known_state(row) for row in self._snapshot.groups)
             yield filled(fam.GROUPS, (({**self._labels, "state": state}, states[state]) for state in fam.GROUP_STATES))

@@ -15,6 +15,7 @@ from laggard.exporter.snapshot import Snapshot
 _SCALARS = (
     (fam.TOPIC_ARRIVAL, "arrival_rate"),
     (fam.TOPIC_PARTITIONS, "partitions"),
+    (fam.TOPIC_ARRIVAL_GINI, "arrival_gini"),
     (fam.TOPIC_RETAINED, "retained"),
 )
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from laggard.diagnosis import shape, trend
+from laggard.diagnosis.verdict import VERDICTS
+from laggard.exporter.judged import STALE_WINDOWS
 from laggard.rebalance.counters import SECOND_BOUNDS as REBALANCE_BOUNDS
 
 C = ("cluster",)
@@ -21,6 +24,8 @@ GROUP_STATES = (
     "Stable", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling",
     "Empty", "Dead", "NotReady", "Unknown",
 )  # fmt: skip
+SHAPES = (shape.NONE, shape.SINGLE, shape.SPREAD, shape.MIXED, shape.CONCENTRATED)
+TRENDS = (trend.GROWING, trend.FLAT, trend.DRAINING, trend.SAWTOOTH, trend.ABSTAIN)
 CHANGES = ("joined", "left", "replaced")
 REASONS = (
     "starting", "broker_unreachable", "offsets_topic_missing", "catching_up", "stale",
@@ -28,7 +33,7 @@ REASONS = (
 )  # fmt: skip
 
 # shedding levels, in the order in which they go when the body is over `max_series`
-LEVELS = ("partition_offsets", "partition_lag", "distributions", "histograms", "topics", "groups")
+LEVELS = ("partition_offsets", "partition_lag", "distributions", "histograms", "shape", "topics", "groups")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +55,17 @@ class Family:
         return self.name.removesuffix(suffix)
 
 
+_WHILE_FRESH = f"; absent while the rules are more than {STALE_WINDOWS} windows behind."
+
+
 def _gauge(name: str, labels: tuple[str, ...], text: str, level: str = "") -> Family:
     return Family(f"laggard_{name}", "gauge", labels, text, level)
+
+
+def _judged(name: str, labels: tuple[str, ...], text: str, level: str, states: tuple[str, ...] = ()) -> Family:
+    """Of the newest window that the rules judged, as long as that is news."""
+    kind, text = "stateset" if states else "gauge", text.removesuffix(".") + _WHILE_FRESH
+    return Family(f"laggard_{name}", kind, labels, text, level, states)
 
 
 def _counter(name: str, labels: tuple[str, ...], text: str, level: str = "") -> Family:
@@ -82,6 +96,20 @@ PARTITION_COMMITTED = _gauge("partition_committed_offset", P, "partition_status.
 PARTITION_COMMIT_TIMESTAMP = _gauge("partition_commit_timestamp_seconds", P, "partition_status.commit_timestamp of an exported partition; do not sum.", "partition_offsets")
 PARTITION_LOG_END = _gauge("partition_log_end_offset", KP, "partition_status.log_end_offset: the poll's answer; do not sum.", "partition_offsets")
 PARTITION_LOG_START = _gauge("partition_log_start_offset", KP, "partition_status.log_start_offset: the newest known answer; do not sum.", "partition_offsets")
+
+# B. Shape and forecast, of the newest judged window
+GROUP_LAG_FLOOR = _judged("group_lag_floor_records", T, "group_windows.floor_records, the sum of 2 x arrival rate x commit interval + 1: lag below it is the rhythm of commits.", "topics")
+GROUP_LAG_GINI = _judged("group_lag_gini_ratio", T, "group_windows.gini: inequality of the lag at commits over partitions, sum((2i - n - 1) x lag_i) / ((n - 1) x sum(lag)) in ascending order; do not sum.", "shape")
+GROUP_LAG_TOP_DECILE = _judged("group_lag_top_decile_share_ratio", T, "group_windows.top_decile_share: share of the lag that the worst tenth of the partitions, rounded up, has; do not sum.", "shape")
+GROUP_LAG_EFFECTIVE = _judged("group_lag_effective_partitions", T, "group_windows.n_eff: sum(lag)^2 / sum(lag^2), how many partitions carry the lag; do not sum.", "shape")
+GROUP_ARRIVAL_SHAPE = _judged("group_arrival_shape", T, "group_windows.arrival_shape: how arrivals lie over partitions, where skew shows before it shows in lag; exactly one is 1.", "shape", SHAPES)
+GROUP_LAG_SHAPE = _judged("group_lag_shape", T, "group_windows.shape: how lag lies over partitions, once it has lasted; exactly one is 1.", "shape", SHAPES)
+GROUP_LAG_TREND = _judged("group_lag_trend", T, "group_windows.trend: Theil-Sen trend of the lag at commits, abstain where there is too little to tell; exactly one is 1.", "shape", TRENDS)
+GROUP_LAG_SLOPE = _judged("group_lag_slope_records_per_second", T, "group_windows.slope: Theil-Sen slope of the lag at commits; absent where the trend abstains.", "shape")
+GROUP_DRAIN = _judged("group_drain_seconds", T, "group_windows.drain_seconds: lag / (consume rate - arrival rate), +Inf if never at this pace; do not sum.", "shape")
+GROUP_DRAIN_AT_CAPACITY = _judged("group_drain_at_capacity_seconds", T, "Experimental: group_windows.drain_at_capacity_seconds, lag / (members x capacity - arrival rate); absent where the capacity is unknown or not enough; do not sum.", "shape")
+GROUP_SLO_BREACH = _judged("group_slo_breach_seconds", T, "Experimental: group_windows.slo_breach_seconds, until time lag reaches the service level; absent without one and without a significant slope; do not sum.", "shape")
+GROUP_LOSS = _judged("group_loss_seconds", T, "group_windows.loss_seconds: until retention reaches the first unread record, +Inf if never at this pace; do not sum.", "shape")
 
 # C. Flow counters
 GROUP_PRODUCED = _counter("group_produced_records_total", T, "Rise of the log end while the group reads the topic: produced of group_status.topic_counters.", "topics")
@@ -114,9 +142,24 @@ GROUP_MOVED = _counter("group_partitions_moved_total", G, "group_status.partitio
 GROUP_MOVED_AVOIDABLE = _counter("group_partitions_moved_avoidable_total", G, "group_status.partitions_moved_avoidable_total: moves that neither departures nor balance needed.", "groups")
 GROUP_PING_PONG = _gauge("group_ping_pong_ratio", G, "Experimental: group_status.ping_pong, moves of the last hour that took a partition back / all moves; do not sum.", "groups")
 
-# F. Topics
+# D. Declared by the owners
+GROUP_POLICY = Family("laggard_group_policy_info", "info", (*G, "owner", "team"), "owner and team that [[policy]] declares for a group of group_status.", "groups")
+GROUP_MAINTENANCE = _gauge("group_maintenance", G, "1 while [[policy]] plans maintenance of a group of group_status, by the clock of batches.polled_at.", "groups")
+GROUP_SLO = _gauge("group_slo_seconds", G, "slo_time_lag_seconds that [[policy]] declares for a group of group_status; absent without one; do not sum.", "groups")
+GROUP_SLO_OBJECTIVE = _gauge("group_slo_objective_ratio", G, "slo_objective of a group of group_status that has slo_time_lag_seconds: share of the records to be in time; do not sum.", "groups")
+
+# E. Sizing, of the newest judged window
+GROUP_DESIRED = _judged("group_desired_consumers", G, "group_windows.members_desired within min_consumers, max_consumers and members_ceiling, 0 for a sleeping group that may scale to zero; absent where the verdict is unknown or the lag partial.", "groups")
+GROUP_SCALE_VERDICT = _judged("group_scale_verdict", G, "group_windows.scale_verdict: would adding consumers help; exactly one is 1.", "groups", VERDICTS)
+GROUP_CEILING = _judged("group_members_ceiling", G, "group_windows.members_ceiling: consumers that could get a partition.", "groups")
+GROUP_CAPACITY = _judged("group_member_capacity_records_per_second", G, "group_windows.capacity: median of what busy members of the group did; absent if none was busy in 24 hours; do not sum.", "groups")
+
+# F. Findings and topics
+FINDING_ACTIVE = _judged("finding_active", (*T, "code", "severity", "role"), "1 for an open finding of findings.finding_id that is not suppressed and has a confidence of 0.3 or more; topic is empty for a finding about the group, group too for one about the cluster.", "groups")
+FINDINGS_OPENED = _counter("findings_opened_total", (*C, "code", "severity"), "Rows of findings.event that are opened, all that the table has; absent while the rules are more than 5 windows behind.")
 TOPIC_ARRIVAL = _gauge("topic_arrival_records_per_second", K, "Sum of topic_windows.arrival_rate over the newest closed window; absent while a partition lacks it.", "topics")
 TOPIC_PARTITIONS = _gauge("topic_partitions", K, "Number of partitions in topic_windows.partition of the newest closed window.", "topics")
+TOPIC_ARRIVAL_GINI = _gauge("topic_arrival_gini_ratio", K, "Inequality of topic_windows.arrival_rate over partitions, sum((2i - n - 1) x rate_i) / ((n - 1) x sum(rate)) in ascending order; absent while a partition lacks it; do not sum.", "topics")
 TOPIC_RETAINED = _gauge("topic_retained_records", K, "Sum of topic_windows.log_end_offset - log_start_offset; absent while a partition lacks one.", "topics")
 
 # G. Pipeline
@@ -127,6 +170,7 @@ BATCH_ID = _gauge("batch_id", C, "batches.batch_id of the newest batch; do not s
 BATCHES_TOTAL = _counter("batches_total", C, "batches.batches_total: ticks published so far.")
 BATCH_SECONDS = _gauge("batch_seconds", C, "batches.published_at - batches.started_at of the newest batch.")
 STAGE_SECONDS = _counter("stage_seconds_total", (*C, "stage"), "batches.stage_seconds_total: time spent so far, by stage.")
+FINDINGS_TIMESTAMP = _gauge("findings_timestamp_seconds", C, "End of the newest window that the rules have judged, finding_state.window_start + the length of a window.")
 GROUPS = _gauge("groups", (*C, "state"), "Number of groups by group_status.group_state.")
 SOURCE_PARTITIONS = _gauge("source_partitions", C, "Number of offsets partitions in batches.source_to.")
 SOURCE_RECORDS = _counter("source_records_total", (*C, "outcome"), "batches.records_total: records read so far, by outcome.")

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from laggard.diagnosis.shape import measure
 from laggard.exporter.families import RECORD_BOUNDS, SECOND_BOUNDS
 from laggard.lag.status import KNOWN_STATUSES, STATUSES
 
@@ -75,7 +76,7 @@ def exported_partitions(partitions: pa.Table, top_k: int) -> pa.Table:
 
 
 def fold_topics(windows: pa.Table) -> list[dict[str, Any]]:
-    """Partitions, retained records and arrival rate per topic, newest window; None if a partition lacks one."""
+    """Partitions, retained records, arrival rate and gini per topic, newest window; None if a partition lacks one."""
     is_newest = pc.equal(windows["window_start"], pc.max(windows["window_start"]))
     there = windows.filter(pc.and_(is_newest, pc.not_equal(windows["status"], "topic_missing")))
     there = there.append_column("retained", pc.subtract(there["log_end_offset"], there["log_start_offset"]))
@@ -86,9 +87,24 @@ def fold_topics(windows: pa.Table) -> list[dict[str, Any]]:
         [("retained", "first", whole), ("arrival_rate", "first", whole)]
     )
     topics = unique.group_by("topic", use_threads=False).aggregate(
-        [("partition", "count"), ("retained_first", "sum", whole), ("arrival_rate_first", "sum", whole)]
+        [
+            ("partition", "count"),
+            ("retained_first", "sum", whole),
+            ("arrival_rate_first", "sum", whole),
+            ("arrival_rate_first", "list"),
+        ]
     )
-    return list(topics.rename_columns(["topic", "partitions", "retained", "arrival_rate"]).to_pylist())
+    rows = topics.rename_columns(["topic", "partitions", "retained", "arrival_rate", "rates"]).to_pylist()
+    return [{**row, "arrival_gini": _gini(row.pop("rates"))} for row in rows]
+
+
+def _gini(values: Sequence[float | None]) -> float | None:
+    """Inequality from 0 to 1; None where a value is not known, for one value, and where there is nothing."""
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return None
+    gini = measure(np.array(known, dtype=float), np.arange(len(known))).gini
+    return None if np.isnan(gini) else gini
 
 
 _AGGREGATES = {

@@ -1,6 +1,20 @@
 """What the exporter is told when it starts."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+from laggard.diagnosis.policy import Policy
+
+PolicyOf: TypeAlias = Callable[[str, str, datetime], Policy]  # cluster, group, time
+
+
+def no_policy(_cluster: str, _group: str, _at: datetime) -> Policy:
+    """What holds where nothing is declared."""
+    return Policy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,11 +27,14 @@ class ExporterOptions:
     refresh_seconds: float = 5.0
     max_age_seconds: int = 0  # 0: max(3 ticks, 90 s)
     tick_seconds: int = 10
+    window_seconds: int = 60
     max_series: int = 100_000
     partition_top_k: int = 10
     max_connections: int = 1024
     header_seconds: float = 5.0
     response_seconds: float = 30.0
+    policy: PolicyOf = no_policy
+    idle_seconds: float = 0.0  # longest idle time after which a policy lets a group sleep; 0: none does
     once: bool = False  # one body to stdout instead of a server
 
     @property

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from threading import Event, Thread
 
 from laggard.errors import LaggardError
 from laggard.exporter.collect_self import SelfStats
+from laggard.exporter.judged import Judged, JudgedReader
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.published import Published, is_fresh, max_age
 from laggard.exporter.render import DataPart, render_bodies, render_data
@@ -26,6 +28,7 @@ class Refresher:
         self._stats = stats
         self.clock = clock
         self._max_age = max_age(options.tick_seconds, options.max_age_seconds)
+        self._judged = JudgedReader(options.tables, options.window_seconds, options.idle_seconds)
         self._snapshot: Snapshot | None = None
         self._data: DataPart | None = None
         self._stop = Event()
@@ -81,14 +84,29 @@ class Refresher:
         return batch.kind != BACKFILL and is_fresh(batch.polled_at.timestamp(), self.clock(), self._max_age)
 
     def _load(self, batch: Batch) -> None:
+        judged = self._read_judged(batch)
         if not self._is_servable(batch):
-            self._snapshot, self._data = Snapshot(batch), None
+            self._snapshot, self._data = Snapshot(batch, judged=Judged(judged.until)), None
             return
         snapshot = load_snapshot(self._options.tables, batch, self._options.partition_top_k)
+        groups = (row["group"] for row in snapshot.groups)
+        policies = {group: self._options.policy(batch.cluster, group, batch.polled_at) for group in groups}
+        snapshot = replace(snapshot, judged=judged, policies=policies)
         data = render_data(snapshot, self._options.max_series)
         self._snapshot, self._data = snapshot, data
         if data.withheld:
             self._stats.dropped["max_series"] += sum(data.withheld.values())
+
+    def _read_judged(self, batch: Batch) -> Judged:
+        """What the rules said last; an error there leaves what was said before, and lag goes on."""
+        try:
+            judged = self._judged.read()
+        except TableMissing:  # of a job without rules
+            judged = Judged()
+        except TableUnreadable as failure:
+            self._failed("findings_unreadable", failure)
+            judged = self._judged.newest
+        return judged.if_fresh(batch.polled_at.timestamp(), self._options.window_seconds)
 
     def _reason(self) -> str:
         """Why data is not served, for when it is not."""

@@ -14,11 +14,15 @@ from prometheus_client.openmetrics.exposition import generate_latest as openmetr
 from prometheus_client.registry import Collector
 
 from laggard.exporter.budget import Budgeted, count_series, fit
+from laggard.exporter.collect_findings import FindingCollector
 from laggard.exporter.collect_flows import FlowCollector
 from laggard.exporter.collect_lag import LagCollector
 from laggard.exporter.collect_pipeline import PipelineCollector
+from laggard.exporter.collect_policy import PolicyCollector
 from laggard.exporter.collect_rebalances import RebalanceCollector
 from laggard.exporter.collect_self import SelfCollector, SelfStats, series_families
+from laggard.exporter.collect_shape import ShapeCollector
+from laggard.exporter.collect_sizing import SizingCollector
 from laggard.exporter.collect_state import StateCollector
 from laggard.exporter.collect_topics import TopicCollector
 from laggard.exporter.snapshot import Snapshot
@@ -53,7 +57,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class DataPart:
-    """The rendered families A, C, D and F of a batch: the part that goes when the batch is old."""
+    """The rendered families A to F of a batch: the part that goes when the batch is old."""
 
     heads: dict[str, Head]
     series: int = 0
@@ -64,9 +68,13 @@ def render_data(snapshot: Snapshot, max_series: int) -> DataPart:
     """Render what one batch says about groups and topics, under the cap on series."""
     collected = _collect(
         LagCollector(snapshot),
+        ShapeCollector(snapshot),
         FlowCollector(snapshot),
         StateCollector(snapshot),
+        PolicyCollector(snapshot),
         RebalanceCollector(snapshot),
+        SizingCollector(snapshot),
+        FindingCollector(snapshot),
         TopicCollector(snapshot),
     )
     # the pipeline's own families are in every body, so they count first

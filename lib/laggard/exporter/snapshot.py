@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
+from laggard.diagnosis.policy import Policy
 from laggard.exporter.fold import (
     PARTITION_COLUMNS,
     TOPIC_COLUMNS,
@@ -17,6 +18,7 @@ from laggard.exporter.fold import (
     fold_topics,
     sort_worst_first,
 )
+from laggard.exporter.judged import Judged
 from laggard.tables.readers import BACKFILL, Batch, TableUnreadable, read_newest, read_table, table_uri
 from laggard.tables.schemas import BATCHES, GROUP_STATUS, PARTITION_STATUS, TOPIC_WINDOWS
 
@@ -29,6 +31,7 @@ GROUP_COLUMNS = (
     "rebalance_duration_buckets", "rebalance_duration_sum", "rebalance_pause_buckets", "rebalance_pause_sum",
     "topic_counters",
 )  # fmt: skip
+
 Row = dict[str, Any]
 
 
@@ -41,6 +44,8 @@ class Snapshot:
     partitions: Sequence[Row] = ()  # the exported ones, worst first inside a group–topic
     groups: Sequence[Row] = ()
     topics: Sequence[Row] = ()  # of the newest closed window
+    judged: Judged = field(default_factory=Judged)  # as far as the rules are, which follow the batches
+    policies: Mapping[str, Policy] = field(default_factory=dict)  # by group, at the time of the poll
 
     @property
     def cluster(self) -> str:

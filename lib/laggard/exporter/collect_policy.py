@@ -1,0 +1,39 @@
+"""D. What the people who own a group declare about it, from `[[policy]]`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from laggard.exporter import families as fam
+from laggard.exporter.escape import escape_label
+from laggard.exporter.samples import filled
+from laggard.exporter.snapshot import Snapshot
+
+
+class PolicyCollector(Collector):
+    """Owner, planned maintenance and service level of each group; what nobody declared is absent."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def collect(self) -> Iterator[Metric]:
+        cluster = escape_label(self._snapshot.cluster)
+        declared = [
+            ({"cluster": cluster, "group": escape_label(group)}, policy)
+            for group, policy in sorted(self._snapshot.policies.items())
+        ]
+        yield filled(
+            fam.GROUP_POLICY,
+            (
+                ({**labels, "owner": escape_label(each.owner), "team": escape_label(each.team)}, 1)
+                for labels, each in declared
+                if each.owner or each.team
+            ),
+        )
+        yield filled(fam.GROUP_MAINTENANCE, ((labels, int(each.in_maintenance)) for labels, each in declared))
+        levels = [(labels, each) for labels, each in declared if each.slo_time_lag_seconds > 0]
+        yield filled(fam.GROUP_SLO, ((labels, each.slo_time_lag_seconds) for labels, each in levels))
+        yield filled(fam.GROUP_SLO_OBJECTIVE, ((labels, each.slo_objective) for labels, each in levels))

@@ -1,0 +1,56 @@
+"""B. Shape and forecast of each group–topic, and the floor of its lag, from the newest judged row of group_windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from laggard.exporter import families as fam
+from laggard.exporter.escape import escape_label
+from laggard.exporter.samples import Value, filled, filled_states
+from laggard.exporter.snapshot import Snapshot
+
+_SCALARS = (
+    (fam.GROUP_LAG_FLOOR, "floor_records"),
+    (fam.GROUP_LAG_GINI, "gini"),
+    (fam.GROUP_LAG_TOP_DECILE, "top_decile_share"),
+    (fam.GROUP_LAG_EFFECTIVE, "n_eff"),
+    (fam.GROUP_LAG_SLOPE, "slope"),
+    (fam.GROUP_DRAIN, "drain_seconds"),
+    (fam.GROUP_DRAIN_AT_CAPACITY, "drain_at_capacity_seconds"),
+    (fam.GROUP_SLO_BREACH, "slo_breach_seconds"),
+    (fam.GROUP_LOSS, "loss_seconds"),
+)
+_STATES = (
+    (fam.GROUP_ARRIVAL_SHAPE, "arrival_shape"),
+    (fam.GROUP_LAG_SHAPE, "shape"),
+    (fam.GROUP_LAG_TREND, "trend"),
+)
+_MAY_BE_NEVER = (fam.GROUP_DRAIN, fam.GROUP_LOSS)
+
+
+class ShapeCollector(Collector):
+    """How lag lies over the partitions of each topic, where it goes, and when it is gone."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def collect(self) -> Iterator[Metric]:
+        cluster = escape_label(self._snapshot.cluster)
+        rows = [
+            ({"cluster": cluster, "group": escape_label(row["group"]), "topic": escape_label(row["topic"])}, row)
+            for row in self._snapshot.judged.windows
+        ]
+        for family, column in _SCALARS:
+            yield filled(family, ((labels, _shown(family, row[column])) for labels, row in rows))
+        for family, column in _STATES:
+            known = ((labels, row[column]) for labels, row in rows if row[column] in family.states)
+            yield filled_states(family, known)
+
+
+def _shown(family: fam.Family, value: Value) -> Value:
+    """Infinity stands for never, and only where the catalogue has it; elsewhere no time can be told."""
+    return None if value == inf and family not in _MAY_BE_NEVER else value

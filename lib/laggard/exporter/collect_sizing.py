@@ -1,0 +1,44 @@
+"""E. Would adding consumers help each group, and how many should it have, from group_windows and its policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from laggard.diagnosis.policy import Policy
+from laggard.exporter import families as fam
+from laggard.exporter.desired import desired_consumers
+from laggard.exporter.escape import escape_label
+from laggard.exporter.samples import Labels, Value, filled, filled_states
+from laggard.exporter.snapshot import Row, Snapshot
+
+
+class SizingCollector(Collector):
+    """Verdict, consumers to have, their limit and what one of them can do; the rows of a group agree on these."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def collect(self) -> Iterator[Metric]:
+        cluster = escape_label(self._snapshot.cluster)
+        firsts: list[tuple[Labels, Row]] = []
+        desired: list[tuple[Labels, Value]] = []
+        for group, found in groupby(self._snapshot.judged.windows, key=lambda row: row["group"]):
+            rows, labels = list(found), {"cluster": cluster, "group": escape_label(group)}
+            policy = self._snapshot.policies.get(group, Policy())
+            idle_seconds = self._snapshot.judged.idle_seconds.get(group, 0.0)
+            firsts.append((labels, rows[0]))
+            desired.append((labels, desired_consumers(rows, policy, idle_seconds)))
+        yield filled(fam.GROUP_DESIRED, desired)
+        yield filled_states(fam.GROUP_SCALE_VERDICT, ((labels, known_verdict(row)) for labels, row in firsts))
+        yield filled(fam.GROUP_CEILING, ((labels, row["members_ceiling"]) for labels, row in firsts))
+        yield filled(fam.GROUP_CAPACITY, ((labels, row["capacity"]) for labels, row in firsts))
+
+
+def known_verdict(row: Row) -> str:
+    """The verdict; one that a newer job gives is UNKNOWN."""
+    verdict = str(row["scale_verdict"])
+    return verdict if verdict in fam.GROUP_SCALE_VERDICT.states else "UNKNOWN"

@@ -1,0 +1,155 @@
+"""What the rules made of the newest window they judged: its rows, the findings open at its end, and all ever opened.
+
+These tables are written after the batch, so no `batches` row names their versions; `finding_state`, written last, says
+up to which window they are whole. Of `findings` only what came since the last look is read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import product
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow.dataset import Expression
+from pyarrow.dataset import field as column
+
+from laggard.diagnosis.catalogue import BY_CODE
+from laggard.diagnosis.findings import CLOSED, OPENED
+from laggard.diagnosis.frames import Row
+from laggard.diagnosis.observation import INFO, PAGE, WARN
+from laggard.diagnosis.ranking import SUPPRESSED
+from laggard.tables.readers import open_table, read_known, read_newest, table_uri
+from laggard.tables.schemas import FINDING_STATE, FINDINGS, GROUP_WINDOWS
+
+SEVERITIES = (INFO, WARN, PAGE)  # in order
+MIN_CONFIDENCE = 0.3  # below, a finding is hardly more than a guess
+STALE_WINDOWS = 5  # by so many may the rules be behind the poll before what they said is old
+_OPEN_DAYS = 30  # an open finding says so every hour: what was silent for so long is open no more
+_WINDOW_COLUMNS = (
+    "group", "topic", "status", "lag", "floor_records", "arrival_rate", "gini", "n_eff", "top_decile_share", "shape",
+    "arrival_shape", "trend", "slope", "drain_seconds", "drain_at_capacity_seconds", "loss_seconds",
+    "slo_breach_seconds", "members", "capacity", "scale_verdict", "members_desired", "members_ceiling",
+)  # fmt: skip
+_FINDING_COLUMNS = (
+    "group", "topic", "finding_id", "seq", "at", "event", "code", "severity", "role", "confidence",
+)  # fmt: skip
+_IDLE_COLUMNS = ("group", "window_start", "lag", "arrival_rate")
+_NONE_OPENED = dict.fromkeys(product(BY_CODE, SEVERITIES), 0)  # who watches a count sees its first rise
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The judgement up to one window's end; empty where nothing was judged, or long ago."""
+
+    until: float | None = None  # end of the newest judged window, seconds since 1970
+    windows: Sequence[Row] = ()  # of group_windows, that window, by group and topic
+    idle_seconds: Mapping[str, float] = field(default_factory=dict)  # by group, without lag and arrivals up to the end
+    findings: Sequence[Row] = ()  # the newest row of each open finding
+    opened: Mapping[tuple[str, str], int] = field(default_factory=dict)  # (code, severity) -> findings ever opened
+
+    def shown_findings(self) -> list[Row]:
+        """Open findings that nothing else explains away and that are more than a guess."""
+        return [
+            row for row in self.findings if row["role"] != SUPPRESSED and (row["confidence"] or 0.0) >= MIN_CONFIDENCE
+        ]
+
+    def if_fresh(self, polled_at: float, window_seconds: int) -> Judged:
+        """The same, or nothing but its time when the rules are too far behind the poll."""
+        is_fresh = self.until is not None and polled_at - self.until <= STALE_WINDOWS * window_seconds
+        return self if is_fresh else Judged(self.until)
+
+
+class JudgedReader:
+    """Keeps the open findings between looks; `idle_seconds` is the longest that a policy asks for, 0 none."""
+
+    def __init__(self, root: str, window_seconds: int, idle_seconds: float = 0.0) -> None:
+        self._root = root
+        self._window = timedelta(seconds=window_seconds)
+        self._longest_idle = timedelta(seconds=idle_seconds)
+        self._version: int | None = None
+        self._told_until: datetime | None = None
+        self._open: Mapping[str, Row] = {}
+        self._opened: Counter[tuple[str, str]] = Counter()
+        self.newest = Judged()
+
+    def read(self) -> Judged:
+        """The newest judgement; reads nothing when no window was judged since the last look."""
+        version = open_table(self._root, FINDING_STATE.name).version()
+        if version == self._version:
+            return self.newest
+        begin = self._newest_window(version)
+        if begin is not None:
+            end = begin + self._window
+            self._follow_findings(end)
+            windows = self._read(GROUP_WINDOWS.name, _WINDOW_COLUMNS, "window_start", begin, begin)
+            self.newest = Judged(
+                end.timestamp(),
+                sorted(windows.to_pylist(), key=lambda row: (row["group"], row["topic"])),
+                self._idle_seconds(begin),
+                [self._open[name] for name in sorted(self._open)],
+                _NONE_OPENED | self._opened,
+            )
+        self._version = version
+        return self.newest
+
+    def _newest_window(self, version: int) -> datetime | None:
+        if not open_table(self._root, FINDING_STATE.name, version).count():
+            return None
+        rows = read_newest(self._root, FINDING_STATE.name, version, ("window_start",))
+        newest: datetime | None = pc.max(rows["window_start"]).as_py()
+        return newest
+
+    def _follow_findings(self, end: datetime) -> None:
+        """Rows told after the last look and up to this time; all over again at the start and when time went back."""
+        told = self._told_until if self._told_until is not None and self._told_until <= end else None
+        since = told or end - timedelta(days=_OPEN_DAYS)
+        rows = self._read(FINDINGS.name, _FINDING_COLUMNS, "at", since, end, is_open=told is not None).to_pylist()
+        still = dict(self._open) if told else {}
+        for row in sorted(rows, key=lambda row: (row["at"], row["finding_id"], row["seq"])):
+            still[row["finding_id"]] = row
+        opened = self._opened + _count(rows) if told else self._count_all(end)
+        self._open = {name: row for name, row in still.items() if row["event"] != CLOSED}
+        self._opened, self._told_until = opened, end
+
+    def _count_all(self, end: datetime) -> Counter[tuple[str, str]]:
+        wanted = (column("event") == OPENED) & (column("at") <= _moment(end))
+        table, uri = open_table(self._root, FINDINGS.name), table_uri(self._root, FINDINGS.name)
+        return _count(read_known(table, uri, ("event", "code", "severity"), wanted).to_pylist())
+
+    def _idle_seconds(self, begin: datetime) -> dict[str, float]:
+        """For how long each group has had neither lag nor arrivals; a window that is not known ends it."""
+        if not self._longest_idle:
+            return {}
+        rows = self._read(GROUP_WINDOWS.name, _IDLE_COLUMNS, "window_start", begin - self._longest_idle, begin)
+        is_idle: dict[tuple[str, datetime], bool] = {}
+        for row in rows.to_pylist():
+            place = row["group"], row["window_start"]
+            is_idle[place] = is_idle.get(place, True) and row["lag"] == 0 and row["arrival_rate"] == 0
+        found = {}
+        for group in {group for group, _ in is_idle}:
+            since = begin + self._window
+            while is_idle.get((group, since - self._window)):
+                since -= self._window
+            found[group] = (begin + self._window - since).total_seconds()
+        return found
+
+    def _read(
+        self, name: str, columns: Sequence[str], time: str, since: datetime, until: datetime, *, is_open: bool = False
+    ) -> pa.Table:
+        """Rows from a time (`is_open`: after it) up to another; file statistics keep the older files closed."""
+        later = column(time) > _moment(since) if is_open else column(time) >= _moment(since)
+        condition: Expression = later & (column(time) <= _moment(until))
+        files = f"date >= '{since.date()}' AND date <= '{until.date()}'"
+        return read_known(open_table(self._root, name), table_uri(self._root, name), columns, condition, files)
+
+
+def _count(rows: Sequence[Row]) -> Counter[tuple[str, str]]:
+    return Counter((row["code"], row["severity"]) for row in rows if row["event"] == OPENED)
+
+
+def _moment(at: datetime) -> pa.Scalar:
+    return pa.scalar(at, pa.timestamp("us", tz="UTC"))

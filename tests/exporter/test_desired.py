@@ -1,0 +1,107 @@
+"""Consumers to have: what the sizing says, within what the owners allow; unknown asks for nothing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from laggard.config.policy import Policies, PolicyRule
+from laggard.diagnosis.policy import Policy
+from laggard.exporter.desired import desired_consumers
+from laggard.exporter.judged import JudgedReader
+from tables.fixtures import NOW, window_row, write_judged
+
+ASLEEP = {"lag": 0, "arrival_rate": 0.0}
+LAZY = Policy(scale_to_zero=True, idle_seconds=600.0)
+
+
+def desired(policy: Policy | None = None, idle_seconds: float = 0.0, **values: Any) -> int | None:
+    return desired_consumers([window_row("g", "t", **values)], policy or Policy(), idle_seconds)
+
+
+@pytest.mark.parametrize(
+    ("members_desired", "policy", "expected"),
+    [
+        (3, Policy(), 3),
+        (3, Policy(min_consumers=4), 4),
+        (3, Policy(max_consumers=2), 2),
+        (9, Policy(), 6),  # the ceiling: a seventh would get no partition
+        (9, Policy(max_consumers=5), 5),
+        (0, Policy(), 1),
+        (3, Policy(min_consumers=9), 6),
+        (3, Policy(min_consumers=5, max_consumers=4), 4),
+    ],
+)
+def test_policy_and_ceiling_bound_what_the_sizing_says(members_desired: int, policy: Policy, expected: int) -> None:
+    assert desired(policy, members_desired=members_desired) == expected
+
+
+@pytest.mark.parametrize("verdict", ["UNKNOWN", "UNKNOWN_INPUT"])
+def test_unknown_is_absent(verdict: str) -> None:
+    assert desired(scale_verdict=verdict, members_desired=None) is None
+
+
+def test_partial_is_absent_also_when_it_is_another_topic() -> None:
+    assert desired(status="partial") is None
+    rows = [window_row("g", "a"), window_row("g", "b", status="partial")]
+    assert desired_consumers(rows, Policy()) is None
+
+
+def test_a_group_without_members_is_to_have_the_fewest_allowed() -> None:
+    empty = {"scale_verdict": "NO_MEMBERS", "members": 0, "members_desired": 0}
+    assert desired(Policy(min_consumers=2), **empty) == 2
+    assert desired(Policy(min_consumers=0), **empty) == 0
+
+
+def test_a_group_that_may_scale_to_zero_is_woken_by_one_record() -> None:
+    empty = {"scale_verdict": "NO_MEMBERS", "members": 0, "members_desired": 0, "capacity": None}
+    lazy = Policy(scale_to_zero=True, min_consumers=0)
+    assert desired(lazy, **empty, lag=1, arrival_rate=0.0) == 1
+    assert desired(lazy, **empty, lag=0, arrival_rate=0.1) == 1
+    assert desired(lazy, **empty, **ASLEEP) == 0
+
+
+@pytest.mark.parametrize(("idle_seconds", "expected"), [(600, 0), (599, 2)])
+def test_it_sleeps_after_its_idle_time(idle_seconds: float, expected: int) -> None:
+    idle = {"scale_verdict": "NOT_NEEDED", "members_desired": 2, **ASLEEP}
+    assert desired(LAZY, idle_seconds, **idle) == expected
+    assert desired(Policy(), idle_seconds, **idle) == 2
+
+
+def test_it_does_not_sleep_while_another_topic_has_lag() -> None:
+    rows = [
+        window_row("g", topic, scale_verdict="NOT_NEEDED", members_desired=2, arrival_rate=0.0, lag=lag)
+        for topic, lag in (("a", 0), ("b", 5))
+    ]
+    assert desired_consumers(rows, LAZY, 6000) == 2
+
+
+def idle_seconds(root: Path, minutes: list[int | None], longest: float = 3600.0) -> float:
+    """How long group g is idle when its lag at the end of these minutes was this; None: a minute without a row."""
+    for n, lag in enumerate(minutes):
+        rows = [] if lag is None else [window_row("g", "t", lag=lag, arrival_rate=0.0), window_row("g", "u", **ASLEEP)]
+        write_judged(root, NOW + timedelta(minutes=n), windows=rows)
+    return JudgedReader(str(root), 60, longest).read().idle_seconds.get("g", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "expected"),
+    [([0, 0, 0], 180), ([0, 7, 0, 0], 120), ([0, 0, 7], 0), ([0, None, 0, 0], 120)],
+)
+def test_idle_time_is_what_was_seen_of_it(tmp_path: Path, minutes: list[int | None], expected: float) -> None:
+    assert idle_seconds(tmp_path, minutes) == expected
+
+
+def test_idle_time_is_not_asked_for_where_no_policy_needs_it(tmp_path: Path) -> None:
+    assert idle_seconds(tmp_path, [0, 0, 0], longest=0.0) == 0
+
+
+def test_the_longest_idle_time_of_a_cluster_is_that_of_its_policies() -> None:
+    lazy = PolicyRule("a", values={"scale_to_zero": True})
+    patient = PolicyRule("b", cluster="prod", values={"idle_seconds": 900.0})
+    assert Policies((patient,)).idle_seconds("prod") == 0
+    assert Policies((lazy, patient)).idle_seconds("prod") == 900
+    assert Policies((lazy, patient)).idle_seconds("test") == 600
