@@ -10,7 +10,7 @@ ARGS ?=
 export PYTHONPATH := $(CURDIR)/lib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv jars demo test test-unit test-fuzz lint bench scenarios zip wheel clean
+.PHONY: help venv jars demo test test-unit test-fuzz lint docs bench scenarios zip wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -50,8 +50,11 @@ lint: venv ## ruff, mypy, import directions
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 
+docs: venv ## write the generated pages under docs/ from the declarations
+	@$(BIN)/python tests/docs/pages.py
+
 bench: jars ## the benchmarks; each prints a table
-	@for file in bench/group_records.py bench/tick.py bench/catch_up.py bench/restart.py; do echo "laggard: $$file"; $(BIN)/python $$file $(ARGS) || exit 1; done
+	@for file in bench/group_records.py bench/diagnose.py bench/tick.py bench/catch_up.py bench/restart.py; do echo "laggard: $$file"; $(BIN)/python $$file $(ARGS) || exit 1; done
 
 scenarios: venv ## simulated faults and look-alikes, what the rules make of them; ARGS='--seeds 20 --write docs/scenarios.md'
 	@$(BIN)/python tests/scenarios/report.py $(ARGS)

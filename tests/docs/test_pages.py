@@ -1,0 +1,67 @@
+"""The reference pages say what the code says, and whatever users meet can be found in them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+
+import pytest
+
+from docs.pages import DOCS, TO_DO, diagnosis_page, metrics_page
+from laggard.diagnosis.catalogue import BY_CODE
+from laggard.diagnosis.findings import CLOSED, OPENED, UPDATED
+from laggard.diagnosis.observation import INFO, PAGE, WARN
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.ranking import CONTRIBUTING, NOTE, PRIMARY, SUPPRESSED, SYMPTOM_ROLE
+from laggard.diagnosis.verdict import VERDICTS
+from laggard.exporter.families import FAMILIES, SHAPES, TRENDS
+
+DIAGNOSIS = (DOCS / "diagnosis.md").read_text(encoding="utf-8")
+METRICS = (DOCS / "metrics.md").read_text(encoding="utf-8")
+
+
+def test_the_page_of_metrics_is_what_is_declared() -> None:
+    assert metrics_page() == METRICS
+
+
+def test_the_page_of_the_diagnosis_is_what_is_declared() -> None:
+    assert diagnosis_page(DIAGNOSIS) == DIAGNOSIS
+
+
+def test_every_metric_is_listed() -> None:
+    assert set(re.findall(r"^\| `(laggard_\w+)`", METRICS, re.MULTILINE)) == {each.name for each in FAMILIES}
+
+
+def test_every_code_has_its_section_and_says_what_it_is_not() -> None:
+    assert set(re.findall(r"^### ([A-Z_]+)$", DIAGNOSIS, re.MULTILINE)) == set(BY_CODE)
+    assert DIAGNOSIS.count("- Is not: ") == len(BY_CODE)
+    assert TO_DO not in DIAGNOSIS
+
+
+def test_every_parameter_is_listed() -> None:
+    table = DIAGNOSIS.partition("<!-- parameters")[2]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == [each.name for each in fields(Parameters)]
+
+
+def test_the_verdicts_stand_in_the_order_in_which_they_are_tried() -> None:
+    rows = re.findall(r"^\| (\d+) \| `([A-Z_]+)` \|", DIAGNOSIS, re.MULTILINE)
+    assert [int(number) for number, _ in rows] == list(range(1, 17))
+    assert tuple(dict.fromkeys(code for _, code in rows)) == VERDICTS
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        SHAPES,
+        TRENDS,
+        (PAGE, WARN, INFO),
+        (PRIMARY, CONTRIBUTING, SYMPTOM_ROLE, NOTE, SUPPRESSED),
+        (OPENED, UPDATED, CLOSED, "cleared", "falsified", "retired", "unknown"),
+        ("steady", "capacity_down", "arrival_up", "both"),
+        ("partial", "stale", "blocked", "bootstrap", "sparse"),
+        tuple(each.name for each in FAMILIES if each.name.startswith(("laggard_finding", "laggard_group_scale"))),
+    ],
+    ids=lambda names: names[0],
+)
+def test_names_of_values_are_explained(names: tuple[str, ...]) -> None:
+    assert [name for name in names if f"`{name}`" not in DIAGNOSIS] == []
