@@ -10,6 +10,7 @@ import pickle
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -148,6 +149,9 @@ class DiagnoseQuery:
         self._checkpoint = f"{job.checkpoint.rstrip('/')}.diagnose-{checkpoint_id[:8]}"
         self._seconds = job.tick_seconds
         self._query: StreamingQuery | None = None
+        self._in_batch = Lock()
+        self._is_stopping = False
+        self._stop_seconds = job.stop_seconds
         self._not_before = 0.0
         self._backoff = 1.0
 
@@ -175,16 +179,29 @@ class DiagnoseQuery:
         writer = (
             batches.load(table_uri(self._root, schemas.BATCHES.name))
             .writeStream.queryName("diagnose")
-            .foreachBatch(self._diagnosis.process)
+            .foreachBatch(self._process)
         )
         writer = writer.option("checkpointLocation", self._checkpoint)
         self._query = writer.trigger(processingTime=f"{self._seconds} seconds").start()
 
     def stop(self) -> None:
-        """Cut it off: what it had not written yet it does after the next start."""
-        if self._query is not None:
+        """End it between two batches; one that lasts is cut off, and what it had not written follows the next start."""
+        self._is_stopping = True
+        if self._query is None:
+            return
+        # an interrupted batch makes Spark match a long Python error with a regular expression, on a stack too small
+        acquired = self._in_batch.acquire(timeout=self._stop_seconds / 4)
+        try:
             with suppress(Exception):
                 self._query.stop()
+        finally:
+            if acquired:
+                self._in_batch.release()
+
+    def _process(self, frame: DataFrame, batch_id: int) -> None:
+        with self._in_batch:
+            if not self._is_stopping:
+                self._diagnosis.process(frame, batch_id)
 
 
 def last_state(root: str) -> tuple[int, dict[str, Memory]]:
