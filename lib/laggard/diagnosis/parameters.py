@@ -82,6 +82,7 @@ class Parameters:
     slow_ratio_strong: float = _of(0.6, "ratio")
     stall_min_seconds: float = _of(60.0, "s")
     stall_ci: float = _of(3.0, "commit intervals")
+    quiet_seconds: float = _of(600.0, "s")
 
     # rebalances
     storm_count: int = _of(5, "logical rebalances")

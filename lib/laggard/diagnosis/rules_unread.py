@@ -11,14 +11,13 @@ from laggard.diagnosis.patterns_rebalances import live_generations, now_of
 from laggard.diagnosis.view import View
 
 EMPTY = ("Empty", "Dead")
-QUIET_SECONDS = 600.0
 
 
 def empty_with_lag(view: View) -> list[Observation]:
     """Records wait and nobody is there to read them."""
     if view.state not in EMPTY or not view.is_material or not _has_no_members(view):
         return []
-    if _sum_newest(view, "commits", QUIET_SECONDS) > 0:
+    if _sum_newest(view, "commits", view.parameters.quiet_seconds) > 0:
         return []
     arrival = float(sum(np.nansum(each.arrival) for each in view.topics))
     is_wanted = view.policy.scale_to_zero or arrival == 0
@@ -62,7 +61,7 @@ def commits_stopped(view: View) -> list[Observation]:
 
 def _has_no_members(view: View) -> bool:
     """Nobody was a member in any window of the last ten minutes."""
-    windows = max(1, round(QUIET_SECONDS / view.frame.window_seconds))
+    windows = max(1, round(view.parameters.quiet_seconds / view.frame.window_seconds))
     facts = view.frame.facts[-windows:]
     return len(facts) == windows and all(row is not None and not row.get("members") for row in facts)
 
@@ -80,7 +79,7 @@ def external_committer(view: View) -> list[Observation]:
     """Offsets are committed by someone who is no member: lag follows the rhythm of his commits."""
     if not _has_no_members(view):
         return []
-    commits = _sum_newest(view, "commits", QUIET_SECONDS)
+    commits = _sum_newest(view, "commits", view.parameters.quiet_seconds)
     if not commits:
         return []
     known = [float(value) for each in view.topics for value in each.interval if np.isfinite(value)]
@@ -95,7 +94,7 @@ def external_committer(view: View) -> list[Observation]:
 
 def no_committed_offset(view: View) -> list[Observation]:
     """A member has the partition and records arrive, and no offset was ever committed."""
-    windows = max(1, round(QUIET_SECONDS / view.frame.window_seconds))
+    windows = max(1, round(view.parameters.quiet_seconds / view.frame.window_seconds))
     found = []
     for each in view.topics:
         lasting = (each.frame.named("status")[:, -windows:] == "no_commit").all(axis=1)
