@@ -121,7 +121,7 @@ def paused(world: World) -> Paused:
     commit_in_transaction(servers, "transactional", {at("orders", 1): 11}, abort=True)
     commit_with_retention(servers, "expiring", {at("orders", 2): 5}, EXPIRES_AFTER)
     run.wait_for(lambda batch: "expiring" in place.view(batch).groups, "a commit that will expire", EXPIRES_AFTER)
-    second_job = place.exit_of(limit=30)
+    second_job = place.exit_of()
     # commits are counted from a key's first whole window on
     counted = [("counted", "orders", number) for number in range(4)]
 

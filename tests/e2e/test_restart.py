@@ -113,3 +113,19 @@ def test_a_missing_checkpoint_is_refused(resumed: Resumed) -> None:
 
     assert code == 73, output
     assert "checkpoint is missing" in output
+
+
+def test_every_closed_window_is_judged_once_and_none_is_left_out_across_the_restart(resumed: Resumed) -> None:
+    judged = [(row["group"], row["topic"], row["window_start"]) for row in resumed.place.rows("group_windows")]
+    newest = max(row["window_start"] for row in resumed.place.rows("finding_state"))
+    closed = {row["window_start"] for row in resumed.place.rows("group_history") if row["window_start"] <= newest}
+    recorded = {
+        (row["group"], row["topic"], row["window_start"])
+        for row in resumed.place.rows("lag_windows")
+        if row["window_start"] in closed
+    }
+
+    assert len(judged) == len(set(judged))
+    assert set(judged) == recorded
+    assert newest > resumed.last_before["polled_at"]
+    assert "the diagnosis stopped" not in resumed.place.log.read_text(), resumed.place.tail()

@@ -45,7 +45,7 @@ def frames_at(
     lists = {name: _rows_by_group(tables[name]) for name in LISTS}
     deploys = _rows_by_group(tables["deploys"]) if "deploys" in tables else {}
     for group in sorted(found.keys() | facts.keys()):
-        topics = [each for each in found.get(group, ()) if (each.named("status")[:, -1] != "").any()]
+        topics = _living(found.get(group, ()))
         known = facts.get(group, [None] * len(windows))
         if known[-1] is None and not topics:
             continue  # it ended before this window
@@ -64,6 +64,19 @@ def frames_at(
             baseline(group),
             deploys.get(group, []),
         )
+
+
+def _living(topics: Sequence[TopicFrame]) -> list[TopicFrame]:
+    """Topics with a row in the newest window, each once: of a topic that was recreated in it the one that is read."""
+    chosen: dict[str, TopicFrame] = {}
+    for each in topics:
+        status = each.named("status")[:, -1]
+        if not (status != "").any():
+            continue
+        other = chosen.get(each.topic)
+        if other is None or (status == "ok").sum() >= (other.named("status")[:, -1] == "ok").sum():
+            chosen[each.topic] = each
+    return list(chosen.values())
 
 
 def _within(rows: pa.Table, windows: _Ints) -> pa.Table:
