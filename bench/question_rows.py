@@ -1,9 +1,8 @@
-"""Rows of one day for bench/questions.py: 50 groups of 20 partitions over 10 topics, a window a minute."""
+"""Windows of one day for bench/questions.py: 50 groups of 20 partitions over 10 topics, a window a minute."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -13,17 +12,6 @@ from laggard.tables.arrow import arrow_schema
 from laggard.tables.schemas import TABLES
 
 GROUPS, PARTITIONS, TOPICS, WINDOWS = 50, 20, 10, 1440
-
-
-def a_day(begin: datetime, day: int) -> Iterator[tuple[str, pa.Table]]:
-    """Tables of one day, in the order of time as the ticks leave them."""
-    random = np.random.default_rng(day)
-    yield "lag_windows", lag_windows(begin, random)
-    yield "topic_windows", topic_windows(begin, random)
-    yield "group_windows", group_windows(begin, random)
-    yield "group_history", group_history(begin)
-    yield "rebalances", rebalances(begin, random)
-    yield "findings", findings(begin, random)
 
 
 def lag_windows(begin: datetime, random: np.random.Generator) -> pa.Table:
@@ -153,39 +141,6 @@ def group_history(begin: datetime) -> pa.Table:
             "ping_pong": np.full(size, 0.1),
         },
     )
-
-
-def rebalances(begin: datetime, random: np.random.Generator) -> pa.Table:
-    """Twenty a day and group."""
-    causes = ("member_join", "replacement", "unknown")
-    rows = [
-        {
-            "date": begin.date(), "cluster": "prod", "group": group, "rebalance_id": f"{begin:%d}-{group}-{n}",
-            "started_est": begin + timedelta(minutes=60 * n), "ended_at": begin + timedelta(minutes=60 * n, seconds=5),
-            "cause": causes[n % 3], "necessity": "planned", "assignor": "range", "rebalance_mode": "eager",
-            "members_before": 4 if n % 3 == 0 else 5, "members_after": 5, "moved": 10, "avoidable": 2,
-            "paused_partition_seconds": float(random.random()), "coordinator": n % 3,
-        }
-        for group in names("group") for n in range(20)
-    ]  # fmt: skip
-    return frame("rebalances", len(rows), columns(rows))
-
-
-def findings(begin: datetime, random: np.random.Generator) -> pa.Table:
-    """Ten a day and group, opened and closed, and some of the cluster."""
-    rows = []
-    for group in (*names("group"), None):
-        for n in range(10):
-            at = begin + timedelta(seconds=int(random.integers(0, 80_000)))
-            row = {
-                "date": begin.date(), "cluster": "prod", "group": group, "topic": "topic-3" if group else None,
-                "finding_id": f"{begin:%d}-{group}-{n}", "code": f"CODE_{n}", "severity": "warn", "role": "primary",
-                "started_at": at, "opened_at": at, "coordinator": 1,
-            }  # fmt: skip
-            rows.append({**row, "seq": 0, "event": "opened", "at": at})
-            later = at + timedelta(hours=1)
-            rows.append({**row, "seq": 1, "event": "closed", "at": later, "closed_at": later})
-    return frame("findings", len(rows), columns(rows))
 
 
 def _of_groups(begin: datetime) -> dict[str, Any]:

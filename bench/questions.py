@@ -15,7 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 from common import report
-from question_rows import a_day, columns, frame, names
+from question_events import a_day
+from question_rows import columns, frame, names
 
 from laggard.cli.query import run_question
 from laggard.cli.questions import Question, read_questions
@@ -26,7 +27,6 @@ from laggard.tables.readers import open_table
 from laggard.tables.schemas import TABLES
 
 END = datetime(2026, 11, 20, tzinfo=timezone.utc)
-WRITTEN = ("lag_windows", "topic_windows", "group_windows", "group_history", "rebalances", "findings")
 
 
 def main() -> None:
@@ -66,17 +66,16 @@ def ask(root: str, question: Question, days: int) -> dict[str, Any]:
 
 
 def write_tables(root: str, days: int) -> None:
-    """A file for each hour of a day, then one for the day."""
+    """A day at a time: several files of lag_windows, in the order of time, which become one."""
     create_tables(root)
     writer = Writer(root, "bench")
     batch = 0
     for day in range(days):
         begin = END - timedelta(days=days - day)
         for name, rows in a_day(begin, day):
-            for hour in _slices(rows, 6 if name == "lag_windows" else 1):
+            for part in _slices(rows, 6 if name == "lag_windows" else 1):
                 batch += 1
-                writer.write(TABLES[name], hour, batch)
-        for name in WRITTEN:
+                writer.write(TABLES[name], part, batch)
             compact(open_table(root, name), [begin.date().isoformat()])
     statuses = [{"cluster": "prod", "group": name, "offsets_partition": n % 7} for n, name in enumerate(names("group"))]
     writer.write(TABLES["group_status"], frame("group_status", len(statuses), columns(statuses)), batch)
