@@ -1,0 +1,179 @@
+"""`laggard diagnose`: a replay over real tables gives, byte for byte, what the code of the stream has stored."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from deltalake import DeltaTable
+
+from cli.judged_run import MINUTE, OPTIONS, batch_of, hot, judge, record
+from diagnosis.fluid import NOON, Fluid, Row
+from laggard.cli.main import main
+from laggard.errors import CONFIGURATION, OK, REFUSED, USAGE
+from laggard.stream.replay import memory_before, replay
+from laggard.tables.arrow import to_arrow
+from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS, Table
+
+FIRST, MIDDLE, LAST = 7, 13, 22  # windows
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`fraud` whose second member stands still from 12:09 to 12:17, `billing` with a hot partition from 12:10 on."""
+    capacity = np.full((3, LAST + 1), 1000.0)
+    capacity[1, 9:17] = 0.0
+    capacity[:, 17:] = 5000.0
+    groups = [
+        Fluid(np.full((12, LAST + 1), 75.0), capacity, group="fraud"),
+        hot(LAST + 1, group="billing"),
+    ]
+    root = tmp_path_factory.mktemp("judged")
+    # between the end of a window and the poll that closed it
+    record(root, groups, [event(MIDDLE + 2, timedelta(seconds=2))])
+    judge(root, FIRST)
+    return root
+
+
+def event(window: int, after: timedelta) -> Row:
+    """Offsets of `billing` that jumped so long after the end of a window, read by the batch that closed it."""
+    begin = NOON + window * MINUTE
+    return {
+        "date": begin.date(), "cluster": "prod", "group": "billing", "event_id": "e", "status": "ok",
+        "batch_id": batch_of(begin), "event_at": begin + MINUTE + after, "kind": "offset_skip", "topic": "orders",
+        "partition": 3, "from_offset": 5, "to_offset": 1005, "records": 1000,
+    }  # fmt: skip
+
+
+def stored(root: Path, table: Table) -> list[Row]:
+    rows: list[Row] = DeltaTable(str(root / table.name)).to_pyarrow_table().select(table.names).to_pylist()
+    return rows
+
+
+def time_of(window: int) -> str:
+    return f"{NOON + window * MINUTE:%Y-%m-%dT%H:%M}"
+
+
+def diagnose(root: Path, *words: str, first: int = MIDDLE, last: int = LAST) -> int:
+    span = ["--from", time_of(first), "--to", time_of(last + 1)]
+    return main(["diagnose", *span, "--set", f"job.tables={root}", "--set", "cluster.name=prod", *words])
+
+
+def data(root: Path, capsys: pytest.CaptureFixture[str], *words: str, **span: int) -> dict[str, Any]:
+    diagnose(root, "--json", *words, **span)
+    found: dict[str, Any] = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["data"]
+    return found
+
+
+def as_stored(table: Table, rows: list[Row]) -> list[str]:
+    """Rows as the table holds them, in one order."""
+    return sorted(map(repr, to_arrow(table, rows).to_pylist()))
+
+
+def of_windows(rows: list[Row], time: str, first: int) -> list[Row]:
+    return [row for row in rows if row[time] >= NOON + first * MINUTE]
+
+
+@pytest.mark.parametrize("first", [FIRST, MIDDLE, LAST])
+def test_a_replay_from_the_middle_gives_byte_for_byte_what_is_stored(judged: Path, first: int) -> None:
+    begin, end = (round((NOON + window * MINUTE).timestamp() * 1000) for window in (first, LAST))
+    steps = list(replay(str(judged), begin, end, memory_before(str(judged), begin), OPTIONS))
+    assert len(steps) == LAST + 1 - first
+    findings = [row for step in steps for row in step.findings]
+    windows = [row for step in steps for row in step.windows]
+    # a finding's time is the end of its window
+    assert as_stored(FINDINGS, findings) == sorted(map(repr, of_windows(stored(judged, FINDINGS), "at", first + 1)))
+    assert as_stored(GROUP_WINDOWS, windows) == sorted(
+        map(repr, of_windows(stored(judged, GROUP_WINDOWS), "window_start", first))
+    )
+
+
+def test_the_story_has_what_a_replay_can_get_wrong(judged: Path) -> None:
+    """Findings that are open, pending or closing at its begin, and an event that the closing poll has seen already."""
+    rows = stored(judged, FINDINGS)
+    middle = NOON + MIDDLE * MINUTE
+    opened = {row["finding_id"] for row in rows if row["at"] <= middle}
+    assert {row["event"] for row in rows if row["at"] > middle and row["finding_id"] in opened} >= {"closed"}
+    assert any(row["event"] == "opened" and row["started_at"] < middle < row["at"] for row in rows)
+    (skip,) = (row for row in rows if row["code"] == "OFFSET_SKIP" and row["event"] == "opened")
+    assert skip["at"] == NOON + (MIDDLE + 4) * MINUTE
+
+
+def test_equal_findings_are_said_to_be_equal(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert diagnose(judged, "--compare") == OK
+    text = capsys.readouterr().out
+    rows = of_windows(stored(judged, FINDINGS), "at", MIDDLE + 1)
+    assert (
+        f"{LAST + 1 - MIDDLE} windows judged, with what was remembered at 2026-11-20 12:13:00 UTC; {len(rows)} rows"
+        in text
+    )
+    assert text.splitlines()[-1] == f"equal to what is stored: {len(rows)} rows"
+
+
+def test_other_thresholds_are_compared_row_by_row_and_end_with_1(
+    judged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert diagnose(judged, "--compare", "--param", "close_after=2") == 1
+    assert "not what is stored: " in capsys.readouterr().out
+    rows = of_windows(stored(judged, FINDINGS), "at", MIDDLE + 1)
+    found = data(judged, capsys, "--compare", "--param", "close_after=2")
+    sides = [each["side"] for each in found["comparison"]["differences"]]
+    # every stored row is equal, differs or is missing, and so is every new one
+    assert found["comparison"]["equal"] + len(sides) - sides.count("replayed") == len(rows)
+    assert found["comparison"]["equal"] + len(sides) - sides.count("stored") == len(found["findings"])
+    early = {row["finding_id"]: row["at"] for row in found["findings"] if row["event"] == "closed"}
+    late = {row["finding_id"]: row["at"].isoformat() for row in rows if row["event"] == "closed"}
+    assert any(early[name] < late[name] for name in early.keys() & late.keys())
+
+
+def test_a_threshold_that_is_none_is_a_wrong_configuration(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert diagnose(judged, "--param", "close_after=0") == CONFIGURATION
+    assert "diagnosis.close_after" in capsys.readouterr().err
+
+
+def test_without_a_judged_window_before_it_begins_with_nothing_and_says_so(
+    judged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert diagnose(judged, first=FIRST) == OK
+    assert ", from nothing, as no window before it was judged" in capsys.readouterr().out.splitlines()[0]
+    assert data(judged, capsys, first=FIRST)["remembered_at"] is None
+
+
+def test_only_the_groups_asked_for_are_shown(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = data(judged, capsys, "--group", "fr*", "--compare")
+    assert {row["group"] for row in found["findings"]} == {"fraud"}
+    assert found["comparison"]["is_equal"]
+
+
+def test_the_rows_are_written_to_another_place_and_history_stays(
+    judged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path.name: DeltaTable(str(path)).version() for path in judged.iterdir()}
+    place = tmp_path / "again"
+    assert diagnose(judged, "--param", "close_after=2", "--output", str(place)) == OK
+    assert {path.name for path in place.iterdir()} == {"group_windows", "findings"}
+    assert f"written to {place}" in capsys.readouterr().out
+    shown = data(judged, capsys, "--param", "close_after=2")["findings"]
+    assert [(row["finding_id"], row["seq"]) for row in stored(place, FINDINGS)] == [
+        (row["finding_id"], row["seq"]) for row in shown
+    ]
+    assert len(stored(place, GROUP_WINDOWS)) == 2 * (LAST + 1 - MIDDLE)
+    assert {path.name: DeltaTable(str(path)).version() for path in judged.iterdir()} == before
+    # neither there a second time, nor where history is
+    for there in (place, judged):
+        assert diagnose(judged, "--output", str(there)) == REFUSED
+        assert "holds tables already" in capsys.readouterr().err
+
+
+def test_a_range_without_a_window_is_a_wrong_use(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert diagnose(judged, first=MIDDLE, last=MIDDLE - 1) == USAGE
+    assert "no window of 60 s lies between" in capsys.readouterr().err
