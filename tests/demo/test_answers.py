@@ -9,7 +9,7 @@ def answers(lines: dict[str, list[str]]) -> Answers:
     def unused(*_: object) -> list[str]:
         pytest.fail("only SQL is asked")
 
-    return Answers(unused, unused, lambda tables, sql: lines[sql])
+    return Answers(unused, unused, lambda tables, sql: lines[sql], unused)
 
 
 @pytest.mark.parametrize("unanswered", [None, *QUESTIONS])

@@ -12,7 +12,7 @@ import pytest
 
 from demo.processes import MARK, comes_true, processes_of
 from laggard.demo.answers import QUESTIONS
-from laggard.demo.cast import CAST, HOT_PARTITION, partition_rates
+from laggard.demo.scenarios import EVERYDAY, HOT_PARTITION, partition_rates
 from laggard.tables.readers import newest_batch, read_table
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.e2e]
@@ -104,7 +104,7 @@ def test_its_tables_have_rows(seen: Seen, table: str) -> None:
 
 def test_at_the_end_it_shows_every_group_and_some_metrics(seen: Seen) -> None:
     lines = seen.printed.rpartition("At the end:\n")[2].split("\n\n")[0].splitlines()[2:]
-    assert {line.split()[0] for line in lines} == {part.group for part in CAST}
+    assert {line.split()[0] for line in lines} == {part.group for part in EVERYDAY.parts}
     assert [HOT_PARTITION in line for line in lines if line.startswith("fraud ")] == [True]
     for sample in ('group_lag_records{cluster="demo",group="reporting"', "partition_lag_records", "group_generation"):
         assert f"\n  laggard_{sample}" in seen.printed

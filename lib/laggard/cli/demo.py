@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from laggard.config.sections import is_host_port
+from laggard.demo.scenarios import DRILLS
 
 if TYPE_CHECKING:
     from laggard.config import Config
@@ -18,7 +20,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "demo",
         help="see all of it at work",
-        description="A real broker with five groups, the job, the exporter, and a live view; until Ctrl-C.",
+        description="A real broker with five groups, the job, the exporter, and a live view; until Ctrl-C.\n"
+        "A drill has one group in trouble instead, and ends with what `laggard explain` says of it:\n\n"
+        + "\n".join(f"  {name:15} {drill.help}" for name, drill in DRILLS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--scenario",
+        choices=tuple(DRILLS),
+        default="",
+        metavar="NAME",
+        help="play a drill; it ends by itself when the diagnosis has answered",
     )
     parser.add_argument(
         "--seconds",
@@ -37,8 +49,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace, _: Config) -> int:
     """Run the demo until it is told to stop."""
+    from laggard.cli import explain
+    from laggard.cli.main import build_parser
     from laggard.cli.query import _write_table, run_query  # from here on Arrow and a Kafka client come along
     from laggard.cli.status import read_snapshot, status_lines
+    from laggard.config import load_config
     from laggard.demo.answers import Answers
     from laggard.demo.run import Options, run_demo
 
@@ -47,8 +62,17 @@ def run(args: argparse.Namespace, _: Config) -> int:
         _write_table(run_query(tables, sql), out)
         return out.getvalue().splitlines()
 
-    options = Options(seconds=args.seconds, work=args.work, keep=args.keep, listen=args.listen)
-    return run_demo(options, Answers(read_snapshot, status_lines, query_lines))
+    def answers_in(folder: Path) -> Answers:
+        def explain_lines(group: str) -> list[str]:
+            asked = build_parser("explain").parse_args(["explain", group])
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                explain.run(asked, load_config(str(folder / "laggard.toml"), [], {}))
+            return out.getvalue().splitlines()
+
+        return Answers(read_snapshot, status_lines, query_lines, explain_lines)
+
+    options = Options(args.seconds, args.work, args.keep, args.listen, args.scenario)
+    return run_demo(options, answers_in)
 
 
 def _seconds(text: str) -> int:

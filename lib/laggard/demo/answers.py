@@ -35,11 +35,12 @@ QUESTIONS = {
 
 @dataclass(frozen=True)
 class Answers:
-    """How the tables are read: the functions behind `laggard status` and `laggard query`."""
+    """How the tables are read: the functions behind `laggard status`, `laggard query` and `laggard explain`."""
 
     snapshot: Callable[[str], Snapshot]
     status_lines: Callable[[Snapshot], list[str]]
     query_lines: Callable[[str, str], list[str]]  # tables, SQL
+    explain_lines: Callable[[str], list[str]]  # group
 
 
 def has_answers(answers: Answers, tables: str) -> bool:

@@ -1,16 +1,16 @@
-"""The load of the demo: a producer and five consumer groups, each with another way to lag.
+"""The load of the demo: a producer and the consumer groups of a scenario.
 
-python -m laggard.demo.cast BOOTSTRAP
+python -m laggard.demo.cast BOOTSTRAP [DRILL]
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from threading import Event, Thread
 from typing import Any
 
@@ -19,45 +19,33 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-# Records per second of each partition, by its number.
-TOPICS: Mapping[str, tuple[int, ...]] = {
-    "orders": (8, 8, 8, 8, 8, 8),
-    "payments": (4, 4, 60, 4),
-    "emails": (4, 4, 4),
-}
-HOT_PARTITION = "payments-2"
+from laggard.demo.scenarios import (
+    CRASH,
+    HANG,
+    JOIN,
+    LEAVE,
+    REPLACE,
+    RESTART,
+    SLOW_DOWN,
+    Part,
+    Scenario,
+    partition_rates,
+    scenario_of,
+)
+
 STEP_SECONDS = 0.5
-RESTART_SECONDS = 20.0
+BACK_SECONDS = 3.0  # until a member that was restarted is back
 END_SECONDS = 5.0
 VALUE = b'{"amount": 42, "currency": "EUR", "note": "made up for the demo"}'
-
-
-@dataclass(frozen=True)
-class Part:
-    """One group of the cast; without a rate a member keeps up with whatever comes."""
-
-    group: str
-    topic: str
-    members: int = 1
-    rate: float | None = None  # records per second a member handles on each partition
-    leaves_after: float | None = None  # seconds, then the group stays empty
-    restarts: bool = False  # every RESTART_SECONDS its oldest member gives way to a new one
-
-
-CAST = (
-    Part("checkout", "orders", members=2),
-    Part("reporting", "orders", rate=3),
-    Part("fraud", "payments", rate=25),
-    Part("archive", "orders", leaves_after=8),
-    Part("mailer", "emails", members=2, restarts=True),
-)
 
 
 class Member:
     """A consumer in a thread of its own."""
 
     def __init__(self, bootstrap: str, part: Part, number: int) -> None:
-        self._part = part
+        self.number = number
+        self.rate = part.rate
+        self._topic = part.topic
         self._settings: dict[str, Any] = {
             "bootstrap_servers": bootstrap,
             "group_id": part.group,
@@ -72,6 +60,7 @@ class Member:
             "metrics_enabled": False,
         }
         self._leaving = Event()
+        self._hanging = Event()
         self._handled: dict[TopicPartition, float] = {}
         self._thread = Thread(target=self._consume, name=self._settings["client_id"], daemon=True)
         self._thread.start()
@@ -80,19 +69,25 @@ class Member:
         """Ask it to leave its group."""
         self._leaving.set()
 
+    def hang(self) -> None:
+        """Let it do nothing until it leaves; the client's own thread sends heartbeats on."""
+        self._hanging.set()
+
     def await_end(self) -> None:
         """Wait until it has left."""
         self._thread.join(END_SECONDS)
 
     def _consume(self) -> None:
-        consumer = KafkaConsumer(self._part.topic, **self._settings)
+        consumer = KafkaConsumer(self._topic, **self._settings)
         then = time.monotonic()
         try:
             while not self._leaving.is_set():
                 try:
                     consumer.poll(timeout_ms=int(STEP_SECONDS * 1000))
                     now = time.monotonic()
-                    if now - then >= STEP_SECONDS:
+                    if self._hanging.is_set():
+                        self._leaving.wait()
+                    elif now - then >= STEP_SECONDS:
                         self._commit(consumer, now - then)
                         then = now
                 except KafkaError:  # a rebalance came first, or the broker is not ready: the next round tells
@@ -102,36 +97,47 @@ class Member:
 
     def _commit(self, consumer: KafkaConsumer, seconds: float) -> None:
         """Commit what was handled by now: the position, or as far as the rate allows."""
-        rate, assigned = self._part.rate, consumer.assignment()
-        done: dict[TopicPartition, float] = {}
-        for partition in assigned:
+        begun: dict[TopicPartition, float] = {}
+        waiting: dict[TopicPartition, float] = {}
+        for partition in consumer.assignment():
             position = consumer.position(partition, timeout_ms=1000)
             if position is None:
-                continue
-            if rate is None:
-                done[partition] = position
                 continue
             start = self._handled.get(partition)
             if start is None:  # given to this member just now
                 start = consumer.committed(partition, timeout_ms=1000) or 0
-            done[partition] = min(position, start + rate * seconds)
-        if done:
-            consumer.commit({partition: OffsetAndMetadata(int(offset), "", -1) for partition, offset in done.items()})
-        self._handled = done
+            begun[partition], waiting[partition] = start, max(0.0, position - start)
+        done = waiting if self.rate is None else fair_shares(waiting, self.rate * seconds)
+        self._handled = {partition: begun[partition] + done[partition] for partition in begun}
+        offsets = {partition: OffsetAndMetadata(int(offset), "", -1) for partition, offset in self._handled.items()}
+        if offsets:
+            consumer.commit(offsets)
+
+
+def fair_shares(waiting: Mapping[TopicPartition, float], total: float) -> dict[TopicPartition, float]:
+    """What each gets of a total that all have in common: none more than waits, and no other more than the largest."""
+    shares, left = {}, total
+    for place, (partition, most) in enumerate(sorted(waiting.items(), key=lambda each: each[1])):
+        shares[partition] = min(most, left / (len(waiting) - place))
+        left -= shares[partition]
+    return shares
 
 
 class Play:
-    """The whole cast on one cluster, until `stop` is set."""
+    """A scenario on one cluster, until `stop` is set; the trouble of a drill begins when `cue` is."""
 
-    def __init__(self, bootstrap: str, stop: Event) -> None:
+    def __init__(self, bootstrap: str, scenario: Scenario, stop: Event, cue: Event) -> None:
         self._bootstrap = bootstrap
+        self._scenario = scenario
         self._stop = stop
-        self._number = 0
+        self._cue = cue
+        self._numbers = itertools.count(1)
 
     def run(self) -> None:
         """Create the topics, let all parts play, and end them in order."""
-        create_topics(self._bootstrap)
-        threads = [Thread(target=self._play, args=(part,), name=part.group, daemon=True) for part in CAST]
+        create_topics(self._bootstrap, self._scenario)
+        parts = self._scenario.parts
+        threads = [Thread(target=self._play, args=(part,), name=part.group, daemon=True) for part in parts]
         for thread in threads:
             thread.start()
         try:
@@ -142,55 +148,62 @@ class Play:
 
     def _produce(self) -> None:
         producer = KafkaProducer(bootstrap_servers=self._bootstrap, linger_ms=50, metrics_enabled=False)
-        start, sent = time.monotonic(), dict.fromkeys(partition_rates(), 0)
+        due, then = dict.fromkeys(partition_rates(self._scenario), 0.0), time.monotonic()
         while not self._stop.wait(STEP_SECONDS / 2):
-            seconds = time.monotonic() - start
-            for (topic, partition), rate in partition_rates().items():
-                due = int(rate * seconds) - sent[topic, partition]
-                for _ in range(due):
+            now = time.monotonic()
+            for (topic, partition), rate in partition_rates(self._scenario, is_on=self._cue.is_set()).items():
+                waiting = due[topic, partition] + rate * (now - then)
+                for _ in range(int(waiting)):
                     producer.send(topic, VALUE, partition=partition)
-                sent[topic, partition] += due
+                due[topic, partition] = waiting % 1
+            then = now
         producer.close(timeout=1)
 
     def _play(self, part: Part) -> None:
         members = [self._member(part) for _ in range(part.members)]
-        for wait in _waits(part):
+        self._cue.wait()
+        script: Iterable[tuple[float, str]] = itertools.cycle(part.script) if part.repeats else part.script
+        for wait, act in script:
             if self._stop.wait(wait):
                 break
-            oldest = members.pop(0)
-            oldest.leave()
-            oldest.await_end()
-            if part.restarts:
-                members.append(self._member(part))
+            members = self._act(part, act, members)
         self._stop.wait()
         for member in members:
             member.leave()
         for member in members:
             member.await_end()
 
-    def _member(self, part: Part) -> Member:
-        self._number += 1
-        return Member(self._bootstrap, part, self._number)
+    def _act(self, part: Part, act: str, members: list[Member]) -> list[Member]:
+        """Let it happen; the members after it, the oldest first."""
+        if act == JOIN:
+            return [*members, self._member(part)]
+        if act == HANG:
+            members[0].hang()
+        if act == SLOW_DOWN:
+            for member in members:
+                member.rate = part.slow_rate
+        if act not in {LEAVE, REPLACE, RESTART, CRASH}:
+            return members
+        going = members[-1] if act == CRASH else members[0]
+        going.leave()
+        going.await_end()
+        stay = [each for each in members if each is not going]
+        if act == LEAVE:
+            return stay
+        if act == REPLACE:
+            return [*stay, self._member(part)]
+        self._stop.wait(BACK_SECONDS)
+        return [*stay, self._member(part, going.number)]
+
+    def _member(self, part: Part, number: int | None = None) -> Member:
+        return Member(self._bootstrap, part, next(self._numbers) if number is None else number)
 
 
-def _waits(part: Part) -> Iterator[float]:
-    """Seconds until each next change of the group's members."""
-    if part.leaves_after is not None:
-        yield part.leaves_after
-    while part.restarts:
-        yield RESTART_SECONDS
-
-
-def partition_rates() -> dict[tuple[str, int], int]:
-    """Records per second of each topic and partition."""
-    return {(topic, number): rate for topic, rates in TOPICS.items() for number, rate in enumerate(rates)}
-
-
-def create_topics(bootstrap: str) -> None:
+def create_topics(bootstrap: str, scenario: Scenario) -> None:
     """Make the topics be there."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
-        for topic, rates in TOPICS.items():
+        for topic, rates in scenario.topics.items():
             try:
                 admin.create_topics([NewTopic(topic, num_partitions=len(rates), replication_factor=1)])
             except TopicAlreadyExistsError:  # the folder was used before
@@ -199,15 +212,23 @@ def create_topics(bootstrap: str) -> None:
         admin.close()
 
 
-def main(bootstrap: str) -> int:
-    """Play until SIGTERM or Ctrl-C."""
+def main(bootstrap: str, drill: str = "") -> int:
+    """Play until SIGTERM or Ctrl-C; SIGUSR1 is the cue of a drill."""
     logging.basicConfig(level=logging.WARNING)
-    stop = Event()
+    stop, cue = Event(), Event()
+
+    def end(*_: object) -> None:
+        stop.set()
+        cue.set()  # nobody waits for it any longer
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    Play(bootstrap, stop).run()
+        signal.signal(number, end)
+    signal.signal(signal.SIGUSR1, lambda *_: cue.set())
+    if not drill:
+        cue.set()
+    Play(bootstrap, scenario_of(drill), stop, cue).run()
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))

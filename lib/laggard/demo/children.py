@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 from collections.abc import Mapping, Sequence
@@ -49,6 +50,10 @@ class Child:
         """How its log ends."""
         return "\n  ".join([f"{self.log.name} ends with", *self.printed().splitlines()[-REPORTED_LOG_LINES:]])
 
+    def send(self, sig: signal.Signals) -> None:
+        """Send it a signal."""
+        self._process.send_signal(sig)
+
     def stop(self, limit_seconds: float) -> None:
         """End it in order, or by force after the limit, with all that it started."""
         self._process.terminate()
@@ -56,14 +61,19 @@ class Child:
 
 
 def start_children(
-    stack: ExitStack, folder: Path, bootstrap: str, listen: str | None, remove_if_orphaned: Path | None
+    stack: ExitStack,
+    folder: Path,
+    bootstrap: str,
+    listen: str | None,
+    remove_if_orphaned: Path | None,
+    drill: str = "",
 ) -> dict[str, Child]:
     """Start load, exporter and job, by name; the configuration is in the folder, the stack ends them."""
     config = str(folder / "laggard.toml")
     address = listen or f"{HOST}:{PORT if is_free(PORT) else 0}"
     children = {}
     for name, arguments, limit_seconds in (  # ended in the opposite order
-        ("load", ["laggard.demo.cast", bootstrap], EXPORTER_STOP_SECONDS),
+        ("load", ["laggard.demo.cast", bootstrap, *filter(None, [drill])], EXPORTER_STOP_SECONDS),
         ("exporter", ["laggard", "export", "--config", config, "--listen", address], EXPORTER_STOP_SECONDS),
         ("job", ["laggard", "run", "--config", config], STOP_SECONDS),
     ):

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
 from laggard.conf import conf_file
+from laggard.demo.scenarios import EVERYDAY, Scenario
+from laggard.diagnosis.parameters import Parameters
 
 TIMINGS = {"tick_seconds": 3, "window_seconds": 15}  # short, so that something is to be seen at once
+# A drill is played ten times as fast as life: its windows last 6 s instead of 60 s.
+DRILL_TIMINGS = {"tick_seconds": 2, "window_seconds": 6}
+DRILL_PACE = 10.0
 JOB_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
-def config_text(folder: Path, bootstrap: str) -> str:
+def config_text(folder: Path, bootstrap: str, scenario: Scenario = EVERYDAY) -> str:
     """The configuration of job and exporter, as TOML."""
     log_settings = f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
     sections: dict[str, dict[str, Any]] = {
@@ -26,7 +32,7 @@ def config_text(folder: Path, bootstrap: str) -> str:
             "tables": str(folder / "tables"),
             "checkpoint": str(folder / "checkpoint"),
             "master": "local[2]",
-            **TIMINGS,
+            **(DRILL_TIMINGS if scenario.group else TIMINGS),
             # for a JVM that lives a minute: what compilers would win back later, it never sees
             "spark": {
                 "spark.driver.extraJavaOptions": " ".join([*JOB_JVM, log_settings]),
@@ -37,10 +43,21 @@ def config_text(folder: Path, bootstrap: str) -> str:
         "exporter": {"refresh_seconds": 2},
         "logging": {"format": "text"},
     }
-    return "\n".join(
+    if scenario.group:
+        sections["diagnosis"] = drill_thresholds()
+    text = "\n".join(
         f"[{name}]\n" + "".join(f"{key} = {toml_value(value)}\n" for key, value in section.items())
         for name, section in sections.items()
     )
+    if scenario.scales_to_zero:
+        text += f"\n[[policy]]\nmatch = {toml_value(scenario.group)}\nscale_to_zero = true\n"
+    return text
+
+
+def drill_thresholds() -> dict[str, float]:
+    """Every threshold that is a time, at the pace of a drill; those that count windows are as they are."""
+    times = (each.name for each in dataclasses.fields(Parameters) if each.metadata["unit"] == "s")
+    return {name: getattr(Parameters(), name) / DRILL_PACE for name in times}
 
 
 def toml_value(value: Any) -> str:

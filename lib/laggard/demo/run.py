@@ -17,6 +17,8 @@ from laggard.demo.answers import Answers, has_answers, question_lines, sample_li
 from laggard.demo.broker import Broker
 from laggard.demo.children import Child, start_children
 from laggard.demo.config_text import TIMINGS, config_text
+from laggard.demo.drill import Drill
+from laggard.demo.scenarios import scenario_of
 from laggard.demo.view import View
 from laggard.errors import OK, TEMPORARY, LaggardError
 from laggard.exporter.snapshot import Snapshot
@@ -37,6 +39,7 @@ class Options:
     work: Path | None = None  # None: a temporary folder
     keep: bool = False
     listen: str | None = None
+    drill: str = ""  # name of a scenario; "": everyday life
 
 
 class Demo:
@@ -52,6 +55,8 @@ class Demo:
         self._children: dict[str, Child] = {}
         self._url = ""
         self._seen_at = 0.0  # when the first lag was shown
+        self._scenario = scenario_of(options.drill)
+        self._drill = Drill(self._scenario, answers, self._tables, self._give_cue) if options.drill else None
 
     def stop(self, *_: object) -> None:
         """End soon; may be called from a signal handler."""
@@ -81,9 +86,12 @@ class Demo:
         return self._options.work is None and not self._options.keep
 
     def _start_children(self, stack: ExitStack, bootstrap: str) -> None:
-        (self._folder / "laggard.toml").write_text(config_text(self._folder, bootstrap), encoding="utf-8")
+        (self._folder / "laggard.toml").write_text(
+            config_text(self._folder, bootstrap, self._scenario), encoding="utf-8"
+        )
         orphaned = self._folder if self._is_temporary else None
-        self._children = start_children(stack, self._folder, bootstrap, self._options.listen, orphaned)
+        options = self._options
+        self._children = start_children(stack, self._folder, bootstrap, options.listen, orphaned, options.drill)
         self._view.note("load, exporter and job are starting; the job starts a JVM for Spark")
 
     def _watch(self, old_batch: int | None) -> bool:
@@ -99,7 +107,10 @@ class Demo:
                     view.note("the first lag is on the screen; Ctrl-C ends the demo")
                     self._seen_at = view.seconds
                 is_seen = True
-                view.show([*self._answers.status_lines(snapshot), self._footer()])
+                if self._drill and (news := self._drill.watch(view.seconds)):
+                    view.note(news)
+                drill_lines = self._drill.lines() if self._drill else []
+                view.show([*self._answers.status_lines(snapshot), *drill_lines, self._footer()])
                 if self._is_over():
                     break
             elif not is_seen and view.seconds - said_at >= SAY_EVERY_SECONDS:
@@ -113,9 +124,13 @@ class Demo:
     def _is_over(self) -> bool:
         """Whether the seconds are over; a slow machine gets some more until each closing question has an answer."""
         limit = self._options.seconds
+        if self._drill and not limit:
+            return self._drill.is_over(self._view.seconds)
         if not limit or self._view.seconds < limit:
             return False
-        return self._view.seconds >= self._seen_at + GRACE_SECONDS or has_answers(self._answers, self._tables)
+        return self._view.seconds >= self._seen_at + GRACE_SECONDS or (
+            not self._drill and has_answers(self._answers, self._tables)
+        )
 
     def _read(self) -> Snapshot | None:
         """The newest batch; None while nothing is published, or not all of it."""
@@ -123,6 +138,9 @@ class Demo:
             return self._answers.snapshot(self._tables)
         except LaggardError:
             return None
+
+    def _give_cue(self) -> None:
+        self._children["load"].send(signal.SIGUSR1)
 
     def _served_at(self) -> str:
         found = SERVES.search(self._children["exporter"].printed())
@@ -136,7 +154,9 @@ class Demo:
         """The last state, what was served, and three questions; without samples nothing was ever seen."""
         snapshot = self._read()
         lines = ["", "At the end:", *self._answers.status_lines(snapshot)] if snapshot else []
-        if samples is not None:
+        if self._drill and samples is not None:
+            lines += self._drill.end_lines()
+        elif samples is not None:
             lines += ["", f"Metrics were served at {self._url}/metrics, among them:"]
             lines += [f"  {line}" for line in samples]
             lines += question_lines(self._answers, self._tables)
@@ -145,11 +165,11 @@ class Demo:
         self._view.tell([*lines, "", f"The tables {are} {self._tables}{removed}"])
 
 
-def run_demo(options: Options, answers: Answers) -> int:
+def run_demo(options: Options, answers_in: Callable[[Path], Answers]) -> int:
     """Run the demo until its time is over, SIGTERM or Ctrl-C: all three are its normal end."""
     view = View(sys.stdout)
     with _work_folder(options) as folder:
-        demo = Demo(options, answers, view, folder)
+        demo = Demo(options, answers_in(folder), view, folder)
         with _signals(demo.stop):
             demo.run()
     return OK
