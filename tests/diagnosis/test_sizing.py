@@ -1,5 +1,5 @@
 from itertools import product
-from math import inf, isnan, log
+from math import inf, isnan
 from time import perf_counter
 from typing import Any
 
@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diagnosis.views import PARAMETERS, spread_over, topic_view, view_of
+from laggard.diagnosis.forecast import drain_seconds
 from laggard.diagnosis.frames import Policy
 from laggard.diagnosis.order import percentile
-from laggard.diagnosis.scaling import autoscaler, elasticity, idle_replica_hours, may_scale_in, replica_hours
-from laggard.diagnosis.sizing import Load, Sizing, drain_seconds, lower_bound, packed, size, slowest_drain
+from laggard.diagnosis.scaling import autoscaler_settings
+from laggard.diagnosis.sizing import Load, Sizing, lower_bound, packed, size, slowest_drain
 from laggard.diagnosis.view import View
 from laggard.rebalance.assignors import ASSIGNORS, Member, assign
 
@@ -203,63 +204,15 @@ def test_rates_that_are_not_known_give_no_drain() -> None:
     assert isnan(drain_seconds(10, np.nan, 5, PARAMETERS))
 
 
-def test_autoscaler_is_told_what_a_member_does_within_the_slo() -> None:
-    found = autoscaler(slo_seconds=60, capacity=500, pause_p95_seconds=12, desired=6, members=4)
-
-    assert (found.lag_threshold_records, found.step_members, found.cooldown_seconds) == (30_000, 2, 36)
-    assert autoscaler(60, 500, 12, desired=4, members=4).step_members == 1
-    assert autoscaler(60, 500, 12, desired=None, members=4).step_members is None
-    assert isnan(autoscaler(0, 500, 12, 6, 4).lag_threshold_records)
-
-
-def test_two_members_busy_one_hour_and_a_half_of_a_day_are_idle_for_45_replica_hours() -> None:
-    consume = np.zeros((2, 24 * 60))
-    consume[:, 600:690] = 250.0
-
-    assert replica_hours([2] * 24 * 60, 60) == 48
-    assert idle_replica_hours(consume, np.ones(consume.shape, bool), 60) == 45
-    assert idle_replica_hours(consume * np.nan, np.ones(consume.shape, bool), 60) == 0
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        ([1000.0] * 10, [2000.0] * 10, 1.0),
-        ([1000.0] * 10, [1000.0] * 10, 0.0),
-        ([1000.0] * 10, [1500.0] * 10, log(1.5) / log(2)),
-        ([9.0] * 20 + [1000.0] * 10, [2000.0] * 10 + [9.0] * 20, 1.0),  # next to the change
-        ([1000.0] * 4, [2000.0] * 10, None),  # busy for too short a time
-        ([1000.0] * 10, [0.0] * 10, None),
-    ],
-)
-def test_elasticity_is_what_doubling_the_members_brought(
-    before: list[float], after: list[float], expected: Any
-) -> None:
-    found = elasticity(np.array(before), 4, np.array(after), 8, PARAMETERS)
-
-    assert isnan(found) if expected is None else found == pytest.approx(expected)
-
-
-def easy(members: int = 4, arrival: float = 50.0, **fields: Any) -> tuple[View, Sizing]:
-    lag = fields.pop("lag", 0.0)
-    topic = topic_view([lag] * 12, arrival=arrival, slots=spread_over(12, members), history=fields.pop("history", {}))
-    view = view_of(topic, capacity=600.0, **fields)
-    return view, size(view)
-
-
-def test_scale_in_needs_an_hour_of_easy_work_and_no_rebalance() -> None:
-    assert may_scale_in(*easy()) is True  # 600/s of 2 400
-    assert may_scale_in(*easy(arrival=90.0)) is False  # 1 080/s: 45 %
-    assert may_scale_in(*easy(), ["REBALANCE_STORM"]) is False
-    assert may_scale_in(*easy(lag=63_000.0)) is True  # 12 x (50 + 70)/s: what three members are given
-    assert may_scale_in(*easy(lag=64_000.0)) is False
-    assert may_scale_in(*easy(policy=Policy(min_consumers=4))) is False
-    busy_before = np.full((12, 60), 50.0)
-    busy_before[:, 0] = 90.0
-    assert may_scale_in(*easy(history={"arrival": busy_before})) is False
-    busy_before[:, 0] = np.nan
-    assert may_scale_in(*easy(history={"arrival": busy_before})) is None
-    assert may_scale_in(*easy(member_count=None)) is None
+def test_an_autoscaler_is_told_what_a_member_does_within_the_slo() -> None:
+    rebalances = [{"pause_p95_seconds": 12.0}, {"pause_p95_seconds": None}]
+    view = view_of(topic_view([0.0]), capacity=500.0, policy=Policy(slo_time_lag_seconds=60.0), rebalances=rebalances)
+    assert autoscaler_settings(view) == {
+        "autoscaler_lag_per_member_records": 30_000.0,
+        "autoscaler_cooldown_seconds": 36.0,
+    }
+    unknown = autoscaler_settings(view_of(topic_view([0.0])))
+    assert all(isnan(value) for value in unknown.values())
 
 
 def test_percentiles_are_values_by_nearest_rank() -> None:

@@ -6,11 +6,11 @@ from math import isnan, nan
 
 import numpy as np
 
+from laggard.diagnosis.forecast import drain_seconds
 from laggard.diagnosis.frames import Floats
 from laggard.diagnosis.guards import CONFIDENCE, MISSING, assignor, fact, guard, happened, known, state_by
 from laggard.diagnosis.observation import ABSTAINS, INFO, PASS, UNKNOWN, Observation
 from laggard.diagnosis.order import lower_median
-from laggard.diagnosis.sizing import drain_seconds
 from laggard.diagnosis.view import TopicView, View
 
 CALM = 0.05  # share of the time in rebalances above which capacity is not judged

@@ -102,8 +102,6 @@ class Parameters:
     # sizing
     drain_target_seconds: float = _of(900.0, "s")
     pack_utilisation: float = _of(0.8, "share of the capacity")
-    scale_in_utilisation: float = _of(0.4, "share of the capacity")
-    scale_in_seconds: float = _of(3600.0, "s")
     elasticity_min: float = _of(0.3, "ratio")
 
     # service levels and the offsets topic

@@ -10,7 +10,6 @@ import numpy as np
 
 from laggard.diagnosis.frames import Floats
 from laggard.diagnosis.order import lower_median
-from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.view import TopicView, View
 from laggard.rebalance.assignors import ASSIGNORS, Assignment, Member, TopicPartition, assign
 
@@ -124,15 +123,6 @@ def slowest_drain(members: Iterable[Sequence[Load]], capacity: float) -> float:
         if lag > 0:
             worst = max(worst, lag / spare if spare > 0 else inf)
     return worst
-
-
-def drain_seconds(lag: float, arrival: float, consume: float, parameters: Parameters) -> float:
-    """Seconds until the lag is gone at today's rates; +inf at this pace never, NaN where a rate is not known."""
-    if lag <= 0:
-        return 0.0
-    if isnan(lag + arrival + consume):
-        return nan
-    return lag / (consume - arrival) if consume - arrival > parameters.drain_min_share * arrival else inf
 
 
 def _residual(loads: Iterable[Load], capacity: float, seconds: float) -> float:

@@ -9,10 +9,12 @@ from math import isnan, nan
 import numpy as np
 
 from laggard.diagnosis.attribution import UNEVEN, searchable
+from laggard.diagnosis.forecast import drain_seconds
 from laggard.diagnosis.frames import Floats
 from laggard.diagnosis.hot import hot_places
 from laggard.diagnosis.observation import Observation
-from laggard.diagnosis.sizing import Sizing, drain_seconds
+from laggard.diagnosis.scaling import autoscaler_settings
+from laggard.diagnosis.sizing import Sizing
 from laggard.diagnosis.view import Flags, TopicView, View
 
 VETOES = frozenset({"commit_stale", "end_stale", "blocked"})  # flags under which nothing about the group is known
@@ -215,4 +217,5 @@ def _numbers(view: View, sizing: Sizing) -> dict[str, float]:
         "drain_at_desired_seconds": sizing.drain_seconds,
         "drain_at_members_seconds": sizing.drain_now_seconds,
     }
-    return {name: nan if value is None else float(value) for name, value in numbers.items()}
+    known = {name: nan if value is None else float(value) for name, value in numbers.items()}
+    return known | autoscaler_settings(view)
