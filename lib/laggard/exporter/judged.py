@@ -78,11 +78,13 @@ class JudgedReader:
 
     def read(self) -> Judged:
         """The newest judgement; reads nothing when no window was judged since the last look."""
-        version = open_table(self._root, FINDING_STATE.name).version()
+        states = open_table(self._root, FINDING_STATE.name)
+        version = states.version()
         if version == self._version:
             return self.newest
-        begin = self._newest_window(version)
-        if begin is not None:
+        if states.count():
+            rows = read_newest(self._root, FINDING_STATE.name, version, ("window_start",))
+            begin = pc.max(rows["window_start"]).as_py()
             end = begin + self._window
             self._follow_findings(end)
             windows = self._read(GROUP_WINDOWS.name, _WINDOW_COLUMNS, "window_start", begin, begin)
@@ -96,29 +98,24 @@ class JudgedReader:
         self._version = version
         return self.newest
 
-    def _newest_window(self, version: int) -> datetime | None:
-        if not open_table(self._root, FINDING_STATE.name, version).count():
-            return None
-        rows = read_newest(self._root, FINDING_STATE.name, version, ("window_start",))
-        newest: datetime | None = pc.max(rows["window_start"]).as_py()
-        return newest
-
     def _follow_findings(self, end: datetime) -> None:
         """Rows told after the last look and up to this time; all over again at the start and when time went back."""
         told = self._told_until if self._told_until is not None and self._told_until <= end else None
         since = told or end - timedelta(days=_OPEN_DAYS)
-        rows = self._read(FINDINGS.name, _FINDING_COLUMNS, "at", since, end, is_open=told is not None).to_pylist()
+        rows = self._read(FINDINGS.name, _FINDING_COLUMNS, "at", since, end).to_pylist()
+        rows = [row for row in rows if told is None or row["at"] > told]
         still = dict(self._open) if told else {}
         for row in sorted(rows, key=lambda row: (row["at"], row["finding_id"], row["seq"])):
             still[row["finding_id"]] = row
-        opened = self._opened + _count(rows) if told else self._count_all(end)
+        opened = (self._opened if told else self._count_before(since)) + _count(rows)
         self._open = {name: row for name, row in still.items() if row["event"] != CLOSED}
         self._opened, self._told_until = opened, end
 
-    def _count_all(self, end: datetime) -> Counter[tuple[str, str]]:
-        wanted = (column("event") == OPENED) & (column("at") <= _moment(end))
+    def _count_before(self, since: datetime) -> Counter[tuple[str, str]]:
+        wanted = (column("event") == OPENED) & (column("at") < _moment(since))
         table, uri = open_table(self._root, FINDINGS.name), table_uri(self._root, FINDINGS.name)
-        return _count(read_known(table, uri, ("event", "code", "severity"), wanted).to_pylist())
+        files = f"date <= '{since.date()}' AND at < '{_text(since)}'"
+        return _count(read_known(table, uri, ("event", "code", "severity"), wanted, files).to_pylist())
 
     def _idle_seconds(self, begin: datetime) -> dict[str, float]:
         """For how long each group has had neither lag nor arrivals; a window that is not known ends it."""
@@ -137,13 +134,12 @@ class JudgedReader:
             found[group] = (begin + self._window - since).total_seconds()
         return found
 
-    def _read(
-        self, name: str, columns: Sequence[str], time: str, since: datetime, until: datetime, *, is_open: bool = False
-    ) -> pa.Table:
-        """Rows from a time (`is_open`: after it) up to another; file statistics keep the older files closed."""
-        later = column(time) > _moment(since) if is_open else column(time) >= _moment(since)
-        condition: Expression = later & (column(time) <= _moment(until))
+    def _read(self, name: str, columns: Sequence[str], time: str, since: datetime, until: datetime) -> pa.Table:
+        """Rows from a time up to another; file statistics keep the other files closed."""
+        condition: Expression = (column(time) >= _moment(since)) & (column(time) <= _moment(until))
         files = f"date >= '{since.date()}' AND date <= '{until.date()}'"
+        # the time too: the dates alone would leave as many files as the day has had windows
+        files += f" AND {time} >= '{_text(since)}' AND {time} <= '{_text(until)}'"
         return read_known(open_table(self._root, name), table_uri(self._root, name), columns, condition, files)
 
 
@@ -153,3 +149,7 @@ def _count(rows: Sequence[Row]) -> Counter[tuple[str, str]]:
 
 def _moment(at: datetime) -> pa.Scalar:
     return pa.scalar(at, pa.timestamp("us", tz="UTC"))
+
+
+def _text(at: datetime) -> str:
+    return f"{at:%Y-%m-%dT%H:%M:%S.%fZ}"
