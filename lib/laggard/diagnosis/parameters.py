@@ -62,7 +62,7 @@ class Parameters:
     loss_warn_hours: float = _of(24.0, "h")
     expiry_warn_hours: float = _of(48.0, "h")
     expiry_page_hours: float = _of(24.0, "h")
-    offsets_retention_minutes: float = _of(10_080.0, "min, offsets.retention.minutes of the brokers")
+    offsets_retention_minutes: float = _of(10_080.0, "minutes")
     drain_min_share: float = _of(0.02, "of the arrival rate")
 
     # shape
