@@ -235,4 +235,4 @@ def test_its_queries_answer_on_real_tables(tmp_path: Path, query: str) -> None:
 
 
 def test_it_has_three_queries() -> None:
-    assert len(QUERIES) == 3
+    assert len(QUERIES) == 2
