@@ -156,3 +156,11 @@ def test_without_a_service_level_nothing_is_probed() -> None:
     log = Log()
     assert log.facts.probe(log.partitions, log.ends, 1_000_000).num_rows == 0
     assert log.brokers.asked == []
+
+
+def test_of_too_many_partitions_each_window_asks_the_next_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_facts, "MOST_PARTITIONS", 1)
+    log = Log()
+    log.brokers.answers = {kafka.LATEST: {A: Answer(90, None), B: Answer(190, None)}}
+    stable = [[row["last_stable_offset"] for row in log.ask()] for _ in range(3)]
+    assert stable == [[90, None], [None, 190], [90, None]]

@@ -14,6 +14,7 @@ from laggard.sources.brokers import Answer, Brokers, TopicPartition
 from laggard.sources.partitions import Partition
 
 CONFIG_SECONDS = 600.0  # configurations change seldom
+MOST_PARTITIONS = 10_000  # asked in one window, about a second; of more, each window asks the next share
 TOPIC_CONFIGS = ("retention.ms", "retention.bytes", "cleanup.policy")
 OFFSETS_RETENTION = "offsets.retention.minutes"
 _TOO_OLD = ("IncompatibleBrokerVersion", "UNSUPPORTED_VERSION")
@@ -33,11 +34,12 @@ class LogFacts:
         self._knows_newest = True  # brokers since 3.0
         self._configs: dict[tuple[str, str], Mapping[str, str | None]] = {}  # (topic, topic id)
         self._configs_at = -CONFIG_SECONDS
+        self._asked = 0  # windows
         self.offsets_retention_minutes: int | None = None
 
     def ask(self, partitions: Partitions, ends: Answers) -> pa.Table:
-        """Rows of `FACTS` for every partition."""
-        led = _by_leader(partitions, ends)
+        """Rows of `FACTS` for every partition; ends and newest records of a share of them where they are many."""
+        led = _by_leader(self._share(partitions), ends)
         stable = self._brokers.list_offsets(led, kafka.LATEST, kafka.READ_COMMITTED)
         newest = self._newest(led)
         self._refresh_configs(partitions)
@@ -57,6 +59,11 @@ class LogFacts:
             [config.get("cleanup.policy") for config in configs],
             [set(TOPIC_CONFIGS) <= set(config) for config in configs],
         )
+
+    def _share(self, partitions: Partitions) -> Partitions:
+        shares = -(-len(partitions) // MOST_PARTITIONS)
+        turn, self._asked = self._asked % max(shares, 1), self._asked + 1
+        return partitions if shares <= 1 else {key: partitions[key] for key in sorted(partitions)[turn::shares]}
 
     def probe(self, partitions: Partitions, ends: Answers, now_ms: int) -> pa.Table:
         """Rows of `PROBES`: for each service level the first offset that is not older; the log end where all are."""
