@@ -23,7 +23,15 @@ from tables.fixtures import batch_row, write_arrow, write_rows
 
 MINUTE = timedelta(minutes=1)
 OPTIONS = Options("prod", 60, Parameters(), lambda *_: Policy())
-_PUBLISHED = ("partition_status", "group_status", "group_members", "rebalances", "lag_windows", "group_history")
+_PUBLISHED = (
+    "partition_status",
+    "group_status",
+    "group_members",
+    "rebalances",
+    "lag_windows",
+    "group_history",
+    "topic_windows",
+)
 
 
 def even(windows: int, arrival: float = 900.0, capacity: float = 1000.0, members: int = 3, **values: Any) -> Fluid:
@@ -112,7 +120,8 @@ def _members(group: Fluid) -> list[Row]:
         {
             "date": at.date(), "cluster": "prod", "group": group.group, "generation_kind": "classic", "generation": 7,
             "member_id": owner, "source_partition": 3, "source_offset": 700, "record_timestamp": at, "status": "ok",
-            "batch_id": 1, "client_id": "app", "client_host": f"/10.0.0.{owner[1]}", "slot": f"app/10.0.0.{owner[1]}#0",
+            "batch_id": 1, "client_id": "app", "client_host": f"/10.0.0.{owner[1:-3]}",
+            "slot": f"app/10.0.0.{owner[1:-3]}#0",
             "assigned": [{"topic": "orders", "partition": number} for number in numbers],
         }
         for owner, numbers in held.items()

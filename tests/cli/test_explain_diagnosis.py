@@ -89,8 +89,11 @@ def test_the_shape_names_the_partitions_that_carry_the_lag_and_who_reads_them(
     partitions = {row["partition"]: row["lag"] for row in data(judged, capsys, "fraud")["partitions"]}
     share = 100 * partitions[7] / sum(partitions.values())
     found = page(judged, capsys, "fraud")["Shape"]
-    assert "growing; concentrated: few partitions carry most of it PARTITION" in found
-    assert re.search(rf"READ BY 7  {partitions[7]:,}  {share:.1f} %  \d m \d\d s  app on 10.0.0.1$", found)
+    assert "growing; concentrated: few partitions carry most of it READ BY" in found
+    assert re.search(rf"app on 10.0.0.1  7 +{partitions[7]:,}  {share:.1f} %  +\d m \d\d s$", found)
+    # where it is spread, every reader has its line
+    spread = page(judged, capsys, "billing")["Shape"]
+    assert [re.search(rf"app on 10.0.0.{n}  {4 * n}-{4 * n + 3} ", spread) is not None for n in range(3)] == [True] * 3
 
 
 def test_the_verdict_stands_with_its_numbers(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -190,3 +193,24 @@ def test_rules_that_are_behind_do_not_speak_of_now(tmp_path: Path, capsys: pytes
     assert "Cause" not in found
     judge(tmp_path, 8, 8)
     assert data(tmp_path, capsys, "fraud")["diagnosis"]["is_current"] is True  # 5 windows are still told
+
+
+def test_the_status_has_shape_and_verdict_of_the_newest_judged_window(
+    judged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["status", "--set", f"job.tables={judged}"]) == OK
+    _, titles, *lines = capsys.readouterr().out.splitlines()
+    assert titles.split()[-2:] == ["SHAPE", "VERDICT"]
+    assert {line.split()[0]: tuple(line.split()[-2:]) for line in lines} == {
+        "fraud": ("concentrated", "NO_HOT_PARTITION"),
+        "billing": ("spread", "YES"),
+        "checkout": ("none", "NOT_NEEDED"),
+    }
+
+
+def test_the_status_leaves_them_out_while_nothing_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record(tmp_path, [hot(3)])
+    assert main(["status", "--set", f"job.tables={tmp_path}"]) == OK
+    assert capsys.readouterr().out.splitlines()[1].split()[-1] == "STATUS"
+    assert main(["status", "--set", f"job.tables={tmp_path}", "--json"]) == OK
+    assert json.loads(capsys.readouterr().out)["data"]["groups"][0]["verdict"] is None

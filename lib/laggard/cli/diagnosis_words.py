@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 
 from laggard.cli.explain_members import ranges
 from laggard.cli.published import Row
-from laggard.cli.words import UNKNOWN, count, duration, percent, short, short_duration
+from laggard.cli.words import UNKNOWN, count, duration, moment, percent, short, short_duration
 from laggard.diagnosis.catalogue import BY_CODE
 from laggard.diagnosis.observation import Rule
 
@@ -117,9 +118,16 @@ def plain(value: float) -> str:
 def evidence_words(row: Row, limit: int = 0) -> str:
     """The numbers and names a finding stands on; with a limit only the first few."""
     numbers = [f"{_label(name)} {quantity(name, value)}" for name, value in row["evidence"].items()]
-    texts = [f"{_label(name)} {short(value, 80)}" for name, value in row["evidence_text"].items() if value]
+    texts = [f"{_label(name)} {_text(value)}" for name, value in row["evidence_text"].items() if value]
     found = numbers + texts
     return ", ".join(found[:limit] if limit else found)
+
+
+def _text(value: str) -> str:
+    try:
+        return moment(datetime.fromisoformat(value)) if re.match(r"\d{4}-\d\d-\d\d[T ]", value) else short(value, 80)
+    except ValueError:
+        return short(value, 80)
 
 
 def _label(name: str) -> str:
@@ -134,7 +142,7 @@ def where(row: Row) -> str:
     """What a finding is about: topic and partitions, member, host or broker; "" for the whole group."""
     topic, partitions = row["topic"], row["partitions"] or ()
     held = ranges((topic, number) for number in partitions) if topic and partitions else topic or ""
-    return " ".join(short(each) for each in (held, row["subject"] or "") if each)
+    return ", ".join(short(each) for each in (held, row["subject"] or "") if each)
 
 
 def rule_of(row: Row) -> Rule | None:

@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from shlex import quote
 
 from laggard.cli.diagnosis_words import NEVER, advice, avoid, evidence_words, quantity, says, verdict_sentence, where
-from laggard.cli.explain_headline import TRENDS, has_trouble, leading
-from laggard.cli.explain_members import Place, readers
+from laggard.cli.explain_headline import has_trouble, leading
 from laggard.cli.explain_rows import Explained
+from laggard.cli.explain_shape import shape_lines
 from laggard.cli.judged import Diagnosis
 from laggard.cli.paragraph import paragraph
 from laggard.cli.published import Row
 from laggard.cli.words import (
     UNKNOWN,
-    aligned,
     count,
     duration,
     known,
-    known_duration,
     moment,
-    percent,
     short,
     short_duration,
 )
-
-_SHAPES = {
-    "spread": "spread: all partitions carry their share",
-    "concentrated": "concentrated: few partitions carry most of it",
-    "mixed": "mixed: between spread and concentrated",
-    "single": "single: the topic has one partition",
-    "none": "its shape has no name yet, it has to last",
-}
-_SHOWN = 5
 
 
 def diagnosis_sections(explained: Explained) -> Iterator[tuple[str, Iterator[str]]]:
@@ -43,7 +31,7 @@ def diagnosis_sections(explained: Explained) -> Iterator[tuple[str, Iterator[str
         yield "Diagnosis", _not_judged(explained)
         return
     yield "Would more consumers help?", _verdict(explained)
-    yield "Shape", _shape(explained)
+    yield "Shape", shape_lines(explained)
     yield "Cause", _cause(diagnosis)
     yield "Do first", _advice(diagnosis)
     yield "Do not", _avoid(diagnosis)
@@ -105,46 +93,6 @@ def _members_line(row: Row) -> Iterator[str]:
     told += [f"can get a partition {known(row['members_ceiling'])}"]
     told += [f"capacity of one {UNKNOWN if capacity is None else quantity('capacity_rate', capacity)}"]
     yield from paragraph("; ".join(told), "  ", "  ")
-
-
-def _shape(explained: Explained) -> Iterator[str]:
-    """Per topic with lag that counts: how it lies, and the partitions that carry most of it with their readers."""
-    reader = readers(explained)
-    for row in explained.diagnosis.windows:
-        if not row["partitions_material"]:
-            continue
-        trend = TRENDS.get(row["trend"], "whether it grows is not known yet")
-        lag = known(f"{row['lag_known']:,}", is_exact=row["lag"] is not None)
-        yield from paragraph(
-            f"{short(row['topic'])}: {lag} records, {trend}; {_SHAPES.get(row['shape'], row['shape'])}", "  ", "  "
-        )
-        yield from _carriers(explained, row, reader)
-
-
-def _carriers(explained: Explained, row: Row, reader: Mapping[Place, Row]) -> Iterator[str]:
-    rows = {each["partition"]: each for each in explained.partitions if each["topic"] == row["topic"]}
-    total = sum(each["lag"] or 0 for each in rows.values())  # of those known
-    top = [number for number in row["top_partitions"] or () if number in rows and rows[number]["lag"]]
-    cells = [("PARTITION", "LAG", "SHARE", "TIME LAG", "READ BY")]
-    for number in top[:_SHOWN]:
-        each = rows[number]
-        owner = reader.get((row["topic"], number))
-        client, host = (None, None) if owner is None else (owner["client_id"], owner["client_host"])
-        cells.append(
-            (
-                str(number),
-                f"{each['lag']:,}",
-                percent(each["lag"] / total),
-                known_duration(each["time_lag_seconds"], is_exact=not each["time_lag_censored"]),
-                "nobody known"
-                if client is None
-                else f"{short(client)} on {short((host or UNKNOWN).removeprefix('/'))}",
-            )
-        )
-    if len(cells) > 1:
-        yield from (f"    {line}" for line in aligned(cells, [True, True, True, True, False]))
-    if len(top) > _SHOWN:
-        yield f"    … and {len(top) - _SHOWN} more, that hold 70 % of it together"
 
 
 def _cause(diagnosis: Diagnosis) -> Iterator[str]:

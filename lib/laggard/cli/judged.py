@@ -64,6 +64,17 @@ def read_diagnosis(root: str, group: str, at: datetime, window_seconds: int) -> 
     return Diagnosis(end, behind, sorted(windows, key=_badness), shown, len(found) - len(shown))
 
 
+def read_worst_windows(root: str, at: datetime, window_seconds: int) -> dict[str, Row]:
+    """Of each group the row of its worst topic in the newest judged window; empty if the rules are too far behind."""
+    window = timedelta(seconds=window_seconds)
+    start = newest_judged(root, at - window + timedelta(microseconds=1))
+    if start is None or (at - start) / window - 1 > MAX_BEHIND:
+        return {}
+    names = ("group", "topic", "max_time_lag_seconds", "lag_known", "shape", "scale_verdict")
+    rows = sorted(rows_between(root, GROUP_WINDOWS.name, names, start, start), key=_badness, reverse=True)
+    return {row["group"]: row for row in rows}
+
+
 def rows_between(
     root: str, name: str, columns: Sequence[str], since: datetime, until: datetime, condition: Expression | None = None
 ) -> list[Row]:

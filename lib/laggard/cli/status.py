@@ -6,11 +6,13 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from laggard.cli.judged import read_worst_windows
 from laggard.cli.published import published_batch, warn_if_old
 from laggard.cli.words import aligned, count, known, known_duration, moment, short
 from laggard.errors import INTERRUPTED, NOT_FOUND, OK, LaggardError
@@ -22,8 +24,10 @@ from laggard.tables.readers import Batch
 if TYPE_CHECKING:
     from laggard.config import Config
 
+Judged = Mapping[str, Row]  # group to the row of group_windows of its worst topic
 _CLEAR = "\x1b[H\x1b[J"
 _TITLES = ("GROUP", "STATE", "MEMBERS", "LAG", "TIME LAG", "WORST PARTITION", "GENERATION", "STATUS")
+_JUDGED_TITLES = ("SHAPE", "VERDICT")
 _RIGHT = {"MEMBERS", "LAG", "TIME LAG", "GENERATION"}
 
 
@@ -41,6 +45,8 @@ class GroupLine:
     worst_partition: str
     generation: int | None
     status: str
+    shape: str | None = None  # of the topic that is furthest behind, in the newest judged window
+    verdict: str | None = None
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -83,7 +89,10 @@ def _read_page(args: argparse.Namespace, config: Config) -> str:
     warn_if_old(snapshot.batch, config)
     chosen = only_groups(snapshot, args.group)
     refuse_empty(args.group, chosen.groups)
-    return _json(chosen, args.limit) if args.json else "\n".join(status_lines(chosen, args.limit)) + "\n"
+    judged = read_worst_windows(config.job.tables, snapshot.batch.polled_at, config.job.window_seconds)
+    if args.json:
+        return _json(chosen, args.limit, judged)
+    return "\n".join(status_lines(chosen, args.limit, judged)) + "\n"
 
 
 def refuse_empty(glob: str, groups: Sequence[Row]) -> None:
@@ -97,12 +106,14 @@ def read_snapshot(root: str) -> Snapshot:
     return load_snapshot(root, published_batch(root), partition_top_k=1)
 
 
-def status_lines(snapshot: Snapshot, limit: int = 0) -> list[str]:
-    """A title and one line per group, the largest time lag first."""
-    groups = group_lines(snapshot)
+def status_lines(snapshot: Snapshot, limit: int = 0, judged: Judged = MappingProxyType({})) -> list[str]:
+    """A title and one line per group, the largest time lag first; shape and verdict if the rules have judged."""
+    groups = group_lines(snapshot, judged)
     shown = groups[:limit] if limit else groups
     title = title_of(snapshot.batch, len(groups))
-    lines = [title, *aligned([_TITLES, *map(_cells, shown)], [name in _RIGHT for name in _TITLES])]
+    titles = _TITLES + (_JUDGED_TITLES if judged else ())
+    cells = [_cells(line)[: len(titles)] for line in shown]
+    lines = [title, *aligned([titles, *cells], [name in _RIGHT for name in titles])]
     return [*lines, f"… and {len(groups) - len(shown)} more"] if len(shown) < len(groups) else lines
 
 
@@ -111,13 +122,20 @@ def title_of(batch: Batch, groups: int) -> str:
     return f"{escape_label(batch.cluster)}: batch {batch.batch_id}, {moment(batch.polled_at)}, {count(groups, 'group')}"
 
 
-def group_lines(snapshot: Snapshot) -> list[GroupLine]:
+def group_lines(snapshot: Snapshot, judged: Judged = MappingProxyType({})) -> list[GroupLine]:
     """One entry per group, sorted by time lag, then lag, unknown last."""
     topics: dict[str, list[Row]] = {}
     for row in snapshot.group_topics.rows():
         topics.setdefault(row["group"], []).append(row)
     worst = _worst_partitions(snapshot.partitions)
-    lines = [_group_line(row, topics.get(row["group"], []), worst.get(row["group"], "")) for row in snapshot.groups]
+    lines = [
+        replace(
+            _group_line(row, topics.get(row["group"], []), worst.get(row["group"], "")),
+            shape=judged.get(row["group"], {}).get("shape"),
+            verdict=judged.get(row["group"], {}).get("scale_verdict"),
+        )
+        for row in snapshot.groups
+    ]
     return sorted(lines, key=lambda line: (-_rank(line.time_lag_seconds), -_rank(line.lag), line.group))
 
 
@@ -168,6 +186,8 @@ def _cells(line: GroupLine) -> tuple[str, ...]:
         short(line.worst_partition) or "-",
         known(line.generation),
         line.status,
+        known(line.shape),
+        known(line.verdict),
     )
 
 
@@ -175,8 +195,8 @@ def _rank(value: float | None) -> float:
     return -1.0 if value is None else value
 
 
-def _json(snapshot: Snapshot, limit: int) -> str:
-    groups = group_lines(snapshot)
+def _json(snapshot: Snapshot, limit: int, judged: Judged) -> str:
+    groups = group_lines(snapshot, judged)
     content = {
         "cluster": snapshot.cluster,
         "batch_id": snapshot.batch.batch_id,

@@ -1,0 +1,70 @@
+"""How the lag lies over partitions and readers, on the page of `laggard explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from laggard.cli.explain_headline import TRENDS
+from laggard.cli.explain_members import Place, ranges, readers
+from laggard.cli.explain_rows import Explained
+from laggard.cli.paragraph import paragraph
+from laggard.cli.published import Row
+from laggard.cli.words import UNKNOWN, aligned, known, known_duration, percent, short
+
+_SHAPES = {
+    "spread": "spread: all partitions carry their share",
+    "concentrated": "concentrated: few partitions carry most of it",
+    "mixed": "mixed: between spread and concentrated",
+    "single": "single: the topic has one partition",
+    "none": "its shape has no name yet, it has to last",
+}
+_SHOWN = 5
+
+
+def shape_lines(explained: Explained) -> Iterator[str]:
+    """Per topic with lag that counts: how it lies, and who reads the partitions that carry most of it."""
+    reader = readers(explained)
+    for row in explained.diagnosis.windows:
+        if row["partitions_material"]:
+            trend = TRENDS.get(row["trend"], "whether it grows is not known yet")
+            lag = known(f"{row['lag_known']:,}", is_exact=row["lag"] is not None)
+            shape = _SHAPES.get(row["shape"], row["shape"])
+            yield from paragraph(f"{short(row['topic'])}: {lag} records, {trend}; {shape}", "  ", "  ")
+            yield from _carriers(explained, row, reader)
+
+
+def _carriers(explained: Explained, row: Row, reader: Mapping[Place, Row]) -> Iterator[str]:
+    """A line for each reader: of all partitions where lag is spread, else of those that hold 70 % of it."""
+    rows = {each["partition"]: each for each in explained.partitions if each["topic"] == row["topic"]}
+    total = sum(each["lag"] or 0 for each in rows.values())  # of those known
+    chosen = rows if row["shape"] == "spread" else row["top_partitions"] or ()
+    of_reader: dict[tuple[str, str], list[Row]] = {}  # several members may share client id and host
+    for number in sorted(number for number in chosen if number in rows and rows[number]["lag"]):
+        member = reader.get((row["topic"], number))
+        of_reader.setdefault((_reader(member), member["member_id"] if member else ""), []).append(rows[number])
+    worst = sorted(of_reader.items(), key=lambda each: (-sum(one["lag"] for one in each[1]), each[0]))
+    cells = [_carrier(name, held, total) for (name, _), held in worst]
+    if cells:
+        titles = ("READ BY", "PARTITIONS", "LAG", "SHARE", "TIME LAG")
+        yield from (f"    {line}" for line in aligned([titles, *cells[:_SHOWN]], [False, False, True, True, True]))
+    if len(cells) > _SHOWN:
+        yield f"    … and {len(cells) - _SHOWN} more"
+
+
+def _reader(member: Row | None) -> str:
+    if member is None or member["client_id"] is None:
+        return "nobody known"
+    host = member["client_host"]
+    return f"{short(member['client_id'])} on {UNKNOWN if host is None else short(host.removeprefix('/'))}"
+
+
+def _carrier(name: str, held: list[Row], total: int) -> tuple[str, ...]:
+    lag = sum(each["lag"] for each in held)
+    oldest = max(held, key=lambda each: -1.0 if each["time_lag_seconds"] is None else each["time_lag_seconds"])
+    return (
+        name,
+        short(ranges((each["topic"], each["partition"]) for each in held).partition(" ")[2], 24),
+        f"{lag:,}",
+        percent(lag / total),
+        known_duration(oldest["time_lag_seconds"], is_exact=not oldest["time_lag_censored"]),
+    )

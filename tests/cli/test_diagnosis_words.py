@@ -1,0 +1,126 @@
+"""The words of the diagnosis: every verdict and every rule has some, and each number has its unit."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import pytest
+
+from laggard.cli.diagnosis_words import CLAUSES, advice, avoid, clause, evidence_words, quantity, says, verdict_sentence
+from laggard.diagnosis.catalogue import RULES
+from laggard.diagnosis.verdict import VERDICTS
+
+Row = dict[str, Any]
+
+
+def window(verdict: str, members: int | None = 3, desired: int | None = 3, **numbers: float) -> Row:
+    return {"scale_verdict": verdict, "scale_reason": numbers, "members": members, "members_desired": desired}
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_every_verdict_begins_with_its_answer(verdict: str) -> None:
+    answer = {"YES": "Yes: ", "YES_PARTIAL": "In part: ", "UNKNOWN": "Not known: ", "UNKNOWN_INPUT": "Not known: "}
+    assert verdict_sentence(window(verdict)).startswith(answer.get(verdict, "No: "))
+    helps = {"YES": "would help", "YES_PARTIAL": "would help, but not enough"}
+    if verdict.startswith("NO_") and verdict != "NO_MEMBERS":
+        assert clause(verdict) == "adding consumers would NOT help"
+    else:
+        assert helps.get(verdict, "") in clause(verdict)
+
+
+def test_a_verdict_of_a_newer_job_is_shown_by_its_code() -> None:
+    assert clause("NO_SUCH_THING") == "adding consumers would NOT help"
+    assert verdict_sentence(window("NO_SUCH_THING")) == "NO_SUCH_THING."
+    assert set(CLAUSES) <= set(VERDICTS)
+
+
+HOT = window("NO_HOT_PARTITION", hot_partitions=2, hot_arrival_rate=1500.0, best_capacity_rate=1000.0)
+STALLED = "of the worst topic's lag is on partitions that stand still or belong to nobody."
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        (
+            window("YES", 3, 6, drain_at_desired_seconds=300.0, drain_at_members_seconds=math.inf),
+            "Yes: 3 → 6 members. Until the lag is gone with them: 5 m 00 s. As it is: never at this pace.",
+        ),
+        # a sentence whose number is not known is left out, an answer never is
+        (window("YES", 3, 6), "Yes: 3 → 6 members."),
+        (window("NO_STALLED", stalled_lag_ratio=0.994), f"No: 99.4 % {STALLED}"),
+        (window("NO_STALLED"), f"No: unknown {STALLED}"),
+        (window("NOT_NEEDED", row=2), "No: nothing has to be done."),
+        (
+            window("NOT_NEEDED", 5, 3, row=16),
+            "No: 3 members are enough for this load, 5 are there. Look at how it is balanced.",
+        ),
+        (
+            window("UNKNOWN", 3, None, busy_windows_needed=5, shape_known=1),
+            "Not known: what one member can do is only seen when it is busy for 5 windows.",
+        ),
+        (
+            window("UNKNOWN", 3, None, busy_windows_needed=5, shape_known=0, capacity_rate=10.0),
+            "Not known: how the lag lies over the partitions has not lasted long enough to be named.",
+        ),
+        (
+            window("UNKNOWN", None, None, members_known=0),
+            "Not known: offsets are committed, but who reads is in no record.",
+        ),
+    ],
+)
+def test_the_numbers_that_decided_are_in_the_sentence(row: Row, sentence: str) -> None:
+    assert verdict_sentence(row) == sentence
+
+
+def test_several_hot_partitions_are_counted() -> None:
+    expected = (
+        "No: 2 partitions get up to 1,500 records/s, the best member does 1,000 records/s, and a partition has one"
+    )
+    assert verdict_sentence(HOT) == f"{expected} owner."
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.number}-{rule.code}")
+def test_every_rule_reads_as_sentences(rule: Any) -> None:
+    row = {"code": rule.code}
+    found = [says(row), *advice(row, {}), *avoid(row)]
+    assert [text for text in found if not re.fullmatch(r"[A-Z].*[^.]\.", text)] == []
+
+
+def test_advice_has_the_numbers_of_the_window() -> None:
+    row = {"code": "CAPACITY_SHORTAGE"}
+    assert advice(row, {"members_desired": 6, "members_ceiling": 12})[0] == "Add members up to 6; never more than 12."
+    assert "members_desired (unknown)" in advice(row, {"members_desired": None, "members_ceiling": 12})[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("drain_seconds", 4.25, "4.2 s"),
+        ("drain_seconds", 3700.0, "1 h 01 m"),
+        ("drain_seconds", math.inf, "never at this pace"),
+        ("explained_ratio", 0.915, "91.5 %"),
+        ("share", 0.5, "50.0 %"),
+        ("imbalance_ratio", 2.5, "2.5"),
+        ("arrival_rate", 1234567.8, "1,234,568 records/s"),
+        ("arrival_rate", 0.1234, "0.123 records/s"),
+        ("lag_records", 12.0, "12 records"),
+        ("replica_hours", 36.5, "36.5 h"),
+        ("members", 3.0, "3"),
+    ],
+)
+def test_a_number_has_the_unit_of_its_name(name: str, value: float, text: str) -> None:
+    assert quantity(name, value) == text
+
+
+def test_evidence_leaves_out_what_is_empty_and_no_name_steers_the_terminal() -> None:
+    row = {
+        "evidence": {"frozen_seconds": 90.0, "p": 0.00123},
+        "evidence_text": {"owner": "a\x1b[2Jb", "sub_cause": "", "empty_since": "2026-11-20 12:00:00+00:00"},
+    }
+    text = evidence_words(row)
+    assert text.startswith("frozen 1 m 30 s, p 0.00123, owner a")
+    assert text.endswith("b, empty since 2026-11-20 12:00:00 UTC")
+    assert "\x1b" not in text
+    assert evidence_words(row, 1) == "frozen 1 m 30 s"
