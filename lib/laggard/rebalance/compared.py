@@ -73,6 +73,7 @@ def find_departed(
         rebalance.start,
         ended_at,
         by_member_id=last.by_member_id,
+        joined_at=None if last.by_member_id else before.ended_at,  # every classic generation is joined by all
     )
     near = mark_returns([*earlier, *own], before.members, last.members, ended_at, parameters)
     return Departed(near[len(earlier) :], near)

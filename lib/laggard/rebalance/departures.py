@@ -25,7 +25,7 @@ class Departure:
     place: tuple[str | None, str | None]  # client id and host
     at: datetime
     partitions: tuple[TopicPartition, ...] | None
-    idle_seconds: float | None  # from the last commit that moved one of its partitions to the begin of the rebalance
+    idle_seconds: float | None  # from its last sign, a commit that moved on or its join, to the begin of the rebalance
     session_seconds: float | None
     rebalance_timeout_seconds: float | None
     commit_interval_seconds: float | None
@@ -46,14 +46,18 @@ def find_departures(
     at: datetime,
     *,
     by_member_id: bool,
+    joined_at: datetime | None = None,
 ) -> tuple[Departure, ...]:
-    """Members that are gone, also where another one has their slot; a static member's restart is no departure."""
+    """Members that are gone, also where another one has their slot; a static member's restart is no departure.
+
+    `joined_at` is when all of them last joined: they polled then, whether or not they got anything done since.
+    """
     members = list(before)
     slot_of = name_slots(members, by_member_id=by_member_id)
     pause_of = {pause.place: pause for pause in pauses}
     gone = {*slots.left, *slots.restarted}
     return tuple(
-        _departure(member, slot_of[member.member_id], pause_of, start, at)
+        _departure(member, slot_of[member.member_id], pause_of, start, at, joined_at)
         for member in sorted(members, key=lambda each: (slot_of[each.member_id], each.member_id))
         if slot_of[member.member_id] in gone
         and not (member.group_instance_id is not None and slot_of[member.member_id] in slots.restarted)
@@ -92,13 +96,15 @@ def _departure(
     pause_of: dict[TopicPartition, PartitionPause],
     start: Start,
     at: datetime,
+    joined_at: datetime | None,
 ) -> Departure:
     """What is known of a member at the begin of the rebalance; an idle partition says nothing about its reader."""
     held = [pause_of[place] for place in member.assigned or () if place in pause_of]
-    progress = [each.progressed_at for each in held if each.has_traffic and each.progressed_at is not None]
+    progress = [each.progressed_at for each in held if each.has_traffic]
     intervals = [each.commit_interval_seconds for each in held if each.commit_interval_seconds is not None]
     material = [each.material for each in held]
-    last = max(progress, default=None) if start.is_seen else None
+    signs = [each for each in (joined_at, *progress) if each is not None] if progress else []
+    last = max(signs, default=None) if start.is_seen else None
     idle, at_end = (seconds_between(until, last) for until in (start.est, start.high))
     timeout = member.session_timeout_ms if member.rebalance_timeout_ms is None else member.rebalance_timeout_ms
     return Departure(

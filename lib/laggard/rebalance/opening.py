@@ -129,14 +129,14 @@ def is_whole(generation: Generation, before: Sequence[MemberFacts] | None) -> bo
 def _begin_pauses(
     generation: Generation, standing: Standing | None, partitions: Partitions
 ) -> tuple[PartitionPause, ...]:
-    """Partitions that were being read and go on being read; history and empty groups have no pauses to measure."""
-    if not generation.live_read or standing is None or not standing.members or not generation.members:
+    """Partitions that were being read, and are not given up for good; of history and empty groups none."""
+    if not generation.live_read or standing is None or not standing.members:
         return ()
     places = {place for member in standing.members for place in member.assigned or ()}
     if any(member.assigned is None for member in standing.members):
         places |= partitions.keys()
     topics = [member.topics for member in generation.members]
-    if None not in topics:  # what nobody wants any more does not pause, it ends
+    if generation.members and None not in topics:  # what nobody wants any more does not pause, it ends
         wanted = {topic for each in topics for topic in each or ()}
         places = {place for place in places if place[0] in wanted}
     none = PartitionFacts()

@@ -59,7 +59,8 @@ def find_start(
     else:
         est = lower_median(at for at in last_commits if at <= high)
     is_inside = est is not None and low is not None and low <= est
-    return Start(low, high, est) if is_inside else Start(low, high, high, is_seen=low == high)
+    # a group is empty at the moment at which the last one leaves
+    return Start(low, high, est) if is_inside else Start(low, high, high, is_seen=low == high or not generation.members)
 
 
 def sync_seconds(generation: Generation) -> float | None:
