@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from laggard.diagnosis.frames import Row
 from laggard.diagnosis.guarded import burns_slo
 from laggard.diagnosis.observation import CAUSE, FAIL, PAGE, PASS, WARN, Observation, Rule
+from laggard.diagnosis.patterns_poison import find_suspects
 from laggard.diagnosis.view import TopicView, View
 
 SETTLED = ("Stable", "Unknown", "Empty", "Dead")
 UNOWNED_SECONDS = 600.0
-POISON_OWNERS = 3  # the partition outlived two changes of its owner
+POISON_EVICTIONS = 2  # the offset outlived so many of its owners
 
 
 def partition_stalled(view: View) -> list[Observation]:
@@ -85,44 +85,40 @@ def _stall(view: View, places: list[tuple[TopicView, int]], subject: str, severi
 
 def poison_pill_suspect(view: View) -> list[Observation]:
     """The same offset stands while one owner after the other is put out of the group."""
-    found = []
-    for each in view.topics:
-        for row in np.flatnonzero(each.is_stalled):
-            windows = int(each.frame["frozen"][row, -1] // view.frame.window_seconds) + 1
-            owners = [name for name in each.frame.named("owner")[row, -windows:] if name]
-            evictions = _evictions(view, windows)
-            if len(set(owners)) < POISON_OWNERS or len(evictions) < POISON_OWNERS - 1:
-                continue
-            crowd = float(np.mean(each.is_stalled))
-            found.append(
-                Observation(
-                    "POISON_PILL_SUSPECT",
-                    topic=each.frame.topic,
-                    partitions=(int(each.frame.partitions[row]),),
-                    confidence=0.8,
-                    evidence={
-                        "committed_offset": float(each.frame["committed"][row, -1]),
-                        "owners": float(len(set(owners))),
-                        "evictions": float(len(evictions)),
-                        "frozen_seconds": float(each.frame["frozen"][row, -1]),
-                    },
-                    guards={"fewer than 30 % of the partitions stand": PASS if crowd < 0.3 else FAIL},
-                    explained=float(each.lag[row] / view.material_lag) if view.material_lag else 0.0,
+    found = find_suspects(view, view.parameters.stall_min_seconds)
+    if found is None:
+        return []
+    slots = {each.slot for each in found.evictions}
+    if len(slots) < POISON_EVICTIONS or len({each.at for each in found.evictions}) < POISON_EVICTIONS:
+        return []
+    topic = found.topic
+    numbers = [int(topic.frame.partitions[row]) for row in found.rows]
+    offsets = topic.frame["committed"][list(found.rows), -1]
+    total = sum(len(each.frame.partitions) for each in view.topics)
+    lag = float(np.nansum(topic.lag[list(found.rows)]))
+    return [
+        Observation(
+            "POISON_PILL_SUSPECT",
+            topic=topic.frame.topic,
+            partitions=tuple(numbers),
+            confidence=0.8,
+            evidence={
+                "committed_offset": float(offsets[0]),
+                "owners_put_out": float(len(slots)),
+                "evictions": float(len(found.evictions)),
+                "frozen_seconds": found.frozen_seconds,
+            },
+            evidence_text={
+                "offsets": ", ".join(f"{number} at {at:.0f}" for number, at in zip(numbers, offsets, strict=True))
+            },
+            guards={
+                "fewer than 30 % of the partitions stand since then": (
+                    PASS if found.share < 0.3 or found.share * total <= 1 else FAIL
                 )
-            )
-    return found
-
-
-def _evictions(view: View, windows: int) -> list[Row]:
-    """Rebalances of the newest windows in which a member was put out for not polling or not answering."""
-    since_ms = view.frame.now_ms - 1000 * windows * view.frame.window_seconds
-    found = []
-    for row in view.frame.rebalances:
-        reasons = row.get("cause_posterior") or {}
-        put_out = sum(reasons.get(name, 0.0) for name in ("poll_timeout", "session_expiry", "crash"))
-        if row["left"] and row["ended_at"].timestamp() * 1000 >= since_ms and put_out >= 0.5:
-            found.append(row)
-    return found
+            },
+            explained=lag / view.material_lag if view.material_lag else 0.0,
+        )
+    ]
 
 
 def partition_unowned(view: View) -> list[Observation]:
