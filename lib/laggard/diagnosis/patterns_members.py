@@ -62,7 +62,7 @@ class Eviction:
     at: datetime
     posterior: float
     rebalance_id: str
-    is_elsewhere: bool  # its place was taken by a member on another host in the same rebalance
+    is_elsewhere: bool | None  # its place was taken on another host, or (false) on its own, in the same rebalance
 
 
 @lru_cache(maxsize=2)  # as logical_rebalances
@@ -172,7 +172,13 @@ def find_evictions(
             continue
         left, replaced = set(row["left"] or ()), set(row["replaced"] or ())
         found += [
-            Eviction(slot, row["ended_at"], claimed, row["rebalance_id"], is_elsewhere=slot in left & replaced)
+            Eviction(
+                slot,
+                row["ended_at"],
+                claimed,
+                row["rebalance_id"],
+                is_elsewhere=None if slot not in replaced else slot in left,
+            )
             for slot in sorted(left | replaced)
         ]
     return found

@@ -101,17 +101,19 @@ def _lives_a_poll_interval(view: View, loop: CrashLoop) -> bool:
 
 
 def _is_elsewhere(view: View, eviction: Eviction) -> bool:
-    """Whether another host took over, in the same rebalance or within ten minutes."""
-    if eviction.is_elsewhere:
-        return True
+    """Whether another host took over, in the same rebalance or within ten minutes; one that was away itself did not."""
+    if eviction.is_elsewhere is not None:
+        return eviction.is_elsewhere
+    away: set[str] = set()
     place = places(view.frame).get(eviction.slot, eviction.slot)
     for row in live_generations(view.frame):
+        away |= {places(view.frame).get(slot, slot) for slot in (*(row["left"] or ()), *(row["replaced"] or ()))}
         since = (row["record_timestamp"] - eviction.at).total_seconds()
         if 0 < since <= 600:
             joined = {places(view.frame).get(slot, slot) for slot in row["joined"] or ()}
             if place in joined:
                 return False
-            if any(pattern(each) == pattern(place) for each in joined):
+            if any(pattern(each) == pattern(place) for each in joined - away):
                 return True
     return False
 
