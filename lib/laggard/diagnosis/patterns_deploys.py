@@ -17,7 +17,8 @@ SUSPECTED, RUNNING, OVER = "suspected", "running", "over"
 _BATCH_SECONDS = 10.0  # departures so close are one batch
 _MIN_QUIET_SECONDS = 60.0
 _REST_WINDOWS = 3  # after the quiet a deploy still vetoes so long
-_FAULTS = ("poll_timeout", "session_expiry")
+_FAULTS = ("poll_timeout", "session_expiry", "crash")
+_HARDLY = 0.1  # so unlikely a deploy that it is none, where a fault is claimed between several
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +67,23 @@ def vetoing_deploy(frame: GroupFrame, parameters: Parameters) -> Deploy | None:
 
 
 def _without_faults(frame: GroupFrame, parameters: Parameters) -> list[Change]:
-    """Changes less those whose departures are known to be evictions; static members send no word when restarted."""
+    """Changes less those whose departures are known to be faults; static members send no word when restarted."""
     faults = {
         generation
         for row in frame.rebalances
-        if any(dict(row["cause_posterior"] or {}).get(each, 0.0) >= parameters.cause_posterior for each in _FAULTS)
-        and row["cause"] != "static_expired"
+        if row["cause"] != "static_expired" and _is_fault(dict(row["cause_posterior"] or {}), parameters)
         for generation in row["generations"]
     }
     return [each for each in changes(frame) if each.generation is None or each.generation not in faults]
+
+
+def _is_fault(posterior: dict[str, float], parameters: Parameters) -> bool:
+    """Whether members were put out, by one of the reasons or another."""
+    claimed = [posterior.get(each, 0.0) for each in _FAULTS]
+    is_hardly_deploy = posterior.get("deploy", 1.0) < _HARDLY
+    return max(claimed[:2]) >= parameters.cause_posterior or (
+        is_hardly_deploy and sum(claimed) >= parameters.cause_posterior
+    )
 
 
 def _runs(known: Sequence[Change], parameters: Parameters) -> list[list[Change]]:
