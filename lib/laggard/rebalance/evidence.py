@@ -111,4 +111,7 @@ def _rotation(
         each.slot != departure.slot and held & set(each.partitions or ()) for each in stumbled
     ):
         return "next_owners"
-    return "same_slot" if times[departure.slot] >= parameters.crash_times else None
+    # one that leaves no more often than the others is no case of its own
+    mean = (sum(times.values()) - times[departure.slot]) / max(1, slots - 1)
+    stands_out = times[departure.slot] >= max(parameters.crash_times, parameters.crash_ratio * mean)
+    return "same_slot" if stands_out else None
