@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from threading import Event, Thread
 from typing import Any
 
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 from kafka.structs import OffsetAndMetadata, TopicPartition
@@ -34,7 +34,8 @@ from laggard.demo.scenarios import (
 )
 
 STEP_SECONDS = 0.5
-BACK_SECONDS = 3.0  # until a member that was restarted is back
+SETTLE_SECONDS = 1.5
+BACK_SECONDS = 5.0  # until a member that was restarted is back
 END_SECONDS = 5.0
 VALUE = b'{"amount": 42, "currency": "EUR", "note": "made up for the demo"}'
 
@@ -62,6 +63,7 @@ class Member:
         self._leaving = Event()
         self._hanging = Event()
         self._handled: dict[TopicPartition, float] = {}
+        self._commits_from = 0.0
         self._thread = Thread(target=self._consume, name=self._settings["client_id"], daemon=True)
         self._thread.start()
 
@@ -73,12 +75,17 @@ class Member:
         """Let it do nothing until it leaves; the client's own thread sends heartbeats on."""
         self._hanging.set()
 
+    def settle(self) -> None:
+        """Hold commits back for a moment: one that comes while others wait for a share begins the next rebalance."""
+        self._commits_from = time.monotonic() + SETTLE_SECONDS
+
     def await_end(self) -> None:
         """Wait until it has left."""
         self._thread.join(END_SECONDS)
 
     def _consume(self) -> None:
-        consumer = KafkaConsumer(self._topic, **self._settings)
+        consumer = KafkaConsumer(**self._settings)
+        consumer.subscribe([self._topic], listener=_Settling(self))
         then = time.monotonic()
         try:
             while not self._leaving.is_set():
@@ -87,7 +94,7 @@ class Member:
                     now = time.monotonic()
                     if self._hanging.is_set():
                         self._leaving.wait()
-                    elif now - then >= STEP_SECONDS:
+                    elif now - then >= STEP_SECONDS and now >= self._commits_from:
                         self._commit(consumer, now - then)
                         then = now
                 except KafkaError:  # a rebalance came first, or the broker is not ready: the next round tells
@@ -112,6 +119,19 @@ class Member:
         offsets = {partition: OffsetAndMetadata(int(offset), "", -1) for partition, offset in self._handled.items()}
         if offsets:
             consumer.commit(offsets)
+
+
+class _Settling(ConsumerRebalanceListener):  # type: ignore[misc]  # the client has no types
+    """Tells a member that it was given partitions."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+
+    def on_partitions_revoked(self, _: object) -> None:
+        pass
+
+    def on_partitions_assigned(self, _: object) -> None:
+        self._member.settle()
 
 
 def fair_shares(waiting: Mapping[TopicPartition, float], total: float) -> dict[TopicPartition, float]:

@@ -78,7 +78,7 @@ DRILLS: Mapping[str, Scenario] = {
     "rolling-deploy": Scenario(
         "the members of billing are restarted one by one",
         _ORDERS,
-        (_CHECKOUT, Part("billing", "orders", members=3, rate=24, script=((0, RESTART), (12, RESTART), (12, RESTART)))),
+        (_CHECKOUT, Part("billing", "orders", members=3, rate=22, script=((0, RESTART), (12, RESTART), (12, RESTART)))),
         group="billing",
         codes=("DEPLOY_LAG_SPIKE",),
     ),

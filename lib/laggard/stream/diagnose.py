@@ -58,6 +58,11 @@ class Diagnosis:
         self._writer = writer
         self._options = options
         self._judged_ms, self._memories = last_state(writer.root)
+        self._is_stopping = False
+
+    def stop(self) -> None:
+        """End after the window at hand; the others follow the next start."""
+        self._is_stopping = True
 
     def process(self, frame: DataFrame, _: int) -> None:
         """Judge the windows that closed before the newest of these rows of `batches`."""
@@ -73,6 +78,8 @@ class Diagnosis:
             return
         first_ms = max(self._judged_ms + step, now_ms - _CATCH_UP_MS)
         for window in find_closed(self._writer.root, versions, first_ms, now_ms):
+            if self._is_stopping:
+                return
             self.judge(window, versions)
 
     def judge(self, window: Window, versions: Mapping[str, int]) -> None:
@@ -150,7 +157,6 @@ class DiagnoseQuery:
         self._seconds = job.tick_seconds
         self._query: StreamingQuery | None = None
         self._in_batch = Lock()
-        self._is_stopping = False
         self._stop_seconds = job.stop_seconds
         self._not_before = 0.0
         self._backoff = 1.0
@@ -185,12 +191,12 @@ class DiagnoseQuery:
         self._query = writer.trigger(processingTime=f"{self._seconds} seconds").start()
 
     def stop(self) -> None:
-        """End it between two batches; one that lasts is cut off, and what it had not written follows the next start."""
-        self._is_stopping = True
+        """End it between two windows; one that lasts is cut off, and what it had not written follows the next start."""
+        self._diagnosis.stop()
         if self._query is None:
             return
         # an interrupted batch makes Spark match a long Python error with a regular expression, on a stack too small
-        acquired = self._in_batch.acquire(timeout=self._stop_seconds / 4)
+        acquired = self._in_batch.acquire(timeout=self._stop_seconds / 2)
         try:
             with suppress(Exception):
                 self._query.stop()
@@ -200,8 +206,7 @@ class DiagnoseQuery:
 
     def _process(self, frame: DataFrame, batch_id: int) -> None:
         with self._in_batch:
-            if not self._is_stopping:
-                self._diagnosis.process(frame, batch_id)
+            self._diagnosis.process(frame, batch_id)
 
 
 def last_state(root: str) -> tuple[int, dict[str, Memory]]:
