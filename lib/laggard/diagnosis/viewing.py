@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
-from laggard.diagnosis import measures, shape, trend
+from laggard.diagnosis import measures, series, shape, trend
 from laggard.diagnosis.frames import Floats, GroupFrame, TopicFrame
 from laggard.diagnosis.measures import rolling_mean
 from laggard.diagnosis.members import member_views, partition_capacities
@@ -17,10 +16,9 @@ from laggard.diagnosis.memory import Memory
 from laggard.diagnosis.order import lower_median
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.trend import TrendState
-from laggard.diagnosis.view import MemberView, Shape, TopicView, Trend, View
+from laggard.diagnosis.view import MemberView, Shape, TopicView, View
 
 HIDDEN = ("stale", "source_blocked")
-_TICK_SHARE = 1 / 6  # of a window, as the defaults have it: the ticks themselves are not in the history
 _HAS_NO_COMMIT = "no_commit"
 
 
@@ -73,14 +71,14 @@ def topic_view(
     arrival, consume = (rolling_mean(frame[name], parameters.rate_windows) for name in ("arrival", "consume"))
     floor = measures.floors(frame, arrival, group.window_seconds)
     seconds = group.windows / 1000.0 + group.window_seconds
-    envelopes = _since_break(frame)
-    slopes = _slopes(seconds, envelopes, parameters)
+    envelopes = series.since_break(frame)
+    slopes = series.partition_slopes(seconds, envelopes, parameters)
     is_material = measures.material(frame, floor, group.policy.slo_time_lag_seconds, parameters)
-    partition_trends = _partition_trends(frame, seconds, envelopes, slopes, arrival[:, -1], group, parameters)
+    partition_trends = series.partition_trends(frame, seconds, envelopes, slopes, arrival[:, -1], group, parameters)
     is_material[:, -1] |= np.array([each.name == trend.GROWING for each in partition_trends], bool)
     newest = np.where(np.isnan(envelopes), frame["lag"], envelopes)
     is_ok = frame.named("status") == "ok"
-    series = [
+    newest_shapes = [
         shape.raw_shape(
             np.where(is_ok[:, at], newest[:, at], np.nan),
             frame.partitions,
@@ -91,8 +89,8 @@ def topic_view(
         else Shape(shape.NONE, shape.NONE)
         for at in range(-min(parameters.shape_windows_few, newest.shape[1]), 0)
     ]
-    lag_shape = replace(series[-1], name=shape.persist(series, len(frame.partitions), parameters))
-    group_trend, after = _topic_trend(frame, seconds, envelopes, arrival[:, -1], before, group, parameters)
+    lag_shape = replace(newest_shapes[-1], name=shape.persist(newest_shapes, len(frame.partitions), parameters))
+    group_trend, after = series.topic_trend(frame, seconds, envelopes, arrival[:, -1], before, group, parameters)
     is_in_step, iqr = trend.in_step(slopes, arrival[:, -1], parameters)
     grows = np.where(slopes > 0, slopes, 0.0)
     kinds = measures.stalls(frame, has_members=has_members, window_seconds=group.window_seconds, parameters=parameters)
@@ -119,113 +117,9 @@ def topic_view(
     return view, after
 
 
-def _slopes(seconds: Floats, envelopes: Floats, parameters: Parameters) -> Floats:
-    """Slopes of the partitions; what never had a backlog is flat, and need not be fitted."""
-    known = ~np.isnan(envelopes)
-    found = np.where(known.sum(axis=1) >= parameters.trend_min_points, 0.0, np.nan)
-    rows = np.flatnonzero(np.where(known, envelopes, 0.0).max(axis=1, initial=0.0) > parameters.min_lag_records)
-    found[rows] = trend.slopes(seconds, envelopes[rows], parameters)
-    return found
-
-
 def _plain_shape(values: Floats, frame: TopicFrame, parameters: Parameters) -> Shape:
     """The shape of rates: whatever is above zero matters."""
     return shape.raw_shape(values, frame.partitions, is_material=bool(np.nansum(values) > 0), parameters=parameters)
-
-
-def _since_break(frame: TopicFrame) -> Floats:
-    """Lag at commits, unknown before the newest rewind of each partition."""
-    found = frame["envelope"].copy()
-    rewound = frame["rewound"] > 0
-    for row in np.flatnonzero(rewound.any(axis=1)):
-        found[row, : int(np.flatnonzero(rewound[row])[-1]) + 1] = np.nan
-    return found
-
-
-def _partition_trends(
-    frame: TopicFrame,
-    seconds: Floats,
-    envelopes: Floats,
-    slopes: Floats,
-    arrival: Floats,
-    group: GroupFrame,
-    parameters: Parameters,
-) -> list[Trend]:
-    """Trends of partitions; only where lag and slope could matter is the whole test worth its time."""
-    points = (~np.isnan(envelopes)).sum(axis=1)
-    found = [
-        Trend(trend.ABSTAIN if count < parameters.trend_min_points else trend.FLAT, int(count), float(slope))
-        for count, slope in zip(points, slopes, strict=True)
-    ]
-    matters = (np.abs(slopes) > parameters.trend_effect * arrival) & (frame["lag"][:, -1] > parameters.min_lag_records)
-    rows = np.flatnonzero(matters)
-    judged = trend.judge_trends(
-        seconds,
-        envelopes[rows],
-        frame["lag_max"][rows],
-        arrival[rows],
-        frame["interval"][rows, -1],
-        group.window_seconds * _TICK_SHARE,
-        [TrendState()] * len(rows),
-        parameters,
-    )
-    for row, (each, _) in zip(rows, judged, strict=True):
-        found[row] = each
-    return found
-
-
-def _topic_trend(
-    frame: TopicFrame,
-    seconds: Floats,
-    envelopes: Floats,
-    arrival: Floats,
-    before: TrendState,
-    group: GroupFrame,
-    parameters: Parameters,
-) -> tuple[Trend, TrendState]:
-    """The trend of the sum over the partitions that are known now.
-
-    A partition without a fresh lag at a commit comes with its plain lag; a window counts when somebody committed in
-    it, for a repeated value is no point of its own. Where nobody commits at all, every window does.
-    """
-    rows = frame.named("status")[:, -1] == "ok"
-    if not rows.any():
-        return Trend(trend.ABSTAIN), TrendState()
-    own, lag = envelopes[rows], frame["lag"][rows]
-    interval = frame["interval"][rows, -1]
-    known = np.where(np.isnan(interval), group.window_seconds, interval)
-    filled = _carried(own, seconds, np.maximum(2 * known, group.window_seconds))
-    total = np.where(np.isnan(filled), lag, filled).sum(axis=0)
-    has_point = ~np.isnan(own).all(axis=0)
-    if has_point.any():
-        total = np.where(has_point | _quiet_end(has_point), total, np.nan)
-    peaks = frame["lag_max"][rows].sum(axis=0)
-    return trend.judge_trend(
-        seconds,
-        total,
-        peaks,
-        float(np.nansum(arrival[rows])),
-        lower_median(interval.tolist()),
-        group.window_seconds * _TICK_SHARE,
-        before,
-        parameters,
-    )
-
-
-def _quiet_end(has_point: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Newest windows without a commit, when they last longer than any such stretch before: the commits have ended."""
-    last = len(has_point) - 1 - int(np.argmax(has_point[::-1]))
-    places = np.flatnonzero(has_point)
-    longest = int(np.diff(places).max(initial=1))
-    is_end = np.arange(len(has_point)) > last
-    return is_end & (len(has_point) - 1 - last > 2 * longest)
-
-
-def _carried(values: Floats, seconds: Floats, reach: Floats) -> Floats:
-    """Each unknown value [n, w] as the newest known one that is no older than reach [n] seconds."""
-    places = np.maximum.accumulate(np.where(np.isnan(values), -1, np.arange(values.shape[1])), axis=1)
-    is_fresh = (places >= 0) & (seconds - seconds[places] <= reach[:, None])
-    return np.where(is_fresh, np.take_along_axis(values, np.maximum(places, 0), axis=1), np.nan)
 
 
 def _ceiling(frame: GroupFrame) -> int:
