@@ -105,7 +105,7 @@ def _events(view: View, kind: str, span: timedelta | None = None) -> list[tuple[
     return sorted(found.items())
 
 
-def event_rule(code: str, kind: str) -> Rule:
+def event_rule(code: str, kind: str, says: str) -> Rule:
     """A rule that tells of an event as it is in `group_events`."""
 
     def condition(view: View) -> list[Observation]:
@@ -115,7 +115,7 @@ def event_rule(code: str, kind: str) -> Rule:
             found.append(Observation(code, severity=INFO, topic=topic, evidence={"events": float(len(rows))} | numbers))
         return found
 
-    return Rule("D80", code, EVENT, condition, f"{kind.replace('_', ' ')}", (), open_after=1, close_after=1)
+    return Rule("D80", code, EVENT, condition, says, (), open_after=1, close_after=1)
 
 
 RULES = (
@@ -146,7 +146,7 @@ RULES = (
         "the last stable offset moves",
         open_after=1,
     ),
-    event_rule("GROUP_DELETED", "group_deleted"),
-    event_rule("PARTITIONS_ADDED", "partitions_added"),
-    event_rule("TOPIC_RECREATED", "topic_recreated"),
+    event_rule("GROUP_DELETED", "group_deleted", "The group and its offsets were deleted."),
+    event_rule("PARTITIONS_ADDED", "partitions_added", "A topic that the group reads got more partitions; keys move."),
+    event_rule("TOPIC_RECREATED", "topic_recreated", "The topic was deleted and made anew; committed offsets are of the old one."),
 )  # fmt: skip

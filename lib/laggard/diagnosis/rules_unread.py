@@ -79,10 +79,11 @@ def external_committer(view: View) -> list[Observation]:
     """Offsets are committed by someone who is no member: lag follows the rhythm of his commits."""
     if not _has_no_members(view):
         return []
-    commits = _sum_newest(view, "commits", view.parameters.quiet_seconds)
+    known = [float(value) for each in view.topics for value in each.interval if np.isfinite(value)]
+    # members commit as they go: what counts is that it goes on without them
+    commits = _sum_newest(view, "commits", max([view.parameters.quiet_seconds / 2, *(2 * each for each in known)]))
     if not commits:
         return []
-    known = [float(value) for each in view.topics for value in each.interval if np.isfinite(value)]
     return [
         Observation(
             "EXTERNAL_COMMITTER",

@@ -17,7 +17,7 @@ from laggard.diagnosis.scaling import autoscaler_settings
 from laggard.diagnosis.sizing import Sizing
 from laggard.diagnosis.view import Flags, TopicView, View
 
-VETOES = frozenset({"commit_stale", "end_stale", "blocked"})  # flags under which nothing about the group is known
+VETOES = frozenset({"blocked", "stale"})  # flags under which nothing about the group is known
 PARTIAL_LIMIT = 0.10  # share of the partitions with a commit that may be unknown
 MOST = 0.5  # share of the lag from which a cause decides
 ENOUGH_BUSY = 0.5  # share of the other members that are busy: then there is more to it than one member

@@ -153,7 +153,7 @@ FINDINGS = Table(
         Column("started_at", "timestamp", "begin of the first window in which the condition held"),
         Column("opened_at", "timestamp", "end of the window in which it opened"),
         Column("closed_at", "timestamp", "end of the window in which it closed", "open"),
-        Column("close_reason", "string", "cleared, falsified, superseded, retired or unknown", "open"),
+        Column("close_reason", "string", "cleared, falsified, retired or unknown", "open"),
         Column("confidence", "double", "0 to 1"),
         Column("evidence", "map<string,double>", "numbers by name, the unit in the name"),
         Column("evidence_text", "map<string,string>", "names and texts"),
