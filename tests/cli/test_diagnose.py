@@ -15,6 +15,7 @@ from cli.judged_run import MINUTE, OPTIONS, batch_of, hot, judge, record
 from diagnosis.fluid import NOON, Fluid, Row
 from laggard.cli.main import main
 from laggard.errors import CONFIGURATION, OK, REFUSED, USAGE
+from laggard.stream import replay as replaying
 from laggard.stream.replay import memory_before, replay
 from laggard.tables.arrow import to_arrow
 from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS, Table
@@ -83,8 +84,11 @@ def of_windows(rows: list[Row], time: str, first: int) -> list[Row]:
     return [row for row in rows if row[time] >= NOON + first * MINUTE]
 
 
-@pytest.mark.parametrize("first", [FIRST, MIDDLE, LAST])
-def test_a_replay_from_the_middle_gives_byte_for_byte_what_is_stored(judged: Path, first: int) -> None:
+@pytest.mark.parametrize(("first", "at_once"), [(FIRST, 60), (MIDDLE, 60), (MIDDLE, 4), (LAST, 60)])
+def test_a_replay_from_the_middle_gives_byte_for_byte_what_is_stored(
+    judged: Path, monkeypatch: pytest.MonkeyPatch, first: int, at_once: int
+) -> None:
+    monkeypatch.setattr(replaying, "_CHUNK", at_once)
     begin, end = (round((NOON + window * MINUTE).timestamp() * 1000) for window in (first, LAST))
     steps = list(replay(str(judged), begin, end, memory_before(str(judged), begin), OPTIONS))
     assert len(steps) == LAST + 1 - first

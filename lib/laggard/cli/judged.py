@@ -114,10 +114,10 @@ def names_group(row: Row, group: str) -> bool:
 
 
 def rank(row: Row) -> tuple[object, ...]:
-    """What to read first: the primary finding, then by severity, then the older one."""
+    """What to read first: the primary finding, then by severity, the group's own before the cluster's, then by age."""
     severity = SEVERITIES.index(row["severity"]) if row["severity"] in SEVERITIES else len(SEVERITIES)
     role = _ROLES.index(row["role"]) if row["role"] in _ROLES else len(_ROLES)
-    return (role, severity, row["started_at"], row["code"], row["finding_id"])
+    return (role, severity, row["group"] is None, row["started_at"], row["code"], row["finding_id"])
 
 
 def _badness(row: Row) -> tuple[float, int, str]:
