@@ -32,7 +32,9 @@ _PARTS = (
 _HOW = {
     "RULE_FAILED": "The engine catches the error and names the rule as the subject; the other rules go on.",
     "MONITOR_BLIND": "At least half of a group's committed partitions have no log end, or are stale.",
-    "SOURCE_BLOCKED": "Partitions of the offsets topic whose last stable offset stands; a page after 15 windows.",
+    "SOURCE_BLOCKED": "The last stable offset of a group's partition of the offsets topic stands below its end; a page"
+    " after 15 windows.",
+    "BROKER_CORRELATED": "Over the cluster: two or more groups of different clients say so of the same broker.",
     "SHARED_SINK": "Three or more groups whose lag is spread lost capacity at the same time.",
     "COORDINATOR_CORRELATED": "Most active groups of one coordinator, three at least, rebalanced within a minute;"
     " of the other groups at most a tenth did.",
@@ -115,7 +117,7 @@ def _says(rule: Rule) -> str:
 
 def _how(rule: Rule) -> str:
     told = "" if rule.condition.__name__ in ("condition", "_elsewhere", "_never") else rule.condition.__doc__ or ""
-    return _sentence(re.sub(r"^D\d\d: ", "", " ".join(told.split()))) or _HOW.get(rule.code, "")
+    return _sentence(re.sub(r"^D\d\d(: |, )", "", " ".join(told.split()))) or _HOW.get(rule.code, "")
 
 
 def _spans(rule: Rule) -> str:
