@@ -70,7 +70,7 @@ HOT = {
     "shape": "concentrated",
 }
 ROWS = [
-    (1, "UNKNOWN_INPUT", None, group(flags=frozenset({"commit_stale"}))),
+    (1, "UNKNOWN_INPUT", None, group(flags=frozenset({"stale"}))),
     (1, "UNKNOWN_INPUT", None, group(topic={"status": ["ok"] * 10 + ["stale"] * 2})),
     (1, "UNKNOWN_INPUT", None, group(topic={"status": ["no_commit"] * 12})),
     (1, "UNKNOWN_INPUT", None, view_of()),

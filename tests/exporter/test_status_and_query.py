@@ -50,7 +50,8 @@ def call(verb: Any, root: Path, *words: str, as_json: bool = False) -> int:
     args = parser.parse_args([verb.__name__.split(".")[-1], *words])
     args.json = as_json
     config = SimpleNamespace(
-        job=SimpleNamespace(tables=str(root), tick_seconds=10, window_seconds=60), exporter=SimpleNamespace(max_age_seconds=0)
+        job=SimpleNamespace(tables=str(root), tick_seconds=10, window_seconds=60),
+        exporter=SimpleNamespace(max_age_seconds=0),
     )
     return int(verb.run(args, config))
 

@@ -148,5 +148,5 @@ RULES = (
     ),
     event_rule("GROUP_DELETED", "group_deleted", "The group and its offsets were deleted."),
     event_rule("PARTITIONS_ADDED", "partitions_added", "A topic that the group reads got more partitions; keys move."),
-    event_rule("TOPIC_RECREATED", "topic_recreated", "The topic was deleted and made anew; committed offsets are of the old one."),
+    event_rule("TOPIC_RECREATED", "topic_recreated", "The topic was made anew; committed offsets are of the old one."),
 )  # fmt: skip

@@ -80,8 +80,8 @@ def external_committer(view: View) -> list[Observation]:
     if not _has_no_members(view):
         return []
     known = [float(value) for each in view.topics for value in each.interval if np.isfinite(value)]
-    # members commit as they go: what counts is that it goes on without them
-    commits = _sum_newest(view, "commits", max([view.parameters.quiet_seconds / 2, *(2 * each for each in known)]))
+    # the last member may have committed in the window it left in, the first of these
+    commits = _sum_newest(view, "commits", view.parameters.quiet_seconds - view.frame.window_seconds)
     if not commits:
         return []
     return [
