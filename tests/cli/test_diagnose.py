@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import numpy as np
 import pytest
 from deltalake import DeltaTable
 
-from cli.judged_run import MINUTE, OPTIONS, batch_of, hot, judge, record
+from cli import judged_run
+from cli.judged_run import MINUTE, batch_of, hot, judge, record
 from diagnosis.fluid import NOON, Fluid, Row
 from laggard.cli.main import main
 from laggard.errors import CONFIGURATION, OK, REFUSED, USAGE
@@ -21,6 +23,9 @@ from laggard.tables.arrow import to_arrow
 from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS, Table
 
 FIRST, MIDDLE, LAST = 7, 13, 22  # windows
+# so that the few windows before are a day's baseline already
+SHORT = {"baseline_min_windows": 3, "baseline_skip_seconds": 60.0}
+OPTIONS = replace(judged_run.OPTIONS, parameters=replace(judged_run.OPTIONS.parameters, **SHORT))
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +46,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("judged")
     # between the end of a window and the poll that closed it
     record(root, groups, [event(MIDDLE + 2, timedelta(seconds=2))])
-    judge(root, FIRST)
+    judge(root, FIRST, options=OPTIONS)
     return root
 
 
@@ -66,7 +71,9 @@ def time_of(window: int) -> str:
 
 def diagnose(root: Path, *words: str, first: int = MIDDLE, last: int = LAST) -> int:
     span = ["--from", time_of(first), "--to", time_of(last + 1)]
-    return main(["diagnose", *span, "--set", f"job.tables={root}", "--set", "cluster.name=prod", *words])
+    keys = {"job.tables": root, "cluster.name": "prod"} | {f"diagnosis.{name}": value for name, value in SHORT.items()}
+    sets = [word for key, value in keys.items() for word in ("--set", f"{key}={value}")]
+    return main(["diagnose", *span, *sets, *words])
 
 
 def data(root: Path, capsys: pytest.CaptureFixture[str], *words: str, **span: int) -> dict[str, Any]:
@@ -109,6 +116,7 @@ def test_the_story_has_what_a_replay_can_get_wrong(judged: Path) -> None:
     assert {row["event"] for row in rows if row["at"] > middle and row["finding_id"] in opened} >= {"closed"}
     assert any(row["event"] == "opened" and row["started_at"] < middle < row["at"] for row in rows)
     (skip,) = (row for row in rows if row["code"] == "OFFSET_SKIP" and row["event"] == "opened")
+    assert {row["sub_cause"] for row in stored(judged, GROUP_WINDOWS)} >= {None, "arrival_up"}
     assert skip["at"] == NOON + (MIDDLE + 4) * MINUTE
 
 
