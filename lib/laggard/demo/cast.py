@@ -57,7 +57,7 @@ class Member:
             "session_timeout_ms": 10_000,
             "fetch_min_bytes": 1 << 20,  # so that the broker waits and answers twice a second, not per record
             "fetch_max_wait_ms": int(STEP_SECONDS * 1000),
-            "metadata_max_age_ms": 10_000,
+            "metadata_max_age_ms": 2_000,  # so long a new leader begins one rebalance after the other
             "metrics_enabled": False,
         }
         self._leaving = Event()
