@@ -131,7 +131,8 @@ RULES = (
     Rule(
         "D23", "EMPTY_WITH_LAG", CAUSE, empty_with_lag,
         "Records wait and the group has no member.",
-        ("start the consumers",), ("do not size the group before it runs",), "somebody commits", open_after=1,
+        ("start the consumers",), ("do not size the group before it runs",), "somebody commits",
+        uses=("quiet_seconds",), open_after=1,
     ),
     Rule(
         "D24", "COMMITS_STOPPED", CAUSE, commits_stopped,
@@ -142,11 +143,11 @@ RULES = (
     Rule(
         "D25", "EXTERNAL_COMMITTER", EVENT, external_committer,
         "Offsets are committed by someone who is no member.",
-        ("read lag against the interval of these commits",), open_after=1,
+        ("read lag against the interval of these commits",), uses=("quiet_seconds",), open_after=1,
     ),
     Rule(
         "D26", "NO_COMMITTED_OFFSET", HYGIENE, no_committed_offset,
         "A partition in work was never committed; its reset policy decides where a restart begins.",
-        ("check auto.offset.reset and that the partition is committed at all",), open_after=1,
+        ("check auto.offset.reset and that the partition is committed at all",), uses=("quiet_seconds",), open_after=1,
     ),
 )  # fmt: skip
