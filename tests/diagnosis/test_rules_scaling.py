@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diagnosis.rebalance_rows import BEGIN, WINDOWS, Life, at, member, pods, series
+from diagnosis.rebalance_rows import BEGIN, NOW, WINDOWS, Life, at, member, pods, series
 from laggard.diagnosis.frames import Policy
 from laggard.diagnosis.observation import Observation
 from laggard.diagnosis.rules_commits import RULES as COMMITS
@@ -135,8 +135,17 @@ def idle(busy_minutes: int, members: int = 2, **policy: Any) -> list[Observation
         }
         for number in range(1440)
     ]
-    view = Life().generation(10, *OLD[:members]).view(baseline={"orders": rows}, policy=Policy(**policy))
+    view = Life().generation(10, *OLD[:members]).view(baseline=lambda: {"orders": rows}, policy=Policy(**policy))
     return judge("OVERPROVISIONED_IDLE", view)
+
+
+def test_a_day_of_windows_is_read_once_an_hour() -> None:
+    def reads() -> Any:
+        raise AssertionError("read")
+
+    with pytest.raises(AssertionError, match="read"):
+        judge("OVERPROVISIONED_IDLE", Life().generation(10, *OLD[:2]).view(baseline=reads))
+    assert judge("OVERPROVISIONED_IDLE", Life().generation(10, *OLD[:2]).view(now=NOW + 60, baseline=reads)) == []
 
 
 def test_two_members_that_are_busy_for_an_hour_and_a_half_a_day_are_too_many() -> None:

@@ -35,7 +35,7 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
     for number, slot in enumerate(slots):
         rows = [np.flatnonzero(owner[:, -1] == number) for owner in owners]
         samples = tuple(each for each in before.get(slot, ()) if each[0] >= oldest)
-        if is_busy[number] and not math.isnan(consumed[number, -1]):
+        if is_busy[number] and consumed[number, -1] > 0:  # one that stands still shows no capacity
             samples = (*samples, (int(frame.windows[-1]), float(consumed[number, -1])))[-parameters.busy_windows :]
         if samples:
             busy_now[slot] = samples

@@ -26,6 +26,7 @@ _JUDGE_AFTER_SECONDS, _JUDGE_UNTIL_SECONDS = 300.0, 1800.0
 _HELPED = 0.9
 _SWINGS = 4
 _EMPTY_SECONDS, _DECLARED_EMPTY_SECONDS = 600.0, 60.0
+_LOOK_WINDOWS = 60  # windows between two looks at what costs much to read
 _BUSY_SHARE, _BUSY_HOURS = 0.1, 20.0
 
 
@@ -110,6 +111,8 @@ def overprovisioned_idle(view: View) -> list[Observation]:
     """D73: members wait for work nearly all the time."""
     if not has_assignments(view) or (view.member_count or 0) < 2:
         return []
+    if view.frame.now_ms % (1000 * _LOOK_WINDOWS * view.frame.window_seconds):
+        return []  # a day of windows is read for it, so it is asked once an hour
     total, idle, share = idle_replica_hours(view)
     hours = total / (view.member_count or 1)
     if not share < _BUSY_SHARE or hours < _BUSY_HOURS:
@@ -188,5 +191,7 @@ RULES = (
         "The members have nothing to do nearly all the time.",
         advice=("scale on lag: fewer members, or none while nothing comes",),
         avoid=("scaling on CPU: members that wait for a sink use none either",),
+        open_after=1,
+        close_after=2 * _LOOK_WINDOWS,
     ),
 )
