@@ -1,0 +1,42 @@
+"""Groups without members: whose commits are these, and since when is nobody there."""
+
+import numpy as np
+import pytest
+
+from diagnosis.views import WINDOWS, topic_view, view_of
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.rules_unread import empty_with_lag, external_committer
+from laggard.diagnosis.view import View
+
+
+def empty_since(windows: int, *, commits_in: int, quiet_seconds: float = 600.0) -> View:
+    """A group whose rows had no member for so many minutes; one commit, so many windows ago (1: newest)."""
+    commits = np.zeros((1, WINDOWS))
+    commits[0, -commits_in] = 1.0
+    rows = [{"members": 1}] * (WINDOWS - windows) + [{"members": 0}] * windows
+    topic = topic_view([50_000.0], history={"commits": commits}, slots=[""])
+    parameters = Parameters(quiet_seconds=quiet_seconds)
+    return view_of(topic, state="Empty", member_count=0, group_facts=rows, parameters=parameters)
+
+
+@pytest.mark.parametrize(
+    ("commits_in", "codes"),
+    [
+        (9, ["EXTERNAL_COMMITTER"]),
+        (10, []),  # the window in which the last member left: it committed before
+    ],
+)
+def test_only_a_commit_after_the_last_member_left_is_from_outside(commits_in: int, codes: list[str]) -> None:
+    found = external_committer(empty_since(10, commits_in=commits_in))
+    assert [each.code for each in found] == codes
+
+
+@pytest.mark.parametrize(
+    ("windows", "quiet_seconds", "codes"),
+    [(10, 600, ["EMPTY_WITH_LAG"]), (9, 600, []), (2, 120, ["EMPTY_WITH_LAG"]), (1, 120, [])],
+)
+def test_an_empty_group_has_lag_once_it_has_been_quiet_for_long(
+    windows: int, quiet_seconds: float, codes: list[str]
+) -> None:
+    found = empty_with_lag(empty_since(windows, commits_in=30, quiet_seconds=quiet_seconds))
+    assert [each.code for each in found] == codes
