@@ -434,6 +434,23 @@ def test_idle_partitions_say_nothing_about_their_reader() -> None:
     assert [each.idle_seconds for each in closed[1].departures] == [None]
 
 
+@pytest.mark.parametrize("staying", [[], [ONE]])
+def test_a_member_that_gets_nothing_done_polled_when_it_joined(staying: list[MemberFacts]) -> None:
+    """Also where it was the last one: a group is empty the moment nobody is left."""
+    events = [generation(1, 600, [*staying, TWO]), commit("A0", 899, 50), generation(2, 901, staying)]
+    partitions = {**all_facts(["A0"], 590), **all_facts(["A1"], 100)}
+    (departure,) = run(events, partitions)[0][1].departures
+    assert departure.idle_seconds == pytest.approx(300, abs=1.5)
+    assert evidence(departure)["idle"] == "poll_timeout"
+
+
+def test_who_leaves_no_more_often_than_the_others_is_no_case_of_its_own() -> None:
+    own = [gone("a", -60), gone("a", -120)]
+    others = [gone(slot, -seconds, idle_seconds=47.0) for slot in "bc" for seconds in (200, 300)]
+    assert evidence(gone(), *own, *others[:1], slots=3).get("rotation") == "same_slot"
+    assert evidence(gone(), *own, *others, slots=3).get("rotation") is None
+
+
 def test_a_new_member_takes_the_place_of_one_only() -> None:
     leavers = [member(each, client_id="app", client_host="/h") for each in "12"]
     back = member("3", client_id="app", client_host="/h")
