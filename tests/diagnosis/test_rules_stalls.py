@@ -1,0 +1,69 @@
+"""Poison pills: the partition that stood first, in the hands of every member that was put out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from diagnosis.rebalance_rows import Life, pods, series
+from laggard.diagnosis.observation import Observation
+from laggard.diagnosis.rules_stalls import poison_pill_suspect
+from laggard.diagnosis.view import TopicView
+
+A, B, C = pods(1, 2, 3)
+PUT_OUT = {"cause_posterior": {"poll_timeout": 0.9}}
+PARTITIONS = 12
+OF_THREE = {A: range(4), B: range(4, 8), C: range(8, 12)}
+OF_TWO = {B: range(6), C: range(6, 12)}
+
+
+def stands(frozen: dict[int, float]) -> TopicView:
+    """Partitions that have stood for so many seconds; the others move."""
+    seconds = np.full((PARTITIONS, 1), 2.0)
+    for partition, each in frozen.items():
+        seconds[partition] = each
+    topic = series(partitions=PARTITIONS, frozen=seconds, committed=700.0, lag=1000.0)
+    return replace(topic, is_stalled=seconds[:, 0] >= 60)
+
+
+def chain(reasons: dict[str, object] | None = None) -> Life:
+    """Member A has partitions 0 to 3 and is put out at 3000 s, then B, which has 0 to 5, at 3100 s."""
+    told = Life(timeout=60).generation(10, A, B, C, assigned=OF_THREE)
+    told.generation(3000, B, C, assigned=OF_TWO, of_row=reasons or PUT_OUT)
+    return told.generation(3100, C, assigned={C: range(12)}, of_row=reasons or PUT_OUT)
+
+
+def judged(told: Life, frozen: dict[int, float]) -> list[Observation]:
+    return poison_pill_suspect(told.view(topics=[stands(frozen)]))
+
+
+def test_the_partition_that_stood_first_is_named_with_its_offset() -> None:
+    (found,) = judged(chain(), {2: 650, 4: 500, 5: 490, 6: 480, 7: 480})
+    assert (found.partitions, found.evidence["committed_offset"]) == ((2,), 700)
+    assert (found.evidence["owners_put_out"], set(found.guards.values())) == (2, {"pass"})
+
+
+def test_partitions_that_went_from_hand_to_hand_together_are_named_together() -> None:
+    (found,) = judged(chain(), {2: 650, 3: 645})
+    assert found.partitions == (2, 3)
+    assert found.evidence_text["offsets"] == "2 at 700, 3 at 700"
+
+
+@pytest.mark.parametrize(
+    "frozen",
+    [{9: 650}, {5: 650}, {2: 550}, {}],
+    ids=["C has it, and is there", "A never had it", "it stood after A had gone", "nothing stands"],
+)
+def test_members_that_did_not_all_have_it_did_not_stumble_over_it(frozen: dict[int, float]) -> None:
+    assert judged(chain(), frozen) == []
+
+
+def test_members_of_a_deploy_did_not_stumble() -> None:
+    assert judged(chain(reasons={"cause_posterior": {"deploy": 0.9}}), {2: 650}) == []
+
+
+def test_where_much_stands_since_then_it_is_no_record() -> None:
+    (found,) = judged(chain(), dict.fromkeys(range(4), 650))
+    assert set(found.guards.values()) == {"fail"}
