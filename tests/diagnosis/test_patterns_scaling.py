@@ -54,6 +54,23 @@ def test_a_member_that_is_back_within_ten_minutes_is_no_scaling() -> None:
     assert sizes(told) == [(3, 2), (2, 3)]
 
 
+@pytest.mark.parametrize(
+    ("between", "after", "seconds", "expected"),
+    [
+        (FEW[:2], (*FEW[:2], *pods(9)), 60, []),  # a pod that is started on another host
+        (FEW[:2], (*FEW[:2], *pods(9)), 200, [(3, 2), (2, 3)]),
+        (FEW[:2], (*FEW[:2], "other/10.0.0.9#0"), 60, [(3, 2), (2, 3)]),
+        (MANY[:4], MANY[1:4], 60, []),  # the new one is started first
+        (MANY[:4], FEW, 60, [(3, 4), (4, 3)]),
+        (FEW[:1], (*FEW[:1], *pods(8, 9)), 60, [(3, 1), (1, 3)]),  # a swing, however fast
+    ],
+)
+def test_a_change_that_is_undone_at_once_is_a_restart(
+    between: tuple[str, ...], after: tuple[str, ...], seconds: float, expected: list[tuple[int, int]]
+) -> None:
+    assert sizes(Life().generation(10, *FEW).generation(1000, *between).generation(1000 + seconds, *after)) == expected
+
+
 def test_evictions_are_no_scaling() -> None:
     told = Life().generation(10, *FEW)
     told.generation(1000, FEW[0], of_row={"cause_posterior": {"poll_timeout": 0.9}}).generation(1100, *FEW)
@@ -153,6 +170,6 @@ def test_replica_hours_of_a_day_and_those_without_work() -> None:
         }
         for number in range(1440)
     ]
-    view = Life().generation(10, *pods(1, 2)).view(baseline={"orders": rows})
+    view = Life().generation(10, *pods(1, 2)).view(baseline=lambda: {"orders": rows})
     assert idle_replica_hours(view) == (pytest.approx(48), pytest.approx(45), 90 / 1440)
     assert math.isnan(idle_replica_hours(Life().view())[0])

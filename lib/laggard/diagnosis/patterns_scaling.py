@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -13,11 +13,10 @@ import numpy as np
 from laggard.diagnosis.frames import Floats, GroupFrame, Row
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.patterns_deploys import find_deploys
-from laggard.diagnosis.patterns_members import RETURN_SECONDS, Change, changes, find_evictions
+from laggard.diagnosis.patterns_members import changes, find_evictions
 from laggard.diagnosis.patterns_rebalances import live_generations
+from laggard.diagnosis.patterns_restarts import STEP_SECONDS, restarts
 from laggard.diagnosis.view import Flags, View
-
-_STEP_SECONDS = 120.0  # members of one step do not all start in the same second
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class ColdStart:
 
 
 def scale_events(frame: GroupFrame, parameters: Parameters) -> list[ScaleEvent]:
-    """Oldest first; deploys, evictions, and a single member that is back within ten minutes are no scaling."""
+    """Oldest first; deploys, evictions and restarts are no scaling."""
     deploys = find_deploys(frame, parameters)
     reasons = ("poll_timeout", "session_expiry", "crash")
     evicted = {each.at for reason in reasons for each in find_evictions(frame, reason, parameters, math.inf)}
@@ -66,14 +65,14 @@ def scale_events(frame: GroupFrame, parameters: Parameters) -> list[ScaleEvent]:
         and not any(deploy.started_at <= each.at <= deploy.ended_at for deploy in deploys)
     ]
     steps = [each for each in known if each.after != each.before]
-    restarts = _restarts(steps, evicted)
+    restarted = restarts(steps, evicted)
     found: list[ScaleEvent] = []
     for each in steps:
-        if each.at in restarts:
+        if each.at in restarted:
             continue
         last = found[-1] if found else None
         is_same_way = last is not None and (each.after > each.before) == (last.after > last.before)
-        if last is not None and is_same_way and (each.at - last.at).total_seconds() <= _STEP_SECONDS:
+        if last is not None and is_same_way and (each.at - last.at).total_seconds() <= STEP_SECONDS:
             joined, left = (*last.joined, *each.joined), (*last.left, *each.left)
             found[-1] = ScaleEvent(each.at, last.before, each.after, joined, left)
         else:
@@ -208,21 +207,6 @@ def idle_replica_hours(view: View) -> tuple[float, float, float]:
         return math.nan, math.nan, math.nan
     idle = sum(hours for hours, is_busy in seen.values() if not is_busy)
     return total, idle, sum(is_busy for _, is_busy in seen.values()) / len(seen)
-
-
-def _restarts(steps: Sequence[Change], evicted: Iterable[datetime]) -> set[datetime]:
-    """Times of the changes by which one place was left and soon taken again, or whose members were put out."""
-    found = set(evicted)
-    for index, gone in enumerate(steps):
-        if len(gone.left) != 1 and gone.at not in found:
-            continue
-        for back in steps[index + 1 :]:
-            if (back.at - gone.at).total_seconds() > RETURN_SECONDS:
-                break
-            if set(gone.left) & set(back.joined) and back.at not in found:
-                found |= {gone.at, back.at}
-                break
-    return found
 
 
 def _sum(view: View, name: str) -> Floats:
