@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from diagnosis.rebalance_rows import Life, at, pods
+from diagnosis.rebalance_rows import Life, at, pods, rolled
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.patterns_rebalances import (
     find_storm,
@@ -121,3 +121,11 @@ def test_a_straggler_is_named_with_the_length_of_the_join() -> None:
     life = Life().generation(3300, *ALL[:3], start=3000, of_row={"straggler_slot": ALL[3]})
     assert stragglers(life.frame(), 1800) == [(ALL[3], 300.0, "r1")]
     assert stragglers(replace(life.frame(), rebalances=()), 1800) == []
+
+
+def test_rebalances_of_a_deploy_make_no_storm() -> None:
+    frame = rolled().frame(now=3460, time_in_rebalance_ratio=0.0)
+    spans = [(at(3200), at(3340))]
+    assert (find_storm(frame, LIMITS).rebalances, find_storm(frame, LIMITS, spans).rebalances) == (8, 0)
+    assert (time_in_rebalance(frame), time_in_rebalance(frame, spans)) == (8 / 600, 0.0)
+    assert find_storm(frame, LIMITS, [(at(3200), at(3259.5))]).rebalances == 4  # the one that ends at 3260 began before

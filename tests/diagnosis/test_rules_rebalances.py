@@ -161,8 +161,9 @@ def test_a_storm_of_a_group_that_is_static_and_cooperative_needs_decoupling() ->
 
 
 def test_a_deploy_is_no_storm_and_neither_is_declared_maintenance() -> None:
-    (found,) = judge("REBALANCE_STORM", rolled().view(3400))
-    assert (found.state, found.guards["deploy"]) == ("fails", "fail")
+    told = rolled()
+    for now in (3400, 3600, 3800):  # on the way, in the quiet after it, and when its veto is over
+        assert judge("REBALANCE_STORM", told.view(now)) == []
     assert states("REBALANCE_STORM", stormy().view(policy=Policy(in_maintenance=True))) == ["fails"]
 
 

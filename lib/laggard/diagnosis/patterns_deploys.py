@@ -55,6 +55,11 @@ def find_deploys(frame: GroupFrame, parameters: Parameters) -> tuple[Deploy, ...
     return tuple(each for each in found if each is not None)
 
 
+def deploy_spans(frame: GroupFrame, parameters: Parameters) -> list[tuple[datetime, datetime]]:
+    """First and newest change of each deploy: the rebalances between them are explained."""
+    return [(each.started_at, each.ended_at) for each in find_deploys(frame, parameters)]
+
+
 def vetoing_deploy(frame: GroupFrame, parameters: Parameters) -> Deploy | None:
     """The deploy that explains rebalances at the window's end: until three windows after its quiet, 45 min at most."""
     now = now_of(frame)

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from laggard.diagnosis.frames import GroupFrame, Row
 from laggard.diagnosis.patterns_members import Roster, rosters
-from laggard.diagnosis.patterns_rebalances import live_generations, now_of
+from laggard.diagnosis.patterns_rebalances import Spans, live_generations, now_of
 
 TopicPartition = tuple[str, int]
 _EXPIRED_SHARE = 0.9  # the coordinator puts a member out that has not revoked within its rebalance timeout
@@ -58,8 +58,11 @@ class Behind:
     timeout_seconds: float
 
 
-def find_ping_pong(frame: GroupFrame, seconds: float = 1800.0) -> PingPong:
-    """Returns among the moves of the last seconds; a member that keeps its id keeps what it has, whatever its slot."""
+def find_ping_pong(frame: GroupFrame, seconds: float = 1800.0, explained: Spans = ()) -> PingPong:
+    """Returns among the moves of the last seconds; a member that keeps its id keeps what it has, whatever its slot.
+
+    Moves in the spans of deploys do not count.
+    """
     end = now_of(frame)
     last: dict[TopicPartition, tuple[str, str]] = {}
     owner: dict[TopicPartition, tuple[str, str]] = {}
@@ -71,6 +74,7 @@ def find_ping_pong(frame: GroupFrame, seconds: float = 1800.0) -> PingPong:
         if held is None:
             continue
         is_near = roster.is_live and (end - roster.at).total_seconds() < seconds
+        is_near = is_near and not any(begin <= roster.at <= until for begin, until in explained)
         for place, now in held.items():
             was = owner.get(place, now)
             owner[place] = now

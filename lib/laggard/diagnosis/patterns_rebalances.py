@@ -7,14 +7,17 @@ stand for it. Rows of history read while catching up (`live_read` false) are nev
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
+from typing import TypeAlias
 
 from laggard.diagnosis.frames import GroupFrame, Row
 from laggard.diagnosis.parameters import Parameters
 from laggard.rebalance.rates import union_seconds
+
+Spans: TypeAlias = Sequence[tuple[datetime, datetime]]
 
 REBALANCING = frozenset({"sync", "empty", "epoch"})  # kinds of generations that a rebalance ends with
 RATIO_RANGE = timedelta(minutes=10)
@@ -40,6 +43,11 @@ class Logical:
     @property
     def seconds(self) -> float | None:
         return None if self.started_at is None else (self.ended_at - self.started_at).total_seconds()
+
+    def is_within(self, spans: Spans) -> bool:
+        """Whether it took place, or began, in one of the spans."""
+        started_at = self.started_at or self.ended_at
+        return any(begin <= self.ended_at and started_at <= end for begin, end in spans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +109,17 @@ def recent(rebalances: Iterable[Logical], until: datetime, seconds: float) -> li
     return [each for each in rebalances if 0 <= (until - each.ended_at).total_seconds() < seconds]
 
 
-def time_in_rebalance(frame: GroupFrame) -> float:
-    """Share of the last ten minutes inside a rebalance, the one under way included; NaN unknown."""
+def time_in_rebalance(frame: GroupFrame, explained: Spans = ()) -> float:
+    """Share of the last ten minutes inside a rebalance, the one under way included; NaN unknown.
+
+    Rebalances in the spans that explain them are left out.
+    """
     if frame.fact.get("time_in_rebalance_ratio", 0.0) is None:
         return float("nan")  # not watched for so long
     end = now_of(frame)
     begin = end - RATIO_RANGE
     known = logical_rebalances(frame)
-    near = [each for each in known if each.ended_at > begin]
+    near = [each for each in known if each.ended_at > begin and not each.is_within(explained)]
     intervals = [(each.started_at, each.ended_at) for each in near if each.started_at is not None]
     if len(intervals) < len(near):
         return float("nan")
@@ -118,12 +129,12 @@ def time_in_rebalance(frame: GroupFrame) -> float:
     return union_seconds(intervals, begin, end) / RATIO_RANGE.total_seconds()
 
 
-def find_storm(frame: GroupFrame, parameters: Parameters) -> Storm:
-    """Whether rebalances come so thick that the group gets nothing done; deploys are for the rule to set aside."""
+def find_storm(frame: GroupFrame, parameters: Parameters, explained: Spans = ()) -> Storm:
+    """Whether rebalances come so thick that the group gets nothing done, those in the spans of deploys left out."""
     near = recent(logical_rebalances(frame), now_of(frame), parameters.storm_seconds)
-    near = [each for each in near if not each.is_first]
+    near = [each for each in near if not each.is_first and not each.is_within(explained)]
     generations = sum(each.generations for each in near)
-    ratio = time_in_rebalance(frame)
+    ratio = time_in_rebalance(frame, explained)
     durations = sorted(each.seconds for each in near if each.seconds is not None)
     median = durations[(len(durations) - 1) // 2] if durations else float("nan")
     span = (near[-1].ended_at - near[0].ended_at).total_seconds() if len(near) > 1 else float("nan")

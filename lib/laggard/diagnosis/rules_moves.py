@@ -9,7 +9,7 @@ import numpy as np
 from laggard.diagnosis.deploy_cost import DeployCost, measure_deploy
 from laggard.diagnosis.guarded import guarded, has_assignments, passes
 from laggard.diagnosis.observation import CAUSE, HYGIENE, INFO, WARN, Observation, Rule
-from laggard.diagnosis.patterns_deploys import RUNNING, SUSPECTED, Deploy, find_deploys, vetoing_deploy
+from laggard.diagnosis.patterns_deploys import RUNNING, SUSPECTED, Deploy, deploy_spans, find_deploys, vetoing_deploy
 from laggard.diagnosis.patterns_moves import find_avoidable, find_ping_pong
 from laggard.diagnosis.patterns_rebalances import logical_rebalances, now_of, recent
 from laggard.diagnosis.view import View
@@ -26,7 +26,7 @@ def ping_pong(view: View) -> list[Observation]:
     """D47: partitions go back to where they came from; one member's restart, which returns once, does not count."""
     if not has_assignments(view):
         return []
-    found = find_ping_pong(view.frame)
+    found = find_ping_pong(view.frame, explained=deploy_spans(view.frame, view.parameters))
     if found.moves < _PING_PONG_MOVES or found.index < _PING_PONG_INDEX or found.rebalances < 2:
         return []
     deploy = vetoing_deploy(view.frame, view.parameters)

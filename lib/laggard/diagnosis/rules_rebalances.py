@@ -8,7 +8,7 @@ import numpy as np
 
 from laggard.diagnosis.guarded import burns_slo, guarded, has_assignments, has_members, passes
 from laggard.diagnosis.observation import CAUSE, PAGE, WARN, Observation, Rule
-from laggard.diagnosis.patterns_deploys import vetoing_deploy
+from laggard.diagnosis.patterns_deploys import deploy_spans, vetoing_deploy
 from laggard.diagnosis.patterns_members import current_members
 from laggard.diagnosis.patterns_moves import assignor_changes, find_behind, without_common_assignor
 from laggard.diagnosis.patterns_rebalances import (
@@ -29,7 +29,7 @@ def rebalance_storm(view: View) -> list[Observation]:
     """D43: rebalances so thick that the group gets little else done."""
     if not has_members(view) or not view.member_count:
         return []
-    storm = find_storm(view.frame, view.parameters)
+    storm = find_storm(view.frame, view.parameters, deploy_spans(view.frame, view.parameters))
     if not storm.because:
         return []
     causes = sorted(storm.causes, key=lambda each: (-storm.causes[each], each))
