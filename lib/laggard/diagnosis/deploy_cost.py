@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from laggard.diagnosis.frames import Floats, Row
+from laggard.diagnosis.order import lower_median
 from laggard.diagnosis.patterns_deploys import Deploy
 from laggard.diagnosis.patterns_scaling import group_lag
 from laggard.diagnosis.view import View
@@ -39,14 +40,14 @@ def measure_deploy(view: View, deploy: Deploy) -> DeployCost:
     before = np.flatnonzero(ends <= begin)[-_BEFORE_WINDOWS:]
     during = (ends > begin) & (starts <= deploy.quiet_at.timestamp())
     highest, lag, envelope, arrival = (group_lag(view, name) for name in ("lag_max", "lag", "envelope", "arrival"))
-    usual = _lower_median(lag[before])
+    usual = lower_median(lag[before].tolist())
     highest_before, peak = _max(highest[before]), _max(highest[during])
     excess = np.where(ends > begin, np.clip(lag - usual, 0.0, None), 0.0)
     after = np.flatnonzero((starts >= end) & (highest <= _SPIKE_RATIO * highest_before))
     recovered = float(ends[after[0]]) if len(after) else math.nan
     counted = excess[(ends > begin) & ~(ends > recovered)]
     area = float(np.nansum(counted)) * frame.window_seconds if math.isfinite(usual) else math.nan
-    rates = _lower_median(arrival[before]), _lower_median(arrival[during])
+    rates = lower_median(arrival[before].tolist()), lower_median(arrival[during].tolist())
     return DeployCost(
         lag_before=highest_before,
         peak_lag=peak,
@@ -90,8 +91,3 @@ def _known(value: float) -> float | None:
 def _max(values: Floats) -> float:
     known = values[np.isfinite(values)]
     return float(known.max()) if len(known) else math.nan
-
-
-def _lower_median(values: Floats) -> float:
-    known = np.sort(values[np.isfinite(values)])
-    return float(known[(len(known) - 1) // 2]) if len(known) else math.nan

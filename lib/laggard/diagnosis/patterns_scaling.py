@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from laggard.diagnosis.frames import Floats, GroupFrame, Row
+from laggard.diagnosis.order import lower_median
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.patterns_deploys import find_deploys
 from laggard.diagnosis.patterns_members import changes, find_evictions
@@ -98,9 +99,8 @@ def elasticity(view: View, event: ScaleEvent) -> Elasticity:
     at = event.at.timestamp()
     before = consume[busy & (ends <= at)][-parameters.busy_windows :]
     after = consume[busy & (ends > at)][: parameters.busy_windows]
-    medians = [
-        _lower_median(each) if len(each) >= parameters.busy_min_windows else math.nan for each in (before, after)
-    ]
+    least = parameters.busy_min_windows
+    medians = [lower_median(each.tolist()) if len(each) >= least else math.nan for each in (before, after)]
     grown = math.log(event.after / event.before)
     value = math.log(medians[1] / medians[0]) / grown if min(medians) > 0 and grown else math.nan
     return Elasticity(medians[0], medians[1], value)
@@ -214,7 +214,3 @@ def _sum(view: View, name: str) -> Floats:
     for topic in view.topics:
         total = total + topic.frame[name].sum(axis=0)
     return total
-
-
-def _lower_median(values: Floats) -> float:
-    return float(np.sort(values)[(len(values) - 1) // 2])

@@ -8,6 +8,7 @@ import numpy as np
 
 from laggard.diagnosis.guarded import burns_slo, guarded, has_assignments, has_members, passes
 from laggard.diagnosis.observation import CAUSE, EVENT, HYGIENE, INFO, WARN, Observation, Rule
+from laggard.diagnosis.order import lower_median
 from laggard.diagnosis.patterns_deploys import vetoing_deploy
 from laggard.diagnosis.patterns_members import places
 from laggard.diagnosis.patterns_rebalances import now_of
@@ -37,8 +38,8 @@ def scale_out_futile(view: View) -> list[Observation]:
         return []
     ends = view.frame.windows / 1000 + view.frame.window_seconds
     lag = group_lag(view, "envelope")
-    before = _lower_median(lag[ends <= event.at.timestamp()][-3:])
-    now = _lower_median(lag[-3:])
+    before = lower_median(lag[ends <= event.at.timestamp()][-3:].tolist())
+    now = lower_median(lag[-3:].tolist())
     if not (view.is_material and now > _HELPED * before > 0):
         return []
     place_of = places(view.frame)
@@ -137,11 +138,6 @@ def _latest_scale_out(view: View) -> ScaleEvent | None:
 
 def _is_below(view: View, backlog: float) -> bool | None:
     return None if math.isnan(view.lag) else view.lag < backlog
-
-
-def _lower_median(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
-    known = np.sort(values[np.isfinite(values)])
-    return float(known[(len(known) - 1) // 2]) if len(known) else math.nan
 
 
 RULES = (

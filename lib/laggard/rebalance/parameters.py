@@ -33,9 +33,7 @@ class RebalanceParameters:
     orderly_seconds: float = 5.0
     return_seconds: float = 600.0
     crash_times: int = 3
-    crash_ratio: float = (
-        3.0  # of the mean of the other slots: so much more often one leaves that has a fault of its own
-    )
+    crash_ratio: float = 3.0  # times the mean of the other slots: who leaves so often has a fault of its own
     deploy_horizon_seconds: float = 1_800.0
     deploy_suspect_share: float = 0.3  # of the slots replaced, each once: a deploy may be under way
     deploy_batches: int = 2
