@@ -98,7 +98,8 @@ def _rows(view: View, conditions: Mapping[str, Observation], sizing: Sizing, ela
     if not view.is_material and not any(each.trend.name == "growing" for each in view.topics):
         yield "NOT_NEEDED", 2, {}
     restless = [code for code in RESTLESS if code in conditions]
-    if (view.state == "Empty" or view.member_count == 0) and not restless:  # one that puts its members out is not empty
+    # one that puts its members out is empty now and then, and not for want of members
+    if (view.state == "Empty" or view.member_count == 0) and not (restless and _is_moving(view)):
         yield "NO_MEMBERS", 3, {}
     if restless or view.time_in_rebalance >= parameters.storm_ratio:
         yield "NO_REBALANCE_FIRST", 4, {"time_in_rebalance_ratio": view.time_in_rebalance, "conditions": len(restless)}
@@ -115,6 +116,12 @@ def _rows(view: View, conditions: Mapping[str, Observation], sizing: Sizing, ela
     if elasticity < parameters.elasticity_min or "SHARED_SINK" in conditions:
         yield "NO_DOWNSTREAM", 12, {"elasticity_ratio": elasticity}
     yield from _sized(view, topic, sizing)
+
+
+def _is_moving(view: View) -> bool:
+    """Whether the group's members changed in this window or the one before."""
+    since = view.frame.now_ms - 2000 * view.frame.window_seconds
+    return any(row["record_timestamp"].timestamp() * 1000 >= since for row in view.frame.generations)
 
 
 def _held_back(view: View, topic: TopicView, conditions: Mapping[str, Observation]) -> Iterator[_Row]:

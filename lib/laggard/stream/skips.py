@@ -27,7 +27,8 @@ def find_skips(merged: Merged, rows: pa.Table, empty_groups: Iterable[str], tick
     seconds = seconds_between(before["sampled_at"], before["base_at"])
     arrival = window_rate(before, "log_end_offset", "base_log_end_offset", "arrival_rate", seconds)
     consumed = window_rate(before, "committed_offset", "base_committed_offset", "consume_rate", seconds)
-    usual = pc.max_element_wise(arrival, consumed, before["arrival_rate"], before["consume_rate"])
+    # where arrivals have just risen, what is read in this tick is what came in it
+    usual = pc.max_element_wise(arrival, consumed, before["arrival_rate"], before["consume_rate"], rows["arrival_rate"])
     jump = pc.subtract(rows["committed_offset"], before["committed_offset"])
     floor = floor_records(before, arrival, tick)
     is_seen = both(
