@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,10 @@ for _name in [
     name for name in os.environ if name == "LAGGARD_CONFIG" or (name.startswith("LAGGARD_") and "__" in name)
 ]:
     del os.environ[_name]
+
+# a shell that starts the tests in its background lets them ignore Ctrl-C, and so the commands that they start
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # a shared or slow machine must not fail a property; a failure prints how to repeat it
 settings.register_profile("laggard", deadline=None, print_blob=True, max_examples=50)

@@ -83,8 +83,9 @@ def test_the_finding_and_the_page_name_the_place(played: tuple[str, Played]) -> 
     else:
         found = seen.opened("billing", "CAPACITY_SHORTAGE")
         # 60 records/s arrive, two members handle 20 each
-        assert found["evidence"]["arrival_rate"] == pytest.approx(60, rel=0.1)
-        assert found["evidence"]["consume_rate"] == pytest.approx(40, rel=0.2)
+        evidence = dict(found["evidence"])
+        assert evidence["arrival_rate"] == pytest.approx(60, rel=0.1)
+        assert evidence["consume_rate"] == pytest.approx(40, rel=0.2)
 
 
 def test_the_healthy_group_beside_it_is_left_alone(played: tuple[str, Played]) -> None:

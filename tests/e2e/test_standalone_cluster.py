@@ -54,6 +54,7 @@ OF_THE_MOMENT = {
     "time_lag_seconds",
     "max_time_lag_seconds",
     "state_since",
+    "window_state_seconds",
     "empty_since",
     "watched_since",
 }

@@ -10,6 +10,7 @@ import numpy as np
 from laggard.diagnosis import forecast
 from laggard.diagnosis.frames import Floats, Row
 from laggard.diagnosis.order import lower_median
+from laggard.diagnosis.patterns_rebalances import logical_rebalances
 from laggard.diagnosis.view import Flags, Shape, TopicView, View
 
 
@@ -133,8 +134,10 @@ def _changes(view: View) -> Row:
         for row in view.frame.generations
         if row["live_read"] and begin <= row["record_timestamp"].timestamp() * 1000 < end
     ]
+    ended = [each.ended_at.timestamp() * 1000 for each in logical_rebalances(view.frame)]
     slots = {slot for row in rows for name in ("joined", "left") for slot in row[name] or ()}
     return {
+        "rebalances": sum(begin <= at < end for at in ended),
         "generations": len(rows),
         "churn": len(slots) / view.member_count if view.member_count else None,
     }

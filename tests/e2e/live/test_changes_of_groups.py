@@ -13,9 +13,11 @@ from laggard.tables.schemas import GROUP_STATUS
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow]
 OF_THE_TICK = {"batch_id", "poll_id", "sampled_at", "state_source", "max_time_lag_seconds", "folded"}
-SINCE_THE_START = {"state_since", "empty_since", "watched_since", "rebalancing_since", "rebalance_state",
-                   "last_rebalance_at", "time_in_rebalance_ratio", "ping_pong", "topic_counters",
-                   "coordinator_changed_at", "partitions_added_at", *STATE}  # fmt: skip
+SINCE_THE_START = {
+    "state_since", "empty_since", "watched_since", "rebalancing_since", "rebalance_state", "window_state_seconds",
+    "last_rebalance_at", "time_in_rebalance_ratio", "ping_pong", "topic_counters", "coordinator_changed_at",
+    "partitions_added_at", *STATE,
+}  # fmt: skip
 LIVE_ONLY = {"generation_gap", "joined", "left", "replaced", "live_read", "partitions_unassigned"}
 BEREFT = {"bereft-consumer", "bereft-share"}  # of a topic that is gone the records have the id only
 GROUPS = {each.group for each in FIRST} | set(SIMPLE) | {LATE.group}
