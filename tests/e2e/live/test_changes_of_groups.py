@@ -64,9 +64,9 @@ def test_a_group_is_told_created_once_if_it_is_new(lived: Lived) -> None:
 @pytest.mark.parametrize("group", ["online", "offline", "restless"])
 def test_a_group_that_changes_its_protocol_has_one_type_or_the_other(lived: Lived, group: str) -> None:
     types = sequence(lived, group, "group_type")
-    assert set(types) == {"classic", "consumer"}
+    assert set(types) <= {"classic", "consumer"}
     assert types[-1] == "classic"
-    if group != "restless":  # between two ticks it may have been both
+    if group != "restless":  # between two ticks it may have been both, and back
         assert types == ["classic", "consumer", "classic"]
 
 
