@@ -82,7 +82,12 @@ def _living(topics: Sequence[TopicFrame]) -> list[TopicFrame]:
 def _within(rows: pa.Table, windows: _Ints) -> pa.Table:
     low, high = (pa.scalar(int(at) * 1000, pa.int64()) for at in (windows[0], windows[-1]))
     at = pc.cast(rows["window_start"], pa.int64())
-    return rows.filter(pc.and_(pc.greater_equal(at, low), pc.less_equal(at, high)))
+    return kept(rows, pc.and_(pc.greater_equal(at, low), pc.less_equal(at, high)))
+
+
+def kept(rows: pa.Table, condition: pa.ChunkedArray) -> pa.Table:
+    """The rows that meet a condition; nothing is copied where all of them do."""
+    return rows if pc.all(condition, min_count=0).as_py() else rows.filter(condition)
 
 
 def _by_group(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:

@@ -17,7 +17,7 @@ from pyarrow.dataset import field
 from laggard.diagnosis.cluster import ClusterFrame
 from laggard.diagnosis.engine import Judged, judge
 from laggard.diagnosis.frames import NAMES, NUMBERS, Row
-from laggard.diagnosis.history import frames_at
+from laggard.diagnosis.history import frames_at, kept
 from laggard.diagnosis.memory import Memory
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.policy import Policy
@@ -105,7 +105,7 @@ def known_at(tables: Mapping[str, pa.Table], window: Window, options: Options) -
     found = {}
     end = datetime.fromtimestamp(window.begin_ms / 1000 + options.window_seconds, timezone.utc)
     for name, rows in tables.items():
-        known = rows.filter(pc.less_equal(rows["batch_id"], window.batch_id))
+        known = kept(rows, pc.less_equal(rows["batch_id"], window.batch_id))
         if name in RECENT:
             time = schemas.TABLES[name].time_column
             since, until = (pa.scalar(at, _TIME) for at in (end - RECENT_SPAN, end))
