@@ -88,7 +88,9 @@ def topic_trend(
     filled = _carried(own, seconds, np.maximum(2 * known, group.window_seconds))
     total = np.where(np.isnan(filled), lag, filled).sum(axis=0)
     has_point = ~np.isnan(own).all(axis=0)
-    if has_point.any():
+    if np.isnan(interval).all():  # between commits whose rhythm is not known yet lag rises in the healthiest group
+        total = np.where(has_point, total, np.nan)
+    elif has_point.any():
         total = np.where(has_point | _quiet_end(has_point), total, np.nan)
     peaks = frame["lag_max"][rows].sum(axis=0)
     return trend.judge_trend(
