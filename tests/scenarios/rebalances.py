@@ -8,6 +8,7 @@ from typing import Any
 from scenarios.capacity import _fault, _only
 from scenarios.ground import HEALTHY, Ground
 from scenarios.labels import CALM, Expect, Labels, Must, Scenario
+from simulator.classic_group import ClassicGroup
 from simulator.member_modern import ModernMember
 from simulator.offsets_log import partition_of
 from simulator.producer import piecewise, steady
@@ -87,8 +88,9 @@ def sc15(ground: Ground) -> Labels:
 
 
 def _leader(ground: Ground) -> Any:
-    leader = ground.coordinator.groups[ground.name()].leader  # type: ignore[union-attr]
-    return next((each for each in ground.alive() if each.member_id == leader), None)
+    group = ground.coordinator.groups[ground.name()]
+    assert isinstance(group, ClassicGroup)
+    return next((each for each in ground.alive() if each.member_id == group.leader), None)
 
 
 def sc16(ground: Ground) -> Labels:

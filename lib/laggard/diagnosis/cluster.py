@@ -203,12 +203,6 @@ RULES = (
         ("find it on the coordinator: kafka-transactions.sh find-hanging",), open_after=1, close_after=1,
     ),
     Rule(
-        "D18", "BROKER_CORRELATED", CAUSE, _elsewhere,
-        "Partitions led by one broker lag in several groups.",
-        ("look at that broker's disk, network and in-sync replicas",), ("do not change the applications",),
-        "another group on the broker does not lag",
-    ),
-    Rule(
         "D19", "SHARED_SINK", CAUSE, _elsewhere,
         "Several groups became slower on all partitions at the same time.",
         ("look for a database or an API that they share",), ("do not add consumers: they would share it too",),
