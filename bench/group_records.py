@@ -16,6 +16,7 @@ sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/wire")]
 
 import encoder  # noqa: E402 - the tests' own encoder, which shares no code with the decoder
 from laggard.names import NameFilter  # noqa: E402
+from laggard.stream.advance_stage import spare_modules  # noqa: E402
 from laggard.stream.decode import decode_records  # noqa: E402
 from stream.simulation import NOON, Record, Simulation, end, generation  # noqa: E402
 
@@ -26,6 +27,7 @@ ROUNDS = 7
 
 def main() -> None:
     """Decode many small groups; decode and fold one of 1,000 members and 3,000 partitions."""
+    spare_modules()  # as the job's worker does
     small = [group(f"group-{number}", 1 + number % 9, MEMBERS) for number in range(GROUPS)]
     seconds = median(lambda: decode(small))
     large = [group("large", number, LARGE_MEMBERS, shift=number) for number in range(1, ROUNDS + 2)]
