@@ -20,6 +20,7 @@ from laggard.sources.poll import PollOptions
 from laggard.sources.readiness import NotReadyYet, OffsetsTopic, count_backlog, find_offsets_topic
 from laggard.stream.batch import Batches, BatchOptions
 from laggard.stream.diagnose import DiagnoseQuery
+from laggard.stream.failures import SlowStartError, explain
 from laggard.stream.identity import Found, Identity, identity_path, judge_start, starts_anew, to_json
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.lock import writer_lock
@@ -36,6 +37,7 @@ log = logging.getLogger("laggard.job")
 MAX_BACKOFF_SECONDS = 60.0
 SAY_EVERY_SECONDS = 10.0
 FIRST_TICKS = 5
+SLOW_STARTS = 2  # that one run bears
 TEMPORARY = (errors.TEMPORARY, errors.UNREACHABLE)
 
 
@@ -152,7 +154,7 @@ class Job:
             schedule.run_due(row["polled_at"])
 
         batches.on_published = on_published
-        backoff = 1.0
+        backoff, slow_starts = 1.0, 0
         while not self._stopping.is_set():
             published = batches.published
             try:
@@ -164,12 +166,14 @@ class Job:
                 if self._once:
                     return
             except Exception as error:
-                cause = self._failure or error
+                cause = self._failure or explain(error)
                 self._failure = None
+                slow_starts += isinstance(cause, SlowStartError)
                 if self._stopping.is_set():
                     return  # cut off on purpose
                 passes = not isinstance(cause, LaggardError) or cause.exit_code in TEMPORARY
-                if self._once or not passes:  # who asked for one run wants to know that it failed
+                is_worth_a_try = isinstance(cause, SlowStartError) and slow_starts <= SLOW_STARTS
+                if not passes or (self._once and not is_worth_a_try):  # who asked for one run wants to know
                     raise cause from error
                 if batches.published > published:
                     backoff = 1.0
