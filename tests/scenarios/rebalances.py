@@ -370,10 +370,9 @@ def sc29(ground: Ground) -> Labels:
         ground.minute(at + 8 * number, leave, "leave")
     return Labels(
         at + 52,
-        must=(Must("NON_STICKY_MOVES", at + 18, within=10), Must("PING_PONG", at + 18, within=15)),
-        may=_only("CRASH_LOOP"),
-        never=_only("REBALANCE_STORM", "CAPACITY_SHORTAGE", "DEPLOY_LAG_SPIKE"),
-        primary=_only("CRASH_LOOP"),
+        # the third rebalance is at the second departure, the second return of a partition soon after
+        must=(Must("NON_STICKY_MOVES", at + 8, within=10), Must("PING_PONG", at + 9, within=15)),
+        never=_only("REBALANCE_STORM", "CAPACITY_SHORTAGE", "DEPLOY_LAG_SPIKE", "CRASH_LOOP"),
     )
 
 
