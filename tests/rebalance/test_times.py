@@ -19,6 +19,7 @@ from laggard.rebalance.times import (
     longest_rebalance_timeout,
     lower_median,
     sync_seconds,
+    was_waited_for,
 )
 from rebalance.told import PARAMETERS, START, at, epoch, generation, member
 
@@ -108,6 +109,24 @@ def test_a_join_as_long_as_the_timeout_waited_in_vain(
     join: float | None, timeout: float | None, gap: float, expected: bool
 ) -> None:
     assert is_straggling(join, timeout, gap, PARAMETERS) is expected
+
+
+@pytest.mark.parametrize(
+    ("join", "silent", "expected"),
+    [
+        (105, 120, True),  # it polled for the last time 15 s before the others began to join
+        (105, 130, True),  # and had committed a while before that
+        (105, 107, False),  # it left before its interval was over: not by itself
+        (105, 138, False),
+        (59, 120, False),  # most of its long batch was before the rebalance
+        (None, 120, False),
+        (105, None, False),  # its commits are not known
+    ],
+)
+def test_a_member_that_leaves_by_its_poll_interval_was_waited_for(
+    join: float | None, silent: float | None, expected: bool
+) -> None:
+    assert was_waited_for(join, silent, 120, 5, PARAMETERS) is expected
 
 
 @given(st.lists(st.integers(0, 100), min_size=1))

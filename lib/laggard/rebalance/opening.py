@@ -18,6 +18,7 @@ from laggard.rebalance.times import (
     longest_rebalance_timeout,
     seconds_between,
     sync_seconds,
+    was_waited_for,
 )
 
 Partitions = Mapping[TopicPartition, PartitionFacts]
@@ -165,16 +166,25 @@ def _straggler(
     """The slot that the join phase waited for and that did not come; of several the one that is silent for longest."""
     if not generation.live_read or generation.generation_kind == "epoch":
         return None
-    if not is_straggling(join_seconds, longest_rebalance_timeout(before), gap_p95, parameters):
+    timeout = longest_rebalance_timeout(before)
+    if join_seconds is None or timeout is None or join_seconds < parameters.straggler_share * timeout:
         return None
     slot_of = name_slots(before, by_member_id=False)
     missing = set(compare_slots(before, generation.members, by_member_id=False).left)
+    never = datetime.min.replace(tzinfo=generation.recorded_at.tzinfo)
     silent = [
-        (last_commits.get(member.member_id, datetime.min.replace(tzinfo=generation.recorded_at.tzinfo)), slot)
+        (last_commits.get(member.member_id, never), slot)
         for member in before
         if (slot := slot_of[member.member_id]) in missing
     ]
-    return min(silent)[1] if silent else None
+    if not silent:
+        return None
+    since, slot = min(silent)
+    silence = None if since == never else seconds_between(generation.state_timestamp, since)
+    is_found = is_straggling(join_seconds, timeout, gap_p95, parameters) or was_waited_for(
+        join_seconds, silence, timeout, gap_p95, parameters
+    )
+    return slot if is_found else None
 
 
 def _flags(generation: Generation, *, is_skewed: bool) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ class RebalanceParameters:
     probing_tolerance: float = 0.1
 
     straggler_tolerance: float = 0.1  # of the longest rebalance timeout
+    straggler_share: float = 0.5  # of it at least that a join took which ended with a member's own poll interval
     heartbeat_seconds: float = 3.0  # the Java consumer's default; the interval stands in no record
 
     poll_timeout_share: float = 0.8  # of the rebalance timeout: idle so long before it left

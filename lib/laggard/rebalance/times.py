@@ -98,6 +98,24 @@ def is_straggling(
     return abs(join_seconds - timeout_seconds) <= parameters.straggler_tolerance * timeout_seconds
 
 
+def was_waited_for(
+    join_seconds: float | None,
+    silent_seconds: float | None,
+    timeout_seconds: float | None,
+    commit_gap_p95_seconds: float | None,
+    parameters: RebalanceParameters,
+) -> bool:
+    """Whether a member that did not come left in the end by its own poll interval, and most of it went into the join.
+
+    It polled for the last time before the join phase began, so the join is shorter than the interval by as much.
+    """
+    if join_seconds is None or silent_seconds is None or timeout_seconds is None:
+        return False
+    slack, gap = parameters.straggler_tolerance * timeout_seconds, commit_gap_p95_seconds or 0.0
+    is_long = join_seconds >= max(parameters.straggler_share * timeout_seconds, parameters.heartbeat_seconds + gap)
+    return is_long and timeout_seconds - slack <= silent_seconds <= timeout_seconds + slack + gap
+
+
 def lower_median(values: Iterable[datetime]) -> datetime | None:
     """The middle value, of two the earlier."""
     ordered = sorted(values)
