@@ -100,6 +100,14 @@ def test_a_deploy_that_lag_does_not_show_costs_nothing() -> None:
     assert spike(1.2) == []
 
 
+@pytest.mark.parametrize(("delayed", "expected"), [(249, 0), (250, 1), (None, 0)])
+def test_what_a_rebalance_kept_waiting_tells_of_a_rise_between_two_polls(delayed: int | None, expected: int) -> None:
+    told = rolled()
+    told.rebalances[3]["records_delayed"] = delayed  # a quarter of the 1 000 records that are usual is 250
+    topic = series(lag=500.0, lag_max=500.0, envelope=0.0, arrival=100.0, floor=1001)
+    assert len(judge("DEPLOY_LAG_SPIKE", told.view(3500, topics=[topic]))) == expected
+
+
 def test_a_deploy_is_a_warning_against_an_objective_or_far_above_the_floor() -> None:
     assert spike(slo_time_lag_seconds=180.0)[0].severity == "info"
     assert spike(slo_time_lag_seconds=179.0)[0].severity == "warn"

@@ -28,7 +28,7 @@ class DeployCost:
     lag_seconds: float  # the same over the arrival rate: time lag times how long it lasted
     recovery_seconds: float  # from the last change until lag is down again, NaN not yet
     arrival_ratio: float  # arrival rate in the deploy over the one before
-    is_spike: bool  # lag rose by a quarter, and by what counts as lag of a group
+    is_spike: bool  # lag rose by a quarter, and by what counts as lag of a group, if only between two polls
 
 
 def measure_deploy(view: View, deploy: Deploy) -> DeployCost:
@@ -47,6 +47,8 @@ def measure_deploy(view: View, deploy: Deploy) -> DeployCost:
     recovered = float(ends[after[0]]) if len(after) else math.nan
     counted = excess[(ends > begin) & ~(ends > recovered)]
     area = float(np.nansum(counted)) * frame.window_seconds if math.isfinite(usual) else math.nan
+    # pauses of seconds lie between two polls, but each rebalance tells what it kept waiting
+    risen = np.fmax(peak - highest_before, _most_delayed(view, deploy))
     rates = lower_median(arrival[before].tolist()), lower_median(arrival[during].tolist())
     return DeployCost(
         lag_before=highest_before,
@@ -56,7 +58,7 @@ def measure_deploy(view: View, deploy: Deploy) -> DeployCost:
         lag_seconds=area / rates[0] if rates[0] > 0 else math.nan,
         recovery_seconds=recovered - end,
         arrival_ratio=rates[1] / rates[0] if rates[0] > 0 else math.nan,
-        is_spike=peak >= max(_SPIKE_RATIO * highest_before, highest_before + view.parameters.min_group_lag_records),
+        is_spike=bool(risen >= max((_SPIKE_RATIO - 1) * highest_before, view.parameters.min_group_lag_records)),
     )
 
 
@@ -82,6 +84,13 @@ def deploy_row(view: View, deploy: Deploy) -> Row:
         "recovery_seconds": _known(cost.recovery_seconds),
         "is_spike": cost.is_spike,
     }
+
+
+def _most_delayed(view: View, deploy: Deploy) -> float:
+    """Records that waited in the worst of its rebalances; NaN where none is known."""
+    rows = [row for row in view.frame.rebalances if row["rebalance_id"] in deploy.rebalance_ids]
+    delayed = [row.get("records_delayed") for row in rows]
+    return max((float(each) for each in delayed if each is not None), default=math.nan)
 
 
 def _known(value: float) -> float | None:
