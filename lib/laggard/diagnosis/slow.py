@@ -10,6 +10,7 @@ import numpy as np
 
 from laggard.diagnosis.hot import median_of_others, owner_of
 from laggard.diagnosis.order import lower_median
+from laggard.diagnosis.shed import shed
 from laggard.diagnosis.view import Flags, MemberView, TopicView, View
 
 LOAD_LIMIT = 1.2  # times the median load: above it, the assignment is to blame
@@ -40,7 +41,7 @@ def slowness(view: View, topic: TopicView, slots: Sequence[str], places: Iterabl
     pace, seen = lower_median(pace_of(member) for member in mine), lower_median(member.seen for member in others)
     if isnan(pace + seen + load) or load > LOAD_LIMIT * everyone or pace > view.parameters.slow_ratio * seen:
         return None
-    if any(has_followed(view, topic, place) for place in places):
+    if any(has_followed(view, topic, place) or _is_kept_and_costly(view, topic, place) for place in places):
         return None
     return Slowness(tuple(slots), pace, seen, load, everyone)
 
@@ -54,18 +55,51 @@ def pace_of(member: MemberView) -> float:
 def costly_places(view: View, topic: TopicView, active: Flags) -> tuple[tuple[int, ...], bool]:
     """Rows of partitions that get as much as the others and are worked off slower, and whether that is proven.
 
-    Proof is another owner with whom they lagged, or other partitions of the owner that do not lag.
+    Proof is another owner with whom they lagged, or other partitions of the owner that do not lag; or that their
+    owner lost pace when it was left with fewer, which tells that one of those it kept takes its time.
     """
-    slow = [place for place in np.flatnonzero(active & topic.is_material).tolist() if _is_worked_slower(topic, place)]
-    proven = [place for place in slow if _has_fine_siblings(view, topic, place) or has_followed(view, topic, place)]
+    slow = [
+        place
+        for place in np.flatnonzero(active & topic.is_material).tolist()
+        if _is_worked_slower(topic, place) and not _is_at_the_common_pace(view, topic, place)
+    ]
+    proven = [
+        place
+        for place in slow
+        if _has_fine_siblings(view, topic, place)
+        or has_followed(view, topic, place)
+        or _is_kept_and_costly(view, topic, place)
+    ]
     if proven:
         return tuple(proven), True
     return tuple(place for place in slow if _is_alone(view, topic, place)), False
 
 
+def _is_kept_and_costly(view: View, topic: TopicView, place: int) -> bool:
+    """Whether its owner lost pace when it was left with this and fewer others."""
+    slot = str(topic.frame.named("slot")[place, -1])
+    found = shed(view, slot) if slot else None
+    return (
+        found is not None and found.is_slower and (topic.frame.topic, int(topic.frame.partitions[place])) in found.kept
+    )
+
+
 def _is_worked_slower(topic: TopicView, place: int) -> bool:
     arrival, others = float(topic.arrival[place]), median_of_others(topic.arrival, place)
     return bool(ALIKE[0] * others <= arrival <= ALIKE[1] * others and 0 < topic.consume[place] < arrival)
+
+
+def _is_at_the_common_pace(view: View, topic: TopicView, place: int) -> bool:
+    """Whether most other members have more to read than they do, and do no more than this partition's owner.
+
+    Then all are held up alike, and some have more partitions to share it out to.
+    """
+    owner = owner_of(view, topic, place)
+    others = [member for member in view.members.values() if member is not owner and member.partitions]
+    busy = [pace_of(member) for member in others if member.is_busy]
+    if owner is None or not others or 2 * len(busy) < len(others):
+        return False
+    return pace_of(owner) >= view.parameters.slow_ratio * lower_median(busy)
 
 
 def _has_fine_siblings(view: View, topic: TopicView, place: int) -> bool:
