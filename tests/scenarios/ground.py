@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from simulator.clock import START_MS
@@ -22,10 +23,10 @@ BATCH_MS = (1000, 1000)  # fewer and larger batches than a busy consumer's: half
 
 
 @cache
-def group_name(offsets_partition: int) -> str:
-    """A group that lives in this partition of the offsets topic."""
-    names = (f"billing-{number}" for number in range(100_000))
-    return next(name for name in names if partition_of(name) == offsets_partition)
+def group_name(offsets_partition: int, number: int = 0) -> str:
+    """A group that lives in this partition of the offsets topic; the others there have other numbers."""
+    names = (name for name in (f"billing-{each}" for each in range(100_000)) if partition_of(name) == offsets_partition)
+    return next(islice(names, number, None))
 
 
 class Checkpointer(Reader):
@@ -74,6 +75,13 @@ class Ground(Stage):
     def name(self, number: int = 0) -> str:
         """The group with this number."""
         name = group_name((self.place + number) % PARTITIONS)
+        if name not in self.names:
+            self.names.append(name)
+        return name
+
+    def neighbour(self, number: int) -> str:
+        """The group with this number in the offsets partition of the first one; 0 is the first one itself."""
+        name = group_name(self.place % PARTITIONS, number)
         if name not in self.names:
             self.names.append(name)
         return name

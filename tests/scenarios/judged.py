@@ -14,7 +14,9 @@ from laggard.diagnosis.engine import settle
 from laggard.diagnosis.memory import Memory
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.policy import Policy
-from laggard.stream.judging import BASELINE, Options, closed_windows, cluster_frame, judge_groups, known_at
+from laggard.stream.judging import BASELINE, Options, Window, closed_windows, cluster_frame, judge_groups, known_at
+from laggard.tables import schemas
+from laggard.tables.arrow import to_arrow
 from scenarios.runs import WINDOW_MS, Recorded
 
 Row = dict[str, Any]
@@ -35,21 +37,28 @@ def diagnose(
     recorded: Recorded, parameters: Parameters | None = None, policies: Mapping[str, Policy] | None = None
 ) -> Judged:
     """All windows of a run, in order."""
-    known_policies = policies or {}
+    known_policies = recorded.run.labels.policies if policies is None else policies
     options = Options(
         "c", WINDOW_MS // 1000, parameters or Parameters(), lambda _, group, __: known_policies.get(group, Policy())
     )
-    result, memories = Judged(), dict[str, Memory]()
+    result, memories, told = Judged(), dict[str, Memory](), list[Row]()
     began = time.process_time()
     for window in closed_windows(recorded.tables, 0, recorded.run.end_ms):
-        known = known_at(_recent(recorded.tables, window.begin_ms), window, options)
+        tables = _recent(recorded.tables, window.begin_ms) | {"deploys": to_arrow(schemas.DEPLOYS, told)}
+        known = known_at(tables, window, options)
         judged = list(judge_groups(known, lambda: _baseline(result.windows), window, memories, options))
         rows, findings, memories = settle(judged, cluster_frame(known, window, options), memories, options.parameters)
         result.windows += rows
         result.findings += findings
+        told += [{**row, **_written(window)} for each in judged for row in each.told.get("deploys", ())]
         result.group_windows += len(judged)
     result.seconds = time.process_time() - began
     return result
+
+
+def _written(window: Window) -> Row:
+    """What the job adds to a row of a window."""
+    return {"cluster": "c", "batch_id": window.batch_id}
 
 
 def _recent(tables: Mapping[str, pa.Table], window_ms: int) -> dict[str, pa.Table]:

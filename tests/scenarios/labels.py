@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
+from laggard.diagnosis.policy import Policy
 from scenarios.ground import Ground
 
 # classes of 6 of the specification; a code that is in none of them is hygiene or an event
@@ -74,6 +75,7 @@ class Labels:
     primary_minutes: tuple[float, float] | None = None  # when it is looked at; None: the last ten
     expects: tuple[Expect, ...] = ()
     decide: float | None = None  # minute from which another number of members is tried
+    policies: Mapping[str, Policy] = field(default_factory=dict)  # what is declared, by group
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ class Scenario:
     story: Callable[[Ground], Labels]
     groups: int = 1
     poll_ahead_ms: int = 0  # of the poller's clock before the brokers'
+    watched_from: float = 0.0  # minute at which the job begins; what was written before is history to it
 
     @property
     def is_healthy(self) -> bool:

@@ -9,12 +9,13 @@ from itertools import zip_longest
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from laggard.stream.judging import BATCHED
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema
 from scenarios.ground import Ground
 from scenarios.labels import Labels, Scenario
 from simulator.offsets_log import PARTITIONS, Written
-from simulator.play import Laggard, Played, Polled, ticks
+from simulator.play import Laggard, Played, Polled, compacted, ticks
 
 TICK_MS, WINDOW_MS = 30_000, 60_000
 MINUTE = 60_000
@@ -62,10 +63,11 @@ def play(scenario: Scenario, seed: int, place: int = 0, tick_ms: int = TICK_MS) 
 
     def poll() -> None:
         at_ms = ground.clock.now + scenario.poll_ahead_ms
-        polls.append(Polled(at_ms, ground.brokers.poll(), ground.coordinator.log.positions()))
+        brokers = ground.brokers
+        polls.append(Polled(at_ms, brokers.poll(), ground.coordinator.log.positions(), brokers.facts()))
         ground.clock.after(tick_ms, poll)
 
-    ground.clock.after(tick_ms, poll)
+    ground.clock.at(ground.at_ms(scenario.watched_from) + tick_ms, poll)
     ground.clock.run_until(ground.at_ms(labels.minutes))
     ground.truth.finish()
     played = Played(scenario.name, seed, ground.coordinator.log.records, polls, ground.truth)
@@ -92,19 +94,37 @@ class _Recorder(Laggard):
 def record(runs: Sequence[Run]) -> list[Recorded]:
     """Decode and advance over all of them at once; each gets its own rows back."""
     job = _Recorder()
-    for step in zip_longest(*(_steps(run) for run in runs)):
+    for number, step in enumerate(zip_longest(*(_steps(run) for run in runs))):
         present = [each for each in step if each is not None]
         positions = [row for polled, _ in present for row in polled.positions]
+        facts = [row for polled, _ in present for row in polled.facts]
         offsets = {part: row for polled, _ in present for part, row in polled.offsets_partitions.items()}
         records = [each for _, written in present for each in written]
-        job.tick(Polled(present[0][0].at_ms, positions, offsets), records)
+        # what was written before the job began is read as the past, a tick before the live end is reached
+        is_past = number == 0 and any(run.scenario.watched_from for run in runs)
+        job.tick(Polled(present[0][0].at_ms, positions, offsets, facts), records, is_caught_up=not is_past)
     tables = {name: job.whole(name) for name in job.pieces}
-    return [Recorded(run, {name: _own(run, name, table) for name, table in tables.items()}) for run in runs]
+    return [
+        Recorded(run, {name: _own(run, name, table) for name, table in tables.items()} | {"batches": _batches(run)})
+        for run in runs
+    ]
 
 
 def _steps(run: Run) -> Iterator[tuple[Polled, list[Written]]]:
-    for _, polled, records in ticks(run.played):
-        yield polled, records
+    """Polls, and what was read with each; of a past that was not watched what the log cleaner has left."""
+    for number, polled, records in ticks(run.played):
+        yield polled, compacted(records) if number == 0 and run.scenario.watched_from else records
+
+
+def _batches(run: Run) -> pa.Table:
+    """What the brokers said of themselves, with each tick."""
+    known = run.ground.brokers.offsets_retention_minutes
+    rows = [
+        {"batch_id": number, "polled_at": polled.at_ms * 1000, "offsets_retention_minutes": known}
+        for number, polled in enumerate(run.played.polls, 1)
+    ]
+    schema = arrow_schema(schemas.BATCHES)
+    return pa.Table.from_pylist(rows, schema=pa.schema([schema.field(name) for name in BATCHED]))
 
 
 def _own(run: Run, name: str, table: pa.Table) -> pa.Table:

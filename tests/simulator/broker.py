@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +23,9 @@ class Topic:
     created_ms: int
     retention_ms: int | None = None
     logs: list[Arrivals] = field(default_factory=list)
+    cleanup_policy: str = "delete"
+    opened: dict[int, int] = field(default_factory=dict)  # partition -> first offset of a transaction left open
+    ends_in_marker: bool = False  # the newest offset is a transaction's marker, of which no reader gets a record
 
     def log_start(self, partition: int, now_ms: int) -> int:
         if self.retention_ms is None:
@@ -35,6 +40,7 @@ class Brokers:
         self.clock, self._streams = clock, streams
         self.origin_ms = clock.now
         self.topics: dict[str, Topic] = {}
+        self.offsets_retention_minutes: int | None = None  # None: we may not see it
         self.leaderless: set[tuple[str, int]] = set()  # partitions that answer no poll; members go on from replicas
         self._lives = 0
 
@@ -65,6 +71,26 @@ class Brokers:
     def end(self, topic: str, partition: int) -> int:
         return self.topics[topic].logs[partition].end_at(self.clock.now)
 
+    def stable(self, topic: str, partition: int) -> int:
+        """The last stable offset: where the oldest open transaction begins, or the end."""
+        return min(self.end(topic, partition), self.topics[topic].opened.get(partition, sys.maxsize))
+
+    def readable(self, topic: str, partition: int, *, is_committed: bool) -> int:
+        """Up to where a reader gets records."""
+        end = self.stable(topic, partition) if is_committed else self.end(topic, partition)
+        return end - 1 if self.topics[topic].ends_in_marker else end
+
+    def open_transaction(self, topic: str, partitions: Iterable[int]) -> None:
+        """A producer begins a transaction on these partitions and never ends it."""
+        self.topics[topic].opened.update({part: self.end(topic, part) for part in partitions})
+
+    def cut(self, topic: str, partition: int, records: int) -> None:
+        """A replica that lacks the newest records becomes the leader (unclean election); offsets are given again."""
+        known = self.topics[topic]
+        chance = self._streams(f"arrivals after a cut {topic} {partition}")
+        first = max(0, self.end(topic, partition) - records)
+        known.logs[partition] = Arrivals(self.clock.now, self.origin_ms, known.rates[partition], chance, first)
+
     def start(self, topic: str, partition: int) -> int:
         return self.topics[topic].log_start(partition, self.clock.now)
 
@@ -75,6 +101,25 @@ class Brokers:
         """Rows of `POSITIONS` for every partition there is."""
         topics = sorted(self.topics.items())
         return [self._row(topic, partition) for _, topic in topics for partition in range(len(topic.logs))]
+
+    def facts(self) -> list[dict[str, Any]]:
+        """Rows of `FACTS` for every partition that has a leader."""
+        return [
+            {
+                "topic": topic.name,
+                "topic_id": topic.topic_id,
+                "partition": partition,
+                "last_stable_offset": self.stable(topic.name, partition),
+                "max_record_timestamp": topic.logs[partition].produced_at(self.end(topic.name, partition) - 1),
+                "replicas_offline": 0,
+                "retention_seconds": None if topic.retention_ms is None else topic.retention_ms / 1000,
+                "cleanup_policy": topic.cleanup_policy,
+                "config_known": True,
+            }
+            for _, topic in sorted(self.topics.items())
+            for partition in range(len(topic.logs))
+            if (topic.name, partition) not in self.leaderless
+        ]
 
     def _row(self, topic: Topic, partition: int) -> dict[str, Any]:
         is_led = (topic.name, partition) not in self.leaderless

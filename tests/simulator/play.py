@@ -13,10 +13,12 @@ import pyarrow as pa
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
 from laggard.rebalance.groups import Listing
-from laggard.sources.snapshot import POSITIONS
+from laggard.sources.snapshot import FACTS, POSITIONS, Snapshot
+from laggard.sources.topic_window import TopicWindow
 from laggard.stream.advance import Poll, advance
 from laggard.stream.decode import decode_records
 from laggard.stream.decoded import read_batch
+from laggard.stream.topic_windows import topic_windows
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema
 from simulator.offsets_log import Written
@@ -38,6 +40,7 @@ class Polled:
     at_ms: int
     positions: list[Row]
     offsets_partitions: dict[int, Row]
+    facts: list[Row] = field(default_factory=list)  # asked in the poll that closes a window
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,7 @@ class Laggard:
         }
         self._number = 0
         self._last: datetime | None = None
+        self._topic_window = TopicWindow(1000 * window_seconds)
         self._stable_since: dict[int, tuple[int, int]] = {}
 
     def tick(self, polled: Polled, records: list[Written], *, is_caught_up: bool = True) -> dict[str, pa.Table]:
@@ -145,6 +149,10 @@ class Laggard:
             self.tables["partition_status"], self.tables["group_status"], read_batch(decoded), poll, tick
         )
         self.tables["decoded"] = decoded
+        facts = pa.Table.from_pylist(polled.facts, schema=FACTS)
+        closed, begin_ms = self._topic_window.add(self._number, polled.at_ms, positions, facts)
+        snapshot = Snapshot(self._number, polled.at_ms, window_start_ms=begin_ms, closed=closed)
+        self.tables["topic_windows"] = topic_windows(snapshot, tick)
         self.keep()
         self._last = tick.now
         return self.tables

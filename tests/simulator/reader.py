@@ -170,22 +170,22 @@ class Reader:
     def _take(self) -> dict[TopicPartition, int]:
         """Up to max.poll.records, beginning with another partition each time."""
         room, batch = self.config.max_records, {}
-        places = [place for place in sorted(self.positions) if place[0] in self.world.brokers.topics]
+        known, paused = self.world.brokers.topics, self.world.paused
+        places = [place for place in sorted(self.positions) if place[0] in known and place not in paused]
         self._turn += 1
         for index in range(len(places)):
             place = places[(self._turn + index) % len(places)]
             # what retention took is gone: auto.offset.reset=earliest
             self.positions[place] = max(self.positions[place], self.world.brokers.start(*place))
-            count = min(room, max(0, self.world.brokers.end(*place) - self.positions[place]), self._served(place))
+            end = self.world.brokers.readable(*place, is_committed=self.config.is_read_committed)
+            count = min(room, max(0, end - self.positions[place]), self._served(place))
             if count:
                 batch[place] = count
                 room -= count
         return batch
 
     def _served(self, place: TopicPartition) -> int:
-        """Records that a broker gives of a partition now: all there are unless it is limited or paused."""
-        if place in self.world.paused:
-            return 0
+        """Records that a broker gives of a partition now: all there are unless it is limited."""
         limit = self.world.limits.get(place)
         if limit is None:
             return self.config.max_records

@@ -35,6 +35,7 @@ class Config:
     metadata_ms: int = 300_000
     abort_share: float | None = None  # a number makes it transactional; this share of transactions aborts
     record_version: int = 3  # of its subscription
+    is_read_committed: bool = False  # isolation.level
 
     @property
     def slot(self) -> str:

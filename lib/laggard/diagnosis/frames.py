@@ -87,6 +87,7 @@ class GroupFrame:
     policy: Policy = field(default_factory=Policy)
     baseline: Callable[[], Mapping[str, Sequence[Row]]] = dict  # topic -> group_windows of the last 24 h, read if asked
     deploys: Sequence[Row] = ()  # rows of deploys of the last 7 d
+    offsets_retention_minutes: float | None = None  # of the brokers, as observed; None: not told to us
 
     @property
     def now_ms(self) -> int:

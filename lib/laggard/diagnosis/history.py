@@ -32,6 +32,7 @@ def frames_at(
 ) -> Iterator[GroupFrame]:
     """Frames of all groups with a row of `lag_windows` or `group_history` in the window that begins at `window_ms`.
 
+    A group that was deleted in the window has no such row any more, and a frame a last time.
     The tables hold rows of that window and of `look_back` - 1 before it, in `LISTS` of 24 hours; all were published by
     the end of the window.
     """
@@ -44,10 +45,12 @@ def frames_at(
     facts = {name: _facts(rows, windows) for name, rows in _by_group(_within(tables["group_history"], windows))}
     lists = {name: _rows_by_group(tables[name]) for name in LISTS}
     deploys = _rows_by_group(tables["deploys"]) if "deploys" in tables else {}
-    for group in sorted(found.keys() | facts.keys()):
+    retention = _offsets_retention(tables["batches"]) if "batches" in tables else None
+    deleted = {group for group, rows in lists["group_events"].items() if _was_deleted(rows, window_ms)}
+    for group in sorted(found.keys() | facts.keys() | deleted):
         topics = _living(found.get(group, ()))
         known = facts.get(group, [None] * len(windows))
-        if known[-1] is None and not topics:
+        if known[-1] is None and not topics and group not in deleted:
             continue  # it ended before this window
         yield GroupFrame(
             cluster,
@@ -63,7 +66,18 @@ def frames_at(
             policy(group, end),
             baseline(group),
             deploys.get(group, []),
+            retention,
         )
+
+
+def _offsets_retention(rows: pa.Table) -> float | None:
+    """The newest that a broker told, in minutes."""
+    known = rows.filter(pc.is_valid(rows["offsets_retention_minutes"])).sort_by("batch_id")
+    return float(known["offsets_retention_minutes"][-1].as_py()) if known.num_rows else None
+
+
+def _was_deleted(events: Sequence[Row], window_ms: int) -> bool:
+    return any(row["kind"] == "group_deleted" and _milliseconds(row["event_at"]) >= window_ms for row in events[-3:])
 
 
 def _living(topics: Sequence[TopicFrame]) -> list[TopicFrame]:

@@ -17,6 +17,7 @@ from laggard.diagnosis.view import View
 HOUR, DAY = 3600.0, 86_400.0
 _LONG, _SHORT = HOUR, 300.0  # ranges over which an objective must be missed
 _FEW_MATURED = 100.0
+_SWEEP = 600.0  # offsets.retention.check.interval.ms: so much later than due offsets may still be there
 _ABANDONED = timedelta(days=7)
 
 
@@ -112,16 +113,21 @@ def offsets_expiry_forecast(view: View) -> list[Observation]:
         return []
     if not any(np.nansum(each.arrival) > 0 for each in view.topics):
         return []
-    expiry_ms = forecast.offsets_expiry_ms(empty_since.timestamp() * 1000, view.parameters.offsets_retention_minutes)
+    observed = view.frame.offsets_retention_minutes
+    retention = view.parameters.offsets_retention_minutes if observed is None else observed
+    expiry_ms = forecast.offsets_expiry_ms(empty_since.timestamp() * 1000, retention)
     left = (expiry_ms - view.frame.now_ms) / 1000
-    if not 0 < left <= view.parameters.expiry_warn_hours * HOUR:
+    if not -_SWEEP - view.frame.window_seconds < left <= view.parameters.expiry_warn_hours * HOUR:
         return []
     return [
         Observation(
             "OFFSETS_EXPIRY_FORECAST",
             severity=PAGE if left <= view.parameters.expiry_page_hours * HOUR else WARN,
-            evidence={"expiry_seconds": left},
-            evidence_text={"empty_since": str(empty_since)},
+            evidence={"expiry_seconds": max(0.0, left), "offsets_retention_minutes": retention},
+            evidence_text={
+                "empty_since": str(empty_since),
+                "offsets_retention": "assumed" if observed is None else "as the brokers say",
+            },
         )
     ]
 
@@ -155,6 +161,6 @@ RULES = (
         "D06", "OFFSETS_EXPIRY_FORECAST", SYMPTOM, offsets_expiry_forecast,
         "The broker will delete the offsets of a group that is away; it would start anew by its reset policy.",
         ("wake the group, or raise offsets.retention.minutes",), (), "a member joins",
-        ("expiry_warn_hours", "expiry_page_hours"), open_after=1,
+        ("expiry_warn_hours", "expiry_page_hours", "offsets_retention_minutes"), open_after=1,
     ),
 )  # fmt: skip

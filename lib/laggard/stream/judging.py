@@ -30,6 +30,7 @@ RECENT = ("rebalances", "generations", "group_members", "group_events")
 RECENT_SPAN = timedelta(hours=24)
 DEPLOYS_SPAN = timedelta(days=7)
 _KEYS = ("group", "topic", "topic_id", "partition", "window_start", "batch_id")
+BATCHED = ("batch_id", "polled_at", "offsets_retention_minutes")
 _LAG_COLUMNS = (*_KEYS, *NUMBERS.values(), *NAMES.values())
 
 
@@ -61,12 +62,13 @@ def read_history(
     spans |= {name: (recent_ms, schemas.TABLES[name].time_column) for name in RECENT}
     spans["deploys"] = (begin_ms - round(DEPLOYS_SPAN.total_seconds() * 1000), "started_at")
     last_ms = end_ms + 1000 * options.window_seconds
+    spans["batches"] = (begin_ms - back_ms, "polled_at")
     return {name: _read(root, name, versions.get(name), since, last_ms, time) for name, (since, time) in spans.items()}
 
 
 def _read(root: str, name: str, version: int | None, since_ms: int, last_ms: int, time: str) -> pa.Table:
     since, last = (datetime.fromtimestamp(ms / 1000, timezone.utc) for ms in (since_ms, last_ms))
-    columns = _LAG_COLUMNS if name == "lag_windows" else schemas.TABLES[name].names
+    columns = {"lag_windows": _LAG_COLUMNS, "batches": BATCHED}.get(name, schemas.TABLES[name].names)
     table = open_table(root, name, version)
     return read_known(
         table,

@@ -1,0 +1,123 @@
+"""Records and offsets that retention takes, or would take if nobody did anything."""
+
+from __future__ import annotations
+
+from scenarios.capacity import _fault, _only
+from scenarios.ground import HEALTHY, Ground
+from scenarios.labels import CALM, Expect, Labels, Must, Scenario
+from simulator.broker import SEGMENT
+from simulator.producer import piecewise, steady
+from simulator.stage import MINUTE, SECOND
+
+HOUR = 60 * MINUTE
+
+
+def _sweep(ground: Ground, minutes: float) -> None:
+    """What the group coordinator does every ten minutes: expired offsets are deleted."""
+    ground.brokers.offsets_retention_minutes = round(minutes)
+    ground.every(600, 1, 1000, lambda: ground.coordinator.sweep(round(minutes * MINUTE)))
+
+
+def sc25(ground: Ground) -> Labels:
+    at, retention = _fault(ground, HEALTHY), ground.one_of(30, 60)
+    ground.topic(rate=steady(ground.between(10, 40)))
+    ground.group(ground.one_of(2, 3))
+    ground.topic(f"{ground.main}-other", partitions=2, rate=steady(20))
+    ground.group(1, group=ground.name(1), client_id="other", topics=(f"{ground.main}-other",))  # it stays
+    _sweep(ground, retention)
+
+    def stop() -> None:
+        for member in ground.alive(ground.name()):
+            member.close("scale_in")
+
+    ground.minute(at, stop, "all_stopped")
+    return Labels(
+        at + retention + 14,
+        must=(
+            Must("OFFSETS_EXPIRY_FORECAST", at + 1, within=3, group=ground.name()),
+            Must("EMPTY_WITH_LAG", at + 11, within=3, group=ground.name()),
+            Must("GROUP_DELETED", at + retention, within=13, group=ground.name()),
+        ),
+        never=_only("PARTITION_STALLED", "COMMITS_STOPPED", "CAPACITY_SHORTAGE", "DATA_LOSS_FORECAST"),
+        primary=_only("EMPTY_WITH_LAG"),
+        primary_minutes=(at + 15, at + retention - 2),
+        expects=(Expect(at + 4, at + retention - 2, _only("NO_MEMBERS")),),
+    )
+
+
+def sc41(ground: Ground) -> Labels:
+    at, minutes, rate = _fault(ground, HEALTHY), ground.between(9, 15), ground.between(60, 140)
+    ground.topic(rate=steady(rate), retention_ms=round(minutes * MINUTE))
+    ground.group(poll_interval_ms=HOUR)
+    how = ground.one_of("paused", "hang")
+    index, parts = ground.draw.randrange(4), frozenset(ground.draw.sample(range(12), 2))
+
+    def stall() -> None:
+        if how == "paused":
+            ground.world.paused.update((ground.main, part) for part in parts)
+        else:
+            ground.alive()[index].hang(HOUR)
+
+    ground.minute(at, stall, "stalled")
+    gone = at + minutes + SEGMENT / rate / 60  # the log start moves by whole segments
+    return Labels(
+        at + 25,
+        must=(
+            Must("PARTITION_STALLED", at + 1, within=3),
+            Must("DATA_LOSS_FORECAST", at + 1, within=3),
+            Must("DATA_LOST", gone, within=3, partitions=parts if how == "paused" else frozenset()),
+        ),
+        never=_only("CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL", "SLOW_MEMBER", "OFFSET_BEYOND_END"),
+        primary=_only("PARTITION_STALLED"),
+        primary_minutes=(at + 4, at + 12),
+    )
+
+
+def sc41b(ground: Ground) -> Labels:
+    """Everybody is behind and falls back further, until retention has overtaken them."""
+    at, minutes = _fault(ground, HEALTHY + 12), 10.0
+    capacity, over = ground.between(500, 700), ground.between(3, 4)
+    before, after = 0.5 * capacity / 3, over * capacity / 3
+    ground.topic(
+        rate=piecewise((0, before), (round(at * MINUTE), after)), retention_ms=round(minutes * MINUTE)
+    )
+    ground.group(capacity=capacity)
+    gone = at + minutes * over / (over - 1)  # the age of what is read grows by 1 - 1/over of the time
+    return Labels(
+        gone + 8,
+        must=(
+            Must("CAPACITY_SHORTAGE", at + 1, within=10),
+            Must("DATA_LOSS_FORECAST", at + 4, within=9),
+            # a reader that finds its place deleted goes on from the log start, so that it commits what is there
+        ),
+        may=_only("DATA_LOST", "CAPACITY_BURST", "AT_PARTITION_CEILING"),
+        never=_only("PARTITION_STALLED"),
+    )
+
+
+def la21(ground: Ground) -> Labels:
+    """A group keeps up while retention removes what a busier hour had brought."""
+    at, rate, minutes = _fault(ground, HEALTHY + 10), ground.between(60, 120), ground.between(8, 20)
+    low = ground.between(0.02, 0.3) * rate
+    ground.topic(
+        rate=piecewise((0, rate), (round(at * MINUTE), low)), retention_ms=round(minutes * MINUTE)
+    )
+    ground.group(commit_ms=ground.one_of(5, 60) * SECOND)
+    return Labels(at + 45, expects=(Expect(15, at + 45, CALM),))
+
+
+def la22(ground: Ground) -> Labels:
+    """Nothing arrives any more, and retention empties the log behind a group that has read it all."""
+    at, rate, minutes = _fault(ground, HEALTHY), ground.between(60, 120), ground.between(8, 20)
+    ground.topic(rate=piecewise((0, rate), (round(at * MINUTE), 0)), retention_ms=round(minutes * MINUTE))
+    ground.group(ground.one_of(2, 4))
+    return Labels(at + 50, expects=(Expect(at + 5, at + 50, CALM),))
+
+
+SCENARIOS = (
+    Scenario("SC25", "a group is away until its offsets expire", sc25, groups=2),
+    Scenario("SC41a", "a partition stands still until retention deletes what it has not read", sc41),
+    Scenario("SC41b", "a group falls back until retention overtakes it", sc41b),
+    Scenario("LA21", "retention removes what a busier hour brought", la21),
+    Scenario("LA22", "retention empties an idle log", la22),
+)

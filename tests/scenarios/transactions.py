@@ -1,0 +1,97 @@
+"""Transactions that hang, abort or leave their markers, on user topics and on the offsets topic."""
+
+from __future__ import annotations
+
+from scenarios.capacity import _fault, _only
+from scenarios.ground import HEALTHY, Ground
+from scenarios.labels import CALM, Expect, Labels, Must, Scenario
+from simulator import records
+from simulator.offsets_log import partition_of
+from simulator.producer import piecewise, steady
+from simulator.stage import MINUTE, SECOND
+
+HANGING = 1_000_000  # id of a producer that no timeout reaches
+
+
+def sc42(ground: Ground) -> Labels:
+    at, count = _fault(ground, HEALTHY), ground.one_of(2, 6, 12)
+    parts = frozenset(ground.draw.sample(range(12), count))
+    ground.topic(rate=steady(ground.between(60, 140)))
+    ground.group(is_read_committed=True)
+    ground.minute(at, lambda: ground.brokers.open_transaction(ground.main, parts), "hanging_transaction")
+    return Labels(
+        at + 30,
+        must=(Must("LSO_STUCK", at + 15, within=3, partitions=parts),),
+        never=_only("PARTITION_STALLED", "CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL", "COMMITS_STOPPED"),
+        primary=_only("LSO_STUCK"),
+        expects=(Expect(at + 18, at + 30, _only("NO_BROKER")),),
+    )
+
+
+def sc43(ground: Ground) -> Labels:
+    at = _fault(ground, HEALTHY)
+    ground.topic(rate=steady(ground.between(40, 100)))
+    for number in range(5):
+        ground.group(2, group=ground.neighbour(number), client_id=f"app-{number}")
+
+    def hang() -> None:
+        record = records.commit("exactly-once", (ground.main, 0), 1, ground.clock.now)
+        ground.coordinator.log.append(partition_of(ground.name()), [record], HANGING)
+
+    ground.minute(at, hang, "hanging_transaction")
+    return Labels(
+        at + 25,
+        must=(Must("SOURCE_BLOCKED", at + 1, within=3),),
+        never=_only("OFFSET_REWIND", "OFFSET_SKIP"),
+        expects=tuple(
+            Expect(at + 4, at + 25, _only("UNKNOWN_INPUT"), ground.neighbour(number)) for number in range(5)
+        ),
+    )
+
+
+def sc44(ground: Ground) -> Labels:
+    share = ground.between(0.4, 0.6)
+    ground.topic(rate=steady(ground.between(40, 80)))
+    ground.group(capacity=1500.0, commit_ms=ground.one_of(2, 5) * SECOND, abort_share=share)
+    return Labels(45, never=_only("OFFSET_REWIND", "OFFSET_SKIP"), expects=(Expect(12, 45, CALM),))
+
+
+def la9(ground: Ground) -> Labels:
+    """The last offset of each log is a transaction's marker, which a reader never gets."""
+    at, parts = _fault(ground, HEALTHY), ground.one_of(12, 50)
+    rate = ground.between(5, 40)
+    ground.topic(partitions=parts, rate=piecewise((0, rate), (round(at * MINUTE), 0)))
+    ground.brokers.topics[ground.main].ends_in_marker = True
+    ground.group(is_read_committed=True)
+    return Labels(at + 60, expects=(Expect(12, at + 60, CALM),))
+
+
+def la23(ground: Ground) -> Labels:
+    """Transactions of half a minute, one after the other, on the topic and on the offsets partition."""
+    rate, lasts = ground.between(60, 120), round(ground.between(15, 45) * SECOND)
+    ground.topic(rate=steady(rate))
+    ground.group(is_read_committed=True)
+    partition = partition_of(ground.name())
+    topic = ground.brokers.topics[ground.main]
+
+    def begin() -> None:
+        ground.brokers.open_transaction(ground.main, range(12))
+        record = records.commit("exactly-once", (ground.main, 0), 1, ground.clock.now)
+        ground.coordinator.log.append(partition, [record], HANGING)
+        ground.clock.after(lasts, end)
+
+    def end() -> None:
+        topic.opened.clear()
+        ground.coordinator.log.end_transaction(partition, HANGING, is_committed=False)
+
+    ground.every(lasts / SECOND + ground.between(1, 20), HEALTHY, 45, begin)
+    return Labels(46, never=_only("OFFSET_REWIND", "OFFSET_SKIP"))
+
+
+SCENARIOS = (
+    Scenario("SC42", "a transaction hangs on the topic, its readers read committed", sc42),
+    Scenario("SC43", "a transaction hangs on an offsets partition", sc43),
+    Scenario("SC44", "half of all transactional commits abort", sc44),
+    Scenario("LA9", "markers are left at the ends of idle logs", la9),
+    Scenario("LA23", "transactions of half a minute, one after the other", la23),
+)
