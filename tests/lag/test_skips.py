@@ -119,6 +119,26 @@ def test_without_members_every_jump_is_a_skip_but_one_of_the_size_of_the_rhythm(
     assert [(row["from_offset"], row["to_offset"]) for row in reader.skips] == [(12_001, 60_000)]
 
 
+def returns(*commits: tuple[float, int]) -> list[Row]:
+    """A group whose member joins at second 90, at the end of a tick; commits of that tick by second."""
+    reader = Reader(members=0)
+    reader.commits(6000, *[None] * 6)
+    reader.second += 10
+    given = [*(commit(offset, at=at(second)) for second, offset in commits), generation(2, {"m0": ("t",)})]
+    reader.job.tick([end(reader.end)], given)
+    return [row for row in reader.skips if row["from_offset"] == 6000]
+
+
+@pytest.mark.parametrize("later", [[], [(90, 20_100)]])
+def test_what_is_committed_before_the_members_are_back_is_a_skip(later: list[tuple[float, int]]) -> None:
+    (event,) = returns((85, 20_000), *later)
+    assert (event["from_offset"], event["to_offset"], event["records"]) == (6000, 20_000, 14_000)
+
+
+def test_a_reader_that_returns_may_catch_up_at_once() -> None:
+    assert returns((90, 20_000)) == []
+
+
 def test_of_a_group_that_never_had_members_nothing_is_known() -> None:
     reader = Reader(members=None)
     reader.commits(*[None] * 7)

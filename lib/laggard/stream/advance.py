@@ -5,7 +5,7 @@ A pure function of plain values: the stream, a replay over history and a test ca
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,10 +76,10 @@ def advance(
     ended = in_a_window(partition_status if tick.closes_windows else merged.before.filter(merged.is_retired))
     owners = find_owners(ended, group_status, topics)
     happened: list[dict[str, Any]] = []
-    is_skip = find_skips(merged, rows, _empty(groups_before) & _empty(facts), tick)
+    skipped_to = find_skips(merged, rows, _empty(groups_before, batch.records), tick)
     if tick.has_history:  # what is first seen while reading the past is not an event of now
         happened = [
-            *events.partition_events(merged, rows, {**changes, "is_skip": is_skip}, tick),
+            *events.partition_events(merged, rows, {**changes, "skipped_to": skipped_to}, tick),
             *events.life_events(groups_before, groups_now, tick),
             *events.change_events(group_status, status, tick),
             *events.growth_events(changed.grown, tick),
@@ -107,8 +107,10 @@ def _probed(keys: pa.Table, poll: Poll, policies: Policies | None, tick: Tick) -
     return find_probes(keys, levels, poll.probes)
 
 
-def _empty(groups: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    return {group for group, found in groups.items() if found.get("members") == 0}
+def _empty(groups: Mapping[str, Mapping[str, Any]], records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Groups without members, with the time of the first of their records."""
+    first = {row["group"]: row["record_timestamp"] for row in reversed(records)}
+    return {group: first.get(group) for group, found in groups.items() if found.get("members") == 0}
 
 
 def _subscribed(facts: Mapping[str, Mapping[str, Any]]) -> pa.Table:

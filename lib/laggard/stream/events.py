@@ -23,11 +23,11 @@ def partition_events(
     merged: Merged, rows: pa.Table, changes: Mapping[str, Any], tick: Tick
 ) -> Iterable[dict[str, Any]]:
     """Offsets that were deleted, jumped, or fell at the border of two batches, and topics that were created anew."""
-    held, committed = merged.before["committed_offset"], rows["committed_offset"]
+    held = merged.before["committed_offset"]
     kinds = (
         ("offset_deleted", pc.and_(merged.is_deleted, pc.is_valid(held)), held, None),
         ("offset_rewind", pc.is_valid(changes["rewound_from"]), changes["rewound_from"], changes["rewound_to"]),
-        ("offset_skip", changes["is_skip"], held, committed),
+        ("offset_skip", pc.is_valid(changes["skipped_to"]), held, changes["skipped_to"]),
         ("topic_recreated", changes["was_recreated"], None, None),
     )
     names = [*KEY, "topic_id", "commit_timestamp"]

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import both, differ, equal, seconds_between, when
+from laggard.lag.arrays import both, differ, equal, seconds_between, when, where
 from laggard.lag.positions import Merged
 from laggard.lag.tick import Tick
 from laggard.rebalance.partitions import floor_records, window_rate
 
 FASTER = 10.0  # than what the group has done, and than what arrives: no reader catches up like this
+_TIME = pa.timestamp("us", tz="UTC")
 _READABLE = pa.array(["ok", "below_log_start"])
 
 
-def find_skips(merged: Merged, rows: pa.Table, empty_groups: Iterable[str], tick: Tick) -> Any:
-    """Which rows skipped records in this tick; where a rate or the newest progress is not known, none did.
+def find_skips(merged: Merged, rows: pa.Table, was_empty: Mapping[str, datetime | None], tick: Tick) -> Any:
+    """The offsets that were skipped to in this tick, null where none was or a rate or the newest progress is unknown.
 
+    `was_empty` are the groups that had no member before the tick, with the time of their first group record in it.
+    What is committed before that record comes from nobody who reads: every jump is a skip.
     A group that reads skips when it gets to the log end much faster than it can have read, counted from its newest
-    progress: what piled up in a stop is caught up in one step. In a group without members nobody reads at all.
+    progress: what piled up in a stop is caught up in one step.
     """
     before = merged.before
     seconds = seconds_between(before["sampled_at"], before["base_at"])
@@ -29,7 +33,12 @@ def find_skips(merged: Merged, rows: pa.Table, empty_groups: Iterable[str], tick
     consumed = window_rate(before, "committed_offset", "base_committed_offset", "consume_rate", seconds)
     # where arrivals have just risen, what is read in this tick is what came in it
     usual = pc.max_element_wise(arrival, consumed, before["arrival_rate"], before["consume_rate"], rows["arrival_rate"])
-    jump = pc.subtract(rows["committed_offset"], before["committed_offset"])
+    returned_at = pa.array([was_empty.get(group) for group in rows["group"].to_pylist()], _TIME)
+    is_empty = pc.is_in(rows["group"], pa.array(sorted(was_empty), pa.string()))
+    is_before = pc.less(merged.commit["first_commit_timestamp"], returned_at)
+    is_outside = both(is_empty, pc.fill_null(is_before, True))
+    to = when(is_outside, merged.commit["first_committed_offset"], rows["committed_offset"])
+    jump = pc.subtract(to, before["committed_offset"])
     floor = floor_records(before, arrival, tick)
     is_seen = both(
         merged.is_new,
@@ -44,5 +53,4 @@ def find_skips(merged: Merged, rows: pa.Table, empty_groups: Iterable[str], tick
     is_too_fast = pc.greater(jump, pc.multiply(pc.multiply(usual, elapsed), FASTER))
     lands_at_the_end = pc.greater_equal(rows["committed_offset"], pc.subtract(before["log_end_offset"], floor))
     was_readable = pc.is_in(before["status"], _READABLE)
-    is_empty = pc.is_in(rows["group"], pa.array(sorted(empty_groups), pa.string()))
-    return pc.fill_null(both(is_seen, when(is_empty, True, both(is_too_fast, lands_at_the_end, was_readable))), False)
+    return where(both(is_seen, when(is_outside, True, both(is_too_fast, lands_at_the_end, was_readable))), to)
