@@ -83,7 +83,12 @@ def _blocked_windows(view: View) -> int:
 
 
 def _rebalanced(view: View, begin: datetime) -> list[datetime]:
-    return [row["record_timestamp"] for row in live_generations(view.frame) if row["record_timestamp"] >= begin]
+    """Ends of rebalances since then; those by which a new group comes together are none of its coordinator."""
+    rows = live_generations(view.frame)
+    if rows and rows[0]["generation"] <= 1:
+        together = timedelta(seconds=view.parameters.coordinator_seconds)
+        begin = max(begin, rows[0]["record_timestamp"] + together)
+    return [row["record_timestamp"] for row in rows if row["record_timestamp"] >= begin]
 
 
 def cluster_observations(cluster: ClusterFrame, signals: Sequence[Row], parameters: Parameters) -> list[Observation]:
