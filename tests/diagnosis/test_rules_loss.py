@@ -54,7 +54,7 @@ def test_offsets_that_stay_are_not_forecast_to_expire(view: View) -> None:
     assert offsets_expiry_forecast(view) == []
 
 
-def moving(lag: float, stalled: bool = False) -> View:
+def moving(lag: float, *, stalled: bool = False) -> View:
     """A log whose start rose by 100 records/s while the group reads 20/s, which is all that arrives."""
     start = 100.0 * 60 * np.arange(WINDOWS)
     committed = np.full(WINDOWS, start[-1] + 60_000.0)

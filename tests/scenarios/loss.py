@@ -78,9 +78,7 @@ def sc41b(ground: Ground) -> Labels:
     at, minutes = _fault(ground, HEALTHY + 12), 10.0
     capacity, over = ground.between(500, 700), ground.between(3, 4)
     before, after = 0.5 * capacity / 3, over * capacity / 3
-    ground.topic(
-        rate=piecewise((0, before), (round(at * MINUTE), after)), retention_ms=round(minutes * MINUTE)
-    )
+    ground.topic(rate=piecewise((0, before), (round(at * MINUTE), after)), retention_ms=round(minutes * MINUTE))
     ground.group(capacity=capacity)
     gone = at + minutes * over / (over - 1)  # the age of what is read grows by 1 - 1/over of the time
     return Labels(
@@ -99,9 +97,7 @@ def la21(ground: Ground) -> Labels:
     """A group keeps up while retention removes what a busier hour had brought."""
     at, rate, minutes = _fault(ground, HEALTHY + 10), ground.between(60, 120), ground.between(8, 20)
     low = ground.between(0.02, 0.3) * rate
-    ground.topic(
-        rate=piecewise((0, rate), (round(at * MINUTE), low)), retention_ms=round(minutes * MINUTE)
-    )
+    ground.topic(rate=piecewise((0, rate), (round(at * MINUTE), low)), retention_ms=round(minutes * MINUTE))
     ground.group(commit_ms=ground.one_of(5, 60) * SECOND)
     return Labels(at + 45, expects=(Expect(15, at + 45, CALM),))
 

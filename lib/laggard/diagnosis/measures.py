@@ -13,6 +13,7 @@ import numpy.typing as npt
 from laggard.diagnosis.frames import Floats, TopicFrame
 from laggard.diagnosis.parameters import Parameters
 
+HELD = "held"  # by a transaction
 _Flags = npt.NDArray[np.bool_]
 
 
@@ -41,8 +42,20 @@ def material(frame: TopicFrame, floor: Floats, slo_seconds: float, parameters: P
     return found
 
 
+def is_held(frame: TopicFrame, row: int) -> bool:
+    """Whether the offset stands at the last stable offset, behind which an open transaction hides what arrived."""
+    newest = (frame.facts.get("windows", {}).get(int(frame.partitions[row])) or [{}])[-1]
+    stable, end = newest.get("last_stable_offset"), newest.get("log_end_offset")
+    if stable is None or end is None:
+        return False
+    return bool(stable < end and frame["committed"][row, -1] >= stable)
+
+
 def stalls(frame: TopicFrame, *, has_members: bool, window_seconds: int, parameters: Parameters) -> tuple[str, ...]:
-    """Per partition "" or the kind of its stall: the offset stands although records arrived since."""
+    """Per partition "" or the kind of its stall: the offset stands although records arrived since.
+
+    A few records behind which nothing came need not be records: a transaction's marker stays at the end of a log.
+    """
     interval = np.where(np.isnan(frame["interval"][:, -1]), window_seconds, frame["interval"][:, -1])
     limit = np.maximum(parameters.stall_ci * interval, parameters.stall_min_seconds)
     frozen = frame["frozen"][:, -1]
@@ -52,8 +65,12 @@ def stalls(frame: TopicFrame, *, has_members: bool, window_seconds: int, paramet
             kinds.append("")
             continue
         since = min(frame["produced"].shape[1], math.ceil(frozen[row] / window_seconds) + 1)
-        if not np.nansum(frame["produced"][row, -since:]) > 0:
-            kinds.append("")  # what is left at the end of an idle log, as a transaction's marker
+        within = max(1, math.floor(frozen[row] / window_seconds))
+        is_few = frame["lag"][row, -1] <= parameters.min_lag_records
+        if not np.nansum(frame["produced"][row, -(within if is_few else since) :]) > 0:
+            kinds.append("")
+        elif is_held(frame, row):
+            kinds.append(HELD)
         elif has_members and frame.named("owner")[row, -1] == "":
             kinds.append("unowned")
         else:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from laggard.diagnosis.guarded import burns_slo
+from laggard.diagnosis.measures import HELD
 from laggard.diagnosis.observation import CAUSE, FAIL, PAGE, PASS, WARN, Observation, Rule
 from laggard.diagnosis.patterns_poison import find_suspects
 from laggard.diagnosis.view import TopicView, View
@@ -20,6 +21,7 @@ POISON_EVICTIONS = 2  # the offset outlived so many of its owners
 def partition_stalled(view: View) -> list[Observation]:
     """The committed offset stands still although there is more to read."""
     stalled = [(each, int(row)) for each in view.topics for row in np.flatnonzero(each.is_stalled)]
+    stalled = [(each, row) for each, row in stalled if each.stall_kind[row] != HELD]  # no fault of its reader
     if not view.member_count:  # nobody is there to move anything, but someone may commit the same offset for ever
         stalled = [(each, row) for each, row in stalled if each.stall_kind[row] == "repeating"]
     total = sum(len(each.frame.partitions) for each in view.topics)

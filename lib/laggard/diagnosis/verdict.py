@@ -12,6 +12,7 @@ from laggard.diagnosis.attribution import UNEVEN, searchable
 from laggard.diagnosis.forecast import drain_seconds
 from laggard.diagnosis.frames import Floats
 from laggard.diagnosis.hot import hot_places
+from laggard.diagnosis.measures import HELD
 from laggard.diagnosis.observation import Observation
 from laggard.diagnosis.scaling import autoscaler_settings
 from laggard.diagnosis.sizing import Sizing
@@ -127,13 +128,16 @@ def _is_moving(view: View) -> bool:
 def _held_back(view: View, topic: TopicView, conditions: Mapping[str, Observation]) -> Iterator[_Row]:
     """Lag that no member of any number could work off."""
     unowned = conditions.get("PARTITION_UNOWNED")
-    held = topic.is_stalled.copy()
+    hidden = np.array([kind == HELD for kind in topic.stall_kind], bool)
+    stuck = topic.is_stalled & ~hidden
     if unowned is not None and unowned.topic in {"", topic.frame.topic}:
-        held |= np.isin(topic.frame.partitions, unowned.partitions)
+        stuck |= np.isin(topic.frame.partitions, unowned.partitions)
     # commits that stopped everywhere are a stall of every partition
-    stalled = 1.0 if "COMMITS_STOPPED" in conditions else _lag_share(topic, held)
+    stalled = 1.0 if "COMMITS_STOPPED" in conditions else _lag_share(topic, stuck)
     if stalled >= MOST:
         yield "NO_STALLED", 5, {"stalled_lag_ratio": stalled}
+    if _lag_share(topic, hidden) >= MOST:
+        yield "NO_BROKER", 6, {"hidden_lag_ratio": _lag_share(topic, hidden)}
     for code in ("BROKER_CORRELATED", "LSO_STUCK", "OFFSET_BEYOND_END"):
         if code in conditions and explained(view, conditions[code]) >= MOST:
             yield "NO_BROKER", 6, {"explained_ratio": explained(view, conditions[code])}

@@ -55,7 +55,7 @@ class TopicView:
     floor: Floats  # records below which lag is the rhythm of commits
     is_material: Flags
     is_stalled: Flags
-    stall_kind: tuple[str, ...]  # "", silent, repeating or unowned
+    stall_kind: tuple[str, ...]  # "", silent, repeating, unowned, or held by a transaction
     shape: Shape
     arrival_shape: Shape
     growth_shape: Shape

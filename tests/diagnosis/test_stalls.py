@@ -1,0 +1,65 @@
+"""What counts as standing still: not a marker at the end of a log, not a reader that a transaction holds."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diagnosis.views import WINDOWS, topic_view, view_of
+from laggard.diagnosis import measures
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.rules_stalls import partition_stalled
+from laggard.diagnosis.sizing import Sizing
+from laggard.diagnosis.verdict import scale_verdict
+
+
+def kinds(
+    lag: float, frozen_seconds: float, produced: dict[int, float], windows: list[dict[str, Any]] | None = None
+) -> tuple[str, ...]:
+    """Of one owned partition; `produced` is records by window, 1 the newest."""
+    arrived = np.zeros(WINDOWS)
+    for back, records in produced.items():
+        arrived[-back] = records
+    history = {"frozen": frozen_seconds, "produced": arrived, "committed": 500.0, "repeats": 9.0}
+    frame = topic_view([lag], history=history, facts={"windows": {0: windows or []}}).frame
+    return measures.stalls(frame, has_members=True, window_seconds=60, parameters=Parameters())
+
+
+@pytest.mark.parametrize(
+    ("lag", "produced", "expected"),
+    [
+        (1, {4: 5000.0}, ""),  # the last records, and the marker behind them: they came before the stop
+        (1, {2: 1.0}, "repeating"),  # one came since
+        (20, {4: 5000.0}, "repeating"),  # so many are no marker
+        (20, {}, ""),  # nothing arrived at all
+    ],
+)
+def test_a_marker_at_the_end_of_an_idle_log_is_no_stall(lag: float, produced: dict[int, float], expected: str) -> None:
+    assert kinds(lag, 200.0, produced) == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("stable", "end", "expected"),
+    [
+        (500, 9000, "held"),
+        (480, 9000, "held"),
+        (501, 9000, "repeating"),
+        (9000, 9000, "repeating"),
+        (None, 9000, "repeating"),
+    ],
+)
+def test_a_reader_at_the_last_stable_offset_is_held_by_a_transaction(stable: Any, end: int, expected: str) -> None:
+    rows = [{"last_stable_offset": stable, "log_end_offset": end}]
+    assert kinds(8500, 200.0, {1: 5000.0}, rows) == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("kind", "codes", "verdict"), [("held", [], "NO_BROKER"), ("repeating", ["PARTITION_STALLED"], "NO_STALLED")]
+)
+def test_more_members_do_not_help_where_a_transaction_holds_the_readers(
+    kind: str, codes: list[str], verdict: str
+) -> None:
+    topic = topic_view([9000.0, 10.0], stalled={0: kind}, slots=["m0", "m1"])
+    view = view_of(topic, capacity=600.0)
+    assert [each.code for each in partition_stalled(view)] == codes
+    assert scale_verdict(view, {}, Sizing()).code == verdict
