@@ -26,6 +26,7 @@ OPTIONS = Options("prod", 60, Parameters(), lambda *_: Policy())
 _PUBLISHED = (
     "partition_status",
     "group_status",
+    "generations",
     "group_members",
     "rebalances",
     "lag_windows",
@@ -46,16 +47,27 @@ def hot(windows: int, group: str = "fraud") -> Fluid:
     return Fluid(arrival, np.full((3, windows), 1000.0), group=group)
 
 
-def record(root: Path, groups: Sequence[Fluid], events: Sequence[Row] = ()) -> datetime:
-    """All history up to the newest window, and the batch that closed it; gives its poll's time."""
+def record(
+    root: Path,
+    groups: Sequence[Fluid],
+    events: Sequence[Row] = (),
+    joined_at: datetime = NOON - timedelta(hours=1),
+    **of_members: Any,
+) -> datetime:
+    """All history up to the newest window, and the batch that closed it; gives its poll's time.
+
+    All members joined at one time; `of_members` are columns of all of them.
+    """
     create_tables(str(root))
     lag = [_told(row) for each in groups for row in each.lag_rows]
-    facts = [_with_lag(_told(row), lag) for each in groups for row in each.fact_rows]
+    dated = {"generation_at": joined_at, "roster_at": joined_at}
+    facts = [_with_lag(_told(row), lag) | dated for each in groups for row in each.fact_rows]
     for name, rows in (("lag_windows", lag), ("group_history", facts), ("group_events", events)):
         if rows:
             write_arrow(root, name, to_arrow(TABLES[name], rows))
-    members = [row for each in groups for row in _members(each)]
+    members = [row | of_members for each in groups for row in _members(each, joined_at)]
     write_rows(root, "group_members", members)
+    write_rows(root, "generations", [_generation(each, joined_at) for each in groups])
     newest = max(row["window_start"] for row in facts)
     polled_at = newest + MINUTE + timedelta(seconds=5)
     now_facts = [_status(row, lag) for row in facts if row["window_start"] == newest]
@@ -109,13 +121,21 @@ def _told(row: Row) -> Row:
     return row | {"cluster": "prod", "batch_id": batch_of(row["window_start"])}
 
 
-def _members(group: Fluid) -> list[Row]:
-    """The members since an hour before the first window, and what they own."""
+def _generation(group: Fluid, at: datetime) -> Row:
+    return {
+        "date": at.date(), "cluster": "prod", "group": group.group, "generation_kind": "classic", "generation": 7,
+        "source_partition": 3, "source_offset": 700, "record_timestamp": at, "status": "ok", "batch_id": 1,
+        "kind": "sync", "group_type": "classic", "protocol_type": "consumer", "assignor": "range",
+        "rebalance_mode": "eager", "member_count": len(group.capacity), "static_count": 0, "live_read": True,
+    }  # fmt: skip
+
+
+def _members(group: Fluid, at: datetime) -> list[Row]:
+    """The members and what they own."""
     held: dict[str, list[int]] = {}
     for row in group.lag_rows:
         if row["window_start"] == NOON and row["owner"] is not None:
             held.setdefault(row["owner"], []).append(row["partition"])
-    at = NOON - timedelta(hours=1)
     return [
         {
             "date": at.date(), "cluster": "prod", "group": group.group, "generation_kind": "classic", "generation": 7,

@@ -129,3 +129,9 @@ def test_rebalances_of_a_deploy_make_no_storm() -> None:
     assert (find_storm(frame, LIMITS).rebalances, find_storm(frame, LIMITS, spans).rebalances) == (8, 0)
     assert (time_in_rebalance(frame), time_in_rebalance(frame, spans)) == (8 / 600, 0.0)
     assert find_storm(frame, LIMITS, [(at(3200), at(3259.5))]).rebalances == 4  # the one that ends at 3260 began before
+
+
+def test_the_generation_left_by_the_first_rebalance_of_the_day_is_none_of_it() -> None:
+    life = Life().generation(-90_000, *ALL, row=False).generation(3400, *ALL[:3], row=False)
+    (found,) = logical_rebalances(life.frame(rebalancing_since=at(3380)))
+    assert (found.started_at, found.ended_at, found.is_first) == (at(3380), at(3400), False)

@@ -81,8 +81,8 @@ class GroupFrame:
     topics: Sequence[TopicFrame]
     facts: Sequence[Row | None]  # [windows] rows of group_history, None where there is none
     rebalances: Sequence[Row]  # of the last 24 h, oldest first; likewise the next three
-    generations: Sequence[Row]
-    members: Sequence[Row]  # rows of group_members
+    generations: Sequence[Row]  # and the newest from before, however old
+    members: Sequence[Row]  # rows of group_members of these generations
     events: Sequence[Row]
     policy: Policy = field(default_factory=Policy)
     baseline: Callable[[], Mapping[str, Sequence[Row]]] = dict  # topic -> group_windows of the last 24 h, read if asked

@@ -14,7 +14,12 @@ import pyarrow.compute as pc
 from laggard.diagnosis.frames import NAMES, NUMBERS, GroupFrame, Policy, Row, TopicFrame
 
 Tables = Mapping[str, pa.Table]
-LISTS = ("rebalances", "generations", "group_members", "group_events")  # read as rows, of the last 24 h
+LISTS = (
+    "rebalances",
+    "generations",
+    "group_members",
+    "group_events",
+)  # rows of 24 h, and a generation of before
 LOOKED_BACK_AT = ("group_state", "members", "idle_members", "generation", "group_epoch")  # of group_history
 _CONFIGURED = ("retention_seconds", "retention_bytes", "cleanup_policy", "config_known")
 _Ints = npt.NDArray[np.int64]

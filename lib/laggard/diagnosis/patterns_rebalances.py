@@ -21,6 +21,7 @@ Spans: TypeAlias = Sequence[tuple[datetime, datetime]]
 
 REBALANCING = frozenset({"sync", "empty", "epoch"})  # kinds of generations that a rebalance ends with
 RATIO_RANGE = timedelta(minutes=10)
+_READ = timedelta(hours=24)  # rebalances that a frame has
 _MERGE_SECONDS = 10.0  # as laggard.rebalance joins generations
 _RATIO_MIN_GENERATIONS = 3  # one long join is a straggler, no storm
 
@@ -99,7 +100,10 @@ def logical_rebalances(frame: GroupFrame) -> tuple[Logical, ...]:
     fresh = [
         row
         for row in live_generations(frame)
-        if row["kind"] in REBALANCING and (newest is None or ended_at(row) > newest)
+        if row["kind"] in REBALANCING
+        and (newest is None or ended_at(row) > newest)
+        # of the rebalance before those of the day, only the generation that it left is read
+        and now_of(frame) - row["record_timestamp"] <= _READ
     ]
     return (*written, *_merge(fresh, frame.fact.get("rebalancing_since")))
 

@@ -21,6 +21,7 @@ from laggard.diagnosis.history import frames_at, kept
 from laggard.diagnosis.memory import Memory
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.policy import Policy
+from laggard.stream import standing
 from laggard.tables import schemas
 from laggard.tables.readers import TableMissing, open_table, read_known, table_uri
 
@@ -31,7 +32,16 @@ RECENT_SPAN = timedelta(hours=24)
 DEPLOYS_SPAN = timedelta(days=7)
 _KEYS = ("group", "topic", "topic_id", "partition", "window_start", "batch_id")
 BATCHED = ("batch_id", "polled_at", "offsets_retention_minutes")
-_LAG_COLUMNS = (*_KEYS, *NUMBERS.values(), *NAMES.values())
+_COLUMNS = {
+    "batches": BATCHED,
+    "lag_windows": (*_KEYS, *NUMBERS.values(), *NAMES.values()),
+    # without what no rule looks at and is dear to read
+    "group_members": tuple(
+        name
+        for name in schemas.GROUP_MEMBERS.names
+        if name not in {"source_partition", "rack", "owned", "own_generation", "subscription_version", "regex"}
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +73,37 @@ def read_history(
     spans["deploys"] = (begin_ms - round(DEPLOYS_SPAN.total_seconds() * 1000), "started_at")
     last_ms = end_ms + 1000 * options.window_seconds
     spans["batches"] = (begin_ms - back_ms, "polled_at")
-    return {name: _read(root, name, versions.get(name), since, last_ms, time) for name, (since, time) in spans.items()}
+    found = {name: _read(root, name, versions.get(name), since, last_ms, time) for name, (since, time) in spans.items()}
+    return found | _read_standing(root, versions, found, recent_ms, end_ms - begin_ms)
 
 
-def _read(root: str, name: str, version: int | None, since_ms: int, last_ms: int, time: str) -> pa.Table:
+def _read_standing(
+    root: str, versions: Mapping[str, int], found: Mapping[str, pa.Table], recent_ms: int, length_ms: int
+) -> dict[str, pa.Table]:
+    """The tables with the rows of generations from before the time that was read, and under "places" where they are.
+
+    As many dates are read as groups have theirs on, whatever lies between.
+    """
+    history = _read(
+        root, "group_history", versions.get("group_history"), recent_ms, recent_ms + length_ms, "window_start",
+        standing.COLUMNS,
+    )  # fmt: skip
+    before = datetime.fromtimestamp(recent_ms / 1000, timezone.utc)
+    rows = found["group_history"]
+    rows = rows.filter(pc.greater_equal(rows["window_start"], pa.scalar(before + RECENT_SPAN, _TIME)))
+    places = standing.places(rows, history, RECENT_SPAN)
+    tables = {"places": places}
+    for name in standing.PLACES:
+        table = open_table(root, name, versions.get(name))
+        tables[name] = standing.read_older(root, table, found[name], name, places, before)
+    return tables
+
+
+def _read(
+    root: str, name: str, version: int | None, since_ms: int, last_ms: int, time: str, columns: Sequence[str] = ()
+) -> pa.Table:
     since, last = (datetime.fromtimestamp(ms / 1000, timezone.utc) for ms in (since_ms, last_ms))
-    columns = {"lag_windows": _LAG_COLUMNS, "batches": BATCHED}.get(name, schemas.TABLES[name].names)
+    columns = columns or _COLUMNS.get(name, schemas.TABLES[name].names)
     table = open_table(root, name, version)
     return read_known(
         table,
@@ -102,17 +137,24 @@ BASELINE = [
 def known_at(tables: Mapping[str, pa.Table], window: Window, options: Options) -> dict[str, pa.Table]:
     """The rows that were published when the window closed.
 
-    Where time is not a window's, those of the 24 hours before its end, the oldest first.
+    Where time is not a window's, those of the 24 hours before its end, the oldest first; and of each group the newest
+    generation from before them.
     """
     found = {}
-    end = datetime.fromtimestamp(window.begin_ms / 1000 + options.window_seconds, timezone.utc)
+    begin = datetime.fromtimestamp(window.begin_ms / 1000, timezone.utc)
+    end = begin + timedelta(seconds=options.window_seconds)
     for name, rows in tables.items():
         known = kept(rows, pc.less_equal(rows["batch_id"], window.batch_id))
         if name in RECENT:
             time = schemas.TABLES[name].time_column
             since, until = (pa.scalar(at, _TIME) for at in (end - RECENT_SPAN, end))
             # the batch that closed the window was polled after its end
-            known = known.filter(pc.and_(pc.greater_equal(known[time], since), pc.less_equal(known[time], until)))
+            is_recent = pc.and_(pc.greater_equal(known[time], since), pc.less_equal(known[time], until))
+            recent = known.filter(is_recent)
+            if name in standing.PLACES and "places" in tables:
+                older = standing.of_window(known, tables["places"], standing.PLACES[name], begin, end - RECENT_SPAN)
+                recent = pa.concat_tables([older, recent])
+            known = recent
             order = (time, "batch_id", *schemas.TABLES[name].key)
             known = known.sort_by([(column, "ascending") for column in order if column in known.column_names])
         found[name] = known

@@ -149,7 +149,7 @@ _OF_STATUS = (
     "partitions_no_commit", "partitions_unknown", "assignment_imbalance", "time_in_rebalance_ratio", "ping_pong",
     "last_rebalance_at", "rebalancing_since", "coordinator_changed_at", "generations_total",
     "interrupted_generations_total", "rebalances_total", "member_changes_total", "partitions_moved_total",
-    "partitions_moved_avoidable_total", "static_restarts_absorbed_total", "watched_since",
+    "partitions_moved_avoidable_total", "static_restarts_absorbed_total", "watched_since", "generation_at", "roster_at",
 )  # fmt: skip
 
 GROUP_HISTORY = Table(
