@@ -79,7 +79,7 @@ def told(story: str, seed: int) -> set[str]:
         ("static_duplicate", set(), set()),
         ("rebalance_storm", {"REBALANCE_STORM"}, set()),
         ("scale_oscillation", {"SCALE_OSCILLATION"}, {"PING_PONG", "NON_STICKY_MOVES", "REBALANCE_STORM"}),
-        ("straggler", set(), {"NON_STICKY_MOVES"}),
+        ("straggler", {"REBALANCE_STRAGGLER"}, {"NON_STICKY_MOVES"}),
         ("interrupted_sync", {"REBALANCE_INCOMPLETE"}, set()),
         ("assignor_change", set(), {"NON_STICKY_MOVES"}),
     ],
