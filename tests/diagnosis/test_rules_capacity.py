@@ -66,6 +66,8 @@ def test_a_shortage_comes_with_the_rates_and_its_sub_cause() -> None:
         (short_group(topic={"trend": "abstain"}), [ABSTAINS]),
         (short_group(topic={"consume": nan}), [ABSTAINS]),
         (short_group(is_material=False), []),
+        (short_group(topic={"stalled": dict.fromkeys(range(6), "silent")}), []),  # half of it is not worked off at all
+        (short_group(topic={"stalled": dict.fromkeys(range(5), "silent")}), [HOLDS]),
         (short_group(members=0, state="Empty"), []),
         (short_group(facts={"deploy": True}), [FAILS]),
         (short_group(facts={"deploy": False}), [HOLDS]),

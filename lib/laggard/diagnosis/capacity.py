@@ -14,6 +14,7 @@ from laggard.diagnosis.order import lower_median
 from laggard.diagnosis.view import TopicView, View
 
 CALM = 0.05  # share of the time in rebalances above which capacity is not judged
+STILL = 0.5  # share of the lag on stalled partitions from which capacity is not judged
 EVEN = ("spread", "single")  # lag that lies on all partitions alike; one partition is all of them
 BURST_RATIO, BURST_SECONDS = 3.0, 1800.0  # of the baseline; a longer one is no burst
 CATCHING_UP = frozenset({"members_returned", "group_created", "offset_rewind"})  # kinds of events
@@ -27,7 +28,7 @@ def capacity_shortage(view: View) -> list[Observation]:
     arrival, consume = _total(topic.arrival), _total(topic.consume)
     if topic.trend.name == "abstain" or isnan(arrival + consume):
         return [Observation("CAPACITY_SHORTAGE", ABSTAINS)]
-    if topic.trend.name != "growing" or consume >= arrival or view.time_in_rebalance >= CALM:
+    if topic.trend.name != "growing" or consume >= arrival or view.time_in_rebalance >= CALM or _stands_still(topic):
         return []
     guards = {
         "no_deploy": guard(fact(view, "deploy")),
@@ -56,6 +57,11 @@ def capacity_shortage(view: View) -> list[Observation]:
         explained=_explained(view, topic),
     )
     return [found]
+
+
+def _stands_still(topic: TopicView) -> bool:
+    """Whether half of the lag lies on partitions of which nothing is worked off: that is no matter of how fast."""
+    return float(np.nansum(topic.lag[topic.is_stalled])) >= STILL * float(np.nansum(topic.lag))
 
 
 def at_partition_ceiling(view: View) -> list[Observation]:
