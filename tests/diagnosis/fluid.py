@@ -166,6 +166,9 @@ def tell(
             window_seconds=60,
             look_back=parameters.look_back_windows,
             policy=lambda *_: policy or Policy(),
+            baseline=lambda group, told=tuple(story.windows): (
+                lambda: {"orders": [row for row in told if row["group"] == group]}
+            ),
         )
         judged = [judge(each, story.memories.get(each.group, Memory()), parameters) for each in frames]
         rows, findings, story.memories = settle(judged, ClusterFrame("c", begin, 60), story.memories, parameters)

@@ -81,6 +81,16 @@ def test_what_explains_clearly_more_of_the_lag_goes_before_the_order() -> None:
     assert roles([strong, finding("HOT_PARTITION_ARRIVAL", explained=0.4)], ())[1] == "SLOW_MEMBER"
 
 
+def test_what_a_finding_of_the_cluster_explains_points_to_it() -> None:
+    short = finding("CAPACITY_SHORTAGE")
+    shared = {"SHARED_SINK": "id of the cluster's"}
+    assert roles([short], shared, shared) == ({"CAPACITY_SHORTAGE": "contributing"}, "id of the cluster's")
+    # before the cluster's finding is open its condition alone is nothing to point to
+    assert roles([short], shared) == ({"CAPACITY_SHORTAGE": "primary"}, "CAPACITY_SHORTAGE")
+    stalled = finding("PARTITION_STALLED")  # this is not the sink's doing
+    assert roles([short, stalled], shared, shared)[1] == "PARTITION_STALLED"
+
+
 def test_notes_are_nobodys_cause() -> None:
     assert catalogue.BY_CODE["IDLE_MEMBERS"].kind not in (CAUSE, SYMPTOM)
     assert roles_of("IDLE_MEMBERS") == {"IDLE_MEMBERS": "note"}

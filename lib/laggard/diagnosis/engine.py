@@ -103,9 +103,10 @@ def settle(
     findings, after = _settle_cluster(shared, cluster, memories.get("", Memory()), parameters)
     windows: list[Row] = []
     remembered = {"": after}
+    open_ids = {(t.code, t.subject): t.finding_id(cluster.name, "") for t in after.tracks if t.opened_ms is not None}
     for each in judged:
         reaching = [one for one in shared if reaches(one, each.group)]
-        rows, told, remembered[each.group] = _settle_group(each, reaching, cluster, parameters)
+        rows, told, remembered[each.group] = _settle_group(each, reaching, open_ids, cluster, parameters)
         windows += rows
         findings += told
     for group in sorted(memories.keys() - remembered.keys()):
@@ -135,7 +136,11 @@ def _holding(observations: Iterable[Observation]) -> dict[str, Observation]:
 
 
 def _settle_group(
-    each: Judged, shared: Sequence[Observation], cluster: ClusterFrame, parameters: Parameters
+    each: Judged,
+    shared: Sequence[Observation],
+    open_ids: Mapping[tuple[str, str], str],
+    cluster: ClusterFrame,
+    parameters: Parameters,
 ) -> tuple[list[Row], list[Row], Memory]:
     steps = advance_tracks(
         each.memory.tracks, each.observations, catalogue.BY_CODE, cluster.window_ms, cluster.now_ms, parameters
@@ -143,7 +148,8 @@ def _settle_group(
     memory = _with_episode(each.memory, steps, cluster, parameters)
     conditions = {*each.conditions, *(one.code for one in shared)}
     judgement = Judgement(cluster.name, each.group, cluster.now_ms, each.coordinator, memory.episode_ms, parameters)
-    rows, tracks, primary = finding_rows(judgement, steps, conditions, catalogue.BY_CODE)
+    above = {one.code: open_ids[one.code, one.subject] for one in shared if (one.code, one.subject) in open_ids}
+    rows, tracks, primary = finding_rows(judgement, steps, conditions, catalogue.BY_CODE, above)
     columns = verdict_columns(with_cluster(each.verdict, shared), each.sizing)
     windows = [row | columns | {"primary_code": primary} for row in each.rows]
     return windows, rows, replace(memory, tracks=tuple(tracks))

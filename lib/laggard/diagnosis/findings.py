@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from laggard.diagnosis.frames import Row
 from laggard.diagnosis.observation import Observation, Rule
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.ranking import Open, roles
+from laggard.diagnosis.ranking import NOTHING_SHARED, Open, roles
 from laggard.diagnosis.tracks import Step, Track, digest
 
 OPENED, UPDATED, CLOSED = "opened", "updated", "closed"
@@ -30,13 +30,21 @@ class Judgement:
 
 
 def finding_rows(
-    judgement: Judgement, steps: Sequence[Step], conditions: Collection[str], rules: Mapping[str, Rule]
+    judgement: Judgement,
+    steps: Sequence[Step],
+    conditions: Collection[str],
+    rules: Mapping[str, Rule],
+    shared: Mapping[str, str] = NOTHING_SHARED,
 ) -> tuple[list[Row], list[Track], str | None]:
-    """Rows to append, the tracks to go on with, and the code of the primary finding."""
+    """Rows to append, the tracks to go on with, and the code of the primary finding.
+
+    `shared` are open findings of the cluster that reach the group, code to id.
+    """
     names = {id(step): step.track.finding_id(judgement.cluster, judgement.group) for step in steps}
     still = [step for step in steps if step.track.opened_ms is not None and not step.closed]
-    role_of, primary = roles([_open(names[id(step)], step, rules) for step in still], conditions)
-    code = next((step.track.code for step in still if names[id(step)] == primary), None)
+    role_of, primary = roles([_open(names[id(step)], step, rules) for step in still], conditions, shared)
+    codes = {names[id(step)]: step.track.code for step in still} | {shared[code]: code for code in shared}
+    code = codes.get(primary or "")
     rows, tracks = [], []
     for step in steps:
         track, finding_id = step.track, names[id(step)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from laggard.diagnosis.observation import CAUSE, META, SYMPTOM
 
@@ -113,6 +114,7 @@ RANK = (
 _STRENGTH = {code: place for place, code in enumerate(RANK)}
 _SEVERITY = {"page": 0, "warn": 1, "info": 2}
 _CLEARLY_MORE = 0.2  # of the lag: so much more explained decides before the order of strength
+NOTHING_SHARED: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +132,19 @@ class Open:
     confidence: float
 
 
-def roles(findings: Sequence[Open], conditions: Collection[str]) -> tuple[dict[str, str], str | None]:
-    """Role of each finding by id, and the id of the primary one."""
+def roles(
+    findings: Sequence[Open], conditions: Collection[str], shared: Mapping[str, str] = NOTHING_SHARED
+) -> tuple[dict[str, str], str | None]:
+    """Role of each finding by id, and the id of the primary one.
+
+    `shared` are open findings of the cluster that reach the group, code to id: where one of them explains all that is
+    open, it is the primary one.
+    """
     found: dict[str, str] = {}
+    reaching = set()
     for each in findings:
         edges = list(_against(each, findings, conditions))
+        reaching |= {edge.by for edge in edges} & shared.keys()
         if each.kind in (CAUSE, META):
             found[each.finding_id] = (
                 SUPPRESSED if any(edge.suppresses for edge in edges) else CONTRIBUTING if edges else PRIMARY
@@ -144,6 +154,8 @@ def roles(findings: Sequence[Open], conditions: Collection[str]) -> tuple[dict[s
             if any(edge.suppresses for edge in edges):
                 found[each.finding_id] = SUPPRESSED
     causes = [each for each in findings if found[each.finding_id] == PRIMARY]
+    if not causes and reaching:
+        return found, shared[min(reaching, key=_STRENGTH.__getitem__)]
     if not causes:
         causes = [each for each in findings if found[each.finding_id] == CONTRIBUTING]
     if not causes:

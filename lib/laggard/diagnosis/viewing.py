@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from laggard.diagnosis import measures, series, shape, trend
-from laggard.diagnosis.frames import Floats, GroupFrame, TopicFrame
+from laggard.diagnosis.frames import Floats, GroupFrame, Row, TopicFrame
 from laggard.diagnosis.measures import rolling_mean
 from laggard.diagnosis.members import member_views, partition_capacities
 from laggard.diagnosis.memory import Memory
@@ -141,7 +141,7 @@ def _sub_cause(
         return ""
     before_ms = frame.now_ms - 1000 * parameters.baseline_skip_seconds
     baseline = frame.baseline()
-    arrived, could = 0.0, math.nan
+    arrived, could, did = 0.0, math.nan, 0.0
     for each in topics:
         rows = [
             row
@@ -152,16 +152,23 @@ def _sub_cause(
             return ""
         arrived += lower_median([row["arrival_rate"] for row in rows])
         known = [row["capacity"] for row in rows if row["capacity"] is not None]
-        could = lower_median(known)
+        if len(known) >= parameters.baseline_min_windows:  # fewer may be those of the trouble itself
+            could = lower_median(known)
+        did += lower_median([_per_member(row) for row in rows])
     is_up = float(sum(np.nansum(each.arrival) for each in topics)) >= parameters.arrival_up_ratio * arrived
-    if math.isnan(could):
-        seen = lower_median([each.seen for each in members.values()])
-        is_down = capacity <= 0.9 * seen
-    else:
-        is_down = capacity <= parameters.capacity_down_ratio * could
+    seen = lower_median([each.seen for each in members.values()]) if math.isnan(could) else math.nan
+    # whatever members can do, they cannot do less than what they did all day
+    is_down = capacity <= parameters.capacity_down_ratio * could or capacity <= 0.9 * np.fmax(did, seen)
     return {(True, True): "both", (True, False): "arrival_up", (False, True): "capacity_down"}.get(
         (is_up, bool(is_down)), "steady"
     )
+
+
+def _per_member(row: Row) -> float:
+    """What each member did in a window of the baseline, records/s; NaN unknown."""
+    consumed, members = row.get("consumed"), row.get("members")
+    seconds = (row["window_end"] - row["window_start"]).total_seconds()
+    return consumed / members / seconds if consumed is not None and members else math.nan
 
 
 def _flags(frame: GroupFrame, topics: list[TopicView]) -> set[str]:
