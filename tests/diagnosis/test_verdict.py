@@ -1,3 +1,4 @@
+from dataclasses import replace
 from math import inf, nan
 from typing import Any
 
@@ -11,7 +12,7 @@ from laggard.diagnosis.frames import Policy
 from laggard.diagnosis.observation import Observation
 from laggard.diagnosis.sizing import size
 from laggard.diagnosis.verdict import RESTLESS, VERDICTS, Verdict, scale_verdict
-from laggard.diagnosis.view import View
+from laggard.diagnosis.view import Trend, View
 
 LAG = 17_000.0  # 220 + 17 000 / 900 is under 0.4 x 600: two partitions fit a member
 
@@ -53,6 +54,21 @@ def test_a_steady_shortage_is_answered_with_six_members() -> None:
         "members_ceiling": 12,
         "members_lower_bound": 6,
     }
+
+
+@pytest.mark.parametrize(
+    ("history", "trends", "expected"),
+    [
+        ({"lag_min": 1001.0}, "flat", "YES"),
+        ({"lag_min": 1000.0}, "flat", "NOT_NEEDED"),  # it was down to the floor within this window
+        ({"lag_min": nan}, "flat", "YES"),
+        ({"lag_min": 1000.0}, "growing", "YES"),  # with long commit intervals growth alone tells
+    ],
+)
+def test_lag_that_was_worked_off_in_between_needs_nobody(history: dict[str, Any], trends: str, expected: str) -> None:
+    view = group(topic={"trend": "flat", "history": history})
+    topic = replace(view.topics[0], trends=[Trend(trends)] * 12)
+    assert answer(replace(view, topics=[topic]))[0] == expected
 
 
 def test_a_large_even_backlog_is_helped_by_members_though_it_misses_the_target() -> None:

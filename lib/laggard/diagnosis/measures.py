@@ -27,10 +27,15 @@ def rolling_mean(values: Floats, windows: int) -> Floats:
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-def floors(frame: TopicFrame, arrival: Floats, window_seconds: int) -> Floats:
-    """Lag that is only the rhythm of commits: twice what arrives between two of them, and one record."""
+def floors(frame: TopicFrame, arrival: Floats, window_seconds: int, parameters: Parameters) -> Floats:
+    """Lag that is only the rhythm of commits: twice what arrives between two of them, and one record.
+
+    Commits of batches that take now long, now short are as far apart as the longest that was seen and was no stall.
+    """
     interval = np.where(np.isnan(frame["interval"]), window_seconds, frame["interval"])
-    return 2.0 * arrival * interval + 1.0
+    is_rhythm = frame["frozen"] < parameters.stall_ci * interval
+    longest = np.maximum.accumulate(np.where(is_rhythm, frame["frozen"], 0.0), axis=1)
+    return 2.0 * arrival * np.maximum(interval, longest) + 1.0
 
 
 def material(frame: TopicFrame, floor: Floats, slo_seconds: float, parameters: Parameters) -> _Flags:

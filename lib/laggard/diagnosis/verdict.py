@@ -96,7 +96,7 @@ def _rows(view: View, conditions: Mapping[str, Observation], sizing: Sizing, ela
     if VETOES & view.flags or not partial <= PARTIAL_LIMIT or topic is None:
         yield "UNKNOWN_INPUT", 1, {"partitions_unknown_ratio": partial}
         return
-    if not view.is_material and not any(each.trend.name == "growing" for each in view.topics):
+    if not _lags_on(view) and not any(each.trend.name == "growing" for each in view.topics):
         yield "NOT_NEEDED", 2, {}
     restless = [code for code in RESTLESS if code in conditions]
     # one that puts its members out is empty now and then, and not for want of members
@@ -117,6 +117,16 @@ def _rows(view: View, conditions: Mapping[str, Observation], sizing: Sizing, ela
     if elasticity < parameters.elasticity_min or "SHARED_SINK" in conditions:
         yield "NO_DOWNSTREAM", 12, {"elasticity_ratio": elasticity}
     yield from _sized(view, topic, sizing)
+
+
+def _lags_on(view: View) -> bool:
+    """Whether some lag that counts did so all through the window; what was worked off in between needs nobody."""
+    for topic in view.topics if view.is_material else ():
+        is_passing = topic.frame["lag_min"][:, -1] <= topic.floor
+        is_growing = np.array([each.name == "growing" for each in topic.trends], bool)
+        if (topic.is_material & (~is_passing | is_growing)).any():
+            return True
+    return False
 
 
 def _is_moving(view: View) -> bool:

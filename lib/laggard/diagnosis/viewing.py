@@ -69,7 +69,7 @@ def topic_view(
 ) -> tuple[TopicView, TrendState]:
     """One topic's view, and its trend to remember."""
     arrival, consume = (rolling_mean(frame[name], parameters.rate_windows) for name in ("arrival", "consume"))
-    floor = measures.floors(frame, arrival, group.window_seconds)
+    floor = measures.floors(frame, arrival, group.window_seconds, parameters)
     seconds = group.windows / 1000.0 + group.window_seconds
     envelopes = series.since_break(frame)
     slopes = series.partition_slopes(seconds, envelopes, parameters)
