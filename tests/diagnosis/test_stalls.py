@@ -63,3 +63,16 @@ def test_more_members_do_not_help_where_a_transaction_holds_the_readers(
     view = view_of(topic, capacity=600.0)
     assert [each.code for each in partition_stalled(view)] == codes
     assert scale_verdict(view, {}, Sizing()).code == verdict
+
+
+@pytest.mark.parametrize(
+    ("interval", "frozen_seconds", "expected"),
+    [(np.nan, 299, ""), (np.nan, 300, "silent"), (5.0, 299, "silent"), (120.0, 299, ""), (120.0, 360, "silent")],
+)
+def test_a_first_batch_may_take_all_of_the_poll_interval(interval: float, frozen_seconds: float, expected: str) -> None:
+    arrived = {"frozen": frozen_seconds, "produced": 6000.0, "repeats": 0.0}
+    frame = topic_view([9000.0], interval=interval, history=arrived).frame
+    found = measures.stalls(
+        frame, has_members=True, window_seconds=60, parameters=Parameters(), poll_interval_seconds=300.0
+    )
+    assert found == (expected,)

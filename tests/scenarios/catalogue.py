@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from scenarios import capacity, healthy, loss, offsets, rebalances, stalls, transactions
+from scenarios import capacity, habits, healthy, loss, offsets, rebalances, stalls, transactions, watching
 from scenarios.labels import Scenario
 
+_SUBJECTS = (capacity, stalls, rebalances, loss, offsets, transactions, habits, watching, healthy)
 SCENARIOS: dict[str, Scenario] = {
     each.name: each
     for each in sorted(
-        (
-            *capacity.SCENARIOS,
-            *stalls.SCENARIOS,
-            *loss.SCENARIOS,
-            *offsets.SCENARIOS,
-            *transactions.SCENARIOS,
-            *rebalances.SCENARIOS,
-            *healthy.SCENARIOS,
-        ),
+        (each for subject in _SUBJECTS for each in subject.SCENARIOS),
         key=lambda each: (each.name[:2] == "LA", int("".join(c for c in each.name if c.isdigit())), each.name),
     )
 }

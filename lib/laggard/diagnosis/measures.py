@@ -56,13 +56,23 @@ def is_held(frame: TopicFrame, row: int) -> bool:
     return bool(stable < end and frame["committed"][row, -1] >= stable)
 
 
-def stalls(frame: TopicFrame, *, has_members: bool, window_seconds: int, parameters: Parameters) -> tuple[str, ...]:
+def stalls(
+    frame: TopicFrame,
+    *,
+    has_members: bool,
+    window_seconds: int,
+    parameters: Parameters,
+    poll_interval_seconds: float = 0.0,
+) -> tuple[str, ...]:
     """Per partition "" or the kind of its stall: the offset stands although records arrived since.
 
     A few records behind which nothing came need not be records: a transaction's marker stays at the end of a log.
+    While the rhythm of commits is not known, a batch may take all of the longest poll interval of the members.
     """
-    interval = np.where(np.isnan(frame["interval"][:, -1]), window_seconds, frame["interval"][:, -1])
+    is_unknown = np.isnan(frame["interval"][:, -1])
+    interval = np.where(is_unknown, window_seconds, frame["interval"][:, -1])
     limit = np.maximum(parameters.stall_ci * interval, parameters.stall_min_seconds)
+    limit = np.where(is_unknown, np.maximum(limit, poll_interval_seconds), limit)
     frozen = frame["frozen"][:, -1]
     kinds = []
     for row in range(len(frame.partitions)):

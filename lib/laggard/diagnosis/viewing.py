@@ -93,7 +93,13 @@ def topic_view(
     group_trend, after = series.topic_trend(frame, seconds, envelopes, arrival[:, -1], before, group, parameters)
     is_in_step, iqr = trend.in_step(slopes, arrival[:, -1], parameters)
     grows = np.where(slopes > 0, slopes, 0.0)
-    kinds = measures.stalls(frame, has_members=has_members, window_seconds=group.window_seconds, parameters=parameters)
+    kinds = measures.stalls(
+        frame,
+        has_members=has_members,
+        window_seconds=group.window_seconds,
+        parameters=parameters,
+        poll_interval_seconds=_poll_interval_seconds(group) if has_members else 0.0,
+    )
     view = TopicView(
         frame,
         is_ok[:, -1],
@@ -120,6 +126,11 @@ def topic_view(
 def _plain_shape(values: Floats, frame: TopicFrame, parameters: Parameters) -> Shape:
     """The shape of rates: whatever is above zero matters."""
     return shape.raw_shape(values, frame.partitions, is_material=bool(np.nansum(values) > 0), parameters=parameters)
+
+
+def _poll_interval_seconds(group: GroupFrame) -> float:
+    """The longest of the members, 0 where none told it: no batch of theirs may take longer."""
+    return max((row.get("rebalance_timeout_ms") or 0 for row in group.members), default=0) / 1000
 
 
 def _ceiling(frame: GroupFrame) -> int:

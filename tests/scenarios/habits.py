@@ -1,0 +1,152 @@
+"""How a group is set up: timeouts, commits, subscriptions, members to spare."""
+
+from __future__ import annotations
+
+from laggard.diagnosis.policy import Policy
+from scenarios.capacity import _fault, _only
+from scenarios.ground import HEALTHY, WITH_BASELINE, Ground
+from scenarios.labels import CALM, Expect, Labels, Must, Scenario
+from simulator.producer import piecewise, steady
+from simulator.stage import MINUTE, SECOND
+
+TIMEOUTS = frozenset({"TIMEOUT_TIGHT", "TIMEOUT_RATIO"})
+
+
+def sc54a(ground: Ground) -> Labels:
+    """A batch, and with it a commit, takes most of the poll interval."""
+    low, high = 245_000, 285_000
+    ground.topic(partitions=6, rate=steady(ground.between(2, 6)))
+    ground.group(3, commit_ms=0, batch_ms=(low, high), max_records=100_000, capacity=4000.0)
+    return Labels(
+        75, must=(Must("TIMEOUT_TIGHT", 20, within=12),), never=_only("TIMEOUT_RATIO", "POLL_TIMEOUT_EVICTION")
+    )
+
+
+def sc54b(ground: Ground) -> Labels:
+    heartbeat = ground.between(2.5, 4)
+    ground.topic(rate=steady(ground.between(40, 100)))
+    ground.group(session_ms=6000, heartbeat_ms=round(heartbeat * SECOND))
+    return Labels(
+        20,
+        must=(Must("TIMEOUT_RATIO", 6, within=3),),
+        never=_only("TIMEOUT_TIGHT", "SESSION_EVICTION"),
+        policies={ground.name(): Policy(heartbeat_seconds=heartbeat)},
+    )
+
+
+def _spare(ground: Ground, parts: int, topics: int, assignor: str) -> None:
+    """More members than a topic has partitions."""
+    members = parts + ground.one_of(1, 2, 3)
+    names = tuple(f"{ground.main}-{number}" for number in range(topics))
+    for name in names:
+        ground.topic(name, partitions=parts, rate=steady(ground.between(20, 60)))
+    ground.group(members, topics=names, assignors=(assignor,))
+
+
+def sc55a(ground: Ground) -> Labels:
+    _spare(ground, ground.one_of(4, 6), 1, ground.one_of("range", "roundrobin", "cooperative-sticky"))
+    return Labels(30, must=(Must("IDLE_MEMBERS", 11, within=3),), expects=(Expect(6, 30, CALM),))
+
+
+def sc55b(ground: Ground) -> Labels:
+    _spare(ground, 6, 2, "range")
+    return Labels(30, must=(Must("IDLE_MEMBERS", 11, within=3),), expects=(Expect(6, 30, CALM),))
+
+
+def sc55c(ground: Ground) -> Labels:
+    _spare(ground, 6, 2, "roundrobin")
+    return Labels(30, never=_only("IDLE_MEMBERS", "ASSIGNMENT_IMBALANCE"), expects=(Expect(6, 30, CALM),))
+
+
+def la16(ground: Ground) -> Labels:
+    """The spare members are declared as a hot standby."""
+    _spare(ground, ground.one_of(4, 6), 1, "range")
+    return Labels(
+        30,
+        never=_only("IDLE_MEMBERS", "OVERPROVISIONED_IDLE"),
+        expects=(Expect(6, 30, CALM),),
+        policies={ground.name(): Policy(hot_standby=True)},
+    )
+
+
+def sc56a(ground: Ground) -> Labels:
+    parts = ground.one_of(12, 24)
+    ground.topic(partitions=parts, rate=steady(0))
+    ground.group(ground.one_of(2, 4))
+    return Labels(
+        75, must=(Must("COMMIT_IDLE_CHURN", 6 + 1000 / (12 * parts), within=4),), never=_only("COMMIT_RATE_HIGH")
+    )
+
+
+def sc56b(ground: Ground) -> Labels:
+    """A commit after every record."""
+    rate = ground.between(20, 35)
+    ground.topic(partitions=2, rate=steady(rate))
+    ground.group(2, commit_ms=0, max_records=1, capacity=60.0)
+    return Labels(16, must=(Must("COMMIT_RATE_HIGH", 10, within=3),), never=_only("COMMIT_IDLE_CHURN"))
+
+
+def _apart(ground: Ground, minutes: float) -> float:
+    """Half of the members subscribe to one topic more, the others so many minutes later; when it began."""
+    at, more = _fault(ground, HEALTHY), f"{ground.main}-more"
+    ground.topic(rate=steady(ground.between(40, 80)))
+    ground.topic(more, partitions=4, rate=steady(20))
+    ground.group(4)
+
+    def subscribe(members: list[int]) -> None:
+        for index in members:
+            ground.alive()[index].subscribe(ground.main, more)
+
+    ground.minute(at, lambda: subscribe([0, 1]), "subscription_change")
+    ground.minute(at + minutes, lambda: subscribe([2, 3]))
+    return at
+
+
+def sc58a(ground: Ground) -> Labels:
+    minutes = ground.between(4, 20)
+    at = _apart(ground, minutes)
+    return Labels(
+        at + 45, never=_only("SUBSCRIPTION_DIVERGENT", "PARTITION_UNOWNED"), expects=(Expect(at + 28, at + 45, CALM),)
+    )
+
+
+def sc58b(ground: Ground) -> Labels:
+    at = _apart(ground, 120)
+    return Labels(at + 45, must=(Must("SUBSCRIPTION_DIVERGENT", at + 30, within=3),))
+
+
+def sc64a(ground: Ground) -> Labels:
+    """Members that commit with a checkpoint every ten minutes."""
+    capacity = ground.between(500, 700)
+    ground.topic(rate=steady(ground.between(0.4, 0.7) * capacity / 3))
+    ground.group(capacity=capacity, commit_ms=600 * SECOND)
+    return Labels(150, expects=(Expect(60, 150, CALM),))
+
+
+def sc64b(ground: Ground) -> Labels:
+    at, capacity, over = _fault(ground, WITH_BASELINE), ground.between(500, 700), ground.between(1.1, 1.2)
+    before, after = 0.6 * capacity / 3, over * capacity / 3
+    ground.topic(rate=piecewise((0, before), (round(at * MINUTE), after)))
+    ground.group(capacity=capacity, commit_ms=600 * SECOND)
+    return Labels(
+        at + 90,
+        must=(Must("CAPACITY_SHORTAGE", at, within=75),),
+        never=_only("PARTITION_STALLED", "COMMITS_STOPPED", "HOT_PARTITION_ARRIVAL"),
+        primary=_only("CAPACITY_SHORTAGE"),
+    )
+
+
+SCENARIOS = (
+    Scenario("SC54a", "a batch takes nearly as long as the poll interval", sc54a),
+    Scenario("SC54b", "a session of two heartbeats", sc54b),
+    Scenario("SC55a", "more members than partitions", sc55a),
+    Scenario("SC55b", "more members than partitions of each of two topics, range", sc55b),
+    Scenario("SC55c", "the same, roundrobin", sc55c),
+    Scenario("SC56a", "commits go on for an hour, and nothing arrives", sc56a),
+    Scenario("SC56b", "a commit per record", sc56b),
+    Scenario("SC58a", "members subscribe to different topics for minutes", sc58a),
+    Scenario("SC58b", "members subscribe to different topics for good", sc58b),
+    Scenario("SC64a", "members commit every ten minutes", sc64a),
+    Scenario("SC64b", "members commit every ten minutes, and too much arrives", sc64b),
+    Scenario("LA16", "a declared hot standby", la16),
+)

@@ -1,0 +1,89 @@
+"""What the monitor itself meets: a past that it has not watched, polls that fail, protocols that change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scenarios.capacity import _only
+from scenarios.ground import HEALTHY, Ground
+from scenarios.labels import CALM, Expect, Labels, Must, Scenario
+from scenarios.rebalances import _deploy, _leader
+from simulator.member import Member
+from simulator.member_modern import ModernMember
+from simulator.producer import steady
+from simulator.stage import SECOND
+
+WATCHED_FROM = 40.0
+PAST = frozenset(
+    {"EAGER_LARGE_GROUP", "PING_PONG", "NON_STICKY_MOVES", "OFFSET_REWIND", "OFFSET_SKIP", "GROUP_DELETED"}
+)
+
+
+def sc46(ground: Ground) -> Labels:
+    """A turbulent past, of which the log cleaner left the last of each key, and a calm present."""
+    ground.topic(rate=steady(ground.between(60, 120)))
+    ground.group(assignors=(ground.one_of("range", "roundrobin"),))
+
+    def rejoin() -> None:
+        leader = _leader(ground)
+        if leader is not None:
+            leader.rejoin("leader_rejoin")
+
+    def crash() -> None:
+        ground.restart(ground.one_of(*ground.alive()), 15 * SECOND, how="crash", why="crash")
+
+    ground.every(ground.between(8, 15), 8, 30, rejoin)
+    ground.every(180, 9, 30, crash)
+    return Labels(WATCHED_FROM + 35, never=PAST, expects=(Expect(WATCHED_FROM + 12, WATCHED_FROM + 35, CALM),))
+
+
+def la15(ground: Ground) -> Labels:
+    """The job begins in the middle of a group's life, soon after a deploy, and one that committed long ago is away."""
+    ground.topic(rate=steady(ground.between(60, 120)))
+    ground.group(commit_ms=ground.one_of(5, 30) * SECOND)
+    _deploy(ground, WATCHED_FROM - ground.between(5, 9), 25, 40, 4)
+    return Labels(WATCHED_FROM + 35, never=PAST, expects=(Expect(WATCHED_FROM + 12, WATCHED_FROM + 35, CALM),))
+
+
+def sc50(ground: Ground) -> Labels:
+    at = float(HEALTHY + ground.draw.randint(0, 4))
+    ground.topic(rate=steady(ground.between(60, 120)))
+    ground.group()
+    places = {(ground.main, part) for part in range(12)}
+    ground.minute(at + 0.2, lambda: ground.brokers.leaderless.update(places), "poll_fails")
+    ground.minute(at + ground.between(2.2, 3.5), ground.brokers.leaderless.clear)
+    return Labels(
+        at + 20,
+        must=(Must("MONITOR_BLIND", at + 1, within=3),),
+        expects=(Expect(at + 8, at + 20, CALM),),
+    )
+
+
+def sc47(ground: Ground) -> Labels:
+    """One member after the other is started anew with the other protocol, and later back again."""
+    ground.topic(rate=steady(ground.between(50, 90)))
+    ground.group(4, assignors=("cooperative-sticky",))
+    begin, back = 15.0, 35.0
+
+    def turn(index: int, kind: Any) -> None:
+        member = ground.alive()[index]
+        member.close("deploy")
+        ground.clock.after(15 * SECOND, lambda: ground.start(member.config, kind))
+
+    for index in range(4):
+        ground.minute(begin + index, lambda index=index: turn(index, ModernMember), "upgrade")
+        ground.minute(back + index, lambda index=index: turn(index, Member), "downgrade")
+    return Labels(
+        back + 25,
+        may=_only("DEPLOY_LAG_SPIKE"),
+        never=_only("GROUP_DELETED", "OFFSET_REWIND", "OFFSET_SKIP", "REBALANCE_STORM", "ASSIGNOR_FLAP"),
+        expects=(Expect(back + 15, back + 25, CALM),),
+    )
+
+
+SCENARIOS = (
+    Scenario("SC46", "the job begins after a turbulent past", sc46, watched_from=WATCHED_FROM),
+    Scenario("SC47", "a group goes to KIP-848 and back, on line", sc47),
+    Scenario("SC50", "the poll gets no log ends for minutes", sc50),
+    Scenario("LA15", "the job begins soon after a deploy", la15, watched_from=WATCHED_FROM),
+)
