@@ -5,7 +5,7 @@ import pytest
 
 from diagnosis.views import WINDOWS, topic_view, view_of
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.rules_unread import empty_with_lag, external_committer
+from laggard.diagnosis.rules_unread import commits_stopped, empty_with_lag, external_committer
 from laggard.diagnosis.view import View
 
 
@@ -40,3 +40,11 @@ def test_an_empty_group_has_lag_once_it_has_been_quiet_for_long(
 ) -> None:
     found = empty_with_lag(empty_since(windows, commits_in=30, quiet_seconds=quiet_seconds))
     assert [each.code for each in found] == codes
+
+
+@pytest.mark.parametrize(("interval", "codes"), [(5.0, ["COMMITS_STOPPED"]), (100.0, []), (np.nan, [])])
+def test_commits_have_stopped_once_silence_lasts_for_five_of_their_intervals(interval: float, codes: list[str]) -> None:
+    commits = np.zeros((1, WINDOWS))
+    commits[0, : WINDOWS - 7] = 1.0  # seven minutes ago, beyond the poll interval
+    topic = topic_view([50_000.0], interval=interval, history={"commits": commits, "committed": 100.0})
+    assert [each.code for each in commits_stopped(view_of(topic))] == codes

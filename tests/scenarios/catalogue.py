@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from scenarios import capacity, habits, healthy, loss, offsets, rebalances, stalls, transactions, watching
+from scenarios import capacity, habits, healthy, loss, offsets, rebalances, rollouts, stalls, transactions, watching
 from scenarios.labels import Scenario
 
-_SUBJECTS = (capacity, stalls, rebalances, loss, offsets, transactions, habits, watching, healthy)
+_SUBJECTS = (capacity, stalls, rebalances, rollouts, loss, offsets, transactions, habits, watching, healthy)
 SCENARIOS: dict[str, Scenario] = {
     each.name: each
     for each in sorted(
