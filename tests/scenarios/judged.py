@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.diagnosis.engine import settle
-from laggard.diagnosis.memory import Memory
+from laggard.diagnosis.memory import Memory, from_json
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.policy import Policy
 from laggard.stream.judging import BASELINE, Options, Window, closed_windows, cluster_frame, judge_groups, known_at
@@ -34,9 +34,13 @@ class Judged:
 
 
 def diagnose(
-    recorded: Recorded, parameters: Parameters | None = None, policies: Mapping[str, Policy] | None = None
+    recorded: Recorded,
+    parameters: Parameters | None = None,
+    policies: Mapping[str, Policy] | None = None,
+    *,
+    is_restarted: bool = False,
 ) -> Judged:
-    """All windows of a run, in order."""
+    """All windows of a run, in order; `is_restarted`: the job begins anew before each, with what it had stored."""
     known_policies = recorded.run.labels.policies if policies is None else policies
     options = Options(
         "c", WINDOW_MS // 1000, parameters or Parameters(), lambda _, group, __: known_policies.get(group, Policy())
@@ -44,6 +48,8 @@ def diagnose(
     result, memories, told = Judged(), dict[str, Memory](), list[Row]()
     began = time.process_time()
     for window in closed_windows(recorded.tables, 0, recorded.run.end_ms):
+        if is_restarted:
+            memories = {group: from_json(memory.to_json()) for group, memory in memories.items()}
         tables = _recent(recorded.tables, window.begin_ms) | {"deploys": to_arrow(schemas.DEPLOYS, told)}
         known = known_at(tables, window, options)
         judged = list(judge_groups(known, lambda: _baseline(result.windows), window, memories, options))

@@ -70,7 +70,8 @@ def sc39(ground: Ground) -> Labels:
     ground.minute(at + 5, lambda: ground.group(members, capacity=capacity))
     return Labels(
         at + 25,
-        must=(Must("TOPIC_RECREATED", at + 1.5, within=4),),
+        # where no poll fell between the two, the event tells of it; else the group meets the new topic when it is back
+        must=(Must("TOPIC_RECREATED", at + 1.5, within=8),),
         may=_only("CAPACITY_BURST", "DEPLOY_LAG_SPIKE"),
         never=_only("OFFSET_REWIND", "OFFSET_SKIP", "DATA_LOST", "GROUP_DELETED"),
         expects=(Expect(at + 15, at + 25, CALM),),

@@ -56,6 +56,12 @@ def test_a_replay_gives_the_same_rows() -> None:
     assert one.windows == again.windows
 
 
+@pytest.mark.parametrize("name", ["SC06", "SC11"])
+def test_a_job_that_is_started_anew_goes_on_with_the_same_findings(name: str) -> None:
+    each = recorded()[name]
+    assert diagnose(each, is_restarted=True).findings == diagnose(each).findings
+
+
 def test_a_run_beside_others_is_recorded_as_if_it_were_alone() -> None:
     alone = record([play(SCENARIOS["SC20"], SEED, FEW.index("SC20"))])[0]
     among = recorded()["SC20"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -86,16 +87,24 @@ def _was_deleted(events: Sequence[Row], window_ms: int) -> bool:
 
 
 def _living(topics: Sequence[TopicFrame]) -> list[TopicFrame]:
-    """Topics with a row in the newest window, each once: of a topic that was recreated in it the one that is read."""
+    """Topics with a row in the newest window, each once: of a topic that was recreated in it the one that is read.
+
+    A topic that the group had under another id before says so in its facts.
+    """
     chosen: dict[str, TopicFrame] = {}
+    former: dict[str, str] = {}
     for each in topics:
         status = each.named("status")[:, -1]
         if not (status != "").any():
+            former[each.topic] = each.topic_id
             continue
         other = chosen.get(each.topic)
         if other is None or (status == "ok").sum() >= (other.named("status")[:, -1] == "ok").sum():
             chosen[each.topic] = each
-    return list(chosen.values())
+    return [
+        replace(each, facts=each.facts | {"former_topic_id": former[name]}) if name in former else each
+        for name, each in chosen.items()
+    ]
 
 
 def _within(rows: pa.Table, windows: _Ints) -> pa.Table:

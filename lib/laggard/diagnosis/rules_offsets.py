@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
@@ -118,6 +119,22 @@ def event_rule(code: str, kind: str, says: str) -> Rule:
     return Rule("D80", code, EVENT, condition, says, (), open_after=1, close_after=1)
 
 
+_tell_of_recreated = event_rule(
+    "TOPIC_RECREATED", "topic_recreated", "The topic was made anew; committed offsets are of the old one."
+)
+
+
+def topic_recreated(view: View) -> list[Observation]:
+    """The topic has another id: by its event, or where nobody was watching the change, by what the group had before."""
+    found = list(_tell_of_recreated.condition(view))
+    told = {row["topic"] for row in view.frame.events if row["kind"] == "topic_recreated"}
+    for each in view.topics:
+        known = (each.frame.named("status") != "").any(axis=0)
+        if each.frame.facts.get("former_topic_id") and each.frame.topic not in told and known.sum() == 1:
+            found.append(Observation("TOPIC_RECREATED", severity=INFO, topic=each.frame.topic))
+    return found
+
+
 RULES = (
     Rule(
         "D27", "OFFSET_REWIND", EVENT, offset_rewind,
@@ -148,5 +165,5 @@ RULES = (
     ),
     event_rule("GROUP_DELETED", "group_deleted", "The group and its offsets were deleted."),
     event_rule("PARTITIONS_ADDED", "partitions_added", "A topic that the group reads got more partitions; keys move."),
-    event_rule("TOPIC_RECREATED", "topic_recreated", "The topic was made anew; committed offsets are of the old one."),
+    replace(_tell_of_recreated, condition=topic_recreated),
 )  # fmt: skip
