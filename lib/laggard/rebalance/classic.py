@@ -41,7 +41,9 @@ def fold_classic(work: Folding, step: Step) -> None:
     row["generation_gap"] = gap if history.tick.is_caught_up else None  # compaction removes records of the past
     if is_replacement:
         back = next(iter(_replaced(state.roster, members)), None)
-        history.replacements.append({**place, "member_id": back, "slot": slot_of.get(back or "")})
+        told: Row = next((each for each in found["member_rows"] if each["member_id"] == back), {})
+        names = {"member_id": back, "slot": slot_of.get(back or ""), "held": told.get("assigned")}
+        history.replacements.append({**place, **names, "session_timeout_ms": told.get("session_timeout_ms")})
     else:
         history.generations.append(row)
     history.tell(work.group, record["source_offset"], _told(row, found))

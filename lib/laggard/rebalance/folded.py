@@ -136,6 +136,7 @@ class Folding:
     state: Folded
     classic: dict[str, Any] | None  # facts of the newest classic record
     generations_total: int
+    held: dict[str, Held | None] = field(default_factory=dict)  # places by name, of members that went in this batch
 
     def begin(self, group_type: str) -> Folded:
         """The state for a record of this kind of group; of another kind nothing carries over without a tombstone."""

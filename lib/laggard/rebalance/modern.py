@@ -10,7 +10,7 @@ from collections.abc import Callable
 from laggard.rebalance.epochs import bump_epoch, close_epoch, tell_epoch, tell_member
 from laggard.rebalance.facts import Generation
 from laggard.rebalance.folded import Folding, Member
-from laggard.rebalance.group_facts import is_reconciled
+from laggard.rebalance.group_facts import is_reconciled, resolve
 from laggard.rebalance.history import Step
 
 _METADATA = (
@@ -51,7 +51,8 @@ def _member(work: Folding, step: Step) -> None:
         member.replaced_member_id = old
         state.roster = [member.identity if each.member_id == old else each for each in state.roster or ()]
         place = step.history.place(work.group, "epoch", step.record)
-        step.history.replacements.append({**place, "member_id": member_id, "slot": member.group_instance_id})
+        names = {"member_id": member_id, "slot": member.group_instance_id, "held": work.held.pop(old, None)}
+        step.history.replacements.append({**place, **names, "session_timeout_ms": member.session_timeout_ms})
 
 
 def _member_gone(work: Folding, step: Step) -> None:
@@ -91,6 +92,7 @@ def _current_gone(work: Folding, step: Step) -> None:
     member = work.state.members.get(step.found["member_id"])
     if member is not None:
         tell_member(work, member, step.history)  # its last word in this epoch
+        work.held[member.member_id] = resolve(work.state, member.assigned, step.history.topics)
         for name in _CURRENT:
             setattr(member, name, None)
 

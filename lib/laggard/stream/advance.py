@@ -17,10 +17,12 @@ from laggard.lag.late import Probed, find_probes
 from laggard.lag.positions import advance_positions, merge
 from laggard.lag.tick import Tick
 from laggard.lag.windows import close_windows, in_a_window
+from laggard.rebalance.absences import absence_seconds
 from laggard.rebalance.follow import rebalance_rows
 from laggard.rebalance.group_facts import KEPT
 from laggard.rebalance.groups import Listing, group_rows, sum_partitions
 from laggard.rebalance.owners import find_owners
+from laggard.rebalance.parameters import RebalanceParameters
 from laggard.rebalance.records import fold_records, touched_groups
 from laggard.rebalance.topics import Topics
 from laggard.sources.snapshot import PROBES
@@ -77,13 +79,14 @@ def advance(
     owners = find_owners(ended, group_status, topics)
     happened: list[dict[str, Any]] = []
     skipped_to = find_skips(merged, rows, _empty(groups_before, batch.records), tick)
+    away = absence_seconds(history.replacements, partition_status, batch.edges, RebalanceParameters())
     if tick.has_history:  # what is first seen while reading the past is not an event of now
         happened = [
             *events.partition_events(merged, rows, {**changes, "skipped_to": skipped_to}, tick),
             *events.life_events(groups_before, groups_now, tick),
             *events.change_events(group_status, status, tick),
             *events.growth_events(changed.grown, tick),
-            *events.record_events(changed.rewinds, history, tick),
+            *events.record_events(changed.rewinds, history, away, tick),
             *events.expiry_events(closed, tick),
         ]
     return {

@@ -85,12 +85,14 @@ def new_rewinds(rewinds: Sequence[Mapping[str, Any]], before: pa.Table) -> list[
     ]
 
 
-def record_events(rewinds: Sequence[Mapping[str, Any]], history: History, tick: Tick) -> Iterable[dict[str, Any]]:
-    """Rewinds inside the batch, and static members that came back within a generation (KIP-345)."""
+def record_events(
+    rewinds: Sequence[Mapping[str, Any]], history: History, away: Sequence[float | None], tick: Tick
+) -> Iterable[dict[str, Any]]:
+    """Rewinds inside the batch, and static members that came back within a generation (KIP-345) with their absences."""
     for row in rewinds:
         yield _event("offset_rewind", tick, {**row, "event_at": row["record_timestamp"]})
-    for row in history.replacements:
-        yield _event("static_replacement", tick, {**row, "event_at": row["record_timestamp"]})
+    for row, seconds in zip(history.replacements, away, strict=True):
+        yield _event("static_replacement", tick, {**row, "event_at": row["record_timestamp"], "seconds": seconds})
 
 
 def change_events(before: pa.Table, now: pa.Table, tick: Tick) -> Iterable[dict[str, Any]]:

@@ -301,7 +301,12 @@ GROUP_EVENTS = Table(
         Column("partition", "int", "partition", "the whole group"),
         Column("member_id", "string", "member", "not a member's event"),
         Column("slot", "string", "slot of the member", "not a member's event"),
-        Column("seconds", "double", "how long: absence of a static member, time without members", "no duration"),
+        Column(
+            "seconds",
+            "double",
+            "how long: absence of a static member since its last commit (an upper bound), time without members",
+            "no duration, or a member without commits within its session",
+        ),
         Column("detail", "map<string,string>", "from and to of what changed", "nothing of the kind"),
         Column("from_offset", "bigint", "committed offset before", "not an offset event"),
         Column("to_offset", "bigint", "committed offset after", "not an offset event, or deleted"),
