@@ -19,7 +19,9 @@ LAZY = Policy(scale_to_zero=True, idle_seconds=600.0)
 
 
 def desired(policy: Policy | None = None, idle_seconds: float = 0.0, **values: Any) -> int | None:
-    return desired_consumers([window_row("g", "t", **values)], policy or Policy(), idle_seconds)
+    """When the window before said the same."""
+    rows = [window_row("g", "t", **values)]
+    return desired_consumers(rows, policy or Policy(), idle_seconds, [rows])
 
 
 @pytest.mark.parametrize(
@@ -77,6 +79,71 @@ def test_it_does_not_sleep_while_another_topic_has_lag() -> None:
         for topic, lag in (("a", 0), ("b", 5))
     ]
     assert desired_consumers(rows, LAZY, 6000) == 2
+
+
+def sized(wanted: int | None, members: int = 4, **values: Any) -> list[dict[str, Any]]:
+    """Two topics of a group whose members do 10 records/s each and are to be so many."""
+    same = {"members": members, "members_desired": wanted, "members_lower_bound": 1, "capacity": 10.0}
+    return [window_row("g", topic, **(same | {"arrival_rate": 7.0} | values)) for topic in ("t", "u")]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ([6], 4),  # the first window that wants more
+        ([6, 4], 4),
+        ([6, 5], 5),  # what both want
+        ([5, 6], 5),
+        ([6, 6], 6),
+        ([6, None], 4),  # of the one before it is not known
+    ],
+)
+def test_more_are_wanted_when_two_windows_say_so(wanted: list[int | None], expected: int) -> None:
+    now, *before = (sized(each) for each in wanted)
+    assert desired_consumers(now, Policy(), before=before) == expected
+
+
+def after_hour(windows: int = 59, *, is_restless: bool = False, policy: Policy | None = None, **odd: Any) -> int | None:
+    """With so many windows before that are alike, but for the oldest."""
+    before = [sized(4) for _ in range(windows - 1)] + [sized(4, **odd)]
+    return desired_consumers(sized(4), policy or Policy(), before=before, is_restless=is_restless)
+
+
+def test_one_less_is_wanted_after_an_hour_in_which_fewer_would_do() -> None:
+    assert after_hour() == 3  # 14 of 40 records/s
+    assert after_hour(58) == 4
+    assert after_hour(policy=Policy(min_consumers=4)) == 4
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"arrival_rate": 8.01},  # 16.02 of 40: more than four tenths
+        {"arrival_rate": None},
+        {"members_lower_bound": 4},
+        {"members_lower_bound": None},
+        {"capacity": None},
+        {"members": 5},  # the hour begins with the last change
+    ],
+)
+def test_one_window_of_the_hour_in_which_fewer_would_not_do_keeps_them_all(odd: dict[str, Any]) -> None:
+    assert after_hour(**odd) == 4
+    assert after_hour(arrival_rate=8.0) == 3
+
+
+def test_nobody_is_sent_away_while_rebalances_are_a_finding() -> None:
+    assert after_hour(is_restless=True) == 4
+
+
+@pytest.mark.parametrize(("missing", "expected"), [(None, 3), (30, 4)])
+def test_the_hour_is_read_from_the_tables_window_by_window(tmp_path: Path, missing: int | None, expected: int) -> None:
+    reader = JudgedReader(str(tmp_path), 60)
+    for number in range(60):
+        write_judged(tmp_path, NOW + timedelta(minutes=number), windows=[] if number == missing else sized(4))
+        if number in (10, 11, 40):
+            reader.read()
+    for judged in (reader.read(), JudgedReader(str(tmp_path), 60).read()):
+        assert desired_consumers(sized(4), Policy(), before=judged.before["g"]) == expected
 
 
 def idle_seconds(root: Path, minutes: list[int | None], longest: float = 3600.0) -> float:

@@ -51,6 +51,7 @@ def counted() -> dict[str, Any]:
         "rebalance_pause_buckets": [1, 0, 0, 0, 0, 5, 0, 0, 0, 0, 1],
         "rebalance_pause_sum": 700.0,
         "topic_counters": [{"topic": "orders", **{name: 10 * n for n, name in enumerate(flows)}}],
+        "outcome_counters": [{"topic": "orders", "skips": 1, "matured": 500, "late": 20}],
     }
 
 
@@ -90,7 +91,9 @@ def golden_body(root: Path, name: str) -> str:
         group_row("billing", **counted()),
         group_row('odd "name"\n', group_type="simple", assignor=None, generation=None, group_state="Empty"),
     ]
-    write_batch(root, 42, partitions=partitions, groups=groups, topics=[topic_row("orders", n) for n in range(3)])
+    topics = [topic_row("orders", n) for n in range(3)]
+    write_batch(root, 42, partitions=partitions, groups=groups, topics=topics, offsets_retention_minutes=10_080)
+    write_judged(root, NOW - timedelta(minutes=1), windows=[window_row("billing", "orders")])
     write_judged(
         root,
         windows=[

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from exporter.harness import Exporter, Key, names, series
+from laggard.diagnosis.policy import Policy
 from laggard.exporter.families import FAMILIES
 from laggard.rebalance.causes import CAUSES
 from laggard.rebalance.counters import SECOND_BOUNDS, count_rebalances
@@ -51,6 +52,20 @@ def test_each_topic_of_a_group_has_its_flow_counters(tmp_path: Path) -> None:
     for topic, first in (("a", 10), ("b", 0)):
         got = [found[series(f"group_{name}", group="g", topic=topic)] for name in FLOWS]
         assert got == [first + place for place in range(len(FLOWS))]
+
+
+def test_what_became_of_records_is_counted_and_lateness_only_where_a_service_level_is_declared(tmp_path: Path) -> None:
+    outcomes = [{"topic": "a", "skips": 3, "matured": 500, "late": 20}]
+    rows = [group_row(name, outcome_counters=outcomes) for name in ("g", "h")] + [group_row("old")]
+    found = scrape(tmp_path, *rows, policies={"g": Policy(slo_time_lag_seconds=60)})
+    names = ("skips_total", "slo_matured_records_total", "slo_late_records_total")
+    got = [[found.get(series(f"group_{name}", group=group, topic="a")) for name in names] for group in ("g", "h")]
+    assert got == [[3, 500, 20], [3, None, None]]
+    assert not any(
+        "old" in dict(labels).values()
+        for name, labels in found
+        if name.startswith("laggard_group_s") and "total" in name and "static" not in name
+    )
 
 
 def test_each_counter_and_ratio_is_its_column(tmp_path: Path) -> None:

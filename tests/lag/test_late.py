@@ -182,3 +182,35 @@ def test_nothing_matures_across_a_hole_or_a_recreated_topic() -> None:
     assert counts[-4:-1] == [(10, 10), (None, None), (10, 10)]
     assert (490, 490) not in counts
     assert counts[-1] == (None, None)
+
+
+def sums(job: Simulation) -> tuple[int, int]:
+    (row,) = job.groups["g"]["outcome_counters"]
+    return row["matured"], row["late"]
+
+
+def test_the_group_s_counters_are_the_sums_of_its_windows() -> None:
+    probes = after_rhythm(Probes(), 100, 100)
+    for committed, *offsets in ((120, 150, 130), (140, 180, 130), (140, 180, 190)):
+        probes.window(committed, *offsets)
+    probes.window(140)  # the last of them is closed
+    closed = [each for partition in (0, 1) for each in probes.counted(partition)]
+    known = [each for each in closed if None not in each]
+    assert sums(probes.job) == tuple(map(sum, zip(*known, strict=True))) == (50 + 30 + 30 + 60, 30 + 10 + 30 + 50)
+
+
+def test_records_of_which_it_is_not_known_who_was_late_have_not_matured_for_the_counters() -> None:
+    probes = Probes(seconds=60)
+    probes.job.now -= timedelta(seconds=STEP)
+    for offset in (0, 0, 50, 50):  # as above
+        probes.window(0, offset)
+    assert (probes.counted()[-1], sums(probes.job)) == ((50, None), (0, 0))
+
+
+def test_maintenance_stops_the_counters() -> None:
+    now = Simulation().now
+    planned = Once(now, now + timedelta(days=1), "upgrade")
+    probes = after_rhythm(Probes(policies(SLO, planned)), 100)
+    probes.window(0, 150)
+    probes.window(0, 150)
+    assert sums(probes.job) == (0, 0)

@@ -151,3 +151,13 @@ def test_a_topic_that_was_created_anew_is_no_skip() -> None:
     reader.commits(*[None] * 7)
     reader.job.tick([end(90_000, topic_id=ID_B)], [commit(90_000, topic_id=ID_B)])
     assert reader.skips == []
+
+
+def test_skips_are_counted_per_topic_and_a_group_without_any_has_0() -> None:
+    reader = Reader()
+    for number in range(1, 40):
+        reader.commits(number * 100)
+        assert [each["skips"] for each in reader.job.groups["g"]["outcome_counters"]] == [0]
+    reader.commits(reader.end)
+    reader.commits(None)
+    assert reader.job.groups["g"]["outcome_counters"][0]["skips"] == len(reader.skips) == 1

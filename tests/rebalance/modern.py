@@ -24,6 +24,7 @@ Held = Mapping[str, Sequence[int]]  # topic, topic id or subtopology to partitio
 # what says when a tick was or flowed between two, and what counts rebalances, whose rows come once the group rests
 OF_THE_TICK = (
     "batch_id", "poll_id", "sampled_at", "state_since", "empty_since", "watched_since", "topic_counters",
+    "outcome_counters",
     "window_state_seconds",
 )  # fmt: skip
 OF_REBALANCES = ("rebalance_state", "rebalancing_since", "last_rebalance_at", "time_in_rebalance_ratio", *STATE)

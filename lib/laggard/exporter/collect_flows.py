@@ -1,16 +1,17 @@
-"""C. Flow counters: what each topic brought a group so far, from group_status.topic_counters."""
+"""C. Flow counters: what each topic brought a group so far, and what became of it, from group_status."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from laggard.diagnosis.policy import Policy
 from laggard.exporter import families as fam
 from laggard.exporter.escape import escape_label
-from laggard.exporter.samples import filled
-from laggard.exporter.snapshot import Snapshot
+from laggard.exporter.samples import Labels, filled
+from laggard.exporter.snapshot import Row, Snapshot
 
 _COUNTERS = (
     (fam.GROUP_PRODUCED, "produced"),
@@ -22,6 +23,7 @@ _COUNTERS = (
     (fam.GROUP_REWOUND, "rewound_records"),
     (fam.GROUP_AHEAD, "ahead"),
 )
+_SERVICE_LEVEL = ((fam.GROUP_MATURED, "matured"), (fam.GROUP_LATE, "late"))
 
 
 class FlowCollector(Collector):
@@ -31,11 +33,20 @@ class FlowCollector(Collector):
         self._snapshot = snapshot
 
     def collect(self) -> Iterator[Metric]:
+        groups, policies = self._snapshot.groups, self._snapshot.policies
+        measured = [row for row in groups if policies.get(row["group"], Policy()).slo_time_lag_seconds > 0]
+        for rows, column, counters in (
+            (groups, "topic_counters", _COUNTERS),
+            (groups, "outcome_counters", ((fam.GROUP_SKIPS, "skips"),)),
+            (measured, "outcome_counters", _SERVICE_LEVEL),
+        ):
+            counted = list(self._counted(rows, column))
+            for family, name in counters:
+                yield filled(family, ((labels, each[name]) for labels, each in counted))
+
+    def _counted(self, rows: Sequence[Row], column: str) -> Iterator[tuple[Labels, Row]]:
         cluster = escape_label(self._snapshot.cluster)
-        counted = [
-            ({"cluster": cluster, "group": escape_label(row["group"]), "topic": escape_label(each["topic"])}, each)
-            for row in self._snapshot.groups
-            for each in row["topic_counters"] or ()  # null in a row that an older job wrote
-        ]
-        for family, name in _COUNTERS:
-            yield filled(family, ((labels, each[name]) for labels, each in counted))
+        for row in rows:
+            for each in row[column] or ():  # null in a row that an older job wrote
+                labels = {"cluster": cluster, "group": escape_label(row["group"]), "topic": escape_label(each["topic"])}
+                yield labels, each

@@ -8,12 +8,15 @@ from itertools import groupby
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from laggard.diagnosis import rules_evictions, rules_rebalances
 from laggard.diagnosis.policy import Policy
 from laggard.exporter import families as fam
 from laggard.exporter.desired import desired_consumers
 from laggard.exporter.escape import escape_label
 from laggard.exporter.samples import Labels, Value, filled, filled_states
 from laggard.exporter.snapshot import Row, Snapshot
+
+_OF_REBALANCES = {rule.code for rule in (*rules_rebalances.RULES, *rules_evictions.RULES)}
 
 
 class SizingCollector(Collector):
@@ -26,12 +29,21 @@ class SizingCollector(Collector):
         cluster = escape_label(self._snapshot.cluster)
         firsts: list[tuple[Labels, Row]] = []
         desired: list[tuple[Labels, Value]] = []
-        for group, found in groupby(self._snapshot.judged.windows, key=lambda row: row["group"]):
+        judged = self._snapshot.judged
+        restless = {row["group"] for row in judged.findings if row["code"] in _OF_REBALANCES}
+        for group, found in groupby(judged.windows, key=lambda row: row["group"]):
             rows, labels = list(found), {"cluster": cluster, "group": escape_label(group)}
             policy = self._snapshot.policies.get(group, Policy())
-            idle_seconds = self._snapshot.judged.idle_seconds.get(group, 0.0)
             firsts.append((labels, rows[0]))
-            desired.append((labels, desired_consumers(rows, policy, idle_seconds)))
+            wanted = desired_consumers(
+                rows,
+                policy,
+                judged.idle_seconds.get(group, 0.0),
+                judged.before.get(group, ()),
+                window_seconds=judged.window_seconds,
+                is_restless=group in restless,
+            )
+            desired.append((labels, wanted))
         yield filled(fam.GROUP_DESIRED, desired)
         yield filled_states(fam.GROUP_SCALE_VERDICT, ((labels, known_verdict(row)) for labels, row in firsts))
         yield filled(fam.GROUP_CEILING, ((labels, row["members_ceiling"]) for labels, row in firsts))

@@ -9,6 +9,7 @@ from prometheus_client.registry import Collector
 
 from laggard.exporter import families as fam
 from laggard.exporter.escape import escape_label
+from laggard.exporter.expiry import first_commits, offsets_expiry
 from laggard.exporter.samples import filled, filled_states
 from laggard.exporter.snapshot import Row, Snapshot
 
@@ -35,6 +36,10 @@ class StateCollector(Collector):
         yield filled(fam.GROUP_INFO, (({**name, **_info(row)}, 1) for name, row in zip(labels, rows, strict=True)))
         for family, column in _SCALARS:
             yield filled(family, ((name, row[column]) for name, row in zip(labels, rows, strict=True)))
+        minutes = self._snapshot.batch.values.get("offsets_retention_minutes")
+        commits = first_commits(self._snapshot.group_topics)
+        expiry = (offsets_expiry(row, commits.get(row["group"], {}), minutes) for row in rows)
+        yield filled(fam.GROUP_OFFSETS_EXPIRY, zip(labels, expiry, strict=True))
         yield filled(fam.GROUP_GENERATION, zip(labels, map(generation_or_epoch, rows), strict=True))
 
 

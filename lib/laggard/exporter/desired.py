@@ -1,17 +1,30 @@
-"""How many consumers a group should have: what the sizing says, within what its policy allows."""
+"""How many consumers a group should have: what the sizing says, once it lasts, within what its policy allows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from laggard.diagnosis.frames import Row
 from laggard.diagnosis.policy import Policy
 
+SCALE_IN_SECONDS = 3600
+SCALE_IN_UTILISATION = 0.4
 
-def desired_consumers(rows: Sequence[Row], policy: Policy, idle_seconds: float = 0.0) -> int | None:
+
+def desired_consumers(
+    rows: Sequence[Row],
+    policy: Policy,
+    idle_seconds: float = 0.0,
+    before: Sequence[Sequence[Row]] = (),
+    *,
+    window_seconds: int = 60,
+    is_restless: bool = False,
+) -> int | None:
     """Consumers by a group's rows of group_windows, one per topic; None where the verdict is unknown or a row partial.
 
-    `idle_seconds`: for how long nothing has arrived and nothing was left.
+    `idle_seconds`: for how long nothing has arrived and nothing was left. `before`: rows of the windows before, the
+    newest first, up to one that is missing. `is_restless`: a finding about rebalances is open.
     """
     group = rows[0]
     verdict = group["scale_verdict"]
@@ -20,7 +33,9 @@ def desired_consumers(rows: Sequence[Row], policy: Policy, idle_seconds: float =
     is_asleep = all(row["lag"] == 0 and row["arrival_rate"] == 0 for row in rows)
     if policy.scale_to_zero and is_asleep and (idle_seconds >= policy.idle_seconds or not group["members"]):
         return 0
-    wanted = policy.min_consumers if verdict == "NO_MEMBERS" else group["members_desired"]
+    wanted: int | None = policy.min_consumers
+    if verdict != "NO_MEMBERS":
+        wanted = _lasting(rows, before, window_seconds, is_restless=is_restless)
     if wanted is None:
         return None
     needs_one = policy.scale_to_zero and not is_asleep
@@ -28,3 +43,28 @@ def desired_consumers(rows: Sequence[Row], policy: Policy, idle_seconds: float =
     # neither what the policy forbids nor members that could not get a partition
     limits = [limit for limit in (policy.max_consumers, group["members_ceiling"]) if limit]
     return min([max(wanted, least), *limits])
+
+
+def _lasting(
+    rows: Sequence[Row], before: Sequence[Sequence[Row]], window_seconds: int, *, is_restless: bool
+) -> int | None:
+    """More only when two windows say so, and then what both do; one less only after an hour."""
+    members, desired = rows[0]["members"], rows[0]["members_desired"]
+    if members is None or desired is None:
+        return None if desired is None else int(desired)
+    if desired > members:
+        first = before[0][0]["members_desired"] if before else None
+        return int(max(members, min(desired, members if first is None else first)))
+    hour = list(chain([rows], before))[: SCALE_IN_SECONDS // window_seconds]
+    is_whole = len(hour) * window_seconds >= SCALE_IN_SECONDS
+    fewer_do = is_whole and not is_restless and all(_fewer_would_do(each, members) for each in hour)
+    return int(members - 1 if fewer_do else desired)
+
+
+def _fewer_would_do(rows: Sequence[Row], members: int) -> bool:
+    """Whether one less could work off what arrives and what lags, and most of what the members can do is not needed."""
+    group, arrivals = rows[0], [row["arrival_rate"] for row in rows]
+    bound, capacity = group["members_lower_bound"], group["capacity"]
+    if group["members"] != members or bound is None or capacity is None or None in arrivals:
+        return False
+    return bool(bound <= members - 1 and sum(arrivals) <= SCALE_IN_UTILISATION * members * capacity)

@@ -121,6 +121,10 @@ GROUP_REWINDS = _counter("group_rewinds_total", T, "Times that a committed offse
 GROUP_REWOUND = _counter("group_rewound_records_total", T, "Records by which committed offsets fell: rewound_records of group_status.topic_counters.", "topics")
 GROUP_AHEAD = _counter("group_ahead_total", T, "Partitions per tick with partition_status.ahead_records > 0, a commit newer than the poll it meets: ahead of group_status.topic_counters.", "topics")
 
+GROUP_SKIPS = _counter("group_skips_total", T, "Committed offsets that jumped over records nobody read: skips of group_status.outcome_counters.", "topics")
+GROUP_MATURED = _counter("group_slo_matured_records_total", T, "Records that reached the age of slo_time_lag_seconds, of which is known whether they were committed by then: matured of group_status.outcome_counters; absent without a service level.", "topics")
+GROUP_LATE = _counter("group_slo_late_records_total", T, "Of the matured records those not committed by then: late of group_status.outcome_counters; absent without a service level.", "topics")
+
 # D. State and rebalances
 GROUP_STATE = Family("laggard_group_state", "stateset", G, "group_status.group_state; exactly one is 1.", "groups", GROUP_STATES)
 GROUP_INFO = Family("laggard_group_info", "info", (*G, "group_type", "protocol_type", "assignor", "rebalance_mode", "coordinator"), "group_status.group_type, protocol_type, assignor, rebalance_mode and coordinator, empty where unknown.", "groups")
@@ -142,6 +146,8 @@ GROUP_MOVED = _counter("group_partitions_moved_total", G, "group_status.partitio
 GROUP_MOVED_AVOIDABLE = _counter("group_partitions_moved_avoidable_total", G, "group_status.partitions_moved_avoidable_total: moves that neither departures nor balance needed.", "groups")
 GROUP_PING_PONG = _gauge("group_ping_pong_ratio", G, "Experimental: group_status.ping_pong, moves of the last hour that took a partition back / all moves; do not sum.", "groups")
 
+GROUP_OFFSETS_EXPIRY = _gauge("group_offsets_expiry_timestamp_seconds", G, "When the broker may first delete committed offsets: batches.offsets_retention_minutes after group_status.empty_since of a classic group, of others and of topics no member subscribes to after the oldest partition_status.commit_timestamp; absent where nothing expires or the retention is unknown; do not sum.", "groups")
+
 # D. Declared by the owners
 GROUP_POLICY = Family("laggard_group_policy_info", "info", (*G, "owner", "team"), "owner and team that [[policy]] declares for a group of group_status.", "groups")
 GROUP_MAINTENANCE = _gauge("group_maintenance", G, "1 while [[policy]] plans maintenance of a group of group_status, by the clock of batches.polled_at.", "groups")
@@ -149,7 +155,7 @@ GROUP_SLO = _gauge("group_slo_seconds", G, "slo_time_lag_seconds that [[policy]]
 GROUP_SLO_OBJECTIVE = _gauge("group_slo_objective_ratio", G, "slo_objective of a group of group_status that has slo_time_lag_seconds: share of the records to be in time; do not sum.", "groups")
 
 # E. Sizing, of the newest judged window
-GROUP_DESIRED = _judged("group_desired_consumers", G, "group_windows.members_desired within min_consumers, max_consumers and members_ceiling, 0 for a sleeping group that may scale to zero; absent where the verdict is unknown or the lag partial.", "groups")
+GROUP_DESIRED = _judged("group_desired_consumers", G, "group_windows.members_desired of two windows in a row, one less than group_windows.members after an hour in which fewer would do, within min_consumers, max_consumers and members_ceiling; 0 for a sleeping group that may scale to zero; absent where the verdict is unknown or the lag partial.", "groups")
 GROUP_SCALE_VERDICT = _judged("group_scale_verdict", G, "group_windows.scale_verdict: would adding consumers help; exactly one is 1.", "groups", VERDICTS)
 GROUP_CEILING = _judged("group_members_ceiling", G, "group_windows.members_ceiling: consumers that could get a partition.", "groups")
 GROUP_CAPACITY = _judged("group_member_capacity_records_per_second", G, "group_windows.capacity: median of what busy members of the group did; absent if none was busy in 24 hours; do not sum.", "groups")

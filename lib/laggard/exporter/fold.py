@@ -110,6 +110,7 @@ def _gini(values: Sequence[float | None]) -> float | None:
 _AGGREGATES = {
     "group": "first", "topic": "first", "max_lag": "max", "time_lag_known": "max", "time_lag_error": "first",
     "is_censored": "max", "retention_used": "max", "oldest_commit": "min", "newest_commit": "max",
+    "first_commit": "min",
 }  # fmt: skip
 
 
@@ -136,6 +137,7 @@ def _measures(partitions: pa.Table) -> dict[str, pa.ChunkedArray]:
         "retention_used": _ratio(lag, retained),
         "oldest_commit": _where(pc.greater(lag, 0), commits),
         "newest_commit": commits,
+        "first_commit": commits,
         "partitions_bad": _number(pc.invert(_is_known(partitions))),
         "untimed": _number(pc.and_(is_ok, pc.is_null(seconds))),
         "time_lag_total": seconds,

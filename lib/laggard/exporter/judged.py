@@ -22,6 +22,7 @@ from laggard.diagnosis.findings import CLOSED, OPENED
 from laggard.diagnosis.frames import Row
 from laggard.diagnosis.observation import INFO, PAGE, WARN
 from laggard.diagnosis.ranking import SUPPRESSED
+from laggard.exporter.desired import SCALE_IN_SECONDS
 from laggard.tables.readers import open_table, read_known, read_newest, table_uri
 from laggard.tables.schemas import FINDING_STATE, FINDINGS, GROUP_WINDOWS
 
@@ -33,9 +34,13 @@ _WINDOW_COLUMNS = (
     "group", "topic", "status", "lag", "floor_records", "arrival_rate", "gini", "n_eff", "top_decile_share", "shape",
     "arrival_shape", "trend", "slope", "drain_seconds", "drain_at_capacity_seconds", "loss_seconds",
     "slo_breach_seconds", "members", "capacity", "scale_verdict", "members_desired", "members_ceiling",
+    "members_lower_bound", "window_start",
 )  # fmt: skip
 _FINDING_COLUMNS = (
     "group", "topic", "finding_id", "seq", "at", "event", "code", "severity", "role", "confidence",
+)  # fmt: skip
+_SIZING_COLUMNS = (
+    "group", "topic", "window_start", "arrival_rate", "members", "capacity", "members_desired", "members_lower_bound",
 )  # fmt: skip
 _IDLE_COLUMNS = ("group", "window_start", "lag", "arrival_rate")
 _NONE_OPENED = dict.fromkeys(product(BY_CODE, SEVERITIES), 0)  # who watches a count sees its first rise
@@ -48,8 +53,12 @@ class Judged:
     until: float | None = None  # end of the newest judged window, seconds since 1970
     windows: Sequence[Row] = ()  # of group_windows, that window, by group and topic
     idle_seconds: Mapping[str, float] = field(default_factory=dict)  # by group, without lag and arrivals up to the end
+    before: Mapping[str, Sequence[Sequence[Row]]] = field(
+        default_factory=dict
+    )  # by group, windows before, newest first
     findings: Sequence[Row] = ()  # the newest row of each open finding
     opened: Mapping[tuple[str, str], int] = field(default_factory=dict)  # (code, severity) -> findings ever opened
+    window_seconds: int = 60
 
     def shown_findings(self) -> list[Row]:
         """Open findings that nothing else explains away and that are more than a guess."""
@@ -72,6 +81,7 @@ class JudgedReader:
         self._longest_idle = timedelta(seconds=idle_seconds)
         self._version: int | None = None
         self._told_until: datetime | None = None
+        self._sizing: dict[datetime, dict[str, list[Row]]] = {}  # of an hour, by window and group
         self._open: Mapping[str, Row] = {}
         self._opened: Counter[tuple[str, str]] = Counter()
         self.newest = Judged()
@@ -87,13 +97,15 @@ class JudgedReader:
             begin = pc.max(rows["window_start"]).as_py()
             end = begin + self._window
             self._follow_findings(end)
-            windows = self._read(GROUP_WINDOWS.name, _WINDOW_COLUMNS, "window_start", begin, begin)
+            windows = self._read(GROUP_WINDOWS.name, _WINDOW_COLUMNS, "window_start", begin, begin).to_pylist()
             self.newest = Judged(
                 end.timestamp(),
-                sorted(windows.to_pylist(), key=lambda row: (row["group"], row["topic"])),
+                sorted(windows, key=lambda row: (row["group"], row["topic"])),
                 self._idle_seconds(begin),
+                self._windows_before(begin, windows),
                 [self._open[name] for name in sorted(self._open)],
                 _NONE_OPENED | self._opened,
+                round(self._window.total_seconds()),
             )
         self._version = version
         return self.newest
@@ -116,6 +128,29 @@ class JudgedReader:
         table, uri = open_table(self._root, FINDINGS.name), table_uri(self._root, FINDINGS.name)
         files = f"date <= '{since.date()}' AND at < '{_text(since)}'"
         return _count(read_known(table, uri, ("event", "code", "severity"), wanted, files).to_pylist())
+
+    def _windows_before(self, begin: datetime, windows: Sequence[Row]) -> dict[str, list[list[Row]]]:
+        """What the windows before said of each group's size, the newest first, up to one that is missing."""
+        hour = timedelta(seconds=SCALE_IN_SECONDS)
+        self._sizing = {start: rows for start, rows in self._sizing.items() if begin - hour < start < begin}
+        since = max(self._sizing, default=begin - hour) + self._window
+        if since < begin:
+            until = begin - self._window
+            self._keep(self._read(GROUP_WINDOWS.name, _SIZING_COLUMNS, "window_start", since, until).to_pylist())
+        found: dict[str, list[list[Row]]] = {}
+        start = begin - self._window
+        while self._sizing.get(start):
+            number = round((begin - start) / self._window)
+            for group, told in self._sizing[start].items():
+                if len(found.setdefault(group, [])) == number - 1:
+                    found[group].append(told)
+            start -= self._window
+        self._keep(windows)
+        return found
+
+    def _keep(self, windows: Sequence[Row]) -> None:
+        for row in sorted(windows, key=lambda row: str(row["topic"])):
+            self._sizing.setdefault(row["window_start"], {}).setdefault(row["group"], []).append(row)
 
     def _idle_seconds(self, begin: datetime) -> dict[str, float]:
         """For how long each group has had neither lag nor arrivals; a window that is not known ends it."""

@@ -5,6 +5,7 @@ The sums are kept per group and topic, not per partition: they must not fall whe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.lag.arrays import both, differ, equal, key_codes, where
+from laggard.lag.tick import Tick
 
 COUNTS = ("produced", "consumed", "lost", "commits", "noop_commits", "rewinds", "rewound_records", "ahead")
-COUNTERS = pa.list_(pa.struct([("topic", pa.string()), *((name, pa.int64()) for name in COUNTS)]))
+OUTCOMES = ("skips", "matured", "late")
 _PAIR = ("group", "topic")
 _ZERO = pa.scalar(0, pa.int64())
 
@@ -45,23 +47,37 @@ def partition_flows(
     }
 
 
-def add_flows(counters: pa.Table, flows: pa.Table, groups: pa.Array) -> pa.Array:
-    """The column topic_counters for these groups, in order.
+def partition_outcomes(rows: pa.Table, is_skip: Any, tick: Tick) -> dict[str, Any]:
+    """Columns `OUTCOMES` per row of this tick.
 
-    `counters`: columns group and topic_counters so far. `flows`: columns group, topic and `COUNTS`, one row or more.
+    Records that matured are counted by the tick that opens a window, with those of them that were late; where it is not
+    known which were, neither.
     """
-    lists = counters["topic_counters"].combine_chunks()
+    matured, late = rows["window_matured_records"], rows["window_late_records"]
+    is_counted = both(pc.is_valid(matured), pc.is_valid(late), pa.scalar(tick.opens_window))
+    return {
+        "skips": pc.cast(is_skip, pa.int64()),
+        **{name: pc.fill_null(where(is_counted, each), 0) for name, each in (("matured", matured), ("late", late))},
+    }
+
+
+def add_flows(counters: pa.Table, column: str, counts: Sequence[str], flows: pa.Table, groups: pa.Array) -> pa.Array:
+    """A column of sums per topic, such as topic_counters, for these groups, in order.
+
+    `counters`: columns group and the one so far. `flows`: columns group, topic and the counts, one row or more.
+    """
+    lists = counters[column].combine_chunks()
     flat = lists.flatten()
     names = counters["group"].combine_chunks().take(pc.list_parent_indices(lists))
-    old = pa.table({"group": names, "topic": flat.field("topic"), **{name: flat.field(name) for name in COUNTS}})
-    new = flows.select([*_PAIR, *COUNTS])
+    old = pa.table({"group": names, "topic": flat.field("topic"), **{name: flat.field(name) for name in counts}})
+    new = flows.select([*_PAIR, *counts])
     # what is new begins with zeros, so that who watches the counts sees the first ones rise
     now, then = key_codes([new, old], _PAIR)
     is_known = np.isin(now, then)
     new = pa.table(
         {name: new[name] if name in _PAIR else where(pa.array(is_known), new[name]) for name in new.column_names}
     )
-    sums = pa.concat_tables([old, new]).group_by(list(_PAIR)).aggregate([(name, "sum") for name in COUNTS])
+    sums = pa.concat_tables([old, new]).group_by(list(_PAIR)).aggregate([(name, "sum") for name in counts])
     place = pc.index_in(sums["group"], value_set=groups)
     sums = (
         sums.append_column("place", place)
@@ -69,11 +85,9 @@ def add_flows(counters: pa.Table, flows: pa.Table, groups: pa.Array) -> pa.Array
         .sort_by([("place", "ascending"), ("topic", "ascending")])
     )
     lengths = np.bincount(sums["place"].to_numpy(), minlength=len(groups))
-    columns = [sums["topic"], *(pc.fill_null(sums[f"{name}_sum"], 0) for name in COUNTS)]
-    values = pa.StructArray.from_arrays(
-        [column.combine_chunks() for column in columns], fields=list(COUNTERS.value_type)
-    )
-    return pa.ListArray.from_arrays(pa.array(np.r_[0, np.cumsum(lengths)], pa.int32()), values).cast(COUNTERS)
+    columns = [sums["topic"], *(pc.fill_null(sums[f"{name}_sum"], 0) for name in counts)]
+    values = pa.StructArray.from_arrays([each.combine_chunks() for each in columns], fields=list(lists.type.value_type))
+    return pa.ListArray.from_arrays(pa.array(np.r_[0, np.cumsum(lengths)], pa.int32()), values).cast(lists.type)
 
 
 def _lost(row: Any) -> Any:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.config.policy import Policies
+from laggard.lag.flows import partition_outcomes
 from laggard.lag.late import Probed, find_probes
 from laggard.lag.positions import advance_positions, merge
 from laggard.lag.tick import Tick
@@ -65,6 +66,7 @@ def advance(
     rows, changes = advance_positions(merged, tick, arrow_schema(schemas.PARTITION_STATUS), probed)
     living = rows.filter(pc.invert(merged.is_retired))
     groups_now = group_rows(groups_before, facts, sum_partitions(living), poll.listing, tick)
+    skipped_to = find_skips(merged, rows, _empty(groups_before, batch.records), tick)
     changed = Changed(
         before=group_status,
         partitions=(partition_status, rows),
@@ -72,13 +74,13 @@ def advance(
         known=known,
         rewinds=events.new_rewinds(batch.rewinds, partition_status),
         flows=changes["flows"],
+        outcomes=partition_outcomes(rows, pc.is_valid(skipped_to), tick),
         grown=events.grown_topics(merged, partition_status, groups_before) if tick.has_history else {},
     )
     status, closed = finish_group_status(to_arrow(schemas.GROUP_STATUS, groups_now), changed, tick)
     ended = in_a_window(partition_status if tick.closes_windows else merged.before.filter(merged.is_retired))
     owners = find_owners(ended, group_status, topics)
     happened: list[dict[str, Any]] = []
-    skipped_to = find_skips(merged, rows, _empty(groups_before, batch.records), tick)
     away = absence_seconds(history.replacements, partition_status, batch.edges, RebalanceParameters())
     if tick.has_history:  # what is first seen while reading the past is not an event of now
         happened = [

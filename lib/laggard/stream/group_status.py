@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.lag.arrays import TIMESTAMP, both, differ, equal, repeat, when, where
-from laggard.lag.flows import COUNTS, add_flows
+from laggard.lag.flows import COUNTS, OUTCOMES, add_flows
 from laggard.lag.tick import Tick
 from laggard.rebalance import counters
 from laggard.rebalance.follow import Commits, Followed, follow_rebalances, groups_to_follow
@@ -31,9 +31,10 @@ _MEASURED = ("time_in_rebalance_ratio", "ping_pong")
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What a tick brought: `partitions` are the rows of `partition_status` before and after, `flows` parallel to them.
+    """What a tick brought: `partitions` are the rows of `partition_status` before and after.
 
-    `rewinds` are those inside the batch, `grown` the topics that got partitions, by group.
+    `flows` and `outcomes` are parallel to them. `rewinds` are those inside the batch; `grown`, by group, the topics
+    that got partitions.
     """
 
     before: pa.Table
@@ -42,6 +43,7 @@ class Changed:
     known: Known
     rewinds: Sequence[Mapping[str, Any]]
     flows: Mapping[str, Any]
+    outcomes: Mapping[str, Any]
     grown: Mapping[str, Mapping[str, int]]
 
 
@@ -71,7 +73,10 @@ def finish_group_status(table: pa.Table, changed: Changed, tick: Tick) -> tuple[
     table = _put(table, {name: overlay(table["group"], before, name, values) for name, values in updates.items()})
     table = _put(table, _dated(table))
     table = _put(table, _measured(table, tick))
-    table = _put(table, {"topic_counters": add_flows(before, _flows(changed), table["group"].combine_chunks())})
+    groups = table["group"].combine_chunks()
+    table = _put(table, {"topic_counters": add_flows(before, "topic_counters", COUNTS, _flows(changed), groups)})
+    outcomes = _of_topics(changed, changed.outcomes)
+    table = _put(table, {"outcome_counters": add_flows(before, "outcome_counters", OUTCOMES, outcomes, groups)})
     return table, [each for group in sorted(followed.closed) for each in followed.closed[group]]
 
 
@@ -191,14 +196,17 @@ def _measured(table: pa.Table, tick: Tick) -> dict[str, Any]:
 
 def _flows(changed: Changed) -> pa.Table:
     """Per partition what flowed; the rewinds inside the batch are rows of their own."""
-    after = changed.partitions[1]
-    columns = {"group": after["group"], "topic": after["topic"], **changed.flows}
-    whole = pa.table({name: columns[name] for name in ("group", "topic", *COUNTS)})
+    whole = _of_topics(changed, changed.flows).select(["group", "topic", *COUNTS])
     inside = pa.Table.from_pylist(
         [{"group": each["group"], "topic": each["topic"], "rewinds": 1} for each in changed.rewinds],
         schema=whole.schema,
     )
     return pa.concat_tables([whole, inside])
+
+
+def _of_topics(changed: Changed, counts: Mapping[str, Any]) -> pa.Table:
+    after = changed.partitions[1]
+    return pa.table({"group": after["group"], "topic": after["topic"], **counts})
 
 
 def _put(table: pa.Table, columns: Mapping[str, Any]) -> pa.Table:

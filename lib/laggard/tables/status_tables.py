@@ -106,6 +106,7 @@ _TOPIC_COUNTERS = (
     "array<struct<topic:string,produced:bigint,consumed:bigint,lost:bigint,commits:bigint,noop_commits:bigint,"
     "rewinds:bigint,rewound_records:bigint,ahead:bigint>>"
 )
+_OUTCOME_COUNTERS = "array<struct<topic:string,skips:bigint,matured:bigint,late:bigint>>"
 _RECENT = "array<struct<started_at:timestamp,ended_at:timestamp,is_written:boolean,moved:int,returned:int>>"
 
 
@@ -203,6 +204,12 @@ GROUP_STATUS = Table(
         Column("rebalance_pause_buckets", "array<bigint>", "stopped partitions by their pause, per bucket"),
         Column("rebalance_pause_sum", "double", "sum of their pauses in seconds"),
         Column("topic_counters", _TOPIC_COUNTERS, "what each topic brought the group so far"),
+        Column(
+            "outcome_counters",
+            _OUTCOME_COUNTERS,
+            "per topic so far: committed offsets that skipped records nobody read, records that reached the age of"
+            " slo_time_lag_seconds, and those of them not committed by then",
+        ),
         Column("rebalancing_since", "timestamp", "begin of the rebalance whose row is not written yet", "none"),
         Column("watched_since", "timestamp", "first tick since when the group is read live", "catching up"),
         Column("window_state_seconds", "map<string,double>", "state: seconds of the window so far in each group_state"),

@@ -1,0 +1,40 @@
+"""When a broker may first delete offsets of a group (offsets.retention.minutes, KIP-211)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from laggard.exporter.fold import GroupTopics
+
+_BY_COMMIT = ("classic", "consumer", "streams", "simple")  # a share group keeps no offsets there
+
+
+def first_commits(folded: GroupTopics) -> dict[str, dict[str, float]]:
+    """Per group and topic its oldest commit, in seconds since 1970; a topic without a commit is left out."""
+    found: dict[str, dict[str, float]] = {}
+    for group, topic, at in zip(folded.group, folded.topic, folded.columns.get("first_commit", ()), strict=True):
+        if at is not None:
+            found.setdefault(group, {})[topic] = at
+    return found
+
+
+def offsets_expiry(
+    group: Mapping[str, Any], commits: Mapping[str, float], retention_minutes: int | None
+) -> float | None:
+    """Seconds since 1970; None where nothing expires, or it is not known when.
+
+    A classic group's offsets live on from when it became empty, those of any other group from their commits. Of a group
+    with members only topics expire that none of them subscribes to.
+    """
+    kind, members = group["group_type"], group["members"]
+    if retention_minutes is None or kind not in _BY_COMMIT:
+        return None
+    if kind == "classic" and members == 0:
+        since = None if group["empty_since"] is None else group["empty_since"].timestamp()
+    elif members and group["topics"] is None:
+        return None
+    else:
+        read = set(group["topics"] or ()) if members else set()
+        since = min((at for topic, at in commits.items() if topic not in read), default=None)
+    return None if since is None else since + 60.0 * retention_minutes
