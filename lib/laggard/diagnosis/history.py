@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.diagnosis.frames import NAMES, NUMBERS, GroupFrame, Policy, Row, TopicFrame
+from laggard.diagnosis.frames import NAMES, NUMBERS, Floats, GroupFrame, Names, Policy, Row, TopicFrame
 
 Tables = Mapping[str, pa.Table]
 LISTS = (
@@ -48,7 +47,7 @@ def frames_at(
     found = _topic_frames(
         _within(tables["lag_windows"], windows), windows, _topic_facts(tables["topic_windows"], windows)
     )
-    facts = {name: _facts(rows, windows) for name, rows in _by_group(_within(tables["group_history"], windows))}
+    facts = _facts(_within(tables["group_history"], windows), windows)
     lists = {name: _rows_by_group(tables[name]) for name in LISTS}
     deploys = _rows_by_group(tables["deploys"]) if "deploys" in tables else {}
     retention = _offsets_retention(tables["batches"]) if "batches" in tables else None
@@ -83,7 +82,7 @@ def _offsets_retention(rows: pa.Table) -> float | None:
 
 
 def _was_deleted(events: Sequence[Row], window_ms: int) -> bool:
-    return any(row["kind"] == "group_deleted" and _milliseconds(row["event_at"]) >= window_ms for row in events[-3:])
+    return any(row["kind"] == "group_deleted" and row["event_at"].timestamp() * 1000 >= window_ms for row in events[-3:])
 
 
 def _living(topics: Sequence[TopicFrame]) -> list[TopicFrame]:
@@ -118,17 +117,11 @@ def kept(rows: pa.Table, condition: pa.ChunkedArray) -> pa.Table:
     return rows if pc.all(condition, min_count=0).as_py() else rows.filter(condition)
 
 
-def _by_group(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """Rows of each group, as slices of one sorted table."""
-    rows = rows.sort_by("group").combine_chunks()
-    for low, high in _runs(_codes(rows["group"])):
-        yield rows["group"][low].as_py(), rows.slice(low, high - low)
-
-
-def _codes(column: pa.ChunkedArray) -> _Ints:
-    """A number per distinct name."""
-    found: _Ints = column.combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
-    return found
+def coded(column: pa.ChunkedArray) -> tuple[_Ints, list[str]]:
+    """Text as places in a list of the distinct ones, -1 where there is none."""
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    whole = pa.chunked_array(encoded.chunks, encoded.type).unify_dictionaries().combine_chunks()
+    return pc.fill_null(whole.indices, -1).to_numpy().astype(np.int64), whole.dictionary.to_pylist()
 
 
 def _runs(codes: _Ints) -> list[tuple[int, int]]:
@@ -138,54 +131,87 @@ def _runs(codes: _Ints) -> list[tuple[int, int]]:
 
 
 def _topic_frames(rows: pa.Table, windows: _Ints, topics: Mapping[tuple[str, str], Row]) -> dict[str, list[TopicFrame]]:
-    """Every topic of every group; a recreated topic is another one. Columns are converted once for all of them."""
-    rows = rows.sort_by([(name, "ascending") for name in ("group", "topic", "topic_id", "partition")])
+    """Every topic of every group; a recreated topic is another one.
+
+    All partitions of all groups are laid out at once, and a topic's arrays are a part of that.
+    """
+    if not rows.num_rows:
+        return {}
+    texts, ranks = zip(*(_ranked(rows[name]) for name in ("group", "topic", "topic_id")), strict=True)
     partitions = rows["partition"].to_numpy().astype(np.int64)
+    sizes = (*(len(each) for each in texts), int(partitions.max()) + 1)
+    series, row = _distinct(np.ravel_multi_index((*ranks, partitions), sizes))
     step = windows[1] - windows[0] if len(windows) > 1 else 1
     at = (pc.cast(rows["window_start"], pa.int64()).to_numpy() // 1000 - windows[0]) // step
+    size, cells = (len(series), len(windows)), row * len(windows) + at
     known = set(rows.column_names)
-    numbers = {
-        key: pc.cast(rows[name], pa.float64()).to_numpy() if name in known else np.full(rows.num_rows, np.nan)
-        for key, name in NUMBERS.items()
-    }
-    names = {
-        key: pc.fill_null(rows[name], "").to_numpy() if name in known else np.full(rows.num_rows, "", object)
-        for key, name in NAMES.items()
-    }
+    numbers = {key: _numbers(rows[name], size, cells) if name in known else None for key, name in NUMBERS.items()}
+    names = {key: _names(rows[name], size, cells) if name in known else None for key, name in NAMES.items()}
+    nan, empty = np.full(size, np.nan), np.full(size, "", object)
     found: dict[str, list[TopicFrame]] = {}
-    places = [_codes(rows[name]) for name in ("group", "topic", "topic_id")]
-    for low, high in _runs(np.ravel_multi_index(places, [each.max(initial=0) + 1 for each in places])):
-        own, row = np.unique(partitions[low:high], return_inverse=True)
-        size, where = (len(own), len(windows)), (row, at[low:high])
-        group, topic, topic_id = (rows[name][low].as_py() for name in ("group", "topic", "topic_id"))
+    own = series % sizes[-1]
+    for low, high in _runs(series // sizes[-1]):
+        group, topic, topic_id = (
+            text[code] for text, code in zip(texts, np.unravel_index(series[low], sizes), strict=False)
+        )
         frame = TopicFrame(
             topic,
             topic_id,
-            own,
-            {key: _laid_out(values[low:high], size, where, np.nan) for key, values in numbers.items()},
-            {key: _laid_out(values[low:high], size, where, "") for key, values in names.items()},
+            own[low:high],
+            {key: (nan if values is None else values)[low:high] for key, values in numbers.items()},
+            {key: (empty if values is None else values)[low:high] for key, values in names.items()},
             topics.get((topic, topic_id), {}),
         )
         found.setdefault(group, []).append(frame)
     return found
 
 
-def _laid_out(values: Any, size: tuple[int, int], where: tuple[_Ints, _Ints], unknown: Any) -> Any:
-    """Values as [partitions, windows]."""
-    found = np.full(size, unknown, values.dtype)
-    found[where] = values
+def _ranked(column: pa.ChunkedArray) -> tuple[list[str], _Ints]:
+    """The distinct texts in order, and the place of each row's among them."""
+    codes, texts = coded(column)
+    order = sorted(range(len(texts)), key=texts.__getitem__)
+    places = np.empty(len(texts), np.int64)
+    places[order] = np.arange(len(texts))
+    return [texts[code] for code in order], places[codes]
+
+
+def _distinct(keys: _Ints) -> tuple[_Ints, _Ints]:
+    """As np.unique with the inverse, by hashes: rows are many more than keys."""
+    encoded = pa.array(keys).dictionary_encode()
+    found = encoded.dictionary.to_numpy()
+    order = np.argsort(found)
+    places = np.empty(len(found), np.int64)
+    places[order] = np.arange(len(found))
+    return found[order], places[encoded.indices.to_numpy()]
+
+
+def _numbers(column: pa.ChunkedArray, size: tuple[int, int], cells: _Ints) -> Floats:
+    """A column as [partitions of all groups, windows]."""
+    found = np.full(size, np.nan)
+    found.ravel()[cells] = pc.cast(column, pa.float64()).to_numpy()
     return found
 
 
-def _facts(rows: pa.Table, windows: _Ints) -> list[Row | None]:
-    """The newest row whole, of the others what rules look back at."""
-    found: list[Row | None] = [None] * len(windows)
+def _names(column: pa.ChunkedArray, size: tuple[int, int], cells: _Ints) -> Names:
+    codes, texts = coded(column)
+    found = np.full(size, -1, np.int64)
+    found.ravel()[cells] = codes
+    whole: Names = np.array([*texts, ""], object)[found]  # -1 is the last one
+    return whole
+
+
+def _facts(rows: pa.Table, windows: _Ints) -> dict[str, list[Row | None]]:
+    """Of each group the newest row whole, of the others what rules look back at."""
+    found: dict[str, list[Row | None]] = {}
     step = int(windows[1] - windows[0]) if len(windows) > 1 else 1
-    for row in rows.select(["window_start", *LOOKED_BACK_AT]).to_pylist():
-        found[(_milliseconds(row["window_start"]) - int(windows[0])) // step] = row
-    if found[-1] is not None:
-        is_newest = pc.equal(pc.cast(rows["window_start"], pa.int64()), int(windows[-1]) * 1000)
-        found[-1] = _dicts(rows.filter(is_newest))[-1]
+    begins = pc.cast(rows["window_start"], pa.int64()).to_numpy() // 1000
+    places = ((begins - windows[0]) // step).tolist()
+    for group, at, row in zip(
+        rows["group"].to_pylist(), places, rows.select(["window_start", *LOOKED_BACK_AT]).to_pylist(), strict=True
+    ):
+        found.setdefault(group, [None] * len(windows))[at] = row
+    for row in _dicts(rows.filter(pa.array(begins == windows[-1]))):
+        found[row["group"]][-1] = row
     return found
 
 
@@ -210,7 +236,3 @@ def _topic_facts(rows: pa.Table, windows: _Ints) -> dict[tuple[str, str], Row]:
         facts |= {name: row.get(name) for name in _CONFIGURED}
         facts["windows"].setdefault(row["partition"], []).append(row)
     return found
-
-
-def _milliseconds(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)

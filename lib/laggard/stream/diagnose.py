@@ -11,14 +11,14 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.diagnosis.engine import Judged, settle
 from laggard.diagnosis.frames import Row
+from laggard.diagnosis.history import coded
 from laggard.diagnosis.memory import Memory, from_json
 from laggard.errors import first_line
 from laggard.stream.advance_stage import shards_of
@@ -224,5 +224,6 @@ def of_shard(rows: pa.Table, shard: int, shards: int) -> pa.Table:
     """The rows of a shard's groups."""
     if shards == 1 or "group" not in rows.column_names:
         return rows
-    mine: np.ndarray[Any, np.dtype[np.bool_]] = shards_of(rows["group"], shards) == shard
-    return rows.filter(pa.array(mine))
+    codes, groups = coded(rows["group"])
+    mine = shards_of(pa.array([*groups, None], pa.string()), shards) == shard
+    return rows.filter(pa.array(mine[codes]))  # without a group, -1, as the last one

@@ -42,6 +42,7 @@ _COLUMNS = {
         if name not in {"source_partition", "rack", "owned", "own_generation", "subscription_version", "regex"}
     ),
 }
+_REPEATING = ("group", "topic", "topic_id", *NAMES.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ def _read(
         (field(time) >= pa.scalar(since, _TIME)) & (field(time) <= pa.scalar(last, _TIME)),
         # an event may be told a while after it happened, never before
         files=f"date >= '{since.date()}' AND date <= '{last.date()}'",
+        repeating=_REPEATING if name == "lag_windows" else (),
     )
 
 

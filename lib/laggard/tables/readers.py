@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
-from pyarrow.dataset import Expression
+from pyarrow.dataset import Expression, ParquetReadOptions
 from pyarrow.fs import SubTreeFileSystem
 
 from laggard.errors import DAMAGED, NOT_FOUND, LaggardError
@@ -165,17 +165,26 @@ def _newest_date(table: DeltaTable) -> str:
 
 
 def read_known(
-    table: DeltaTable, uri: str, columns: Sequence[str], condition: Expression | None = None, files: str = ""
+    table: DeltaTable,
+    uri: str,
+    columns: Sequence[str],
+    condition: Expression | None = None,
+    files: str = "",
+    repeating: Collection[str] = (),
 ) -> pa.Table:
     """Those of the columns that the table has, of the rows that meet a condition.
 
-    `files` is what the files' statistics can decide, as SQL.
+    `files` is what the files' statistics can decide, as SQL; columns of `repeating` text come as dictionaries, which
+    is several times as fast.
     """
     try:
         system, place = open_uri(uri)
         # Arrow's own file system: delta-rs' runs in Python, and Arrow's threads may still ask it when Python ends
         native = SubTreeFileSystem(place, system)
-        dataset = table.to_pyarrow_dataset(filesystem=native, file_pruning_predicate=files or None)
+        options = ParquetReadOptions(dictionary_columns=set(repeating))
+        dataset = table.to_pyarrow_dataset(
+            filesystem=native, file_pruning_predicate=files or None, parquet_read_options=options
+        )
         return dataset.to_table(columns=[name for name in columns if name in dataset.schema.names], filter=condition)
     except (DeltaError, OSError, ValueError) as error:  # ArrowInvalid is a ValueError
         raise TableUnreadable(uri, _at(table.version()) + str(error)) from error
