@@ -82,7 +82,8 @@ def _offsets_retention(rows: pa.Table) -> float | None:
 
 
 def _was_deleted(events: Sequence[Row], window_ms: int) -> bool:
-    return any(row["kind"] == "group_deleted" and row["event_at"].timestamp() * 1000 >= window_ms for row in events[-3:])
+    window = datetime.fromtimestamp(window_ms / 1000, timezone.utc)
+    return any(row["kind"] == "group_deleted" and row["event_at"] >= window for row in events[-3:])
 
 
 def _living(topics: Sequence[TopicFrame]) -> list[TopicFrame]:
