@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from laggard.cli.explain_data import diagnosis_data
+from laggard.cli.diagnosis_words import says
+from laggard.cli.explain_data import diagnosis_data, finite
 from laggard.cli.explain_members import member_lines, time_lag_is_exact
 from laggard.cli.explain_rows import Explained, read_group
+from laggard.cli.explain_since import read_past
 from laggard.cli.explain_text import page_lines
+from laggard.cli.explain_topic import of_topic
 from laggard.cli.explain_unknown import not_known
 from laggard.cli.judged import FOUND, is_severe
 from laggard.cli.published import Row, warn_if_old
@@ -19,6 +23,8 @@ from laggard.errors import OK
 
 if TYPE_CHECKING:
     from laggard.config import Config
+
+_FEW, _ALL = 5, 1_000_000  # rebalances
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -31,7 +37,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     accept_spans(parser)
     parser.add_argument("group", help="name of the group, as `laggard status` prints it")
     parser.add_argument(
-        "--limit", type=_positive, default=5, metavar="N", help="at most so many rebalances (default: 5)"
+        "--limit", type=_positive, metavar="N", help="at most so many rebalances (default: 5, with --since all)"
+    )
+    parser.add_argument("--topic", metavar="TOPIC", help="only this topic of the group")
+    parser.add_argument(
+        "--since", type=when, metavar="TIME", help="also what was found since then, and only rebalances since: -2h"
     )
     parser.add_argument(
         "--at", type=when, metavar="TIME", help="as it was then: 2026-11-20T12:00 in UTC, or -2h before the newest poll"
@@ -43,7 +53,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Print the page, or the same as data."""
-    explained = read_group(config.job.tables, args.group, args.limit, args.at, config.job.window_seconds)
+    root, limit = config.job.tables, args.limit or (_ALL if args.since else _FEW)
+    explained = read_group(root, args.group, limit, args.at, config.job.window_seconds, args.since)
+    if explained.since is not None:
+        past = read_past(root, explained.group["group"], explained.since, explained.batch.polled_at)
+        explained = replace(explained, past=past)
+    if args.topic is not None:
+        explained = of_topic(explained, args.topic)
     if args.at is None:
         warn_if_old(explained.batch, config)
     if args.json:
@@ -65,6 +81,9 @@ def to_data(explained: Explained) -> dict[str, Any]:
         "partitions": explained.partitions,
         "members": None if explained.members is None else _members(explained),
         "rebalances": explained.rebalances,
+        "topic": explained.topic,
+        "since": explained.since,
+        "past": None if explained.past is None else [finite(row) | {"says": says(row)} for row in explained.past],
         "not_known": [{"code": code, "text": text} for code, text in not_known(explained)],
     }
 

@@ -34,8 +34,21 @@ def member_lines(explained: Explained) -> list[MemberLine]:
     # a topic made anew has two rows for a partition: the one that is not of the old topic counts
     rows = sorted(explained.partitions, key=lambda row: row["status"] != "topic_recreated")
     now = {(row["topic"], row["partition"]): row for row in rows}
-    lines = [_line(row, now) for row in explained.members or ()]
+    members = explained.members or ()
+    if explained.topic is not None:
+        members = [_of_topic(row, explained.topic) for row in members if _reads(row, explained.topic)]
+    lines = [_line(row, now) for row in members]
     return sorted(lines, key=lambda line: (-(line.time_lag_seconds or 0.0), -(line.lag or 0), line.row["member_id"]))
+
+
+def _reads(row: Row, topic: str) -> bool:
+    """Whether a member has a partition of a topic, as far as its assignment is known."""
+    return row["assigned"] is None or any(each["topic"] == topic for each in row["assigned"])
+
+
+def _of_topic(row: Row, topic: str) -> Row:
+    held = row["assigned"]
+    return row | {"assigned": held and [each for each in held if each["topic"] == topic]}
 
 
 def readers(explained: Explained) -> dict[Place, Row]:

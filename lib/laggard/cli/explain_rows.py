@@ -58,6 +58,9 @@ class Explained:
     rebalances: list[Row] | None  # newest first
     names: Mapping[str, str]  # client and host of slots that are only an id, as far as rows were read
     diagnosis: Diagnosis
+    topic: str | None = None  # the one that is told of; None: all
+    since: datetime | None = None  # from when on rebalances and findings are told
+    past: list[Row] | None = None  # findings that opened or ended since then
 
     @property
     def bad_partitions(self) -> list[Row]:
@@ -65,8 +68,13 @@ class Explained:
         return [row for row in self.partitions if row["status"] not in KNOWN_STATUSES]
 
 
-def read_group(root: str, name: str, limit: int, when: When | None = None, window_seconds: int = 60) -> Explained:
-    """Rows of a group now or at a moment, at most `limit` rebalances; its name may be as `status` prints it."""
+def read_group(
+    root: str, name: str, limit: int, when: When | None = None, window_seconds: int = 60, since: When | None = None
+) -> Explained:
+    """Rows of a group now or at a moment; its name may be as `status` prints it.
+
+    At most `limit` rebalances, none that ended before `since`.
+    """
     batch = published_batch(root)
     if when is None:
         found = _named(name, lambda only: read_where(root, batch, GROUP_STATUS.name, GROUP_COLUMNS, only), batch)
@@ -80,14 +88,16 @@ def read_group(root: str, name: str, limit: int, when: When | None = None, windo
         found = group_of_then(found, partitions, GROUP_COLUMNS)
     until = None if when is None else batch.polled_at
     told = _read_members(root, batch, found, until)
+    begin = None if since is None else since(batch.polled_at)
     return Explained(
         batch,
         found,
         sorted(partitions, key=_badness),
         _newest_members(told, found),
-        _read_rebalances(root, batch, found, limit, until),
+        _read_rebalances(root, batch, found, limit, until, begin),
         _names(told or ()),
         read_diagnosis(root, found["group"], batch.polled_at, window_seconds),
+        since=begin,
     )
 
 
@@ -138,18 +148,23 @@ def _age(row: Row) -> tuple[object, ...]:
     return (row["record_timestamp"], row["source_offset"])
 
 
-def _read_rebalances(root: str, batch: Batch, group: Row, limit: int, until: datetime | None) -> list[Row] | None:
+def _read_rebalances(
+    root: str, batch: Batch, group: Row, limit: int, until: datetime | None, since: datetime | None
+) -> list[Row] | None:
     if REBALANCES.name not in batch.table_versions:
         return None
     counts = group["rebalances_total"]
     wanted = limit if counts is None else min(limit, sum(counts.values()))
     if not wanted:
         return []
-    rows = read_newest_of(
-        root, batch, REBALANCES.name, REBALANCE_COLUMNS, group["group"], lambda each: len(each) >= wanted, until
-    )
+
+    def is_enough(rows: list[Row]) -> bool:
+        return len(rows) >= wanted or (since is not None and any(row["ended_at"] < since for row in rows))
+
+    rows = read_newest_of(root, batch, REBALANCES.name, REBALANCE_COLUMNS, group["group"], is_enough, until)
     # beyond what the group counts are those of an earlier group of its name
-    return sorted(rows, key=lambda row: row["ended_at"], reverse=True)[:wanted]
+    newest = sorted(rows, key=lambda row: row["ended_at"], reverse=True)[:wanted]
+    return [row for row in newest if since is None or row["ended_at"] >= since]
 
 
 def _badness(row: Row) -> tuple[float, int, str, int]:

@@ -8,6 +8,7 @@ from laggard.cli.explain_diagnosis import diagnosis_sections
 from laggard.cli.explain_headline import headline
 from laggard.cli.explain_rebalance import CAUSE_WORDS, story_and_cost
 from laggard.cli.explain_rows import Explained
+from laggard.cli.explain_since import since_section
 from laggard.cli.explain_tables import lag_lines, member_page
 from laggard.cli.explain_unknown import not_known
 from laggard.cli.paragraph import paragraph
@@ -25,6 +26,7 @@ def page_lines(explained: Explained) -> list[str]:
     """The line that says it all, then all sections that have something to say, a blank line between them."""
     sections = (
         *diagnosis_sections(explained),
+        *since_section(explained),
         ("State", _state(explained)),
         ("Lag", lag_lines(explained)),
         ("Members", member_page(explained)),
@@ -34,7 +36,8 @@ def page_lines(explained: Explained) -> list[str]:
     )
     batch, name = explained.batch, short(explained.group["group"])
     lines = paragraph(headline(explained), "", "")
-    lines += [f"{name} on {short(batch.cluster)}: batch {batch.batch_id}, {moment(batch.polled_at)}"]
+    topic = "" if explained.topic is None else f", topic {short(explained.topic)}"
+    lines += [f"{name} on {short(batch.cluster)}{topic}: batch {batch.batch_id}, {moment(batch.polled_at)}"]
     for title, body in sections:
         found = list(body)
         lines += ["", title, *found] if found else []
@@ -94,6 +97,8 @@ def _rebalances(explained: Explained) -> Iterator[str]:
         yield f"  {UNKNOWN}"
     elif not rows:
         since = explained.group["watched_since"]
+        if explained.since is not None:
+            since = explained.since
         yield "  none seen" if since is None else f"  none seen since {moment(since)}"
     for row in rows or ():
         story, cost = story_and_cost(row, explained.names)

@@ -88,6 +88,11 @@ def read_findings(root: str, since: datetime, until: datetime) -> list[Row]:
     return newest_rows(rows_between(root, FINDINGS.name, _OF_FINDING, since, until))
 
 
+def read_rows_of_findings(root: str, since: datetime, until: datetime, condition: Expression) -> list[Row]:
+    """All rows of findings between two moments that meet a condition."""
+    return rows_between(root, FINDINGS.name, _OF_FINDING, since, until, condition)
+
+
 def newest_rows(rows: Iterable[Row]) -> list[Row]:
     """Of each finding the newest row; where that saw nothing, as at the end, with the evidence of the one before."""
     newest: dict[str, Row] = {}

@@ -1,0 +1,66 @@
+"""One topic of a group, for `laggard explain --topic`: its partitions, lag, members' shares and findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from shlex import quote
+
+from laggard.cli.explain_rows import Explained
+from laggard.cli.published import Row
+from laggard.cli.words import listed, short
+from laggard.errors import NOT_FOUND, LaggardError
+from laggard.exporter.escape import escape_label
+from laggard.lag.status import KNOWN_STATUSES
+
+
+def of_topic(explained: Explained, name: str) -> Explained:
+    """The same of one topic; what is said of the whole group stays: state, rebalances, verdict, its own findings."""
+    topics = sorted({*(explained.group["topics"] or ()), *(row["topic"] for row in explained.partitions)})
+    chosen = next((each for each in topics if name in (each, escape_label(each))), None)
+    if chosen is None:
+        raise _no_such_topic(explained, topics, name)
+    partitions = [row for row in explained.partitions if row["topic"] == chosen]
+    diagnosis = explained.diagnosis
+    return replace(
+        explained,
+        topic=chosen,
+        group=explained.group | _lag(partitions),
+        partitions=partitions,
+        diagnosis=replace(
+            diagnosis,
+            windows=[row for row in diagnosis.windows if row["topic"] == chosen],
+            findings=_of(diagnosis.findings, chosen),
+        ),
+        past=None if explained.past is None else _of(explained.past, chosen),
+    )
+
+
+def _of(findings: Sequence[Row], topic: str) -> list[Row]:
+    return [row for row in findings if row["topic"] in (None, topic)]
+
+
+def _lag(partitions: Sequence[Row]) -> Row:
+    """The columns of group_status that are sums over partitions, with the nulls they have there."""
+    ok = [row for row in partitions if row["status"] == "ok"]
+    bad = [row for row in partitions if row["status"] not in KNOWN_STATUSES]
+    lag = sum(row["lag"] for row in ok) if ok else None
+    return {
+        "lag": None if bad else lag,
+        "lag_known": lag,
+        "max_time_lag_seconds": max((row["time_lag_seconds"] or 0.0 for row in ok), default=None),
+        "partitions_total": len(partitions),
+        "partitions_ok": len(ok),
+        "partitions_no_commit": len(partitions) - len(ok) - len(bad),
+        "partitions_unknown": len(bad),
+    }
+
+
+def _no_such_topic(explained: Explained, topics: Sequence[str], name: str) -> LaggardError:
+    group = short(explained.group["group"], 1000)
+    return LaggardError(
+        f'group "{group}" has no topic "{escape_label(name)}"',
+        cause=f"it reads {listed(map(short, topics))}" if topics else "no topic of it is known",
+        fix=f"laggard explain {quote(group)}" + (f" --topic {quote(escape_label(topics[0]))}" if topics else ""),
+        exit_code=NOT_FOUND,
+    )
