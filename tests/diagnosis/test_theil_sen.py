@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from laggard.diagnosis.frames import Floats
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.theil_sen import fit
-from laggard.diagnosis.trend import group_series, in_step, slopes
+from laggard.diagnosis.trend import in_step, slopes
 
 PARAMETERS = Parameters()
 MINUTES: Floats = np.arange(0.0, 3600.0, 60.0)
@@ -128,24 +128,3 @@ def test_partitions_are_in_step_when_growth_over_arrivals_is_alike(
     is_in_step, spread = in_step(np.array(growth, float), np.array(arrival, float), PARAMETERS)
     assert is_in_step is found[0]
     assert spread == pytest.approx(found[1], nan_ok=True)
-
-
-# the series of a group
-
-
-def test_a_group_adds_the_newest_envelopes_that_are_fresh_enough() -> None:
-    seconds = np.array([0.0, 60, 120, 180, 240])
-    envelope = np.array([[1, 2, nan, nan, 5], [10, nan, nan, 40, 50]])
-    # the first commits every 30 s, so its 2 holds one window longer; the second every 60 s, so its 10 holds two
-    found = group_series(seconds, envelope, np.array([30.0, 60.0]))
-    assert found == pytest.approx([11, 12, 12, nan, 55], nan_ok=True)
-
-
-def test_an_envelope_without_a_known_interval_holds_in_its_own_window_only() -> None:
-    found = group_series(MINUTES[:3], np.array([[nan, 4, nan]]), np.array([nan]))
-    assert found == pytest.approx([nan, 4, nan], nan_ok=True)
-
-
-def test_an_envelope_counts_from_its_window_on_and_not_before() -> None:
-    found = group_series(MINUTES[:3], np.array([[nan, nan, 4]]), np.array([600.0]))
-    assert found == pytest.approx([nan, nan, 4], nan_ok=True)

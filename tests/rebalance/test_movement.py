@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from laggard.rebalance.assignors import ASSIGNORS, TopicPartition
-from laggard.rebalance.movement import Move, Movement, find_moves, is_divergent, measure_movement
+from laggard.rebalance.movement import Move, Movement, count_returns, find_moves, is_divergent, measure_movement
 from rebalance.told import assigned, held, member, places
 
 TEN = [f"C{number:02}" for number in range(10)]
@@ -172,3 +173,16 @@ def test_the_order_of_members_and_partitions_changes_nothing(
         }
 
     assert measure_movement(shuffle(before), shuffle(after)) == measure_movement(before, after)
+
+
+def moves(*owners: str, partition: int = 0) -> list[Move]:
+    return [Move("A", partition, *pair) for pair in pairwise(owners)]
+
+
+@pytest.mark.parametrize(("owners", "expected"), [("a", 0), ("ab", 0), ("aba", 1), ("abab", 2), ("abca", 0)])
+def test_a_return_takes_a_partition_back_to_where_its_last_move_took_it_from(owners: str, expected: int) -> None:
+    assert count_returns(moves(*owners), {}) == expected
+
+
+def test_returns_look_at_each_partition_alone() -> None:
+    assert count_returns([*moves("a", "b"), *moves("b", "a", partition=1)], {}) == 0

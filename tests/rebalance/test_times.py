@@ -1,17 +1,12 @@
-"""Times of rebalances, and how often they happen."""
+"""Times of rebalances."""
 
 from __future__ import annotations
-
-from itertools import pairwise
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from laggard.rebalance.facts import Generation
-from laggard.rebalance.movement import Move
-from laggard.rebalance.rates import measure_rates, ping_pong, union_seconds
 from laggard.rebalance.times import (
     Start,
     find_start,
@@ -19,6 +14,7 @@ from laggard.rebalance.times import (
     longest_rebalance_timeout,
     lower_median,
     sync_seconds,
+    union_seconds,
     was_waited_for,
 )
 from rebalance.told import PARAMETERS, START, at, epoch, generation, member
@@ -135,91 +131,6 @@ def test_the_lower_median_is_one_of_the_values(seconds: list[int]) -> None:
     below = [each for each in seconds if at(each) < (found or START)]
     assert found in {at(each) for each in seconds}
     assert len(below) <= (len(seconds) - 1) // 2
-
-
-def lasting(begin: float, end: float, **fields: Any) -> dict[str, Any]:
-    """A row of `rebalances`, as far as rates read it."""
-    row: dict[str, Any] = {"started_est": at(begin), "ended_at": at(end), "live_read": True, "interrupted": 0}
-    return row | {"joined": [], "left": ["a"], "leader": "1"} | fields
-
-
-def recorded(seconds: float, kind: str = "sync", *, live_read: bool = True) -> dict[str, Any]:
-    return {"record_timestamp": at(seconds), "kind": kind, "live_read": live_read}
-
-
-def test_rates_of_an_hour() -> None:
-    rebalances = [
-        lasting(-30, 30),
-        lasting(20, 60, joined=["b"], interrupted=3, leader="2"),
-        lasting(600, 660),
-    ]
-    records = [recorded(30), recorded(50), recorded(60, "epoch"), recorded(660, "empty"), recorded(700, "tombstone")]
-    found = measure_rates(rebalances, records, at(0), at(3600), mean_members=4)
-    assert (found.rebalances, found.generations) == (3, 4)
-    assert (found.rebalances_per_hour, found.generations_per_hour) == (3, 4)
-    assert found.mtbr_seconds == 315
-    assert found.time_in_rebalance_ratio == pytest.approx(120 / 3600)
-    assert (found.churn, found.interrupted, found.distinct_leaders, found.ping_pong) == (0.5, 3, 2, None)
-
-
-def test_a_rebalance_counts_for_the_range_it_ends_in_and_its_time_where_it_passes() -> None:
-    rebalances = [lasting(50, 100), lasting(550, 700)]
-    found = measure_rates(rebalances, [], at(100), at(600), mean_members=2)
-    assert (found.rebalances, found.rebalances_per_hour) == (1, pytest.approx(7.2))
-    assert found.time_in_rebalance_ratio == 0.1
-
-
-def test_ranges_side_by_side_count_each_end_once() -> None:
-    rows, records = [lasting(0, 60 * number) for number in range(1, 5)], [recorded(60 * n) for n in range(1, 5)]
-    found = [
-        measure_rates(rows, records, at(begin), at(begin + 60), mean_members=1) for begin in (0, 60, 120, 180, 240)
-    ]
-    assert [each.rebalances for each in found] == [each.generations for each in found] == [0, 1, 1, 1, 1]
-
-
-def test_an_open_rebalance_counts_up_to_now() -> None:
-    found = measure_rates([], [], at(0), at(600), mean_members=2, open_since=at(480))
-    assert found.time_in_rebalance_ratio == 0.2
-
-
-def test_what_a_row_leaves_open_stays_unknown() -> None:
-    rebalances = [lasting(0, 30, joined=None, left=None, interrupted=None, started_est=None)]
-    found = measure_rates(rebalances, [], at(0), at(600), mean_members=2)
-    assert (found.churn, found.interrupted, found.time_in_rebalance_ratio, found.mtbr_seconds) == (None,) * 4
-    assert found.rebalances == 1
-
-
-@pytest.mark.parametrize(
-    ("rows", "records"), [([lasting(0, 30, live_read=False)], []), ([], [recorded(30, live_read=False)])]
-)
-def test_nothing_is_counted_in_history_that_compaction_thinned_out(rows: list[Any], records: list[Any]) -> None:
-    found = measure_rates([*rows, lasting(40, 60)], records, at(0), at(600), mean_members=2)
-    counts = (found.rebalances, found.generations, found.rebalances_per_hour, found.generations_per_hour)
-    assert (*counts, found.mtbr_seconds, found.churn, found.interrupted, found.distinct_leaders) == (None,) * 8
-
-
-def test_no_members_have_no_churn() -> None:
-    assert measure_rates([], [], at(0), at(600), mean_members=None).churn is None
-
-
-def test_moves_of_the_range_tell_the_ping_pong() -> None:
-    assert measure_rates([], [], at(0), at(600), mean_members=2, moves=moves(*"aba")).ping_pong == 0.5
-
-
-def moves(*owners: str, partition: int = 0) -> list[Move]:
-    return [Move("A", partition, *pair) for pair in pairwise(owners)]
-
-
-@pytest.mark.parametrize(
-    ("owners", "expected"),
-    [("a", None), ("ab", 0.0), ("aba", 0.5), ("abab", 2 / 3), ("abca", 0.0)],
-)
-def test_ping_pong_is_the_share_of_moves_back(owners: str, expected: float | None) -> None:
-    assert ping_pong(moves(*owners)) == expected
-
-
-def test_ping_pong_looks_at_each_partition_alone() -> None:
-    assert ping_pong([*moves("a", "b"), *moves("b", "a", partition=1)]) == 0.0
 
 
 @given(st.lists(st.tuples(st.integers(-20, 120), st.integers(0, 40)), max_size=8))

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from laggard.diagnosis.frames import GroupFrame, Row
 from laggard.diagnosis.parameters import Parameters
-from laggard.rebalance.rates import union_seconds
+from laggard.rebalance.times import union_seconds
 
 Spans: TypeAlias = Sequence[tuple[datetime, datetime]]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from laggard.diagnosis.guarded import group_kind
+from laggard.diagnosis.guards import group_kind
 from laggard.diagnosis.observation import HYGIENE, INFO, Observation, Rule
 from laggard.diagnosis.view import View
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from laggard.diagnosis.guarded import guarded, has_members, passes
+from laggard.diagnosis.guards import guarded, has_members, passes
 from laggard.diagnosis.observation import CAUSE, Observation, Rule
 from laggard.diagnosis.patterns_deploys import vetoing_deploy
 from laggard.diagnosis.patterns_members import (

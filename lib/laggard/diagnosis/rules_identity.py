@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from laggard.diagnosis.deploy_cost import deploy_row
-from laggard.diagnosis.guarded import guarded, has_assignments, has_members, passes
+from laggard.diagnosis.guards import guarded, has_assignments, has_members, passes
 from laggard.diagnosis.observation import CAUSE, HYGIENE, INFO, PAGE, WARN, Observation, Rule
 from laggard.diagnosis.patterns_deploys import OVER, find_deploys, vetoing_deploy
 from laggard.diagnosis.patterns_members import current_members

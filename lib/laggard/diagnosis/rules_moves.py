@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from laggard.diagnosis.deploy_cost import DeployCost, measure_deploy
-from laggard.diagnosis.guarded import guarded, has_assignments, passes
+from laggard.diagnosis.guards import guarded, has_assignments, passes
 from laggard.diagnosis.observation import CAUSE, HYGIENE, INFO, WARN, Observation, Rule
 from laggard.diagnosis.patterns_deploys import RUNNING, SUSPECTED, Deploy, deploy_spans, find_deploys, vetoing_deploy
 from laggard.diagnosis.patterns_moves import find_avoidable, find_ping_pong

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from laggard.diagnosis.guarded import burns_slo, guarded, has_assignments, has_members, passes
+from laggard.diagnosis.guards import burns_slo, guarded, has_assignments, has_members, passes
 from laggard.diagnosis.observation import CAUSE, PAGE, WARN, Observation, Rule
 from laggard.diagnosis.patterns_deploys import deploy_spans, vetoing_deploy
 from laggard.diagnosis.patterns_members import current_members

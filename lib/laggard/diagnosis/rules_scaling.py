@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from laggard.diagnosis.guarded import burns_slo, guarded, has_assignments, has_members, passes
+from laggard.diagnosis.guards import burns_slo, guarded, has_assignments, has_members, passes
 from laggard.diagnosis.observation import CAUSE, EVENT, HYGIENE, INFO, WARN, Observation, Rule
 from laggard.diagnosis.order import lower_median
 from laggard.diagnosis.patterns_deploys import vetoing_deploy

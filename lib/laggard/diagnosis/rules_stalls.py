@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from laggard.diagnosis.guarded import burns_slo
+from laggard.diagnosis.guards import burns_slo
 from laggard.diagnosis.measures import HELD
 from laggard.diagnosis.observation import CAUSE, FAIL, PAGE, PASS, WARN, Observation, Rule
 from laggard.diagnosis.patterns_poison import find_suspects

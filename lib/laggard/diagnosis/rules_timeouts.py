@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from laggard.diagnosis.guarded import guarded, has_assignments, has_members, passes
+from laggard.diagnosis.guards import guarded, has_assignments, has_members, passes
 from laggard.diagnosis.observation import HYGIENE, INFO, Observation, Rule
 from laggard.diagnosis.patterns_members import current_members, find_evictions
 from laggard.diagnosis.patterns_rebalances import longest_rebalance_timeout

@@ -48,21 +48,6 @@ def in_step(slopes: Floats, arrival: Floats, parameters: Parameters) -> tuple[bo
     return spread <= parameters.homogeneity_iqr, spread
 
 
-def group_series(seconds: Floats, envelope: Floats, interval: Floats) -> Floats:
-    """Sum over partitions [n, w] of the newest envelope no older than two commit intervals [n]; [w].
-
-    Windows in which one partition has none are NaN. A partition that nobody commits for must not be among them, or
-    comes with its lag instead of an envelope.
-    """
-    places = np.where(np.isnan(envelope), -1, np.arange(envelope.shape[1]))
-    newest = np.maximum.accumulate(places, axis=1)
-    age = seconds - seconds[newest]
-    is_fresh = (newest >= 0) & (age <= 2 * np.nan_to_num(interval)[:, None])
-    filled = np.where(is_fresh, np.take_along_axis(envelope, newest, axis=1), np.nan)
-    total: Floats = filled.sum(axis=0)
-    return total
-
-
 def judge_trend(
     seconds: Floats,
     envelope: Floats,

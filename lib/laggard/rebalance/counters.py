@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from laggard.rebalance.rates import union_seconds
 from laggard.rebalance.result import Closed
 from laggard.rebalance.state import OpenRebalance
+from laggard.rebalance.times import union_seconds
 
 Row = dict[str, Any]
 SECOND_BOUNDS = (0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600)  # upper bounds of the buckets; one more for the rest

@@ -127,6 +127,16 @@ def seconds_between(later: datetime | None, earlier: datetime | None) -> float |
     return None if later is None or earlier is None else (later - earlier).total_seconds()
 
 
+def union_seconds(intervals: Iterable[tuple[datetime, datetime]], begin: datetime, end: datetime) -> float:
+    """Length of the union of intervals within a range."""
+    total, covered = 0.0, begin
+    for start, stop in sorted(intervals):
+        first, last = max(start, covered), min(stop, end)
+        total += max(0.0, (last - first).total_seconds())
+        covered = max(covered, last)
+    return total
+
+
 def _first_join(
     generation: Generation, previous_at: datetime | None, parameters: RebalanceParameters
 ) -> datetime | None:
