@@ -53,10 +53,18 @@ def group_history(groups: pa.Table, topics: Topics, tick: Tick) -> pa.Table:
         "window_start": start,
         "window_end": end,
         "batch_id": repeat(tick.batch_id, pa.int64(), groups.num_rows),
+        **_places(groups),
         "state_seconds": pa.array([_added(*each) for each in lasted], SECONDS),
         "topic_partitions": pa.array([_partitions(each, topics) for each in groups["topics"].to_pylist()], _COUNTS),
     }
     return build(schema, columns)
+
+
+def _places(groups: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """Where the rows of the newest generation are; of those that an older job wrote the group's records tell."""
+    paths = (["epoch", "record_timestamp"], ["record_timestamp"])
+    folded = [pc.struct_field(groups["folded"], path) for path in paths]
+    return {name: pc.coalesce(groups[name], *folded) for name in ("generation_at", "roster_at")}
 
 
 def _added(before: _Pairs | None, state: str | None, seconds: float | None) -> _Pairs:

@@ -71,7 +71,6 @@ def finish_group_status(table: pa.Table, changed: Changed, tick: Tick) -> tuple[
         **_counted(table, changed, followed, tick),
     }
     table = _put(table, {name: overlay(table["group"], before, name, values) for name, values in updates.items()})
-    table = _put(table, _dated(table))
     table = _put(table, _measured(table, tick))
     groups = table["group"].combine_chunks()
     table = _put(table, {"topic_counters": add_flows(before, "topic_counters", COUNTS, _flows(changed), groups)})
@@ -132,13 +131,6 @@ def _times(table: pa.Table, prior: pa.Table, grown: Mapping[str, Mapping[str, in
         "coordinator_changed_at": when(has_moved, prior["sampled_at"], prior["coordinator_changed_at"]),
         "partitions_added_at": when(has_grown, prior["sampled_at"], prior["partitions_added_at"]),
     }
-
-
-def _dated(table: pa.Table) -> dict[str, Any]:
-    """When the rows of the newest generation are of, where an older job has written them, by the group's records."""
-    paths = (["epoch", "record_timestamp"], ["record_timestamp"])
-    folded = [pc.struct_field(table["folded"], path) for path in paths]
-    return {name: pc.coalesce(table[name], *folded) for name in ("generation_at", "roster_at")}
 
 
 def _counted(table: pa.Table, changed: Changed, followed: Followed, tick: Tick) -> dict[str, dict[str, Any]]:

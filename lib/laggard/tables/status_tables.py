@@ -179,9 +179,7 @@ GROUP_STATUS = Table(
             "no partition assigned",
         ),
         Column("last_rebalance_at", "timestamp", "end of the newest logical rebalance", "none seen"),
-        Column(
-            "generation_at", "timestamp", "record_timestamp of its newest row in generations", "no group record read"
-        ),
+        Column("generation_at", "timestamp", "record_timestamp of its newest row in generations", "no row yet"),
         Column("roster_at", "timestamp", "record_timestamp of its newest rows in group_members", "as generation_at"),
         Column("coordinator_changed_at", "timestamp", "when another broker was first seen as coordinator", "not seen"),
         Column("partitions_added_at", "timestamp", "when a subscribed topic was first seen to grow", "not seen"),
