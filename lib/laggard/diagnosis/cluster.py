@@ -75,9 +75,9 @@ def no_signal(group: str) -> Row:
 
 def _blocked_windows(view: View) -> int:
     """For how many windows up to this one the group's commits have been hidden."""
-    hidden = [(each.frame.named("status") == "source_blocked").any(axis=0) for each in view.topics]
-    if not hidden:
+    if not any("source_blocked" in each.frame.named("status")[:, -1].tolist() for each in view.topics):
         return 0
+    hidden = [(each.frame.named("status") == "source_blocked").any(axis=0) for each in view.topics]
     together = np.any(hidden, axis=0)[::-1]
     return int(len(together) if together.all() else np.argmin(together))
 

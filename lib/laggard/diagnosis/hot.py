@@ -57,9 +57,13 @@ def skewed_places(view: View, topic: TopicView, seconds: float) -> tuple[int, ..
     arrivals = topic.frame["arrival"][:, -count:]
     if arrivals.shape[1] < count or len(arrivals) < 2:
         return ()
-    blocks = [_means(arrivals[:, start : start + block]) for start in range(0, count, block)]
-    skewed = [rates >= np.fmax(MIN_ARRIVAL, view.parameters.hot_ratio * medians_of_others(rates)) for rates in blocks]
-    return tuple(np.flatnonzero(np.all(skewed, axis=0)).tolist())
+    skewed = np.full(len(arrivals), fill_value=True)
+    for start in range(0, count, block):
+        rates = _means(arrivals[:, start : start + block])
+        skewed &= rates >= np.fmax(MIN_ARRIVAL, view.parameters.hot_ratio * medians_of_others(rates))
+        if not skewed.any():
+            return ()
+    return tuple(np.flatnonzero(skewed).tolist())
 
 
 def medians_of_others(values: Floats) -> Floats:

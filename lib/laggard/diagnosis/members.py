@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import TypeAlias
 
 import numpy as np
@@ -27,33 +28,34 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
     found: dict[str, MemberView] = {}
     busy_now: dict[str, tuple[tuple[int, float], ...]] = {}
     oldest = frame.now_ms - parameters.capacity_lookback_hours * 3_600_000
-    slots = sorted({slot for each in topics for slot in each.frame.named("slot")[:, -1] if slot})
+    slots = sorted({slot for each in topics for slot in each.frame.named("slot")[:, -1].tolist()} - {""})
     owners = [_owners(each.frame.named("slot"), slots) for each in topics]
     consumed = _sums(topics, owners, len(slots), "consume")
-    means = rolling_mean(consumed, parameters.rate_windows)
+    most = np.fmax.reduce(rolling_mean(consumed, parameters.rate_windows), axis=1, initial=np.nan)
+    held_by = [_rows_by_owner(owner[:, -1], len(slots)) for owner in owners]
+    lags = [np.where(np.isnan(each.lag), 0.0, each.lag) for each in topics]
     is_busy = _busy(topics, owners, len(slots)) & _same_generation(frame)
     for number, slot in enumerate(slots):
-        rows = [np.flatnonzero(owner[:, -1] == number) for owner in owners]
         samples = tuple(each for each in before.get(slot, ()) if each[0] >= oldest)
         if is_busy[number] and consumed[number, -1] > 0:  # one that stands still shows no capacity
             samples = (*samples, (int(frame.windows[-1]), float(consumed[number, -1])))[-parameters.busy_windows :]
         if samples:
             busy_now[slot] = samples
         rates = [rate for _, rate in samples]
-        first, mine = next((each, held) for each, held in zip(topics, rows, strict=True) if len(held))
-        parts = list(zip(topics, rows, strict=True))
+        parts = [(each, held[number], lag) for each, held, lag in zip(topics, held_by, lags, strict=True)]
+        first, mine = next((each, held) for each, held, _ in parts if len(held))
         found[slot] = MemberView(
             slot,
             first.frame.named("client_id")[mine[0], -1],
             first.frame.named("host")[mine[0], -1],
-            tuple((each.frame.topic, int(number)) for each, held in parts for number in each.frame.partitions[held]),
-            float(sum(each.arrival[held].sum() for each, held in parts)),
-            float(sum(each.consume[held].sum() for each, held in parts)),
+            tuple((each.frame.topic, part) for each, held, _ in parts for part in each.frame.partitions[held].tolist()),
+            float(sum(np.add.reduce(each.arrival[held]) for each, held, _ in parts)),
+            float(sum(np.add.reduce(each.consume[held]) for each, held, _ in parts)),
             percentile(rates, _CAPACITY_PERCENT) if len(rates) >= parameters.busy_min_windows else math.nan,
-            float(np.nanmax(means[number])) if not np.isnan(means[number]).all() else math.nan,
+            float(most[number]),
             bool(is_busy[number]),
-            int(sum(each.is_material[held].sum() for each, held in parts)),
-            float(sum(np.nansum(each.lag[held]) for each, held in parts)),
+            sum(np.count_nonzero(each.is_material[held]) for each, held, _ in parts),
+            float(sum(np.add.reduce(lag[held]) for _, held, lag in parts)),
         )
     gone = {slot: kept for slot, kept in before.items() if slot not in found}
     still = {slot: tuple(each for each in kept if each[0] >= oldest) for slot, kept in gone.items()}
@@ -65,18 +67,24 @@ def partition_capacities(topics: Sequence[TopicView], parameters: Parameters) ->
     found = {}
     for each in topics:
         is_busy = each.frame["lag_min"] > each.floor[:, None]
-        for row, partition in enumerate(each.frame.partitions):
+        for row in np.flatnonzero(np.count_nonzero(is_busy, axis=1) >= parameters.busy_min_windows):
             rates = each.frame["consume"][row, is_busy[row]][-parameters.busy_windows :]
             if (~np.isnan(rates)).sum() >= parameters.busy_min_windows:
-                found[each.frame.topic, int(partition)] = percentile(rates, _CAPACITY_PERCENT)
+                found[each.frame.topic, int(each.frame.partitions[row])] = percentile(rates, _CAPACITY_PERCENT)
     return found
 
 
 def _owners(names: Names, slots: Sequence[str]) -> Ints:
     """Number of each partition's slot per window, -1 where it is none of them; [partitions, windows]."""
     numbers = {slot: number for number, slot in enumerate(slots)}
-    flat = [numbers.get(name, -1) for name in names.ravel()]
-    return np.array(flat, np.int64).reshape(names.shape)
+    flat = map(numbers.get, names.ravel().tolist(), repeat(-1))
+    return np.fromiter(flat, np.int64, names.size).reshape(names.shape)
+
+
+def _rows_by_owner(newest: Ints, slots: int) -> list[Ints]:
+    """Rows of each slot, ascending."""
+    order = np.argsort(newest, kind="stable")
+    return np.split(order, np.searchsorted(newest[order], np.arange(slots + 1)))[1:-1]
 
 
 def _sums(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int, name: str) -> Floats:

@@ -57,9 +57,10 @@ def lso_stuck(view: View) -> list[Observation]:
     count = max(2, round(_TRANSACTION_SECONDS / view.frame.window_seconds))
     found = []
     for each in view.topics:
-        held = []
-        for row, partition in enumerate(each.frame.partitions):
-            rows = each.frame.facts.get("windows", {}).get(int(partition), [])[-count:]
+        held: list[int] = []
+        windows = each.frame.facts.get("windows")
+        for row, partition in enumerate(each.frame.partitions if windows else ()):
+            rows = windows.get(int(partition), [])[-count:]
             stable = {one["last_stable_offset"] for one in rows}
             ends = [one["log_end_offset"] for one in rows if one["log_end_offset"] is not None]
             if len(rows) < count or len(stable) != 1 or None in stable or not ends or ends[-1] <= ends[0]:

@@ -134,11 +134,11 @@ def partition_unowned(view: View) -> list[Observation]:
         return []
     found = []
     for each in view.topics:
-        owned = each.frame.named("owner") != ""
+        owned = each.frame.named("owner")[:, -windows:] != ""
         if not owned[:, -1].any() or (wanted is not None and each.frame.topic not in wanted):
             continue  # assignments cannot be read, or nobody wants the topic
         is_known = (each.frame.named("status")[:, -windows:] != "").all(axis=1)
-        left_out = is_known & ~owned[:, -windows:].any(axis=1)
+        left_out = is_known & ~owned.any(axis=1)
         if left_out.any():
             found.append(
                 Observation(

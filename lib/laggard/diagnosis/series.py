@@ -44,12 +44,16 @@ def partition_trends(
 ) -> list[Trend]:
     """Trends of partitions; only where lag and slope could matter is the whole test worth its time."""
     points = (~np.isnan(envelopes)).sum(axis=1)
-    found = [
-        Trend(trend.ABSTAIN if count < parameters.trend_min_points else trend.FLAT, int(count), float(slope))
-        for count, slope in zip(points, slopes, strict=True)
-    ]
+    numbers = list(zip(points.tolist(), slopes.tolist(), strict=True))
+    plain = {  # most partitions are alike
+        (count, slope): Trend(trend.ABSTAIN if count < parameters.trend_min_points else trend.FLAT, count, slope)
+        for count, slope in set(numbers)
+    }
+    found = [plain[each] for each in numbers]
     matters = (np.abs(slopes) > parameters.trend_effect * arrival) & (frame["lag"][:, -1] > parameters.min_lag_records)
     rows = np.flatnonzero(matters)
+    if not len(rows):
+        return found
     judged = trend.judge_trends(
         seconds,
         envelopes[rows],

@@ -111,6 +111,8 @@ class View:
     @property
     def worst(self) -> TopicView | None:
         """The topic with most material lag, else with most lag; None without topics."""
+        if len(self.topics) == 1:
+            return self.topics[0]
         return max(
             self.topics,
             key=lambda each: (float(np.nansum(each.lag[each.is_material])), float(np.nansum(each.lag))),

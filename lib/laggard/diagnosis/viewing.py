@@ -38,7 +38,7 @@ def view_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tuple[
     shown = known + [each.seen for each in members.values() if not math.isnan(each.seen)]
     capacity = lower_median(known)
     material = sum(float(each.lag[each.is_material].sum()) for each in topics)
-    longest = max((float(np.nanmax(each.frame["time_lag"][:, -1], initial=0.0)) for each in topics), default=0.0)
+    longest = max((float(np.fmax.reduce(each.frame["time_lag"][:, -1], initial=0.0)) for each in topics), default=0.0)
     is_material = any(each.is_material.any() for each in topics) and (
         material >= parameters.min_group_lag_records or longest >= parameters.min_group_time_lag_seconds
     )
