@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from datetime import timedelta
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -100,8 +101,10 @@ def measure(root: str, shards: int) -> dict[str, Any]:
 def _shard(place: tuple[str, int, int]) -> tuple[list[Judged], float]:
     root, shard, shards = place
     began = time.process_time()
-    tables = read_history(root, {}, LAST.begin_ms, LAST.begin_ms, OPTIONS)
-    tables = {name: of_shard(rows, shard, shards) for name, rows in tables.items()}
+    own = partial(of_shard, shard=shard, shards=shards)
+    tables = {
+        name: own(rows) for name, rows in read_history(root, {}, LAST.begin_ms, LAST.begin_ms, OPTIONS, own).items()
+    }
     known = known_at(tables, Window(LAST.begin_ms, WINDOWS + 1), OPTIONS)
     found = list(judge_groups(known, _baseline(root), LAST, {}, OPTIONS))
     return found, time.process_time() - began

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +15,8 @@ import pyarrow.compute as pc
 from laggard.diagnosis.frames import NAMES, NUMBERS, Floats, GroupFrame, Names, Policy, Row, TopicFrame
 
 Tables = Mapping[str, pa.Table]
-LISTS = (
-    "rebalances",
-    "generations",
-    "group_members",
-    "group_events",
-)  # rows of 24 h, and a generation of before
+Rows = TypeVar("Rows", bound=pa.Table | pa.RecordBatch)
+LISTS = ("rebalances", "generations", "group_members", "group_events")  # rows of 24 h, and a generation of before
 LOOKED_BACK_AT = ("group_state", "members", "idle_members", "generation", "group_epoch")  # of group_history
 _CONFIGURED = ("retention_seconds", "retention_bytes", "cleanup_policy", "config_known")
 _Ints = npt.NDArray[np.int64]
@@ -113,15 +110,17 @@ def _within(rows: pa.Table, windows: _Ints) -> pa.Table:
     return kept(rows, pc.and_(pc.greater_equal(at, low), pc.less_equal(at, high)))
 
 
-def kept(rows: pa.Table, condition: pa.ChunkedArray) -> pa.Table:
+def kept(rows: Rows, condition: pa.Array | pa.ChunkedArray) -> Rows:
     """The rows that meet a condition; nothing is copied where all of them do."""
-    return rows if pc.all(condition, min_count=0).as_py() else rows.filter(condition)
+    found: Rows = rows if pc.all(condition, min_count=0).as_py() else rows.filter(condition)
+    return found
 
 
-def coded(column: pa.ChunkedArray) -> tuple[_Ints, list[str]]:
+def coded(column: pa.Array | pa.ChunkedArray) -> tuple[_Ints, list[str]]:
     """Text as places in a list of the distinct ones, -1 where there is none."""
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    whole = pa.chunked_array(encoded.chunks, encoded.type).unify_dictionaries().combine_chunks()
+    whole = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    if isinstance(whole, pa.ChunkedArray):
+        whole = whole.unify_dictionaries().combine_chunks()
     return pc.fill_null(whole.indices, -1).to_numpy().astype(np.int64), whole.dictionary.to_pylist()
 
 

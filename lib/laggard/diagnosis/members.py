@@ -54,7 +54,7 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
             percentile(rates, _CAPACITY_PERCENT) if len(rates) >= parameters.busy_min_windows else math.nan,
             float(most[number]),
             bool(is_busy[number]),
-            sum(np.count_nonzero(each.is_material[held]) for each, held, _ in parts),
+            sum(int(np.count_nonzero(each.is_material[held])) for each, held, _ in parts),
             float(sum(np.add.reduce(lag[held]) for _, held, lag in parts)),
         )
     gone = {slot: kept for slot, kept in before.items() if slot not in found}

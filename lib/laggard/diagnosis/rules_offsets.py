@@ -58,7 +58,7 @@ def lso_stuck(view: View) -> list[Observation]:
     found = []
     for each in view.topics:
         held: list[int] = []
-        windows = each.frame.facts.get("windows")
+        windows = each.frame.facts.get("windows", {})
         for row, partition in enumerate(each.frame.partitions if windows else ()):
             rows = windows.get(int(partition), [])[-count:]
             stable = {one["last_stable_offset"] for one in rows}

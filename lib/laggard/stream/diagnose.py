@@ -10,6 +10,7 @@ import pickle
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 
 from laggard.diagnosis.engine import Judged, settle
 from laggard.diagnosis.frames import Row
-from laggard.diagnosis.history import coded
+from laggard.diagnosis.history import Rows, coded, kept
 from laggard.diagnosis.memory import Memory, from_json
 from laggard.errors import first_line
 from laggard.stream.advance_stage import shards_of
@@ -102,8 +103,9 @@ class Diagnosis:
 
         def judge_shard(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number in (each.as_py() for batch in numbers for each in batch["id"]):
-                tables = read_history(root, versions, window.begin_ms, window.begin_ms, options)
-                tables = {name: of_shard(rows, int(number), shards) for name, rows in tables.items()}
+                own = partial(of_shard, shard=int(number), shards=shards)
+                tables = read_history(root, versions, window.begin_ms, window.begin_ms, options, own)
+                tables = {name: own(rows) for name, rows in tables.items()}
                 known = known_at(tables, window, options)
                 remembered = {group: from_json(text) for group, text in memories.items()}
                 found = list(
@@ -220,10 +222,10 @@ def last_state(root: str) -> tuple[int, dict[str, Memory]]:
     return round(newest.timestamp() * 1000), memories
 
 
-def of_shard(rows: pa.Table, shard: int, shards: int) -> pa.Table:
+def of_shard(rows: Rows, shard: int, shards: int) -> Rows:
     """The rows of a shard's groups."""
-    if shards == 1 or "group" not in rows.column_names:
+    if shards == 1 or "group" not in rows.schema.names:
         return rows
-    codes, groups = coded(rows["group"])
-    mine = shards_of(pa.array([*groups, None], pa.string()), shards) == shard
-    return rows.filter(pa.array(mine[codes]))  # without a group, -1, as the last one
+    codes, names = coded(rows["group"])
+    mine = shards_of(pa.array([*names, None], pa.string()), shards) == shard
+    return kept(rows, pa.array(mine[codes]))  # without a group, -1, as the last one

@@ -23,7 +23,7 @@ from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.policy import Policy
 from laggard.stream import standing
 from laggard.tables import schemas
-from laggard.tables.readers import TableMissing, open_table, read_known, table_uri
+from laggard.tables.readers import Keep, TableMissing, open_table, read_known, table_uri
 
 PolicyOf: TypeAlias = Callable[[str, str, datetime], Policy]  # cluster, group, time
 WINDOWED = ("lag_windows", "group_history", "topic_windows")
@@ -64,9 +64,12 @@ class Options:
 
 
 def read_history(
-    root: str, versions: Mapping[str, int], begin_ms: int, end_ms: int, options: Options
+    root: str, versions: Mapping[str, int], begin_ms: int, end_ms: int, options: Options, keep: Keep | None = None
 ) -> dict[str, pa.Table]:
-    """Rows that windows from `begin_ms` to `end_ms` are judged by; at the versions named, else the newest."""
+    """Rows that windows from `begin_ms` to `end_ms` are judged by; at the versions named, else the newest.
+
+    Of `lag_windows`, by far the largest, only the rows that `keep` leaves.
+    """
     back_ms = 1000 * options.window_seconds * (options.parameters.look_back_windows - 1)
     spans = dict.fromkeys(WINDOWED, (begin_ms - back_ms, "window_start"))
     recent_ms = begin_ms - round(RECENT_SPAN.total_seconds() * 1000)
@@ -74,7 +77,10 @@ def read_history(
     spans["deploys"] = (begin_ms - round(DEPLOYS_SPAN.total_seconds() * 1000), "started_at")
     last_ms = end_ms + 1000 * options.window_seconds
     spans["batches"] = (begin_ms - back_ms, "polled_at")
-    found = {name: _read(root, name, versions.get(name), since, last_ms, time) for name, (since, time) in spans.items()}
+    found = {
+        name: _read(root, name, versions.get(name), since, last_ms, time, keep=keep if name == "lag_windows" else None)
+        for name, (since, time) in spans.items()
+    }
     return found | _read_standing(root, versions, found, recent_ms, end_ms - begin_ms)
 
 
@@ -101,7 +107,14 @@ def _read_standing(
 
 
 def _read(
-    root: str, name: str, version: int | None, since_ms: int, last_ms: int, time: str, columns: Sequence[str] = ()
+    root: str,
+    name: str,
+    version: int | None,
+    since_ms: int,
+    last_ms: int,
+    time: str,
+    columns: Sequence[str] = (),
+    keep: Keep | None = None,
 ) -> pa.Table:
     since, last = (datetime.fromtimestamp(ms / 1000, timezone.utc) for ms in (since_ms, last_ms))
     columns = columns or _COLUMNS.get(name, schemas.TABLES[name].names)
@@ -114,6 +127,7 @@ def _read(
         # an event may be told a while after it happened, never before
         files=f"date >= '{since.date()}' AND date <= '{last.date()}'",
         repeating=_REPEATING if name == "lag_windows" else (),
+        keep=keep,
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +19,7 @@ from laggard.errors import DAMAGED, NOT_FOUND, LaggardError
 from laggard.files import open_uri
 from laggard.tables.schemas import BATCHES, TABLES
 
+Keep: TypeAlias = Callable[[pa.RecordBatch], pa.RecordBatch]
 TICK = "tick"
 BACKFILL = "backfill"
 
@@ -171,11 +172,12 @@ def read_known(
     condition: Expression | None = None,
     files: str = "",
     repeating: Collection[str] = (),
+    keep: Keep | None = None,
 ) -> pa.Table:
     """Those of the columns that the table has, of the rows that meet a condition.
 
     `files` is what the files' statistics can decide, as SQL; columns of `repeating` text come as dictionaries, which
-    is several times as fast.
+    is several times as fast. `keep` leaves out rows while others are still being read: there is never room for all.
     """
     try:
         system, place = open_uri(uri)
@@ -185,7 +187,10 @@ def read_known(
         dataset = table.to_pyarrow_dataset(
             filesystem=native, file_pruning_predicate=files or None, parquet_read_options=options
         )
-        return dataset.to_table(columns=[name for name in columns if name in dataset.schema.names], filter=condition)
+        rows = dataset.scanner(columns=[name for name in columns if name in dataset.schema.names], filter=condition)
+        if keep is None:
+            return rows.to_table()
+        return pa.Table.from_batches([keep(batch) for batch in rows.to_batches()], rows.projected_schema)
     except (DeltaError, OSError, ValueError) as error:  # ArrowInvalid is a ValueError
         raise TableUnreadable(uri, _at(table.version()) + str(error)) from error
 
