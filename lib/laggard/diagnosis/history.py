@@ -224,13 +224,15 @@ def _rows_by_group(rows: pa.Table) -> dict[str, list[Row]]:
 
 def _dicts(rows: pa.Table) -> list[Row]:
     """Rows with maps as dicts, which Arrow gives as lists of pairs."""
-    found: list[Row] = rows.to_pylist(maps_as_pydicts="strict")
+    found: list[Row] = rows.to_pylist(maps_as_pydicts="strict") if rows.num_rows else []  # no rows cost a millisecond
     return found
 
 
 def _topic_facts(rows: pa.Table, windows: _Ints) -> dict[tuple[str, str], Row]:
     """What `topic_windows` say of each topic: its configuration, and under "windows" the rows of each partition."""
     found: dict[tuple[str, str], Row] = {}
+    if not rows.num_rows:
+        return found
     for row in _within(rows, windows).sort_by("window_start").to_pylist():
         facts = found.setdefault((row["topic"], row["topic_id"]), {"windows": {}})
         facts |= {name: row.get(name) for name in _CONFIGURED}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.dataset import field
@@ -161,20 +162,26 @@ def known_at(tables: Mapping[str, pa.Table], window: Window, options: Options) -
     end = begin + timedelta(seconds=options.window_seconds)
     for name, rows in tables.items():
         known = kept(rows, pc.less_equal(rows["batch_id"], window.batch_id))
-        if name in RECENT:
+        if name in RECENT and known.num_rows:
             time = schemas.TABLES[name].time_column
             since, until = (pa.scalar(at, _TIME) for at in (end - RECENT_SPAN, end))
             # the batch that closed the window was polled after its end
-            is_recent = pc.and_(pc.greater_equal(known[time], since), pc.less_equal(known[time], until))
-            recent = known.filter(is_recent)
+            recent = kept(known, pc.and_(pc.greater_equal(known[time], since), pc.less_equal(known[time], until)))
             if name in standing.PLACES and "places" in tables:
                 older = standing.of_window(known, tables["places"], standing.PLACES[name], begin, end - RECENT_SPAN)
-                recent = pa.concat_tables([older, recent])
+                recent = pa.concat_tables([older, recent]) if older.num_rows else recent
             known = recent
             order = (time, "batch_id", *schemas.TABLES[name].key)
-            known = known.sort_by([(column, "ascending") for column in order if column in known.column_names])
+            known = _in_order(known, [column for column in order if column in known.column_names])
         found[name] = known
     return found
+
+
+def _in_order(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Rows sorted by these columns; most often they are, and then nothing is copied."""
+    places = pc.sort_indices(rows, sort_keys=[(column, "ascending") for column in columns])
+    is_sorted = (places.to_numpy() == np.arange(len(places))).all()
+    return rows if is_sorted else rows.take(places)
 
 
 def judge_groups(
