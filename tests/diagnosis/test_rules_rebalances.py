@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -111,6 +112,15 @@ def test_session_expiries_hold_unless_pods_were_killed() -> None:
     told.generation(3400, *ALL[2:], *pods(11, 12), of_row={"cause_posterior": {"session_expiry": 0.8}})
     (found,) = judge("SESSION_EVICTION", told.view())
     assert (found.state, found.guards["same_host"]) == ("fails", "fail")
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [((3000, 3000), []), ((3000, 3400), ["holds"])])
+def test_members_that_are_lost_together_are_one_loss(seconds: Sequence[int], expected: list[str]) -> None:
+    told = Life().generation(10, *ALL)
+    left = {second: ALL[2:] if seconds[0] == seconds[1] else ALL[at + 1 :] for at, second in enumerate(seconds)}
+    for second, rest in left.items():
+        told.generation(second, *rest, of_row={"cause_posterior": {"session_expiry": 0.8}})
+    assert states("SESSION_EVICTION", told.view()) == expected
 
 
 def test_one_member_that_dies_again_and_again_is_no_session_eviction() -> None:

@@ -44,8 +44,8 @@ def poll_timeout_eviction(view: View) -> list[Observation]:
 def session_eviction(view: View) -> list[Observation]:
     """D41: the coordinator put out members whose heartbeats stopped for a session."""
     found = find_evictions(view.frame, "session_expiry", view.parameters) if has_members(view) else []
-    if len(found) < _MIN_EVICTIONS:
-        return []
+    if len({each.at for each in found}) < _MIN_EVICTIONS:
+        return []  # members that are lost together are one loss: of their host, or of what they connect through
     place_of = places(view.frame)
     looping = {each.place for each in find_crash_loops(view.frame, view.parameters)}
     sessions = [row["session_timeout_ms"] / 1000 for row in view.frame.members if row.get("session_timeout_ms")]
