@@ -18,6 +18,7 @@ from laggard.diagnosis.view import Flags, MemberView, TopicView
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Busy = Mapping[str, tuple[tuple[int, float], ...]]  # slot -> (begin of the window in ms, records/s)
+_COMMITS = 3  # that a rate is taken over at least
 _CAPACITY_PERCENT = 75  # of what a busy member did: commits and windows do not beat together
 
 
@@ -31,14 +32,18 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
     slots = sorted({slot for each in topics for slot in each.frame.named("slot")[:, -1].tolist()} - {""})
     owners = [_owners(each.frame.named("slot"), slots) for each in topics]
     consumed = _sums(topics, owners, len(slots), "consume")
-    most = np.fmax.reduce(rolling_mean(consumed, parameters.rate_windows), axis=1, initial=np.nan)
+    spans = _spans(topics, owners, len(slots), frame.window_seconds)
+    lasted = _busy_for(topics, owners, len(slots))
     held_by = [_rows_by_owner(owner[:, -1], len(slots)) for owner in owners]
     lags = [np.where(np.isnan(each.lag), 0.0, each.lag) for each in topics]
     is_busy = _busy(topics, owners, len(slots)) & _same_generation(frame)
     for number, slot in enumerate(slots):
+        span = int(spans[number])
+        means = rolling_mean(consumed[number, None], max(parameters.rate_windows, span))[0]
         samples = tuple(each for each in before.get(slot, ()) if each[0] >= oldest)
-        if is_busy[number] and consumed[number, -1] > 0:  # one that stands still shows no capacity
-            samples = (*samples, (int(frame.windows[-1]), float(consumed[number, -1])))[-parameters.busy_windows :]
+        rate = float(consumed[number, -span:].mean())
+        if is_busy[number] and lasted[number] >= span and rate > 0:  # one that stands still shows no capacity
+            samples = (*samples, (int(frame.windows[-1]), rate))[-parameters.busy_windows :]
         if samples:
             busy_now[slot] = samples
         rates = [rate for _, rate in samples]
@@ -52,7 +57,7 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
             float(sum(np.add.reduce(each.arrival[held]) for each, held, _ in parts)),
             float(sum(np.add.reduce(each.consume[held]) for each, held, _ in parts)),
             percentile(rates, _CAPACITY_PERCENT) if len(rates) >= parameters.busy_min_windows else math.nan,
-            float(most[number]),
+            float(np.fmax.reduce(means, initial=np.nan)),
             bool(is_busy[number]),
             sum(int(np.count_nonzero(each.is_material[held])) for each, held, _ in parts),
             float(sum(np.add.reduce(lag[held]) for _, held, lag in parts)),
@@ -96,6 +101,29 @@ def _sums(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int, name:
         total = total + np.bincount(place, each.frame[name][rows, windows], total.size).reshape(total.shape)
         has = has + np.bincount(place, minlength=total.size).reshape(total.shape)
     return np.where(has > 0, total, np.nan)
+
+
+def _spans(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int, window_seconds: int) -> Ints:
+    """Per slot the windows over which its commits tell a rate: what was done since the last comes with one of them."""
+    longest = np.zeros(slots)
+    for each, owner in zip(topics, owners, strict=True):
+        held = owner[:, -1] >= 0
+        np.maximum.at(longest, owner[held, -1], np.nan_to_num(each.interval[held]))
+    return np.maximum(1, np.ceil(_COMMITS * longest / window_seconds)).astype(np.int64)
+
+
+def _busy_for(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int) -> Ints:
+    """Per slot the newest windows in a row in which it had the partitions it has, and more to read all the time."""
+    count = owners[0].shape[1] if owners else 0
+    smallest, floor, is_other = np.zeros((slots, count)), np.zeros((slots, 1)), np.zeros((slots, count), bool)
+    for each, owner in zip(topics, owners, strict=True):
+        now = owner[:, -1]
+        held = now >= 0
+        np.add.at(smallest, now[held], each.frame["lag_min"][held])
+        np.add.at(floor[:, 0], now[held], each.floor[held])
+        np.logical_or.at(is_other, now[held], owner[held] != now[held, None])
+    rests = (~(smallest > floor) | is_other)[:, ::-1]
+    return np.where(rests.any(axis=1), rests.argmax(axis=1), count)
 
 
 def _same_generation(frame: GroupFrame) -> bool:

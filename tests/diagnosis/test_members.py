@@ -1,0 +1,38 @@
+"""What members have shown they can do, when their commits are rare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diagnosis.views import PARAMETERS, WINDOWS, topic_view, view_of
+from laggard.diagnosis.members import member_views
+
+LAG = 500_000.0
+
+
+def sample(every: int, lowest: Any = LAG) -> tuple[float, float]:
+    """Newest sample of capacity and the most seen of one member that does 300 records/s, in records/s; 0: none.
+
+    It commits each so many windows, the newest among them.
+    """
+    age = np.arange(WINDOWS - 1, -1, -1)
+    consume = np.where(age % every == 0, 100.0 * every, 0.0)
+    history = {"consume": np.tile(consume, (3, 1)), "lag_min": np.broadcast_to(lowest, (3, WINDOWS))}
+    topic = topic_view([LAG] * 3, history=history, interval=60.0 * every)
+    frame = view_of(topic, fact={"generation": 7, "group_epoch": None}).frame
+    members, busy = member_views(frame, [topic], {}, PARAMETERS)
+    return busy["m0"][-1][1] if busy else 0.0, members["m0"].seen
+
+
+@pytest.mark.parametrize("every", [1, 5, 10])
+def test_a_rate_is_taken_over_several_commits(every: int) -> None:
+    assert sample(every) == (300.0, 300.0)
+
+
+@pytest.mark.parametrize(("windows", "expected"), [(15, 300.0), (14, 0.0)])
+def test_a_member_must_have_been_busy_for_all_of_them(windows: int, expected: float) -> None:
+    lowest = np.where(np.arange(WINDOWS) >= WINDOWS - windows, LAG, 0.0)
+    assert sample(5, lowest)[0] == expected
