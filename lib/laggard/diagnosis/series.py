@@ -24,6 +24,17 @@ def since_break(frame: TopicFrame) -> Floats:
     return found
 
 
+def newest_at_commits(frame: TopicFrame, seconds: Floats, envelopes: Floats, window_seconds: int) -> Floats:
+    """Lag at the newest commit up to each window, if that is no older than two commit intervals; else plain lag.
+
+    Between two rare commits plain lag tells when each member commits, and not how the lag lies.
+    """
+    interval = frame["interval"][:, -1]
+    known = np.where(np.isnan(interval), window_seconds, interval)
+    filled = _carried(envelopes, seconds, np.maximum(2 * known, window_seconds))
+    return np.where(np.isnan(filled), frame["lag"], filled)
+
+
 def partition_slopes(seconds: Floats, envelopes: Floats, parameters: Parameters) -> Floats:
     """Slopes of the partitions; what never had a backlog is flat, and need not be fitted."""
     known = ~np.isnan(envelopes)
@@ -86,11 +97,8 @@ def topic_trend(
     rows = frame.named("status")[:, -1] == "ok"
     if not rows.any():
         return Trend(trend.ABSTAIN), TrendState()
-    own, lag = envelopes[rows], frame["lag"][rows]
-    interval = frame["interval"][rows, -1]
-    known = np.where(np.isnan(interval), group.window_seconds, interval)
-    filled = _carried(own, seconds, np.maximum(2 * known, group.window_seconds))
-    total = np.where(np.isnan(filled), lag, filled).sum(axis=0)
+    own, interval = envelopes[rows], frame["interval"][rows, -1]
+    total = newest_at_commits(frame, seconds, envelopes, group.window_seconds)[rows].sum(axis=0)
     has_point = ~np.isnan(own).all(axis=0)
     if np.isnan(interval).all():  # between commits whose rhythm is not known yet lag rises in the healthiest group
         total = np.where(has_point, total, np.nan)

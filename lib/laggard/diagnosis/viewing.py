@@ -16,7 +16,7 @@ from laggard.diagnosis.memory import Memory
 from laggard.diagnosis.order import lower_median
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.trend import TrendState
-from laggard.diagnosis.view import MemberView, Shape, TopicView, View
+from laggard.diagnosis.view import Flags, MemberView, Shape, TopicView, View
 
 HIDDEN = ("stale", "source_blocked")
 _HAS_NO_COMMIT = "no_commit"
@@ -75,17 +75,20 @@ def topic_view(
     slopes = series.partition_slopes(seconds, envelopes, parameters)
     is_material = measures.material(frame, floor, group.policy.slo_time_lag_seconds, parameters)
     partition_trends = series.partition_trends(frame, seconds, envelopes, slopes, arrival[:, -1], group, parameters)
-    is_material[:, -1] |= np.array([each.name == trend.GROWING for each in partition_trends], bool)
-    newest = np.where(np.isnan(envelopes), frame["lag"], envelopes)
+    is_growing = np.array([each.name == trend.GROWING for each in partition_trends], bool)
+    is_material[:, -1] |= is_growing
+    # what grows by now was lag before it was past the floor
+    matters: Flags = np.logical_or(is_material.any(axis=0), is_growing.any())
+    newest = series.newest_at_commits(frame, seconds, envelopes, group.window_seconds)
     is_ok = frame.named("status") == "ok"
     newest_shapes = [
         shape.raw_shape(
             np.where(is_ok[:, at], newest[:, at], np.nan),
             frame.partitions,
-            is_material=bool(is_material[:, at].any()),
+            is_material=bool(matters[at]),
             parameters=parameters,
         )
-        if at == -1 or is_material[:, at].any()
+        if at == -1 or matters[at]
         else Shape(shape.NONE, shape.NONE)
         for at in range(-min(parameters.shape_windows_few, newest.shape[1]), 0)
     ]

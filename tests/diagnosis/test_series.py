@@ -1,0 +1,30 @@
+"""Lag at commits that are rare: what it is between two of them, and which shape it has before it is past the floor."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from diagnosis.fluid import Fluid, tell
+from diagnosis.views import topic_view
+from laggard.diagnosis.series import newest_at_commits
+
+
+def test_between_two_commits_lag_is_what_it_was_at_the_newest_for_two_intervals() -> None:
+    seconds = 60.0 * np.arange(6)
+    envelopes = np.array([[10.0, *[np.nan] * 5], [20.0, np.nan, np.nan, 30.0, np.nan, np.nan], [np.nan] * 6])
+    lag = np.tile(100.0 * np.arange(1, 7), (3, 1))
+    topic = topic_view([0.0] * 3, interval=120.0, history={"lag": lag}, windows=6).frame
+    assert newest_at_commits(topic, seconds, envelopes, 60).tolist() == [
+        [10, 10, 10, 10, 10, 600],  # two intervals are four windows
+        [20, 20, 20, 30, 30, 30],
+        [100, 200, 300, 400, 500, 600],
+    ]
+
+
+def test_growth_below_the_floor_has_the_shape_of_the_lag_that_grows() -> None:
+    arrival = np.full((12, 60), 100.0)
+    arrival[:, 20:] = 220  # 20 records/s more than four members can do: 48 000 each after 40 minutes
+    story = tell(Fluid(arrival, np.full((4, 60), 600.0), interval=120.0).tables())
+    told = [row for row in story.windows if row["partitions_material"]]
+    assert told[0]["lag"] < told[0]["floor_records"]
+    assert {row["shape"] for row in told} == {"spread"}
