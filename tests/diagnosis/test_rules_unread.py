@@ -48,3 +48,12 @@ def test_commits_have_stopped_once_silence_lasts_for_five_of_their_intervals(int
     commits[0, : WINDOWS - 7] = 1.0  # seven minutes ago, beyond the poll interval
     topic = topic_view([50_000.0], interval=interval, history={"commits": commits, "committed": 100.0})
     assert [each.code for each in commits_stopped(view_of(topic))] == codes
+
+
+@pytest.mark.parametrize(("commit_windows_ago", "codes"), [(None, ["COMMITS_STOPPED"]), (60, []), (30, [])])
+def test_without_a_rhythm_commits_have_stopped_after_an_hour(commit_windows_ago: int | None, codes: list[str]) -> None:
+    commits = np.zeros((1, WINDOWS))
+    if commit_windows_ago is not None:
+        commits[0, -commit_windows_ago] = 1.0
+    topic = topic_view([50_000.0], interval=np.nan, history={"commits": commits, "committed": 100.0})
+    assert [each.code for each in commits_stopped(view_of(topic))] == codes

@@ -38,8 +38,8 @@ def commits_stopped(view: View) -> list[Observation]:
     if not view.member_count or not view.topics or view.frame.fact.get("group_type") in ("share", "streams"):
         return []
     intervals = [float(value) for each in view.topics for value in each.interval[np.isfinite(each.interval)]]
-    if not intervals:  # whether silence is unusual takes a rhythm: a checkpoint may come every ten minutes
-        return []
+    if not intervals:  # a checkpoint may come every ten minutes: without a rhythm only an hour of silence says anything
+        intervals = [(view.parameters.look_back_windows - 1) * view.frame.window_seconds / 5]
     timeouts = [row["rebalance_timeout_ms"] for row in view.frame.members if row.get("rebalance_timeout_ms")]
     seconds = max(5 * max(intervals), max(timeouts, default=300_000) / 1000, view.frame.window_seconds)
     commits = float(sum(np.nansum(each.frame["commits"]) for each in view.topics))
