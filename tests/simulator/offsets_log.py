@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from simulator.broker import BROKERS
@@ -114,6 +115,7 @@ class OffsetsLog:
         }
 
 
+@lru_cache(maxsize=10_000)
 def partition_of(group: str, partitions: int = PARTITIONS) -> int:
     """Utils.abs(hashCode) mod n over UTF-16 code units; the absolute value of the smallest int is 0."""
     units = group.encode("utf-16-be")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cache
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -104,13 +106,18 @@ def ticks(played: Played, step: int = 1) -> Iterator[tuple[int, Polled, list[Wri
 
     That is all below the last stable offset, without what was aborted.
     """
-    unread = list(played.records)
+    unread: dict[int, deque[tuple[int, Written]]] = {}
+    for place, record in enumerate(played.records):
+        unread.setdefault(record.partition, deque()).append((place, record))
     for number in range(step - 1, len(played.polls), step):
         polled = played.polls[number]
-        stable = {part: row["last_stable_offset"] for part, row in polled.offsets_partitions.items()}
-        read = [each for each in unread if each.offset < stable.get(each.partition, 0)]
-        unread = [each for each in unread if each.offset >= stable.get(each.partition, 0)]
-        yield number, polled, [each for each in read if each.is_visible]
+        read = []
+        for part, row in polled.offsets_partitions.items():
+            left = unread.get(part, ())
+            while left and left[0][1].offset < row["last_stable_offset"]:
+                read.append(left.popleft())
+        read.sort(key=itemgetter(0))  # as they were written
+        yield number, polled, [each for _, each in read if each.is_visible]
 
 
 class Laggard:
