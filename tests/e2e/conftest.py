@@ -196,8 +196,8 @@ def _make_groups(world: World) -> None:
         {at(topic, number): RECORDS for topic, count in TOPICS.items() if topic != "shadow" for number in range(count)},
     )
     [live_a] = members.join("live", "orders", "live-a")
-    members.join("live", "orders", "live-b", session_timeout_ms=30_000)
-    [other] = members.join("other", "payments", "other-a", session_timeout_ms=20_000, group_instance_id="other-1")
+    members.join("live", "orders", "live-b", session_timeout_ms=90_000)
+    [other] = members.join("other", "payments", "other-a", session_timeout_ms=120_000, group_instance_id="other-1")
     live_a.commit(_one(min(live_a.assignment()), 13))  # its other partitions are never committed
     other.commit(_one(at("payments", 1), RECORDS))
     for group in ("empty", "leaving"):
