@@ -36,3 +36,8 @@ def test_a_rate_is_taken_over_several_commits(every: int) -> None:
 def test_a_member_must_have_been_busy_for_all_of_them(windows: int, expected: float) -> None:
     lowest = np.where(np.arange(WINDOWS) >= WINDOWS - windows, LAG, 0.0)
     assert sample(5, lowest)[0] == expected
+
+
+def test_a_group_that_reads_nothing_has_no_members_to_speak_of() -> None:
+    frame = view_of(fact={"generation": 7, "group_epoch": None}).frame
+    assert member_views(frame, [], {}, PARAMETERS) == ({}, {})

@@ -114,7 +114,9 @@ def _spans(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int, wind
 
 def _busy_for(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int) -> Ints:
     """Per slot the newest windows in a row in which it had the partitions it has, and more to read all the time."""
-    count = owners[0].shape[1] if owners else 0
+    if not owners:
+        return np.zeros(slots, np.int64)
+    count = owners[0].shape[1]
     smallest, floor, is_other = np.zeros((slots, count)), np.zeros((slots, 1)), np.zeros((slots, count), bool)
     for each, owner in zip(topics, owners, strict=True):
         now = owner[:, -1]
