@@ -10,7 +10,7 @@ import pytest
 
 from diagnosis.fluid import NOON
 from laggard.diagnosis.frames import GroupFrame
-from laggard.diagnosis.history import frames_at
+from laggard.diagnosis.history import frames_at, kept
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema, to_arrow
 
@@ -73,3 +73,13 @@ def test_of_a_topic_that_was_recreated_the_one_with_rows_now_is_judged() -> None
     new = [lag_row("g", "x", "new", 1, window, chance) for window in range(3, WINDOWS)]
     ((topic,),) = ([*each.topics] for each in frames(to_arrow(schemas.LAG_WINDOWS, old + new)))
     assert (topic.topic_id, topic.partitions.tolist()) == ("new", [1])
+
+
+@pytest.mark.parametrize(
+    "wanted", [[], [True, True, True], [False, True, True], [True, False, True], [None, True, False], [False] * 3]
+)
+def test_rows_that_meet_a_condition_are_kept_in_order(wanted: list[bool | None]) -> None:
+    rows = pa.table({"number": pa.array(range(len(wanted)), pa.int64())})
+    expected = [number for number, each in enumerate(wanted) if each]
+    for parts in ([wanted], [wanted[:1], wanted[1:]]):
+        assert kept(rows, pa.chunked_array(parts, pa.bool_()))["number"].to_pylist() == expected

@@ -111,8 +111,11 @@ def _within(rows: pa.Table, windows: _Ints) -> pa.Table:
 
 
 def kept(rows: Rows, condition: pa.Array | pa.ChunkedArray) -> Rows:
-    """The rows that meet a condition; nothing is copied where all of them do."""
-    found: Rows = rows if pc.all(condition, min_count=0).as_py() else rows.filter(condition)
+    """The rows that meet a condition; nothing is copied where they are next to each other, as those of a time are."""
+    is_kept = pc.fill_null(condition, False).to_numpy(zero_copy_only=False)
+    count, first = int(np.count_nonzero(is_kept)), int(np.argmax(is_kept)) if len(is_kept) else 0
+    is_run = bool(is_kept[first : first + count].all())
+    found: Rows = rows.slice(first, count) if is_run else rows.filter(condition)
     return found
 
 
@@ -210,7 +213,7 @@ def _facts(rows: pa.Table, windows: _Ints) -> dict[str, list[Row | None]]:
         rows["group"].to_pylist(), places, rows.select(["window_start", *LOOKED_BACK_AT]).to_pylist(), strict=True
     ):
         found.setdefault(group, [None] * len(windows))[at] = row
-    for row in _dicts(rows.filter(pa.array(begins == windows[-1]))):
+    for row in _dicts(kept(rows, pa.array(begins == windows[-1]))):
         found[row["group"]][-1] = row
     return found
 

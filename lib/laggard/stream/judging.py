@@ -216,7 +216,7 @@ def read_cluster(root: str, versions: Mapping[str, int], window: Window, options
 def cluster_frame(tables: Mapping[str, pa.Table], window: Window, options: Options) -> ClusterFrame:
     """The same from rows that are there already."""
     events = tables["group_events"]
-    rows = events.filter(pc.is_null(events["group"])).to_pylist(maps_as_pydicts="strict")
+    rows = kept(events, pc.is_null(events["group"])).to_pylist(maps_as_pydicts="strict")
     return ClusterFrame(options.cluster, window.begin_ms, options.window_seconds, rows)
 
 
