@@ -18,7 +18,7 @@ DEPLOYS = 3
 def sc63(ground: Ground) -> Labels:
     """Deploys within the hour; the specification's four days take too long to be played."""
     members, gap, every = 6, ground.between(25, 40), ground.between(60, 80)
-    ground.topic(partitions=24, rate=steady(ground.between(85, 110)))
+    ground.topic(partitions=24, rate=steady(ground.between(105, 118)))
     ground.group(members)
     begins = [HEALTHY + 45.0 * number for number in range(2)]
     for number, at in enumerate(begins):
