@@ -187,3 +187,30 @@ def test_a_group_goes_on_after_its_offsets_were_reset(name: str) -> None:
     assert processed(at, end - 3, end) > 0
     before, after = unprocessed(at, begin - 2), unprocessed(at, begin + 1)
     assert (sum(after.values()) > sum(before.values()) + 100_000) == (name == "SC37")
+
+
+def committed(at: Run) -> dict[int, int]:
+    """Offsets of the first group on the main topic at the end of the run."""
+    held = at.ground.coordinator.committed
+    return {part: offset for (group, _, part), (offset, _) in held.items() if group == at.ground.name()}
+
+
+def test_retention_overtakes_what_stands_still_and_nothing_else() -> None:
+    at = run("SC41a")
+    brokers, main = at.ground.brokers, at.ground.main
+    lost = {part for part, offset in committed(at).items() if brokers.start(main, part) > offset}
+    named = next(must.partitions for must in at.labels.must if must.code == "DATA_LOST")
+    assert 0 < len(lost) < 12
+    assert not named or lost == named
+
+
+def test_readers_of_committed_records_stop_where_the_transaction_began() -> None:
+    at = run("SC42")
+    opened = at.ground.brokers.topics[at.ground.main].opened
+    assert {part: committed(at)[part] for part in opened} == opened
+    assert all(count > 60 * 1000 for part, count in unprocessed(at, at.labels.minutes).items() if part in opened)
+
+
+def test_one_marker_is_left_of_each_idle_log() -> None:
+    at = run("LA9")
+    assert set(unprocessed(at, at.labels.minutes).values()) == {1}
