@@ -125,7 +125,8 @@ def _busy_for(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int) -
         np.add.at(floor[:, 0], now[held], each.floor[held])
         np.logical_or.at(is_other, now[held], owner[held] != now[held, None])
     rests = (~(smallest > floor) | is_other)[:, ::-1]
-    return np.where(rests.any(axis=1), rests.argmax(axis=1), count)
+    found: Ints = np.where(rests.any(axis=1), rests.argmax(axis=1), count)
+    return found
 
 
 def _same_generation(frame: GroupFrame) -> bool:
