@@ -84,7 +84,7 @@ def _blocked_windows(view: View) -> int:
 
 def _rebalanced(view: View, begin: datetime) -> list[datetime]:
     """Ends of rebalances since then; those by which a new group comes together are none of its coordinator."""
-    rows = live_generations(view.frame)
+    rows = [row for row in live_generations(view.frame) if row["kind"] != "tombstone"]  # which has no generation
     if rows and rows[0]["generation"] <= 1:
         together = timedelta(seconds=view.parameters.coordinator_seconds)
         begin = max(begin, rows[0]["record_timestamp"] + together)

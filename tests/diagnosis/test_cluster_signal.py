@@ -1,0 +1,33 @@
+"""What the cluster's rules hear of a group's rebalances."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from diagnosis.views import topic_view, view_of
+from laggard.diagnosis.cluster import cluster_signal
+from laggard.diagnosis.patterns_rebalances import now_of
+
+NOW = now_of(view_of(topic_view([100.0])).frame)
+
+
+def rebalanced_at(*rows: tuple[str, int | None, float]) -> list[datetime]:
+    """Ends that are told of generations given by kind, number and seconds before the window's end."""
+    generations = [
+        {"kind": kind, "generation": number, "record_timestamp": NOW - timedelta(seconds=ago), "live_read": True}
+        for kind, number, ago in rows
+    ]
+    told: list[datetime] = cluster_signal(view_of(topic_view([100.0]), generations=generations), [])["rebalanced_at"]
+    return told
+
+
+def test_a_group_that_is_deleted_did_not_rebalance() -> None:
+    assert rebalanced_at(("tombstone", None, 5)) == []
+
+
+@pytest.mark.parametrize("first", [1, 8])
+def test_the_first_members_of_a_group_come_one_after_the_other(first: int) -> None:
+    ends = rebalanced_at(("sync", first, 30), ("sync", first + 1, 28))
+    assert ends == ([] if first == 1 else [NOW - timedelta(seconds=ago) for ago in (30, 28)])
