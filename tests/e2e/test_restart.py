@@ -128,4 +128,5 @@ def test_every_closed_window_is_judged_once_and_none_is_left_out_across_the_rest
     assert len(judged) == len(set(judged))
     assert set(judged) == recorded
     assert newest > resumed.last_before["polled_at"]
+    assert "RULE_FAILED" not in {row["code"] for row in resumed.place.rows("findings")}
     assert "the diagnosis stopped" not in resumed.place.log.read_text(), resumed.place.tail()
