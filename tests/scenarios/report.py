@@ -47,7 +47,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help="scenarios by name or its beginning")
     parser.add_argument("--counterfactual", action="store_true", help="repeat runs with another number of members")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="also write the page there")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="also write the page there, after each scenario")
     asked = parser.parse_args()
     names = [name for name in SCENARIOS if not asked.only or any(name.startswith(each) for each in asked.only)]
     seeds = range(asked.first, asked.first + asked.seeds)
@@ -57,10 +57,9 @@ def main() -> int:
         for name, task in tasks.items():
             results += task.result()
             print(f"{name} done", file=sys.stderr, flush=True)
-    page = markdown(results)
-    print(page)
-    if asked.write:
-        asked.write.write_text(page)
+            if asked.write:
+                asked.write.write_text(markdown(results))
+    print(markdown(results))
     return 0
 
 
