@@ -12,6 +12,7 @@ from diagnosis.rebalance_rows import WINDOWS, Life
 from laggard.diagnosis.frames import GroupFrame
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.patterns_deploys import find_deploys
+from laggard.diagnosis.patterns_members import changes
 from laggard.diagnosis.patterns_scaling import scale_events
 from laggard.diagnosis.patterns_static import absences
 from laggard.diagnosis.rules_commits import RULES as COMMITS
@@ -103,3 +104,11 @@ def test_swings_are_scale_events_with_their_sizes() -> None:
 def test_an_expired_absence_is_as_long_as_the_restart_took() -> None:
     (found,) = absences(frame_of("static_expired", SEED))
     assert found.seconds == pytest.approx(70, abs=5 + 15 + 3)  # commit interval, tick and join
+
+
+def test_who_left_with_the_new_protocol_is_a_departure() -> None:
+    frame = frame_of("modern_downgrade", SEED)
+    (found,) = [change for change in changes(frame) if change.left]
+    assert (len(found.left), found.before, found.after) == (1, 4, 3)
+    (record,) = [row for row in frame.generations if row["kind"] == "downgrade"]
+    assert found.at == record["record_timestamp"]

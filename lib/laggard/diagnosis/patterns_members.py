@@ -105,6 +105,16 @@ def pattern(place: str) -> str:
     return re.sub(r"\d+", "#", place.split("/", 1)[0])
 
 
+def _gone_in_downgrade(frame: GroupFrame, row: Row) -> set[str]:
+    """Slots whose members did not come along to the classic protocol: those that do keep their member ids."""
+    known = rosters(frame)
+    number = next((n for n, each in enumerate(known) if each.source_offset == row["source_offset"]), 0)
+    if not number:
+        return set()
+    stayed = {member["member_id"] for member in known[number].members}
+    return {member["slot"] for member in known[number - 1].members if member["member_id"] not in stayed}
+
+
 @lru_cache(maxsize=2)
 def changes(frame: GroupFrame) -> tuple[Change, ...]:
     """What live records changed, oldest first: generations, and static members that came back within one."""
@@ -113,13 +123,17 @@ def changes(frame: GroupFrame) -> tuple[Change, ...]:
     members = 0
     for row in frame.generations:
         before, members = members, row["member_count"] or 0
-        if not row.get("live_read") or row["joined"] is None or row["kind"] == "create":
+        is_downgrade = row["kind"] == "downgrade"
+        if not row.get("live_read") or (row["joined"] is None and not is_downgrade) or row["kind"] == "create":
             continue
         left, replaced = set(row["left"] or ()), set(row["replaced"] or ())
+        if is_downgrade:
+            left = _gone_in_downgrade(frame, row)
+            before = members + len(left)
         found.append(
             Change(
                 at=row["record_timestamp"],
-                joined=_named(row["joined"], place_of),
+                joined=_named(row["joined"] or (), place_of),
                 left=_named(left, place_of),
                 restarted=_named(replaced - left, place_of),
                 before=before,
