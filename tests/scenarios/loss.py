@@ -106,7 +106,7 @@ def la22(ground: Ground) -> Labels:
     """Nothing arrives any more, and retention empties the log behind a group that has read it all."""
     at, rate, minutes = _fault(ground, HEALTHY), ground.between(60, 120), ground.between(8, 20)
     ground.topic(rate=piecewise((0, rate), (round(at * MINUTE), 0)), retention_ms=round(minutes * MINUTE))
-    ground.group(ground.one_of(2, 4))
+    ground.group(ground.one_of(2, 4), capacity=1000.0)  # two of them can do all that arrives
     return Labels(at + 50, expects=(Expect(at + 5, at + 50, CALM),))
 
 
