@@ -33,13 +33,14 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
     owners = [_owners(each.frame.named("slot"), slots) for each in topics]
     consumed = _sums(topics, owners, len(slots), "consume")
     spans = _spans(topics, owners, len(slots), frame.window_seconds)
+    widths = np.maximum(parameters.rate_windows, spans).tolist()
+    means = {width: rolling_mean(consumed, width) for width in set(widths)}  # most members commit alike
     lasted = _busy_for(topics, owners, len(slots))
     held_by = [_rows_by_owner(owner[:, -1], len(slots)) for owner in owners]
     lags = [np.where(np.isnan(each.lag), 0.0, each.lag) for each in topics]
     is_busy = _busy(topics, owners, len(slots)) & _same_generation(frame)
     for number, slot in enumerate(slots):
         span = int(spans[number])
-        means = rolling_mean(consumed[number, None], max(parameters.rate_windows, span))[0]
         samples = tuple(each for each in before.get(slot, ()) if each[0] >= oldest)
         rate = float(consumed[number, -span:].mean())
         if is_busy[number] and lasted[number] >= span and rate > 0:  # one that stands still shows no capacity
@@ -57,7 +58,7 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
             float(sum(np.add.reduce(each.arrival[held]) for each, held, _ in parts)),
             float(sum(np.add.reduce(each.consume[held]) for each, held, _ in parts)),
             percentile(rates, _CAPACITY_PERCENT) if len(rates) >= parameters.busy_min_windows else math.nan,
-            float(np.fmax.reduce(means, initial=np.nan)),
+            float(np.fmax.reduce(means[widths[number]][number], initial=np.nan)),
             bool(is_busy[number]),
             sum(int(np.count_nonzero(each.is_material[held])) for each, held, _ in parts),
             float(sum(np.add.reduce(lag[held]) for _, held, lag in parts)),

@@ -38,10 +38,11 @@ def commits_stopped(view: View) -> list[Observation]:
     if not view.member_count or not view.topics or view.frame.fact.get("group_type") in ("share", "streams"):
         return []
     intervals = [float(value) for each in view.topics for value in each.interval[np.isfinite(each.interval)]]
-    if not intervals:  # a checkpoint may come every ten minutes: without a rhythm only an hour of silence says anything
-        intervals = [(view.parameters.look_back_windows - 1) * view.frame.window_seconds / 5]
+    # a checkpoint may come every ten minutes: without a rhythm only silence in all that is looked back at says anything
+    whole = (view.parameters.look_back_windows - 1) * view.frame.window_seconds
+    silence = 5 * max(intervals) if intervals else whole
     timeouts = [row["rebalance_timeout_ms"] for row in view.frame.members if row.get("rebalance_timeout_ms")]
-    seconds = max(5 * max(intervals), max(timeouts, default=300_000) / 1000, view.frame.window_seconds)
+    seconds = max(silence, max(timeouts, default=300_000) / 1000, view.frame.window_seconds)
     commits = float(sum(np.nansum(each.frame["commits"]) for each in view.topics))
     arrival = float(sum(np.nansum(each.arrival) for each in view.topics))
     if arrival <= 0 or not _covers(view, seconds + view.frame.window_seconds) or not view.is_material:

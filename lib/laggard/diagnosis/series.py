@@ -84,12 +84,13 @@ def topic_trend(
     frame: TopicFrame,
     seconds: Floats,
     envelopes: Floats,
+    newest: Floats,
     arrival: Floats,
     before: TrendState,
     group: GroupFrame,
     parameters: Parameters,
 ) -> tuple[Trend, TrendState]:
-    """The trend of the sum over the partitions that are known now.
+    """The trend of the sum over the partitions that are known now, of their lag as `newest_at_commits` gives it.
 
     A partition without a fresh lag at a commit comes with its plain lag; a window counts when somebody committed in
     it, for a repeated value is no point of its own. Where nobody commits at all, every window does.
@@ -98,7 +99,7 @@ def topic_trend(
     if not rows.any():
         return Trend(trend.ABSTAIN), TrendState()
     own, interval = envelopes[rows], frame["interval"][rows, -1]
-    total = newest_at_commits(frame, seconds, envelopes, group.window_seconds)[rows].sum(axis=0)
+    total = newest[rows].sum(axis=0)
     has_point = ~np.isnan(own).all(axis=0)
     if np.isnan(interval).all():  # between commits whose rhythm is not known yet lag rises in the healthiest group
         total = np.where(has_point, total, np.nan)

@@ -93,7 +93,9 @@ def topic_view(
         for at in range(-min(parameters.shape_windows_few, newest.shape[1]), 0)
     ]
     lag_shape = replace(newest_shapes[-1], name=shape.persist(newest_shapes, len(frame.partitions), parameters))
-    group_trend, after = series.topic_trend(frame, seconds, envelopes, arrival[:, -1], before, group, parameters)
+    group_trend, after = series.topic_trend(
+        frame, seconds, envelopes, newest, arrival[:, -1], before, group, parameters
+    )
     is_in_step, iqr = trend.in_step(slopes, arrival[:, -1], parameters)
     grows = np.where(slopes > 0, slopes, 0.0)
     kinds = measures.stalls(

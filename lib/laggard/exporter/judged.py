@@ -53,9 +53,7 @@ class Judged:
     until: float | None = None  # end of the newest judged window, seconds since 1970
     windows: Sequence[Row] = ()  # of group_windows, that window, by group and topic
     idle_seconds: Mapping[str, float] = field(default_factory=dict)  # by group, without lag and arrivals up to the end
-    before: Mapping[str, Sequence[Sequence[Row]]] = field(
-        default_factory=dict
-    )  # by group, windows before, newest first
+    before: Mapping[str, Sequence[Sequence[Row]]] = field(default_factory=dict)  # by group: earlier ones, newest first
     findings: Sequence[Row] = ()  # the newest row of each open finding
     opened: Mapping[tuple[str, str], int] = field(default_factory=dict)  # (code, severity) -> findings ever opened
     window_seconds: int = 60

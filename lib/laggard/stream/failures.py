@@ -18,6 +18,6 @@ class SlowStartError(LaggardError):
         )
 
 
-def explain(error: Exception) -> Exception:
-    """The error itself, or what it means to a user."""
+def with_remedy(error: Exception) -> Exception:
+    """The error itself, or what it means to a user and what to do."""
     return SlowStartError() if "Python worker failed to connect back" in str(error) else error

@@ -20,7 +20,7 @@ from laggard.sources.poll import PollOptions
 from laggard.sources.readiness import NotReadyYet, OffsetsTopic, count_backlog, find_offsets_topic
 from laggard.stream.batch import Batches, BatchOptions
 from laggard.stream.diagnose import DiagnoseQuery
-from laggard.stream.failures import SlowStartError, explain
+from laggard.stream.failures import SlowStartError, with_remedy
 from laggard.stream.identity import Found, Identity, identity_path, judge_start, starts_anew, to_json
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.lock import writer_lock
@@ -166,7 +166,7 @@ class Job:
                 if self._once:
                     return
             except Exception as error:
-                cause = self._failure or explain(error)
+                cause = self._failure or with_remedy(error)
                 self._failure = None
                 slow_starts += isinstance(cause, SlowStartError)
                 if self._stopping.is_set():
