@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scenarios.ground import HEALTHY, WITH_BASELINE, Ground
-from scenarios.labels import CALM, YES, Expect, Labels, Must, Scenario
+from scenarios.labels import CALM, YES, Expect, Labels, Must, Scenario, only
 from simulator.producer import piecewise, steady
 from simulator.stage import MINUTE, SECOND
 from simulator.world import Sink
@@ -11,17 +11,8 @@ from simulator.world import Sink
 SHORTAGE = frozenset({"CAPACITY_SHORTAGE", "AT_PARTITION_CEILING"})
 
 
-def _only(*codes: str) -> frozenset[str]:
-    return frozenset(codes)
-
-
-def _fault(ground: Ground, minutes: float) -> float:
-    """About that minute, at any phase of windows and commits."""
-    return minutes + ground.between(0, 2)
-
-
 def sc01(ground: Ground) -> Labels:
-    at = _fault(ground, WITH_BASELINE)
+    at = ground.about(WITH_BASELINE)
     members, each = ground.one_of((3, 4), (4, 3), (4, 3), (5, 2), (6, 2))
     capacity, ratio = ground.between(400, 900), ground.between(1.08, 1.35)
     total, parts = members * capacity, members * each
@@ -33,15 +24,15 @@ def sc01(ground: Ground) -> Labels:
     return Labels(
         at + 30,
         must=(Must("CAPACITY_SHORTAGE", at),),
-        never=_only("HOT_PARTITION_ARRIVAL", "CAPACITY_BURST"),
-        primary=_only("CAPACITY_SHORTAGE"),
+        never=only("HOT_PARTITION_ARRIVAL", "CAPACITY_BURST"),
+        primary=only("CAPACITY_SHORTAGE"),
         expects=(Expect(at + 12, at + 30, YES),),
         decide=at + 14,
     )
 
 
 def sc02(ground: Ground) -> Labels:
-    at, lasts = _fault(ground, WITH_BASELINE), ground.between(4.5, 6)
+    at, lasts = ground.about(WITH_BASELINE), ground.between(4.5, 6)
     times, load = ground.between(3.6, 4.4), ground.between(0.56, 0.62)  # gone after 12 to 25 minutes
     capacity = ground.between(500, 800)
     rate, parts = load * 4 * capacity / 12, 12
@@ -54,15 +45,15 @@ def sc02(ground: Ground) -> Labels:
     return Labels(
         over + drain + 8,
         must=(Must("CAPACITY_BURST", over + 1),),
-        may=_only("CAPACITY_SHORTAGE"),
-        primary=_only("CAPACITY_BURST", "CAPACITY_SHORTAGE"),
+        may=only("CAPACITY_SHORTAGE"),
+        primary=only("CAPACITY_BURST", "CAPACITY_SHORTAGE"),
         primary_minutes=(at + 4, over + drain),
-        expects=(Expect(over + drain / 2, over + drain - 1, _only("NOT_NEEDED_DRAINING", "NOT_NEEDED")),),
+        expects=(Expect(over + drain / 2, over + drain - 1, only("NOT_NEEDED_DRAINING", "NOT_NEEDED")),),
     )
 
 
 def _hot(ground: Ground, parts: int, members: int, hot: int) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     capacity = ground.between(450, 800)
     chosen = frozenset(ground.draw.sample(range(parts), hot))
     if hot > 1:  # one to a member, as range assigns them
@@ -78,9 +69,9 @@ def _hot(ground: Ground, parts: int, members: int, hot: int) -> Labels:
     return Labels(
         at + 35,
         must=(Must("HOT_PARTITION_ARRIVAL", at + 3, partitions=chosen),),
-        never=_only("COSTLY_PARTITION", "OFFSET_SKIP"),
-        primary=_only("HOT_PARTITION_ARRIVAL"),
-        expects=(Expect(at + 12, at + 35, _only("NO_HOT_PARTITION")),),
+        never=only("COSTLY_PARTITION", "OFFSET_SKIP"),
+        primary=only("HOT_PARTITION_ARRIVAL"),
+        expects=(Expect(at + 12, at + 35, only("NO_HOT_PARTITION")),),
         decide=at + 15,
     )
 
@@ -108,16 +99,16 @@ def sc04(ground: Ground) -> Labels:
     return Labels(
         grown + 40,
         must=(*labels.must, Must("SCALE_OUT_FUTILE", grown + 5, within=25)),
-        may=_only("DEPLOY_LAG_SPIKE"),
+        may=only("DEPLOY_LAG_SPIKE"),
         never=labels.never,
         primary=labels.primary,
         primary_minutes=(grown - 4, grown + 40),
-        expects=(Expect(grown + 10, grown + 40, _only("NO_HOT_PARTITION", "NO_IDLE")),),
+        expects=(Expect(grown + 10, grown + 40, only("NO_HOT_PARTITION", "NO_IDLE")),),
     )
 
 
 def sc05(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     capacity = ground.between(550, 900)
     others = ground.between(0.07, 0.1) * capacity
     hot, part = ground.between(3.6, 6) * others, ground.draw.randrange(12)
@@ -133,7 +124,7 @@ def sc05(ground: Ground) -> Labels:
 
 
 def sc06(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     members, each = ground.one_of((4, 3), (3, 4), (5, 2), (4, 2), (6, 3))
     capacity, load = ground.between(450, 800), ground.between(0.4, 0.6)
     ground.topic(partitions=members * each, rate=steady(load * capacity / each))
@@ -147,14 +138,14 @@ def sc06(ground: Ground) -> Labels:
     return Labels(
         at + 30,
         must=(Must("SLOW_MEMBER", at + 5),),
-        never=_only("CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL"),
-        primary=_only("SLOW_MEMBER"),
-        expects=(Expect(at + 12, at + 30, _only("NO_UNHEALTHY_MEMBER")),),
+        never=only("CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL"),
+        primary=only("SLOW_MEMBER"),
+        expects=(Expect(at + 12, at + 30, only("NO_UNHEALTHY_MEMBER")),),
     )
 
 
 def sc07(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     capacity, load = ground.between(450, 800), ground.between(0.4, 0.6)
     ground.topic(partitions=24, rate=steady(load * capacity / 3))
     for index in range(8):
@@ -171,16 +162,16 @@ def sc07(ground: Ground) -> Labels:
     return Labels(
         at + 30,
         must=(Must("SLOW_HOST", at + 5),),
-        may=_only("SLOW_MEMBER"),
-        never=_only("CAPACITY_SHORTAGE"),
-        primary=_only("SLOW_HOST"),
-        expects=(Expect(at + 12, at + 30, _only("NO_UNHEALTHY_MEMBER")),),
+        may=only("SLOW_MEMBER"),
+        never=only("CAPACITY_SHORTAGE"),
+        primary=only("SLOW_HOST"),
+        expects=(Expect(at + 12, at + 30, only("NO_UNHEALTHY_MEMBER")),),
     )
 
 
 def sc08(ground: Ground) -> Labels:
     """A broker serves its partitions slowly to three groups of different applications."""
-    at, broker, rate = _fault(ground, HEALTHY), ground.draw.randrange(3), ground.between(80, 120)
+    at, broker, rate = ground.about(HEALTHY), ground.draw.randrange(3), ground.between(80, 120)
     ground.topic(rate=steady(rate))
     for number in range(3):
         for index in range(4):
@@ -195,16 +186,16 @@ def sc08(ground: Ground) -> Labels:
     return Labels(
         at + 30,
         must=(Must("BROKER_CORRELATED", at + 4),),
-        may=_only("COSTLY_PARTITION"),
-        never=_only("CAPACITY_SHORTAGE"),
-        primary=_only("BROKER_CORRELATED"),
-        expects=(Expect(at + 12, at + 30, _only("NO_BROKER")),),
+        may=only("COSTLY_PARTITION"),
+        never=only("CAPACITY_SHORTAGE"),
+        primary=only("BROKER_CORRELATED"),
+        expects=(Expect(at + 12, at + 30, only("NO_BROKER")),),
         decide=at + 15,
     )
 
 
 def sc09(ground: Ground) -> Labels:
-    at, part = _fault(ground, HEALTHY), ground.draw.randrange(12)
+    at, part = ground.about(HEALTHY), ground.draw.randrange(12)
     ground.topic()
     ground.group(4)
     cost = ground.between(10, 14)
@@ -214,15 +205,15 @@ def sc09(ground: Ground) -> Labels:
     return Labels(
         grown + 30,
         must=(Must("COSTLY_PARTITION", grown + 5, partitions=frozenset({part})),),
-        may=_only("SLOW_MEMBER", "SCALE_OUT_FUTILE"),
-        never=_only("CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL"),
-        primary=_only("COSTLY_PARTITION"),
-        expects=(Expect(grown + 12, grown + 30, _only("NO_COSTLY_PARTITION")),),
+        may=only("SLOW_MEMBER", "SCALE_OUT_FUTILE"),
+        never=only("CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL"),
+        primary=only("COSTLY_PARTITION"),
+        expects=(Expect(grown + 12, grown + 30, only("NO_COSTLY_PARTITION")),),
     )
 
 
 def sc51(ground: Ground) -> Labels:
-    at = _fault(ground, WITH_BASELINE)
+    at = ground.about(WITH_BASELINE)
     for number in range(3):
         topic = ground.main if number == 0 else f"{ground.main}-{number}"
         ground.topic(topic)
@@ -242,15 +233,15 @@ def sc51(ground: Ground) -> Labels:
     return Labels(
         at + 30,
         must=(Must("SHARED_SINK", at + 6, within=12),),
-        may=_only("CAPACITY_SHORTAGE"),
-        primary=_only("SHARED_SINK"),
-        expects=(Expect(at + 20, at + 30, _only("NO_DOWNSTREAM")),),
+        may=only("CAPACITY_SHORTAGE"),
+        primary=only("SHARED_SINK"),
+        expects=(Expect(at + 20, at + 30, only("NO_DOWNSTREAM")),),
         decide=at + 22,
     )
 
 
 def sc52(ground: Ground) -> Labels:
-    at, members = _fault(ground, HEALTHY), ground.one_of(4, 6, 6, 8)
+    at, members = ground.about(HEALTHY), ground.one_of(4, 6, 6, 8)
     capacity, ratio = ground.between(450, 700), ground.between(1.1, 1.35)
     rate = piecewise((0, 0.5 * capacity), (round(at * MINUTE), ratio * capacity))
     ground.topic(partitions=members, rate=rate)
@@ -258,16 +249,16 @@ def sc52(ground: Ground) -> Labels:
     return Labels(
         at + 30,
         must=(Must("AT_PARTITION_CEILING", at),),
-        may=_only("CAPACITY_SHORTAGE"),
-        never=_only("HOT_PARTITION_ARRIVAL"),
-        primary=_only("AT_PARTITION_CEILING"),
-        expects=(Expect(at + 12, at + 30, _only("NO_IDLE")),),
+        may=only("CAPACITY_SHORTAGE"),
+        never=only("HOT_PARTITION_ARRIVAL"),
+        primary=only("AT_PARTITION_CEILING"),
+        expects=(Expect(at + 12, at + 30, only("NO_IDLE")),),
         decide=at + 15,
     )
 
 
 def sc53(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     limit = ground.between(900, 1100)
     ground.topic(rate=piecewise((0, 0.6 * limit / 12), (round(at * MINUTE), 1.25 * limit / 12)))
     ground.group(4)
@@ -277,15 +268,15 @@ def sc53(ground: Ground) -> Labels:
     return Labels(
         grown + 40,
         must=(Must("SCALE_OUT_FUTILE", grown + 5, within=25),),
-        may=_only("CAPACITY_SHORTAGE"),
-        primary=_only("SCALE_OUT_FUTILE", "CAPACITY_SHORTAGE"),
-        expects=(Expect(grown + 32, grown + 40, _only("NO_DOWNSTREAM")),),
+        may=only("CAPACITY_SHORTAGE"),
+        primary=only("SCALE_OUT_FUTILE", "CAPACITY_SHORTAGE"),
+        expects=(Expect(grown + 32, grown + 40, only("NO_DOWNSTREAM")),),
         decide=grown + 33,
     )
 
 
 def sc66(ground: Ground) -> Labels:
-    at, capacity = _fault(ground, WITH_BASELINE), ground.between(500, 700)
+    at, capacity = ground.about(WITH_BASELINE), ground.between(500, 700)
     load, ratio = ground.between(0.45, 0.6), ground.between(1.1, 1.4)
     ground.topic(rate=steady(load * capacity / 3))
     ground.group(4, capacity=capacity)
@@ -294,8 +285,8 @@ def sc66(ground: Ground) -> Labels:
     return Labels(
         at + 30,
         must=(Must("CAPACITY_SHORTAGE", at),),
-        never=_only("SLOW_MEMBER", "HOT_PARTITION_ARRIVAL", "CAPACITY_BURST"),
-        primary=_only("CAPACITY_SHORTAGE"),
+        never=only("SLOW_MEMBER", "HOT_PARTITION_ARRIVAL", "CAPACITY_BURST"),
+        primary=only("CAPACITY_SHORTAGE"),
         expects=(Expect(at + 12, at + 30, YES),),
         decide=at + 14,
     )

@@ -95,6 +95,10 @@ class Ground(Stage):
     def between(self, low: float, high: float) -> float:
         return self.draw.uniform(low, high)
 
+    def about(self, minutes: float) -> float:
+        """About that minute, at any phase of windows and commits."""
+        return minutes + self.between(0, 2)
+
     def one_of(self, *values: Any) -> Any:
         return self.draw.choice(values)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from laggard.diagnosis.policy import Policy
-from scenarios.capacity import _fault, _only
 from scenarios.ground import HEALTHY, WITH_BASELINE, Ground
-from scenarios.labels import CALM, Expect, Labels, Must, Scenario
+from scenarios.labels import CALM, Expect, Labels, Must, Scenario, only
 from simulator.producer import piecewise, steady
 from simulator.stage import MINUTE, SECOND
 
@@ -18,7 +17,7 @@ def sc54a(ground: Ground) -> Labels:
     ground.topic(partitions=6, rate=steady(ground.between(2, 6)))
     ground.group(3, commit_ms=0, batch_ms=(low, high), max_records=100_000, capacity=4000.0)
     return Labels(
-        75, must=(Must("TIMEOUT_TIGHT", 20, within=12),), never=_only("TIMEOUT_RATIO", "POLL_TIMEOUT_EVICTION")
+        75, must=(Must("TIMEOUT_TIGHT", 20, within=12),), never=only("TIMEOUT_RATIO", "POLL_TIMEOUT_EVICTION")
     )
 
 
@@ -29,7 +28,7 @@ def sc54b(ground: Ground) -> Labels:
     return Labels(
         20,
         must=(Must("TIMEOUT_RATIO", 6, within=3),),
-        never=_only("TIMEOUT_TIGHT", "SESSION_EVICTION"),
+        never=only("TIMEOUT_TIGHT", "SESSION_EVICTION"),
         policies={ground.name(): Policy(heartbeat_seconds=heartbeat)},
     )
 
@@ -55,7 +54,7 @@ def sc55b(ground: Ground) -> Labels:
 
 def sc55c(ground: Ground) -> Labels:
     _spare(ground, 6, 2, "roundrobin")
-    return Labels(30, never=_only("IDLE_MEMBERS", "ASSIGNMENT_IMBALANCE"), expects=(Expect(6, 30, CALM),))
+    return Labels(30, never=only("IDLE_MEMBERS", "ASSIGNMENT_IMBALANCE"), expects=(Expect(6, 30, CALM),))
 
 
 def la16(ground: Ground) -> Labels:
@@ -63,7 +62,7 @@ def la16(ground: Ground) -> Labels:
     _spare(ground, ground.one_of(4, 6), 1, "range")
     return Labels(
         30,
-        never=_only("IDLE_MEMBERS", "OVERPROVISIONED_IDLE"),
+        never=only("IDLE_MEMBERS", "OVERPROVISIONED_IDLE"),
         expects=(Expect(6, 30, CALM),),
         policies={ground.name(): Policy(hot_standby=True)},
     )
@@ -74,7 +73,7 @@ def sc56a(ground: Ground) -> Labels:
     ground.topic(partitions=parts, rate=steady(0))
     ground.group(ground.one_of(2, 4))
     return Labels(
-        75, must=(Must("COMMIT_IDLE_CHURN", 6 + 1000 / (12 * parts), within=4),), never=_only("COMMIT_RATE_HIGH")
+        75, must=(Must("COMMIT_IDLE_CHURN", 6 + 1000 / (12 * parts), within=4),), never=only("COMMIT_RATE_HIGH")
     )
 
 
@@ -83,12 +82,12 @@ def sc56b(ground: Ground) -> Labels:
     rate = ground.between(20, 35)
     ground.topic(partitions=2, rate=steady(rate))
     ground.group(2, commit_ms=0, max_records=1, capacity=60.0)
-    return Labels(16, must=(Must("COMMIT_RATE_HIGH", 10, within=3),), never=_only("COMMIT_IDLE_CHURN"))
+    return Labels(16, must=(Must("COMMIT_RATE_HIGH", 10, within=3),), never=only("COMMIT_IDLE_CHURN"))
 
 
 def _apart(ground: Ground, minutes: float) -> float:
     """Half of the members subscribe to one topic more, the others so many minutes later; when it began."""
-    at, more = _fault(ground, HEALTHY), f"{ground.main}-more"
+    at, more = ground.about(HEALTHY), f"{ground.main}-more"
     ground.topic(rate=steady(ground.between(40, 80)))
     ground.topic(more, partitions=4, rate=steady(20))
     ground.group(4)
@@ -106,7 +105,7 @@ def sc58a(ground: Ground) -> Labels:
     minutes = ground.between(4, 20)
     at = _apart(ground, minutes)
     return Labels(
-        at + 45, never=_only("SUBSCRIPTION_DIVERGENT", "PARTITION_UNOWNED"), expects=(Expect(at + 28, at + 45, CALM),)
+        at + 45, never=only("SUBSCRIPTION_DIVERGENT", "PARTITION_UNOWNED"), expects=(Expect(at + 28, at + 45, CALM),)
     )
 
 
@@ -124,15 +123,15 @@ def sc64a(ground: Ground) -> Labels:
 
 
 def sc64b(ground: Ground) -> Labels:
-    at, capacity, over = _fault(ground, WITH_BASELINE), ground.between(500, 700), ground.between(1.1, 1.2)
+    at, capacity, over = ground.about(WITH_BASELINE), ground.between(500, 700), ground.between(1.1, 1.2)
     before, after = 0.6 * capacity / 3, over * capacity / 3
     ground.topic(rate=piecewise((0, before), (round(at * MINUTE), after)))
     ground.group(capacity=capacity, commit_ms=600 * SECOND)
     return Labels(
         at + 90,
         must=(Must("CAPACITY_SHORTAGE", at, within=75),),
-        never=_only("PARTITION_STALLED", "COMMITS_STOPPED", "HOT_PARTITION_ARRIVAL"),
-        primary=_only("CAPACITY_SHORTAGE"),
+        never=only("PARTITION_STALLED", "COMMITS_STOPPED", "HOT_PARTITION_ARRIVAL"),
+        primary=only("CAPACITY_SHORTAGE"),
     )
 
 

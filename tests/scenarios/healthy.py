@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from scenarios.capacity import _fault, _only
 from scenarios.ground import HEALTHY, Checkpointer, Ground
-from scenarios.labels import CALM, Expect, Labels, Scenario
-from scenarios.rebalances import _leader
+from scenarios.labels import CALM, Expect, Labels, Scenario, only
+from scenarios.rebalances import find_leader
 from simulator.member import Member
 from simulator.member_modern import ModernMember
 from simulator.offsets_log import partition_of
@@ -48,7 +47,7 @@ def la4(ground: Ground) -> Labels:
 
 
 def la5(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     ground.topic(rate=steady(ground.between(80, 120)))
     ground.group(ground.one_of(3, 4, 6))
     how = ground.one_of("close", "crash")
@@ -57,7 +56,7 @@ def la5(ground: Ground) -> Labels:
 
 
 def la6(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     ground.topic(rate=steady(ground.between(80, 120)))
     ground.group()
     ground.minute(at, lambda: ground.grow(2), "scale_out")
@@ -73,7 +72,7 @@ def la6(ground: Ground) -> Labels:
 def la7(ground: Ground) -> Labels:
     """Every hour a batch arrives that is gone four minutes later."""
     rate, capacity = ground.between(40, 70), 600.0
-    begin = _fault(ground, HEALTHY)
+    begin = ground.about(HEALTHY)
     total = 12 * rate
     lasts = 1.0
     burst = (2400 - total) * 4 / lasts / 12  # what four minutes of spare capacity can take, above the usual
@@ -83,7 +82,7 @@ def la7(ground: Ground) -> Labels:
         steps += [(round(at * MINUTE), rate + 0.8 * burst), (round((at + lasts) * MINUTE), rate)]
     ground.topic(rate=piecewise(*steps))
     ground.group(capacity=capacity)
-    return Labels(begin + 75, may=_only("CAPACITY_BURST"))
+    return Labels(begin + 75, may=only("CAPACITY_BURST"))
 
 
 def la8(ground: Ground) -> Labels:
@@ -100,7 +99,7 @@ def la10(ground: Ground) -> Labels:
     ground.group(assignors=("cooperative-sticky",))
 
     def probe() -> None:
-        leader = _leader(ground)
+        leader = find_leader(ground)
         if leader is not None:
             leader.rejoin("leader_rejoin")
 
@@ -114,11 +113,11 @@ def la11(ground: Ground) -> Labels:
     ground.topic(rate=steady(rate))
     ground.minute(begin, lambda: ground.group(capacity=capacity), "new_group")
     drain = begin * 12 * rate / (4 * capacity - 12 * rate)
-    return Labels(begin + drain + 15, may=_only("CAPACITY_BURST"))
+    return Labels(begin + drain + 15, may=only("CAPACITY_BURST"))
 
 
 def la12(ground: Ground) -> Labels:
-    at = _fault(ground, 30)
+    at = ground.about(30)
     rate = ground.between(60, 120)
     ground.topic(rate=piecewise(
         (0, rate), (round(at * MINUTE), rate / 4), (round((at + 8) * MINUTE), 0.2), (round((at + 16) * MINUTE), 0),
@@ -128,7 +127,7 @@ def la12(ground: Ground) -> Labels:
 
 
 def la13(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     ground.topic(rate=steady(ground.between(80, 120)))
     ground.group(4, ground.one_of(Member, ModernMember))
     load_ms = ground.draw.randint(1, 6) * SECOND
@@ -138,7 +137,7 @@ def la13(ground: Ground) -> Labels:
 
 def la14(ground: Ground) -> Labels:
     """One member after the other subscribes to one topic more."""
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     more = f"{ground.main}-more"
     ground.topic(rate=steady(ground.between(60, 100)))
     ground.topic(more, partitions=4, rate=steady(20))
@@ -153,7 +152,7 @@ def la14(ground: Ground) -> Labels:
 
 
 def la18(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     low, more = ground.one_of((4, 2), (3, 3), (4, 8))
     ground.topic(rate=steady(ground.between(60, 100)))
     ground.group(low, assignors=("cooperative-sticky",))

@@ -78,6 +78,11 @@ class Labels:
     policies: Mapping[str, Policy] = field(default_factory=dict)  # what is declared, by group
 
 
+def only(*codes: str) -> frozenset[str]:
+    """These codes and no other."""
+    return frozenset(codes)
+
+
 @dataclass(frozen=True)
 class Scenario:
     """A fault, or a look-alike of one, and what its story says about it."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from scenarios.capacity import _fault, _only
 from scenarios.ground import HEALTHY, Ground
-from scenarios.labels import CALM, Expect, Labels, Must, Scenario
+from scenarios.labels import CALM, Expect, Labels, Must, Scenario, only
 from simulator.broker import SEGMENT
 from simulator.producer import piecewise, steady
 from simulator.stage import MINUTE, SECOND
@@ -19,7 +18,7 @@ def _sweep(ground: Ground, minutes: float) -> None:
 
 
 def sc25(ground: Ground) -> Labels:
-    at, retention = _fault(ground, HEALTHY), ground.one_of(30, 60)
+    at, retention = ground.about(HEALTHY), ground.one_of(30, 60)
     ground.topic(rate=steady(ground.between(10, 40)))
     ground.group(ground.one_of(2, 3))
     ground.topic(f"{ground.main}-other", partitions=2, rate=steady(20))
@@ -38,15 +37,15 @@ def sc25(ground: Ground) -> Labels:
             Must("EMPTY_WITH_LAG", at + 11, within=3, group=ground.name()),
             Must("GROUP_DELETED", at + retention, within=13, group=ground.name()),
         ),
-        never=_only("PARTITION_STALLED", "COMMITS_STOPPED", "CAPACITY_SHORTAGE", "DATA_LOSS_FORECAST"),
-        primary=_only("EMPTY_WITH_LAG"),
+        never=only("PARTITION_STALLED", "COMMITS_STOPPED", "CAPACITY_SHORTAGE", "DATA_LOSS_FORECAST"),
+        primary=only("EMPTY_WITH_LAG"),
         primary_minutes=(at + 15, at + retention - 2),
-        expects=(Expect(at + 4, at + retention - 2, _only("NO_MEMBERS")),),
+        expects=(Expect(at + 4, at + retention - 2, only("NO_MEMBERS")),),
     )
 
 
 def sc41(ground: Ground) -> Labels:
-    at, minutes, rate = _fault(ground, HEALTHY), ground.between(9, 15), ground.between(60, 140)
+    at, minutes, rate = ground.about(HEALTHY), ground.between(9, 15), ground.between(60, 140)
     ground.topic(rate=steady(rate), retention_ms=round(minutes * MINUTE))
     ground.group(poll_interval_ms=HOUR)
     how = ground.one_of("paused", "hang")
@@ -67,15 +66,15 @@ def sc41(ground: Ground) -> Labels:
             Must("DATA_LOSS_FORECAST", at + 1, within=3),
             Must("DATA_LOST", gone, within=3, partitions=parts if how == "paused" else frozenset()),
         ),
-        never=_only("CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL", "SLOW_MEMBER", "OFFSET_BEYOND_END"),
-        primary=_only("PARTITION_STALLED"),
+        never=only("CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL", "SLOW_MEMBER", "OFFSET_BEYOND_END"),
+        primary=only("PARTITION_STALLED"),
         primary_minutes=(at + 4, at + 12),
     )
 
 
 def sc41b(ground: Ground) -> Labels:
     """Everybody is behind and falls back further, until retention has overtaken them."""
-    at, minutes = _fault(ground, HEALTHY + 12), 10.0
+    at, minutes = ground.about(HEALTHY + 12), 10.0
     capacity, over = ground.between(500, 700), ground.between(3, 4)
     before, after = 0.5 * capacity / 3, over * capacity / 3
     ground.topic(rate=piecewise((0, before), (round(at * MINUTE), after)), retention_ms=round(minutes * MINUTE))
@@ -88,14 +87,14 @@ def sc41b(ground: Ground) -> Labels:
             Must("DATA_LOSS_FORECAST", at + 4, within=9),
             # a reader that finds its place deleted goes on from the log start, so that it commits what is there
         ),
-        may=_only("DATA_LOST", "CAPACITY_BURST", "AT_PARTITION_CEILING"),
-        never=_only("PARTITION_STALLED"),
+        may=only("DATA_LOST", "CAPACITY_BURST", "AT_PARTITION_CEILING"),
+        never=only("PARTITION_STALLED"),
     )
 
 
 def la21(ground: Ground) -> Labels:
     """A group keeps up while retention removes what a busier hour had brought."""
-    at, rate, minutes = _fault(ground, HEALTHY + 10), ground.between(60, 120), ground.between(8, 20)
+    at, rate, minutes = ground.about(HEALTHY + 10), ground.between(60, 120), ground.between(8, 20)
     low = ground.between(0.02, 0.3) * rate
     ground.topic(rate=piecewise((0, rate), (round(at * MINUTE), low)), retention_ms=round(minutes * MINUTE))
     ground.group(commit_ms=ground.one_of(5, 60) * SECOND)
@@ -104,7 +103,7 @@ def la21(ground: Ground) -> Labels:
 
 def la22(ground: Ground) -> Labels:
     """Nothing arrives any more, and retention empties the log behind a group that has read it all."""
-    at, rate, minutes = _fault(ground, HEALTHY), ground.between(60, 120), ground.between(8, 20)
+    at, rate, minutes = ground.about(HEALTHY), ground.between(60, 120), ground.between(8, 20)
     ground.topic(rate=piecewise((0, rate), (round(at * MINUTE), 0)), retention_ms=round(minutes * MINUTE))
     ground.group(ground.one_of(2, 4), capacity=1000.0)  # two of them can do all that arrives
     return Labels(at + 50, expects=(Expect(at + 5, at + 50, CALM),))

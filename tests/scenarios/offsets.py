@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from scenarios.capacity import _fault, _only
 from scenarios.ground import HEALTHY, Ground
-from scenarios.labels import CALM, Expect, Labels, Must, Scenario
-from scenarios.rebalances import _leader
+from scenarios.labels import CALM, Expect, Labels, Must, Scenario, only
+from scenarios.rebalances import find_leader
 from simulator.producer import piecewise, steady
 from simulator.stage import MINUTE, SECOND
 
 
 def sc36(ground: Ground) -> Labels:
-    at, more = _fault(ground, HEALTHY), ground.one_of(3, 6)
+    at, more = ground.about(HEALTHY), ground.one_of(3, 6)
     rate = ground.between(40, 100)
     ground.topic(rate=steady(rate))
     ground.group(metadata_ms=0)  # nobody looks for new partitions by himself
     ground.minute(at, lambda: ground.brokers.expand(ground.main, [steady(rate)] * more), "partitions_added")
 
     def look() -> None:
-        leader = _leader(ground)
+        leader = find_leader(ground)
         if leader is not None:
             leader.rejoin("topic_change")
 
@@ -30,26 +29,26 @@ def sc36(ground: Ground) -> Labels:
             Must("PARTITIONS_ADDED", at, within=3),
             Must("PARTITION_UNOWNED", at + 10, within=3, partitions=frozenset(range(12, 12 + more))),
         ),
-        may=_only("CAPACITY_BURST"),
-        never=_only("SLOW_MEMBER", "HOT_PARTITION_ARRIVAL", "DEPLOY_LAG_SPIKE"),
-        primary=_only("PARTITION_UNOWNED"),
+        may=only("CAPACITY_BURST"),
+        never=only("SLOW_MEMBER", "HOT_PARTITION_ARRIVAL", "DEPLOY_LAG_SPIKE"),
+        primary=only("PARTITION_UNOWNED"),
         primary_minutes=(at + 13, seen),
     )
 
 
 def la24(ground: Ground) -> Labels:
     """New partitions are found within five minutes, as clients do."""
-    at, more = _fault(ground, HEALTHY), ground.one_of(3, 6, 12)
+    at, more = ground.about(HEALTHY), ground.one_of(3, 6, 12)
     rate = ground.between(30, 60)
     ground.topic(rate=steady(rate))
     ground.group(assignors=(ground.one_of("range", "cooperative-sticky"),))
     ground.minute(at, lambda: ground.brokers.expand(ground.main, [steady(rate / 2)] * more), "partitions_added")
-    return Labels(at + 30, may=_only("CAPACITY_BURST"), expects=(Expect(at + 12, at + 30, CALM),))
+    return Labels(at + 30, may=only("CAPACITY_BURST"), expects=(Expect(at + 12, at + 30, CALM),))
 
 
 def sc39(ground: Ground) -> Labels:
     """The new topic holds more than the old one when its readers return."""
-    at, rate = _fault(ground, HEALTHY), ground.between(20, 50)
+    at, rate = ground.about(HEALTHY), ground.between(20, 50)
     # at once as much again as in all the time before
     burst = 1.5 * rate * at
     ground.topic(rate=piecewise((0, rate), (round((at + 2) * MINUTE), burst), (round((at + 3) * MINUTE), rate)))
@@ -72,14 +71,14 @@ def sc39(ground: Ground) -> Labels:
         at + 25,
         # where no poll fell between the two, the event tells of it; else the group meets the new topic when it is back
         must=(Must("TOPIC_RECREATED", at + 1.5, within=8),),
-        may=_only("CAPACITY_BURST", "DEPLOY_LAG_SPIKE"),
-        never=_only("OFFSET_REWIND", "OFFSET_SKIP", "DATA_LOST", "GROUP_DELETED"),
+        may=only("CAPACITY_BURST", "DEPLOY_LAG_SPIKE"),
+        never=only("OFFSET_REWIND", "OFFSET_SKIP", "DATA_LOST", "GROUP_DELETED"),
         expects=(Expect(at + 15, at + 25, CALM),),
     )
 
 
 def sc40(ground: Ground) -> Labels:
-    at, rate = _fault(ground, HEALTHY), ground.between(8, 20)
+    at, rate = ground.about(HEALTHY), ground.between(8, 20)
     part, lost = ground.draw.randrange(12), ground.between(5, 9)  # minutes of records
     ground.topic(rate=steady(rate))
     ground.group()
@@ -87,8 +86,8 @@ def sc40(ground: Ground) -> Labels:
     return Labels(
         at + 25,
         must=(Must("OFFSET_BEYOND_END", at + 0.5, within=3, partitions=frozenset({part})),),
-        never=_only("OFFSET_REWIND", "DATA_LOST", "PARTITION_STALLED", "TOPIC_RECREATED"),
-        primary=_only("OFFSET_BEYOND_END"),
+        never=only("OFFSET_REWIND", "DATA_LOST", "PARTITION_STALLED", "TOPIC_RECREATED"),
+        primary=only("OFFSET_BEYOND_END"),
         primary_minutes=(at + 2, at + lost - 1),
     )
 

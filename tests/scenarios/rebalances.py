@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from scenarios.capacity import _fault, _only
 from scenarios.ground import HEALTHY, Ground
-from scenarios.labels import CALM, Expect, Labels, Must, Scenario
+from scenarios.labels import CALM, Expect, Labels, Must, Scenario, only
 from simulator.classic_group import ClassicGroup
 from simulator.member_modern import ModernMember
 from simulator.offsets_log import partition_of
@@ -20,7 +19,7 @@ FIRST = frozenset({"NO_REBALANCE_FIRST"})
 
 
 def sc13(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     ground.topic(rate=steady(ground.between(80, 120)))
     ground.group(poll_interval_ms=60_000)
     factor = ground.between(90, 120)  # a full batch takes 75 s and more
@@ -29,15 +28,15 @@ def sc13(ground: Ground) -> Labels:
     return Labels(
         at + 40,
         must=(Must("POLL_TIMEOUT_EVICTION", at + 5, within=8),),
-        may=TURMOIL | _only("COMMITS_STOPPED", "PARTITION_STALLED"),
-        never=_only("CAPACITY_SHORTAGE", "AT_PARTITION_CEILING", "SESSION_EVICTION", "POISON_PILL_SUSPECT"),
-        primary=_only("POLL_TIMEOUT_EVICTION"),
+        may=TURMOIL | only("COMMITS_STOPPED", "PARTITION_STALLED"),
+        never=only("CAPACITY_SHORTAGE", "AT_PARTITION_CEILING", "SESSION_EVICTION", "POISON_PILL_SUSPECT"),
+        primary=only("POLL_TIMEOUT_EVICTION"),
         expects=(Expect(at + 12, at + 40, FIRST),),
     )
 
 
 def sc14(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     ground.topic(rate=steady(ground.between(80, 120)))
     ground.group(session_ms=10_000)
     every, lasts = ground.between(100, 130), ground.between(14, 18)
@@ -50,14 +49,14 @@ def sc14(ground: Ground) -> Labels:
         at + 36,
         must=(Must("SESSION_EVICTION", at + 2 * every / 60 + 1, within=8),),
         may=TURMOIL,
-        never=_only("POLL_TIMEOUT_EVICTION", "CAPACITY_SHORTAGE", "DEPLOY_LAG_SPIKE"),
-        primary=_only("SESSION_EVICTION"),
+        never=only("POLL_TIMEOUT_EVICTION", "CAPACITY_SHORTAGE", "DEPLOY_LAG_SPIKE"),
+        primary=only("SESSION_EVICTION"),
         expects=(Expect(at + 12, at + 36, FIRST | CALM),),
     )
 
 
 def sc15(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     ground.topic(rate=steady(ground.between(80, 120)))
     ground.group()
     victim: list[Any] = []
@@ -80,26 +79,26 @@ def sc15(ground: Ground) -> Labels:
     return Labels(
         at + 30,
         must=(Must("CRASH_LOOP", at + 4, within=5),),
-        may=TURMOIL | _only("SESSION_EVICTION"),
-        never=_only("POLL_TIMEOUT_EVICTION", "DEPLOY_LAG_SPIKE", "CAPACITY_SHORTAGE"),
-        primary=_only("CRASH_LOOP"),
+        may=TURMOIL | only("SESSION_EVICTION"),
+        never=only("POLL_TIMEOUT_EVICTION", "DEPLOY_LAG_SPIKE", "CAPACITY_SHORTAGE"),
+        primary=only("CRASH_LOOP"),
         expects=(Expect(at + 10, at + 30, FIRST | CALM),),
     )
 
 
-def _leader(ground: Ground) -> Any:
+def find_leader(ground: Ground) -> Any:
     group = ground.coordinator.groups[ground.name()]
     assert isinstance(group, ClassicGroup)
     return next((each for each in ground.alive() if each.member_id == group.leader), None)
 
 
 def sc16(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     ground.topic(rate=steady(ground.between(80, 120)))
     ground.group()
 
     def rejoin() -> None:
-        leader = _leader(ground)
+        leader = find_leader(ground)
         if leader is not None:
             leader.rejoin("leader_rejoin")
 
@@ -107,15 +106,15 @@ def sc16(ground: Ground) -> Labels:
     return Labels(
         at + 16,
         must=(Must("REBALANCE_STORM", at + 3, within=12),),
-        may=_only("CAPACITY_SHORTAGE"),
-        never=EVICTIONS | _only("DEPLOY_LAG_SPIKE"),
-        primary=_only("REBALANCE_STORM"),
+        may=only("CAPACITY_SHORTAGE"),
+        never=EVICTIONS | only("DEPLOY_LAG_SPIKE"),
+        primary=only("REBALANCE_STORM"),
         primary_minutes=(at + 8, at + 13),
         expects=(Expect(at + 6, at + 12, FIRST | CALM),),
     )
 
 
-def _deploy(ground: Ground, at: float, gap: float, every: float, members: int) -> float:
+def deploy(ground: Ground, at: float, gap: float, every: float, members: int) -> float:
     """One pod after the other; the minute of the last return."""
 
     def renew(index: int) -> None:
@@ -132,14 +131,14 @@ def _deploy(ground: Ground, at: float, gap: float, every: float, members: int) -
 
 
 def _rolling(ground: Ground, **changes: Any) -> tuple[float, float, int]:
-    at, members = _fault(ground, HEALTHY), ground.one_of(6, 8, 8)
+    at, members = ground.about(HEALTHY), ground.one_of(6, 8, 8)
     ground.topic(partitions=24, rate=steady(ground.between(80, 115)))
     if changes.pop("static", False):
         ground.static(members, **changes)
     else:
         ground.group(members, **changes)
     gap = ground.between(20, 40)
-    over = _deploy(ground, at, gap, gap + ground.between(20, 40), members)
+    over = deploy(ground, at, gap, gap + ground.between(20, 40), members)
     return at, over, members
 
 
@@ -152,7 +151,7 @@ def sc17(ground: Ground) -> Labels:
         over + 12,
         must=(Must("DEPLOY_LAG_SPIKE", over, within=12),),
         never=DEPLOY_NEVER,
-        primary=_only("DEPLOY_LAG_SPIKE"),
+        primary=only("DEPLOY_LAG_SPIKE"),
         primary_minutes=(at + 4, over + 12),
     )
 
@@ -160,33 +159,33 @@ def sc17(ground: Ground) -> Labels:
 def sc18(ground: Ground) -> Labels:
     _, over, _ = _rolling(ground, static=True)
     return Labels(
-        over + 12, never=DEPLOY_NEVER | _only("STATIC_EXPIRED", "STATIC_DUPLICATE"), may=_only("DEPLOY_LAG_SPIKE")
+        over + 12, never=DEPLOY_NEVER | only("STATIC_EXPIRED", "STATIC_DUPLICATE"), may=only("DEPLOY_LAG_SPIKE")
     )
 
 
 def sc19(ground: Ground) -> Labels:
     _, over, _ = _rolling(ground, assignors=("cooperative-sticky",))
-    return Labels(over + 12, may=_only("DEPLOY_LAG_SPIKE"), never=DEPLOY_NEVER)
+    return Labels(over + 12, may=only("DEPLOY_LAG_SPIKE"), never=DEPLOY_NEVER)
 
 
 def sc62(ground: Ground) -> Labels:
-    at, members = _fault(ground, HEALTHY), 8
+    at, members = ground.about(HEALTHY), 8
     capacity, ratio = ground.between(500, 700), ground.between(1.15, 1.35)
     ground.topic(partitions=24, rate=piecewise((0, 0.4 * capacity / 3), (round(at * MINUTE), ratio * capacity / 3)))
     ground.group(members, capacity=capacity)
     gap = ground.between(30, 45)
-    over = _deploy(ground, at, gap, gap + 20, members)
+    over = deploy(ground, at, gap, gap + 20, members)
     return Labels(
         over + 25,
         must=(Must("CAPACITY_SHORTAGE", over, within=10),),
-        may=_only("DEPLOY_LAG_SPIKE"),
-        never=EVICTIONS | _only("REBALANCE_STORM"),
-        primary=_only("CAPACITY_SHORTAGE"),
+        may=only("DEPLOY_LAG_SPIKE"),
+        never=EVICTIONS | only("REBALANCE_STORM"),
+        primary=only("CAPACITY_SHORTAGE"),
     )
 
 
 def sc20(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     ground.topic(rate=steady(ground.between(80, 120)))
     ground.static(4)
     away = ground.between(60, 110)
@@ -194,15 +193,15 @@ def sc20(ground: Ground) -> Labels:
     return Labels(
         at + 18,
         must=(Must("STATIC_EXPIRED", at + away / 60, within=4),),
-        never=EVICTIONS | _only("STATIC_DUPLICATE", "STATIC_ID_UNSTABLE", "REBALANCE_STORM"),
-        primary=_only("STATIC_EXPIRED"),
+        never=EVICTIONS | only("STATIC_DUPLICATE", "STATIC_ID_UNSTABLE", "REBALANCE_STORM"),
+        primary=only("STATIC_EXPIRED"),
         primary_minutes=(at + away / 60 + 2, at + away / 60 + 5),
     )
 
 
 def sc21(ground: Ground) -> Labels:
     """Each of the two is started again whenever the other one puts it out."""
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     ground.topic(rate=steady(ground.between(80, 120)))
     ground.static(4)
     pair: list[Any] = []
@@ -221,14 +220,14 @@ def sc21(ground: Ground) -> Labels:
     return Labels(
         at + 22,
         must=(Must("STATIC_DUPLICATE", at + 2, within=5),),
-        may=TURMOIL | _only("CRASH_LOOP"),  # who is fenced is started again, every time
-        never=_only("POLL_TIMEOUT_EVICTION", "SESSION_EVICTION", "DEPLOY_LAG_SPIKE"),
-        primary=_only("STATIC_DUPLICATE"),
+        may=TURMOIL | only("CRASH_LOOP"),  # who is fenced is started again, every time
+        never=only("POLL_TIMEOUT_EVICTION", "SESSION_EVICTION", "DEPLOY_LAG_SPIKE"),
+        primary=only("STATIC_DUPLICATE"),
     )
 
 
 def sc22(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     ground.topic(rate=steady(ground.between(80, 120)))
     ground.static(4)
     every = ground.between(150, 200)
@@ -246,15 +245,15 @@ def sc22(ground: Ground) -> Labels:
     return Labels(
         at + 4 * every / 60 + 12,
         must=(Must("STATIC_ID_UNSTABLE", at + (2 * every + 70) / 60, within=6),),
-        may=TURMOIL | _only("DEPLOY_LAG_SPIKE"),
-        never=_only("STATIC_DUPLICATE", "POLL_TIMEOUT_EVICTION", "CAPACITY_SHORTAGE"),
-        primary=_only("STATIC_ID_UNSTABLE"),
+        may=TURMOIL | only("DEPLOY_LAG_SPIKE"),
+        never=only("STATIC_DUPLICATE", "POLL_TIMEOUT_EVICTION", "CAPACITY_SHORTAGE"),
+        primary=only("STATIC_ID_UNSTABLE"),
         primary_minutes=(at + (3 * every + 80) / 60, at + 4 * every / 60 + 3),
     )
 
 
 def sc23(ground: Ground) -> Labels:
-    at, every = _fault(ground, HEALTHY), ground.between(4, 6)
+    at, every = ground.about(HEALTHY), ground.between(4, 6)
     low, high = ground.one_of((3, 6), (2, 4), (4, 8))
     ground.topic(rate=steady(ground.between(40, 60)))
     ground.group(low)
@@ -271,16 +270,16 @@ def sc23(ground: Ground) -> Labels:
     return Labels(
         at + 6 * every + 4,
         must=(Must("SCALE_OSCILLATION", at + 3 * every, within=4),),
-        never=EVICTIONS | _only("DEPLOY_LAG_SPIKE", "CAPACITY_SHORTAGE"),
-        may=_only("REBALANCE_STORM"),
-        primary=_only("SCALE_OSCILLATION"),
+        never=EVICTIONS | only("DEPLOY_LAG_SPIKE", "CAPACITY_SHORTAGE"),
+        may=only("REBALANCE_STORM"),
+        primary=only("SCALE_OSCILLATION"),
         primary_minutes=(at + 3 * every + 4, at + 6 * every + 4),
         expects=(Expect(at + 3 * every + 3, at + 5 * every, FIRST | CALM),),
     )
 
 
 def sc24(ground: Ground) -> Labels:
-    at, away = _fault(ground, HEALTHY), ground.between(18, 24)
+    at, away = ground.about(HEALTHY), ground.between(18, 24)
     ground.topic(rate=steady(20))
     ground.group(2)
     ground.minute(at, lambda: [member.close("scale_to_zero") for member in ground.alive()], "scale_to_zero")
@@ -292,16 +291,16 @@ def sc24(ground: Ground) -> Labels:
             Must("EMPTY_WITH_LAG", at + 10.5, within=3),
             Must("SCALE_ZERO_COLD_START", at + away, within=8),
         ),
-        may=_only("OFFSETS_EXPIRY_FORECAST"),
-        never=_only("CAPACITY_SHORTAGE", "CAPACITY_BURST", "HOT_PARTITION_ARRIVAL", "COMMITS_STOPPED"),
-        primary=_only("EMPTY_WITH_LAG"),
+        may=only("OFFSETS_EXPIRY_FORECAST"),
+        never=only("CAPACITY_SHORTAGE", "CAPACITY_BURST", "HOT_PARTITION_ARRIVAL", "COMMITS_STOPPED"),
+        primary=only("EMPTY_WITH_LAG"),
         primary_minutes=(at + 15, at + away),
-        expects=(Expect(at + 4, at + away - 1, _only("NO_MEMBERS")),),
+        expects=(Expect(at + 4, at + away - 1, only("NO_MEMBERS")),),
     )
 
 
 def sc26(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     poll_ms = ground.one_of(120_000, 180_000, 300_000)
     ground.topic(rate=steady(ground.between(60, 120)))
     ground.group(poll_interval_ms=poll_ms)
@@ -311,16 +310,16 @@ def sc26(ground: Ground) -> Labels:
     return Labels(
         at + poll_ms / MINUTE + 14,
         must=(Must("REBALANCE_STRAGGLER", at + poll_ms / MINUTE, within=4),),
-        may=_only("COMMITS_STOPPED", "PARTITION_STALLED", "POLL_TIMEOUT_EVICTION", "REBALANCE_INCOMPLETE"),
-        never=_only("CAPACITY_SHORTAGE", "SESSION_EVICTION", "REBALANCE_STORM"),
-        primary=_only("REBALANCE_STRAGGLER"),
+        may=only("COMMITS_STOPPED", "PARTITION_STALLED", "POLL_TIMEOUT_EVICTION", "REBALANCE_INCOMPLETE"),
+        never=only("CAPACITY_SHORTAGE", "SESSION_EVICTION", "REBALANCE_STORM"),
+        primary=only("REBALANCE_STRAGGLER"),
         primary_minutes=(at + poll_ms / MINUTE + 2, at + poll_ms / MINUTE + 5),
     )
 
 
 def sc27(ground: Ground) -> Labels:
     """Leaders die between join and sync, so that generations pass of which no record tells."""
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     ground.topic(rate=steady(ground.between(60, 120)))
     ground.group(4, session_ms=10_000, poll_interval_ms=20_000)
     times = [0]
@@ -328,7 +327,7 @@ def sc27(ground: Ground) -> Labels:
     def watch(left: int) -> None:
         group = ground.coordinator.groups[ground.name()]
         if left and getattr(group, "state", "") == "CompletingRebalance":
-            leader = _leader(ground)
+            leader = find_leader(ground)
             if leader is not None:
                 times[0] += 1
                 ground.restart(leader, 2 * SECOND, how="crash", why="crash")
@@ -344,14 +343,14 @@ def sc27(ground: Ground) -> Labels:
         at + 18,
         must=(Must("REBALANCE_INCOMPLETE", at + 4.5, within=5),),
         may=TURMOIL | EVICTIONS,
-        never=_only("CAPACITY_SHORTAGE", "DEPLOY_LAG_SPIKE"),
-        primary=_only("REBALANCE_INCOMPLETE", "CRASH_LOOP", "SESSION_EVICTION"),
+        never=only("CAPACITY_SHORTAGE", "DEPLOY_LAG_SPIKE"),
+        primary=only("REBALANCE_INCOMPLETE", "CRASH_LOOP", "SESSION_EVICTION"),
         primary_minutes=(at + 6, at + 8),
     )
 
 
 def sc28(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     ground.topic(rate=steady(ground.between(80, 120)))
     ground.group(4, assignors=("cooperative-sticky",))
     ground.minute(at, lambda: ground.grow(2), "scale_out")
@@ -359,7 +358,7 @@ def sc28(ground: Ground) -> Labels:
 
 
 def sc29(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     ground.topic(rate=steady(ground.between(60, 100)))
     ground.group(4, assignors=("roundrobin",))
 
@@ -372,12 +371,12 @@ def sc29(ground: Ground) -> Labels:
         at + 52,
         # the third rebalance is at the second departure, the second return of a partition soon after
         must=(Must("NON_STICKY_MOVES", at + 8, within=10), Must("PING_PONG", at + 9, within=15)),
-        never=_only("REBALANCE_STORM", "CAPACITY_SHORTAGE", "DEPLOY_LAG_SPIKE", "CRASH_LOOP"),
+        never=only("REBALANCE_STORM", "CAPACITY_SHORTAGE", "DEPLOY_LAG_SPIKE", "CRASH_LOOP"),
     )
 
 
 def sc30(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     ground.topic(rate=steady(ground.between(60, 120)))
     ground.group(4, ModernMember, poll_interval_ms=120_000)
     index = ground.draw.randrange(4)
@@ -391,15 +390,15 @@ def sc30(ground: Ground) -> Labels:
     return Labels(
         at + 18,
         must=(Must("RECONCILE_STUCK", at + 2, within=6),),
-        never=_only("CAPACITY_SHORTAGE"),
+        never=only("CAPACITY_SHORTAGE"),
         # one rebalance that takes minutes fills a fifth of the time, too
-        may=_only("PARTITION_STALLED", "PARTITION_UNOWNED", "REBALANCE_STORM"),
-        primary=_only("RECONCILE_STUCK", "PARTITION_STALLED"),
+        may=only("PARTITION_STALLED", "PARTITION_UNOWNED", "REBALANCE_STORM"),
+        primary=only("RECONCILE_STUCK", "PARTITION_STALLED"),
     )
 
 
 def sc31(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     ground.topic(partitions=200, rate=steady(8))
     ground.group(20, capacity=400.0)
     ground.minute(at, lambda: ground.restart(ground.one_of(*ground.alive()), 20 * SECOND), "restart")
@@ -410,7 +409,7 @@ def sc31(ground: Ground) -> Labels:
 
 def sc32(ground: Ground) -> Labels:
     """A rolling change of the assignor that is taken back, and tried again."""
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     ground.topic(rate=steady(ground.between(60, 100)))
     ground.group(4)
     steps = (("cooperative-sticky", "range"), ("cooperative-sticky",), ("cooperative-sticky", "range"), ("range",))
@@ -427,15 +426,15 @@ def sc32(ground: Ground) -> Labels:
     return Labels(
         at + 6 * every + 6,
         must=(Must("ASSIGNOR_FLAP", at + 3 * every + 2, within=12),),
-        may=TURMOIL | _only("DEPLOY_LAG_SPIKE", "CRASH_LOOP"),
-        never=_only("CAPACITY_SHORTAGE", "POLL_TIMEOUT_EVICTION"),
-        primary=_only("ASSIGNOR_FLAP"),
+        may=TURMOIL | only("DEPLOY_LAG_SPIKE", "CRASH_LOOP"),
+        never=only("CAPACITY_SHORTAGE", "POLL_TIMEOUT_EVICTION"),
+        primary=only("ASSIGNOR_FLAP"),
     )
 
 
 def sc45(ground: Ground) -> Labels:
     """The groups of one broker lose their coordinator for longer than their session."""
-    at, groups = _fault(ground, HEALTHY), 12
+    at, groups = ground.about(HEALTHY), 12
     ground.topic(partitions=4, rate=steady(ground.between(20, 40)))
     for number in range(groups):
         for index in range(2):
@@ -455,8 +454,8 @@ def sc45(ground: Ground) -> Labels:
     return Labels(
         at + 12,
         must=(Must("COORDINATOR_CORRELATED", at + 0.3, within=4),),
-        never=_only("REBALANCE_STORM", "SESSION_EVICTION", "REBALANCE_STRAGGLER"),
-        primary=_only("COORDINATOR_CORRELATED"),
+        never=only("REBALANCE_STORM", "SESSION_EVICTION", "REBALANCE_STRAGGLER"),
+        primary=only("COORDINATOR_CORRELATED"),
         primary_minutes=(at + 2, at + 4),
     )
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from scenarios.capacity import _fault, _only
 from scenarios.ground import HEALTHY, Ground
-from scenarios.labels import CALM, Expect, Labels, Must, Scenario
-from scenarios.rebalances import DEPLOY_NEVER, _deploy, sc17
+from scenarios.labels import CALM, Expect, Labels, Must, Scenario, only
+from scenarios.rebalances import DEPLOY_NEVER, deploy, sc17
 from simulator.producer import steady
 from simulator.stage import SECOND
 
@@ -33,7 +32,7 @@ def sc63(ground: Ground) -> Labels:
     return Labels(
         begins[-1] + 25,
         must=(Must("STATIC_NOT_USED", over, within=15),),
-        may=_only("DEPLOY_LAG_SPIKE"),
+        may=only("DEPLOY_LAG_SPIKE"),
         never=DEPLOY_NEVER,
     )
 
@@ -52,7 +51,7 @@ def sc65(ground: Ground) -> Labels:
 
 def la17(ground: Ground) -> Labels:
     """A Connect worker dies, and its sink tasks come back on the others after five minutes (KIP-415)."""
-    at, workers = _fault(ground, HEALTHY), ground.one_of(2, 3)
+    at, workers = ground.about(HEALTHY), ground.one_of(2, 3)
     ground.topic(rate=steady(ground.between(40, 70)))
     names = [f"connector-consumer-orders-{number}" for number in range(2 * workers)]
     configs = [ground.config(number // 2, client_id=name) for number, name in enumerate(names)]
@@ -67,7 +66,7 @@ def la17(ground: Ground) -> Labels:
             ground.clock.after(round(delay * SECOND), lambda config=config: ground.start(config))
 
     ground.minute(at, die, "worker_lost")
-    return Labels(at + 30, never=_only("SCALE_OSCILLATION"), expects=(Expect(at + 18, at + 30, CALM),))
+    return Labels(at + 30, never=only("SCALE_OSCILLATION"), expects=(Expect(at + 18, at + 30, CALM),))
 
 
 def la25(ground: Ground) -> Labels:
@@ -75,8 +74,8 @@ def la25(ground: Ground) -> Labels:
     ground.topic(partitions=24, rate=steady(ground.between(85, 110)))
     ground.static(6)
     for number in range(DEPLOYS):
-        _deploy(ground, HEALTHY + 25.0 * number, 20, 30, 6)
-    return Labels(HEALTHY + 25.0 * DEPLOYS + 10, never=DEPLOY_NEVER | _only("STATIC_NOT_USED", "STATIC_EXPIRED"))
+        deploy(ground, HEALTHY + 25.0 * number, 20, 30, 6)
+    return Labels(HEALTHY + 25.0 * DEPLOYS + 10, never=DEPLOY_NEVER | only("STATIC_NOT_USED", "STATIC_EXPIRED"))
 
 
 SCENARIOS = (

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from scenarios.capacity import _fault, _only
 from scenarios.ground import HEALTHY, Checkpointer, Ground
-from scenarios.labels import CALM, Expect, Labels, Must, Scenario
+from scenarios.labels import CALM, Expect, Labels, Must, Scenario, only
 from simulator.producer import piecewise, steady
 from simulator.stage import MINUTE, SECOND
 
@@ -13,7 +12,7 @@ HOUR = 60 * MINUTE
 
 
 def sc10(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     members, each = ground.one_of((4, 3), (3, 4), (6, 2))
     ground.topic(partitions=members * each, rate=steady(ground.between(60, 140)))
     ground.group(members, poll_interval_ms=HOUR)
@@ -22,30 +21,30 @@ def sc10(ground: Ground) -> Labels:
     return Labels(
         at + 25,
         must=(Must("PARTITION_STALLED", at + 1, within=3),),
-        never=_only("SLOW_MEMBER", "CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL"),
+        never=only("SLOW_MEMBER", "CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL"),
         primary=STALL,
-        expects=(Expect(at + 6, at + 25, _only("NO_STALLED")),),
+        expects=(Expect(at + 6, at + 25, only("NO_STALLED")),),
         decide=at + 10,
     )
 
 
 def sc11(ground: Ground) -> Labels:
-    at, part = _fault(ground, HEALTHY), ground.draw.randrange(12)
+    at, part = ground.about(HEALTHY), ground.draw.randrange(12)
     ground.topic(rate=steady(ground.between(60, 140)))
     ground.group()
     ground.minute(at, lambda: ground.world.paused.add((ground.main, part)), "paused")
     return Labels(
         at + 25,
         must=(Must("PARTITION_STALLED", at + 1, within=3, partitions=frozenset({part})),),
-        never=_only("HOT_PARTITION_ARRIVAL", "COSTLY_PARTITION", "POISON_PILL_SUSPECT"),
+        never=only("HOT_PARTITION_ARRIVAL", "COSTLY_PARTITION", "POISON_PILL_SUSPECT"),
         primary=STALL,
-        expects=(Expect(at + 6, at + 25, _only("NO_STALLED")),),
+        expects=(Expect(at + 6, at + 25, only("NO_STALLED")),),
         decide=at + 10,
     )
 
 
 def sc12(ground: Ground) -> Labels:
-    at, part = _fault(ground, HEALTHY), ground.draw.randrange(12)
+    at, part = ground.about(HEALTHY), ground.draw.randrange(12)
     ground.topic(rate=steady(ground.between(80, 120)))
     ground.group(poll_interval_ms=60_000)
     place = ground.main, part
@@ -61,15 +60,15 @@ def sc12(ground: Ground) -> Labels:
             Must("POLL_TIMEOUT_EVICTION", at + 5, within=12),
         ),
         # in the end all members hold on to the record, and nobody commits any more
-        may=_only("REBALANCE_STORM", "PARTITION_STALLED", "REBALANCE_STRAGGLER", "CRASH_LOOP", "COMMITS_STOPPED"),
-        never=_only("SESSION_EVICTION", "CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL"),
-        primary=_only("POISON_PILL_SUSPECT"),
-        expects=(Expect(at + 18, at + 40, _only("NO_REBALANCE_FIRST")),),
+        may=only("REBALANCE_STORM", "PARTITION_STALLED", "REBALANCE_STRAGGLER", "CRASH_LOOP", "COMMITS_STOPPED"),
+        never=only("SESSION_EVICTION", "CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL"),
+        primary=only("POISON_PILL_SUSPECT"),
+        expects=(Expect(at + 18, at + 40, only("NO_REBALANCE_FIRST")),),
     )
 
 
 def sc33(ground: Ground) -> Labels:
-    at, how = _fault(ground, HEALTHY), ground.one_of("close", "crash")
+    at, how = ground.about(HEALTHY), ground.one_of("close", "crash")
     ground.topic(rate=steady(ground.between(30, 120)))
     ground.group(ground.one_of(2, 3, 4))
 
@@ -81,15 +80,15 @@ def sc33(ground: Ground) -> Labels:
     return Labels(
         at + 32,
         must=(Must("EMPTY_WITH_LAG", at + 11, within=3),),
-        may=_only("SESSION_EVICTION", "OFFSETS_EXPIRY_FORECAST"),
-        never=_only("CAPACITY_SHORTAGE", "PARTITION_STALLED", "COMMITS_STOPPED"),
-        primary=_only("EMPTY_WITH_LAG"),
-        expects=(Expect(at + 4, at + 32, _only("NO_MEMBERS")),),
+        may=only("SESSION_EVICTION", "OFFSETS_EXPIRY_FORECAST"),
+        never=only("CAPACITY_SHORTAGE", "PARTITION_STALLED", "COMMITS_STOPPED"),
+        primary=only("EMPTY_WITH_LAG"),
+        expects=(Expect(at + 4, at + 32, only("NO_MEMBERS")),),
     )
 
 
 def sc34(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     ground.topic(rate=steady(ground.between(60, 140)))
     poll_ms = ground.one_of(60_000, 120_000, 300_000)
     ground.group(poll_interval_ms=poll_ms)
@@ -97,9 +96,9 @@ def sc34(ground: Ground) -> Labels:
     return Labels(
         at + 25,
         must=(Must("COMMITS_STOPPED", at + poll_ms / MINUTE, within=4),),
-        may=_only("CAPACITY_SHORTAGE"),
-        never=_only("HOT_PARTITION_ARRIVAL", "SLOW_MEMBER", "PARTITION_STALLED"),
-        primary=_only("COMMITS_STOPPED"),
+        may=only("CAPACITY_SHORTAGE"),
+        never=only("HOT_PARTITION_ARRIVAL", "SLOW_MEMBER", "PARTITION_STALLED"),
+        primary=only("COMMITS_STOPPED"),
         primary_minutes=(at + 10, at + 25),
     )
 
@@ -112,7 +111,7 @@ def _checkpointer(ground: Ground, commit_ms: int, parts: int) -> None:
 
 
 def sc35(ground: Ground) -> Labels:
-    at, parts = _fault(ground, HEALTHY + 10), ground.one_of(4, 8, 12)
+    at, parts = ground.about(HEALTHY + 10), ground.one_of(4, 8, 12)
     ground.topic(partitions=parts, rate=steady(ground.between(40, 120)))
     _checkpointer(ground, ground.one_of(5, 10, 20) * SECOND, parts)
     stuck = frozenset(ground.draw.sample(range(parts), max(1, parts // 4)))
@@ -120,7 +119,7 @@ def sc35(ground: Ground) -> Labels:
     return Labels(
         at + 25,
         must=(Must("PARTITION_STALLED", at + 1.5, within=3), Must("EXTERNAL_COMMITTER", 11, within=4)),
-        never=_only("SLOW_MEMBER", "EMPTY_WITH_LAG", "COMMITS_STOPPED", "HOT_PARTITION_ARRIVAL"),
+        never=only("SLOW_MEMBER", "EMPTY_WITH_LAG", "COMMITS_STOPPED", "HOT_PARTITION_ARRIVAL"),
         primary=STALL,
     )
 
@@ -140,7 +139,7 @@ def _reset(ground: Ground, offsets: dict[tuple[str, int], int]) -> None:
 
 
 def sc37(ground: Ground) -> Labels:
-    at, back = _fault(ground, HEALTHY + 10), ground.between(8, 14)
+    at, back = ground.about(HEALTHY + 10), ground.between(8, 14)
     rate = ground.between(50, 80)
     ground.topic(rate=steady(rate))
     ground.group()
@@ -154,14 +153,14 @@ def sc37(ground: Ground) -> Labels:
     return Labels(
         at + 25,
         must=(Must("OFFSET_REWIND", at + 1.5, within=4),),
-        may=_only("DEPLOY_LAG_SPIKE"),
-        never=_only("CAPACITY_SHORTAGE", "CAPACITY_BURST", "HOT_PARTITION_ARRIVAL"),
-        expects=(Expect(at + 20, at + 25, _only("NOT_NEEDED", "NOT_NEEDED_DRAINING")),),
+        may=only("DEPLOY_LAG_SPIKE"),
+        never=only("CAPACITY_SHORTAGE", "CAPACITY_BURST", "HOT_PARTITION_ARRIVAL"),
+        expects=(Expect(at + 20, at + 25, only("NOT_NEEDED", "NOT_NEEDED_DRAINING")),),
     )
 
 
 def sc38(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY + 15)
+    at = ground.about(HEALTHY + 15)
     begin = HEALTHY
     ground.topic(rate=piecewise((0, 100), (round(begin * MINUTE), 1000)))
     ground.group(4, capacity=600.0)
@@ -177,13 +176,13 @@ def sc38(ground: Ground) -> Labels:
     return Labels(
         at + 20,
         must=(Must("OFFSET_SKIP", at + 1.5, within=4),),
-        may=_only("CAPACITY_SHORTAGE", "CAPACITY_BURST", "AT_PARTITION_CEILING"),
+        may=only("CAPACITY_SHORTAGE", "CAPACITY_BURST", "AT_PARTITION_CEILING"),
         expects=(Expect(at + 8, at + 20, CALM),),
     )
 
 
 def sc61(ground: Ground) -> Labels:
-    at, part = _fault(ground, HEALTHY), ground.draw.randrange(12)
+    at, part = ground.about(HEALTHY), ground.draw.randrange(12)
     ground.topic(rate=steady(ground.between(60, 140)))
     for number in range(2):
         for index in range(4):
@@ -197,10 +196,10 @@ def sc61(ground: Ground) -> Labels:
     return Labels(
         at + 25,
         must=(Must("PARTITION_STALLED", at + 1, within=3, group=group),),
-        never=_only("BROKER_CORRELATED", "SLOW_MEMBER"),
+        never=only("BROKER_CORRELATED", "SLOW_MEMBER"),
         primary=STALL,
         expects=(
-            Expect(at + 6, at + 25, _only("NO_STALLED"), group),
+            Expect(at + 6, at + 25, only("NO_STALLED"), group),
             Expect(at + 6, at + 25, CALM, ground.name(1 - chosen)),
         ),
     )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from scenarios.capacity import _fault, _only
 from scenarios.ground import HEALTHY, Ground
-from scenarios.labels import CALM, Expect, Labels, Must, Scenario
+from scenarios.labels import CALM, Expect, Labels, Must, Scenario, only
 from simulator import records
 from simulator.offsets_log import partition_of
 from simulator.producer import piecewise, steady
@@ -14,7 +13,7 @@ HANGING = 1_000_000  # id of a producer that no timeout reaches
 
 
 def sc42(ground: Ground) -> Labels:
-    at, count = _fault(ground, HEALTHY), ground.one_of(2, 6, 12)
+    at, count = ground.about(HEALTHY), ground.one_of(2, 6, 12)
     parts = frozenset(ground.draw.sample(range(12), count))
     ground.topic(rate=steady(ground.between(60, 140)))
     ground.group(is_read_committed=True)
@@ -22,14 +21,14 @@ def sc42(ground: Ground) -> Labels:
     return Labels(
         at + 30,
         must=(Must("LSO_STUCK", at + 15, within=3, partitions=parts),),
-        never=_only("PARTITION_STALLED", "CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL", "COMMITS_STOPPED"),
-        primary=_only("LSO_STUCK"),
-        expects=(Expect(at + 18, at + 30, _only("NO_BROKER")),),
+        never=only("PARTITION_STALLED", "CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL", "COMMITS_STOPPED"),
+        primary=only("LSO_STUCK"),
+        expects=(Expect(at + 18, at + 30, only("NO_BROKER")),),
     )
 
 
 def sc43(ground: Ground) -> Labels:
-    at = _fault(ground, HEALTHY)
+    at = ground.about(HEALTHY)
     ground.topic(rate=steady(ground.between(40, 100)))
     for number in range(5):
         ground.group(2, group=ground.neighbour(number), client_id=f"app-{number}")
@@ -42,8 +41,8 @@ def sc43(ground: Ground) -> Labels:
     return Labels(
         at + 25,
         must=(Must("SOURCE_BLOCKED", at + 1, within=3),),
-        never=_only("OFFSET_REWIND", "OFFSET_SKIP"),
-        expects=tuple(Expect(at + 4, at + 25, _only("UNKNOWN_INPUT"), ground.neighbour(number)) for number in range(5)),
+        never=only("OFFSET_REWIND", "OFFSET_SKIP"),
+        expects=tuple(Expect(at + 4, at + 25, only("UNKNOWN_INPUT"), ground.neighbour(number)) for number in range(5)),
     )
 
 
@@ -51,12 +50,12 @@ def sc44(ground: Ground) -> Labels:
     share = ground.between(0.4, 0.6)
     ground.topic(rate=steady(ground.between(40, 80)))
     ground.group(capacity=1500.0, commit_ms=ground.one_of(2, 5) * SECOND, abort_share=share)
-    return Labels(45, never=_only("OFFSET_REWIND", "OFFSET_SKIP"))
+    return Labels(45, never=only("OFFSET_REWIND", "OFFSET_SKIP"))
 
 
 def la9(ground: Ground) -> Labels:
     """The last offset of each log is a transaction's marker, which a reader never gets."""
-    at, parts = _fault(ground, HEALTHY), ground.one_of(12, 50)
+    at, parts = ground.about(HEALTHY), ground.one_of(12, 50)
     rate = ground.between(5, 40)
     ground.topic(partitions=parts, rate=piecewise((0, rate), (round(at * MINUTE), 0)))
     ground.brokers.topics[ground.main].ends_in_marker = True
@@ -83,7 +82,7 @@ def la23(ground: Ground) -> Labels:
         ground.coordinator.log.end_transaction(partition, HANGING, is_committed=False)
 
     ground.every(lasts / SECOND + ground.between(1, 20), HEALTHY, 45, begin)
-    return Labels(46, never=_only("OFFSET_REWIND", "OFFSET_SKIP"))
+    return Labels(46, never=only("OFFSET_REWIND", "OFFSET_SKIP"))
 
 
 SCENARIOS = (

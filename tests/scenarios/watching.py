@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from scenarios.capacity import _only
 from scenarios.ground import HEALTHY, Ground
-from scenarios.labels import CALM, Expect, Labels, Must, Scenario
-from scenarios.rebalances import _deploy, _leader
+from scenarios.labels import CALM, Expect, Labels, Must, Scenario, only
+from scenarios.rebalances import deploy, find_leader
 from simulator.member import Member
 from simulator.member_modern import ModernMember
 from simulator.producer import steady
@@ -25,7 +24,7 @@ def sc46(ground: Ground) -> Labels:
     ground.group(assignors=(ground.one_of("range", "roundrobin"),))
 
     def rejoin() -> None:
-        leader = _leader(ground)
+        leader = find_leader(ground)
         if leader is not None:
             leader.rejoin("leader_rejoin")
 
@@ -41,7 +40,7 @@ def la15(ground: Ground) -> Labels:
     """The job begins in the middle of a group's life, soon after a deploy, and one that committed long ago is away."""
     ground.topic(rate=steady(ground.between(60, 120)))
     ground.group(commit_ms=ground.one_of(5, 30) * SECOND)
-    _deploy(ground, WATCHED_FROM - ground.between(5, 9), 25, 40, 4)
+    deploy(ground, WATCHED_FROM - ground.between(5, 9), 25, 40, 4)
     return Labels(WATCHED_FROM + 35, never=PAST, expects=(Expect(WATCHED_FROM + 12, WATCHED_FROM + 35, CALM),))
 
 
@@ -75,8 +74,8 @@ def sc47(ground: Ground) -> Labels:
         ground.minute(back + index, lambda index=index: turn(index, Member), "downgrade")
     return Labels(
         back + 25,
-        may=_only("DEPLOY_LAG_SPIKE"),
-        never=_only("GROUP_DELETED", "OFFSET_REWIND", "OFFSET_SKIP", "REBALANCE_STORM", "ASSIGNOR_FLAP"),
+        may=only("DEPLOY_LAG_SPIKE"),
+        never=only("GROUP_DELETED", "OFFSET_REWIND", "OFFSET_SKIP", "REBALANCE_STORM", "ASSIGNOR_FLAP"),
         expects=(Expect(back + 15, back + 25, CALM),),
     )
 
