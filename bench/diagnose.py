@@ -29,7 +29,8 @@ from laggard.diagnosis.engine import Judged, settle  # noqa: E402
 from laggard.diagnosis.parameters import Parameters  # noqa: E402
 from laggard.diagnosis.policy import Policy  # noqa: E402
 from laggard.stream.diagnose import of_shard  # noqa: E402
-from laggard.stream.judging import Options, Window, judge_groups, known_at, read_baseline, read_history  # noqa: E402
+from laggard.stream.judging import judge_groups  # noqa: E402
+from laggard.stream.reading import Options, Window, known_at, read_baseline, read_history  # noqa: E402
 from laggard.tables import schemas  # noqa: E402
 from laggard.tables.delta import Writer, create_tables  # noqa: E402
 

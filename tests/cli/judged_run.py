@@ -15,7 +15,7 @@ from diagnosis.fluid import NOON, Fluid, Row
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.policy import Policy
 from laggard.stream.diagnose import Diagnosis
-from laggard.stream.judging import Options, find_closed
+from laggard.stream.reading import Options, find_closed
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.schemas import GROUP_STATUS, PARTITION_STATUS, TABLES

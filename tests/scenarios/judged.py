@@ -14,7 +14,8 @@ from laggard.diagnosis.engine import settle
 from laggard.diagnosis.memory import Memory, from_json
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.policy import Policy
-from laggard.stream.judging import BASELINE, Options, Window, closed_windows, cluster_frame, judge_groups, known_at
+from laggard.stream.judging import cluster_frame, judge_groups
+from laggard.stream.reading import BASELINE, Options, Window, closed_windows, known_at
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from scenarios.runs import WINDOW_MS, Recorded

@@ -9,7 +9,7 @@ from itertools import zip_longest
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.stream.judging import BATCHED
+from laggard.stream.reading import BATCHED
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema
 from scenarios.ground import Ground

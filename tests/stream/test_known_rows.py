@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.policy import Policy
-from laggard.stream.judging import Options, Window, known_at
+from laggard.stream.reading import Options, Window, known_at
 from laggard.tables.arrow import to_arrow
 from laggard.tables.schemas import GROUP_EVENTS
 

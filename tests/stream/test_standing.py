@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from cli.judged_run import OPTIONS, even, judge, record
 from diagnosis.fluid import NOON
-from laggard.stream.judging import Window, known_at, read_history
+from laggard.stream.reading import Window, known_at, read_history
 from laggard.stream.replay import memory_before, replay
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import create_tables

@@ -51,7 +51,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Judge, print, and compare or write what was asked for."""
     from laggard.config import load_config
-    from laggard.stream.judging import Options
+    from laggard.stream.reading import Options
     from laggard.stream.replay import memory_before, replay
 
     if args.param:

@@ -23,16 +23,8 @@ from laggard.diagnosis.history import Rows, coded, kept
 from laggard.diagnosis.memory import Memory, from_json
 from laggard.errors import first_line
 from laggard.stream.advance_stage import shards_of
-from laggard.stream.judging import (
-    Options,
-    Window,
-    find_closed,
-    judge_groups,
-    known_at,
-    read_baseline,
-    read_cluster,
-    read_history,
-)
+from laggard.stream.judging import judge_groups, read_cluster
+from laggard.stream.reading import Options, Window, find_closed, known_at, read_baseline, read_history
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer

@@ -13,14 +13,13 @@ import pyarrow.compute as pc
 from laggard.diagnosis.engine import settle
 from laggard.diagnosis.frames import Row
 from laggard.diagnosis.memory import Memory, from_json
-from laggard.stream.judging import (
+from laggard.stream.judging import cluster_frame, judge_groups
+from laggard.stream.reading import (
     BASELINE,
     Options,
     Window,
     closed_windows,
-    cluster_frame,
     find_closed,
-    judge_groups,
     known_at,
     read_baseline,
     read_history,

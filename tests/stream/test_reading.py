@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.policy import Policy
-from laggard.stream.judging import Options, Window, known_at
+from laggard.stream.reading import Options, Window, known_at
 
 START = datetime(2026, 11, 1, tzinfo=timezone.utc)
 OPTIONS = Options("c", 60, Parameters(), lambda *_: Policy())
