@@ -11,7 +11,8 @@ from laggard.rebalance.pauses import nearest_rank
 from laggard.rebalance.result import Closed
 from simulator.expected import expected_cause, right_reasons
 from simulator.logical import Logical, find_logical
-from simulator.play import TICK_MS, Laggard, Played
+from simulator.play import TICK_MS, Played
+from simulator.watch import Watched
 
 Row = dict[str, Any]
 CLAIM = 0.7
@@ -54,13 +55,12 @@ class Comparison:
         return self.commit_ms(group) + max(each.heartbeat_ms for each in self._configs[group]) + batch
 
 
-def compare_rebalances(
-    played: Played, job: Laggard, closed: dict[str, Closed], late: set[str]
-) -> tuple[Counter[str], list[str]]:
-    """`closed` by rebalance id; those of `late` were given up only because the story ended."""
+def compare_rebalances(run: Watched) -> tuple[Counter[str], list[str]]:
+    """The rows of `rebalances` of one run."""
+    played = run.played
     done, truth = Comparison(played), find_logical(played.truth)
     rows: dict[tuple[str, int | None], list[Row]] = {}
-    for row in job.history["rebalances"]:
+    for row in run.history["rebalances"]:
         rows.setdefault((row["group"], milliseconds(row["ended_at"])), []).append(row)
     for number, logical in enumerate(truth):
         found = rows.pop((logical.group, logical.end_ms), [])
@@ -79,10 +79,10 @@ def compare_rebalances(
         earlier = [each for each in truth[:number] if each.group == logical.group]
         done.judge("moved", logical, _movement(logical), [row[name] for name in ("moved", "necessary", "avoidable")])
         _judge_cause(done, logical, row, expected_cause(logical, earlier, grew=_grew(played, logical)))
-        if row["rebalance_id"] not in late:
+        if row["rebalance_id"] not in run.late:
             later = [each for each in truth[number:] if each.group == logical.group]
             _judge_reason(done, logical, row, right_reasons(logical, later))
-        _judge_pauses(done, logical, row, closed[row["rebalance_id"]])
+        _judge_pauses(done, logical, row, run.closed[row["rebalance_id"]])
     for (group, _), found in sorted(rows.items(), key=str):
         done.counts["invented"] += len(found)
         done.note("no such row", group, *map(_brief, found))

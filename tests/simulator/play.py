@@ -57,9 +57,9 @@ class Played:
     logs: dict[TopicPartition, Arrivals] = field(default_factory=dict)
 
 
-def play(story: str, seed: int, tick_ms: int = TICK_MS) -> Played:
-    """Run a story to its end; the same seed gives the same bytes."""
-    stage = Stage(seed)
+def play(story: str, seed: int, tick_ms: int = TICK_MS, mark: str = "") -> Played:
+    """Run a story to its end; the same seed gives the same bytes. `mark` ends the names of its groups and topics."""
+    stage = Stage(seed, mark)
     length_ms = STORIES[story](stage)
     polls: list[Polled] = []
 

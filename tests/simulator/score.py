@@ -1,6 +1,6 @@
 """Laggard's rows against the truth of simulated groups; as a script it prints a table, one line per story.
 
-Seeds go in the outer loop: a run that is interrupted has done as many of every story.
+Seeds go in the outer loop: what is interrupted has done as many of every story.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -20,12 +20,13 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT / folder) for folder in ("lib", "tests", "tests/wire")]
 
 from simulator.compare import compare_rebalances
-from simulator.play import Laggard, Played, play
+from simulator.play import Played
 from simulator.stories import STORIES
 from simulator.truth import Generation
-from simulator.watch import watch
+from simulator.watch import History, Watched, watch_beside
 
 Row = dict[str, Any]
+BESIDE = 20  # runs in one job
 COLUMNS = {
     "runs": ("runs",),
     "gen r/w": ("generations right", "generations wrong"),
@@ -88,10 +89,10 @@ def _flat(places: list[Row] | None) -> list[tuple[str, int]] | None:
     return None if places is None else sorted((each["topic"], each["partition"]) for each in places)
 
 
-def found_generations(job: Laggard) -> dict[tuple[int, int], Row]:
+def found_generations(history: History) -> dict[tuple[int, int], Row]:
     """The rows of `generations` and `group_members`, in the same shape."""
     members: dict[tuple[int, int], dict[str, Row]] = {}
-    for row in job.history["group_members"]:
+    for row in history["group_members"]:
         if row["generation_kind"] == "classic":
             places = {name: _flat(row[name]) for name in ("owned", "assigned")}
             place = row["source_partition"], row["source_offset"]
@@ -111,7 +112,7 @@ def found_generations(job: Laggard) -> dict[tuple[int, int], Row]:
             if row["kind"] == "tombstone"
             else members.get((row["source_partition"], row["source_offset"]), {}),
         }
-        for row in job.history["generations"]
+        for row in history["generations"]
         if row["generation_kind"] == "classic"
     }
 
@@ -133,16 +134,16 @@ def expected_epochs(played: Played) -> dict[tuple[int, int], Row]:
     }
 
 
-def found_epochs(job: Laggard) -> dict[tuple[int, int], Row]:
+def found_epochs(history: History) -> dict[tuple[int, int], Row]:
     """The rows of consumer groups in the same shape; who holds what matters only where an epoch became stable."""
     members: dict[tuple[int, int], Row] = {}
-    for row in job.history["group_members"]:
+    for row in history["group_members"]:
         # who took over from a static member after the epoch was told has a row of its own
         if row["generation_kind"] == "epoch" and row["replaced_member_id"] is None:
             place = row["source_partition"], row["source_offset"]
             members.setdefault(place, {})[row["member_id"]] = _flat(row["assigned"])
     found = {}
-    for row in job.history["generations"]:
+    for row in history["generations"]:
         if row["generation_kind"] == "epoch" and row["kind"] != "tombstone":
             place = row["source_partition"], row["source_offset"]
             stable_ms = milliseconds(row["stable_at"])
@@ -158,10 +159,10 @@ def found_epochs(job: Laggard) -> dict[tuple[int, int], Row]:
     return found
 
 
-def compare(played: Played, job: Laggard) -> tuple[int, list[str]]:
+def compare(played: Played, history: History) -> tuple[int, list[str]]:
     """Rows that are right, and a sentence for each that is wrong, missing or too many."""
     expected = expected_generations(played) | expected_epochs(played)
-    found = found_generations(job) | found_epochs(job)
+    found = found_generations(history) | found_epochs(history)
     wrong = [
         f"{played.story} seed {played.seed} at {place}: {expected.get(place)} is {found.get(place)}"
         for place in sorted(expected.keys() | found.keys())
@@ -171,12 +172,19 @@ def compare(played: Played, job: Laggard) -> tuple[int, list[str]]:
     return len(expected) - len(missing_or_changed), wrong
 
 
-def score(story: str, seed: int) -> tuple[Counter[str], list[str]]:
-    """Counts of one run, and a sentence for each thing that is wrong: one play is compared with both truths."""
-    played = play(story, seed)
-    job, closed, late = watch(played)
-    right, wrong = compare(played, job)
-    counts, wrong_rebalances = compare_rebalances(played, job, closed, late)
+def score(story: str, seeds: Sequence[int]) -> tuple[Counter[str], list[str]]:
+    """Counts of these runs, and a sentence for each thing that is wrong."""
+    counts, wrong = Counter[str](), list[str]()
+    for found, told in map(_score, watch_beside(story, seeds)):
+        counts += found
+        wrong += told
+    return counts, wrong
+
+
+def _score(run: Watched) -> tuple[Counter[str], list[str]]:
+    """One play is compared with both truths."""
+    right, wrong = compare(run.played, run.history)
+    counts, wrong_rebalances = compare_rebalances(run)
     own = Counter({"runs": 1, "generations right": right, "generations wrong": len(wrong)})
     return counts + own, wrong + wrong_rebalances
 
@@ -198,7 +206,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="seed of the first run")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--show", type=int, default=20, help="differences to print")
-    parser.add_argument("--out", type=Path, help="file that is written anew after each seed: table and differences")
+    parser.add_argument("--out", type=Path, help="file that is written anew after each round: table and differences")
     parser.add_argument("stories", nargs="*", help="all when none is named")
     asked = parser.parse_args()
     names = asked.stories or list(STORIES)
@@ -206,13 +214,13 @@ def main() -> int:
     wrong: list[str] = []
     begun = time.monotonic()
     with ProcessPoolExecutor(asked.processes) as pool:
-        for number in range(asked.seeds):
-            seed = asked.first + number
-            for name, (found, bad) in zip(names, pool.map(score, names, [seed] * len(names)), strict=True):
+        for first in range(0, asked.seeds, BESIDE):
+            seeds = range(asked.first, asked.first + asked.seeds)[first : first + BESIDE]
+            for name, (found, bad) in zip(names, pool.map(score, names, [seeds] * len(names)), strict=True):
                 counts[name] += found
                 wrong += bad
             minutes = (time.monotonic() - begun) / 60
-            done = f"seed {seed}: {number + 1} of {asked.seeds} done in {minutes:.1f} min, {len(wrong)} differences"
+            done = f"{first + len(seeds)} of {asked.seeds} seeds done in {minutes:.1f} min, {len(wrong)} differences"
             print(done, file=sys.stderr, flush=True)
             if asked.out is not None:
                 asked.out.write_text("\n".join([done, table(counts), *wrong, ""]))

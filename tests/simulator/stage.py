@@ -24,9 +24,10 @@ GROUP, TOPIC = "billing", "orders"
 
 
 class Stage:
-    """The world of one story, with what stories do to it."""
+    """The world of one story, with what stories do to it; `mark` ends its names, apart from those beside it."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, mark: str = "") -> None:
+        self.mark = mark
         self.clock, self.streams, self.truth = Clock(), Streams(seed), Truth()
         self.brokers = Brokers(self.clock, self.streams)
         self.coordinator = Coordinator(self.clock, self.streams, self.brokers, self.truth)
@@ -36,14 +37,27 @@ class Stage:
         self.members: list[Any] = []
         self._started = self._rolling = 0
 
+    def marked(self, name: str) -> str:
+        """A group's or topic's name in this world."""
+        return name + self.mark
+
+    @property
+    def group_name(self) -> str:
+        return self.marked(GROUP)
+
+    @property
+    def topic_name(self) -> str:
+        return self.marked(TOPIC)
+
     def topic(
-        self, name: str = TOPIC, partitions: int = 12, rate: Rate | None = None, retention_ms: int | None = None
+        self, name: str = "", partitions: int = 12, rate: Rate | None = None, retention_ms: int | None = None
     ) -> None:
-        self.brokers.create(name, [rate or steady(100)] * partitions, retention_ms)
+        self.brokers.create(name or self.topic_name, [rate or steady(100)] * partitions, retention_ms)
 
     def config(self, index: int = 0, **changes: Any) -> Config:
         """The settings of the member with this number."""
-        known = Config(changes.pop("group", GROUP), "billing-app", f"/10.0.0.{index + 1}", (TOPIC,))
+        host = f"/10.0.0.{index + 1}"
+        known = Config(changes.pop("group", self.group_name), "billing-app", host, (self.topic_name,))
         return replace(known, **changes)
 
     def start(self, config: Config, kind: type[Member | ModernMember] = Member) -> Any:

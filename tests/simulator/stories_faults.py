@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simulator.offsets_log import partition_of
-from simulator.stage import GROUP, MINUTE, SECOND, Stage
+from simulator.stage import MINUTE, SECOND, Stage
 
 
 def failover(stage: Stage) -> int:
     """The coordinator moves in quiet times and in the middle of a rebalance."""
     stage.topic()
     stage.group()
-    part = partition_of(GROUP)
+    part = partition_of(stage.group_name)
     stage.later(80, lambda: stage.coordinator.fail_over(part, 2 * SECOND), "failover")
 
     def in_the_middle() -> None:
@@ -31,14 +31,14 @@ def failover_in_rebalance(stage: Stage) -> int:
     def rejoin() -> None:
         _rejoin_leader(stage)
         lasts_ms = stage.chance.randint(100, SECOND)
-        stage.clock.after(lasts_ms, lambda: stage.coordinator.fail_over(partition_of(GROUP), 4 * SECOND))
+        stage.clock.after(lasts_ms, lambda: stage.coordinator.fail_over(partition_of(stage.group_name), 4 * SECOND))
 
     stage.later(100, rejoin, "failover")
     return 4 * MINUTE
 
 
 def _rejoin_leader(stage: Stage) -> None:
-    leader = stage.coordinator.groups[GROUP].leader
+    leader = stage.coordinator.groups[stage.group_name].leader
     for member in stage.living():
         if member.member_id == leader:
             member.rejoin("leader_rejoin")
@@ -47,9 +47,10 @@ def _rejoin_leader(stage: Stage) -> None:
 def two_groups_failover(stage: Stage) -> int:
     """Groups of one offsets partition lose their coordinator together, others do not notice."""
     stage.topic(partitions=4)
-    part = partition_of(GROUP)
-    twin = next(f"twin-{number}" for number in range(10_000) if partition_of(f"twin-{number}") == part)
-    for name in (GROUP, twin, "elsewhere"):
+    part = partition_of(stage.group_name)
+    names = (stage.marked(f"twin-{number}") for number in range(10_000))
+    twin = next(name for name in names if partition_of(name) == part)
+    for name in (stage.group_name, twin, stage.marked("elsewhere")):
         for index in range(2):
             config = stage.config(index, group=name, session_ms=10_000)
             stage.later(0, lambda config=config: stage.start(config))
@@ -72,7 +73,7 @@ def interrupted_sync(stage: Stage) -> int:
     stage.group(session_ms=10_000, poll_interval_ms=20_000)
 
     def break_syncs(times: int) -> None:
-        group = stage.coordinator.groups[GROUP]
+        group = stage.coordinator.groups[stage.group_name]
         if times and getattr(group, "state", "") == "CompletingRebalance":
             leader = next(each for each in stage.living() if each.member_id == group.leader)
             stage.restart(leader, 2 * SECOND, how="crash", why="crash")

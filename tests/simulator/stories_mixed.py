@@ -8,7 +8,7 @@ from simulator.member import Member
 from simulator.member_modern import ModernMember
 from simulator.offsets_log import partition_of
 from simulator.producer import steady
-from simulator.stage import GROUP, MINUTE, SECOND, TOPIC, Stage
+from simulator.stage import MINUTE, SECOND, Stage
 
 EVENTS = (
     "join", "join", "close", "crash", "restart", "move", "crash_and_restart", "freeze", "hang", "failover", "expand",
@@ -64,9 +64,9 @@ def _happen(stage: Stage, newcomer: Any, kind: type[Member | ModernMember]) -> N
         case "hang":
             member.hang(seconds)
         case "failover":
-            stage.coordinator.fail_over(partition_of(GROUP), chance.randint(1, 8) * SECOND)
+            stage.coordinator.fail_over(partition_of(stage.group_name), chance.randint(1, 8) * SECOND)
         case "expand":
-            stage.brokers.expand(TOPIC, [steady(50)] * 3)
+            stage.brokers.expand(stage.topic_name, [steady(50)] * 3)
 
 
 MIXED = (events, modern_events)

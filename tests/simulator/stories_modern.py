@@ -5,7 +5,7 @@ from __future__ import annotations
 from simulator.member_modern import ModernMember
 from simulator.offsets_log import partition_of
 from simulator.producer import steady
-from simulator.stage import GROUP, MINUTE, SECOND, TOPIC, Stage
+from simulator.stage import MINUTE, SECOND, Stage
 
 
 def modern_join_leave(stage: Stage) -> int:
@@ -45,7 +45,7 @@ def modern_static_restart(stage: Stage) -> int:
 def modern_partitions_added(stage: Stage) -> int:
     stage.topic()
     stage.group(kind=ModernMember)
-    stage.later(90, lambda: stage.brokers.expand(TOPIC, [steady(100)] * 6), "partitions_added")
+    stage.later(90, lambda: stage.brokers.expand(stage.topic_name, [steady(100)] * 6), "partitions_added")
     return 4 * MINUTE
 
 
@@ -87,7 +87,7 @@ def modern_failover(stage: Stage) -> int:
     """The coordinator moves in quiet times, and right after a join."""
     stage.topic()
     stage.group(kind=ModernMember)
-    part = partition_of(GROUP)
+    part = partition_of(stage.group_name)
     stage.later(60, lambda: stage.coordinator.fail_over(part, 3 * SECOND), "failover")
 
     def in_the_middle() -> None:

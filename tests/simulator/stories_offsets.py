@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.stage import GROUP, MINUTE, SECOND, TOPIC, Stage
+from simulator.stage import MINUTE, SECOND, Stage
 
 
 def commit_intervals(stage: Stage) -> int:
@@ -30,7 +30,7 @@ def hanging_transaction(stage: Stage) -> int:
     def hang() -> None:
         member_id, generation = stage.members[0].identity()
         offsets = dict(stage.members[0].positions)
-        stage.coordinator.commit_in_transaction(GROUP, member_id, generation, offsets, lambda *_: None)
+        stage.coordinator.commit_in_transaction(stage.group_name, member_id, generation, offsets, lambda *_: None)
 
     stage.later(80, hang, "hanging_transaction")
     stage.later(100, lambda: stage.chance.choice(stage.living()).close("scale_in"), "clean_leave")
@@ -43,8 +43,8 @@ def topic_recreated(stage: Stage) -> int:
     members = stage.group(2)
 
     def recreate() -> None:
-        stage.brokers.delete(TOPIC)
-        stage.coordinator.topic_deleted(TOPIC)
+        stage.brokers.delete(stage.topic_name)
+        stage.coordinator.topic_deleted(stage.topic_name)
         stage.clock.after(20 * SECOND, stage.topic)
 
     for index in range(2):
@@ -60,12 +60,14 @@ def simple_committer(stage: Stage) -> int:
     stage.topic(partitions=3)
 
     def commit() -> None:
-        offsets = {(TOPIC, partition): stage.brokers.end(TOPIC, partition) for partition in range(3)}
-        stage.coordinator.commit("external", "", -1, offsets, lambda _: None)
+        offsets = {
+            (stage.topic_name, partition): stage.brokers.end(stage.topic_name, partition) for partition in range(3)
+        }
+        stage.coordinator.commit(stage.marked("external"), "", -1, offsets, lambda _: None)
 
     for at in (10, 40, 70, 100):
         stage.later(at, commit)
-    stage.later(150, lambda: stage.start(stage.config(0, group="external")))
+    stage.later(150, lambda: stage.start(stage.config(0, group=stage.marked("external"))))
     return 5 * MINUTE
 
 
@@ -75,9 +77,9 @@ def group_deleted(stage: Stage) -> int:
     members = stage.group(2)
     for index in range(2):
         stage.later(60, lambda index=index: members[index].close("scale_in"))
-    reset = {(TOPIC, partition): 100 for partition in range(4)}
-    stage.later(100, lambda: stage.coordinator.commit(GROUP, "", -1, reset, lambda _: None), "reset")
-    stage.later(150, lambda: stage.coordinator.delete_group(GROUP), "group_deleted")
+    reset = {(stage.topic_name, partition): 100 for partition in range(4)}
+    stage.later(100, lambda: stage.coordinator.commit(stage.group_name, "", -1, reset, lambda _: None), "reset")
+    stage.later(150, lambda: stage.coordinator.delete_group(stage.group_name), "group_deleted")
     stage.later(200, lambda: stage.start(stage.config(0)))
     return 5 * MINUTE
 
@@ -86,7 +88,7 @@ def offsets_expired(stage: Stage) -> int:
     """An empty group loses its offsets and itself after a (short) retention; another one lives on."""
     stage.topic(partitions=4)
     members = stage.group(2)
-    stage.later(0, lambda: stage.start(stage.config(0, group="alive")))
+    stage.later(0, lambda: stage.start(stage.config(0, group=stage.marked("alive"))))
     for index in range(2):
         stage.later(60, lambda index=index: members[index].close("scale_in"))
     for at in range(30, 240, 30):
@@ -115,7 +117,7 @@ def leaderless(stage: Stage) -> int:
     """Two partitions have no leader for a while: no poll knows their end."""
     stage.topic(partitions=4)
     stage.group(2)
-    lost = {(TOPIC, 1), (TOPIC, 2)}
+    lost = {(stage.topic_name, 1), (stage.topic_name, 2)}
     stage.later(60, lambda: stage.brokers.leaderless.update(lost), "leaderless")
     stage.later(120, stage.brokers.leaderless.clear)
     return 4 * MINUTE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simulator.producer import steady
-from simulator.stage import MINUTE, SECOND, TOPIC, Stage
+from simulator.stage import MINUTE, SECOND, Stage
 
 
 def steady_state(stage: Stage) -> int:
@@ -98,17 +98,20 @@ def cooperative_crash(stage: Stage) -> int:
 
 def subscription_change(stage: Stage) -> int:
     stage.topic()
-    stage.topic("payments", 6)
+    payments = stage.marked("payments")
+    stage.topic(payments, 6)
     stage.group()
     for index in range(4):
-        stage.later(90, lambda index=index: stage.members[index].subscribe(TOPIC, "payments"), "subscription_change")
+        stage.later(
+            90, lambda index=index: stage.members[index].subscribe(stage.topic_name, payments), "subscription_change"
+        )
     return 5 * MINUTE
 
 
 def partitions_added(stage: Stage) -> int:
     stage.topic()
     stage.group(metadata_ms=40_000)
-    stage.later(90, lambda: stage.brokers.expand(TOPIC, [steady(100)] * 6), "partitions_added")
+    stage.later(90, lambda: stage.brokers.expand(stage.topic_name, [steady(100)] * 6), "partitions_added")
     return 5 * MINUTE
 
 

@@ -57,7 +57,7 @@ def test_every_row_equals_the_truth(story: str, seed: int, step: int) -> None:
         assert {key: row for key, row in found.items() if row[0] not in HIDDEN.get(story, ())} == expected
         outcomes = set(job.tables["decoded"]["outcome"].to_pylist()) - {None}
         assert outcomes <= {"record", "tombstone"}
-    right, wrong = compare(played, job)
+    right, wrong = compare(played, job.history)
     assert wrong == []
     assert right > 0
 
@@ -93,7 +93,7 @@ def test_a_compacted_topic_leads_to_the_same_state(story: str) -> None:
 def test_the_comparison_sees_a_wrong_row() -> None:
     played = recall("static_restart", 1)
     job = run_through_laggard(played)
-    assert compare(played, job)[1] == []
+    assert compare(played, job.history)[1] == []
     job.history["group_members"][0]["assigned"].pop()
     del job.history["generations"][0]
-    assert len(compare(played, job)[1]) == 2
+    assert len(compare(played, job.history)[1]) == 2

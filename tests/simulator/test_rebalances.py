@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from laggard.rebalance.result import Closed
 from simulator.compare import compare_rebalances
 from simulator.logical import find_logical
-from simulator.play import Laggard, Played, compacted, recall, ticks
-from simulator.watch import watch
+from simulator.play import Laggard, compacted, play, recall, ticks
+from simulator.watch import Watched, watch, watch_beside
 
 SEED = 1
 KINDS = {
@@ -43,7 +42,7 @@ def test_the_rows_are_right(kind: str) -> None:
     counts: Counter[str] = Counter()
     wrong: list[str] = []
     for story in KINDS[kind]:
-        found, sentences = compare_rebalances(recall(story, SEED), *watch(recall(story, SEED)))
+        found, sentences = compare_rebalances(watch(recall(story, SEED)))
         counts, wrong = counts + found, wrong + sentences
     assert counts["true"] == counts["row right"] > 0, wrong
     assert counts["missing"] == counts["invented"] == 0, wrong
@@ -57,13 +56,23 @@ def test_the_rows_are_right(kind: str) -> None:
 def test_of_the_short_pauses_of_a_storm_the_greater_part_is_seen() -> None:
     """Thirty rounds of three seconds: each pause is shorter than the commit interval, and ends within a batch."""
     played = recall("rebalance_storm", SEED)
-    job, closed, _ = watch(played)
+    run = watch(played)
     storm = find_logical(played.truth)[1]
-    (row,) = (row for row in job.history["rebalances"] if list(row["generations"]) == storm.numbers)
+    (row,) = (row for row in run.history["rebalances"] if list(row["generations"]) == storm.numbers)
     assert len(storm.parts) > 20
-    for pause in closed[row["rebalance_id"]].pauses:
+    for pause in run.closed[row["rebalance_id"]].pauses:
         seconds = sum((first or 0) - last for last, first in storm.pauses[pause.place]) / 1000
         assert seconds / 2 < (pause.seconds or 0) < seconds + 5
+
+
+@pytest.mark.parametrize("story", ["two_groups_failover", "modern_events", "subscription_change"])
+def test_a_run_beside_others_is_recorded_as_alone(story: str) -> None:
+    alone, beside = watch(play(story, SEED, mark=f"-{SEED}")), watch_beside(story, [SEED + 1, SEED])[1]
+    assert len(alone.history["generations"]) > 2
+    for table in ("generations", "group_members", "rebalances", "group_events"):
+        rows = [[row for row in run.history[table] if row["group"] is not None] for run in (alone, beside)]
+        assert rows[0] == rows[1]
+    assert compare_rebalances(alone) == compare_rebalances(beside)
 
 
 # the comparison can fail
@@ -102,34 +111,32 @@ def _put(**columns: object) -> Callable[[Rows], None]:
     ids=range(12),
 )
 def test_the_comparison_sees_a_wrong_row(change: Callable[[Rows], None], noticed: set[str]) -> None:
-    played, (job, closed, late) = _watched()
-    rows = [dict(row) for row in job.history["rebalances"]]
+    run = _watched()
+    rows = [dict(row) for row in run.history["rebalances"]]
     change(rows)
-    changed = Laggard()
-    changed.history["rebalances"] = rows
-    counts, wrong = compare_rebalances(played, changed, closed, late)
+    counts, wrong = compare_rebalances(replace(run, history={"rebalances": rows}))
     faults = {name for name in counts if counts[name] and name.endswith(("wrong", "unknown", "missing", "invented"))}
     assert faults == noticed
     assert wrong
 
 
 def test_the_comparison_sees_a_wrong_pause() -> None:
-    played, (job, closed, late) = _watched()
-    row = job.history["rebalances"][1]
-    found = closed[row["rebalance_id"]]
+    run = _watched()
+    row = run.history["rebalances"][1]
+    found = run.closed[row["rebalance_id"]]
     pauses = tuple(replace(pause, excess_seconds=pause.excess_seconds + 30) for pause in found.pauses)
-    counts, _ = compare_rebalances(played, job, closed | {row["rebalance_id"]: replace(found, pauses=pauses)}, late)
+    closed = {**run.closed, row["rebalance_id"]: replace(found, pauses=pauses)}
+    counts, _ = compare_rebalances(replace(run, closed=closed))
     assert counts["pause wrong"] == len(pauses)
 
 
 @cache
-def _watched() -> tuple[Played, tuple[Laggard, dict[str, Closed], set[str]]]:
+def _watched() -> Watched:
     """A story with one rebalance after the first, all of it right."""
-    played = recall("clean_leave", SEED)
-    watched = watch(played)
-    counts, wrong = compare_rebalances(played, *watched)
+    run = watch(recall("clean_leave", SEED))
+    counts, wrong = compare_rebalances(run)
     assert (counts["true"], wrong) == (2, [])
-    return played, watched
+    return run
 
 
 # history
@@ -146,7 +153,7 @@ def test_of_compacted_history_nothing_is_judged() -> None:
 
 def test_what_comes_after_history_is_judged() -> None:
     played, late = recall("rolling_deploy", SEED), Laggard()
-    whole = {row["rebalance_id"]: row for row in watch(played)[0].history["rebalances"]}
+    whole = {row["rebalance_id"]: row for row in watch(played).history["rebalances"]}
     for number, polled, records in ticks(played):
         late.tick(polled, records, is_caught_up=number > 12)
     rows = late.history["rebalances"]
