@@ -42,6 +42,9 @@ class Checkpointer(Reader):
     def identity(self) -> tuple[str, int]:
         return "", -1
 
+    def is_known(self) -> bool:
+        return True
+
     def before_poll(self) -> bool:
         return True
 

@@ -31,7 +31,7 @@ class Logical:
     prior: Record | None
     before: Mapping[str, list[TopicPartition]]  # by slot; in KIP-848 groups by member id where no instance id is set
     after: Mapping[str, list[TopicPartition]]
-    pauses: Mapping[TopicPartition, list[tuple[int, int | None]]]  # each: last processed before, first after
+    pauses: Mapping[TopicPartition, list[tuple[int, int | None]]]  # each: from, to the first record after
 
     @property
     def is_classic(self) -> bool:
@@ -170,9 +170,7 @@ def _logical(truth: Truth, group: str, parts: list[Rebalance], own: list[Record]
         stable = [each for each in earlier if isinstance(each, Epoch) and not each.is_superseded]
         before, after = _by_member(truth, stable[-1] if stable and prior else None), _by_member(truth, own[-1])
     start_ms, end_ms = parts[0].start_ms, parts[-1].end_ms or 0
-    pauses = {
-        place: _pauses(truth, group, place, start_ms, end_ms) for owner, place in truth.processed if owner == group
-    }
+    pauses = {place: _pauses(truth, group, place, start_ms, end_ms) for owner, place in truth.work if owner == group}
     return Logical(group, tuple(parts), tuple(own), prior, before, after, pauses)
 
 
@@ -181,14 +179,14 @@ def _pauses(
 ) -> list[tuple[int, int | None]]:
     """Times without an owner; where it kept one, the time that this one stood still, as in a long batch."""
     gaps = [
-        (gap.last_ms, gap.first_ms)
+        (gap.begin_ms, gap.first_ms)
         for gap in truth.gaps.get((group, place), ())
         if gap.last_ms <= end_ms and (gap.first_ms is None or gap.first_ms >= start_ms)
     ]
     stands = [
-        (last_ms, first_ms)
-        for (last_ms, _), (first_ms, _) in pairwise(truth.processed[group, place])
-        if last_ms <= end_ms and first_ms >= start_ms
+        (last.done_ms, first.done_ms)
+        for last, first in pairwise(truth.work[group, place])
+        if last.done_ms <= end_ms and first.done_ms >= start_ms
     ]
     return gaps or [max(stands, key=lambda each: each[1] - each[0])] if stands or gaps else []
 

@@ -229,7 +229,7 @@ class Member(Reader):
         """max.poll.interval.ms is over: the client leaves by itself, a static one only falls silent."""
         if self.config.instance_id is None:
             self._send_leave("poll_interval")
-        self.truth.given_up(self.config.group, list(self.positions), self.clock.now)
+        self.let_go(list(self.positions), at_work=False)
         self.member_id, self.generation = "", -1
         self._answers.append(lambda: self._lost("UNKNOWN_MEMBER_ID"))
 

@@ -73,7 +73,7 @@ class ModernMember(Reader):
         if self.clock.now - self.last_poll > self.config.poll_interval_ms:
             self._has_left = True
             self._tell_goodbye("poll_interval")
-            self.truth.given_up(self.config.group, list(self.positions), self.clock.now)
+            self.let_go(list(self.positions), at_work=False)
             return
         self._send()
 

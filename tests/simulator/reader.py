@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from simulator.records import TopicPartition
+from simulator.work import Batch, GivenUp
 from simulator.world import Config, World
 
 Done = Callable[[], None]
@@ -36,6 +37,11 @@ class Reader:
     def identity(self) -> tuple[str, int]:
         """Member id and generation or epoch."""
         raise NotImplementedError
+
+    def is_known(self) -> bool:
+        """To the coordinator; what is processed by one that was put out is processed again."""
+        group = self.world.coordinator.groups.get(self.config.group)
+        return group is not None and self.identity()[0] in group.members
 
     def before_poll(self) -> bool:
         """Whether this poll may go on to fetch."""
@@ -80,8 +86,12 @@ class Reader:
         if known is not None:
             known["why"] = why
 
-    def _stop(self) -> None:
-        self.truth.given_up(self.config.group, list(self.positions), self.clock.now)
+    def let_go(self, places: list[TopicPartition], *, at_work: bool) -> None:
+        """On record: from now on nobody works on these partitions, or has not for a while."""
+        self.truth.given_up(self.config.group, places, GivenUp(self.name, self.clock.now, at_work=at_work))
+
+    def _stop(self, *, at_work: bool = False) -> None:
+        self.let_go(list(self.positions), at_work=at_work)
         self.is_dead = True
         self._loop += 1
 
@@ -146,18 +156,19 @@ class Reader:
         began_ms = self.clock.now
         cost = sum(count * self._cost(place) + self._poison(place, count) for place, count in batch.items())
 
-        def done() -> None:
+        def end() -> None:
             if self.is_dead or loop != self._loop:
                 return
             for place, count in batch.items():
                 if place in self.positions:
+                    start = self.positions[place]
                     self.positions[place] += count
-            moved = {place: self.positions[place] for place in batch if place in self.positions}
-            self.truth.batch_done(self.config.group, moved, began_ms, self.clock.now)
+                    done = Batch(self.name, began_ms, self.clock.now, start, start + count)
+                    self.truth.batch_done(self.config.group, place, done, counts=self.is_known())
             self._poll(loop)
 
         self.is_busy = True
-        self.clock.after(self._duration(round(cost), sum(batch.values())), done)
+        self.clock.after(self._duration(round(cost), sum(batch.values())), end)
 
     def _duration(self, cost_ms: int, count: int) -> int:
         low, high = self.config.batch_ms
@@ -253,7 +264,7 @@ class Reader:
 
     def give_up(self, places: Iterable[TopicPartition]) -> None:
         gone = [place for place in list(places) if place in self.positions]
-        self.truth.given_up(self.config.group, gone, self.clock.now)
+        self.let_go(gone, at_work=self.is_known())
         for place in gone:
             del self.positions[place]
 
@@ -309,7 +320,7 @@ class Reader:
         self.is_waiting = True
 
         def gone(_: str = "") -> None:
-            self._stop()
+            self._stop(at_work=True)
             self.leave()
 
         self.settle(gone, is_wanted=self.config.commit_on_close)

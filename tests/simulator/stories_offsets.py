@@ -10,7 +10,7 @@ def commit_intervals(stage: Stage) -> int:
     stage.topic(partitions=4)
     for name, interval in (("every-second", 1), ("half-a-minute", 30), ("ten-minutes", 600)):
         for index in range(2):
-            config = stage.config(index, group=name, commit_ms=interval * SECOND)
+            config = stage.config(index, group=stage.marked(name), commit_ms=interval * SECOND)
             stage.later(0, lambda config=config: stage.start(config))
     return 12 * MINUTE
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from simulator.moves import count_moves
 from simulator.records import TopicPartition
+from simulator.work import Batch, Gap, GivenUp, find_gaps, find_lasting
 
 Held = Mapping[str, Sequence[TopicPartition]]  # by slot
 
@@ -64,7 +65,7 @@ class Rebalance:
     is_over: bool = False
     before: dict[str, list[TopicPartition]] = field(default_factory=dict)
     after: dict[str, list[TopicPartition]] = field(default_factory=dict)
-    pauses: dict[TopicPartition, tuple[int, int | None]] = field(default_factory=dict)  # last before, first after
+    pauses: dict[TopicPartition, tuple[int, int | None]] = field(default_factory=dict)  # each from, to
 
     @property
     def cause(self) -> str:
@@ -83,15 +84,6 @@ class Rebalance:
     @property
     def necessary(self) -> int:
         return count_moves(self.before, self.after).necessary
-
-
-@dataclass
-class Gap:
-    """A time without an owner at work: the last record before, when it was given up, the first record after."""
-
-    last_ms: int
-    given_up_ms: int
-    first_ms: int | None = None
 
 
 @dataclass
@@ -119,7 +111,10 @@ class Truth:
         self.positions: list[dict[tuple[str, str, int], Position]] = []  # one per poll
         self.faults: list[dict[str, Any]] = []  # what the story did, and when
         self.processed: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = {}
-        self.gaps: dict[tuple[str, TopicPartition], list[Gap]] = {}
+        self.batches: dict[tuple[str, TopicPartition], list[Batch]] = {}
+        self.work: dict[tuple[str, TopicPartition], list[Batch]] = {}  # of the batches what was not done again
+        self.gaps: dict[tuple[str, TopicPartition], list[Gap]] = {}  # both of them when all is over
+        self._given_up: dict[tuple[str, TopicPartition], list[GivenUp]] = {}
         self._open: dict[str, Rebalance] = {}
 
     # rebalances
@@ -153,28 +148,28 @@ class Truth:
 
     # partitions
 
-    def batch_done(self, group: str, places: Mapping[TopicPartition, int], began_ms: int, now_ms: int) -> None:
-        """A member processed up to these positions; its first record was done soon after the batch began."""
-        for place, position in places.items():
-            self.processed.setdefault((group, place), []).append((now_ms, position))
-            gaps = self.gaps.get((group, place), [])
-            if gaps and gaps[-1].first_ms is None:
-                gaps[-1].first_ms = max(began_ms, gaps[-1].given_up_ms)  # the batch may be one that went on
+    def batch_done(self, group: str, place: TopicPartition, batch: Batch, *, counts: bool) -> None:
+        self.processed.setdefault((group, place), []).append((batch.done_ms, batch.end))
+        if counts:
+            self.batches.setdefault((group, place), []).append(batch)
 
-    def given_up(self, group: str, places: Sequence[TopicPartition], now_ms: int) -> None:
+    def given_up(self, group: str, places: Sequence[TopicPartition], given_up: GivenUp) -> None:
         for place in places:
-            done = self.processed.get((group, place))
-            gaps = self.gaps.setdefault((group, place), [])
-            if done and (not gaps or gaps[-1].first_ms is not None):
-                gaps.append(Gap(done[-1][0], now_ms))
+            self._given_up.setdefault((group, place), []).append(given_up)
 
     def topic_deleted(self, topic: str) -> None:
         """What comes under the same name later has nothing to do with it."""
         for key in [key for key in self.processed if key[1][0] == topic]:
+            self._settle(key)
+            self.gaps[key] = [gap for gap in self.gaps[key] if gap.first_ms is not None]
             del self.processed[key]
-        for (_, place), gaps in self.gaps.items():
-            if place[0] == topic and gaps and gaps[-1].first_ms is None:
-                gaps.pop()
+            self.batches.pop(key, None)
+            self._given_up.pop(key, None)
+
+    def _settle(self, key: tuple[str, TopicPartition]) -> None:
+        work = find_lasting(self.batches.get(key, ()))
+        self.gaps.setdefault(key, []).extend(find_gaps(work, self._given_up.get(key, ())))
+        self.work.setdefault(key, []).extend(work)
 
     def processed_at(self, group: str, place: TopicPartition, now_ms: int) -> int | None:
         done = self.processed.get((group, place), [])
@@ -183,11 +178,13 @@ class Truth:
 
     def finish(self) -> None:
         """Give each gap to the rebalances whose time it touches; a move within a cooperative one has its own gap."""
+        for key in self.batches:
+            self._settle(key)
         for rebalance in self.rebalances:
             end = rebalance.end_ms
             for (group, place), gaps in self.gaps.items():
                 for gap in gaps:
-                    begins_in_time = end is None or gap.given_up_ms <= end
+                    begins_in_time = end is None or gap.given_up.at_ms <= end
                     lasts_into_it = gap.first_ms is None or gap.first_ms >= rebalance.start_ms
                     if group == rebalance.group and begins_in_time and lasts_into_it:
-                        rebalance.pauses.setdefault(place, (gap.last_ms, gap.first_ms))
+                        rebalance.pauses.setdefault(place, (gap.begin_ms, gap.first_ms))
