@@ -28,6 +28,7 @@ from rebalance.told import HERE, PARAMETERS, all_facts, at, commit, epoch, gener
 
 ONE, TWO, THREE = member("1", "A0"), member("2", "A1"), member("3", "A2")
 EXPIRED = replace(TWO, group_instance_id="static")
+RESTARTED = replace(ONE, group_instance_id="another")
 
 
 def last_row(*events: Generation | Commit, surroundings: Surroundings = HERE) -> Rebalance:
@@ -60,6 +61,9 @@ def around(**times: float) -> Surroundings:
         ([ONE, TWO], [ONE, replace(TWO, member_id="2b")], "replacement"),
         ([ONE, TWO], [ONE, TWO], "leader_rejoin"),
         ([ONE, EXPIRED], [ONE], "static_expired"),
+        ([RESTARTED, EXPIRED], [replace(RESTARTED, member_id="1b")], "static_expired"),
+        ([RESTARTED, TWO], [replace(RESTARTED, member_id="1b")], "member_left"),
+        ([RESTARTED], [replace(RESTARTED, member_id="1b"), TWO], "member_join"),
         ([ONE, EXPIRED, THREE], [ONE], "member_left"),
         ([ONE, replace(TWO, topics=("A",))], [ONE, TWO], "subscription_change"),
         ([ONE, replace(TWO, topics=None)], [ONE, TWO], "leader_rejoin"),

@@ -57,7 +57,8 @@ def _of_members(logical: Logical, was: dict[str, str], now: dict[str, str], earl
     """Who came and who went, if it shows: name -> slot before and after."""
     came = {slot for name, slot in now.items() if name not in was} & logical.joined
     went = {slot for name, slot in was.items() if name not in now} & {slot for slot, _ in logical.left}
-    if came and went:
+    is_back = came <= went and all(_is_static(slot) for slot in came)  # it was put out and has come again
+    if came and went and not is_back:
         return "replacement"
     if went:
         return "static_expired" if all(_is_static(slot) for slot in went) else "member_left"

@@ -137,16 +137,29 @@ def expected_epochs(played: Played) -> dict[tuple[int, int], Row]:
 def found_epochs(history: History) -> dict[tuple[int, int], Row]:
     """The rows of consumer groups in the same shape; who holds what matters only where an epoch became stable."""
     members: dict[tuple[int, int], Row] = {}
+    heirs: dict[tuple[int, int], dict[str, Row]] = {}  # who took over from a static member has a row of its own
     for row in history["group_members"]:
-        # who took over from a static member after the epoch was told has a row of its own
-        if row["generation_kind"] == "epoch" and row["replaced_member_id"] is None:
-            place = row["source_partition"], row["source_offset"]
-            members.setdefault(place, {})[row["member_id"]] = _flat(row["assigned"])
+        if row["generation_kind"] == "epoch":
+            place, replaced = (row["source_partition"], row["source_offset"]), row["replaced_member_id"]
+            if replaced is None:
+                members.setdefault(place, {})[row["member_id"]] = _flat(row["assigned"])
+            else:
+                heirs.setdefault(place, {})[replaced] = row
+    took_over_ms = {
+        row["member_id"]: milliseconds(row["event_at"])
+        for row in history["group_events"]
+        if row["kind"] == "static_replacement"
+    }
     found = {}
     for row in history["generations"]:
         if row["generation_kind"] == "epoch" and row["kind"] != "tombstone":
             place = row["source_partition"], row["source_offset"]
             stable_ms = milliseconds(row["stable_at"])
+            held = dict(members.get(place, {}))
+            for replaced, heir in heirs.get(place, {}).items():
+                if stable_ms is not None and (took_over_ms[heir["member_id"]] or 0) <= stable_ms:
+                    held.pop(replaced)
+                    held[heir["member_id"]] = _flat(heir["assigned"])
             found[place] = {
                 "group": row["group"],
                 "kind": row["kind"],
@@ -154,7 +167,7 @@ def found_epochs(history: History) -> dict[tuple[int, int], Row]:
                 "begin_ms": milliseconds(row["record_timestamp"]),
                 "stable_ms": stable_ms,
                 "members": members.get(place, {}).keys(),
-                "assigned": members.get(place, {}) if stable_ms is not None else {},
+                "assigned": held if stable_ms is not None else {},
             }
     return found
 

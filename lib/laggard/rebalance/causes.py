@@ -130,10 +130,11 @@ def _has_new_subscription(change: Change, slots: SlotChanges) -> bool:
 def _cause_in_members(
     change: Change, slots: SlotChanges, earlier: Sequence[Departure], parameters: RebalanceParameters
 ) -> str:
-    if slots.left and not slots.joined and not slots.restarted:
-        static = {change.slot_before[each.member_id] for each in change.before or () if each.group_instance_id}
+    static = {change.slot_before[each.member_id] for each in change.before or () if each.group_instance_id}
+    restarted = set(slots.restarted) - static  # a static one that restarts in time begins no rebalance (KIP-345)
+    if slots.left and not slots.joined and not restarted:
         return "static_expired" if set(slots.left) <= static else "member_left"
-    if slots.joined and not slots.left and not slots.restarted:
+    if slots.joined and not slots.left and not restarted:
         return "static_return" if _are_back(change, slots, earlier, parameters) else "member_join"
     if not slots.is_equal:
         return "replacement"
