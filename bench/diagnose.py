@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from datetime import timedelta
 from functools import partial
@@ -29,15 +28,15 @@ from laggard.diagnosis.engine import Judged, settle  # noqa: E402
 from laggard.diagnosis.parameters import Parameters  # noqa: E402
 from laggard.diagnosis.policy import Policy  # noqa: E402
 from laggard.stream.diagnose import of_shard  # noqa: E402
-from laggard.stream.judging import judge_groups  # noqa: E402
-from laggard.stream.reading import Options, Window, known_at, read_baseline, read_history  # noqa: E402
+from laggard.stream.judging import Baselines, judge_groups, lay_out  # noqa: E402
+from laggard.stream.reading import Options, Window, known_at, read_baseline, read_history, told  # noqa: E402
 from laggard.tables import schemas  # noqa: E402
 from laggard.tables.delta import Writer, create_tables  # noqa: E402
 
 WINDOWS, PARTITIONS, MEMBERS = 60, 50, 10
 TROUBLED = 10  # one group of so many falls behind
 OPTIONS = Options("c", 60, Parameters(), lambda *_: Policy())
-LAST = Window(round((NOON + timedelta(minutes=WINDOWS - 1)).timestamp() * 1000), 1)
+LAST = Window(round((NOON + timedelta(minutes=WINDOWS - 1)).timestamp() * 1000), WINDOWS + 1)
 
 
 def main() -> None:
@@ -106,13 +105,11 @@ def _shard(place: tuple[str, int, int]) -> tuple[list[Judged], float]:
     tables = {
         name: own(rows) for name, rows in read_history(root, {}, LAST.begin_ms, LAST.begin_ms, OPTIONS, own).items()
     }
-    known = known_at(tables, Window(LAST.begin_ms, WINDOWS + 1), OPTIONS)
-    found = list(judge_groups(known, _baseline(root), LAST, {}, OPTIONS))
+    history = lay_out(tables, LAST.begin_ms, LAST.begin_ms, OPTIONS)
+    known = known_at(told(tables), LAST, OPTIONS)
+    before = Baselines(partial(read_baseline, root, LAST.begin_ms, LAST.begin_ms, OPTIONS))
+    found = list(judge_groups(history, known, before.of, LAST, {}, OPTIONS))
     return found, time.process_time() - began
-
-
-def _baseline(root: str) -> Callable[[], pa.Table]:
-    return lambda: read_baseline(root, LAST.begin_ms, LAST.begin_ms, OPTIONS)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from laggard.diagnosis.cluster import ClusterFrame
 from laggard.diagnosis.engine import judge, settle
-from laggard.diagnosis.history import frames_at
+from laggard.diagnosis.history import LISTS, History, rows_of
 from laggard.diagnosis.memory import Memory
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.policy import Policy
@@ -158,13 +158,14 @@ def tell(
     story = story or Story()
     starts = sorted({round(at.timestamp() * 1000) for at in tables["group_history"]["window_start"].to_pylist()})
     parameters = Parameters()
+    history = History(tables, starts[0], starts[-1], window_seconds=60, look_back=parameters.look_back_windows)
+    lists = {name: rows_of(tables[name]) for name in (*LISTS, "deploys") if name in tables}
     for begin in starts[first:]:
-        frames = frames_at(
-            tables,
+        frames = history.frames(
             begin,
+            1,  # all rows are of one batch
+            lists,
             cluster="c",
-            window_seconds=60,
-            look_back=parameters.look_back_windows,
             policy=lambda *_: policy or Policy(),
             baseline=lambda group, told=tuple(story.windows): (
                 lambda: {"orders": [row for row in told if row["group"] == group]}

@@ -5,16 +5,20 @@ from math import isnan
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from diagnosis.fluid import NOON
+from laggard.diagnosis.columns import kept
 from laggard.diagnosis.frames import GroupFrame
-from laggard.diagnosis.history import frames_at, kept
+from laggard.diagnosis.history import History
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema, to_arrow
 
 WINDOWS = 5
+TOPICS = (("x", "id"), ("y", "old"), ("y", "new"))
 NAMES = ("group_history", "topic_windows", "rebalances", "generations", "group_members", "group_events")
 
 
@@ -31,7 +35,8 @@ def lag_row(group: str, topic: str, topic_id: str, partition: int, window: int, 
 def frames(rows: pa.Table) -> list[GroupFrame]:
     tables = {name: arrow_schema(schemas.TABLES[name]).empty_table() for name in NAMES} | {"lag_windows": rows}
     newest = round((NOON + timedelta(minutes=WINDOWS - 1)).timestamp() * 1000)
-    return list(frames_at(tables, newest, cluster="c", window_seconds=60, look_back=WINDOWS))
+    history = History(tables, newest, newest, window_seconds=60, look_back=WINDOWS)
+    return list(history.frames(newest, 1, {}, cluster="c"))
 
 
 @pytest.mark.parametrize("repeating", [(), ("group", "topic", "topic_id", "slot", "status")])
@@ -83,3 +88,89 @@ def test_rows_that_meet_a_condition_are_kept_in_order(wanted: list[bool | None])
     expected = [number for number, each in enumerate(wanted) if each]
     for parts in ([wanted], [wanted[:1], wanted[1:]]):
         assert kept(rows, pa.chunked_array(parts, pa.bool_()))["number"].to_pylist() == expected
+
+
+def shown(found: list[GroupFrame]) -> list[Any]:
+    """All that frames hold of lag_windows and group_history."""
+    return [
+        (
+            *(each.group, each.facts, topic.topic, topic.topic_id, topic.partitions.tolist(), topic.facts),
+            *(np.nan_to_num(values, nan=-1.0).tolist() for values in topic.numbers.values()),
+            *(values.tolist() for values in topic.names.values()),
+        )
+        for each in found
+        for topic in each.topics
+    ]
+
+
+def test_windows_that_are_laid_out_together_are_those_laid_out_one_by_one() -> None:
+    """Groups and partitions come and go, and some rows are published later than others of their window."""
+    chance = Random(5)
+    count = 3 * WINDOWS
+    places = [(f"g{n}", topic, topic_id, part) for n in range(3) for topic, topic_id in TOPICS for part in (0, 7, 11)]
+    alive = {place: sorted(chance.sample(range(count), 2)) for place in places}
+    rows = [
+        lag_row(*place, window, chance) | {"batch_id": window + chance.choice([1, 1, 1, 3])}
+        for place, (first, last) in alive.items()
+        for window in range(first, last)
+    ]
+    batches = {(row["group"], row["window_start"]): row["batch_id"] for row in rows}
+    facts = [
+        {"group": group, "window_start": at, "batch_id": batch, "members": batch}
+        for (group, at), batch in batches.items()
+    ]
+    ends = [topic_row(*topic, part, window, chance) for topic in TOPICS for part in (0, 7) for window in range(count)]
+    tables = {
+        "lag_windows": to_arrow(schemas.LAG_WINDOWS, rows),
+        "group_history": to_arrow(schemas.TABLES["group_history"], facts),
+        "topic_windows": to_arrow(schemas.TOPIC_WINDOWS, ends),
+    }
+    starts = [round((NOON + timedelta(minutes=window)).timestamp() * 1000) for window in range(count)]
+    together = History(tables, starts[0], starts[-1], window_seconds=60, look_back=WINDOWS)
+    seen = 0
+    for window, start in enumerate(starts):
+        batch = window + 1
+        known = {
+            name: table.filter(
+                pc.and_(
+                    pc.less_equal(table["batch_id"], batch),
+                    pc.less_equal(table["window_start"], pa.scalar(NOON + timedelta(minutes=window))),
+                )
+            )
+            for name, table in tables.items()
+        }
+        alone = History(known, start, start, window_seconds=60, look_back=WINDOWS)
+        expected = shown(list(alone.frames(start, batch, {}, cluster="c")))
+        assert shown(list(together.frames(start, batch, {}, cluster="c"))) == expected
+        seen += len(expected)
+    assert seen > count
+
+
+def topic_row(topic: str, topic_id: str, partition: int, window: int, chance: Random) -> dict[str, Any]:
+    end = 1000 + 10 * window
+    return {
+        "topic": topic, "topic_id": topic_id, "partition": partition, "window_start": NOON + timedelta(minutes=window),
+        "batch_id": window + 1, "log_end_offset": end, "last_stable_offset": chance.choice([end, 900, None]),
+        "retention_seconds": 60 * window, "config_known": True,
+    }  # fmt: skip
+
+
+def test_log_ends_are_told_of_partitions_that_something_holds_back_now() -> None:
+    chance = Random(6)
+    rows = [topic_row("x", "id", part, window, chance) for part in range(4) for window in range(WINDOWS)]
+    tables = {
+        "lag_windows": to_arrow(schemas.LAG_WINDOWS, [lag_row("g", "x", "id", 0, WINDOWS - 1, chance)]),
+        "group_history": arrow_schema(schemas.TABLES["group_history"]).empty_table(),
+        "topic_windows": to_arrow(schemas.TOPIC_WINDOWS, rows),
+    }
+    newest = round((NOON + timedelta(minutes=WINDOWS - 1)).timestamp() * 1000)
+    history = History(tables, newest, newest, window_seconds=60, look_back=WINDOWS)
+    ((topic,),) = ([*each.topics] for each in history.frames(newest, WINDOWS, {}, cluster="c"))
+    of_partition = {part: [row for row in rows if row["partition"] == part] for part in range(4)}
+    held = {part: own for part, own in of_partition.items() if own[-1]["last_stable_offset"] == 900}
+    assert 0 < len(held) < 4
+    assert topic.facts["windows"] == {
+        part: [{name: row[name] for name in ("last_stable_offset", "log_end_offset")} for row in own]
+        for part, own in held.items()
+    }
+    assert (topic.facts["retention_seconds"], topic.facts["cleanup_policy"]) == (60 * (WINDOWS - 1), None)

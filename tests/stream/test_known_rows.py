@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.policy import Policy
-from laggard.stream.reading import Options, Window, known_at
+from laggard.stream.reading import Options, Window, known_at, told
 from laggard.tables.arrow import to_arrow
 from laggard.tables.schemas import GROUP_EVENTS
 
@@ -36,10 +36,8 @@ def events(*rows: tuple[str, timedelta, int]) -> pa.Table:
 
 
 def known(*rows: tuple[str, timedelta, int]) -> list[str]:
-    found: list[str] = known_at({"group_events": events(*rows)}, WINDOW, OPTIONS)["group_events"][
-        "event_id"
-    ].to_pylist()
-    return found
+    found = known_at(told({"group_events": events(*rows)}), WINDOW, OPTIONS)["group_events"]
+    return [row["event_id"] for row in found]
 
 
 def test_the_batch_that_closed_the_window_has_seen_more_than_the_window() -> None:

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from cli.judged_run import OPTIONS, even, judge, record
 from diagnosis.fluid import NOON
-from laggard.stream.reading import Window, known_at, read_history
+from laggard.stream.reading import Window, known_at, read_history, told
 from laggard.stream.replay import memory_before, replay
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import create_tables
@@ -80,12 +80,13 @@ class Recorded:
     def known(self, *starts: datetime) -> list[dict[str, list[tuple[str, int]]]]:
         """Group and generation of the rows known in each window, windows read at once."""
         tables = read_history(str(self.root), {}, milliseconds(starts[0]), milliseconds(starts[-1]), OPTIONS)
-        windows = [known_at(tables, Window(milliseconds(start), 7), OPTIONS) for start in starts]
+        read = told(tables)
+        windows = [known_at(read, Window(milliseconds(start), 7), OPTIONS) for start in starts]
         return [{name: named(each[name]) for name in ("generations", "group_members")} for each in windows]
 
 
-def named(rows: pa.Table) -> list[tuple[str, int]]:
-    return list(zip(rows["group"].to_pylist(), rows["generation"].to_pylist(), strict=True))
+def named(rows: Iterable[Row]) -> list[tuple[str, int]]:
+    return [(row["group"], row["generation"]) for row in rows]
 
 
 @pytest.fixture

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from laggard.diagnosis.columns import Rows, coded, kept
 from laggard.diagnosis.engine import Judged, settle
 from laggard.diagnosis.frames import Row
-from laggard.diagnosis.history import Rows, coded, kept
 from laggard.diagnosis.memory import Memory, from_json
 from laggard.errors import first_line
 from laggard.stream.advance_stage import shards_of
-from laggard.stream.judging import judge_groups, read_cluster
-from laggard.stream.reading import Options, Window, find_closed, known_at, read_baseline, read_history
+from laggard.stream.judging import Baselines, judge_groups, lay_out, read_cluster
+from laggard.stream.reading import Options, Window, find_closed, known_at, read_baseline, read_history, told
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer
@@ -98,17 +98,11 @@ class Diagnosis:
                 own = partial(of_shard, shard=int(number), shards=shards)
                 tables = read_history(root, versions, window.begin_ms, window.begin_ms, options, own)
                 tables = {name: own(rows) for name, rows in tables.items()}
-                known = known_at(tables, window, options)
+                history = lay_out(tables, window.begin_ms, window.begin_ms, options)
+                known = known_at(told(tables), window, options)
+                before = Baselines(partial(read_baseline, root, window.begin_ms, window.begin_ms, options))
                 remembered = {group: from_json(text) for group, text in memories.items()}
-                found = list(
-                    judge_groups(
-                        known,
-                        lambda: read_baseline(root, window.begin_ms, window.begin_ms, options),
-                        window,
-                        remembered,
-                        options,
-                    )
-                )
+                found = list(judge_groups(history, known, before.of, window, remembered, options))
                 yield pa.RecordBatch.from_pydict({"judged": pa.array([pickle.dumps(found)], pa.binary())})
 
         frame = self._spark.range(0, shards, 1, shards).mapInArrow(judge_shard, "judged binary")

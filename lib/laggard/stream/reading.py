@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TypeAlias
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.dataset import field
 
-from laggard.diagnosis.frames import NAMES, NUMBERS
-from laggard.diagnosis.history import kept
+from laggard.diagnosis.frames import NAMES, NUMBERS, Row
+from laggard.diagnosis.history import rows_of
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.policy import Policy
 from laggard.stream import standing
 from laggard.tables import schemas
+from laggard.tables.arrow import arrow_schema
 from laggard.tables.readers import Keep, TableMissing, open_table, read_known, table_uri
 
 PolicyOf: TypeAlias = Callable[[str, str, datetime], Policy]  # cluster, group, time
@@ -142,42 +142,55 @@ def read_baseline(root: str, begin_ms: int, end_ms: int, options: Options) -> pa
     try:
         rows = read_span(root, "group_windows", None, since, end_ms, "window_start")
     except TableMissing:
-        return pa.table({name: [] for name in BASELINE})
+        return arrow_schema(schemas.GROUP_WINDOWS).empty_table().select(BASELINE)
     # in one order, as sums of numbers with a fraction depend on it
     return rows.select(BASELINE).sort_by([(name, "ascending") for name in ("window_start", "group", "topic")])
 
 
-def known_at(tables: Mapping[str, pa.Table], window: Window, options: Options) -> dict[str, pa.Table]:
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Rows that come one by one and not with every window, the oldest first."""
+
+    rows: dict[str, list[Row]]  # of RECENT and of deploys
+    places: Mapping[str, Mapping[datetime, Mapping[str, Sequence[datetime]]]]  # table -> window -> group -> times
+
+
+def told(tables: Mapping[str, pa.Table]) -> Told:
+    """What was read of them."""
+    rows = {name: rows_of(_in_order(tables[name], name)) for name in (*RECENT, "deploys") if name in tables}
+    named = tables.get("places")
+    return Told(
+        rows, {} if named is None else {name: standing.by_window(named, at) for name, at in standing.PLACES.items()}
+    )
+
+
+def known_at(told: Told, window: Window, options: Options) -> dict[str, list[Row]]:
     """The rows that were published when the window closed.
 
-    Where time is not a window's, those of the 24 hours before its end, the oldest first; and of each group the newest
-    generation from before them.
+    Of RECENT those of the 24 hours before its end, and of each group the newest generation from before them.
     """
-    found = {}
     begin = datetime.fromtimestamp(window.begin_ms / 1000, timezone.utc)
     end = begin + timedelta(seconds=options.window_seconds)
-    for name, rows in tables.items():
-        known = kept(rows, pc.less_equal(rows["batch_id"], window.batch_id))
-        if name in RECENT and known.num_rows:
+    since = end - RECENT_SPAN
+    found = {}
+    for name, rows in told.rows.items():
+        known = [row for row in rows if row["batch_id"] <= window.batch_id]
+        if name in RECENT:
             time = schemas.TABLES[name].time_column
-            since, until = (pa.scalar(at, _TIME) for at in (end - RECENT_SPAN, end))
+            places = standing.newest(told.places.get(name, {}).get(begin, {}), since)
             # the batch that closed the window was polled after its end
-            recent = kept(known, pc.and_(pc.greater_equal(known[time], since), pc.less_equal(known[time], until)))
-            if name in standing.PLACES and "places" in tables:
-                older = standing.of_window(known, tables["places"], standing.PLACES[name], begin, end - RECENT_SPAN)
-                recent = pa.concat_tables([older, recent]) if older.num_rows else recent
-            known = recent
-            order = (time, "batch_id", *schemas.TABLES[name].key)
-            known = _in_order(known, [column for column in order if column in known.column_names])
+            known = [
+                row for row in known if since <= row[time] <= end or (places and places.get(row["group"]) == row[time])
+            ]
         found[name] = known
     return found
 
 
-def _in_order(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """Rows sorted by these columns; most often they are, and then nothing is copied."""
-    places = pc.sort_indices(rows, sort_keys=[(column, "ascending") for column in columns])
-    is_sorted = (places.to_numpy() == np.arange(len(places))).all()
-    return rows if is_sorted else rows.take(places)
+def _in_order(rows: pa.Table, name: str) -> pa.Table:
+    """By time, as far as the table has one; most often rows are, and then nothing is copied."""
+    columns = (schemas.TABLES[name].time_column, "batch_id", *schemas.TABLES[name].key) if name in RECENT else ()
+    order = [(column, "ascending") for column in columns if column in rows.column_names]
+    return rows.sort_by(order) if order and rows.num_rows > 1 else rows
 
 
 def closed_windows(tables: Mapping[str, pa.Table], begin_ms: int, end_ms: int) -> list[Window]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from laggard.diagnosis.engine import settle
 from laggard.diagnosis.frames import Row
 from laggard.diagnosis.memory import Memory, from_json
-from laggard.stream.judging import cluster_frame, judge_groups
+from laggard.stream.judging import Baselines, cluster_frame, judge_groups, lay_out
 from laggard.stream.reading import (
     BASELINE,
     Options,
@@ -23,6 +23,7 @@ from laggard.stream.reading import (
     known_at,
     read_baseline,
     read_history,
+    told,
 )
 from laggard.tables.arrow import to_arrow
 from laggard.tables.judged import newest_judged, read_between
@@ -66,9 +67,11 @@ def replay(root: str, begin_ms: int, end_ms: int, remembered: Remembered, option
         if not find_closed(root, {}, first_ms, last_ms):
             continue
         tables = read_history(root, {}, first_ms, last_ms, options)
+        history, read = lay_out(tables, first_ms, last_ms, options), told(tables)
         for window in closed_windows(tables, first_ms, last_ms):
-            known = known_at(tables, window, options)
-            judged = list(judge_groups(known, partial(baseline.at, window.begin_ms), window, memories, options))
+            known = known_at(read, window, options)
+            before = Baselines(partial(baseline.at, window.begin_ms))
+            judged = list(judge_groups(history, known, before.of, window, memories, options))
             cluster = cluster_frame(known, window, options)
             windows, findings, memories = settle(judged, cluster, memories, options.parameters)
             same = {"cluster": options.cluster, "batch_id": window.batch_id}

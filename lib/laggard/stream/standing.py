@@ -5,7 +5,7 @@ Most groups rebalance less than once a day. Their members are in rows of long ag
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 
@@ -78,15 +78,16 @@ def _of_dates(times: Iterable[datetime]) -> str:
     return f"date IN ({dates})"
 
 
-def of_window(rows: pa.Table, named: pa.Table, column: str, start: datetime, before: datetime) -> pa.Table:
-    """Rows of the newest generation that each group had before a time, in the window that begins at `start`."""
-    limit = pa.scalar(before, _TIME)
-    rows = rows.filter(pc.less(rows["record_timestamp"], limit))
-    mine = pc.and_(pc.equal(named["window_start"], pa.scalar(start, _TIME)), pc.less(named[column], limit))
-    newest = named.filter(mine).group_by("group").aggregate([(column, "max")])
-    return rows.filter(pc.is_in(_key(rows, "record_timestamp"), value_set=_key(newest, f"{column}_max")))
+def by_window(named: pa.Table, column: str) -> dict[datetime, dict[str, list[datetime]]]:
+    """Where groups may find their generation, by the start of the window and the group."""
+    found: dict[datetime, dict[str, list[datetime]]] = {}
+    for start, group, at in zip(*(named[each].to_pylist() for each in ("window_start", "group", column)), strict=True):
+        if at is not None:
+            found.setdefault(start, {}).setdefault(group, []).append(at)
+    return found
 
 
-def _key(rows: pa.Table, column: str) -> pa.ChunkedArray:
-    """Time and group as one text."""
-    return pc.binary_join_element_wise(pc.cast(pc.cast(rows[column], pa.int64()), pa.string()), rows["group"], " ")
+def newest(places: Mapping[str, Sequence[datetime]], before: datetime) -> dict[str, datetime]:
+    """Each group's newest place before a time."""
+    older = {group: [at for at in times if at < before] for group, times in places.items()}
+    return {group: max(times) for group, times in older.items() if times}
