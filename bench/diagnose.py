@@ -102,9 +102,8 @@ def _shard(place: tuple[str, int, int]) -> tuple[list[Judged], float]:
     root, shard, shards = place
     began = time.process_time()
     own = partial(of_shard, shard=shard, shards=shards)
-    tables = {
-        name: own(rows) for name, rows in read_history(root, {}, LAST.begin_ms, LAST.begin_ms, OPTIONS, own).items()
-    }
+    tables = read_history(root, {}, LAST.begin_ms, LAST.begin_ms, OPTIONS, own)
+    tables |= {name: own(rows) for name, rows in tables.items() if name != "lag_windows"}
     history = lay_out(tables, LAST.begin_ms, LAST.begin_ms, OPTIONS)
     known = known_at(told(tables), LAST, OPTIONS)
     before = Baselines(partial(read_baseline, root, LAST.begin_ms, LAST.begin_ms, OPTIONS))

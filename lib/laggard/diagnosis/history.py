@@ -62,19 +62,14 @@ class History:
         windows = self._windows[first:last]
         end = datetime.fromtimestamp(window_ms / 1000 + self._seconds, timezone.utc)
         topic_facts = self._topic_facts(first, last, batch_id)
-        found: dict[str, list[TopicFrame]] = {}
-        for part in self._lags.parts(first, last, batch_id):
-            group, topic, topic_id = part.key
-            facts = topic_facts.get((topic, topic_id), {})
-            frame = TopicFrame(topic, topic_id, part.partitions, part.numbers, part.names, facts)
-            found.setdefault(group, []).append(frame)
         known = self._facts.of(first, last, batch_id)
         lists = {name: _by_group(rows.get(name, ())) for name in (*LISTS, "deploys")}
         told = [each["offsets_retention_minutes"] for each in self._retentions if each["batch_id"] <= batch_id]
         retention = next((float(each) for each in reversed(told) if each is not None), None)
         deleted = {group for group, events in lists["group_events"].items() if _was_deleted(events, window_ms)}
-        for group in sorted(found.keys() | known.keys() | deleted):
-            topics = _living(found.get(group, ()))
+        for group in sorted({*self._lags.leaders, *known, *deleted}):
+            parts = self._lags.parts(group, first, last, batch_id)
+            topics = _living([_topic_frame(part, topic_facts) for part in parts])
             history = known.get(group, [None] * len(windows))
             if history[-1] is None and not topics and group not in deleted:
                 continue  # it ended before this window
@@ -97,7 +92,8 @@ class History:
 
     def _topic_facts(self, first: int, last: int, batch_id: int) -> dict[tuple[str, ...], Row]:
         """Of each topic its newest configuration, and under "windows" the log ends of partitions that are held back."""
-        parts = list(self._topics.parts(first, last, batch_id))
+        grid = self._topics
+        parts = [part for topic in grid.leaders for part in grid.parts(topic, first, last, batch_id)]
         configured = self._configured.take([_newest_row(part) for part in parts]).to_pylist() if parts else []
         return {
             part.key: dict.fromkeys(_CONFIGURED) | facts | {"windows": _held_back(part)}
@@ -138,6 +134,11 @@ def rows_of(table: pa.Table) -> list[Row]:
     """Rows with maps as dicts, which Arrow gives as lists of pairs."""
     found: list[Row] = table.to_pylist(maps_as_pydicts="strict") if table.num_rows else []  # none cost a millisecond
     return found
+
+
+def _topic_frame(part: Part, facts: Mapping[tuple[str, ...], Row]) -> TopicFrame:
+    _, topic, topic_id = part.key
+    return TopicFrame(topic, topic_id, part.partitions, part.numbers, part.names, facts.get((topic, topic_id), {}))
 
 
 def _newest_row(part: Part) -> int:

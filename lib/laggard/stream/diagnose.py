@@ -97,7 +97,7 @@ class Diagnosis:
             for number in (each.as_py() for batch in numbers for each in batch["id"]):
                 own = partial(of_shard, shard=int(number), shards=shards)
                 tables = read_history(root, versions, window.begin_ms, window.begin_ms, options, own)
-                tables = {name: own(rows) for name, rows in tables.items()}
+                tables |= {name: own(rows) for name, rows in tables.items() if name != "lag_windows"}  # are by now
                 history = lay_out(tables, window.begin_ms, window.begin_ms, options)
                 known = known_at(told(tables), window, options)
                 before = Baselines(partial(read_baseline, root, window.begin_ms, window.begin_ms, options))
