@@ -32,6 +32,17 @@ def test_a_rate_is_taken_over_several_commits(every: int) -> None:
     assert sample(every) == (300.0, 300.0)
 
 
+@pytest.mark.parametrize("phase", range(5))
+def test_what_comes_with_one_commit_in_the_oldest_window_is_no_rate(phase: int) -> None:
+    """What was done in five windows is committed in one of them, whichever of the look-back begins with it."""
+    age = np.arange(WINDOWS - 1, -1, -1)
+    consume = np.where((age + phase) % 5 == 0, 500.0, 0.0)
+    topic = topic_view([LAG] * 3, history={"consume": np.tile(consume, (3, 1))}, interval=300.0)
+    frame = view_of(topic, fact={"generation": 7, "group_epoch": None}).frame
+    members, _ = member_views(frame, [topic], {}, PARAMETERS)
+    assert members["m0"].seen == 300.0
+
+
 @pytest.mark.parametrize(("windows", "expected"), [(15, 300.0), (14, 0.0)])
 def test_a_member_must_have_been_busy_for_all_of_them(windows: int, expected: float) -> None:
     lowest = np.where(np.arange(WINDOWS) >= WINDOWS - windows, LAG, 0.0)

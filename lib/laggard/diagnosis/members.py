@@ -58,7 +58,7 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
             float(sum(np.add.reduce(each.arrival[held]) for each, held, _ in parts)),
             float(sum(np.add.reduce(each.consume[held]) for each, held, _ in parts)),
             percentile(rates, _CAPACITY_PERCENT) if len(rates) >= parameters.busy_min_windows else math.nan,
-            float(np.fmax.reduce(means[widths[number]][number], initial=np.nan)),
+            _most(means[widths[number]][number], consumed[number], int(spans[number])),
             bool(is_busy[number]),
             sum(int(np.count_nonzero(each.is_material[held])) for each, held, _ in parts),
             float(sum(np.add.reduce(lag[held]) for _, held, lag in parts)),
@@ -66,6 +66,12 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
     gone = {slot: kept for slot, kept in before.items() if slot not in found}
     still = {slot: tuple(each for each in kept if each[0] >= oldest) for slot, kept in gone.items()}
     return found, busy_now | {slot: kept for slot, kept in still.items() if kept}
+
+
+def _most(means: Floats, consumed: Floats, span: int) -> float:
+    """Largest mean over at least `span` known windows: what one commit brings to the oldest ones is no rate."""
+    has_span = np.cumsum(~np.isnan(consumed)) >= span
+    return float(np.fmax.reduce(means[has_span], initial=np.nan))
 
 
 def partition_capacities(topics: Sequence[TopicView], parameters: Parameters) -> dict[tuple[str, int], float]:
