@@ -62,6 +62,15 @@ def test_six_points_are_enough() -> None:
     assert judged(line(10, 6))[0].name == "growing"
 
 
+def test_windows_of_five_minutes_have_a_trend_as_well() -> None:
+    """Ten minutes are two of them, and two points are no line."""
+    seconds = 5 * MINUTES
+    for rate, expected in ((10.0, "growing"), (0.0, "flat"), (-10.0, "draining")):
+        envelope = 1e6 + rate * seconds
+        trend, _ = judge_trend(seconds, envelope, envelope, ARRIVAL, 5.0, 50.0, NEW, PARAMETERS)
+        assert (trend.name, trend.points, trend.slope) == (expected, 7, pytest.approx(rate))
+
+
 def test_an_unknown_arrival_rate_abstains() -> None:
     assert judged(line(10), arrival=nan) == (Trend("abstain", 11), NEW)
 

@@ -76,16 +76,18 @@ def judge_trends(
     """The trend of each series at the end of the newest window, and what to remember until the next.
 
     `seconds` [w] are window ends, `arrival` [n] records/s, `interval` [n] commit intervals in seconds, NaN unknown.
-    The numbers are those of the short range, six commit intervals but ten minutes at least.
+    The numbers are those of the short range, six commit intervals or windows but ten minutes at least.
     """
     known_interval = np.nan_to_num(interval)
-    reach = np.fmax(parameters.trend_short_seconds, 6 * known_interval)
+    window = float(seconds[-1] - seconds[-2]) if len(seconds) > 1 else 0.0
+    step = np.fmax(known_interval, window)  # between two points
+    reach = np.fmax(parameters.trend_short_seconds, 6 * step)
     short = _fit_newest(seconds, envelope, reach, parameters)
     least = np.fmax(arrival * np.fmax(2 * tick_seconds, known_interval / 4), parameters.min_lag_records)
     direction = _direction(short, arrival, least, parameters)
     turned = np.flatnonzero(direction)
     if len(turned):  # the long range only says no
-        long_reach = np.fmax(parameters.trend_long_seconds, 12 * known_interval[turned])
+        long_reach = np.fmax(parameters.trend_long_seconds, 12 * step[turned])
         long = _fit_newest(seconds, envelope[turned], long_reach, parameters)
         against = _direction(long, arrival[turned], least[turned], parameters) == -direction[turned]
         direction[turned[against]] = 0
