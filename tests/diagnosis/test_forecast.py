@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from diagnosis.views import topic_view
 from laggard.diagnosis import forecast
 from laggard.diagnosis.parameters import Parameters
 
@@ -43,6 +44,32 @@ def test_a_backlog_of_four_hours_that_takes_four_hours_is_read_at_twice_the_arri
 )
 def test_drain_at_todays_rates(lag: float, arrival: float, consume: float, seconds: float) -> None:
     assert forecast.drain_seconds(lag, arrival, consume, PARAMETERS) == about(seconds)
+
+
+@pytest.mark.parametrize(
+    ("consume", "stalled", "slots", "seconds"),
+    [
+        ((400, 400, 400), {}, ["m0", "m0", "m1"], 20.0),  # all alike
+        ((400, 400, 160), {}, ["m0", "m0", "m1"], 100.0),  # m1 has 6000 left and gains 60 records/s
+        ((400, 400, 90), {}, ["m0", "m0", "m1"], inf),  # m1 gains nothing
+        ((700, 160, 400), {}, ["m0", "m0", "m1"], 20.0),  # a member turns from one partition to the other
+        ((400, 400, 0), {2: "silent"}, ["m0", "m0", "m1"], 18_000 / 500),  # what stands still is told by its own rule
+        ((400, 400, 160), {}, ["m0", "m0", ""], 18_000 / 660),  # who has it is not known
+        ((400, 400, nan), {}, ["m0", "m0", "m1"], nan),
+    ],
+)
+def test_a_topic_is_drained_when_its_slowest_member_is(
+    consume: tuple[float, ...], stalled: dict[int, str], slots: list[str], seconds: float
+) -> None:
+    topic = topic_view([6000.0] * 3, consume=consume, slots=slots, stalled=stalled)
+    total = 18_000 / (sum(consume) - 300)
+    expected = nan if isnan(total) else max(total, seconds)
+    assert forecast.slowest_drain_seconds(topic, PARAMETERS) == about(expected)
+
+
+def test_a_member_without_lag_that_counts_delays_no_drain() -> None:
+    topic = topic_view([6000.0, 6000.0, 900.0], consume=(400, 400, 100), slots=["m0", "m1", "m2"])
+    assert forecast.slowest_drain_seconds(topic, PARAMETERS) == about(12_900 / 600)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from math import isnan, nan
 
 import numpy as np
 
-from laggard.diagnosis.forecast import drain_seconds
+from laggard.diagnosis.forecast import slowest_drain_seconds
 from laggard.diagnosis.frames import Floats
 from laggard.diagnosis.guards import CONFIDENCE, MISSING, assignor, fact, guard, happened, known, state_by
 from laggard.diagnosis.observation import ABSTAINS, INFO, PASS, UNKNOWN, Observation
@@ -110,7 +110,7 @@ def capacity_burst(view: View) -> list[Observation]:
         "peak_rate": float(arrivals[above].max()),
         "burst_seconds": seconds,
         "burst_records": float((arrivals[above] - base).sum()) * view.frame.window_seconds,
-        "drain_seconds": drain_seconds(view.lag, _total(topic.arrival), _total(topic.consume), view.parameters),
+        "drain_seconds": slowest_drain_seconds(topic, view.parameters),
     }
     found = Observation(
         "CAPACITY_BURST",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import inf, isnan, nan
 
 from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.view import TopicView
 
 OFFSETS_RETENTION_MINUTES = 10_080.0  # offsets.retention.minutes where a broker does not say otherwise
 
@@ -16,6 +17,19 @@ OFFSETS_RETENTION_MINUTES = 10_080.0  # offsets.retention.minutes where a broker
 def drain_seconds(lag: float, arrival: float, consume: float, parameters: Parameters) -> float:
     """Until the lag is gone at today's rates, in records/s."""
     return _drain(lag, consume - arrival, parameters.drain_min_share * arrival)
+
+
+def slowest_drain_seconds(topic: TopicView, parameters: Parameters) -> float:
+    """Until the last of a topic's members has worked off its lag: what one has spare is of no use to another.
+
+    Members whose lag is only rhythm, and partitions that stand still, count with the topic as a whole alone.
+    """
+    slots = topic.frame.named("slot")[:, -1]
+    known = topic.is_ok & ~topic.is_stalled & (slots != "")
+    chosen = [topic.is_ok] + [known & (slots == slot) for slot in sorted(set(slots[known & topic.is_material]))]
+    sums = [[float(each[rows].sum()) for each in (topic.lag, topic.arrival, topic.consume)] for rows in chosen]
+    drains = [drain_seconds(lag, arrival, consume, parameters) for lag, arrival, consume in sums]
+    return nan if any(isnan(each) for each in drains) else max(drains)
 
 
 def drain_range(

@@ -9,8 +9,7 @@ from math import isnan, nan
 import numpy as np
 
 from laggard.diagnosis.attribution import UNEVEN, searchable
-from laggard.diagnosis.forecast import drain_seconds
-from laggard.diagnosis.frames import Floats
+from laggard.diagnosis.forecast import slowest_drain_seconds
 from laggard.diagnosis.hot import hot_places
 from laggard.diagnosis.measures import HELD
 from laggard.diagnosis.observation import Observation
@@ -214,13 +213,9 @@ def _partial_share(view: View) -> float:
 
 
 def _drain(view: View) -> float:
-    """Seconds until the last topic is drained at today's rates."""
-
-    def total(values: Floats) -> float:
-        return float(np.nansum(values))
-
-    each = [drain_seconds(total(t.lag), total(t.arrival), total(t.consume), view.parameters) for t in view.topics]
-    return max(each, default=nan)
+    """Seconds until the last topic is drained at today's rates; NaN where that of one is not known."""
+    each = [slowest_drain_seconds(topic, view.parameters) for topic in view.topics]
+    return nan if any(isnan(seconds) for seconds in each) else max(each, default=nan)
 
 
 def _numbers(view: View, sizing: Sizing) -> dict[str, float]:
