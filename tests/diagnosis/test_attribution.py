@@ -192,6 +192,8 @@ def hot_group(arrival: float = 900.0, others: float = 50.0, best: float = 600.0,
         (hot_group(arrival=500.0, best=570.0), False),
         (hot_group(others=301.0), False),  # not three times the others
         (hot_group(others=300.0), True),
+        (hot_group(arrival=0.9, others=0.05, best=0.6), True),  # little, but 270 records in five minutes
+        (hot_group(arrival=0.3, others=0.02, best=0.2), False),  # 90 of them may be chance
         (hot_group(best=np.nan), False),
         (hot_group(history={"arrival": np.where(np.arange(60) < 51, np.nan, 900.0) * np.ones((12, 1))}), False),
         (hot_group(history={"arrival": np.where(np.arange(60) < 50, np.nan, 900.0) * np.ones((12, 1))}), True),

@@ -11,7 +11,8 @@ from laggard.diagnosis.frames import Floats
 from laggard.diagnosis.order import lower_median
 from laggard.diagnosis.view import Flags, MemberView, TopicView, View
 
-MIN_ARRIVAL = 1.0  # records/s below which a ratio of arrivals says nothing
+MIN_RECORDS = 100.0  # within the windows of a rate, below which its ratio to others may be chance
+MIN_ARRIVAL = 1.0  # records/s below which unlike arrivals are of no interest while nothing lags
 NEW_WINDOWS = 10  # windows a partition must have been seen for
 NEAR_BEST = 0.8  # of what the best owner has shown
 
@@ -25,7 +26,8 @@ def is_hot_ratio(view: View, topic: TopicView, place: int) -> bool:
     """Whether a partition gets `hot_ratio` times what the others get, by the rates of the newest windows."""
     arrival, others = float(topic.arrival[place]), median_of_others(topic.arrival, place)
     is_known = np.count_nonzero(~np.isnan(topic.frame["arrival"][place])) >= NEW_WINDOWS
-    return bool(is_known and arrival >= MIN_ARRIVAL and arrival >= view.parameters.hot_ratio * others)
+    records = arrival * view.parameters.rate_windows * view.frame.window_seconds
+    return bool(is_known and records >= MIN_RECORDS and arrival >= view.parameters.hot_ratio * others)
 
 
 def hot_places(view: View, topic: TopicView, active: Flags) -> tuple[int, ...]:
