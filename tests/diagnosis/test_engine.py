@@ -142,3 +142,14 @@ def test_a_group_that_cannot_be_judged_is_reported_and_the_others_are_judged(mon
     story = tell(tables_of([short(), Fluid(rates(100), capacities(), group="odd")]))
     assert story.open_codes("odd") == {engine.RULE_FAILED}
     assert story.open_codes() == {"CAPACITY_SHORTAGE"}
+
+
+def test_a_batch_for_everybody_does_not_hide_that_one_member_is_slow() -> None:
+    """Each sixth window brings more than a minute's work to all, and the others are done with it in the next."""
+    minutes = np.arange(80)
+    arrival = np.where(minutes % 6 == 0, 250.0, 100.0) * np.ones((12, 1))
+    capacity = np.full((4, 80), 600.0)
+    capacity[2, 50:] = 300.0  # of 375 that arrive
+    story = tell(Fluid(arrival, capacity).tables())
+    assert "SLOW_MEMBER" in story.open_codes()
+    assert {row["scale_verdict"] for row in story.windows[65:]} == {"NO_UNHEALTHY_MEMBER"}

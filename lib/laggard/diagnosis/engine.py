@@ -21,7 +21,7 @@ from laggard.diagnosis.observation import CAUSE, HOLDS, SYMPTOM, Observation
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.shared import verdict_columns, with_cluster
 from laggard.diagnosis.sizing import Sizing, size
-from laggard.diagnosis.tracks import Step, advance_tracks
+from laggard.diagnosis.tracks import Step, Track, advance_tracks
 from laggard.diagnosis.verdict import Verdict, scale_verdict
 from laggard.diagnosis.view import View
 from laggard.diagnosis.viewing import view_of
@@ -76,7 +76,8 @@ def _judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
     view = replace(view, facts=facts)
     observations = list(_observe(view))
     sizing = size(view)
-    verdict = scale_verdict(view, _holding(observations), sizing, elasticity=facts.get("elasticity", math.nan))
+    holding = _still_slow(memory.tracks) | _holding(observations)
+    verdict = scale_verdict(view, holding, sizing, elasticity=facts.get("elasticity", math.nan))
     return Judged(
         frame.group,
         frame.fact.get("coordinator"),
@@ -133,6 +134,15 @@ def _holding(observations: Iterable[Observation]) -> dict[str, Observation]:
         if each.state == HOLDS:
             found.setdefault(each.code, each)
     return found
+
+
+def _still_slow(tracks: Iterable[Track]) -> dict[str, Observation]:
+    """Slow members and hosts whose finding is open: lag of others hides them for a window or two."""
+    return {
+        each.code: Observation(each.code, subject=each.subject)
+        for each in tracks
+        if each.code in {"SLOW_MEMBER", "SLOW_HOST"} and each.opened_ms is not None
+    }
 
 
 def _settle_group(

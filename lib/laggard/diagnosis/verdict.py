@@ -15,7 +15,7 @@ from laggard.diagnosis.measures import HELD
 from laggard.diagnosis.observation import Observation
 from laggard.diagnosis.scaling import autoscaler_settings
 from laggard.diagnosis.sizing import Sizing
-from laggard.diagnosis.view import Flags, TopicView, View
+from laggard.diagnosis.view import Flags, MemberView, TopicView, View
 
 VETOES = frozenset({"blocked", "stale"})  # flags under which nothing about the group is known
 PARTIAL_LIMIT = 0.10  # share of the partitions with a commit that may be unknown
@@ -169,10 +169,16 @@ def _uneven(view: View, topic: TopicView, conditions: Mapping[str, Observation],
     slow = [conditions[code] for code in ("SLOW_HOST", "SLOW_MEMBER") if code in conditions]
     if slow:
         named = {each.subject for each in slow}
-        others = [m.is_busy for m in view.members.values() if m.partitions and not {m.slot, m.host} & named]
+        others = [_is_short(view, m) for m in view.members.values() if m.partitions and not {m.slot, m.host} & named]
         busy = sum(others) / len(others) if others else 1.0
         if busy < ENOUGH_BUSY:
             yield "NO_UNHEALTHY_MEMBER", 9, {"busy_others_ratio": busy}
+
+
+def _is_short(view: View, member: MemberView) -> bool:
+    """Whether a member has more to read than it will soon have done, as far as is known of what it can do."""
+    spare = member.capacity - member.arrival
+    return member.is_busy and not member.lag <= spare * view.policy.drain_target_seconds
 
 
 def _sized(view: View, topic: TopicView, sizing: Sizing) -> Iterator[_Row]:
