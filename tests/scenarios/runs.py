@@ -120,11 +120,22 @@ def _batches(run: Run) -> pa.Table:
     """What the brokers said of themselves, with each tick."""
     known = run.ground.brokers.offsets_retention_minutes
     rows = [
-        {"batch_id": number, "polled_at": polled.at_ms * 1000, "offsets_retention_minutes": known}
+        {
+            "batch_id": number,
+            "polled_at": polled.at_ms * 1000,
+            "offsets_retention_minutes": known,
+            "source_to": _positions(polled, "last_stable_offset"),
+            "source_high_watermark": _positions(polled, "high_watermark"),
+        }
         for number, polled in enumerate(run.played.polls, 1)
     ]
     schema = arrow_schema(schemas.BATCHES)
     return pa.Table.from_pylist(rows, schema=pa.schema([schema.field(name) for name in BATCHED]))
+
+
+def _positions(polled: Polled, name: str) -> list[tuple[int, int]]:
+    """Of each offsets partition, as Arrow takes maps."""
+    return [(number, row[name]) for number, row in polled.offsets_partitions.items()]
 
 
 def _own(run: Run, name: str, table: pa.Table) -> pa.Table:

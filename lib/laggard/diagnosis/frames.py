@@ -67,6 +67,20 @@ class TopicFrame:
         return self.names[name]
 
 
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """Commits that were made and could not be read at the end of each window; [windows] seconds, NaN not told.
+
+    They are hidden for `least`, and may be for `most`: in between lies the poll that would have told.
+    """
+
+    least: Floats
+    most: Floats
+
+    def between(self, first: int, last: int) -> Hidden:
+        return Hidden(self.least[first:last], self.most[first:last])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupFrame:
     """One group as it was known at the end of a window; nothing in here is newer than that.
@@ -88,6 +102,7 @@ class GroupFrame:
     baseline: Callable[[], Mapping[str, Sequence[Row]]] = dict  # topic -> group_windows of the last 24 h, read if asked
     deploys: Sequence[Row] = ()  # rows of deploys of the last 7 d
     offsets_retention_minutes: float | None = None  # of the brokers, as observed; None: not told to us
+    hidden: Hidden | None = None  # None: where its commits lie is not known
 
     @property
     def now_ms(self) -> int:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from laggard.diagnosis.columns import Ints, kept, milliseconds
 from laggard.diagnosis.frames import NAMES, NUMBERS, GroupFrame, Policy, Row, TopicFrame
 from laggard.diagnosis.grid import Grid, Part
+from laggard.diagnosis.hidden import hidden_commits
 
 LISTS = ("rebalances", "generations", "group_members", "group_events")  # rows of 24 h, and a generation of before
 LOOKED_BACK_AT = ("group_state", "members", "idle_members", "generation", "group_epoch")  # of group_history
@@ -40,7 +41,9 @@ class History:
         self._topics = Grid(topics, ("topic", "topic_id"), {**_LOG_ENDS, "row": "row"}, {}, self._windows)
         self._facts = _Facts(tables["group_history"], self._windows, look_back)
         batches = tables.get("batches")
-        self._retentions = [] if batches is None else batches.sort_by("batch_id").to_pylist()
+        self._hidden_of = hidden_commits(batches, self._windows, window_seconds)
+        told = ["batch_id", "offsets_retention_minutes"]
+        self._retentions = [] if batches is None else batches.select(told).sort_by("batch_id").to_pylist()
 
     def frames(
         self,
@@ -73,6 +76,7 @@ class History:
             history = known.get(group, [None] * len(windows))
             if history[-1] is None and not topics and group not in deleted:
                 continue  # it ended before this window
+            hidden = self._hidden_of((history[-1] or {}).get("offsets_partition"))
             yield GroupFrame(
                 cluster,
                 group,
@@ -88,6 +92,7 @@ class History:
                 baseline(group),
                 lists["deploys"].get(group, []),
                 retention,
+                None if hidden is None else hidden.between(first, last),
             )
 
     def _topic_facts(self, first: int, last: int, batch_id: int) -> dict[tuple[str, ...], Row]:
@@ -148,16 +153,14 @@ def _newest_row(part: Part) -> int:
 
 
 def _held_back(part: Part) -> dict[int, list[Row]]:
-    """By partition the known ends of its log, of partitions whose end lies beyond what is stable, in order."""
+    """By partition the known ends of its log, of partitions whose end lay beyond what was stable, in order."""
     stable, end = part.numbers["stable"], part.numbers["end"]
-    newest = part.is_known.shape[1] - 1 - part.is_known[:, ::-1].argmax(axis=1)
-    own = np.arange(len(newest))
     return {
         int(part.partitions[row]): [
             {column: _offset(part.numbers[name][row, at]) for name, column in _LOG_ENDS.items()}
             for at in np.flatnonzero(part.is_known[row])
         ]
-        for row in np.flatnonzero(stable[own, newest] < end[own, newest])
+        for row in np.flatnonzero((stable < end).any(axis=1))
     }
 
 

@@ -10,7 +10,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from laggard.diagnosis.frames import Floats, TopicFrame
+from laggard.diagnosis.frames import Floats, GroupFrame, TopicFrame
 from laggard.diagnosis.parameters import Parameters
 
 HELD = "held"  # by a transaction
@@ -47,6 +47,16 @@ def material(frame: TopicFrame, floor: Floats, slo_seconds: float, parameters: P
     return found
 
 
+def unseen(frame: TopicFrame, group: GroupFrame) -> _Flags:
+    """Windows at whose end commits of more than the rhythm are hidden: where the group stands by then is not known."""
+    if group.hidden is None:
+        return np.zeros(frame["lag"].shape, np.bool_)
+    interval = frame["interval"][:, -1:]
+    rhythm = 2.0 * np.where(np.isnan(interval), group.window_seconds, interval)
+    found: _Flags = group.hidden.least > rhythm
+    return found
+
+
 def is_held(frame: TopicFrame, row: int) -> bool:
     """Whether the offset stands at the last stable offset, behind which an open transaction hides what arrived."""
     newest = (frame.facts.get("windows", {}).get(int(frame.partitions[row])) or [{}])[-1]
@@ -56,6 +66,22 @@ def is_held(frame: TopicFrame, row: int) -> bool:
     return bool(stable < end and frame["committed"][row, -1] >= stable)
 
 
+def _released_windows(frame: TopicFrame, row: int) -> float:
+    """For how many windows records could be read behind an offset that a transaction held before; else endlessly.
+
+    The last stable offset is known once per window: in which moment it let go is not.
+    """
+    committed = frame["committed"][row]
+    rows = frame.facts.get("windows", {}).get(int(frame.partitions[row]), ())
+    for back, one in enumerate(reversed(rows[-len(committed) :])):
+        if committed[-1 - back] != committed[-1]:
+            break
+        stable, end = one.get("last_stable_offset"), one.get("log_end_offset")
+        if stable is not None and end is not None and stable < end and committed[-1] >= stable:
+            return back - 1
+    return math.inf
+
+
 def stalls(
     frame: TopicFrame,
     *,
@@ -63,11 +89,13 @@ def stalls(
     window_seconds: int,
     parameters: Parameters,
     poll_interval_seconds: float = 0.0,
+    hidden_seconds: float = 0.0,
 ) -> tuple[str, ...]:
     """Per partition "" or the kind of its stall: the offset stands although records arrived since.
 
     A few records behind which nothing came need not be records: a transaction's marker stays at the end of a log.
-    While the rhythm of commits is not known, a batch may take all of the longest poll interval of the members.
+    While the rhythm of commits is not known, a batch may take all of the longest poll interval of the members. Commits
+    that may be hidden may say that it moved on.
     """
     is_unknown = np.isnan(frame["interval"][:, -1])
     interval = np.where(is_unknown, window_seconds, frame["interval"][:, -1])
@@ -76,7 +104,7 @@ def stalls(
     frozen = frame["frozen"][:, -1]
     kinds = []
     for row in range(len(frame.partitions)):
-        if not frozen[row] >= limit[row]:
+        if not frozen[row] - hidden_seconds >= limit[row]:
             kinds.append("")
             continue
         since = min(frame["produced"].shape[1], math.ceil(frozen[row] / window_seconds) + 1)
@@ -86,6 +114,8 @@ def stalls(
             kinds.append("")
         elif is_held(frame, row):
             kinds.append(HELD)
+        elif _released_windows(frame, row) * window_seconds < limit[row]:
+            kinds.append("")
         elif has_members and frame.named("owner")[row, -1] == "":
             kinds.append("unowned")
         else:

@@ -71,7 +71,8 @@ def topic_view(
     arrival, consume = (rolling_mean(frame[name], parameters.rate_windows) for name in ("arrival", "consume"))
     floor = measures.floors(frame, arrival, group.window_seconds, parameters)
     seconds = group.windows / 1000.0 + group.window_seconds
-    envelopes = series.since_break(frame)
+    unseen = measures.unseen(frame, group)
+    envelopes = np.where(unseen, np.nan, series.since_break(frame))
     slopes = series.partition_slopes(seconds, envelopes, parameters)
     is_material = measures.material(frame, floor, group.policy.slo_time_lag_seconds, parameters)
     partition_trends = series.partition_trends(frame, seconds, envelopes, slopes, arrival[:, -1], group, parameters)
@@ -79,7 +80,7 @@ def topic_view(
     is_material[:, -1] |= is_growing
     # what grows by now was lag before it was past the floor
     matters: Flags = np.logical_or(is_material.any(axis=0), is_growing.any())
-    newest = series.newest_at_commits(frame, seconds, envelopes, group.window_seconds)
+    newest = np.where(unseen, np.nan, series.newest_at_commits(frame, seconds, envelopes, group.window_seconds))
     is_ok = frame.named("status") == "ok"
     newest_shapes = [
         shape.raw_shape(
@@ -104,6 +105,7 @@ def topic_view(
         window_seconds=group.window_seconds,
         parameters=parameters,
         poll_interval_seconds=_poll_interval_seconds(group) if has_members else 0.0,
+        hidden_seconds=0.0 if group.hidden is None else float(np.nan_to_num(group.hidden.most[-1])),
     )
     view = TopicView(
         frame,

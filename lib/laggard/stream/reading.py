@@ -29,7 +29,7 @@ RECENT = ("rebalances", "generations", "group_members", "group_events")
 RECENT_SPAN = timedelta(hours=24)
 DEPLOYS_SPAN = timedelta(days=7)
 _KEYS = ("group", "topic", "topic_id", "partition", "window_start", "batch_id")
-BATCHED = ("batch_id", "polled_at", "offsets_retention_minutes")
+BATCHED = ("batch_id", "polled_at", "offsets_retention_minutes", "source_to", "source_high_watermark")
 _COLUMNS = {
     "batches": BATCHED,
     "lag_windows": (*_KEYS, *NUMBERS.values(), *NAMES.values()),
