@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from diagnosis.rebalance_rows import Life, at, pods
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.patterns_members import changes, current_members, find_crash_loops, find_evictions
@@ -76,6 +78,16 @@ def test_evictions_of_history_and_of_half_an_hour_ago_do_not_count() -> None:
     told = Life().generation(10, *ALL).generation(1800, *ALL[:2], of_row=sure).generation(1900, *ALL)
     told.generation(3000, *ALL[:2], of_row=sure, live_read=False)
     assert find_evictions(told.frame(), "poll_timeout", LIMITS) == []
+
+
+@pytest.mark.parametrize(("came", "is_evicted"), [(2950, False), (2761, False), (2760, True), (2000, True), (10, True)])
+def test_a_member_that_came_within_its_poll_interval_did_not_exceed_it(came: float, is_evicted: bool) -> None:
+    told = Life(timeout=300).generation(10, *ALL)
+    if came > 10:
+        again = {"of_member": {ALL[2]: {"member_id": "another"}}}
+        told.generation(came, *ALL, restarted=[ALL[2]], **again).generation(came + 9, *ALL, **again)
+    told.generation(3000, *ALL[:2], of_row={"cause_posterior": {"poll_timeout": 0.9}})
+    assert bool(find_evictions(told.frame(), "poll_timeout", LIMITS)) == is_evicted
 
 
 def test_the_current_members_are_those_of_the_newest_record() -> None:

@@ -1,4 +1,4 @@
-"""Poison pills: the partition that stood first, in the hands of every member that was put out."""
+"""Silent partitions and whose fault it is; poison pills: what stood first, in the hands of all that were put out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from diagnosis.rebalance_rows import Life, pods, series
 from laggard.diagnosis.observation import Observation
-from laggard.diagnosis.rules_stalls import poison_pill_suspect
+from laggard.diagnosis.rules_stalls import partition_stalled, poison_pill_suspect
 from laggard.diagnosis.view import TopicView
 
 A, B, C = pods(1, 2, 3)
@@ -67,3 +67,30 @@ def test_members_of_a_deploy_did_not_stumble() -> None:
 def test_where_much_stands_since_then_it_is_no_record() -> None:
     (found,) = judged(chain(), dict.fromkeys(range(4), 650))
     assert set(found.guards.values()) == {"fail"}
+
+
+def silent(told: Life, kind: str = "silent") -> list[str]:
+    """Guards that fail where partitions 0 and 1 of member A stand for 200 s, up to 3600 s."""
+    topic = stands({0: 200, 1: 200})
+    topic.frame.names["slot"][:2] = A
+    topic = replace(topic, stall_kind=(kind, kind, *[""] * (PARTITIONS - 2)), interval=np.full(PARTITIONS, 5.0))
+    (found, *_) = partition_stalled(told.view(topics=[topic], material_lag=1000.0))
+    return [name for name, result in found.guards.items() if result == "fail"]
+
+
+@pytest.mark.parametrize(("newest", "fails"), [(3400, 0), (3540, 0), (3541, 1), (3590, 1)])
+def test_while_a_group_rebalances_again_and_again_nobody_has_time_to_stall(newest: float, fails: int) -> None:
+    told = Life().generation(10, A, B, C).generation(newest - 400, A, B).generation(newest, A, B, C)
+    assert silent(told) == ["its owner had time to read"] * fails
+    assert silent(told, "repeating") == []  # it commits, so it does read
+
+
+def test_what_a_member_had_that_dies_again_and_again_is_not_stalled() -> None:
+    told = Life().generation(10, A, B, C)
+    for second in (3300, 3350, 3400):
+        told.generation(second, B, C).generation(second + 20, A, B, C)
+    assert silent(told) == ["its owner does not start again and again"]
+    other = Life().generation(10, A, B, C)
+    for second in (3300, 3350, 3400):
+        other.generation(second, A, C).generation(second + 20, A, B, C)
+    assert silent(other) == []

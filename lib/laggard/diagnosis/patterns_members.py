@@ -15,8 +15,10 @@ from functools import lru_cache
 from laggard.diagnosis.frames import GroupFrame, Row
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.patterns_rebalances import live_generations, now_of
+from laggard.rebalance.parameters import RebalanceParameters
 
 RETURN_SECONDS = 600.0  # a place taken again within this time is a return
+_POLL_SHARE = RebalanceParameters().poll_timeout_share
 _CRASH_MIN_SECONDS = 90.0  # twice the default session: a short session must not hide a member that dies each minute
 
 
@@ -175,7 +177,10 @@ def find_crash_loops(frame: GroupFrame, parameters: Parameters) -> list[CrashLoo
 def find_evictions(
     frame: GroupFrame, reason: str, parameters: Parameters, seconds: float | None = None
 ) -> list[Eviction]:
-    """Departures of the last seconds (30 min) whose claimed reason this is (poll_timeout, session_expiry, ...)."""
+    """Departures of the last seconds (30 min) whose claimed reason this is (poll_timeout, session_expiry, ...).
+
+    Who was not in the group for a poll interval did not exceed it, whatever its partitions look like.
+    """
     horizon = parameters.deploy_horizon_seconds if seconds is None else seconds
     end = now_of(frame)
     found = []
@@ -194,8 +199,23 @@ def find_evictions(
                 is_elsewhere=None if slot not in replaced else slot in left,
             )
             for slot in sorted(left | replaced)
+            if reason != "poll_timeout" or not _was_within_poll_interval(frame, row, slot)
         ]
     return found
+
+
+def _was_within_poll_interval(frame: GroupFrame, rebalance: Row, slot: str) -> bool:
+    """Whether a member that left in a rebalance had come too late to exceed its poll interval; False not known."""
+    known = rosters(frame)
+    before = [each for each in known if each.generation < min(rebalance["generations"] or (0,))]
+    member = next((row for row in before[-1].members if row["slot"] == slot), None) if before else None
+    if member is None or not member.get("member_id") or not member.get("rebalance_timeout_ms"):
+        return False
+    first = next(each for each in known if any(row.get("member_id") == member["member_id"] for row in each.members))
+    if first is known[0]:
+        return False  # it may have been there before
+    seconds = (rebalance["ended_at"] - first.at).total_seconds()
+    return bool(seconds < _POLL_SHARE * member["rebalance_timeout_ms"] / 1000)
 
 
 def _place(row: Mapping[str, object]) -> str:

@@ -10,7 +10,10 @@ import numpy as np
 from laggard.diagnosis.guards import burns_slo
 from laggard.diagnosis.measures import HELD
 from laggard.diagnosis.observation import CAUSE, FAIL, PAGE, PASS, WARN, Observation, Rule
+from laggard.diagnosis.patterns_members import find_crash_loops
+from laggard.diagnosis.patterns_members import places as place_of_slots
 from laggard.diagnosis.patterns_poison import find_suspects
+from laggard.diagnosis.patterns_rebalances import live_generations, now_of
 from laggard.diagnosis.view import TopicView, View
 
 SETTLED = ("Stable", "Unknown", "Empty", "Dead")
@@ -80,9 +83,31 @@ def _stall(view: View, places: list[tuple[TopicView, int]], subject: str, severi
             "owner": topic.frame.named("slot")[row, -1],
             "partitions": ", ".join(f"{each.frame.topic}-{each.frame.partitions[at]}" for each, at in places[:20]),
         },
-        guards={"no rebalance is running": PASS if is_moving else FAIL},
+        guards={
+            "no rebalance is running": PASS if is_moving else FAIL,
+            "its owner had time to read": PASS if kind != "silent" or _had_time(view, places) else FAIL,
+            "its owner does not start again and again": PASS if kind != "silent" or not _dies(view, places) else FAIL,
+        },
         explained=lag / view.material_lag if view.material_lag else 0.0,
     )
+
+
+def _had_time(view: View, places: list[tuple[TopicView, int]]) -> bool:
+    """Whether the newest rebalance lies as far back as a stall has to last: while it lasted nobody could read."""
+    rows = live_generations(view.frame)
+    if not rows:
+        return True
+    intervals = [float(each.interval[row]) for each, row in places if np.isfinite(each.interval[row])]
+    limit = max(view.parameters.stall_min_seconds, view.parameters.stall_ci * max(intervals, default=0.0))
+    return bool((now_of(view.frame) - rows[-1]["record_timestamp"]).total_seconds() >= limit)
+
+
+def _dies(view: View, places: list[tuple[TopicView, int]]) -> bool:
+    """Whether all owners are members that leave again and again: what they had stands until they are missed."""
+    loops = {each.place for each in find_crash_loops(view.frame, view.parameters)}
+    place_of = place_of_slots(view.frame)
+    slots = {each.frame.named("slot")[row, -1] for each, row in places}
+    return {place_of.get(slot, slot) for slot in slots} <= loops
 
 
 def poison_pill_suspect(view: View) -> list[Observation]:
