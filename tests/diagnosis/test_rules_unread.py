@@ -1,9 +1,11 @@
 """Groups without members: whose commits are these, and since when is nobody there."""
 
+from datetime import datetime, timezone
+
 import numpy as np
 import pytest
 
-from diagnosis.views import WINDOWS, topic_view, view_of
+from diagnosis.views import END_MS, WINDOWS, topic_view, view_of
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules_unread import commits_stopped, empty_with_lag, external_committer
 from laggard.diagnosis.view import View
@@ -57,3 +59,19 @@ def test_without_a_rhythm_commits_have_stopped_after_an_hour(commit_windows_ago:
         commits[0, -commit_windows_ago] = 1.0
     topic = topic_view([50_000.0], interval=np.nan, history={"commits": commits, "committed": 100.0})
     assert [each.code for each in commits_stopped(view_of(topic))] == codes
+
+
+@pytest.mark.parametrize(("minutes", "state"), [(1.5, "fail"), (5.9, "fail"), (6.1, "pass")])
+def test_silence_begins_with_the_newest_rebalance(minutes: float, state: str) -> None:
+    """Who polls too late is put out and joins anew: the poll interval of 5 minutes and a window tell it apart."""
+    commits = np.zeros((1, WINDOWS))
+    commits[0, : WINDOWS - 20] = 1.0
+    topic = topic_view([50_000.0], history={"commits": commits, "committed": 100.0})
+    rebalance = {"live_read": True, "record_timestamp": moment(minutes)}
+    (found,) = commits_stopped(view_of(topic, generations=[rebalance]))
+    assert found.guards["no rebalance since"] == state
+
+
+def moment(minutes: float) -> datetime:
+    """So long before the end of the judged window."""
+    return datetime.fromtimestamp(END_MS / 1000 - 60 * minutes, timezone.utc)

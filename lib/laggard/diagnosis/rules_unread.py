@@ -45,9 +45,8 @@ def commits_stopped(view: View) -> list[Observation]:
     seconds = max(silence, max(timeouts, default=300_000) / 1000, view.frame.window_seconds)
     commits = float(sum(np.nansum(each.frame["commits"]) for each in view.topics))
     arrival = float(sum(np.nansum(each.arrival) for each in view.topics))
-    if arrival <= 0 or not _covers(view, seconds + view.frame.window_seconds) or not view.is_material:
-        return []
-    if _sum_newest(view, "commits", seconds + view.frame.window_seconds) > 0:
+    span = seconds + view.frame.window_seconds
+    if arrival <= 0 or not _covers(view, span) or not view.is_material or _sum_newest(view, "commits", span) > 0:
         return []
     return [
         Observation(
@@ -55,7 +54,7 @@ def commits_stopped(view: View) -> list[Observation]:
             evidence={"seconds": seconds, "arrival_rate": arrival, "members": float(view.member_count)},
             guards={
                 "it has committed before": PASS if commits or _has_commit(view) else FAIL,
-                "no rebalance since": FAIL if _has_rebalanced(view, seconds) else PASS,
+                "no rebalance since": FAIL if _has_rebalanced(view, span) else PASS,
             },
             explained=1.0,
         )
@@ -70,6 +69,7 @@ def _has_no_members(view: View) -> bool:
 
 
 def _has_rebalanced(view: View, seconds: float) -> bool:
+    """Whether members joined anew in that time: their silence begins with it, and who polls too late goes again."""
     since = now_of(view.frame) - timedelta(seconds=seconds)
     return any(row["record_timestamp"] >= since for row in live_generations(view.frame))
 
