@@ -335,6 +335,16 @@ def test_arrivals_of_half_as_much_again_as_the_mean_are_unlike(rate: float, expe
     assert states("ASSIGNMENT_IMBALANCE", view_of(topic)) == expected
 
 
+@pytest.mark.parametrize(("members", "hot", "expected"), [(9, 100, []), (9, 500, [HOLDS]), (8, 100, []), (7, 100, [])])
+def test_partitions_that_no_assignor_could_give_more_evenly_are_no_imbalance(
+    members: int, hot: float, expected: list[str]
+) -> None:
+    slots = [f"m{place % members}" for place in range(12)]
+    topic = topic_view([0.0] * 12, arrival=[hot, *[100.0] * 11], slots=slots, shape="none")
+
+    assert states("ASSIGNMENT_IMBALANCE", view_of(topic)) == expected
+
+
 def test_a_healthy_group_is_told_nothing() -> None:
     assert [each for rule in RULES for each in rule.condition(balanced(spread_over(12, 4)))] == []
     assert [each for rule in RULES for each in rule.condition(view_of())] == []
