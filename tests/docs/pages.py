@@ -38,7 +38,8 @@ _HOW = {
     "SHARED_SINK": "Three or more groups whose lag is spread lost capacity at the same time.",
     "COORDINATOR_CORRELATED": "Most active groups of one coordinator, three at least, rebalanced within a minute;"
     " of the other groups at most a tenth did.",
-    "OFFSETS_TOPIC_CHANGED": "The event of that name, from the topic id and the number of partitions at each poll.",
+    "OFFSETS_TOPIC_CHANGED": "The event of that name, from the topic id and the number of partitions at each poll;"
+    " held for 10 windows, as none closes while the new records are read.",
     "GROUP_DELETED": "The event of that name in the window, from tombstones of all that the group had.",
     "PARTITIONS_ADDED": "The event of that name in the window, from the number of partitions at each poll.",
     "TOPIC_RECREATED": "The event of that name in the window, from the topic's id.",

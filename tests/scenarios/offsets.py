@@ -5,6 +5,7 @@ from __future__ import annotations
 from scenarios.ground import HEALTHY, Ground
 from scenarios.labels import CALM, Expect, Labels, Must, Scenario, only
 from scenarios.rebalances import find_leader
+from simulator.offsets_log import PARTITIONS
 from simulator.producer import piecewise, steady
 from simulator.stage import MINUTE, SECOND
 
@@ -92,9 +93,19 @@ def sc40(ground: Ground) -> Labels:
     )
 
 
+def sc60(ground: Ground) -> Labels:
+    """No broker is started again: all go on with the number of partitions that they found."""
+    at = ground.about(HEALTHY)
+    ground.topic(rate=steady(ground.between(40, 100)))
+    ground.group()
+    ground.minute(at, lambda: ground.coordinator.log.expand(100), "offsets_topic_expanded")
+    return Labels(at + 20, must=(Must("OFFSETS_TOPIC_CHANGED", at, within=3),), expects=(Expect(6, at + 20, CALM),))
+
+
 SCENARIOS = (
     Scenario("SC36", "partitions are added, and nobody looks for them", sc36),
     Scenario("SC39", "a topic is deleted and made anew, with more records", sc39),
     Scenario("SC40", "an unclean election cuts a log", sc40),
+    Scenario("SC60", "the offsets topic gets more partitions", sc60, groups=PARTITIONS),  # recorded alone
     Scenario("LA24", "partitions are added and found within minutes", la24),
 )

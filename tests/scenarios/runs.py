@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 import pyarrow as pa
@@ -64,7 +64,8 @@ def play(scenario: Scenario, seed: int, place: int = 0, tick_ms: int = TICK_MS) 
     def poll() -> None:
         at_ms = ground.clock.now + scenario.poll_ahead_ms
         brokers = ground.brokers
-        polls.append(Polled(at_ms, brokers.poll(), ground.coordinator.log.positions(), brokers.facts()))
+        log = ground.coordinator.log
+        polls.append(Polled(at_ms, brokers.poll(), log.positions(), brokers.facts(), log.partitions))
         ground.clock.after(tick_ms, poll)
 
     ground.clock.at(ground.at_ms(scenario.watched_from) + tick_ms, poll)
@@ -102,7 +103,9 @@ def record(runs: Sequence[Run]) -> list[Recorded]:
         records = [each for _, written in present for each in written]
         # what was written before the job began is read as the past, a tick before the live end is reached
         is_past = number == 0 and any(run.scenario.watched_from for run in runs)
-        job.tick(Polled(present[0][0].at_ms, positions, offsets, facts), records, is_caught_up=not is_past)
+        # a scenario in which the offsets topic itself changes is recorded alone
+        whole = replace(present[0][0], positions=positions, offsets_partitions=offsets, facts=facts)
+        job.tick(whole, records, is_caught_up=not is_past)
     tables = {name: job.whole(name) for name in job.pieces}
     return [
         Recorded(run, {name: _own(run, name, table) for name, table in tables.items()} | {"batches": _batches(run)})
@@ -148,8 +151,11 @@ def _own(run: Run, name: str, table: pa.Table) -> pa.Table:
     if "group" in table.column_names:
         groups = pa.array(run.ground.names, pa.string())
         own = pc.is_in(table["group"], value_set=groups)
-        if "topic" in table.column_names:  # an event of the cluster has no group
-            mine = pc.and_(pc.is_null(table["group"]), pc.is_in(table["topic"], value_set=topics))
+        if "topic" in table.column_names:  # an event of the cluster has no group, and may have no topic
+            mine = pc.and_(
+                pc.is_null(table["group"]),
+                pc.or_(pc.is_null(table["topic"]), pc.is_in(table["topic"], value_set=topics)),
+            )
             own = pc.or_(own, mine)
     else:
         own = pc.is_in(table["topic"], value_set=topics)

@@ -42,7 +42,7 @@ class _Part:
 
 
 class OffsetsLog:
-    """Fifty logs; offsets have gaps where markers lie."""
+    """Fifty logs at first; offsets have gaps where markers lie."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -96,6 +96,16 @@ class OffsetsLog:
                     self._visible[key] = offset
             part.unread = [written for written in part.unread if written.offset >= stable]
         return self._visible
+
+    @property
+    def partitions(self) -> int:
+        return len(self._parts)
+
+    def expand(self, partitions: int) -> None:
+        """More partitions, all empty: a broker goes on with the number that it found when it started."""
+        new = range(self.partitions, partitions)
+        self._parts += [_Part() for _ in new]
+        self._leaders += [number % BROKERS for number in new]
 
     def elect(self, partition: int) -> None:
         """Another broker leads the partition from now on."""

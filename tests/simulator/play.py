@@ -15,15 +15,16 @@ import pyarrow as pa
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
 from laggard.rebalance.groups import Listing
-from laggard.sources.snapshot import FACTS, POSITIONS, Snapshot
+from laggard.sources.snapshot import FACTS, OFFSETS_PARTITIONS, POSITIONS, Snapshot
 from laggard.sources.topic_window import TopicWindow
 from laggard.stream.advance import Poll, advance
 from laggard.stream.decode import decode_records
 from laggard.stream.decoded import read_batch
+from laggard.stream.offsets_topic_events import offsets_topic_events
 from laggard.stream.topic_windows import topic_windows
 from laggard.tables import schemas
-from laggard.tables.arrow import arrow_schema
-from simulator.offsets_log import Written
+from laggard.tables.arrow import arrow_schema, to_arrow
+from simulator.offsets_log import PARTITIONS, Written
 from simulator.producer import Arrivals
 from simulator.records import TopicPartition
 from simulator.stage import Stage
@@ -43,6 +44,7 @@ class Polled:
     positions: list[Row]
     offsets_partitions: dict[int, Row]
     facts: list[Row] = field(default_factory=list)  # asked in the poll that closes a window
+    partitions: int = PARTITIONS  # of the offsets topic, used or not
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,7 @@ class Laggard:
         }
         self._number = 0
         self._last: datetime | None = None
+        self._partitions = PARTITIONS  # of the offsets topic at the tick before
         self._topic_window = TopicWindow(1000 * window_seconds)
         self._stable_since: dict[int, tuple[int, int]] = {}
 
@@ -160,9 +163,20 @@ class Laggard:
         closed, begin_ms = self._topic_window.add(self._number, polled.at_ms, positions, facts)
         snapshot = Snapshot(self._number, polled.at_ms, window_start_ms=begin_ms, closed=closed)
         self.tables["topic_windows"] = topic_windows(snapshot, tick)
+        self._add_own_events(polled.partitions, tick)
         self.keep()
         self._last = tick.now
         return self.tables
+
+    def _add_own_events(self, partitions: int, tick: Tick) -> None:
+        """What the driver writes beside its tasks."""
+        rows = [{"offsets_partition": number} for number in range(partitions)]
+        snapshot = Snapshot(self._number, 0, offsets_partitions=pa.Table.from_pylist(rows, schema=OFFSETS_PARTITIONS))
+        last = {"source_to": dict.fromkeys(range(self._partitions), 0), "source_high_watermark": None}
+        if events := offsets_topic_events(last, snapshot, tick):
+            own = to_arrow(schemas.GROUP_EVENTS, events)
+            self.tables["group_events"] = pa.concat_tables([self.tables["group_events"], own])
+        self._partitions = partitions
 
     def keep(self) -> None:
         for name in self.history.keys() & self.tables.keys():

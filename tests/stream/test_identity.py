@@ -80,7 +80,9 @@ def test_a_frozen_value_that_changed_is_refused_with_key_and_both_values(key: st
 def test_a_recreated_offsets_topic_is_begun_anew_over_the_same_tables() -> None:
     again = replace(WANTED, offsets_topic_id="recreated")
     rebuilt = judge_start(RESUMED, again)
-    assert replace(rebuilt, checkpoint_id="") == replace(again, base_batch_id=108, replaces="c1")
+    assert replace(rebuilt, checkpoint_id="") == replace(
+        again, base_batch_id=108, replaces="c1", replaced_topic_id="topic id"
+    )
     assert rebuilt.checkpoint_id not in ("", "c1")
 
     cut_off = replace(RESUMED, identity=asdict(rebuilt), has_checkpoint=False)

@@ -22,6 +22,7 @@ _BLIND_SHARE = 0.5  # of the committed partitions of a group
 _LONG_BLOCKED_WINDOWS = 15
 _SINK_GROUPS = 3
 _RECENT_WINDOWS = 2
+TOLD_WINDOWS = 10  # in which a change of the offsets topic is news
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class ClusterFrame:
     name: str
     window_ms: int
     window_seconds: int
-    events: Sequence[Row] = ()  # of group_events, without a group
+    events: Sequence[Row] = ()  # of group_events up to its end, without a group
 
     @property
     def now_ms(self) -> int:
@@ -183,12 +184,19 @@ def _sinks(signals: Sequence[Row]) -> list[Observation]:
 
 
 def _offsets_topic(cluster: ClusterFrame) -> list[Observation]:
-    begin_ms = cluster.window_ms
-    return [
-        Observation("OFFSETS_TOPIC_CHANGED", evidence_text=dict(row.get("detail") or {}))
+    """Told in each window that ends soon after: while the job reads the new records no window closes."""
+    begin_ms = cluster.now_ms - 1000 * TOLD_WINDOWS * cluster.window_seconds
+    rows = [
+        row
         for row in cluster.events
         if row["kind"] == "offsets_topic_changed" and begin_ms <= row["event_at"].timestamp() * 1000 < cluster.now_ms
     ]
+    newest = max(rows, key=lambda row: float(row["event_at"].timestamp()), default=None)
+    if newest is None:
+        return []
+    detail = dict(newest.get("detail") or {})
+    counts = {name: float(detail.pop(name)) for name in ("partitions_from", "partitions_to") if name in detail}
+    return [Observation("OFFSETS_TOPIC_CHANGED", evidence=counts, evidence_text=detail)]
 
 
 def _elsewhere(_: View) -> list[Observation]:
@@ -221,8 +229,13 @@ RULES = (
     ),
     Rule(
         "D78", "OFFSETS_TOPIC_CHANGED", EVENT, _elsewhere,
-        "The offsets topic has another number of partitions, or is another one.",
-        ("expect stale states of groups until they commit again",), open_after=1, close_after=1,
+        "The offsets topic has another number of partitions, or is another one: groups are looked for elsewhere.",
+        (
+            "expect stale states of groups until they commit again",
+            "a group that its broker finds nothing of begins where auto.offset.reset says: compare committed offsets",
+        ),
+        ("do not change the number of partitions of the offsets topic of a cluster with groups",),
+        open_after=1, close_after=1,
     ),
 )  # fmt: skip
 

@@ -27,6 +27,7 @@ from laggard.stream.advance_stage import (
     gather,
 )
 from laggard.stream.identity import Identity, starts_anew
+from laggard.stream.offsets_topic_events import check_grown, check_same_topic, offsets_topic_events, with_events
 from laggard.stream.progress import Totals, find_gaps
 from laggard.stream.topic_windows import topic_windows
 from laggard.tables import schemas
@@ -72,8 +73,13 @@ class Batches:
             self._has_history = newest.kind == TICK or has_batch_of(writer.root, TICK)
         self._pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="publish")
         self._started_at = datetime.now(timezone.utc)
+        self.expect(options.offsets_partitions)
         self.published = 0
         self.on_published: Callable[[dict[str, Any]], None] = lambda _: None
+
+    def expect(self, partitions: int) -> None:
+        """A query begins that reads so many partitions of the offsets topic."""
+        self._partitions, self._is_first = partitions, True
 
     def process(self, frame: DataFrame, spark_batch_id: int) -> None:
         """Publish one micro-batch, once: a re-run of a published batch does nothing."""
@@ -83,8 +89,9 @@ class Batches:
         started_at, clock = datetime.now(timezone.utc), _Stopwatch()
         wal = files.read_text(f"{self._options.checkpoint.rstrip('/')}/offsets/{spark_batch_id}")
         source_to = positions_of(wal, self._options.offsets_topic)
-        check_resolved(source_to, self._options.offsets_partitions, self._options.offsets_topic)
+        self._check_resolved(source_to)
         snapshot, is_new_poll = self._snapshot(poll_of(wal))
+        check_same_topic(self._identity.offsets_topic_id, snapshot)
         tick = self._tick(batch_id, snapshot, source_to)
         advanced = self._advance(frame, snapshot, tick, sum(source_to.values()))
         clock.lap("advance")
@@ -93,7 +100,8 @@ class Batches:
         if is_new_poll:
             totals.add_poll(snapshot)
         read = totals.add_records(advanced.counts)
-        versions = self._commit(advanced.files, snapshot, tick)
+        events = offsets_topic_events(self.last, snapshot, tick, self._identity if self._anew else None)
+        versions = self._commit(with_events(advanced.files, events, self._writer.root), snapshot, tick)
         clock.lap("publish")
         clock.seconds["poll"] = snapshot.seconds if is_new_poll else 0.0
         # the first batch after a start may be a re-run with a poll from before it, so count from the poll's time
@@ -107,6 +115,14 @@ class Batches:
         }
         row |= totals.finish(clock.seconds, [gap["gap_reason"] for gap in gaps])
         self._publish(row, gaps, tick)
+        check_grown(source_to, snapshot)
+
+    def _check_resolved(self, source_to: Mapping[int, int]) -> None:
+        """The first batch of a query may have been planned before it, over as many partitions as there were then."""
+        before = set(self.last["source_to"]) if self.last and self._is_first else set()
+        self._is_first = False
+        if not before or before != set(source_to):
+            check_resolved(source_to, self._partitions, self._options.offsets_topic)
 
     def _advance(self, frame: DataFrame, snapshot: Snapshot, tick: Tick, position: int) -> Advanced:
         """Run the batch's Spark job: it leaves data files that no table version names yet."""
@@ -138,7 +154,9 @@ class Batches:
         parts = snapshot.offsets_partitions.to_pylist()
         if parts:
             is_caught_up = all(
-                part["last_stable_offset"] is None or source_to[part["offsets_partition"]] >= part["last_stable_offset"]
+                # nothing was read yet of a partition that is new
+                part["last_stable_offset"] is None
+                or source_to.get(part["offsets_partition"], 0) >= part["last_stable_offset"]
                 for part in parts
             )
         else:  # the poll says nothing about the offsets topic

@@ -41,7 +41,7 @@ def partition_events(
         ends = end.filter(applies).to_pylist() if end is not None else [None] * found.num_rows
         for row, from_offset, to_offset in zip(found.to_pylist(), starts, ends, strict=True):
             is_commit = kind in ("offset_rewind", "offset_skip")
-            yield _event(
+            yield event_row(
                 kind,
                 tick,
                 {name: row[name] for name in (*KEY, "topic_id")}
@@ -60,9 +60,11 @@ def life_events(before: Mapping[str, Any], now: Sequence[Mapping[str, Any]], tic
     """Groups that are new and groups that are gone."""
     living = {row["group"]: row["offsets_partition"] for row in now}
     for group in sorted(living.keys() - before.keys()):
-        yield _event("group_created", tick, {"group": group, "event_at": tick.now, "source_partition": living[group]})
+        yield event_row(
+            "group_created", tick, {"group": group, "event_at": tick.now, "source_partition": living[group]}
+        )
     for group in sorted(before.keys() - living.keys()):
-        yield _event(
+        yield event_row(
             "group_deleted",
             tick,
             {"group": group, "event_at": tick.now, "source_partition": before[group]["offsets_partition"]},
@@ -90,9 +92,9 @@ def record_events(
 ) -> Iterable[dict[str, Any]]:
     """Rewinds inside the batch, and static members that came back within a generation (KIP-345) with their absences."""
     for row in rewinds:
-        yield _event("offset_rewind", tick, {**row, "event_at": row["record_timestamp"]})
+        yield event_row("offset_rewind", tick, {**row, "event_at": row["record_timestamp"]})
     for row, seconds in zip(history.replacements, away, strict=True):
-        yield _event("static_replacement", tick, {**row, "event_at": row["record_timestamp"], "seconds": seconds})
+        yield event_row("static_replacement", tick, {**row, "event_at": row["record_timestamp"], "seconds": seconds})
 
 
 def change_events(before: pa.Table, now: pa.Table, tick: Tick) -> Iterable[dict[str, Any]]:
@@ -112,7 +114,7 @@ def change_events(before: pa.Table, now: pa.Table, tick: Tick) -> Iterable[dict[
         for was, row in zip(old, new, strict=True):
             detail = [("from", str(was[column])), ("to", str(row[column]))] if column else None
             away = tick.now - was["empty_since"] if kind == "members_returned" and was["empty_since"] else None
-            yield _event(
+            yield event_row(
                 kind,
                 tick,
                 {
@@ -161,7 +163,7 @@ def growth_events(grown: Mapping[str, Mapping[str, int]], tick: Tick) -> Iterabl
                 "event_at": tick.now,
                 "detail": [("partitions", str(partitions))],
             }
-            yield _event("partitions_added", tick, columns)
+            yield event_row("partitions_added", tick, columns)
 
 
 def expiry_events(closed: Iterable[Closed], tick: Tick) -> Iterable[dict[str, Any]]:
@@ -169,10 +171,11 @@ def expiry_events(closed: Iterable[Closed], tick: Tick) -> Iterable[dict[str, An
     for each in closed:
         for gone in each.departures if each.row.cause == "static_expired" else ():
             columns = {"group": each.row.group, "event_at": gone.at, "member_id": gone.member_id, "slot": gone.slot}
-            yield _event("static_expired", tick, columns)
+            yield event_row("static_expired", tick, columns)
 
 
-def _event(kind: str, tick: Tick, columns: Mapping[str, Any]) -> dict[str, Any]:
+def event_row(kind: str, tick: Tick, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of `group_events`; the same event has the same id, whoever tells it again."""
     at = columns.get("source_offset")
     place = f"poll {tick.poll_id}" if at is None else f"{columns.get('source_partition')}/{at}"
     named = (columns.get(name) for name in ("topic", "partition", "from_offset", "to_offset", "slot"))

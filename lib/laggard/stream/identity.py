@@ -28,6 +28,7 @@ class Identity:
     checkpoint_id: str = ""
     base_batch_id: int = 0
     replaces: str = ""  # the checkpoint id whose tables this one continues, "" for none
+    replaced_topic_id: str = ""  # id of the offsets topic that it had read
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,13 @@ def judge_start(found: Found, wanted: Identity) -> Identity:
     if stored.offsets_topic_id != wanted.offsets_topic_id:  # recreated: its positions mean nothing any more
         base = stored.base_batch_id if found.newest_batch_id is None else found.newest_batch_id + 1
         replaced = found.batch_checkpoint_id or ""
-        return replace(wanted, checkpoint_id=uuid.uuid4().hex, base_batch_id=base, replaces=replaced)
+        return replace(
+            wanted,
+            checkpoint_id=uuid.uuid4().hex,
+            base_batch_id=base,
+            replaces=replaced,
+            replaced_topic_id=stored.offsets_topic_id,
+        )
     newest = -1 if found.newest_batch_id is None else found.newest_batch_id - stored.base_batch_id
     wal = -1 if found.newest_wal_batch_id is None else found.newest_wal_batch_id
     committed = -1 if found.newest_committed_batch_id is None else found.newest_committed_batch_id

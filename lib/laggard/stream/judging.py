@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 
-from laggard.diagnosis.cluster import ClusterFrame
+from laggard.diagnosis.cluster import TOLD_WINDOWS, ClusterFrame
 from laggard.diagnosis.columns import Ints, places_of
 from laggard.diagnosis.engine import Judged, judge
 from laggard.diagnosis.frames import Row
@@ -43,8 +43,9 @@ def judge_groups(
 
 
 def read_cluster(root: str, versions: Mapping[str, int], window: Window, options: Options) -> ClusterFrame:
-    """The window as the cluster's rules see it, with its own events."""
-    span = window.begin_ms, window.begin_ms
+    """The window as the cluster's rules see it, with the cluster's own events up to its end."""
+    end_ms = window.begin_ms + 1000 * options.window_seconds
+    span = end_ms - 1000 * TOLD_WINDOWS * options.window_seconds, end_ms
     events = read_span(root, "group_events", versions.get("group_events"), *span, "event_at")
     return cluster_frame(known_at(told({"group_events": events}), window, options), window, options)
 

@@ -22,6 +22,7 @@ from laggard.stream.batch import Batches, BatchOptions
 from laggard.stream.diagnose import DiagnoseQuery
 from laggard.stream.failures import SlowStartError, with_remedy
 from laggard.stream.identity import Found, Identity, identity_path, judge_start, starts_anew, to_json
+from laggard.stream.offsets_topic_events import GrownTopicError
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.lock import writer_lock
 from laggard.tables.maintenance import Schedule
@@ -172,7 +173,8 @@ class Job:
                 if self._stopping.is_set():
                     return  # cut off on purpose
                 passes = not isinstance(cause, LaggardError) or cause.exit_code in TEMPORARY
-                is_worth_a_try = isinstance(cause, SlowStartError) and slow_starts <= SLOW_STARTS
+                is_slow = isinstance(cause, SlowStartError) and slow_starts <= SLOW_STARTS
+                is_worth_a_try = is_slow or isinstance(cause, GrownTopicError)
                 if not passes or (self._once and not is_worth_a_try):  # who asked for one run wants to know
                     raise cause from error
                 if batches.published > published:
@@ -180,6 +182,8 @@ class Job:
                 log.warning("query stopped: %s; starting again in %.0f s", first_line(cause), backoff)
                 self._stopping.wait(backoff)
                 backoff = min(backoff * 2, MAX_BACKOFF_SECONDS)
+                topic = self._wait_for_offsets_topic() or topic  # it may have grown
+                batches.expect(topic.partitions)
 
     def _has_backlog(self, batches: Batches) -> bool:
         """Whether more records wait than one tick may read: those are read batch after batch, not tick by tick."""

@@ -285,13 +285,13 @@ GROUP_EVENTS = Table(
         DATE,
         CLUSTER,
         Column("event_id", "string", "hash of group, kind and source position: the same event has the same id"),
-        Column("group", "string", "consumer group"),
+        Column("group", "string", "consumer group", "an event of the cluster"),
         Column(
             "kind",
             "string",
             "group_created, group_deleted, group_type_changed, became_empty, members_returned, offset_rewind,"
             " offset_skip, offset_deleted, static_replacement, static_expired, partitions_added, coordinator_changed,"
-            " topic_recreated",
+            " topic_recreated, offsets_topic_changed",
         ),
         Column("event_at", "timestamp", "time of the record, or of the poll where no record tells"),
         MEMBERSHIP,
@@ -307,7 +307,9 @@ GROUP_EVENTS = Table(
             "how long: absence of a static member since its last commit (an upper bound), time without members",
             "no duration, or a member without commits within its session",
         ),
-        Column("detail", "map<string,string>", "from and to of what changed", "nothing of the kind"),
+        Column(
+            "detail", "map<string,string>", "from and to of what changed, by name where several may", "no such change"
+        ),
         Column("from_offset", "bigint", "committed offset before", "not an offset event"),
         Column("to_offset", "bigint", "committed offset after", "not an offset event, or deleted"),
         Column("records", "bigint", "records rewound or skipped", "neither"),

@@ -1,0 +1,82 @@
+"""The offsets topic itself: whether it grew or is another one since the batch before."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from laggard.errors import REFUSED, TEMPORARY, LaggardError
+from laggard.lag.tick import Tick
+from laggard.sources.snapshot import Snapshot
+from laggard.stream.events import event_row
+from laggard.stream.identity import Identity
+from laggard.tables import schemas
+from laggard.tables.arrow import to_arrow
+from laggard.tables.data_files import DataFile, write_files
+from laggard.tables.delta import path_of
+
+
+def offsets_topic_events(
+    last: Mapping[str, Any] | None, snapshot: Snapshot, tick: Tick, rebuild: Identity | None = None
+) -> list[dict[str, Any]]:
+    """The row of `group_events`, without a group, of another number of partitions than at the last `batches` row or id.
+
+    `rebuild` is given for the first batch of a topic that was made anew.
+    """
+    if last is None:
+        return []
+    known = count_known(last["source_to"], last["source_high_watermark"] or ())
+    polled = count_known(snapshot.offsets_partitions["offsets_partition"].to_pylist())
+    detail = []
+    if known and polled and (known < polled or (rebuild and known > polled)):  # one topic only grows
+        detail += [("partitions_from", str(known)), ("partitions_to", str(polled))]
+    if rebuild is not None and rebuild.replaced_topic_id:  # an older job did not keep it
+        detail += [("topic_id_from", rebuild.replaced_topic_id), ("topic_id_to", rebuild.offsets_topic_id)]
+    row = {"group": None, "event_at": tick.now, "detail": detail}
+    return [event_row("offsets_topic_changed", tick, row)] if detail else []
+
+
+def with_events(
+    found: Mapping[str, Sequence[DataFile]], events: Sequence[Mapping[str, Any]], root: str
+) -> dict[str, Sequence[DataFile]]:
+    """The data files of a batch's tasks by table, and one with these rows of `group_events`."""
+    rows = to_arrow(schemas.GROUP_EVENTS, events)
+    own = write_files(path_of(root, "group_events"), schemas.GROUP_EVENTS, rows) if events else []
+    return {**found, "group_events": [*found.get("group_events", ()), *own]} if own else dict(found)
+
+
+def check_same_topic(known_id: str, snapshot: Snapshot) -> None:
+    """Refuse to read on where the topic is another one: positions in the old one mean nothing in it."""
+    if known_id and snapshot.offsets_topic_id not in ("", known_id):
+        raise LaggardError(
+            "the offsets topic was deleted and made again",
+            cause=f"its topic id was {known_id}, now it is {snapshot.offsets_topic_id}",
+            fix="start the job again: it keeps all history and reads the new topic from its begin",
+            exit_code=REFUSED,
+        )
+
+
+def check_grown(read: Collection[int], snapshot: Snapshot) -> None:
+    """Ask for a query over all partitions where the poll knows some that this one does not read."""
+    parts = snapshot.offsets_partitions.to_pylist()
+    # one without a leader cannot be read yet
+    missing = {each["offsets_partition"] for each in parts if each["high_watermark"] is not None} - set(read)
+    if missing:
+        raise GrownTopicError(len(read), len(read) + len(missing))
+
+
+class GrownTopicError(LaggardError):
+    """The offsets topic has more partitions than the query reads."""
+
+    def __init__(self, read: int, there: int) -> None:
+        super().__init__(
+            "the offsets topic got more partitions",
+            cause=f"{there}, of which {read} are read",
+            fix="none needed: the query starts again over all of them",
+            exit_code=TEMPORARY,
+        )
+
+
+def count_known(*partitions: Iterable[int]) -> int:
+    """How many partitions there are, by the highest of those that are known."""
+    return 1 + max((number for each in partitions for number in each), default=-1)

@@ -1,0 +1,130 @@
+"""The offsets topic grew or is another one: what is recorded of it, and what the job does next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from laggard.diagnosis.cluster import TOLD_WINDOWS, cluster_observations
+from laggard.diagnosis.observation import WARN
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.policy import Policy
+from laggard.errors import REFUSED, TEMPORARY, LaggardError
+from laggard.lag.tick import Tick
+from laggard.sources.snapshot import OFFSETS_PARTITIONS, Snapshot
+from laggard.stream.identity import Identity
+from laggard.stream.judging import read_cluster
+from laggard.stream.offsets_topic_events import (
+    GrownTopicError,
+    check_grown,
+    check_same_topic,
+    offsets_topic_events,
+    with_events,
+)
+from laggard.stream.reading import Options, Window
+from laggard.tables import schemas
+from laggard.tables.delta import Writer, create_tables
+from stream.simulation import NOON
+
+TICK = Tick("c", 7, 7, 7, NOON, 60, True, False, False, True)
+LAST = {"source_to": dict.fromkeys(range(50), 3), "source_high_watermark": None}
+REBUILD = Identity("cluster", "new", "/tables", 60, replaces="c1", replaced_topic_id="old")
+WINDOW_MS = round(NOON.timestamp() * 1000)
+
+
+def polled(partitions: int, topic_id: str = "new", unanswered: tuple[int, ...] = ()) -> Snapshot:
+    rows = [
+        {"offsets_partition": number, "high_watermark": None if number in unanswered else 3}
+        for number in range(partitions)
+    ]
+    return Snapshot(
+        7, 0, offsets_topic_id=topic_id, offsets_partitions=pa.Table.from_pylist(rows, schema=OFFSETS_PARTITIONS)
+    )
+
+
+def details(last: dict[str, Any] | None, snapshot: Snapshot, rebuild: Identity | None) -> list[dict[str, str]]:
+    return [dict(row["detail"]) for row in offsets_topic_events(last, snapshot, TICK, rebuild)]
+
+
+GROWN = {"partitions_from": "50", "partitions_to": "100"}
+GONE_TO_25 = {"partitions_from": "50", "partitions_to": "25"}
+MADE_ANEW = {"topic_id_from": "old", "topic_id_to": "new"}
+
+
+@pytest.mark.parametrize(
+    ("last", "snapshot", "rebuild", "expected"),
+    [
+        (LAST, polled(100), None, [GROWN]),
+        (LAST, polled(50), None, []),
+        (None, polled(50), None, []),  # the first start
+        (LAST, polled(0), None, []),  # a poll that failed
+        (LAST, polled(100, unanswered=(50, 99)), None, [GROWN]),
+        (LAST, polled(50, unanswered=(49,)), None, []),
+        (LAST | {"source_high_watermark": {99: 0}}, polled(100), None, []),  # told with the batch before
+        (LAST, polled(50), REBUILD, [MADE_ANEW]),
+        (LAST | {"source_to": {}, "source_high_watermark": {49: 3}}, polled(25), REBUILD, [GONE_TO_25 | MADE_ANEW]),
+    ],
+)
+def test_another_number_of_partitions_is_an_event(
+    last: dict[str, Any] | None, snapshot: Snapshot, rebuild: Identity | None, expected: list[dict[str, str]]
+) -> None:
+    assert details(last, snapshot, rebuild) == expected
+
+
+def test_the_same_change_is_the_same_event_whoever_tells_it_again() -> None:
+    (first,), (again,) = (offsets_topic_events(LAST, polled(100), TICK) for _ in range(2))
+    assert first == again
+    assert (first["group"], first["kind"], first["event_at"]) == (None, "offsets_topic_changed", NOON)
+
+
+def test_a_query_that_reads_too_few_partitions_starts_again() -> None:
+    with pytest.raises(GrownTopicError, match="more partitions") as raised:
+        check_grown(range(50), polled(100))
+    assert (raised.value.exit_code, raised.value.cause) == (TEMPORARY, "100, of which 50 are read")
+
+
+@pytest.mark.parametrize("snapshot", [polled(50), polled(0), polled(51, unanswered=(50,))])
+def test_a_query_goes_on_where_it_reads_all_that_can_be_read(snapshot: Snapshot) -> None:
+    check_grown(range(50), snapshot)
+
+
+def test_another_topic_of_that_name_is_refused_with_both_ids() -> None:
+    with pytest.raises(LaggardError) as raised:
+        check_same_topic("old", polled(50))
+    assert raised.value.exit_code == REFUSED
+    assert ("old" in raised.value.cause, "new" in raised.value.cause) == (True, True)
+
+
+@pytest.mark.parametrize(("known", "seen"), [("new", "new"), ("", "new"), ("old", "")])
+def test_an_id_that_nobody_told_is_no_other_topic(known: str, seen: str) -> None:
+    check_same_topic(known, polled(50, seen))
+
+
+@pytest.mark.parametrize(
+    ("windows", "is_told"), [(-1, False), (0, True), (TOLD_WINDOWS - 1, True), (TOLD_WINDOWS, False)]
+)
+def test_the_finding_says_what_changed_in_the_windows_that_follow(tmp_path: Path, windows: int, is_told: bool) -> None:
+    """Through the tables, as the job writes and reads them."""
+    root = str(tmp_path)
+    create_tables(root, [schemas.GROUP_EVENTS])
+    files = with_events({"lag_windows": []}, offsets_topic_events(LAST, polled(100), TICK), root)
+    assert files["lag_windows"] == []
+    writer = Writer(root, "c1")
+    version = writer.commit(schemas.GROUP_EVENTS, files["group_events"], TICK.batch_id)
+
+    window = Window(WINDOW_MS + 60_000 * windows, TICK.batch_id)
+    options = Options("c", 60, Parameters(), lambda *_: Policy())
+    frame = read_cluster(root, {"group_events": version}, window, options)
+    found = cluster_observations(frame, [], options.parameters)
+
+    assert [(each.code, each.severity, dict(each.evidence)) for each in found] == (
+        [("OFFSETS_TOPIC_CHANGED", WARN, {"partitions_from": 50.0, "partitions_to": 100.0})] if is_told else []
+    )
+
+
+def test_a_batch_without_events_keeps_the_files_of_its_tasks(tmp_path: Path) -> None:
+    assert with_events({"group_events": []}, [], str(tmp_path)) == {"group_events": []}
+    assert list(tmp_path.iterdir()) == []
