@@ -82,7 +82,24 @@ def sc56b(ground: Ground) -> Labels:
     rate = ground.between(20, 35)
     ground.topic(partitions=2, rate=steady(rate))
     ground.group(2, commit_ms=0, max_records=1, capacity=60.0)
-    return Labels(16, must=(Must("COMMIT_RATE_HIGH", 10, within=3),), never=only("COMMIT_IDLE_CHURN"))
+    never = only("COMMIT_IDLE_CHURN", "AUTOCOMMIT_PATTERN")
+    return Labels(16, must=(Must("COMMIT_RATE_HIGH", 10, within=3),), never=never)
+
+
+def sc56c(ground: Ground) -> Labels:
+    """Each member's timer is a little off; now much arrives and now little."""
+    low = ground.between(10, 30)
+    at, members = ground.about(HEALTHY), ground.one_of(2, 3, 4)
+    ground.topic(rate=piecewise((0, low), (round(at * MINUTE), ground.between(2, 5) * low)))
+    for index in range(members):
+        config = ground.config(index, commit_ms=round(ground.between(4.95, 5.05) * SECOND), batch_ms=(100, 150))
+        ground.clock.after(ground.chance.randint(0, 2 * SECOND), lambda config=config: ground.start(config))
+    return Labels(
+        at + 20,
+        must=(Must("AUTOCOMMIT_PATTERN", 50 * 5 / 60, within=6),),
+        never=only("COMMIT_IDLE_CHURN", "COMMIT_RATE_HIGH"),
+        expects=(Expect(6, at + 20, CALM),),
+    )
 
 
 def _apart(ground: Ground, minutes: float) -> float:
@@ -143,6 +160,7 @@ SCENARIOS = (
     Scenario("SC55c", "the same, roundrobin", sc55c),
     Scenario("SC56a", "commits go on for an hour, and nothing arrives", sc56a),
     Scenario("SC56b", "a commit per record", sc56b),
+    Scenario("SC56c", "commits by a timer, whatever arrives", sc56c),
     Scenario("SC58a", "members subscribe to different topics for minutes", sc58a),
     Scenario("SC58b", "members subscribe to different topics for good", sc58b),
     Scenario("SC64a", "members commit every ten minutes", sc64a),

@@ -15,7 +15,10 @@ from laggard.diagnosis.grid import Grid, Part
 from laggard.diagnosis.hidden import hidden_commits
 
 LISTS = ("rebalances", "generations", "group_members", "group_events")  # rows of 24 h, and a generation of before
-LOOKED_BACK_AT = ("group_state", "members", "idle_members", "generation", "group_epoch")  # of group_history
+LOOKED_BACK_AT = (  # of group_history
+    "group_state", "members", "idle_members", "generation", "group_epoch", "commit_gaps_total", "commit_gap_ms_total",
+    "commit_gap_squares_total",
+)  # fmt: skip
 _CONFIGURED = ("retention_seconds", "retention_bytes", "cleanup_policy", "config_known")
 _LOG_ENDS = {"stable": "last_stable_offset", "end": "log_end_offset"}
 Baseline = Callable[[], Mapping[str, Sequence[Row]]]  # topic -> group_windows of the last 24 h
@@ -115,7 +118,8 @@ class _Facts:
         rows, begins = kept(rows, pa.array(is_within)), begins[is_within]
         self._rows: dict[str, list[tuple[int, Row | None]]] = {}
         places = np.searchsorted(windows, begins).tolist()
-        short = rows.select(["window_start", *LOOKED_BACK_AT]).to_pylist()
+        wanted = [name for name in LOOKED_BACK_AT if name in rows.column_names]  # tables of an older job lack some
+        short = rows.select(["window_start", *wanted]).to_pylist()
         for group, at, batch_id, row in zip(
             rows["group"].to_pylist(), places, rows["batch_id"].to_pylist(), short, strict=True
         ):

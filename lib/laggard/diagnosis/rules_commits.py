@@ -1,18 +1,20 @@
-"""Rules D74 and D75: commits for nothing.
-
-D76 (commits by the clock) needs the single gaps between commits, which no window keeps.
-"""
+"""Rules D74 to D76: commits for nothing, and commits by the clock."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from laggard.diagnosis.guards import group_kind
-from laggard.diagnosis.observation import HYGIENE, INFO, Observation, Rule
+from laggard.diagnosis.frames import Floats, Row
+from laggard.diagnosis.guards import CONFIDENCE, MISSING, assignor, group_kind, guard, guarded, passes
+from laggard.diagnosis.observation import HYGIENE, INFO, UNKNOWN, Observation, Rule
 from laggard.diagnosis.view import View
 
 _NOOP_SHARE, _NOOP_COMMITS, _NOOP_WINDOWS = 0.9, 1000, 60
 _COMMITS_PER_SECOND, _COMMIT_WINDOWS = 10.0, 10
+_CLOCK_GAPS, _CLOCK_CV = 50, 0.05
+_CLOCK_SECONDS = 1.0  # a shorter rhythm is that of fetches: fetch.max.wait.ms is 500
+_RATES_APART, _PERIODS_ALIKE = 1.25, 1.05  # busiest against quietest quarter of the windows
+_SUMS = ("commit_gaps_total", "commit_gap_ms_total", "commit_gap_squares_total")
 
 
 def commit_idle_churn(view: View) -> list[Observation]:
@@ -57,6 +59,71 @@ def commit_rate_high(view: View) -> list[Observation]:
     ]
 
 
+def autocommit_pattern(view: View) -> list[Observation]:
+    """D76: 50 gaps between commits of each partition that vary by a twentieth at most, however much arrives."""
+    if group_kind(view.frame) not in {"consumer", ""} or assignor(view) == "stream" or not view.member_count:
+        return []  # Streams and Connect commit by a clock of their own
+    totals = np.array([[_total(row, name) for row in view.frame.facts] for name in _SUMS])
+    span = _newest_gaps(view, totals[0])
+    if span is None:
+        return []
+    count, total_ms, squares = totals[:, -1] - totals[:, -1 - span]
+    mean_ms = total_ms / count
+    variation = float(np.sqrt(max(0.0, squares / count - mean_ms**2)) / mean_ms) if mean_ms else np.inf
+    if variation > _CLOCK_CV or mean_ms < 1000 * _CLOCK_SECONDS:
+        return []
+    is_independent = _is_independent(view, totals)
+    return guarded(
+        Observation(
+            "AUTOCOMMIT_PATTERN",
+            severity=INFO,
+            confidence=CONFIDENCE if is_independent else CONFIDENCE * MISSING,
+            evidence={"period_seconds": float(mean_ms) / 1000, "variation": variation, "gaps": float(count)},
+            guards={
+                "period_follows_arrivals": passes(is_independent),
+                # without time to spare, batches of one size end as evenly as a clock ticks
+                "rhythm_of_work": guard(is_independent is None and view.is_material),
+                "manual_commits_by_a_timer": UNKNOWN,
+            },
+        )
+    )
+
+
+def _total(row: Row | None, name: str) -> float:
+    value = (row or {}).get(name)
+    return np.nan if value is None else float(value)
+
+
+def _newest_gaps(view: View, gaps: Floats) -> int | None:
+    """How many windows back the newest 50 gaps of each committing partition reach; None where there are not as many."""
+    for span in range(1, len(gaps)):
+        if np.isnan(gaps[-1] - gaps[-1 - span]):
+            continue
+        commits = [np.nansum(topic.frame["commits"][:, -span:], axis=1) > 0 for topic in view.topics]
+        partitions = sum(int(each.sum()) for each in commits)
+        if partitions and gaps[-1] - gaps[-1 - span] >= _CLOCK_GAPS * partitions:
+            return span
+    return None
+
+
+def _is_independent(view: View, totals: Floats) -> bool | None:
+    """Whether the mean gap is the same in windows with few and with many arrivals; None where these are alike."""
+    steps = np.diff(totals, axis=1)
+    arrivals = sum(np.nansum(topic.frame["arrival"], axis=0) for topic in view.topics)[1:]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.where(steps[0] > 0, steps[1] / steps[0], np.nan)
+    known = np.flatnonzero(~np.isnan(means))
+    quarter = len(known) // 4
+    if not quarter:
+        return None
+    order = known[np.argsort(arrivals[known], kind="stable")]
+    few, many = order[:quarter], order[-quarter:]
+    if arrivals[many].mean() < _RATES_APART * max(arrivals[few].mean(), 1 / view.frame.window_seconds):
+        return None
+    low, high = sorted((means[few].mean(), means[many].mean()))
+    return bool(high <= _PERIODS_ALIKE * low)
+
+
 RULES = (
     Rule(
         "D74",
@@ -75,5 +142,17 @@ RULES = (
         "The group commits more often than is of use, and the coordinator pays for it.",
         advice=("commit once per batch instead of once per record",),
         open_after=1,
+    ),
+    Rule(
+        "D76",
+        "AUTOCOMMIT_PATTERN",
+        HYGIENE,
+        autocommit_pattern,
+        "Commits come by the clock, whatever arrives, as auto-commit does: if records are still in work then, those of"
+        " a member that dies are not read again. Whether any are, no commit tells.",
+        advice=(
+            "nothing, where all records of a poll are done before the next one",
+            "else turn enable.auto.commit off and commit what is done",
+        ),
     ),
 )

@@ -1,7 +1,11 @@
-"""The rhythm of a partition's commits: its newest gaps, and their median as the commit interval."""
+"""The rhythm of a partition's commits: its newest gaps, and their median as the commit interval.
+
+Of a group the gaps are counted and summed, and their squares: enough to tell a clock from work.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +19,7 @@ MAX_GAPS = 20
 MIN_GAPS = 3  # fewer tell no rhythm
 MAX_GAP_MS = 6 * 3_600_000  # a longer one is a stop
 GAPS = pa.list_(pa.int32())
+SUMS = ("commit_gaps", "commit_gap_ms", "commit_gap_squares")  # of a batch's rows; of groups with _total
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,27 @@ def add_gaps(column: Any, intervals: Any, new: NewCommits) -> tuple[pa.Array, pa
     lists = pa.concat_arrays([before, gaps]).take(pa.array(place))
     medians = pa.concat_arrays([_one(intervals), _lower_median(gaps)]).take(pa.array(place))
     return lists, medians
+
+
+def sum_gaps(new: NewCommits, inner: Mapping[str, Any]) -> dict[str, pa.Array]:
+    """`SUMS` per row: those inside the batch (`inner`, null where it is not read live), and the gap at its border."""
+    border = np.where((new.commits > 0) & (new.first_ms >= 0) & (new.before_ms >= 0), new.first_ms - new.before_ms, -1)
+    has_border = (border >= 0) & (border <= MAX_GAP_MS)
+    border = np.where(has_border, border, 0)
+    at_border = dict(zip(SUMS, (has_border.astype(np.int64), border, border * border), strict=True))
+    return {name: pc.add(pc.fill_null(inner[name], 0), pa.array(at_border[name])) for name in SUMS}
+
+
+def add_to_groups(prior: pa.Table, groups: Any, rows: pa.Table) -> dict[str, Any]:
+    """The columns `SUMS` with _total of these groups, parallel to `prior`: as before and what the rows bring."""
+    sums = rows.group_by("group").aggregate([(name, "sum") for name in SUMS])
+    place = pc.index_in(groups, value_set=_one(sums["group"]))
+    return {
+        f"{name}_total": pc.add(
+            pc.fill_null(prior[f"{name}_total"], 0), pc.fill_null(_one(sums[f"{name}_sum"]).take(_one(place)), 0)
+        )
+        for name in SUMS
+    }
 
 
 def _append(old: pa.Array, border: Ints, inner: Ints, mean: Ints) -> pa.Array:

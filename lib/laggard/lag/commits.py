@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from laggard.lag.commit_gaps import MAX_GAP_MS
+
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
@@ -26,15 +28,19 @@ class Compacted:
     noop_commits: Ints  # commits that repeat the offset before them in the batch
     repeat_commits: Ints  # of these, those since the newest progress in the batch
     rewound_records: Ints
+    gaps: Ints  # between two commits in the batch whose times are known
+    gap_ms: Ints  # their sum
+    gap_squares: Ints  # sum of their squares, ms²
     rewind_rows: Ints  # rows whose committed offset is below the commit before them
     rewind_from: Ints  # that commit's offset, parallel to `rewind_rows`
 
 
-def compact_commits(rows: Ints, key: Ints, is_commit: Bools, offset: Ints) -> Compacted:
+def compact_commits(rows: Ints, key: Ints, is_commit: Bools, offset: Ints, at_ms: Ints | None = None) -> Compacted:
     """Reduce commits and tombstones, given in Kafka's order within each key.
 
-    Parallel arrays, one element per record: its row number, key number, commit or tombstone, committed offset. A
-    tombstone between two commits breaks the comparison: an offset set anew after a deletion is no rewind.
+    Parallel arrays, one element per record: its row number, key number, commit or tombstone, committed offset, and
+    when it was committed, -1 unknown (without it no gap is known). A tombstone between two commits breaks the
+    comparison: an offset set anew after a deletion is no rewind.
     """
     order = np.argsort(key, kind="stable")
     rows, key, is_commit, offset = rows[order], key[order], is_commit[order], offset[order]
@@ -46,6 +52,15 @@ def compact_commits(rows: Ints, key: Ints, is_commit: Bools, offset: Ints) -> Co
     rise[1:] = np.where(follows[1:], offset[1:] - offset[:-1], 0)
     rewinds = np.flatnonzero(follows & (rise < 0))
     risen = np.where(rise > 0, np.arange(len(key)), -1)
+    gap = np.zeros(len(key), np.int64)
+    if at_ms is not None:
+        at = at_ms[order]
+        gap[1:] = at[1:] - at[:-1]
+        is_gap = follows & (gap >= 0) & (gap <= MAX_GAP_MS) & (at >= 0)
+        is_gap[1:] &= at[:-1] >= 0
+    else:
+        is_gap = np.zeros(len(key), bool)
+    gap = np.where(is_gap, gap, 0)
 
     def total(values: npt.NDArray[np.int64]) -> Ints:
         return np.add.reduceat(values, starts) if len(starts) else np.zeros(0, np.int64)
@@ -65,6 +80,9 @@ def compact_commits(rows: Ints, key: Ints, is_commit: Bools, offset: Ints) -> Co
         noop_commits=total(noops),
         repeat_commits=total(since_progress),
         rewound_records=total(np.where(rise < 0, -rise, 0)),
+        gaps=total(is_gap.astype(np.int64)),
+        gap_ms=total(gap),
+        gap_squares=total(gap * gap),
         rewind_rows=rows[rewinds],
         rewind_from=offset[rewinds] - rise[rewinds],
     )

@@ -29,7 +29,7 @@ from laggard.lag.arrays import (
     when,
     where,
 )  # fmt: skip
-from laggard.lag.commit_gaps import NewCommits, add_gaps
+from laggard.lag.commit_gaps import SUMS, NewCommits, add_gaps, sum_gaps
 from laggard.lag.envelope import lag_at_commits
 from laggard.lag.flows import partition_flows
 from laggard.lag.late import Probed, count_late
@@ -115,7 +115,7 @@ def _expected(subscribed: pa.Table, polled: pa.Table) -> pa.Table:
 def advance_positions(
     merged: Merged, tick: Tick, schema: pa.Schema, probed: Probed | None = None
 ) -> tuple[pa.Table, dict[str, Any]]:
-    """Rows of `partition_status` (schema given), and `was_recreated`, `rewound_from`, `rewound_to` and `flows`."""
+    """Rows of `partition_status` (schema given); `was_recreated`, `rewound_from`, `rewound_to`, `flows`, `gaps`."""
     before, commit, polled = merged.before, merged.commit, merged.polled
     rows = merged.keys.num_rows
     known_id = where(pc.not_equal(before["topic_id"], ""), before["topic_id"])
@@ -159,7 +159,8 @@ def advance_positions(
     columns["status"], columns["error"] = _status(columns, polled, is_other_topic, tick)
     columns |= _measures(columns)
     columns |= _time_lag(columns, polled_end, before["end_points"], is_same_topic, tick)
-    columns |= _rhythm(merged, columns, tick, is_same_topic)
+    rhythm, gaps = _rhythm(merged, columns, tick, is_same_topic)
+    columns |= rhythm
     fell_by, moves = _moves(merged, tick, is_same_topic, columns)
     columns |= moves
     counts = _counts(merged, fell_by)
@@ -168,6 +169,7 @@ def advance_positions(
     columns |= count_late(before, columns, probed, tick, is_same_topic)
     was_recreated = pc.and_(is_other_topic, pc.invert(equal(before["current_topic_id"], polled_id)))
     changes = {
+        "gaps": gaps,
         "was_recreated": was_recreated,
         "rewound_from": where(pc.greater(fell_by, 0), before["committed_offset"]),
         "rewound_to": commit["first_committed_offset"],
@@ -260,21 +262,25 @@ def _time_lag(
     }
 
 
-def _rhythm(merged: Merged, columns: dict[str, Any], tick: Tick, is_same_topic: Any) -> dict[str, Any]:
-    """When the group commits; what was read while catching up was thinned out by compaction and tells no rhythm."""
+def _rhythm(
+    merged: Merged, columns: dict[str, Any], tick: Tick, is_same_topic: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """When the group commits, and the sums of its gaps.
+
+    What was read while catching up was thinned out by compaction and tells no rhythm.
+    """
     before, commit = merged.before, merged.commit
     is_followed = pc.fill_null(pc.not_equal(before["status"], "stale"), tick.has_history)
     is_live = pc.and_(pc.and_(merged.is_new, is_followed), tick.is_caught_up)
     newest = where(is_live, commit["commits"])
+    new = NewCommits(
+        _numbers(newest)[0],
+        _milliseconds(commit["first_commit_timestamp"]),
+        _milliseconds(commit["commit_timestamp"]),
+        _milliseconds(where(is_same_topic, before["commit_timestamp"])),
+    )
     gaps, interval = add_gaps(
-        where(is_same_topic, before["commit_gaps"]),
-        where(is_same_topic, before["commit_interval_seconds"]),
-        NewCommits(
-            _numbers(newest)[0],
-            _milliseconds(commit["first_commit_timestamp"]),
-            _milliseconds(commit["commit_timestamp"]),
-            _milliseconds(where(is_same_topic, before["commit_timestamp"])),
-        ),
+        where(is_same_topic, before["commit_gaps"]), where(is_same_topic, before["commit_interval_seconds"]), new
     )
     was_behind = pc.greater(commit["first_committed_offset"], where(is_same_topic, before["committed_offset"]))
     is_first = pc.or_(pc.is_null(before["committed_offset"]), pc.invert(is_same_topic))
@@ -289,7 +295,7 @@ def _rhythm(merged: Merged, columns: dict[str, Any], tick: Tick, is_same_topic: 
         "commit_gaps": gaps,
         "commit_interval_seconds": interval,
         "progressed_at": pc.coalesce(progress, where(is_same_topic, before["progressed_at"])),
-    }
+    }, sum_gaps(new, {name: where(is_live, commit[name]) for name in SUMS})
 
 
 def _moves(merged: Merged, tick: Tick, is_same_topic: Any, columns: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -74,6 +74,7 @@ def advance(
         known=known,
         rewinds=events.new_rewinds(batch.rewinds, partition_status),
         flows=changes["flows"],
+        gaps=changes["gaps"],
         outcomes=partition_outcomes(rows, pc.is_valid(skipped_to), tick),
         grown=events.grown_topics(merged, partition_status, groups_before) if tick.has_history else {},
     )

@@ -99,7 +99,11 @@ def _watched_keys(columns: CommitColumns, names: NameFilter) -> _Keys:
 
 def _commits(records: _Records, columns: CommitColumns, known: _Keys, chosen: Ints, rows: _Rows) -> pa.RecordBatch:
     found = compact_commits(
-        chosen, known.same[columns.key_index[chosen]], columns.is_commit[chosen], columns.offset[chosen]
+        chosen,
+        known.same[columns.key_index[chosen]],
+        columns.is_commit[chosen],
+        columns.offset[chosen],
+        columns.commit_timestamp_ms[chosen],
     )
     keys = [known.named[index] for index in found.key.tolist()]
     last, deleted = found.last_row, found.is_deleted
@@ -138,6 +142,9 @@ def _commits(records: _Records, columns: CommitColumns, known: _Keys, chosen: In
         noop_commits=pa.array(found.noop_commits),
         repeat_commits=pa.array(found.repeat_commits),
         rewound_records=pa.array(found.rewound_records),
+        commit_gaps=pa.array(found.gaps),
+        commit_gap_ms=pa.array(found.gap_ms),
+        commit_gap_squares=pa.array(found.gap_squares),
     )
 
 

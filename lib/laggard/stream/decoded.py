@@ -15,6 +15,7 @@ DECODED = """
     committed_offset bigint, leader_epoch int, commit_timestamp timestamp, is_deleted boolean,
     first_committed_offset bigint, first_commit_timestamp timestamp, progress_timestamp timestamp,
     commits bigint, noop_commits bigint, repeat_commits bigint, rewound_records bigint,
+    commit_gaps bigint, commit_gap_ms bigint, commit_gap_squares bigint,
     record_type int, record_version int, detail string,
     outcome string, reason string, field string, records bigint,
     key_bytes bigint, value_bytes bigint, key_hex string, head_hex string, sha256 string

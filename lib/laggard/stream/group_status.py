@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.lag.arrays import TIMESTAMP, both, differ, equal, repeat, when, where
+from laggard.lag.commit_gaps import add_to_groups
 from laggard.lag.flows import COUNTS, OUTCOMES, add_flows
 from laggard.lag.tick import Tick
 from laggard.rebalance import counters
@@ -33,8 +34,8 @@ _MEASURED = ("time_in_rebalance_ratio", "ping_pong")
 class Changed:
     """What a tick brought: `partitions` are the rows of `partition_status` before and after.
 
-    `flows` and `outcomes` are parallel to them. `rewinds` are those inside the batch; `grown`, by group, the topics
-    that got partitions.
+    `flows`, `gaps` and `outcomes` are parallel to them. `rewinds` are those inside the batch; `grown`, by group, the
+    topics that got partitions.
     """
 
     before: pa.Table
@@ -43,6 +44,7 @@ class Changed:
     known: Known
     rewinds: Sequence[Mapping[str, Any]]
     flows: Mapping[str, Any]
+    gaps: Mapping[str, Any]
     outcomes: Mapping[str, Any]
     grown: Mapping[str, Mapping[str, int]]
 
@@ -53,6 +55,8 @@ def finish_group_status(table: pa.Table, changed: Changed, tick: Tick) -> tuple[
     prior = before.take(pc.index_in(table["group"], value_set=before["group"].combine_chunks()))
     table = _put(table, _times(table, prior, changed.grown, tick))
     table = _put(table, {"window_state_seconds": add_state_seconds(prior, tick)})
+    gaps = pa.table({"group": changed.partitions[1]["group"], **changed.gaps})
+    table = _put(table, add_to_groups(prior, table["group"], gaps))
     texts = column_of(before, "rebalance_state", groups_to_follow(history.told, _open(before)))
     followed = follow_rebalances(
         history.told,

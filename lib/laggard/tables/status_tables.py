@@ -208,6 +208,9 @@ GROUP_STATUS = Table(
             "per topic so far: committed offsets that skipped records nobody read, records that reached the age of"
             " slo_time_lag_seconds, and those of them not committed by then",
         ),
+        Column("commit_gaps_total", "bigint", "gaps between two commits of a partition, seen live and under 6 hours"),
+        Column("commit_gap_ms_total", "bigint", "sum of these gaps in milliseconds"),
+        Column("commit_gap_squares_total", "bigint", "sum of their squares in ms²: how even the commits are"),
         Column("rebalancing_since", "timestamp", "begin of the rebalance whose row is not written yet", "none"),
         Column("watched_since", "timestamp", "first tick since when the group is read live", "catching up"),
         Column("window_state_seconds", "map<string,double>", "state: seconds of the window so far in each group_state"),

@@ -150,6 +150,7 @@ _OF_STATUS = (
     "last_rebalance_at", "rebalancing_since", "coordinator_changed_at", "generations_total",
     "interrupted_generations_total", "rebalances_total", "member_changes_total", "partitions_moved_total",
     "partitions_moved_avoidable_total", "static_restarts_absorbed_total", "watched_since", "generation_at", "roster_at",
+    "commit_gaps_total", "commit_gap_ms_total", "commit_gap_squares_total",
 )  # fmt: skip
 
 GROUP_HISTORY = Table(
