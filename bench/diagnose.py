@@ -27,9 +27,9 @@ from laggard.diagnosis.cluster import ClusterFrame  # noqa: E402
 from laggard.diagnosis.engine import Judged, settle  # noqa: E402
 from laggard.diagnosis.parameters import Parameters  # noqa: E402
 from laggard.diagnosis.policy import Policy  # noqa: E402
-from laggard.stream.diagnose import of_shard  # noqa: E402
+from laggard.stream.diagnose import in_shard, of_shard  # noqa: E402
 from laggard.stream.judging import Baselines, judge_groups, lay_out  # noqa: E402
-from laggard.stream.reading import Options, Window, known_at, read_baseline, read_history, told  # noqa: E402
+from laggard.stream.reading import RECENT, Options, Window, known_at, read_baseline, read_history, told  # noqa: E402
 from laggard.tables import schemas  # noqa: E402
 from laggard.tables.delta import Writer, create_tables  # noqa: E402
 
@@ -101,10 +101,10 @@ def measure(root: str, shards: int) -> dict[str, Any]:
 def _shard(place: tuple[str, int, int]) -> tuple[list[Judged], float]:
     root, shard, shards = place
     began = time.process_time()
-    own = partial(of_shard, shard=shard, shards=shards)
-    tables = read_history(root, {}, LAST.begin_ms, LAST.begin_ms, OPTIONS, own)
-    tables |= {name: own(rows) for name, rows in tables.items() if name != "lag_windows"}
-    history = lay_out(tables, LAST.begin_ms, LAST.begin_ms, OPTIONS)
+    own = {"shard": shard, "shards": shards}
+    tables = read_history(root, {}, LAST.begin_ms, LAST.begin_ms, OPTIONS)
+    tables |= {name: of_shard(tables[name], **own) for name in (*RECENT, "group_history")}
+    history = lay_out(tables, LAST.begin_ms, LAST.begin_ms, OPTIONS, partial(in_shard, **own))
     known = known_at(told(tables), LAST, OPTIONS)
     before = Baselines(partial(read_baseline, root, LAST.begin_ms, LAST.begin_ms, OPTIONS))
     found = list(judge_groups(history, known, before.of, LAST, {}, OPTIONS))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,20 @@ from laggard.diagnosis.frames import Floats, Names
 
 _NO_ROW = np.iinfo(np.int64).max  # published later than any batch
 _Number = TypeVar("_Number", np.float64, np.int32)
+
+
+class Rows(Protocol):
+    """A table, or one that is read in pieces and never there as a whole: in the same order each time."""
+
+    column_names: Sequence[str]
+    schema: pa.Schema
+
+    def select(self, columns: Sequence[str]) -> Rows: ...
+
+    def to_batches(self) -> Iterable[pa.RecordBatch]: ...
+
+
+IsOwn: TypeAlias = Callable[[pa.ChunkedArray], npt.NDArray[np.bool_]]  # rows by what their keys begin with
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,31 +50,45 @@ class Grid:
     """
 
     def __init__(
-        self, rows: pa.Table, keys: Sequence[str], numbers: Mapping[str, str], names: Mapping[str, str], windows: Ints
+        self,
+        rows: Rows,
+        keys: Sequence[str],
+        numbers: Mapping[str, str],
+        names: Mapping[str, str],
+        windows: Ints,
+        is_own: IsOwn | None = None,
     ) -> None:
+        placed = rows.select([*keys, "partition", "window_start", "batch_id"])
+        table = pa.Table.from_batches(placed.to_batches(), placed.schema)
+        own = np.arange(table.num_rows)
+        if is_own is not None:
+            own = np.flatnonzero(is_own(table[keys[0]]))
+            table = table.take(own)
+        self._parts, self._partitions, series = _series(table, keys)
         step = windows[1] - windows[0] if len(windows) > 1 else 1
-        at = (milliseconds(rows["window_start"]) - windows[0]) // step
-        is_within = (at >= 0) & (at < len(windows))
-        if not is_within.all():
-            rows, at = rows.filter(pa.array(is_within)), at[is_within]
-        self._parts, self._partitions, series = _series(rows, keys)
+        at = (milliseconds(table["window_start"]) - windows[0]) // step
+        at[(at < 0) | (at >= len(windows))] = len(windows)  # where nobody looks
         # a window after the other, as rows come; what a part has is turned round when it is cut out
-        size, cells = (len(windows), len(self._partitions)), at * len(self._partitions) + series
+        size, cells = (len(windows) + 1, len(self._partitions)), at * len(self._partitions) + series
         self._batches = np.full(size, _NO_ROW)
-        self._batches.ravel()[cells] = rows["batch_id"].to_numpy()
-        known = set(rows.column_names)
+        self._batches.ravel()[cells] = table["batch_id"].to_numpy()
         self._numbers, self._names = list(numbers), list(names)
-        self._values = np.full((len(numbers), *size), np.nan)
-        for whole, name in zip(self._values, numbers.values(), strict=True):
-            if name in known:
-                _lay_out(rows[name], whole.ravel(), cells)
-        self._codes = np.zeros((len(names), *size), np.int32)
-        self._texts = [np.array([""], object)] * len(names)
-        for number, name in enumerate(names.values()):
-            if name in known:
-                codes, texts = coded(rows[name])
-                self._codes[number].ravel()[cells] = codes + 1
-                self._texts[number] = np.array(["", *texts], object)
+        self._values, self._codes = np.full((len(numbers), *size), np.nan), np.zeros((len(names), *size), np.int32)
+        places: list[dict[str, int]] = [{"": 0} for _ in names]
+        known, begin = set(rows.column_names), 0
+        for batch in rows.select([name for name in (*numbers.values(), *names.values()) if name in known]).to_batches():
+            first, last = np.searchsorted(own, (begin, begin + batch.num_rows))
+            chosen, to = own[first:last] - begin, cells[first:last]
+            begin += batch.num_rows
+            for whole, name in zip(self._values, numbers.values(), strict=True):
+                if name in known:
+                    whole.ravel()[to] = pc.cast(batch[name], pa.float64()).to_numpy(zero_copy_only=False)[chosen]
+            for whole, name, of_text in zip(self._codes, names.values(), places, strict=True):
+                if name in known:
+                    codes, texts = coded(batch[name])
+                    numbered = np.array([*(of_text.setdefault(text, len(of_text)) for text in texts), 0], np.int32)
+                    whole.ravel()[to] = numbered[codes[chosen]]  # -1 is the last one
+        self._texts = [np.array([*each], object) for each in places]
 
     @property
     def leaders(self) -> Iterable[str]:
@@ -108,14 +136,6 @@ def _series(
         key = tuple(text[code] for text, code in zip(texts, codes, strict=True))
         parts.setdefault(key[0], []).append((key, low, high))
     return parts, found % sizes[-1], series
-
-
-def _lay_out(column: pa.ChunkedArray, flat: Floats, cells: Ints) -> None:
-    """A column into its cells; chunk by chunk, as memory that was in use is the cheapest."""
-    begin = 0
-    for chunk in column.chunks:
-        flat[cells[begin : begin + len(chunk)]] = pc.cast(chunk, pa.float64()).to_numpy(zero_copy_only=False)
-        begin += len(chunk)
 
 
 def _turned(values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from laggard.diagnosis.columns import Ints, kept, milliseconds
 from laggard.diagnosis.frames import NAMES, NUMBERS, GroupFrame, Policy, Row, TopicFrame
-from laggard.diagnosis.grid import Grid, Part
+from laggard.diagnosis.grid import Grid, IsOwn, Part
 from laggard.diagnosis.hidden import hidden_commits
 
 LISTS = ("rebalances", "generations", "group_members", "group_events")  # rows of 24 h, and a generation of before
@@ -19,8 +19,8 @@ LOOKED_BACK_AT = (  # of group_history
     "group_state", "members", "idle_members", "generation", "group_epoch", "commit_gaps_total", "commit_gap_ms_total",
     "commit_gap_squares_total",
 )  # fmt: skip
-_CONFIGURED = ("retention_seconds", "retention_bytes", "cleanup_policy", "config_known")
-_LOG_ENDS = {"stable": "last_stable_offset", "end": "log_end_offset"}
+CONFIGURED = ("retention_seconds", "retention_bytes", "cleanup_policy", "config_known")
+LOG_ENDS = {"stable": "last_stable_offset", "end": "log_end_offset"}
 Baseline = Callable[[], Mapping[str, Sequence[Row]]]  # topic -> group_windows of the last 24 h
 Rows = Mapping[str, Sequence[Row]]  # of LISTS and of deploys, those known in a window
 
@@ -28,20 +28,28 @@ Rows = Mapping[str, Sequence[Row]]  # of LISTS and of deploys, those known in a 
 class History:
     """What was read of the tables, laid out once for all windows from `begin_ms` to `end_ms` that are judged by it.
 
-    The tables hold rows of these windows and of `look_back` - 1 before the first.
+    The tables hold rows of these windows and of `look_back` - 1 before the first, `lag_windows` also of other groups
+    than one's own.
     """
 
     def __init__(
-        self, tables: Mapping[str, pa.Table], begin_ms: int, end_ms: int, *, window_seconds: int, look_back: int
+        self,
+        tables: Mapping[str, pa.Table],
+        begin_ms: int,
+        end_ms: int,
+        *,
+        window_seconds: int,
+        look_back: int,
+        is_own: IsOwn | None = None,
     ) -> None:
         self._seconds, self._look_back = window_seconds, look_back
         step = 1000 * window_seconds
         self._windows = np.arange(begin_ms - (look_back - 1) * step, end_ms + 1, step, dtype=np.int64)
-        self._lags = Grid(tables["lag_windows"], ("group", "topic", "topic_id"), NUMBERS, NAMES, self._windows)
+        self._lags = Grid(tables["lag_windows"], ("group", "topic", "topic_id"), NUMBERS, NAMES, self._windows, is_own)
         topics = tables["topic_windows"]
-        self._configured = topics.select([name for name in _CONFIGURED if name in topics.column_names])
+        self._configured = topics.select([name for name in CONFIGURED if name in topics.column_names])
         topics = topics.append_column("row", pa.array(np.arange(topics.num_rows)))
-        self._topics = Grid(topics, ("topic", "topic_id"), {**_LOG_ENDS, "row": "row"}, {}, self._windows)
+        self._topics = Grid(topics, ("topic", "topic_id"), {**LOG_ENDS, "row": "row"}, {}, self._windows)
         self._facts = _Facts(tables["group_history"], self._windows, look_back)
         batches = tables.get("batches")
         self._hidden_of = hidden_commits(batches, self._windows, window_seconds)
@@ -104,7 +112,7 @@ class History:
         parts = [part for topic in grid.leaders for part in grid.parts(topic, first, last, batch_id)]
         configured = self._configured.take([_newest_row(part) for part in parts]).to_pylist() if parts else []
         return {
-            part.key: dict.fromkeys(_CONFIGURED) | facts | {"windows": _held_back(part)}
+            part.key: dict.fromkeys(CONFIGURED) | facts | {"windows": _held_back(part)}
             for part, facts in zip(parts, configured, strict=True)
         }
 
@@ -161,7 +169,7 @@ def _held_back(part: Part) -> dict[int, list[Row]]:
     stable, end = part.numbers["stable"], part.numbers["end"]
     return {
         int(part.partitions[row]): [
-            {column: _offset(part.numbers[name][row, at]) for name, column in _LOG_ENDS.items()}
+            {column: _offset(part.numbers[name][row, at]) for name, column in LOG_ENDS.items()}
             for at in np.flatnonzero(part.is_known[row])
         ]
         for row in np.flatnonzero((stable < end).any(axis=1))

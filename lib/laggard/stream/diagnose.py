@@ -14,6 +14,8 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,7 +26,7 @@ from laggard.diagnosis.memory import Memory, from_json
 from laggard.errors import first_line
 from laggard.stream.advance_stage import shards_of
 from laggard.stream.judging import Baselines, judge_groups, lay_out, read_cluster
-from laggard.stream.reading import Options, Window, find_closed, known_at, read_baseline, read_history, told
+from laggard.stream.reading import RECENT, Options, Window, find_closed, known_at, read_baseline, read_history, told
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer
@@ -95,10 +97,10 @@ class Diagnosis:
 
         def judge_shard(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number in (each.as_py() for batch in numbers for each in batch["id"]):
-                own = partial(of_shard, shard=int(number), shards=shards)
-                tables = read_history(root, versions, window.begin_ms, window.begin_ms, options, own)
-                tables |= {name: own(rows) for name, rows in tables.items() if name != "lag_windows"}  # are by now
-                history = lay_out(tables, window.begin_ms, window.begin_ms, options)
+                shard = {"shard": int(number), "shards": shards}
+                tables = read_history(root, versions, window.begin_ms, window.begin_ms, options)
+                tables |= {name: of_shard(tables[name], **shard) for name in (*RECENT, "group_history")}
+                history = lay_out(tables, window.begin_ms, window.begin_ms, options, partial(in_shard, **shard))
                 known = known_at(told(tables), window, options)
                 before = Baselines(partial(read_baseline, root, window.begin_ms, window.begin_ms, options))
                 remembered = {group: from_json(text) for group, text in memories.items()}
@@ -210,8 +212,11 @@ def last_state(root: str) -> tuple[int, dict[str, Memory]]:
 
 def of_shard(rows: Rows, shard: int, shards: int) -> Rows:
     """The rows of a shard's groups."""
-    if shards == 1 or "group" not in rows.schema.names:
-        return rows
-    codes, names = coded(rows["group"])
-    mine = shards_of(pa.array([*names, None], pa.string()), shards) == shard
-    return kept(rows, pa.array(mine[codes]))  # without a group, -1, as the last one
+    return rows if shards == 1 else kept(rows, pa.array(in_shard(rows["group"], shard, shards)))
+
+
+def in_shard(groups: pa.Array | pa.ChunkedArray, shard: int, shards: int) -> npt.NDArray[np.bool_]:
+    """Which rows are of a shard's groups."""
+    codes, names = coded(groups)
+    mine: npt.NDArray[np.bool_] = shards_of(pa.array([*names, None], pa.string()), shards) == shard
+    return mine[codes]  # without a group, -1, as the last one

@@ -10,15 +10,18 @@ from laggard.diagnosis.cluster import TOLD_WINDOWS, ClusterFrame
 from laggard.diagnosis.columns import Ints, places_of
 from laggard.diagnosis.engine import Judged, judge
 from laggard.diagnosis.frames import Row
+from laggard.diagnosis.grid import IsOwn
 from laggard.diagnosis.history import Baseline, History, Rows
 from laggard.diagnosis.memory import Memory
 from laggard.stream.reading import Options, Window, known_at, read_span, told
 
 
-def lay_out(tables: Mapping[str, pa.Table], begin_ms: int, end_ms: int, options: Options) -> History:
-    """The tables made ready for the windows that begin from `begin_ms` to `end_ms`."""
+def lay_out(
+    tables: Mapping[str, pa.Table], begin_ms: int, end_ms: int, options: Options, is_own: IsOwn | None = None
+) -> History:
+    """The tables made ready for the windows that begin from `begin_ms` to `end_ms`; of `lag_windows` some groups."""
     look_back = options.parameters.look_back_windows
-    return History(tables, begin_ms, end_ms, window_seconds=options.window_seconds, look_back=look_back)
+    return History(tables, begin_ms, end_ms, window_seconds=options.window_seconds, look_back=look_back, is_own=is_own)
 
 
 def judge_groups(

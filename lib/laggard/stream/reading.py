@@ -15,16 +15,16 @@ import pyarrow.compute as pc
 from pyarrow.dataset import field
 
 from laggard.diagnosis.frames import NAMES, NUMBERS, Row
-from laggard.diagnosis.history import rows_of
+from laggard.diagnosis.history import CONFIGURED, LOG_ENDS, rows_of
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.policy import Policy
 from laggard.stream import standing
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema
-from laggard.tables.readers import Keep, TableMissing, open_table, read_known, table_uri
+from laggard.tables.readers import Scan, TableMissing, open_table, scan_known, table_uri
 
 PolicyOf: TypeAlias = Callable[[str, str, datetime], Policy]  # cluster, group, time
-WINDOWED = ("lag_windows", "group_history", "topic_windows")
+PARTITIONED = ("lag_windows", "topic_windows")
 RECENT = ("rebalances", "generations", "group_members", "group_events")
 RECENT_SPAN = timedelta(hours=24)
 DEPLOYS_SPAN = timedelta(days=7)
@@ -33,6 +33,7 @@ BATCHED = ("batch_id", "polled_at", "offsets_retention_minutes", "source_to", "s
 _COLUMNS = {
     "batches": BATCHED,
     "lag_windows": (*_KEYS, *NUMBERS.values(), *NAMES.values()),
+    "topic_windows": (*_KEYS[1:], *LOG_ENDS.values(), *CONFIGURED),
     # without what no rule looks at and is dear to read
     "group_members": tuple(
         name
@@ -40,7 +41,7 @@ _COLUMNS = {
         if name not in {"source_partition", "rack", "owned", "own_generation", "subscription_version", "regex"}
     ),
 }
-_REPEATING = ("group", "topic", "topic_id", *NAMES.values())
+_REPEATING = ("group", "topic", "topic_id", "cleanup_policy", *NAMES.values())
 BASELINE = [
     "group", "topic", "window_start", "window_end", "arrival_rate", "capacity", "members", "consumed", "lag_known",
 ]  # fmt: skip
@@ -66,25 +67,25 @@ class Options:
 
 
 def read_history(
-    root: str, versions: Mapping[str, int], begin_ms: int, end_ms: int, options: Options, keep: Keep | None = None
+    root: str, versions: Mapping[str, int], begin_ms: int, end_ms: int, options: Options
 ) -> dict[str, pa.Table]:
     """Rows that windows from `begin_ms` to `end_ms` are judged by; at the versions named, else the newest.
 
-    Of `lag_windows`, by far the largest, only the rows that `keep` leaves.
+    Of `lag_windows`, by far the largest, a scan: there is never room for all of it.
     """
     back_ms = 1000 * options.window_seconds * (options.parameters.look_back_windows - 1)
-    spans = dict.fromkeys(WINDOWED, (begin_ms - back_ms, "window_start"))
+    spans = dict.fromkeys(("group_history", "topic_windows"), (begin_ms - back_ms, "window_start"))
     recent_ms = begin_ms - round(RECENT_SPAN.total_seconds() * 1000)
     spans |= {name: (recent_ms, schemas.TABLES[name].time_column) for name in RECENT}
     spans["deploys"] = (begin_ms - round(DEPLOYS_SPAN.total_seconds() * 1000), "started_at")
     last_ms = end_ms + 1000 * options.window_seconds
     spans["batches"] = (begin_ms - back_ms, "polled_at")
     found = {
-        name: read_span(
-            root, name, versions.get(name), since, last_ms, time, keep=keep if name == "lag_windows" else None
-        )
-        for name, (since, time) in spans.items()
+        name: read_span(root, name, versions.get(name), since, last_ms, time) for name, (since, time) in spans.items()
     }
+    found["lag_windows"] = scan_span(
+        root, "lag_windows", versions.get("lag_windows"), begin_ms - back_ms, last_ms, "window_start"
+    )
     return found | _read_standing(root, versions, found, recent_ms, end_ms - begin_ms)
 
 
@@ -111,28 +112,27 @@ def _read_standing(
 
 
 def read_span(
-    root: str,
-    name: str,
-    version: int | None,
-    since_ms: int,
-    last_ms: int,
-    time: str,
-    columns: Sequence[str] = (),
-    keep: Keep | None = None,
+    root: str, name: str, version: int | None, since_ms: int, last_ms: int, time: str, columns: Sequence[str] = ()
 ) -> pa.Table:
     """Rows of a table whose time is in a range, at a version or the newest; the columns that judging needs."""
+    rows = scan_span(root, name, version, since_ms, last_ms, time, columns)
+    return pa.Table.from_batches(rows.to_batches(), rows.schema)
+
+
+def scan_span(
+    root: str, name: str, version: int | None, since_ms: int, last_ms: int, time: str, columns: Sequence[str] = ()
+) -> Scan:
+    """The same, to be read when it is wanted."""
     since, last = (datetime.fromtimestamp(ms / 1000, timezone.utc) for ms in (since_ms, last_ms))
     columns = columns or _COLUMNS.get(name, schemas.TABLES[name].names)
-    table = open_table(root, name, version)
-    return read_known(
-        table,
+    return scan_known(
+        open_table(root, name, version),
         table_uri(root, name),
         columns,
         (field(time) >= pa.scalar(since, _TIME)) & (field(time) <= pa.scalar(last, _TIME)),
         # an event may be told a while after it happened, never before
         files=f"date >= '{since.date()}' AND date <= '{last.date()}'",
-        repeating=_REPEATING if name == "lag_windows" else (),
-        keep=keep,
+        repeating=_REPEATING if name in PARTITIONED else (),
     )
 
 
@@ -202,5 +202,13 @@ def closed_windows(tables: Mapping[str, pa.Table], begin_ms: int, end_ms: int) -
 
 def find_closed(root: str, versions: Mapping[str, int], begin_ms: int, end_ms: int) -> list[Window]:
     """The same, from the table."""
-    rows = read_span(root, "group_history", versions.get("group_history"), begin_ms, end_ms, "window_start")
+    rows = read_span(
+        root,
+        "group_history",
+        versions.get("group_history"),
+        begin_ms,
+        end_ms,
+        "window_start",
+        ("window_start", "batch_id"),
+    )
     return closed_windows({"group_history": rows}, begin_ms, end_ms)

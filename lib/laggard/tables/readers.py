@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
-from pyarrow.dataset import Expression, ParquetReadOptions
+from pyarrow.dataset import Dataset, Expression, ParquetReadOptions
 from pyarrow.fs import SubTreeFileSystem
 
 from laggard.errors import DAMAGED, NOT_FOUND, LaggardError
 from laggard.files import open_uri
 from laggard.tables.schemas import BATCHES, TABLES
 
-Keep: TypeAlias = Callable[[pa.RecordBatch], pa.RecordBatch]
 TICK = "tick"
 BACKFILL = "backfill"
 
@@ -165,21 +165,44 @@ def _newest_date(table: DeltaTable) -> str:
     return f"date >= '{dates[-1]}'" if dates else ""
 
 
-def read_known(
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Rows of files, read anew each time they are asked for."""
+
+    table: DeltaTable
+    uri: str
+    dataset: Dataset
+    column_names: Sequence[str]
+    condition: Expression | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([self.dataset.schema.field(name) for name in self.column_names])
+
+    def select(self, columns: Sequence[str]) -> Scan:
+        """The same rows with these columns."""
+        return replace(self, column_names=columns)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """In the same order each time; there is never room for all."""
+        with _naming(self.table, self.uri):
+            yield from self.dataset.scanner(columns=self.column_names, filter=self.condition).to_batches()
+
+
+def scan_known(
     table: DeltaTable,
     uri: str,
     columns: Sequence[str],
     condition: Expression | None = None,
     files: str = "",
     repeating: Collection[str] = (),
-    keep: Keep | None = None,
-) -> pa.Table:
+) -> Scan:
     """Those of the columns that the table has, of the rows that meet a condition.
 
     `files` is what the files' statistics can decide, as SQL; columns of `repeating` text come as dictionaries, which
-    is several times as fast. `keep` leaves out rows while others are still being read: there is never room for all.
+    is several times as fast.
     """
-    try:
+    with _naming(table, uri):
         system, place = open_uri(uri)
         # Arrow's own file system: delta-rs' runs in Python, and Arrow's threads may still ask it when Python ends
         native = SubTreeFileSystem(place, system)
@@ -187,10 +210,23 @@ def read_known(
         dataset = table.to_pyarrow_dataset(
             filesystem=native, file_pruning_predicate=files or None, parquet_read_options=options
         )
-        rows = dataset.scanner(columns=[name for name in columns if name in dataset.schema.names], filter=condition)
-        if keep is None:
-            return rows.to_table()
-        return pa.Table.from_batches([keep(batch) for batch in rows.to_batches()], rows.projected_schema)
+        return Scan(table, uri, dataset, [name for name in columns if name in dataset.schema.names], condition)
+
+
+def read_known(
+    table: DeltaTable, uri: str, columns: Sequence[str], condition: Expression | None = None, files: str = ""
+) -> pa.Table:
+    """The rows of `scan_known` as a table."""
+    rows = scan_known(table, uri, columns, condition, files)
+    with _naming(table, uri):
+        return rows.dataset.to_table(columns=rows.column_names, filter=condition)
+
+
+@contextmanager
+def _naming(table: DeltaTable, uri: str) -> Iterator[None]:
+    """What cannot be read is said to be so, by its place."""
+    try:
+        yield
     except (DeltaError, OSError, ValueError) as error:  # ArrowInvalid is a ValueError
         raise TableUnreadable(uri, _at(table.version()) + str(error)) from error
 
