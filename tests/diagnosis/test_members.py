@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -33,14 +34,28 @@ def test_a_rate_is_taken_over_several_commits(every: int) -> None:
 
 
 @pytest.mark.parametrize("phase", range(5))
-def test_what_comes_with_one_commit_in_the_oldest_window_is_no_rate(phase: int) -> None:
-    """What was done in five windows is committed in one of them, whichever of the look-back begins with it."""
+@pytest.mark.parametrize("interval", [290.0, 300.0, 300.002])
+def test_how_commits_fall_into_windows_does_not_change_a_pace(interval: float, phase: int) -> None:
+    """What was done in five windows comes with one commit, and with the first there is nothing to divide it by."""
     age = np.arange(WINDOWS - 1, -1, -1)
     consume = np.where((age + phase) % 5 == 0, 500.0, 0.0)
-    topic = topic_view([LAG] * 3, history={"consume": np.tile(consume, (3, 1))}, interval=300.0)
+    history = {"consume": np.tile(consume, (3, 1))}
+    topic = topic_view([LAG] * 3, history=history, interval=interval)
+    frame = view_of(topic, fact={"generation": 7, "group_epoch": None}).frame
+    members, busy = member_views(frame, [topic], {}, PARAMETERS)
+    assert (members["m0"].seen, busy["m0"][-1][1]) == (300.0, 300.0)
+
+
+@pytest.mark.parametrize(
+    ("commits", "expected"),
+    [((), nan), ((30,), nan), ((20, 30), 300.0), ((30, 59), 3000 / 29), ((0, 30, 35), 6000 / 35)],
+)
+def test_few_commits_tell_what_was_done_between_them(commits: tuple[int, ...], expected: float) -> None:
+    consume = np.where(np.isin(np.arange(WINDOWS), commits), 1000.0, 0.0)
+    topic = topic_view([LAG] * 3, history={"consume": np.tile(consume, (3, 1))}, interval=600.0)
     frame = view_of(topic, fact={"generation": 7, "group_epoch": None}).frame
     members, _ = member_views(frame, [topic], {}, PARAMETERS)
-    assert members["m0"].seen == 300.0
+    assert members["m0"].seen == pytest.approx(expected, nan_ok=True)
 
 
 @pytest.mark.parametrize(("windows", "expected"), [(15, 300.0), (14, 0.0)])

@@ -32,7 +32,8 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
     slots = sorted({slot for each in topics for slot in each.frame.named("slot")[:, -1].tolist()} - {""})
     owners = [_owners(each.frame.named("slot"), slots) for each in topics]
     consumed = _sums(topics, owners, len(slots), "consume")
-    spans = _spans(topics, owners, len(slots), frame.window_seconds)
+    longest = _intervals(topics, owners, len(slots))
+    spans = np.maximum(1, np.ceil(_COMMITS * longest / frame.window_seconds)).astype(np.int64)
     widths = np.maximum(parameters.rate_windows, spans).tolist()
     means = {width: rolling_mean(consumed, width) for width in set(widths)}  # most members commit alike
     lasted = _busy_for(topics, owners, len(slots))
@@ -42,12 +43,15 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
     for number, slot in enumerate(slots):
         span = int(spans[number])
         samples = tuple(each for each in before.get(slot, ()) if each[0] >= oldest)
-        rate = float(consumed[number, -span:].mean())
-        if is_busy[number] and lasted[number] >= span and rate > 0:  # one that stands still shows no capacity
+        is_rare = longest[number] > frame.window_seconds
+        rates = _rates_at_commits(consumed[number]) if is_rare else means[widths[number]][number]
+        newest = float(consumed[number, -span:].mean())
+        rate = float(rates[-1]) if is_rare and len(rates) else newest
+        if is_busy[number] and lasted[number] >= span and newest > 0:  # one that stands still shows no capacity
             samples = (*samples, (int(frame.windows[-1]), rate))[-parameters.busy_windows :]
         if samples:
             busy_now[slot] = samples
-        rates = [rate for _, rate in samples]
+        known = [rate for _, rate in samples]
         parts = [(each, held[number], lag) for each, held, lag in zip(topics, held_by, lags, strict=True)]
         first, mine = next((each, held) for each, held, _ in parts if len(held))
         found[slot] = MemberView(
@@ -57,8 +61,8 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
             tuple((each.frame.topic, part) for each, held, _ in parts for part in each.frame.partitions[held].tolist()),
             float(sum(np.add.reduce(each.arrival[held]) for each, held, _ in parts)),
             float(sum(np.add.reduce(each.consume[held]) for each, held, _ in parts)),
-            percentile(rates, _CAPACITY_PERCENT) if len(rates) >= parameters.busy_min_windows else math.nan,
-            _most(means[widths[number]][number], consumed[number], int(spans[number])),
+            percentile(known, _CAPACITY_PERCENT) if len(known) >= parameters.busy_min_windows else math.nan,
+            float(np.fmax.reduce(rates, initial=np.nan)),
             bool(is_busy[number]),
             sum(int(np.count_nonzero(each.is_material[held])) for each, held, _ in parts),
             float(sum(np.add.reduce(lag[held]) for _, held, lag in parts)),
@@ -68,10 +72,16 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
     return found, busy_now | {slot: kept for slot, kept in still.items() if kept}
 
 
-def _most(means: Floats, consumed: Floats, span: int) -> float:
-    """Largest mean over at least `span` known windows: what one commit brings to the oldest ones is no rate."""
-    has_span = np.cumsum(~np.isnan(consumed)) >= span
-    return float(np.fmax.reduce(means[has_span], initial=np.nan))
+def _rates_at_commits(consumed: Floats) -> Floats:
+    """Records/s over the newest `_COMMITS` gaps, or fewer, at each window with a commit but the first: [commits - 1].
+
+    A mean over windows would count one commit too many or too few of those that are rarer than windows.
+    """
+    at = np.flatnonzero(consumed > 0)
+    done = np.cumsum(consumed[at])
+    before = np.maximum(np.arange(1, len(at)) - _COMMITS, 0)
+    found: Floats = (done[1:] - done[before]) / (at[1:] - at[before])
+    return found
 
 
 def partition_capacities(topics: Sequence[TopicView], parameters: Parameters) -> dict[tuple[str, int], float]:
@@ -110,13 +120,13 @@ def _sums(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int, name:
     return np.where(has > 0, total, np.nan)
 
 
-def _spans(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int, window_seconds: int) -> Ints:
-    """Per slot the windows over which its commits tell a rate: what was done since the last comes with one of them."""
+def _intervals(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int) -> Floats:
+    """Per slot the longest commit interval of its partitions in seconds, 0 unknown."""
     longest = np.zeros(slots)
     for each, owner in zip(topics, owners, strict=True):
         held = owner[:, -1] >= 0
         np.maximum.at(longest, owner[held, -1], np.nan_to_num(each.interval[held]))
-    return np.maximum(1, np.ceil(_COMMITS * longest / window_seconds)).astype(np.int64)
+    return longest
 
 
 def _busy_for(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int) -> Ints:
