@@ -144,6 +144,27 @@ def test_partitions_of_one_broker_point_at_the_broker() -> None:
     assert [(cause.subject, cause.partitions) for cause in broker_signal(view)] == [("1", places)]
 
 
+@pytest.mark.parametrize(
+    ("calm", "lags", "is_named"),
+    [
+        ([900.0, 940.0], [500, 500], False),  # 1040 is more than it ever served
+        ([940.0, 960.0], [500, 500], True),
+        ([500.0, 1300.0], [500, 500], True),
+        ([500.0, 500.0], [500_000, None], True),  # no window is known in which nothing lagged
+        ([500.0, 1300.0], [500, 500_000], False),
+        ([], [], True),
+    ],
+)
+def test_no_broker_is_slow_of_which_more_is_read_than_when_nothing_lagged(
+    calm: list[float], lags: list[int | None], *, is_named: bool
+) -> None:
+    rows = [{"arrival_rate": rate, "lag_known": lag} for rate, lag in zip(calm, lags, strict=True)]
+    view = slow_group(places=(1, 4, 7, 10), busy=[], baseline={"orders": rows})  # 8 x 100 and 4 x 60 are read
+
+    assert ("broker" in [label for label, *_ in causes(view)]) == is_named
+    assert bool(broker_signal(view)) == is_named
+
+
 def test_a_broker_and_a_member_with_the_same_partitions_are_not_told_apart_by_one_group() -> None:
     slots = [f"m{place % 3}" for place in range(12)]  # round robin over three, as the leaders lie
     view = slow_group(places=(2, 5, 8, 11), slots=slots)

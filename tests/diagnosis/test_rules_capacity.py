@@ -33,7 +33,34 @@ def holding(view: View) -> set[str]:
 def short_group(members: int = 4, partitions: int = 12, topic: dict[str, Any] | None = None, **fields: Any) -> View:
     slots = spread_over(partitions, members)
     shown = {"arrival": 220.0, "consume": 200.0, "slots": slots, "trend": "growing"} | (topic or {})
-    return view_of(topic_view([LAG] * partitions, **shown), **({"capacity": 600.0, "sub_cause": "arrival_up"} | fields))
+    lag = fields.pop("lag", [LAG] * partitions)
+    return view_of(topic_view(lag, **shown), **({"capacity": 600.0, "sub_cause": "arrival_up"} | fields))
+
+
+def starving(busy: int = 4, lags: tuple[float, ...] = (LAG,) * 4, **topic: Any) -> View:
+    """Of the three partitions of each member the first is read at once, and the others wait."""
+    lag = [0.0 if place % 3 == 0 else lags[place // 3] for place in range(12)]
+    return short_group(
+        topic={"shape": "mixed", "consume": [220.0, 190.0, 190.0] * 4} | topic,
+        lag=lag,
+        busy=[f"m{number}" for number in range(busy)],
+    )
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        (starving(), {"CAPACITY_SHORTAGE"}),
+        (starving(busy=3), set()),
+        (starving(lags=(LAG, LAG, 8 * LAG, LAG)), set()),  # one member has most of it
+        (starving(trend="flat"), set()),
+        (starving(trend="draining"), set()),
+    ],
+)
+def test_members_that_are_all_alike_behind_are_short_whichever_partitions_they_read_first(
+    view: View, expected: set[str]
+) -> None:
+    assert holding(view) == expected
 
 
 def event(kind: str, minutes: float) -> Row:

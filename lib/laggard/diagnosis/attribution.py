@@ -22,6 +22,7 @@ from laggard.diagnosis.view import Flags, TopicView, View
 BROKER, HOST, MEMBER, HOT, COSTLY = "broker", "host", "member", "hot", "costly"  # labels
 REPEATS = 3
 UNEVEN = ("concentrated", "mixed")  # shapes of lag that have somebody to blame
+_MORE = 1.1  # times what was read when nothing lagged: then nobody holds it back
 _SMALL_WINDOWS = 2  # windows before this one that must agree where so few partitions prove little
 
 
@@ -109,8 +110,20 @@ def _causes(view: View, topic: TopicView, active: Flags) -> Iterator[Cause]:
 def _broker_fits(view: View, topic: TopicView, active: Flags) -> Iterator[tuple[str, Fit]]:
     brokers = np.array(["" if np.isnan(each) or each < 0 else f"{each:.0f}" for each in topic.frame["broker"][:, -1]])
     for name, fit in _fits(view, topic, active, brokers):
-        if not any(is_hot_ratio(view, topic, place) for place in fit.places):  # their lag needs no broker
-            yield name, fit
+        if any(is_hot_ratio(view, topic, place) for place in fit.places) or _reads_more_than_ever(view, topic):
+            continue  # their lag needs no broker
+        yield name, fit
+
+
+def _reads_more_than_ever(view: View, topic: TopicView) -> bool:
+    """Whether more is read than in any window of the last day in which nothing lagged; False where none is known."""
+    floor = float(np.nansum(topic.floor))
+    calm = [
+        row["arrival_rate"]
+        for row in view.frame.baseline().get(topic.frame.topic, ())
+        if None not in (row["arrival_rate"], row["lag_known"]) and row["lag_known"] <= floor
+    ]
+    return bool(calm) and float(np.nansum(topic.consume)) > _MORE * max(calm)
 
 
 def _slow(view: View, topic: TopicView, active: Flags, label: str) -> Iterator[Cause]:

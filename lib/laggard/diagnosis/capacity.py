@@ -6,11 +6,13 @@ from math import isnan, nan
 
 import numpy as np
 
+from laggard.diagnosis.attribution import attribute
 from laggard.diagnosis.forecast import slowest_drain_seconds
 from laggard.diagnosis.frames import Floats
 from laggard.diagnosis.guards import CONFIDENCE, MISSING, assignor, fact, guard, happened, known, state_by
 from laggard.diagnosis.observation import ABSTAINS, INFO, PASS, UNKNOWN, Observation
 from laggard.diagnosis.order import lower_median
+from laggard.diagnosis.shape import raw_shape
 from laggard.diagnosis.view import TopicView, View
 
 CALM = 0.05  # share of the time in rebalances above which capacity is not judged
@@ -23,7 +25,9 @@ CATCHING_UP = frozenset({"members_returned", "group_created", "offset_rewind"}) 
 def capacity_shortage(view: View) -> list[Observation]:
     """D10: lag alike on all partitions grows because less is consumed than arrives, with the group at rest."""
     topic = view.worst
-    if topic is None or not view.is_material or topic.shape.name not in EVEN or view.member_count == 0:
+    if topic is None or not view.is_material or view.member_count == 0:
+        return []
+    if topic.shape.name not in EVEN and not _is_even_over_members(view):
         return []
     arrival, consume = _total(topic.arrival), _total(topic.consume)
     if topic.trend.name == "abstain" or isnan(arrival + consume):
@@ -57,6 +61,16 @@ def capacity_shortage(view: View) -> list[Observation]:
         explained=_explained(view, topic),
     )
     return [found]
+
+
+def _is_even_over_members(view: View) -> bool:
+    """Whether all members are behind alike, each with some partitions that it reads before its others."""
+    members = [member for member in view.members.values() if member.partitions]
+    if len(members) < 2 or not all(member.is_busy for member in members) or attribute(view):
+        return False
+    lags = np.array([member.lag for member in members])
+    shape = raw_shape(lags, np.arange(len(lags)), is_material=True, parameters=view.parameters)
+    return shape.name == "spread"
 
 
 def _stands_still(topic: TopicView) -> bool:
