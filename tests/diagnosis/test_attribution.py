@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import combinations
 from math import comb
 from typing import Any
@@ -115,6 +116,16 @@ def test_others_above_their_floor_are_no_contrast() -> None:
 
     assert causes(slow_group(lag=lag)) == []
     assert [label for label, *_ in causes(slow_group(lag=lag, floor=2_000.0))] == ["member"]
+
+
+def test_a_batch_that_has_just_come_to_the_others_is_no_lag_of_theirs() -> None:
+    """Their newest commits left nothing; what lies there now came since."""
+    view = slow_group(lag=[5_000.0] * 6 + [LAG] * 3 + [5_000.0] * 3)
+    (topic,) = view.topics
+    left = np.where(topic.lag == LAG, LAG, 0.0)
+
+    assert causes(view) == []
+    assert [label for label, *_ in causes(replace(view, topics=[replace(topic, envelope=left)]))] == ["member"]
 
 
 def test_capacity_of_old_windows_does_not_hide_that_a_busy_member_is_slow_now() -> None:

@@ -159,7 +159,7 @@ def _measure(topic: TopicView, active: Flags, places: tuple[int, ...]) -> Fit:
     chosen = np.zeros_like(active)
     chosen[list(places)] = True
     lags = _lags(topic)
-    total, others = float(lags[active].sum()), (topic.lag / topic.floor)[active & ~chosen]
+    total, others = float(lags[active].sum()), (lags / topic.floor)[active & ~chosen]
     contrast = lower_median(others.tolist()) if len(others) else 0.0
     explained = float(lags[chosen].sum()) / total if total > 0 else 0.0
     return Fit(places, explained, float(topic.is_material[chosen].mean()), contrast)
