@@ -151,6 +151,15 @@ def test_a_slow_member_decides_while_most_others_are_not_busy(busy: list[str], c
     assert verdict(group(busy=busy), conditions=(blamed("SLOW_HOST", 0.9, subject="host-of-m2"),)).code == code
 
 
+def test_a_batch_that_came_since_the_newest_commits_does_not_outweigh_a_stall() -> None:
+    view = group(topic={"stalled": {7: "repeating"}})
+    (topic,) = view.topics
+    left = np.where(topic.is_stalled, topic.lag, 100.0)
+
+    assert verdict(view).code == "YES"  # 11 of 12 wait for members
+    assert verdict(replace(view, topics=[replace(topic, envelope=left)])).code == "NO_STALLED"
+
+
 @pytest.mark.parametrize(("arrival", "code"), [(100.0, "NO_UNHEALTHY_MEMBER"), (195.0, "YES")])
 def test_others_that_will_soon_be_done_with_a_batch_are_not_short(arrival: float, code: str) -> None:
     """51 000 records of a member take 170 s with 300 records/s to spare, and an hour with 15."""

@@ -207,8 +207,9 @@ def explained(view: View, observation: Observation) -> float:
 
 
 def _lag_share(topic: TopicView, chosen: Flags) -> float:
-    total = float(np.nansum(topic.lag))
-    return float(np.nansum(topic.lag[chosen])) / total if total > 0 else 0.0
+    """Share of what the newest commits left: a batch that came since waits for nobody."""
+    total = float(np.nansum(topic.envelope))
+    return float(np.nansum(topic.envelope[chosen])) / total if total > 0 else 0.0
 
 
 def _partial_share(view: View) -> float:
