@@ -15,7 +15,7 @@ from laggard.stream.judging import cluster_frame, judge_groups, lay_out
 from laggard.stream.reading import Options, Window, closed_windows, known_at, told
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
-from scenarios.runs import WINDOW_MS, Recorded
+from scenarios.runs import Recorded
 
 Row = dict[str, Any]
 
@@ -40,7 +40,10 @@ def diagnose(
     """All windows of a run, in order; `is_restarted`: the job begins anew before each, with what it had stored."""
     known_policies = recorded.run.labels.policies if policies is None else policies
     options = Options(
-        "c", WINDOW_MS // 1000, parameters or Parameters(), lambda _, group, __: known_policies.get(group, Policy())
+        "c",
+        recorded.window_seconds,
+        parameters or Parameters(),
+        lambda _, group, __: known_policies.get(group, Policy()),
     )
     result, memories, end_ms = Judged(), dict[str, Memory](), recorded.run.end_ms
     began = time.process_time()

@@ -43,6 +43,7 @@ class Recorded:
 
     run: Run
     tables: Tables
+    window_seconds: int = WINDOW_MS // 1000
 
 
 def place_of(scenario: Scenario, number: int) -> int:
@@ -78,8 +79,8 @@ def play(scenario: Scenario, seed: int, place: int = 0, tick_ms: int = TICK_MS) 
 class _Recorder(Laggard):
     """Keeps the appended tables as they are."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, window_seconds: int) -> None:
+        super().__init__(window_seconds)
         self.pieces: dict[str, list[pa.Table]] = {name: [] for name in self.history}
 
     def keep(self) -> None:
@@ -92,9 +93,9 @@ class _Recorder(Laggard):
         return pa.concat_tables([arrow_schema(schemas.TABLES[name]).empty_table(), *self.pieces[name]]).combine_chunks()
 
 
-def record(runs: Sequence[Run]) -> list[Recorded]:
+def record(runs: Sequence[Run], window_seconds: int = WINDOW_MS // 1000) -> list[Recorded]:
     """Decode and advance over all of them at once; each gets its own rows back."""
-    job = _Recorder()
+    job = _Recorder(window_seconds)
     for number, step in enumerate(zip_longest(*(_steps(run) for run in runs))):
         present = [each for each in step if each is not None]
         positions = [row for polled, _ in present for row in polled.positions]
@@ -108,7 +109,11 @@ def record(runs: Sequence[Run]) -> list[Recorded]:
         job.tick(whole, records, is_caught_up=not is_past)
     tables = {name: job.whole(name) for name in job.pieces}
     return [
-        Recorded(run, {name: _own(run, name, table) for name, table in tables.items()} | {"batches": _batches(run)})
+        Recorded(
+            run,
+            {name: _own(run, name, table) for name, table in tables.items()} | {"batches": _batches(run)},
+            window_seconds,
+        )
         for run in runs
     ]
 
