@@ -47,7 +47,7 @@ def diagnose(
     )
     result, memories, end_ms = Judged(), dict[str, Memory](), recorded.run.end_ms
     began = time.process_time()
-    windows = closed_windows(recorded.tables, 0, end_ms)
+    windows = closed_windows(recorded.tables, 0, end_ms, options.window_seconds)
     history = lay_out(recorded.tables, windows[0].begin_ms if windows else end_ms, end_ms, options)
     read, before = told(recorded.tables), dict[str, dict[str, list[Row]]]()
     read.rows["deploys"] = []

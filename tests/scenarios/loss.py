@@ -21,8 +21,9 @@ def sc25(ground: Ground) -> Labels:
     at, retention = ground.about(HEALTHY), ground.one_of(30, 60)
     ground.topic(rate=steady(ground.between(10, 40)))
     ground.group(ground.one_of(2, 3))
-    ground.topic(f"{ground.main}-other", partitions=2, rate=steady(20))
-    ground.group(1, group=ground.name(1), client_id="other", topics=(f"{ground.main}-other",))  # it stays
+    if ground.one_of(True, False):  # else it was the only group
+        ground.topic(f"{ground.main}-other", partitions=2, rate=steady(20))
+        ground.group(1, group=ground.name(1), client_id="other", topics=(f"{ground.main}-other",))
     _sweep(ground, retention)
 
     def stop() -> None:

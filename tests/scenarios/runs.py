@@ -131,6 +131,7 @@ def _batches(run: Run) -> pa.Table:
         {
             "batch_id": number,
             "polled_at": polled.at_ms * 1000,
+            "kind": "backfill" if number == 1 and run.scenario.watched_from else "tick",
             "offsets_retention_minutes": known,
             "source_to": _positions(polled, "last_stable_offset"),
             "source_high_watermark": _positions(polled, "high_watermark"),

@@ -21,7 +21,7 @@ from laggard.diagnosis.policy import Policy
 from laggard.stream import standing
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema
-from laggard.tables.readers import Scan, TableMissing, open_table, scan_known, table_uri
+from laggard.tables.readers import TICK, Scan, TableMissing, open_table, scan_known, table_uri
 
 PolicyOf: TypeAlias = Callable[[str, str, datetime], Policy]  # cluster, group, time
 PARTITIONED = ("lag_windows", "topic_windows")
@@ -29,7 +29,7 @@ RECENT = ("rebalances", "generations", "group_members", "group_events")
 RECENT_SPAN = timedelta(hours=24)
 DEPLOYS_SPAN = timedelta(days=7)
 _KEYS = ("group", "topic", "topic_id", "partition", "window_start", "batch_id")
-BATCHED = ("batch_id", "polled_at", "offsets_retention_minutes", "source_to", "source_high_watermark")
+BATCHED = ("batch_id", "polled_at", "kind", "offsets_retention_minutes", "source_to", "source_high_watermark")
 _COLUMNS = {
     "batches": BATCHED,
     "lag_windows": (*_KEYS, *NUMBERS.values(), *NAMES.values()),
@@ -79,9 +79,11 @@ def read_history(
     spans |= {name: (recent_ms, schemas.TABLES[name].time_column) for name in RECENT}
     spans["deploys"] = (begin_ms - round(DEPLOYS_SPAN.total_seconds() * 1000), "started_at")
     last_ms = end_ms + 1000 * options.window_seconds
+    until = {"batches": last_ms + 1000 * options.window_seconds}  # to the tick that closed the last window
     spans["batches"] = (begin_ms - back_ms, "polled_at")
     found = {
-        name: read_span(root, name, versions.get(name), since, last_ms, time) for name, (since, time) in spans.items()
+        name: read_span(root, name, versions.get(name), since, until.get(name, last_ms), time)
+        for name, (since, time) in spans.items()
     }
     found["lag_windows"] = scan_span(
         root, "lag_windows", versions.get("lag_windows"), begin_ms - back_ms, last_ms, "window_start"
@@ -193,22 +195,39 @@ def _in_order(rows: pa.Table, name: str) -> pa.Table:
     return rows.sort_by(order) if order and rows.num_rows > 1 else rows
 
 
-def closed_windows(tables: Mapping[str, pa.Table], begin_ms: int, end_ms: int) -> list[Window]:
-    """Windows in a past range, each with the batch that closed it."""
+def closed_windows(tables: Mapping[str, pa.Table], begin_ms: int, end_ms: int, window_seconds: int) -> list[Window]:
+    """Windows in a past range, each with the batch that closed it; also those in which there was no group any more."""
     rows = tables["group_history"].group_by("window_start").aggregate([("batch_id", "max")])
-    found = [Window(round(row["window_start"].timestamp() * 1000), row["batch_id_max"]) for row in rows.to_pylist()]
-    return sorted((each for each in found if begin_ms <= each.begin_ms <= end_ms), key=lambda each: each.begin_ms)
+    found = _closed_by_ticks(tables["batches"], 1000 * window_seconds) | {
+        round(row["window_start"].timestamp() * 1000): row["batch_id_max"] for row in rows.to_pylist()
+    }
+    return [Window(at, batch_id) for at, batch_id in sorted(found.items()) if begin_ms <= at <= end_ms]
 
 
-def find_closed(root: str, versions: Mapping[str, int], begin_ms: int, end_ms: int) -> list[Window]:
-    """The same, from the table."""
-    rows = read_span(
-        root,
-        "group_history",
-        versions.get("group_history"),
-        begin_ms,
-        end_ms,
-        "window_start",
-        ("window_start", "batch_id"),
-    )
-    return closed_windows({"group_history": rows}, begin_ms, end_ms)
+def _closed_by_ticks(batches: pa.Table, window_ms: int) -> dict[int, int]:
+    """Begin of each window that ticks saw from its begin to its end, and the batch after it; as `advance` counts."""
+    rows = batches.select(["batch_id", "polled_at", "kind"]).sort_by("batch_id").to_pylist()
+    found, opened, last = {}, None, None
+    for row in rows:
+        if row["kind"] == "gap":
+            continue
+        window = round(row["polled_at"].timestamp() * 1000) // window_ms * window_ms
+        if last is not None and window > last:
+            if opened == last:
+                found[last] = row["batch_id"]
+            opened = window
+        if row["kind"] != TICK:
+            opened = None
+        last = window
+    return found
+
+
+def find_closed(
+    root: str, versions: Mapping[str, int], begin_ms: int, end_ms: int, window_seconds: int
+) -> list[Window]:
+    """The same, from the tables."""
+    wanted = "window_start", "batch_id"
+    rows = read_span(root, "group_history", versions.get("group_history"), begin_ms, end_ms, "window_start", wanted)
+    around_ms = 2000 * window_seconds  # the ticks before and after a window tell of it as well
+    ticks = read_span(root, "batches", None, begin_ms - around_ms, end_ms + around_ms, "polled_at")
+    return closed_windows({"group_history": rows, "batches": ticks}, begin_ms, end_ms, window_seconds)

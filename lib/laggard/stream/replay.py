@@ -64,11 +64,11 @@ def replay(root: str, begin_ms: int, end_ms: int, remembered: Remembered, option
     baseline = _Baseline(root, begin_ms, options)
     for first_ms in range(begin_ms, end_ms + 1, _CHUNK * step):
         last_ms = min(end_ms, first_ms + (_CHUNK - 1) * step)
-        if not find_closed(root, {}, first_ms, last_ms):
+        if not find_closed(root, {}, first_ms, last_ms, options.window_seconds):
             continue
         tables = read_history(root, {}, first_ms, last_ms, options)
         history, read = lay_out(tables, first_ms, last_ms, options), told(tables)
-        for window in closed_windows(tables, first_ms, last_ms):
+        for window in closed_windows(tables, first_ms, last_ms, options.window_seconds):
             known = known_at(read, window, options)
             before = Baselines(partial(baseline.at, window.begin_ms))
             judged = list(judge_groups(history, known, before.of, window, memories, options))

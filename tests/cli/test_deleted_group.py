@@ -1,0 +1,46 @@
+"""The only group of a cluster is deleted: windows close on, and what was open of it ends."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from cli.judged_run import MINUTE, OPTIONS, batch_of, hot, judge, record
+from diagnosis.fluid import NOON, Row
+from laggard.stream.replay import memory_before, replay
+from tables.fixtures import batch_row, write_rows
+
+WINDOWS = 20  # the partition is hot from the 10th on
+
+
+def deleted(window: int) -> Row:
+    begin = NOON + window * MINUTE
+    return {
+        "date": begin.date(), "cluster": "prod", "group": "fraud", "event_id": "e", "status": "ok",
+        "batch_id": batch_of(begin), "event_at": begin + timedelta(seconds=25), "kind": "group_deleted",
+    }  # fmt: skip
+
+
+def test_findings_of_a_group_that_is_gone_end_though_it_was_the_only_one(tmp_path: Path) -> None:
+    record(tmp_path, [hot(WINDOWS)], [deleted(WINDOWS)])
+    begins = [NOON + window * MINUTE for window in range(WINDOWS - 1, WINDOWS + 4)]
+    ticks = [(batch_of(begin) - 1, begin + timedelta(seconds=55)) for begin in begins]
+    ticks += [(batch_of(begin), begin + timedelta(seconds=65)) for begin in begins[1:]]
+    write_rows(tmp_path, "batches", [batch_row(number, {}, polled_at) for number, polled_at in ticks])
+    judge(tmp_path, WINDOWS - 12, WINDOWS + 10)
+
+    stored = DeltaTable(str(tmp_path / "findings")).to_pyarrow_table().to_pylist()
+    told = [(row["code"], row["event"], row["close_reason"]) for row in sorted(stored, key=lambda each: each["at"])]
+    assert ("HOT_PARTITION_ARRIVAL", "opened", None) in told
+    assert ("GROUP_DELETED", "opened", None) in told
+    opened, closed = ({code for code, event, _ in told if event == kind} for kind in ("opened", "closed"))
+    assert opened == closed
+    assert ("HOT_PARTITION_ARRIVAL", "closed", "retired") in told
+
+    first, last = (round((NOON + window * MINUTE).timestamp() * 1000) for window in (WINDOWS - 2, WINDOWS + 10))
+    steps = list(replay(str(tmp_path), first, last, memory_before(str(tmp_path), first), OPTIONS))
+    again = [(row["code"], row["event"], row["at"]) for step in steps for row in step.findings]
+    since = NOON + (WINDOWS - 1) * MINUTE
+    assert sorted(again) == sorted((row["code"], row["event"], row["at"]) for row in stored if row["at"] >= since)
