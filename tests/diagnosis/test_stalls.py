@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from diagnosis.views import WINDOWS, topic_view, view_of
-from laggard.diagnosis import measures
+from laggard.diagnosis import measures, viewing
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules_stalls import partition_stalled
 from laggard.diagnosis.sizing import Sizing
+from laggard.diagnosis.trend import TrendState
 from laggard.diagnosis.verdict import scale_verdict
 
 
@@ -76,3 +77,46 @@ def test_a_first_batch_may_take_all_of_the_poll_interval(interval: float, frozen
         frame, has_members=True, window_seconds=60, parameters=Parameters(), poll_interval_seconds=300.0
     )
     assert found == (expected,)
+
+
+def lost(told: int, moved: int, end: float = 9000.0) -> tuple[list[str], dict[str, float]]:
+    """A partition below its log start, whose lag was last known, and whose offset last moved, so many windows ago."""
+    ago = np.arange(WINDOWS)[::-1]
+    history = {
+        "frozen": np.where(ago >= told, 60.0 * np.maximum(0, moved - 1 - ago), np.nan),
+        "committed": np.where(ago >= moved, 400.0, 500.0),
+        "lag": np.where(ago >= told, 300.0, np.nan),
+        "end": end,
+        "start": 5000.0,
+        "produced": 600.0,
+        "repeats": 0.0,
+    }
+    status = ["below_log_start"]
+    plain = topic_view([np.nan], status=status, history=history)
+    group = view_of(plain).frame
+    topic, _ = viewing.topic_view(plain.frame, group, TrendState("", 0), Parameters(), has_members=True)
+    found = partition_stalled(view_of(topic))
+    return [each.code for each in found], dict(found[0].evidence) if found else {}
+
+
+@pytest.mark.parametrize(
+    ("told", "moved", "seconds"),
+    [
+        (3, 10, 540),  # known to stand for 6 minutes when the records went, 3 minutes ago
+        (8, 10, 540),
+        (12, 10, 540),  # it moved after that
+        (WINDOWS, WINDOWS, 60 * (WINDOWS - 1)),  # nothing else in all that is looked back at
+        (1, 1, None),
+    ],
+)
+def test_a_partition_stands_on_when_the_records_it_stood_before_are_deleted(
+    told: int, moved: int, seconds: float | None
+) -> None:
+    codes, evidence = lost(told, moved)
+    assert codes == ([] if seconds is None else ["PARTITION_STALLED"])
+    assert evidence.get("frozen_seconds") == seconds
+    assert "lag_records" not in evidence
+
+
+def test_where_all_was_deleted_nothing_is_left_to_stand_before() -> None:
+    assert lost(3, 10, end=5000.0)[0] == []

@@ -68,8 +68,7 @@ def sc41(ground: Ground) -> Labels:
             Must("DATA_LOST", gone, within=3, partitions=parts if how == "paused" else frozenset()),
         ),
         never=only("CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL", "SLOW_MEMBER", "OFFSET_BEYOND_END"),
-        primary=only("PARTITION_STALLED"),
-        primary_minutes=(at + 4, at + 12),
+        primary=only("PARTITION_STALLED"),  # also after the loss: it stands on
     )
 
 

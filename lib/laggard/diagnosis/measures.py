@@ -6,6 +6,7 @@ All functions take arrays [partitions, windows] with NaN where a value is not kn
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from laggard.diagnosis.frames import Floats, GroupFrame, TopicFrame
 from laggard.diagnosis.parameters import Parameters
 
 HELD = "held"  # by a transaction
+BELOW_LOG_START = "below_log_start"
 _Flags = npt.NDArray[np.bool_]
 
 
@@ -64,6 +66,25 @@ def is_held(frame: TopicFrame, row: int) -> bool:
     if stable is None or end is None:
         return False
     return bool(stable < end and frame["committed"][row, -1] >= stable)
+
+
+def with_lost(frame: TopicFrame, window_seconds: int) -> TopicFrame:
+    """With `frozen` of partitions whose next records were deleted: their lag is not known, and still they may stand.
+
+    It goes on from the newest window that tells, as long as the offset is the same.
+    """
+    lost = np.flatnonzero(frame.named("status")[:, -1] == BELOW_LOG_START)
+    if not len(lost):
+        return frame
+    frozen, committed = frame["frozen"].copy(), frame["committed"]
+    last = frozen.shape[1] - 1
+    for row in lost:
+        stands = committed[row] == committed[row, -1]
+        first = last + 1 - int(np.argmin(stands[::-1])) if not stands.all() else 0
+        told = first + np.flatnonzero(~np.isnan(frozen[row, first:]))
+        known = frozen[row, told[-1]] + (last - told[-1]) * window_seconds if len(told) else np.nan
+        frozen[row, -1] = np.fmax(known, (last - first) * window_seconds)
+    return replace(frame, numbers={**frame.numbers, "frozen": frozen})
 
 
 def _released_windows(frame: TopicFrame, row: int) -> float:

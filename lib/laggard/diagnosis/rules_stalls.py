@@ -52,7 +52,11 @@ def _by_member(view: View, stalled: list[tuple[TopicView, int]]) -> Iterator[tup
 
 
 def _matters(places: list[tuple[TopicView, int]]) -> bool:
-    return any(each.lag[row] > 0 for each, row in places)
+    """Whether there is something to read; where records were deleted, what has come since."""
+    return any(
+        each.lag[row] > 0 or (np.isnan(each.lag[row]) and each.frame["end"][row, -1] > each.frame["start"][row, -1])
+        for each, row in places
+    )
 
 
 def _stall(view: View, places: list[tuple[TopicView, int]], subject: str, severity: str) -> Observation:
@@ -60,11 +64,10 @@ def _stall(view: View, places: list[tuple[TopicView, int]], subject: str, severi
     kinds = {each.stall_kind[at] for each, at in places}
     kind = kinds.pop() if len(kinds) == 1 else "silent"
     is_moving = kind != "silent" or view.state in SETTLED
-    lag = float(sum(each.lag[at] for each, at in places))
-    evidence = {
-        "frozen_seconds": float(min(each.frame["frozen"][at, -1] for each, at in places)),
-        "lag_records": lag,
-    }
+    known_lag = [float(each.lag[at]) for each, at in places if not np.isnan(each.lag[at])]
+    lag = sum(known_lag)
+    evidence = {"frozen_seconds": float(min(each.frame["frozen"][at, -1] for each, at in places))}
+    evidence |= {"lag_records": lag} if known_lag else {}
     if len(places) == 1:
         evidence |= {
             "committed_offset": float(topic.frame["committed"][row, -1]),

@@ -68,6 +68,7 @@ def topic_view(
     frame: TopicFrame, group: GroupFrame, before: TrendState, parameters: Parameters, *, has_members: bool
 ) -> tuple[TopicView, TrendState]:
     """One topic's view, and its trend to remember."""
+    frame = measures.with_lost(frame, group.window_seconds)
     arrival, consume = (rolling_mean(frame[name], parameters.rate_windows) for name in ("arrival", "consume"))
     floor = measures.floors(frame, arrival, group.window_seconds, parameters)
     seconds = group.windows / 1000.0 + group.window_seconds
