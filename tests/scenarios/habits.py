@@ -152,6 +152,18 @@ def sc64b(ground: Ground) -> Labels:
     )
 
 
+def sc59(ground: Ground) -> Labels:
+    """A batch every three hours that keeps them busy for a twentieth of the time; a day stands for the week."""
+    hours, rate = 21, ground.between(20, 40)
+    steps, at = [(0, 0.0)], ground.between(20, 100)
+    while at < 60 * hours:
+        steps += [(round(at * MINUTE), rate), (round((at + 8) * MINUTE), 0.0)]
+        at += 180
+    ground.topic(partitions=4, rate=piecewise(*steps))
+    ground.group(ground.one_of(2, 4), commit_ms=60 * SECOND, batch_ms=(5000, 5000), max_records=5000)
+    return Labels(60 * hours + 6, must=(Must("OVERPROVISIONED_IDLE", 60 * hours, within=3),))
+
+
 SCENARIOS = (
     Scenario("SC54a", "a batch takes nearly as long as the poll interval", sc54a),
     Scenario("SC54b", "a session of two heartbeats", sc54b),
@@ -163,6 +175,7 @@ SCENARIOS = (
     Scenario("SC56c", "commits by a timer, whatever arrives", sc56c),
     Scenario("SC58a", "members subscribe to different topics for minutes", sc58a),
     Scenario("SC58b", "members subscribe to different topics for good", sc58b),
+    Scenario("SC59", "busy for a twentieth of the time", sc59),
     Scenario("SC64a", "members commit every ten minutes", sc64a),
     Scenario("SC64b", "members commit every ten minutes, and too much arrives", sc64b),
     Scenario("LA16", "a declared hot standby", la16),

@@ -76,10 +76,10 @@ def play(scenario: Scenario, seed: int, place: int = 0, tick_ms: int = TICK_MS) 
     return Run(scenario, seed, labels, ground, played)
 
 
-class _Recorder(Laggard):
+class Recorder(Laggard):
     """Keeps the appended tables as they are."""
 
-    def __init__(self, window_seconds: int) -> None:
+    def __init__(self, window_seconds: int = WINDOW_MS // 1000) -> None:
         super().__init__(window_seconds)
         self.pieces: dict[str, list[pa.Table]] = {name: [] for name in self.history}
 
@@ -93,9 +93,9 @@ class _Recorder(Laggard):
         return pa.concat_tables([arrow_schema(schemas.TABLES[name]).empty_table(), *self.pieces[name]]).combine_chunks()
 
 
-def record(runs: Sequence[Run], window_seconds: int = WINDOW_MS // 1000) -> list[Recorded]:
+def record(runs: Sequence[Run], job: Recorder | None = None) -> list[Recorded]:
     """Decode and advance over all of them at once; each gets its own rows back."""
-    job = _Recorder(window_seconds)
+    job = job or Recorder()
     for number, step in enumerate(zip_longest(*(_steps(run) for run in runs))):
         present = [each for each in step if each is not None]
         positions = [row for polled, _ in present for row in polled.positions]
@@ -112,7 +112,7 @@ def record(runs: Sequence[Run], window_seconds: int = WINDOW_MS // 1000) -> list
         Recorded(
             run,
             {name: _own(run, name, table) for name, table in tables.items()} | {"batches": _batches(run)},
-            window_seconds,
+            job.window_seconds,
         )
         for run in runs
     ]

@@ -22,7 +22,7 @@ from laggard.diagnosis.order import lower_median
 from scenarios.ground import Ground
 from scenarios.judged import diagnose
 from scenarios.labels import ALARMS, YES, Scenario
-from scenarios.runs import Run, play, record
+from scenarios.runs import Recorder, Run, play, record
 from scenarios.scoring import milliseconds, opened
 from scenarios.swept import FAULTS, Cell, Habit
 from simulator.member_modern import ModernMember
@@ -89,7 +89,7 @@ def judge(cells: Sequence[Cell], seeds: Sequence[int]) -> Iterator[str]:
             scenario = Scenario(f"{cell.habit.name}, {cell.fault}", "", cell.story)
             own = 10 * seed + FAULTS.index(cell.fault)  # of two runs with one seed the topics would have one id
             runs.append((cell, play(scenario, own, len(runs), 1000 * cell.habit.tick_seconds)))
-    told = record([run for _, run in runs], cells[0].habit.window_seconds)
+    told = record([run for _, run in runs], Recorder(cells[0].habit.window_seconds))
     for (cell, run), recorded in zip(runs, told, strict=True):
         found = diagnose(recorded)
         yield line(cell, run, found.windows, found.findings)

@@ -139,7 +139,24 @@ class Laggard:
 
     def tick(self, polled: Polled, records: list[Written], *, is_caught_up: bool = True) -> dict[str, pa.Table]:
         self._number += 1
-        given = sorted(records, key=lambda each: (each.partition, each.offset))
+        decoded = self.decode(sorted(records, key=lambda each: (each.partition, each.offset)))
+        positions = pa.Table.from_pylist(polled.positions, schema=POSITIONS)
+        leaders = {part: row["coordinator"] for part, row in polled.offsets_partitions.items()}
+        poll = Poll(positions, Listing({}, leaders, is_fresh=False))
+        tick = replace(self._tick(polled), is_caught_up=is_caught_up)
+        self.tables = self.advance(decoded, poll, tick)
+        self.tables["decoded"] = decoded
+        facts = pa.Table.from_pylist(polled.facts, schema=FACTS)
+        closed, begin_ms = self._topic_window.add(self._number, polled.at_ms, positions, facts)
+        snapshot = Snapshot(self._number, polled.at_ms, window_start_ms=begin_ms, closed=closed)
+        self.tables["topic_windows"] = topic_windows(snapshot, tick)
+        self._add_own_events(polled.partitions, tick)
+        self.keep()
+        self._last = tick.now
+        return self.tables
+
+    def decode(self, given: list[Written]) -> pa.Table:
+        """What the decode stage makes of records in Kafka's order within each partition."""
         table = pa.table(
             [
                 pa.array([each.partition for each in given], pa.int32()),
@@ -150,23 +167,11 @@ class Laggard:
             ],
             schema=RECORDS,
         )
-        decoded = pa.Table.from_batches(list(decode_records(table, NameFilter())))
-        positions = pa.Table.from_pylist(polled.positions, schema=POSITIONS)
-        leaders = {part: row["coordinator"] for part, row in polled.offsets_partitions.items()}
-        poll = Poll(positions, Listing({}, leaders, is_fresh=False))
-        tick = replace(self._tick(polled), is_caught_up=is_caught_up)
-        self.tables = advance(
-            self.tables["partition_status"], self.tables["group_status"], read_batch(decoded), poll, tick
-        )
-        self.tables["decoded"] = decoded
-        facts = pa.Table.from_pylist(polled.facts, schema=FACTS)
-        closed, begin_ms = self._topic_window.add(self._number, polled.at_ms, positions, facts)
-        snapshot = Snapshot(self._number, polled.at_ms, window_start_ms=begin_ms, closed=closed)
-        self.tables["topic_windows"] = topic_windows(snapshot, tick)
-        self._add_own_events(polled.partitions, tick)
-        self.keep()
-        self._last = tick.now
-        return self.tables
+        return pa.Table.from_batches(list(decode_records(table, NameFilter())))
+
+    def advance(self, decoded: pa.Table, poll: Poll, tick: Tick) -> dict[str, pa.Table]:
+        """Rows of every table after the state of the tick before."""
+        return advance(self.tables["partition_status"], self.tables["group_status"], read_batch(decoded), poll, tick)
 
     def _add_own_events(self, partitions: int, tick: Tick) -> None:
         """What the driver writes beside its tasks."""
