@@ -101,6 +101,18 @@ def test_a_fast_jump_that_stays_behind_the_end_is_no_skip() -> None:
     assert reader.skips == []
 
 
+def test_the_tail_of_a_batch_that_has_ended_is_no_skip() -> None:
+    """The next commit comes a window after the last record: neither arrivals nor progress tell a rate any more."""
+    job, length = Simulation(), 23  # ticks with arrivals, of 10 s
+    job.tick([end(0)], [generation(1, {"m": ("t",)}), commit(0, at=at(10))])
+    for number in range(2, 40):
+        log_end = 10 * RATE * min(number, length)
+        commits = [commit(log_end, at=at(10 * number))] if number % 9 == 2 else []
+        job.tick([end(log_end)], commits)
+    assert job.row["lag"] == 0
+    assert "offset_skip" not in job.events()
+
+
 def test_the_first_commit_is_no_skip() -> None:
     job = Simulation()
     job.tick([end(100)], [generation(1, {"m": ("t",)})])
