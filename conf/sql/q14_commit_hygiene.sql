@@ -16,7 +16,7 @@
 --   partition_commits_per_second  of all groups on that offsets partition; null: it is not known
 --   partition_groups              groups on it
 --   findings                      findings COMMIT_IDLE_CHURN and COMMIT_RATE_HIGH of the group that opened
---   compaction_findings           findings OFFSETS_COMPACTION_STALLED that opened on that partition
+--   compaction_findings           findings OFFSETS_COMPACTION_STALLED that opened on that partition; no rule gives them, so 0 is no health
 
 with windows as (
     select
