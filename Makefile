@@ -52,6 +52,7 @@ lint: venv ## ruff, mypy, import directions
 
 docs: venv ## write the generated pages under docs/ from the declarations
 	@$(BIN)/python tests/docs/pages.py
+	@$(BIN)/python tests/questions/page.py
 
 bench: jars ## the benchmarks; each prints a table
 	@for file in bench/group_records.py bench/diagnose.py bench/tick.py bench/catch_up.py bench/restart.py; do echo "laggard: $$file"; $(BIN)/python $$file $(ARGS) || exit 1; done

@@ -1,4 +1,4 @@
--- Q14 How clean are the commits: share without progress, rate, load of each offsets partition, health of compaction?
+-- Q14 How clean are the commits: share without progress, rate, load of each offsets partition?
 --
 -- Parameters
 --   :from  timestamp  1 day before :to  begin
@@ -16,7 +16,6 @@
 --   partition_commits_per_second  of all groups on that offsets partition; null: it is not known
 --   partition_groups              groups on it
 --   findings                      findings COMMIT_IDLE_CHURN and COMMIT_RATE_HIGH of the group that opened
---   compaction_findings           findings OFFSETS_COMPACTION_STALLED that opened on that partition; no rule gives them, so 0 is no health
 
 with windows as (
     select
@@ -58,18 +57,6 @@ told as (
         date >= cast(:from as date) and date <= cast(:to as date) and "at" >= :from and "at" <= :to
         and code in ('COMMIT_IDLE_CHURN', 'COMMIT_RATE_HIGH') and event = 'opened'
     group by cluster, "group"
-),
-
-compaction as (
-    select rated.cluster, rated."group", count(distinct findings.finding_id) as findings
-    from rated
-    inner join findings
-        on rated.cluster = findings.cluster and array_contains(findings.partitions, rated.offsets_partition)
-    where
-        findings.date >= cast(:from as date) and findings.date <= cast(:to as date)
-        and findings."at" >= :from and findings."at" <= :to
-        and findings.code = 'OFFSETS_COMPACTION_STALLED' and findings.event = 'opened'
-    group by rated.cluster, rated."group"
 )
 
 select
@@ -85,10 +72,8 @@ select
     case when rated.offsets_partition is not null then sum(rated.commits_per_second) over held end
         as partition_commits_per_second,
     case when rated.offsets_partition is not null then count(*) over held end as partition_groups,
-    coalesce(told.findings, 0) as findings,
-    case when rated.offsets_partition is not null then coalesce(compaction.findings, 0) end as compaction_findings
+    coalesce(told.findings, 0) as findings
 from rated
 left join told on rated.cluster = told.cluster and rated."group" = told."group"
-left join compaction on rated.cluster = compaction.cluster and rated."group" = compaction."group"
 window held as (partition by rated.cluster, rated.offsets_partition)
 order by rated.commits_per_second desc nulls last, rated.cluster, rated."group"

@@ -83,7 +83,8 @@ def record(
 def judge(root: Path, first: int = 0, last: int = 10_000, options: Options = OPTIONS) -> None:
     """Windows by their number, each by a query that has just started: it knows what is in the tables only."""
     begin, end = (round((NOON + number * MINUTE).timestamp() * 1000) for number in (first, last))
-    for window in find_closed(str(root), {}, begin, end, options.window_seconds):
+    told = end + 2000 * options.window_seconds
+    for window in find_closed(str(root), {}, begin, end, options.window_seconds, told_ms=told):
         Diagnosis(cast("Any", _LocalSpark()), Writer(str(root), "c1"), options).judge(window, {})
 
 

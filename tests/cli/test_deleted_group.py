@@ -9,6 +9,7 @@ from deltalake import DeltaTable
 
 from cli.judged_run import MINUTE, OPTIONS, batch_of, hot, judge, record
 from diagnosis.fluid import NOON, Row
+from laggard.stream.reading import find_closed
 from laggard.stream.replay import memory_before, replay
 from tables.fixtures import batch_row, write_rows
 
@@ -21,6 +22,18 @@ def deleted(window: int) -> Row:
         "date": begin.date(), "cluster": "prod", "group": "fraud", "event_id": "e", "status": "ok",
         "batch_id": batch_of(begin), "event_at": begin + timedelta(seconds=25), "kind": "group_deleted",
     }  # fmt: skip
+
+
+def test_a_window_is_closed_by_the_ticks_that_are_told_and_by_no_later_one(tmp_path: Path) -> None:
+    """What a later tick wrote is not in the versions that are read: judged by those, its groups would be left out."""
+    write_rows(tmp_path, "group_history", [])
+    ticks = [(number, NOON + number * timedelta(seconds=25)) for number in range(12)]
+    write_rows(tmp_path, "batches", [batch_row(number, {}, polled_at) for number, polled_at in ticks])
+    begin, told = (round(at.timestamp() * 1000) for at in (NOON, ticks[5][1]))
+    found = find_closed(str(tmp_path), {}, begin, told, 60, told_ms=told)
+    assert [(window.begin_ms - begin, window.batch_id) for window in found] == [(60_000, 5)]
+    later = find_closed(str(tmp_path), {}, begin, told, 60, told_ms=told + 75_000)
+    assert [(window.begin_ms - begin, window.batch_id) for window in later] == [(60_000, 5), (120_000, 8)]
 
 
 def test_findings_of_a_group_that_is_gone_end_though_it_was_the_only_one(tmp_path: Path) -> None:

@@ -84,7 +84,6 @@ def test_q14_commits_without_progress_and_the_load_of_the_offsets_topic(tmp_path
     ]
     findings = [
         finding(-1, "COMMIT_IDLE_CHURN"),
-        finding(-1, "OFFSETS_COMPACTION_STALLED", None, partitions=[3]),
         finding(-1, "CAPACITY_SHORTAGE"),
     ]
     found = answer(tmp_path, "Q14", {"group_windows": rows, "group_status": groups, "findings": findings})
@@ -95,12 +94,12 @@ def test_q14_commits_without_progress_and_the_load_of_the_offsets_topic(tmp_path
         ("silent", 5, None, 0, 0, None, 0.0),
         ("blind", None, None, None, None, None, None),
     ]
-    load = ("seconds", "partition_commits_per_second", "partition_groups", "findings", "compaction_findings")
+    load = ("seconds", "partition_commits_per_second", "partition_groups", "findings")
     assert columns(found, *load) == [
-        (60.0, 11.0, 2, 0, 1),
-        (120.0, 11.0, 2, 1, 1),
-        (60.0, 0.0, 1, 0, 0),
-        (None, None, None, 0, None),
+        (60.0, 11.0, 2, 0),
+        (120.0, 11.0, 2, 1),
+        (60.0, 0.0, 1, 0),
+        (None, None, None, 0),
     ]
 
 

@@ -96,7 +96,7 @@ def sc56c(ground: Ground) -> Labels:
         ground.clock.after(ground.chance.randint(0, 2 * SECOND), lambda config=config: ground.start(config))
     return Labels(
         at + 20,
-        must=(Must("AUTOCOMMIT_PATTERN", 50 * 5 / 60, within=6),),
+        must=(Must("AUTOCOMMIT_PATTERN", 5.5, within=5),),
         never=only("COMMIT_IDLE_CHURN", "COMMIT_RATE_HIGH"),
         expects=(Expect(6, at + 20, CALM),),
     )

@@ -106,5 +106,3 @@ class Parameters:
 
     # service levels and the offsets topic
     slo_objective: float = _of(0.99, "share of the records", low=0.94, high=0.9999)  # a burn of 14.4 needs 0.94
-    compaction_ratio: float = _of(100.0, "records per key")
-    compaction_age_hours: float = _of(24.0, "h")

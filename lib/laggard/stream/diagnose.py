@@ -72,7 +72,8 @@ class Diagnosis:
         if now_ms // step * step - step <= self._judged_ms:
             return
         first_ms = max(self._judged_ms + step, now_ms - _CATCH_UP_MS)
-        for window in find_closed(self._writer.root, versions, first_ms, now_ms, self._options.window_seconds):
+        seconds = self._options.window_seconds
+        for window in find_closed(self._writer.root, versions, first_ms, now_ms, seconds, told_ms=now_ms):
             if self._is_stopping:
                 return
             self.judge(window, versions)

@@ -182,8 +182,14 @@ class Job:
                 log.warning("query stopped: %s; starting again in %.0f s", first_line(cause), backoff)
                 self._stopping.wait(backoff)
                 backoff = min(backoff * 2, MAX_BACKOFF_SECONDS)
-                topic = self._wait_for_offsets_topic() or topic  # it may have grown
-                batches.expect(topic.partitions)
+                topic = self._topic_after(cause, topic, batches)
+
+    def _topic_after(self, cause: BaseException, topic: OffsetsTopic, batches: Batches) -> OffsetsTopic:
+        """The topic to go on with: looked up again where it has grown."""
+        if isinstance(cause, GrownTopicError):
+            topic = self._wait_for_offsets_topic() or topic
+            batches.expect(topic.partitions)
+        return topic
 
     def _has_backlog(self, batches: Batches) -> bool:
         """Whether more records wait than one tick may read: those are read batch after batch, not tick by tick."""

@@ -223,11 +223,11 @@ def _closed_by_ticks(batches: pa.Table, window_ms: int) -> dict[int, int]:
 
 
 def find_closed(
-    root: str, versions: Mapping[str, int], begin_ms: int, end_ms: int, window_seconds: int
+    root: str, versions: Mapping[str, int], begin_ms: int, end_ms: int, window_seconds: int, *, told_ms: int
 ) -> list[Window]:
-    """The same, from the tables."""
+    """The same, from the tables; no tick after `told_ms` counts, as what it wrote is not in these versions."""
     wanted = "window_start", "batch_id"
     rows = read_span(root, "group_history", versions.get("group_history"), begin_ms, end_ms, "window_start", wanted)
-    around_ms = 2000 * window_seconds  # the ticks before and after a window tell of it as well
-    ticks = read_span(root, "batches", None, begin_ms - around_ms, end_ms + around_ms, "polled_at")
+    around_ms = 2000 * window_seconds  # the ticks before a window tell of it as well
+    ticks = read_span(root, "batches", None, begin_ms - around_ms, told_ms, "polled_at")
     return closed_windows({"group_history": rows, "batches": ticks}, begin_ms, end_ms, window_seconds)

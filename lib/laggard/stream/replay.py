@@ -64,7 +64,7 @@ def replay(root: str, begin_ms: int, end_ms: int, remembered: Remembered, option
     baseline = _Baseline(root, begin_ms, options)
     for first_ms in range(begin_ms, end_ms + 1, _CHUNK * step):
         last_ms = min(end_ms, first_ms + (_CHUNK - 1) * step)
-        if not find_closed(root, {}, first_ms, last_ms, options.window_seconds):
+        if not find_closed(root, {}, first_ms, last_ms, options.window_seconds, told_ms=last_ms + 2 * step):
             continue
         tables = read_history(root, {}, first_ms, last_ms, options)
         history, read = lay_out(tables, first_ms, last_ms, options), told(tables)

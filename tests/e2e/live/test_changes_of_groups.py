@@ -16,7 +16,8 @@ OF_THE_TICK = {"batch_id", "poll_id", "sampled_at", "state_source", "max_time_la
 SINCE_THE_START = {
     "state_since", "empty_since", "watched_since", "rebalancing_since", "rebalance_state", "window_state_seconds",
     "last_rebalance_at", "time_in_rebalance_ratio", "ping_pong", "topic_counters", "coordinator_changed_at",
-    "partitions_added_at", "outcome_counters", "generation_at", "roster_at", *STATE,
+    "partitions_added_at", "outcome_counters", "generation_at", "roster_at", "commit_gaps_total",
+    "commit_gap_ms_total", "commit_gap_squares_total", *STATE,
 }  # fmt: skip
 LIVE_ONLY = {"generation_gap", "joined", "left", "replaced", "live_read", "partitions_unassigned"}
 BEREFT = {"bereft-consumer", "bereft-share"}  # of a topic that is gone the records have the id only
