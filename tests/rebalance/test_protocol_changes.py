@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rebalance.lives import CHANGING_LIFE, CREATE, DOWNGRADE, READER, UPGRADE, UPGRADED
-from rebalance.modern import CONSUMER, ENDS, SHARE, folded, rows_of
+from rebalance.lives import CHANGING_LIFE, CLASSIC, CREATE, DOWNGRADE, READER, UPGRADE, UPGRADED
+from rebalance.modern import CONSUMER, ENDS, SHARE, folded, rows_of, timed
 from stream.simulation import Simulation, commit, generation, group_tombstone
 
 
@@ -17,6 +17,20 @@ def test_an_upgrade_in_one_batch_is_one_group_that_goes_on() -> None:
     assert job.events() == ["group_created"]
     assert (row["group_type"], row["group_state"], row["members"], row["generation"]) == ("consumer", "Stable", 2, None)
     assert kinds(job)[2:] == [("classic", "tombstone", None), ("epoch", "upgrade", 1), ("epoch", "epoch", 2)]
+
+
+def test_an_upgrade_in_the_middle_of_a_rebalance_begins_with_the_generation_that_nobody_has_told() -> None:
+    held = {"t": [0, 1]}
+    upgrade = [
+        group_tombstone(),
+        CONSUMER.member("m1", classic_member_metadata=CLASSIC),
+        CONSUMER.epoch(9),
+        CONSUMER.target("m1", held),
+        CONSUMER.target_epoch(9),
+        CONSUMER.current("m1", 9, held),
+    ]
+    job = folded(timed([generation(8, READER), *upgrade]))
+    assert kinds(job)[1:] == [("classic", "tombstone", None), ("epoch", "upgrade", 9)]
 
 
 def test_a_tombstone_alone_shows_the_group_as_before() -> None:
