@@ -57,6 +57,8 @@ def test_two_poll_timeouts_hold_and_one_does_not() -> None:
     assert found.evidence["rebalance_timeout_seconds"] == 60
     assert judge("POLL_TIMEOUT_EVICTION", evicted("poll_timeout", (3000,)).view()) == []
     assert judge("POLL_TIMEOUT_EVICTION", evicted("session_expiry").view()) == []
+    # where rounds are cut short nobody commits, and silence says nothing
+    assert judge("POLL_TIMEOUT_EVICTION", evicted("poll_timeout", interrupted=2).view()) == []
 
 
 def test_a_later_departure_with_another_reason_falsifies_poll_timeouts() -> None:

@@ -179,7 +179,8 @@ def find_evictions(
 ) -> list[Eviction]:
     """Departures of the last seconds (30 min) whose claimed reason this is (poll_timeout, session_expiry, ...).
 
-    Who was not in the group for a poll interval did not exceed it, whatever its partitions look like.
+    Who was not in the group for a poll interval did not exceed it, whatever its partitions look like. While rounds
+    are cut short nobody commits: who falls silent then may have died in one of them.
     """
     horizon = parameters.deploy_horizon_seconds if seconds is None else seconds
     end = now_of(frame)
@@ -188,6 +189,8 @@ def find_evictions(
         claimed = dict(row["cause_posterior"] or {}).get(reason, 0.0)
         is_near = 0 <= (end - row["ended_at"]).total_seconds() < horizon
         if not row.get("live_read") or not is_near or claimed < parameters.cause_posterior:
+            continue
+        if reason == "poll_timeout" and row.get("interrupted"):
             continue
         left, replaced = set(row["left"] or ()), set(row["replaced"] or ())
         found += [
