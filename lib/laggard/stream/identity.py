@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from laggard import files
 from laggard.errors import REFUSED, LaggardError
+from laggard.tables.readers import newest_batch
 
 FROZEN = ("cluster_id", "table_root", "window_seconds")  # a new offsets_topic_id is a rebuild
 MOVE = "restore the checkpoint and tables that belong together, or move both aside and start anew"
@@ -123,3 +125,18 @@ def _check_frozen(stored: Identity, wanted: Identity) -> None:
 
 def _refusal(what: str, cause: str) -> LaggardError:
     return LaggardError(f"refusing to start: {what}", cause=cause, fix=MOVE, exit_code=REFUSED)
+
+
+def find_state(root: str, checkpoint: str) -> Found:
+    """What is on disk of this checkpoint and these tables."""
+    newest = newest_batch(root)
+    path = identity_path(checkpoint)
+    wal = files.newest_number(f"{checkpoint.rstrip('/')}/offsets")
+    return Found(
+        has_checkpoint=wal is not None,
+        identity=json.loads(files.read_text(path)) if files.exists(path) else None,
+        newest_batch_id=newest.batch_id if newest else None,
+        batch_checkpoint_id=newest.values["checkpoint_id"] if newest else None,
+        newest_wal_batch_id=wal,
+        newest_committed_batch_id=files.newest_number(f"{checkpoint.rstrip('/')}/commits"),
+    )

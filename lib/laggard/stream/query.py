@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Iterator
@@ -14,19 +13,17 @@ from laggard import errors, files
 from laggard.errors import LaggardError, first_line
 from laggard.names import NameFilter
 from laggard.sources.brokers import Brokers
-from laggard.sources.log_ends import LogEnds, options_to_json
-from laggard.sources.offsets_topic import read_offsets_topic
-from laggard.sources.poll import PollOptions
+from laggard.sources.log_ends import LogEnds
 from laggard.sources.readiness import NotReadyYet, OffsetsTopic, count_backlog, find_offsets_topic
 from laggard.stream.batch import Batches, BatchOptions
 from laggard.stream.diagnose import DiagnoseQuery
 from laggard.stream.failures import SlowStartError, with_remedy
-from laggard.stream.identity import Found, Identity, identity_path, judge_start, starts_anew, to_json
+from laggard.stream.identity import Identity, find_state, identity_path, judge_start, starts_anew, to_json
+from laggard.stream.inputs import read_inputs
 from laggard.stream.offsets_topic_events import GrownTopicError
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.lock import writer_lock
 from laggard.tables.maintenance import Schedule
-from laggard.tables.readers import newest_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -220,7 +217,7 @@ class Job:
                     raise
 
         after_poll = batches.last["poll_id"] if batches.last else 0
-        writer = _union(spark, config, topic, after_poll).writeStream.queryName("laggard").foreachBatch(process)
+        writer = read_inputs(spark, config, topic, after_poll).writeStream.queryName("laggard").foreachBatch(process)
         writer = writer.option("checkpointLocation", config.job.checkpoint)
         writer = (
             writer.trigger(availableNow=True)
@@ -275,49 +272,3 @@ def _warm_up(spark: SparkSession) -> None:
     with suppress(Exception):  # the query itself says what is wrong
         cores = spark.sparkContext.defaultParallelism
         spark.range(0, cores, 1, cores).mapInArrow(load, "id bigint").collect()
-
-
-def find_state(root: str, checkpoint: str) -> Found:
-    """What is on disk of this checkpoint and these tables."""
-    newest = newest_batch(root)
-    path = identity_path(checkpoint)
-    wal = files.newest_number(f"{checkpoint.rstrip('/')}/offsets")
-    return Found(
-        has_checkpoint=wal is not None,
-        identity=json.loads(files.read_text(path)) if files.exists(path) else None,
-        newest_batch_id=newest.batch_id if newest else None,
-        batch_checkpoint_id=newest.values["checkpoint_id"] if newest else None,
-        newest_wal_batch_id=wal,
-        newest_committed_batch_id=files.newest_number(f"{checkpoint.rstrip('/')}/commits"),
-    )
-
-
-def _union(spark: SparkSession, config: Config, topic: OffsetsTopic, after_poll: int) -> DataFrame:
-    """Both sources as one stream; the poll first, as Spark then polls before it fixes what records to read."""
-    from pyspark.sql import functions as F
-
-    cluster, job = config.cluster, config.job
-    polls = spark.readStream.format("log_ends").option("after_poll", str(after_poll))
-    polls = polls.option(
-        "poll",
-        options_to_json(
-            PollOptions(
-                bootstrap_servers=tuple(cluster.bootstrap_servers),
-                offsets_topic=cluster.offsets_topic,
-                topics=tuple(cluster.topics),
-                topics_ignore=tuple(cluster.topics_ignore),
-                request_timeout_seconds=cluster.request_timeout_seconds,
-                metadata_seconds=cluster.metadata_seconds,
-                state_poll_seconds=cluster.state_poll_seconds,
-                window_seconds=job.window_seconds,
-                slo_seconds=config.policies.slo_seconds(cluster.name),
-            )
-        ),
-    )
-    records = read_offsets_topic(
-        spark, cluster.bootstrap_servers, cluster.offsets_topic, topic.partitions, job.max_records_per_batch
-    )
-    types = dict(records.dtypes)
-    # a poll's row has no partition: it makes the batch, the poll itself is in the write-ahead log
-    padded = polls.load().select(*(F.lit(None).cast(types[name]).alias(name) for name in records.columns))
-    return padded.unionByName(records)
