@@ -80,15 +80,15 @@ def _member(member: Mapping[str, Any], value: Mapping[str, Any], mode: str | Non
 def _blobs(member: Mapping[str, Any], protocol_type: str, mode: str | None) -> dict[str, Any]:
     """What the blobs say; one that does not decode must not cost the group its record, so its fields stay null."""
     decoded = decode_member(protocol_type, member)
-    subscription, assignment = decoded["subscription"], decoded["assignment"]
-    if subscription is None:
+    if decoded is None:
         return {}
-    version = subscription.get("version")
+    subscription, assignment = decoded
     if protocol_type != "consumer":  # a Connect worker has connectors and tasks, no topics and partitions
-        return {"subscription_version": version}
+        return {"subscription_version": subscription.get("version")}
     assigned = None if "error" in assignment else _flat(assignment["assigned_partitions"])
     if "error" in subscription:
         return {"assigned": assigned}
+    version = subscription["version"]
     has_owned = version >= 1 and not subscription["partial"]
     owned = _flat(subscription["owned_partitions"]) if has_owned else None
     return {

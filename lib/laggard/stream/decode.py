@@ -28,6 +28,7 @@ from laggard.wire.decode import Outcome
 
 MAX_DEAD_LETTERS = 1000
 HEAD_BYTES = 256
+_to_json = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode  # details have no cycles
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +202,7 @@ def _others(records: _Records, columns: CommitColumns, names: NameFilter, rows: 
         if outcome.outcome in ("record", "tombstone"):
             group = outcome.group
             if group is not None and names.watches_group(group) and (detail := _describe(outcome)) is not None:
-                rows.add(kind="generation", group=group, detail=json.dumps(detail), **place)
+                rows.add(kind="generation", group=group, detail=_to_json(detail), **place)
         elif outcome.outcome == "malformed":
             dead += 1
             if dead <= MAX_DEAD_LETTERS:  # the rest is only counted

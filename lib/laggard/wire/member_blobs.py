@@ -7,14 +7,14 @@ from laggard.wire.connect_protocol import decode_worker_assignment, decode_worke
 from laggard.wire.consumer_protocol import decode_assignment, decode_subscription
 
 DECODERS = {
-    "consumer": {"subscription": decode_subscription, "assignment": decode_assignment},
-    "connect": {"subscription": decode_worker_state, "assignment": decode_worker_assignment},
+    "consumer": (decode_subscription, decode_assignment),
+    "connect": (decode_worker_state, decode_worker_assignment),
 }
 
 
-def decode_member(protocol_type: str, member: Mapping[str, Any]) -> dict[str, Any]:
-    """Decode `subscription` and `assignment`; of a protocol type that is not known here only the lengths are given."""
-    decoders = DECODERS.get(protocol_type, {})
-    blobs = {name: member[name] for name in ("subscription", "assignment")}
-    decoded = {name: decoders[name](blob) if name in decoders else None for name, blob in blobs.items()}
-    return decoded | {f"{name}_bytes": len(blob) for name, blob in blobs.items()}
+def decode_member(protocol_type: str, member: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Decode subscription and assignment; None for a protocol type that is not known here."""
+    if protocol_type not in DECODERS:
+        return None
+    read_subscription, read_assignment = DECODERS[protocol_type]
+    return read_subscription(member["subscription"]), read_assignment(member["assignment"])

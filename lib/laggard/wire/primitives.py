@@ -36,6 +36,14 @@ def check_count(buffer: bytes, offset: int, count: int) -> None:
         raise WireError("truncated")
 
 
+def check_null(length: int, *, is_nullable: bool) -> None:
+    """Fail if a negative length is not that of null, or null is not allowed."""
+    if length < NULL_LENGTH:
+        raise WireError("bad_length")
+    if not is_nullable:
+        raise WireError("null_not_allowed")
+
+
 def number(layout: str) -> Reader[int]:
     """Make a reader of one number, laid out as the struct module says."""
     size = calcsize(layout)
@@ -95,57 +103,49 @@ def read_compact_string_length(buffer: bytes, offset: int) -> tuple[int, int]:
     return length, size
 
 
-def sized(read_length: Reader[int]) -> Reader[bytes | None]:
-    """Make a reader of nullable bytes behind a length."""
+def sized(read_length: Reader[int], *, is_nullable: bool) -> Reader[Any]:
+    """Make a reader of bytes behind a length."""
 
     def read(buffer: bytes, offset: int) -> tuple[bytes | None, int]:
         length, prefix = read_length(buffer, offset)
-        if length == NULL_LENGTH:
+        if length < 0:
+            check_null(length, is_nullable=is_nullable)
             return None, prefix
-        if length < NULL_LENGTH:
-            raise WireError("bad_length")
         return take(buffer, offset + prefix, length), prefix + length
 
     return read
 
 
-def text(read_bytes: Reader[bytes | None], errors: Literal["strict", "replace"] = "strict") -> Reader[str | None]:
-    """Make a reader of nullable UTF-8 text."""
+def text(
+    read_length: Reader[int], *, is_nullable: bool, errors: Literal["strict", "replace"] = "strict"
+) -> Reader[Any]:
+    """Make a reader of UTF-8 text behind a length."""
 
     def read(buffer: bytes, offset: int) -> tuple[str | None, int]:
-        encoded, size = read_bytes(buffer, offset)
+        length, prefix = read_length(buffer, offset)
+        if length < 0:
+            check_null(length, is_nullable=is_nullable)
+            return None, prefix
         try:
-            return (None if encoded is None else encoded.decode("utf-8", errors)), size
+            return take(buffer, offset + prefix, length).decode("utf-8", errors), prefix + length
         except UnicodeDecodeError:
             raise WireError("bad_utf8") from None
 
     return read
 
 
-def required(read_nullable: Reader[T | None]) -> Reader[T]:
-    """Make a reader that refuses null."""
-
-    def read(buffer: bytes, offset: int) -> tuple[T, int]:
-        value, size = read_nullable(buffer, offset)
-        if value is None:
-            raise WireError("null_not_allowed")
-        return value, size
-
-    return read
-
-
-read_nullable_bytes = sized(read_int32)
-read_bytes = required(read_nullable_bytes)
-read_compact_nullable_bytes = sized(read_compact_length)
-read_compact_bytes = required(read_compact_nullable_bytes)
-read_nullable_string = text(sized(read_int16))
-read_string = required(read_nullable_string)
-read_compact_nullable_string = text(sized(read_compact_string_length))
-read_compact_string = required(read_compact_nullable_string)
+read_nullable_bytes: Reader[bytes | None] = sized(read_int32, is_nullable=True)
+read_bytes: Reader[bytes] = sized(read_int32, is_nullable=False)
+read_compact_nullable_bytes: Reader[bytes | None] = sized(read_compact_length, is_nullable=True)
+read_compact_bytes: Reader[bytes] = sized(read_compact_length, is_nullable=False)
+read_nullable_string: Reader[str | None] = text(read_int16, is_nullable=True)
+read_string: Reader[str] = text(read_int16, is_nullable=False)
+read_compact_nullable_string: Reader[str | None] = text(read_compact_string_length, is_nullable=True)
+read_compact_string: Reader[str] = text(read_compact_string_length, is_nullable=False)
 
 # commit metadata is whatever bytes a client sent: a bad one must not cost the offset beside it
-read_lossy_string = required(text(sized(read_int16), errors="replace"))
-read_compact_lossy_string = required(text(sized(read_compact_string_length), errors="replace"))
+read_lossy_string: Reader[str] = text(read_int16, is_nullable=False, errors="replace")
+read_compact_lossy_string: Reader[str] = text(read_compact_string_length, is_nullable=False, errors="replace")
 
 
 def _each(read_item: Reader[T]) -> Items[T]:
@@ -166,16 +166,15 @@ def _read_int32s(buffer: bytes, offset: int, count: int) -> tuple[list[int], int
     return list(unpack(f">{count}i", take(buffer, offset, size))), size
 
 
-def _counted(read_count: Reader[int], read_item: Reader[T]) -> Reader[list[T] | None]:
+def _counted(read_count: Reader[int], read_item: Reader[T], *, is_nullable: bool) -> Reader[Any]:
     # partition numbers are most of what a large group's record holds; read together they cost a tenth
     read_items: Items[Any] = _read_int32s if read_item is read_int32 else _each(read_item)
 
     def read(buffer: bytes, offset: int) -> tuple[list[T] | None, int]:
         count, prefix = read_count(buffer, offset)
-        if count == NULL_LENGTH:
+        if count < 0:
+            check_null(count, is_nullable=is_nullable)
             return None, prefix
-        if count < NULL_LENGTH:
-            raise WireError("bad_length")
         check_count(buffer, offset + prefix, count)
         items, size = read_items(buffer, offset + prefix, count)
         return items, prefix + size
@@ -185,22 +184,22 @@ def _counted(read_count: Reader[int], read_item: Reader[T]) -> Reader[list[T] | 
 
 def nullable_array_of(read_item: Reader[T]) -> Reader[list[T] | None]:
     """Make a reader of a nullable array with an int32 count."""
-    return _counted(read_int32, read_item)
+    return _counted(read_int32, read_item, is_nullable=True)
 
 
 def array_of(read_item: Reader[T]) -> Reader[list[T]]:
     """Make a reader of a non-null array with an int32 count."""
-    return required(nullable_array_of(read_item))
+    return _counted(read_int32, read_item, is_nullable=False)
 
 
 def compact_nullable_array_of(read_item: Reader[T]) -> Reader[list[T] | None]:
     """Make a reader of a nullable array with a compact count."""
-    return _counted(read_compact_length, read_item)
+    return _counted(read_compact_length, read_item, is_nullable=True)
 
 
 def compact_array_of(read_item: Reader[T]) -> Reader[list[T]]:
     """Make a reader of a non-null array with a compact count."""
-    return required(compact_nullable_array_of(read_item))
+    return _counted(read_compact_length, read_item, is_nullable=False)
 
 
 def _marked(read_marker: Reader[int], null: int, read_present: Reader[T]) -> Reader[T | None]:
