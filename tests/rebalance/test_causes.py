@@ -111,6 +111,31 @@ def test_a_static_member_that_comes_back_is_told_from_a_new_one() -> None:
     assert last_row(*expiry, generation(3, 130, [ONE, replace(back, group_instance_id="x")])).cause == "member_join"
 
 
+@pytest.mark.parametrize(("tell", "new_id"), [(generation, "2b"), (epoch, "2b"), (epoch, "2")])
+@pytest.mark.parametrize(
+    ("others", "joined", "expected"),
+    [([], [], "static_expired"), ([THREE], [], "member_left"), ([], [THREE], "replacement")],
+)
+def test_a_static_member_that_one_generation_of_the_rebalance_lacks_had_expired(
+    tell: Any, new_id: str, others: list[MemberFacts], joined: list[MemberFacts], expected: str
+) -> None:
+    """A member of a KIP-848 group comes back under the id it had; one that restarts in time is never missing."""
+    back = replace(EXPIRED, member_id=new_id)
+    events = [tell(1, 0, [ONE, EXPIRED, *others]), tell(2, 100, [ONE]), tell(3, 103, [ONE, back, *joined])]
+    if tell is epoch:
+        events = [replace(events[0], stable_at=at(0)), *events[1:], replace(events[2], stable_at=at(105))]
+    closed = run(events)[0][-1]
+    assert (closed.row.generations, closed.row.cause) == ((2, 3), expected)
+    assert [each.returned for each in closed.departures if each.slot == "static"] == ["same_host"]
+
+
+@pytest.mark.parametrize("tell", [generation, epoch])
+def test_a_static_member_that_no_record_lacks_may_have_restarted_in_time(tell: Any) -> None:
+    events = [tell(1, 0, [ONE, EXPIRED]), tell(2, 100, [ONE, replace(EXPIRED, member_id="2b")])]
+    closed = run(events if tell is generation else [replace(each, stable_at=each.at) for each in events])[0][-1]
+    assert (closed.row.cause, closed.departures) == ("unknown", ())
+
+
 @pytest.mark.parametrize(("seconds", "expected"), [(600, "streams_probing"), (670, "leader_rejoin")])
 def test_streams_probe_every_ten_minutes(seconds: float, expected: str) -> None:
     events = [generation(1, 0, [ONE], assignor="stream"), generation(2, seconds, [ONE], assignor="stream")]

@@ -132,13 +132,15 @@ def _cause_in_members(
 ) -> str:
     static = {change.slot_before[each.member_id] for each in change.before or () if each.group_instance_id}
     restarted = set(slots.restarted) - static  # a static one that restarts in time begins no rebalance (KIP-345)
-    if slots.left and not slots.joined and not restarted:
-        return "static_expired" if set(slots.left) <= static else "member_left"
-    if slots.joined and not slots.left and not restarted:
+    left = {*slots.left, *slots.expired}
+    if left and not slots.joined and not restarted:
+        return "static_expired" if left <= static else "member_left"
+    if slots.joined and not left and not restarted:
         return "static_return" if _are_back(change, slots, earlier, parameters) else "member_join"
-    if not slots.is_equal:
+    if left or slots.joined or restarted:
         return "replacement"
-    if change.interrupted or change.is_epoch:
+    if slots.restarted or change.interrupted or change.is_epoch:
+        # a static one may have expired and come back between two records, or restarted in time beside another cause;
         # somebody may have come and gone unseen; and nobody leads a KIP-848 group and could ask for a rebalance
         return UNKNOWN
     if change.assignor == "stream" and _is_probing(change, parameters):

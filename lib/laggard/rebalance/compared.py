@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from laggard.rebalance.departures import Departure, find_departures, mark_returns
@@ -41,6 +41,7 @@ def compare_rosters(rebalance: OpenRebalance) -> Compared:
     if before is None or not rebalance.live_read:
         return Compared()
     slots = compare_slots(before.members, last.members, by_member_id=last.by_member_id)
+    slots = replace(slots, expired=tuple(each for each in rebalance.absent if each in slots.kept))
     old, new = (
         holdings(members, name_slots(members, by_member_id=last.by_member_id))
         for members in (before.members, last.members)
@@ -75,7 +76,9 @@ def find_departed(
         by_member_id=last.by_member_id,
         joined_at=None if last.by_member_id else before.ended_at,  # every classic generation is joined by all
     )
-    near = mark_returns([*earlier, *own], before.members, last.members, ended_at, parameters)
+    # who was put out and is back may have its old id (KIP-848), and is a new member all the same
+    staying = [each for each in before.members if each.group_instance_id not in compared.slots.expired]
+    near = mark_returns([*earlier, *own], staying, last.members, ended_at, parameters)
     return Departed(near[len(earlier) :], near)
 
 

@@ -48,19 +48,19 @@ def find_departures(
     by_member_id: bool,
     joined_at: datetime | None = None,
 ) -> tuple[Departure, ...]:
-    """Members that are gone, also where another one has their slot; a static member's restart is no departure.
+    """Members that are gone, also where another one has their slot; a static member's restart in time is no departure.
 
     `joined_at` is when all of them last joined: they polled then, whether or not they got anything done since.
     """
     members = list(before)
     slot_of = name_slots(members, by_member_id=by_member_id)
     pause_of = {pause.place: pause for pause in pauses}
-    gone = {*slots.left, *slots.restarted}
+    static = {slot_of[member.member_id] for member in members if member.group_instance_id is not None}
+    gone = {*slots.left, *slots.expired, *(set(slots.restarted) - static)}
     return tuple(
         _departure(member, slot_of[member.member_id], pause_of, start, at, joined_at)
         for member in sorted(members, key=lambda each: (slot_of[each.member_id], each.member_id))
         if slot_of[member.member_id] in gone
-        and not (member.group_instance_id is not None and slot_of[member.member_id] in slots.restarted)
     )
 
 

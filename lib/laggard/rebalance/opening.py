@@ -92,7 +92,17 @@ def add_generation(rebalance: OpenRebalance, generation: Generation, parameters:
         ),
         straggler_slot=straggler,
         flags=tuple(dict.fromkeys([*rebalance.flags, *flags])),
+        absent=tuple(sorted({*rebalance.absent, *_absent(rebalance)})),
     )
+
+
+def _absent(rebalance: OpenRebalance) -> set[str]:
+    """Static members that the newest generation lacks: who restarts in time is in every one (KIP-345, KIP-848)."""
+    before, now = (
+        {each.group_instance_id for each in members if each.group_instance_id is not None}
+        for members in (() if rebalance.before is None else rebalance.before.members, rebalance.last.members)
+    )
+    return before - now
 
 
 def _is_first(generation: Generation) -> bool:

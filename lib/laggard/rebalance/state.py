@@ -62,6 +62,7 @@ class OpenRebalance:
     commit_gap_p95_seconds: float | None
     straggler_slot: str | None
     flags: tuple[str, ...]
+    absent: tuple[str, ...] = ()  # instance ids of before that a generation but the last one lacks
 
 
 @dataclass(frozen=True, slots=True)
