@@ -55,8 +55,10 @@ def _who(logical: Logical, record: Record | None) -> dict[str, str]:
 
 def _of_members(logical: Logical, was: dict[str, str], now: dict[str, str], earlier: Sequence[Logical]) -> str:
     """Who came and who went, if it shows: name -> slot before and after."""
-    came = {slot for name, slot in now.items() if name not in was} & logical.joined
-    went = {slot for name, slot in was.items() if name not in now} & {slot for slot, _ in logical.left}
+    # a KIP-848 member comes back under the id it had; a static one that a record lacks was put out
+    lacking = {slot for slot in was.values() if _is_static(slot)} & _missing(logical)
+    came = ({slot for name, slot in now.items() if name not in was} | (lacking & {*now.values()})) & logical.joined
+    went = ({slot for name, slot in was.items() if name not in now} | lacking) & {slot for slot, _ in logical.left}
     is_back = came <= went and all(_is_static(slot) for slot in came)  # it was put out and has come again
     if came and went and not is_back:
         return "replacement"
@@ -69,6 +71,12 @@ def _of_members(logical: Logical, was: dict[str, str], now: dict[str, str], earl
     is_hidden = bool(logical.joined or logical.left or logical.interrupted)
     # only the leader of a classic group can ask for a round that changes nothing, and a KIP-848 group has none
     return "leader_rejoin" if logical.is_classic and not is_hidden else "unknown"
+
+
+def _missing(logical: Logical) -> set[str]:
+    """Slots of the last record before that one of the rebalance's own lacks."""
+    rosters = [set(roster(record).values()) for record in logical.records]
+    return set(roster(logical.prior).values()) - set.intersection(*rosters)
 
 
 def right_reasons(logical: Logical, later: Sequence[Logical]) -> set[str]:
