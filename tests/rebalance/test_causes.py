@@ -136,6 +136,13 @@ def test_a_static_member_that_no_record_lacks_may_have_restarted_in_time(tell: A
     assert (closed.row.cause, closed.departures) == ("unknown", ())
 
 
+@pytest.mark.parametrize("staying", [[], [ONE]])
+def test_no_leader_asks_for_a_rebalance_in_which_somebody_comes_and_goes(staying: list[MemberFacts]) -> None:
+    events = [generation(1, 0, staying), generation(2, 100, [*staying, TWO]), generation(3, 103, staying)]
+    row = last_row(*events)
+    assert (row.generations, row.joined, row.left, row.cause) == ((2, 3), (), (), "unknown")
+
+
 @pytest.mark.parametrize(("seconds", "expected"), [(600, "streams_probing"), (670, "leader_rejoin")])
 def test_streams_probe_every_ten_minutes(seconds: float, expected: str) -> None:
     events = [generation(1, 0, [ONE], assignor="stream"), generation(2, seconds, [ONE], assignor="stream")]

@@ -48,6 +48,7 @@ class Change:
     live_read: bool
     is_epoch: bool
     interrupted: int | None
+    has_guests: bool  # a generation but the last one has a member that was not there before
     started_at: datetime | None
     ended_at: datetime
     last_ended_at: datetime | None
@@ -139,9 +140,9 @@ def _cause_in_members(
         return "static_return" if _are_back(change, slots, earlier, parameters) else "member_join"
     if left or slots.joined or restarted:
         return "replacement"
-    if slots.restarted or change.interrupted or change.is_epoch:
+    if slots.restarted or change.interrupted or change.has_guests or change.is_epoch:
         # a static one may have expired and come back between two records, or restarted in time beside another cause;
-        # somebody may have come and gone unseen; and nobody leads a KIP-848 group and could ask for a rebalance
+        # somebody came and went, seen or not; and nobody leads a KIP-848 group and could ask for a rebalance
         return UNKNOWN
     if change.assignor == "stream" and _is_probing(change, parameters):
         return "streams_probing"

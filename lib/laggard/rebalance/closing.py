@@ -80,6 +80,7 @@ def _change(rebalance: OpenRebalance, compared: Compared, ended_at: datetime, st
         live_read=rebalance.live_read,
         is_epoch=last.generation_kind == "epoch",
         interrupted=rebalance.interrupted,
+        has_guests=rebalance.has_guests,
         started_at=rebalance.start.est,
         ended_at=ended_at,
         last_ended_at=state.last_ended_at,

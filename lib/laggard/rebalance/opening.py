@@ -93,16 +93,23 @@ def add_generation(rebalance: OpenRebalance, generation: Generation, parameters:
         straggler_slot=straggler,
         flags=tuple(dict.fromkeys([*rebalance.flags, *flags])),
         absent=tuple(sorted({*rebalance.absent, *_absent(rebalance)})),
+        has_guests=rebalance.has_guests or _has_guests(rebalance),
     )
+
+
+def _has_guests(rebalance: OpenRebalance) -> bool:
+    """Whether the newest generation has a member that was not there before."""
+    if rebalance.before is None:
+        return False
+    last = rebalance.last
+    return bool(compare_slots(rebalance.before.members, last.members, by_member_id=last.by_member_id).joined)
 
 
 def _absent(rebalance: OpenRebalance) -> set[str]:
     """Static members that the newest generation lacks: who restarts in time is in every one (KIP-345, KIP-848)."""
-    before, now = (
-        {each.group_instance_id for each in members if each.group_instance_id is not None}
-        for members in (() if rebalance.before is None else rebalance.before.members, rebalance.last.members)
-    )
-    return before - now
+    before = () if rebalance.before is None else rebalance.before.members
+    static = {each.group_instance_id for each in before if each.group_instance_id is not None}
+    return static - {each.group_instance_id for each in rebalance.last.members}
 
 
 def _is_first(generation: Generation) -> bool:

@@ -62,7 +62,9 @@ class OpenRebalance:
     commit_gap_p95_seconds: float | None
     straggler_slot: str | None
     flags: tuple[str, ...]
-    absent: tuple[str, ...] = ()  # instance ids of before that a generation but the last one lacks
+    # of its generations but the last one:
+    absent: tuple[str, ...] = ()  # instance ids of before that one lacks
+    has_guests: bool = False  # one has a member that was not there before
 
 
 @dataclass(frozen=True, slots=True)
