@@ -20,6 +20,7 @@ import pyarrow as pa
 import encoder
 import vectors
 from encoder import Piece
+from laggard.wire import columnar
 from laggard.wire.columnar import decode_columns
 from laggard.wire.decode import Outcome, decode
 
@@ -220,6 +221,7 @@ def _check(batch: list[Record], report: Report) -> None:
             report.errors[error] += number
     if counts != _columnar_counts(batch):
         report.problem(f"the columnar path counts otherwise in the batch before record {report.records}")
+    columnar._known_key.cache_clear()  # a bounded number of keys is kept on purpose; nothing else may stay
 
 
 def _peak_mb() -> float:

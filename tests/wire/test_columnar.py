@@ -236,3 +236,13 @@ def test_commits_as_brokers_write_them_take_the_fast_path(monkeypatch: pytest.Mo
     ]
     columns = columns_of([(KEY, value) for value in values], pa.binary())
     assert columns.is_commit.all()
+
+
+def test_a_key_of_a_damaged_record_may_be_long_and_is_not_kept() -> None:
+    short, long = encoder.commit_key("g", "kept", 0), encoder.commit_key("g" * 30_000, "t", 0)
+    columnar._known_key.cache_clear()
+    for _ in range(2):
+        columns = columns_of([(short, None), (long, None)], pa.binary())
+    assert [key.group for key in columns.keys] == ["g", "g" * 30_000]
+    known = columnar._known_key.cache_info()
+    assert (known.currsize, known.hits) == (1, 1)

@@ -87,13 +87,15 @@ def _cells(array: pa.Array) -> _Cells:
     return _Cells(data, edges[:-1].astype(np.int64), np.diff(edges).astype(np.int64), is_valid)
 
 
-# groups commit the same partitions tick after tick, in the same worker
+# groups commit the same partitions tick after tick, in the same worker; it keeps some 50 MB of keys at most
+LONGEST_KNOWN = 512  # bytes; names can have 32 kB, and so many of those would be gigabytes
 _known_key = lru_cache(maxsize=131_072)(decode_key)
 
 
 def _decode_keys(keys: pa.Array) -> tuple[list[Outcome], npt.NDArray[np.int32]]:
     encoded = keys.dictionary_encode()
-    outcomes = [_known_key(key) for key in encoded.dictionary.to_pylist()]
+    keys_in_order = encoded.dictionary.to_pylist()
+    outcomes = [_known_key(key) if len(key) <= LONGEST_KNOWN else decode_key(key) for key in keys_in_order]
     index = encoded.indices
     if index.null_count:
         index = index.fill_null(len(outcomes))
