@@ -45,6 +45,12 @@ def test_a_pause_is_unknown_without_traffic_commit_or_interval(unknown: dict[str
     assert (pause.seconds, pause.is_awaited) == (None, False)
 
 
+@pytest.mark.parametrize(("unseen", "expected"), [(0, 7), (1, 2), (2, 0)])
+def test_commits_in_between_took_an_interval_each(unseen: int, expected: float) -> None:
+    begun = begin_pause(places("A0")[0], facts("A0", 0), at(1))
+    assert begun.after(replace(commit("A0", 12, 3), unseen=unseen), is_after_end=True).seconds == expected
+
+
 def test_lag_without_arrivals_is_traffic() -> None:
     assert over(arrival_rate=0.0, lag=3).seconds == 4
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 
 import encoder
 from laggard.rebalance.groups import Listing
+from rebalance.modern import CONSUMER as C
+from rebalance.modern import UNRELEASED
 from stream.simulation import NOON, Record, Simulation, commit, end, generation
 
 Row = dict[str, Any]
@@ -106,6 +109,28 @@ def test_a_second_member_makes_one_row_with_its_cause_moves_and_pauses(alone: St
     assert (row["paused_partitions"], row["pause_max_seconds"], row["paused_partition_seconds"]) == (2, 8.0, 16.0)
     assert row["records_delayed"] == pytest.approx(160, abs=2)
     assert (row["lag_before"], row["lag_after"]) == (0, 60)
+
+
+def test_who_keeps_a_partition_and_commits_on_does_not_pause_while_another_one_waits() -> None:
+    """Of the three commits of a tick only the first and the last are told, and that there is one in between."""
+
+    def told(seconds: float, *records: Record) -> list[Record]:
+        return [replace(each, at=at(seconds)) for each in records]
+
+    story, both = Story(), {"t": [0, 1]}
+    story.tick()
+    story.tick(told(11, C.member("a"), C.epoch(1), C.target("a", both), C.target_epoch(1), C.current("a", 1, both)))
+    story.rest(11)
+    before = len(story.rows)
+    targets = [C.target("a", {"t": [0]}), C.target("b", {"t": [1]}), C.target_epoch(2)]
+    begun = told(132, C.member("b"), C.epoch(2), *targets, C.current("b", 2, state=UNRELEASED))
+    for second in (130, 140, 150, 160):
+        commits = [committed(10 * when, when) for when in (second + 1, second + 5, second + 9)]
+        story.tick([*(begun if second == 130 else []), *commits], stopped=True)
+    story.tick(told(171, C.current("a", 2, {"t": [0]}), C.current("b", 2, {"t": [1]})))
+    story.rest(4)
+    (row,) = story.rows[before:]
+    assert (row["generations"], row["moved"], row["paused_partitions"]) == ([2], 1, 1)
 
 
 def test_it_is_counted_once_in_the_group(alone: Story) -> None:

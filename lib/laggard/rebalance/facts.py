@@ -99,13 +99,14 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One offset commit; `lag` is the lag at its instant."""
+    """One offset commit; `lag` is the lag at its instant, `unseen` counts those that moved on since the one before."""
 
     topic: str
     partition: int
     committed_offset: int
     at: datetime
     lag: int | None = None
+    unseen: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -129,6 +129,8 @@ def _of_key(row: Row, series: Series) -> Iterable[tuple[int, Commit]]:
         (committed, row["progress_timestamp"]),
         (committed, row["commit_timestamp"]),
     )
+    between = row["commits"] - row["noop_commits"] - 2  # of those that moved on, less the first and the last
     for offset, at in dict.fromkeys(places):
         if offset is not None and at is not None:
-            yield round(at.timestamp() * 1000), series.commit(row, offset, at)
+            unseen = max(0, between) if (offset, at) == places[1] else 0
+            yield round(at.timestamp() * 1000), replace(series.commit(row, offset, at), unseen=unseen)

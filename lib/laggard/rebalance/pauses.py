@@ -66,9 +66,10 @@ class PartitionPause:
     def _since(self) -> datetime | None:
         return self.still_since or (None if self.newest is None else self.newest.at)
 
-    def _excess(self, at: datetime) -> float:
+    def _excess(self, at: datetime, unseen: int = 0) -> float:
+        """What of the gaps to a commit is beyond an interval each; `unseen` commits lie in between."""
         gap, interval = seconds_between(at, self._since), self.commit_interval_seconds
-        return 0.0 if gap is None or interval is None else max(self.stopped_seconds, gap - interval)
+        return 0.0 if gap is None or interval is None else max(self.stopped_seconds, gap - (unseen + 1) * interval)
 
     def _stands_still(self, commit: Commit) -> bool:
         """Whether a commit repeats the offset while more waits than can have come since: nobody reads.
@@ -92,7 +93,7 @@ class PartitionPause:
             self,
             newest=commit,
             resumed_at=commit.at if is_after_end else None,
-            excess_seconds=self.excess_seconds + self._excess(commit.at),
+            excess_seconds=self.excess_seconds + self._excess(commit.at, commit.unseen),
             still_since=None,
             stopped_seconds=0.0,
             rewound_records=self.rewound_records + rewound,
