@@ -13,8 +13,9 @@ from stream.simulation import commit, decoded, generation
 COMMIT = st.tuples(st.integers(0, 2), st.tuples(st.integers(0, 2), st.integers(0, 4)) | st.none())
 
 
-def edges_by_hand(log: list[tuple[int, tuple[int, int] | None]]) -> list[int]:
-    found = set()
+def edges_by_hand(log: list[tuple[int, tuple[int, int] | None]]) -> tuple[list[int], list[int]]:
+    """Rows, and before the last rise how often the offset had changed already; a fall after it counts as well."""
+    found, unseen = set(), {}
     touched = {group for group, key in log if key is None}
     for group in touched:
         pieces: list[dict[int, list[tuple[int, int]]]] = [{}]
@@ -30,7 +31,9 @@ def edges_by_hand(log: list[tuple[int, tuple[int, int] | None]]) -> list[int]:
                     row for (row, offset), (_, before) in zip(commits[1:], commits, strict=False) if offset > before
                 ]
                 found |= set(rises[-1:])
-    return sorted(found)
+                changes = sum(offset != before for (_, offset), (_, before) in zip(commits[1:], commits, strict=False))
+                unseen |= dict.fromkeys(rises[-1:], changes - 1)
+    return sorted(found), [unseen.get(row, 0) for row in sorted(found)]
 
 
 @given(st.lists(COMMIT, max_size=30))
@@ -43,7 +46,7 @@ def test_edges_are_first_last_and_last_risen_between_two_records(log: list[tuple
             records.setdefault(f"g{group}", []).append(row)
     if not records or not commits:
         return
-    found = edge_rows(
+    found, unseen = edge_rows(
         records,
         [f"g{group}" for group, _ in keys],
         np.array([row for row, _, _ in commits], np.int64),
@@ -51,7 +54,7 @@ def test_edges_are_first_last_and_last_risen_between_two_records(log: list[tuple
         np.ones(len(commits), bool),
         np.array([key[1] for _, _, key in commits], np.int64),
     )
-    assert found.tolist() == edges_by_hand(log)
+    assert (found.tolist(), unseen.tolist()) == edges_by_hand(log)
 
 
 def test_a_batch_without_group_records_has_no_edges() -> None:
@@ -63,3 +66,9 @@ def test_an_edge_is_a_commit_with_its_place_and_time() -> None:
     rows = decoded([commit(5), generation(1, {"m": ("t",)}), commit(7)], first_offset=10).to_pylist()
     found = [(row["source_offset"], row["committed_offset"], row["topic"]) for row in rows if row["kind"] == "edge"]
     assert found == [(10, 5, "t"), (12, 7, "t")]
+
+
+def test_an_edge_counts_the_commits_since_the_one_before() -> None:
+    rows = decoded([generation(1, {"m": ("t",)}), *(commit(offset) for offset in (5, 7, 7, 8, 9))]).to_pylist()
+    found = [(row["committed_offset"], row["commits"]) for row in rows if row["kind"] == "edge"]
+    assert found == [(5, 1), (9, 3)]

@@ -154,11 +154,11 @@ def _edges(records: _Records, columns: CommitColumns, known: _Keys, chosen: Ints
     for row, outcome in columns.others.items():
         if outcome.group is not None and outcome.outcome in ("record", "tombstone"):
             records_of.setdefault(outcome.group, []).append(row)
-    found = chosen[:0]
+    found = unseen = chosen[:0]
     if records_of and len(chosen):
         key = known.same[columns.key_index[chosen]]
         groups = [each.get("group") for each in known.named]
-        found = edge_rows(records_of, groups, chosen, key, columns.is_commit[chosen], columns.offset[chosen])
+        found, unseen = edge_rows(records_of, groups, chosen, key, columns.is_commit[chosen], columns.offset[chosen])
     keys = [known.named[index] for index in columns.key_index[found].tolist()]
     return _batch(
         len(found),
@@ -168,6 +168,7 @@ def _edges(records: _Records, columns: CommitColumns, known: _Keys, chosen: Ints
         source_offset=pa.array(records.offset[found], pa.int64()),
         committed_offset=pa.array(columns.offset[found], pa.int64()),
         commit_timestamp=_times(columns, found, np.ones(len(found), bool)),
+        commits=pa.array(unseen + 1, pa.int64()),
     )
 
 

@@ -21,8 +21,8 @@ def edge_rows(
     key: Ints,
     is_commit: Bools,
     offset: Ints,
-) -> Ints:
-    """Row numbers of the edges, ascending.
+) -> tuple[Ints, Ints]:
+    """Row numbers of the edges, ascending, and before each how many commits moved on that are no edges.
 
     `records_of`: row numbers of each group's records. `groups`: group by key number. The others are parallel, one
     element per commit or tombstone: its row number, key number, commit or tombstone, committed offset.
@@ -32,11 +32,17 @@ def edge_rows(
     group = group_of_key[key]
     near = np.flatnonzero((group >= 0) & is_commit)
     if not len(near):
-        return near
+        return near, near
     width = int(max(rows.max(), *(max(each) for each in records_of.values()))) + 1
     places = np.sort(np.array([numbers[name] * width + row for name, each in records_of.items() for row in each]))
     # how many records of all groups up to its own lie before a commit: another number between any two of them
     segment = np.searchsorted(places, group[near] * width + rows[near])
     _, piece = np.unique(key[near] * (len(places) + 1) + segment, return_inverse=True)
     found = compact_commits(rows[near], piece.astype(np.int64), is_commit[near], offset[near])
-    return np.unique(np.r_[found.first_row, found.last_row, found.progress_row[found.progress_row >= 0]])
+    has_moved = found.progress_row >= 0
+    edges = np.unique(np.r_[found.first_row, found.last_row, found.progress_row[has_moved]])
+    unseen = np.zeros(len(edges), np.int64)
+    # of those that moved on, less the first and the last
+    between = np.maximum(0, found.commits - found.noop_commits - 2)
+    unseen[np.searchsorted(edges, found.progress_row[has_moved])] = between[has_moved]
+    return edges, unseen
