@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import inf, isnan, nan
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,12 +65,33 @@ def test_a_topic_is_drained_when_its_slowest_member_is(
     topic = topic_view([6000.0] * 3, consume=consume, slots=slots, stalled=stalled)
     total = 18_000 / (sum(consume) - 300)
     expected = nan if isnan(total) else max(total, seconds)
-    assert forecast.slowest_drain_seconds(topic, PARAMETERS) == about(expected)
+    assert forecast.slowest_drain_seconds(topic, 60, PARAMETERS) == about(expected)
+
+
+@pytest.mark.parametrize(
+    ("back", "interval", "speed"),
+    [
+        (1, 5.0, 700.0),  # of the window in which it took over there is nothing else to go by
+        (2, 5.0, 1300.0),  # the first whole one
+        (4, 5.0, 1300.0),
+        (9, 5.0, 1300.0),  # long ago
+        (2, 100.0, (0 + 0 + 700 + 1300) / 4),  # two commits need four windows
+    ],
+)
+def test_a_drain_is_foretold_by_what_the_owners_of_now_do(back: int, interval: float, speed: float) -> None:
+    windows = 12
+    owners = ["id-gone"] * (windows - back) + ["id-m0"] * back
+    rates = np.array([0.0] * (windows - back) + [700.0] + [1300.0] * (back - 1))
+    topic = topic_view(
+        [26_000.0], consume=rates[-5:].mean(), interval=interval, windows=windows,
+        history={"owner": np.array([owners], object), "consume": rates[None, :]},
+    )  # fmt: skip
+    assert forecast.slowest_drain_seconds(topic, 60, PARAMETERS) == about(26_000 / (speed - 100))
 
 
 def test_a_member_without_lag_that_counts_delays_no_drain() -> None:
     topic = topic_view([6000.0, 6000.0, 900.0], consume=(400, 400, 100), slots=["m0", "m1", "m2"])
-    assert forecast.slowest_drain_seconds(topic, PARAMETERS) == about(12_900 / 600)
+    assert forecast.slowest_drain_seconds(topic, 60, PARAMETERS) == about(12_900 / 600)
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def capacity_burst(view: View) -> list[Observation]:
         "peak_rate": float(arrivals[above].max()),
         "burst_seconds": seconds,
         "burst_records": float((arrivals[above] - base).sum()) * view.frame.window_seconds,
-        "drain_seconds": slowest_drain_seconds(topic, view.parameters),
+        "drain_seconds": slowest_drain_seconds(topic, view.frame.window_seconds, view.parameters),
     }
     found = Observation(
         "CAPACITY_BURST",

@@ -6,8 +6,12 @@ within a quarter of what it was, the generation stays and the status is ok.
 
 from __future__ import annotations
 
-from math import inf, isnan, nan
+from math import ceil, inf, isnan, nan
 
+import numpy as np
+
+from laggard.diagnosis.frames import Floats
+from laggard.diagnosis.measures import rolling_mean
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.view import TopicView
 
@@ -19,17 +23,34 @@ def drain_seconds(lag: float, arrival: float, consume: float, parameters: Parame
     return _drain(lag, consume - arrival, parameters.drain_min_share * arrival)
 
 
-def slowest_drain_seconds(topic: TopicView, parameters: Parameters) -> float:
+def slowest_drain_seconds(topic: TopicView, window_seconds: int, parameters: Parameters) -> float:
     """Until the last of a topic's members has worked off its lag: what one has spare is of no use to another.
 
     Members whose lag is only rhythm, and partitions that stand still, count with the topic as a whole alone.
     """
+    consume = _consume_since_moved(topic, window_seconds, parameters)
     slots = topic.frame.named("slot")[:, -1]
     known = topic.is_ok & ~topic.is_stalled & (slots != "")
     chosen = [topic.is_ok] + [known & (slots == slot) for slot in sorted(set(slots[known & topic.is_material]))]
-    sums = [[float(each[rows].sum()) for each in (topic.lag, topic.arrival, topic.consume)] for rows in chosen]
+    sums = [[float(each[rows].sum()) for each in (topic.lag, topic.arrival, consume)] for rows in chosen]
     drains = [drain_seconds(lag, arrival, consume, parameters) for lag, arrival, consume in sums]
     return nan if any(isnan(each) for each in drains) else max(drains)
+
+
+def _consume_since_moved(topic: TopicView, window_seconds: int, parameters: Parameters) -> Floats:
+    """Consume rates, [partitions], of whole windows since the partitions have their owners: others say nothing of them.
+
+    But of as many windows as two commits of each partition need, whoever made them.
+    """
+    recent = slice(-parameters.rate_windows, None)
+    owners = topic.frame.named("owner")[topic.is_ok, recent]
+    moved = np.flatnonzero((owners != owners[:, -1:]).any(axis=0))
+    if not moved.size:
+        return topic.consume
+    whole = owners.shape[1] - int(moved[-1]) - 2  # neither the last with another owner nor the first with this one
+    longest = float(np.nanmax(topic.interval, initial=0.0))
+    windows = min(parameters.rate_windows, max(whole, ceil(2 * longest / window_seconds), 1))
+    return rolling_mean(topic.frame["consume"][:, recent], windows)[:, -1]
 
 
 def drain_range(

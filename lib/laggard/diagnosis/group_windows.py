@@ -30,7 +30,7 @@ def _topic_columns(view: View, each: TopicView) -> Row:
     arrival, consume = (_total(rates, committed) for rates in (each.arrival, each.consume))
     lag = float(known.sum()) if len(known) else math.nan
     trend = each.trend
-    drain = forecast.slowest_drain_seconds(each, view.parameters)
+    drain = forecast.slowest_drain_seconds(each, view.frame.window_seconds, view.parameters)
     soonest, latest = forecast.drain_range(lag, arrival, trend.slope_low, trend.slope_high, view.parameters)
     return {
         "date": _time(int(view.frame.windows[-1])).date(),

@@ -221,7 +221,7 @@ def _partial_share(view: View) -> float:
 
 def _drain(view: View) -> float:
     """Seconds until the last topic is drained at today's rates; NaN where that of one is not known."""
-    each = [slowest_drain_seconds(topic, view.parameters) for topic in view.topics]
+    each = [slowest_drain_seconds(topic, view.frame.window_seconds, view.parameters) for topic in view.topics]
     return nan if any(isnan(seconds) for seconds in each) else max(each, default=nan)
 
 
