@@ -77,8 +77,9 @@ class Brokers:
 
     def readable(self, topic: str, partition: int, *, is_committed: bool) -> int:
         """Up to where a reader gets records."""
-        end = self.stable(topic, partition) if is_committed else self.end(topic, partition)
-        return end - 1 if self.topics[topic].ends_in_marker else end
+        known = self.topics[topic]
+        end = self.stable(topic, partition) if is_committed else known.logs[partition].end_at(self.clock.now)
+        return end - 1 if known.ends_in_marker else end
 
     def open_transaction(self, topic: str, partitions: Iterable[int]) -> None:
         """A producer begins a transaction on these partitions and never ends it."""
@@ -92,7 +93,8 @@ class Brokers:
         known.logs[partition] = Arrivals(self.clock.now, self.origin_ms, known.rates[partition], chance, first)
 
     def start(self, topic: str, partition: int) -> int:
-        return self.topics[topic].log_start(partition, self.clock.now)
+        known = self.topics[topic]
+        return 0 if known.retention_ms is None else known.log_start(partition, self.clock.now)
 
     def name_of(self, topic_id: str) -> str | None:
         return next((name for name, topic in self.topics.items() if topic.topic_id == topic_id), None)

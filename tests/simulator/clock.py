@@ -54,11 +54,14 @@ class Network:
     def __init__(self, clock: Clock, streams: Streams, low_ms: int = 1, high_ms: int = 8) -> None:
         self._clock, self._streams = clock, streams
         self._range = (low_ms, high_ms)
+        self._chances: dict[str, random.Random] = {}
         self._last: dict[str, int] = {}
 
     def send(self, connection: str, action: Action) -> None:
         """Run the action when the message has arrived."""
-        arrival = self._clock.now + self._streams(f"network {connection}").randint(*self._range)
-        arrival = max(arrival, self._last.get(connection, 0))
+        chance = self._chances.get(connection)
+        if chance is None:
+            chance = self._chances[connection] = self._streams(f"network {connection}")
+        arrival = max(self._clock.now + chance.randint(*self._range), self._last.get(connection, 0))
         self._last[connection] = arrival
         self._clock.at(arrival, action)

@@ -33,9 +33,10 @@ class Arrivals:
     def end_at(self, now_ms: int) -> int:
         """The next offset of the log."""
         second, rest = divmod(max(0, now_ms - self._begin), 1000)
-        self._draw(second + 1)
-        here, there = self._ends[second : second + 2]
-        return here + (there - here) * rest // 1000
+        ends = self._ends
+        if second + 1 >= len(ends):
+            self._draw(second + 1)
+        return ends[second] + (ends[second + 1] - ends[second]) * rest // 1000
 
     def produced_at(self, offset: int) -> int | None:
         """When a record arrived; None for one that is not there yet."""
@@ -47,16 +48,18 @@ class Arrivals:
         return self._begin + second * 1000 + rest
 
     def _draw(self, seconds: int) -> None:
-        while len(self._ends) <= seconds:
-            at = self._begin - self._origin + 1000 * (len(self._ends) - 1)
-            self._ends.append(self._ends[-1] + _poisson(self._rate(at), self._chance))
+        ends = self._ends
+        first = self._begin - self._origin
+        for second in range(len(ends) - 1, seconds):
+            ends.append(ends[-1] + _poisson(self._rate(first + 1000 * second), self._chance))
 
 
 def _poisson(mean: float, chance: random.Random) -> int:
     if mean > 30:  # close enough to normal, and exp(-mean) would vanish
         return max(0, round(chance.gauss(mean, math.sqrt(mean))))
-    limit, product, count = math.exp(-mean), chance.random(), 0
+    draw = chance.random
+    limit, product, count = math.exp(-mean), draw(), 0
     while product > limit:
-        product *= chance.random()
+        product *= draw()
         count += 1
     return count
