@@ -71,7 +71,6 @@ def play(scenario: Scenario, seed: int, place: int = 0, tick_ms: int = TICK_MS) 
 
     ground.clock.at(ground.at_ms(scenario.watched_from) + tick_ms, poll)
     ground.clock.run_until(ground.at_ms(labels.minutes))
-    ground.truth.finish()
     played = Played(scenario.name, seed, ground.coordinator.log.records, polls, ground.truth)
     return Run(scenario, seed, labels, ground, played)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from simulator.records import TopicPartition
-from simulator.work import Batch, GivenUp
+from simulator.truth import Processed
+from simulator.work import GivenUp
 from simulator.world import Config, World
 
 Done = Callable[[], None]
@@ -154,17 +155,21 @@ class Reader:
             self.clock.after(IDLE_MS, lambda: self._poll(loop))
             return
         began_ms = self.clock.now
-        cost = sum(count * self._cost(place) + self._poison(place, count) for place, count in batch.items())
+        usual, costs, poison = 1000 / self.capacity, self.world.costs, self.world.poison  # milliseconds per record
+        cost = 0.0
+        for place, count in batch.items():
+            cost += count * (usual * costs.get(place, 1.0)) + (self._poison(place, count) if poison else 0)
 
         def end() -> None:
             if self.is_dead or loop != self._loop:
                 return
+            now_ms, counts = self.clock.now, self.is_known()
             for place, count in batch.items():
-                if place in self.positions:
-                    start = self.positions[place]
-                    self.positions[place] += count
-                    done = Batch(self.name, began_ms, self.clock.now, start, start + count)
-                    self.truth.batch_done(self.config.group, place, done, counts=self.is_known())
+                start = self.positions.get(place)
+                if start is not None:
+                    self.positions[place] = start + count
+                    done = Processed(now_ms, start + count, began_ms, start, self.name, counts)
+                    self.truth.batch_done(self.config.group, place, done)
             self._poll(loop)
 
         self.is_busy = True
@@ -181,25 +186,25 @@ class Reader:
     def _take(self) -> dict[TopicPartition, int]:
         """Up to max.poll.records, beginning with another partition each time."""
         room, batch = self.config.max_records, {}
-        known, paused = self.world.brokers.topics, self.world.paused
-        places = [place for place in sorted(self.positions) if place[0] in known and place not in paused]
+        positions, brokers = self.positions, self.world.brokers
+        paused, limits = self.world.paused, self.world.limits
+        places = [place for place in sorted(positions) if place[0] in brokers.topics and place not in paused]
         self._turn += 1
-        for index in range(len(places)):
-            place = places[(self._turn + index) % len(places)]
+        first = self._turn % max(1, len(places))
+        for place in places[first:] + places[:first]:
             # what retention took is gone: auto.offset.reset=earliest
-            self.positions[place] = max(self.positions[place], self.world.brokers.start(*place))
-            end = self.world.brokers.readable(*place, is_committed=self.config.is_read_committed)
-            count = min(room, max(0, end - self.positions[place]), self._served(place))
-            if count:
+            positions[place] = max(positions[place], brokers.start(*place))
+            end = brokers.readable(*place, is_committed=self.config.is_read_committed)
+            count = min(room, end - positions[place])
+            if place in limits:
+                count = min(count, self._served(place, limits[place]))
+            if count > 0:
                 batch[place] = count
                 room -= count
         return batch
 
-    def _served(self, place: TopicPartition) -> int:
-        """Records that a broker gives of a partition now: all there are unless it is limited."""
-        limit = self.world.limits.get(place)
-        if limit is None:
-            return self.config.max_records
+    def _served(self, place: TopicPartition, limit: float) -> int:
+        """Records that a broker gives now of a partition that is limited to so many a second."""
         count = int(limit * (self.clock.now - self._served_ms.setdefault(place, self.clock.now)) / 1000)
         if count:
             self._served_ms[place] = self.clock.now
@@ -209,10 +214,6 @@ class Reader:
         """Milliseconds that one record of a partition takes, if it is among these."""
         offset, lasts_ms = self.world.poison.get(place, (-1, 0))
         return lasts_ms if 0 <= offset - self.positions[place] < count else 0
-
-    def _cost(self, place: TopicPartition) -> float:
-        """Milliseconds per record; a partition may hold costly ones."""
-        return 1000 / self.capacity * self.world.costs.get(place, 1.0)
 
     # offsets
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from simulator.moves import count_moves
 from simulator.records import TopicPartition
@@ -98,6 +99,17 @@ class Position:
     time_lag_ms: int | None  # age of the first record not processed
 
 
+class Processed(NamedTuple):
+    """A batch as it was done; one of a member that had been put out does not count."""
+
+    done_ms: int
+    end: int
+    began_ms: int
+    start: int
+    owner: str
+    counts: bool
+
+
 class Truth:
     """Filled in while the simulation runs."""
 
@@ -110,9 +122,8 @@ class Truth:
         self.configs: dict[str, list[Any]] = {}  # settings of every member that a group ever had
         self.positions: list[dict[tuple[str, str, int], Position]] = []  # one per poll
         self.faults: list[dict[str, Any]] = []  # what the story did, and when
-        self.processed: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = {}
-        self.batches: dict[tuple[str, TopicPartition], list[Batch]] = {}
-        self.work: dict[tuple[str, TopicPartition], list[Batch]] = {}  # of the batches what was not done again
+        self.processed: dict[tuple[str, TopicPartition], list[Processed]] = {}
+        self.work: dict[tuple[str, TopicPartition], list[Batch]] = {}  # of what counts, what was not done again
         self.gaps: dict[tuple[str, TopicPartition], list[Gap]] = {}  # both of them when all is over
         self._given_up: dict[tuple[str, TopicPartition], list[GivenUp]] = {}
         self._open: dict[str, Rebalance] = {}
@@ -148,10 +159,8 @@ class Truth:
 
     # partitions
 
-    def batch_done(self, group: str, place: TopicPartition, batch: Batch, *, counts: bool) -> None:
-        self.processed.setdefault((group, place), []).append((batch.done_ms, batch.end))
-        if counts:
-            self.batches.setdefault((group, place), []).append(batch)
+    def batch_done(self, group: str, place: TopicPartition, done: Processed) -> None:
+        self.processed.setdefault((group, place), []).append(done)
 
     def given_up(self, group: str, places: Sequence[TopicPartition], given_up: GivenUp) -> None:
         for place in places:
@@ -163,22 +172,22 @@ class Truth:
             self._settle(key)
             self.gaps[key] = [gap for gap in self.gaps[key] if gap.first_ms is not None]
             del self.processed[key]
-            self.batches.pop(key, None)
             self._given_up.pop(key, None)
 
     def _settle(self, key: tuple[str, TopicPartition]) -> None:
-        work = find_lasting(self.batches.get(key, ()))
+        counted = [each for each in self.processed[key] if each.counts]
+        work = find_lasting([Batch(each.owner, each.began_ms, each.done_ms, each.start, each.end) for each in counted])
         self.gaps.setdefault(key, []).extend(find_gaps(work, self._given_up.get(key, ())))
         self.work.setdefault(key, []).extend(work)
 
     def processed_at(self, group: str, place: TopicPartition, now_ms: int) -> int | None:
         done = self.processed.get((group, place), [])
-        at = bisect.bisect_right(done, now_ms, key=lambda each: each[0])
-        return done[at - 1][1] if at else None
+        at = bisect.bisect_right(done, now_ms, key=attrgetter("done_ms"))
+        return done[at - 1].end if at else None
 
     def finish(self) -> None:
         """Give each gap to the rebalances whose time it touches; a move within a cooperative one has its own gap."""
-        for key in self.batches:
+        for key in self.processed:
             self._settle(key)
         for rebalance in self.rebalances:
             end = rebalance.end_ms
