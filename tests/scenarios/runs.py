@@ -19,6 +19,7 @@ from simulator.play import Laggard, Played, Polled, compacted, ticks
 
 TICK_MS, WINDOW_MS = 30_000, 60_000
 MINUTE = 60_000
+SIZE_AT_ONCE = 20_000  # partitions times minutes: less than a gigabyte
 Tables = Mapping[str, pa.Table]
 
 
@@ -46,14 +47,33 @@ class Recorded:
     window_seconds: int = WINDOW_MS // 1000
 
 
-def place_of(scenario: Scenario, number: int) -> int:
-    """Runs recorded side by side need offsets partitions of their own."""
-    return number * scenario.groups % PARTITIONS
+def place_of(scenario: Scenario, seed: int) -> int:
+    """Runs recorded side by side need offsets partitions of their own; a run has the same ones in every company."""
+    return seed % (PARTITIONS // scenario.groups) * scenario.groups
 
 
 def side_by_side(scenario: Scenario) -> int:
-    """How many runs of a scenario fit into one job."""
-    return max(1, min(12, PARTITIONS // scenario.groups))
+    """How many runs of a scenario fit into one job, and into memory."""
+    return max(1, min(PARTITIONS // scenario.groups, SIZE_AT_ONCE // size_of(scenario)))
+
+
+def size_of(scenario: Scenario) -> int:
+    """Minutes of a run times partitions, about; its time and memory grow with that."""
+    ground = Ground(0)
+    minutes = scenario.story(ground).minutes
+    return round(minutes * sum(ground.brokers.counts().values()))
+
+
+def parts(scenario: Scenario, seeds: Iterable[int]) -> list[list[int]]:
+    """Seeds that are recorded side by side, no two of them in one place."""
+    width = side_by_side(scenario)
+    found: list[dict[int, int]] = []
+    for seed in sorted(set(seeds)):
+        place = place_of(scenario, seed)
+        if not found or len(found[-1]) == width or place in found[-1]:
+            found.append({})
+        found[-1][place] = seed
+    return [list(part.values()) for part in found]
 
 
 def play(scenario: Scenario, seed: int, place: int = 0, tick_ms: int = TICK_MS) -> Run:
@@ -169,11 +189,8 @@ def _own(run: Run, name: str, table: pa.Table) -> pa.Table:
 
 def record_all(scenario: Scenario, seeds: Iterable[int]) -> Iterator[Recorded]:
     """Play and record these seeds, as many side by side as fit."""
-    left = list(seeds)
-    width = side_by_side(scenario)
-    while left:
-        now, left = left[:width], left[width:]
-        yield from record([play(scenario, seed, place_of(scenario, number)) for number, seed in enumerate(now)])
+    for part in parts(scenario, seeds):
+        yield from record([play(scenario, seed, place_of(scenario, seed)) for seed in part])
 
 
 def envelope_later(scenario: Scenario, seed: int, minutes: float, members: int | None, place: int = 0) -> float:
