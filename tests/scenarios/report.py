@@ -1,12 +1,20 @@
-"""What the rules find in simulated faults and in their look-alikes, against what is known of them; prints markdown."""
+"""What the rules find in simulated faults and in their look-alikes, against what is known of them; prints markdown.
+
+In parts, with more seeds for the look-alikes and fewer for a day that is long; the page is of all runs in the file:
+    report.py --keep runs.jsonl --seeds 40 --only healthy
+    report.py --keep runs.jsonl --seeds 20 --without healthy SC59
+    report.py --keep runs.jsonl --seeds 2 --only SC59
+"""
 
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -15,18 +23,21 @@ if __name__ == "__main__":
 
 import pyarrow as pa
 
+from scenarios import kept
 from scenarios.baselines import METHODS
 from scenarios.catalogue import SCENARIOS
 from scenarios.compared import compare, own_calls
 from scenarios.judged import diagnose
+from scenarios.kept import Key
 from scenarios.page import NAME, Result, markdown
-from scenarios.runs import record_all
+from scenarios.runs import parts, record_all, size_of
 from scenarios.scoring import grade, score
 
 
 def examine(name: str, seeds: Sequence[int], *, is_counterfactual: bool) -> list[Result]:
-    """Play, record, judge and score the seeds of one scenario."""
+    """Play, record, judge and score seeds of one scenario."""
     pa.set_cpu_count(1)
+    gc.disable()  # all that is made lives until the end, and to look through it takes a third of the time
     results = []
     for recorded in record_all(SCENARIOS[name], seeds):
         judged = diagnose(recorded)
@@ -37,29 +48,60 @@ def examine(name: str, seeds: Sequence[int], *, is_counterfactual: bool) -> list
         calls[NAME] = own_calls(recorded, judged.findings, judged.windows)
         compared = [compare(recorded, method, each) for method, each in calls.items()]
         results.append(Result(scored, compared, judged.seconds, judged.group_windows))
+    gc.collect()
     return results
+
+
+def chosen(asked: Sequence[str], without: Sequence[str] = ()) -> list[str]:
+    """Scenarios by name, by a name's beginning or by a glob of it; `healthy` are the look-alikes; none: all."""
+
+    def fits(name: str, patterns: Sequence[str]) -> bool:
+        healthy = "healthy" in patterns and SCENARIOS[name].is_healthy
+        return healthy or any(fnmatchcase(name, f"{each}*") for each in patterns)
+
+    return [name for name in SCENARIOS if (not asked or fits(name, asked)) and not fits(name, without)]
+
+
+def tasks(names: Iterable[str], seeds: Iterable[int], known: Collection[Key]) -> list[tuple[str, list[int]]]:
+    """What is left to do, the longest first so that no process waits for another's last one."""
+    left = {name: [seed for seed in seeds if (name, seed) not in known] for name in names}
+    found = [(name, part) for name, own in left.items() for part in parts(SCENARIOS[name], own)]
+    sizes = {name: size_of(SCENARIOS[name]) for name in left}
+    return sorted(found, key=lambda task: -sizes[task[0]] * len(task[1]))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5, help="runs per scenario")
+    parser.add_argument("--seeds", type=int, default=5, help="runs per scenario; 0: only what is known")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
-    parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help="scenarios by name or its beginning")
+    which = "scenarios by name, its beginning or a glob; healthy: the look-alikes"
+    parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help=which)
+    parser.add_argument("--without", nargs="*", default=[], metavar="NAME", help="all but these")
     parser.add_argument("--counterfactual", action="store_true", help="repeat runs with another number of members")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="also write the page there, after each scenario")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="add each run there as a line, and do none twice")
+    parser.add_argument("--add", type=Path, nargs="*", default=[], metavar="FILE", help="runs kept elsewhere")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="also write the page there, after each part")
     asked = parser.parse_args()
-    names = [name for name in SCENARIOS if not asked.only or any(name.startswith(each) for each in asked.only)]
+    results = kept.read([*asked.add, *([asked.keep] if asked.keep else [])])
+    known = {kept.key_of(each) for each in results}
     seeds = range(asked.first, asked.first + asked.seeds)
-    results: list[Result] = []
+    left = tasks(chosen(asked.only, asked.without), seeds, known)
     with ProcessPoolExecutor(asked.processes) as pool:
-        tasks = {name: pool.submit(examine, name, seeds, is_counterfactual=asked.counterfactual) for name in names}
-        for name, task in tasks.items():
-            results += task.result()
-            print(f"{name} done", file=sys.stderr, flush=True)
+        pending = {
+            pool.submit(examine, name, part, is_counterfactual=asked.counterfactual): (name, part)
+            for name, part in left
+        }
+        for done in as_completed(pending):
+            name, part = pending[done]
+            results += done.result()
+            if asked.keep:
+                with asked.keep.open("a") as file:
+                    file.writelines(kept.to_line(each) + "\n" for each in done.result())
+            print(f"{name}, {len(part)} runs from seed {part[0]} done", file=sys.stderr, flush=True)
             if asked.write:
-                asked.write.write_text(markdown(results))
-    print(markdown(results))
+                asked.write.write_text(markdown(kept.in_order(results)))
+    print(markdown(kept.in_order(results)))
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -80,7 +79,7 @@ class Scored:
     primaries: tuple[str, ...] = ()  # what was primary instead
     verdicts_right: int = 0
     verdicts: int = 0
-    wrong_verdicts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    wrong_verdicts: dict[str, int] = field(default_factory=dict)
     counterfactual: bool | None = None  # None: not graded
 
 
@@ -156,7 +155,7 @@ def _score_verdicts(run: Run, expect: Expect, windows: Iterable[Row], result: Sc
             result.verdicts += 1
             result.verdicts_right += verdict in expect.verdicts
             if verdict not in expect.verdicts:
-                result.wrong_verdicts[str(verdict)] += 1
+                result.wrong_verdicts[str(verdict)] = result.wrong_verdicts.get(str(verdict), 0) + 1
 
 
 def grade(run: Run, windows: Sequence[Row]) -> bool | None:
