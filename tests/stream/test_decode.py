@@ -90,6 +90,14 @@ def test_groups_nobody_watches_are_counted_and_give_no_row() -> None:
     assert sum(row["records"] for row in table if row["kind"] == "count") == 3
 
 
+def test_each_partition_of_a_watched_group_and_topic_gives_a_row_and_none_of_another() -> None:
+    places = [(group, topic, part) for group in "ab" for topic in ("t", "u") for part in (0, 1)]
+    records = [commit(5, group=group, topic=topic, partition=part) for group, topic, part in places]
+    table = decoded_with(records, NameFilter(groups=("a",), topics_ignore=("u",)))
+    found = [(row["group"], row["topic"], row["partition"]) for row in table if row["kind"] == "commit"]
+    assert found == [("a", "t", 0), ("a", "t", 1)]
+
+
 @pytest.mark.parametrize("kind", [CONSUMER, SHARE, STREAMS], ids=lambda kind: kind.name)
 def test_records_of_every_kind_of_group_are_rows_in_the_order_of_the_log(kind: Kind) -> None:
     records = [kind.member("a"), kind.epoch(1), kind.target("a", {}), kind.target_epoch(1), kind.current("a", 1)]

@@ -94,8 +94,9 @@ class _Keys:
 
 def _watched_keys(columns: CommitColumns, names: NameFilter) -> _Keys:
     named = [key.key or {} for key in columns.keys]
-    is_watched = ["topic" in key and names.watches(key["group"], key["topic"]) for key in named]
-    return _Keys(named, np.array(is_watched, bool), _same_keys(columns))
+    pairs = [(key["group"], key["topic"]) if "topic" in key else None for key in named]
+    watched = {pair for pair in set(pairs) if pair is not None and names.watches(*pair)}  # few pairs, many partitions
+    return _Keys(named, np.array([pair in watched for pair in pairs], bool), _same_keys(columns))
 
 
 def _commits(records: _Records, columns: CommitColumns, known: _Keys, chosen: Ints, rows: _Rows) -> pa.RecordBatch:
