@@ -19,7 +19,7 @@ from simulator.play import Laggard, Played, Polled, compacted, ticks
 
 TICK_MS, WINDOW_MS = 30_000, 60_000
 MINUTE = 60_000
-SIZE_AT_ONCE = 20_000  # partitions times minutes: less than a gigabyte
+SIZE_AT_ONCE = 40_000  # partitions times minutes: about a gigabyte
 Tables = Mapping[str, pa.Table]
 
 
