@@ -10,6 +10,7 @@ from typing import Any
 
 from scenarios.catalogue import SCENARIOS
 from scenarios.compared import Compared
+from scenarios.forecasts import Forecasts
 from scenarios.page import Result
 from scenarios.scoring import Scored
 
@@ -29,7 +30,8 @@ def from_line(line: str) -> Result:
         scored[name] = set(scored[name])
     scored["primaries"] = tuple(scored["primaries"])
     compared = [Compared(**each) for each in row["compared"]]
-    return Result(Scored(**scored), compared, row["seconds"], row["group_windows"])
+    told = Forecasts(**row["forecasts"])
+    return Result(Scored(**scored), compared, row["seconds"], row["group_windows"], told)
 
 
 def read(files: Iterable[Path]) -> list[Result]:

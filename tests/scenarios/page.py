@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from scenarios.baselines import METHODS
 from scenarios.catalogue import SCENARIOS
 from scenarios.compared import Compared
+from scenarios.forecasts import Forecasts
 from scenarios.scoring import Scored
 
 NAME = "laggard"
+NEAR = 0.25
 WRITTEN = """\
 # Scenarios
 
@@ -50,6 +52,7 @@ class Result:
     compared: list[Compared] = field(default_factory=list)
     seconds: float = 0.0
     group_windows: int = 0
+    forecasts: Forecasts = field(default_factory=Forecasts)
 
 
 def median(values: Iterable[float]) -> float:
@@ -144,6 +147,19 @@ def is_fault(name: str) -> bool:
     return name not in ("SC05", "SC18", "SC19", "SC28", "SC29", "SC31") and not SCENARIOS[name].is_healthy
 
 
+def seconds_told(found: Sequence[Forecasts]) -> list[str]:
+    drains = [ratio for each in found for ratio in each.drains]
+    near = sum(abs(ratio - 1) <= NEAR for ratio in drains)
+    told, beyond = sum(each.time_lags for each in found), sum(each.beyond for each in found)
+    worst = max((each.worst_error for each in found), default=0.0)
+    none = sum(each.abstained for each in found)
+    within = f"{share(near, len(drains))} of {len(drains)}, none given for {none}"
+    return [
+        f"- drain forecast of a backlog half gone within a quarter of the truth: {within}",
+        f"- time lag off by more than the gap of two polls: {beyond} of {told}; most: {worst:.1f} s",
+    ]
+
+
 def totals(results: Sequence[Result]) -> list[str]:
     scored = [result.scored for result in results]
     primary = [each.primary for each in scored if each.primary is not None]
@@ -158,6 +174,7 @@ def totals(results: Sequence[Result]) -> list[str]:
         f"- verdict borne out with another number of members: {share(sum(graded), len(graded))} of {len(graded)}",
         f"- look-alikes with a false alarm: {sum(bool(each.false) for each in healthy)} of {len(healthy)}",
     ]
+    lines += seconds_told([each.forecasts for each in results])
     if windows:
         lines.append(f"- cost: {1000 * seconds / windows:.1f} ms per group and window on one core")
     return lines

@@ -27,6 +27,7 @@ from scenarios import kept
 from scenarios.baselines import METHODS
 from scenarios.catalogue import SCENARIOS
 from scenarios.compared import compare, own_calls
+from scenarios.forecasts import forecasts
 from scenarios.judged import diagnose
 from scenarios.kept import Key
 from scenarios.page import NAME, Result, markdown
@@ -47,7 +48,8 @@ def examine(name: str, seeds: Sequence[int], *, is_counterfactual: bool) -> list
         calls = {method: judge(recorded) for method, judge in METHODS.items()}
         calls[NAME] = own_calls(recorded, judged.findings, judged.windows)
         compared = [compare(recorded, method, each) for method, each in calls.items()]
-        results.append(Result(scored, compared, judged.seconds, judged.group_windows))
+        told = forecasts(recorded, judged.windows)
+        results.append(Result(scored, compared, judged.seconds, judged.group_windows, told))
     gc.collect()
     return results
 

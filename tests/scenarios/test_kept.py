@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import permutations
+from math import inf
 from pathlib import Path
 
 import pytest
 
 from scenarios.catalogue import SCENARIOS
 from scenarios.compared import Compared
+from scenarios.forecasts import Forecasts
 from scenarios.kept import from_line, in_order, key_of, read, to_line
 from scenarios.page import Result, markdown
 from scenarios.report import chosen, tasks
@@ -22,7 +24,7 @@ def result(name: str, seed: int) -> Result:
     scored.primaries, scored.verdicts, scored.counterfactual = ("CRASH_LOOP", "SLOW_HOST"), 7, None
     scored.wrong_verdicts["YES"] = 3
     compared = [Compared("velocity", True, False, 4.0, None, 2, 5), Compared("laggard", False, False, None)]
-    return Result(scored, compared, 1.25, 40)
+    return Result(scored, compared, 1.25, 40, Forecasts([0.75, 1.5, inf], 1, 60, 3, 31.5))
 
 
 def write(file: Path, results: list[Result]) -> Path:
@@ -42,6 +44,8 @@ def test_the_page_is_the_same_whatever_the_parts_and_their_order(tmp_path: Path)
         other = write(tmp_path / f"{number}-other", list(order[1:]))
         assert markdown(in_order(read([one, other, tmp_path / "not yet there"]))) == whole
     assert "- 3 runs of 2 scenarios" in whole
+    assert "within a quarter of the truth: 0.333 of 9, none given for 3" in whole
+    assert "more than the gap of two polls: 9 of 180; most: 31.5 s" in whole
 
 
 def test_a_run_that_would_count_twice_is_refused(tmp_path: Path) -> None:
