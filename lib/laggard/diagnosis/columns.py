@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,12 +28,23 @@ def milliseconds(column: pa.ChunkedArray) -> Ints:
     return found
 
 
-def coded(column: pa.Array | pa.ChunkedArray) -> tuple[Ints, list[str]]:
-    """Text as places in a list of the distinct ones, -1 where there is none."""
+def coded(column: pa.Array | pa.ChunkedArray) -> tuple[Ints, list[Any]]:
+    """Text, or other values, as places in a list of the distinct ones, -1 where there is none."""
     whole = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     if isinstance(whole, pa.ChunkedArray):
         whole = whole.unify_dictionaries().combine_chunks()
     return pc.fill_null(whole.indices, -1).to_numpy().astype(np.int64), whole.dictionary.to_pylist()
+
+
+def listed(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """As `to_pylist`, several times as fast where values repeat: each is made once."""
+    if not len(column):
+        return []  # Arrow makes no empty dictionary of times
+    codes, values = coded(column)
+    places = np.empty(len(values) + 1, object)
+    places[:-1] = values  # the last one is None, of -1
+    found: list[Any] = places[codes].tolist()
+    return found
 
 
 def places_of(column: pa.ChunkedArray) -> dict[str, Ints]:

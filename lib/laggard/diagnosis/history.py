@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 import numpy as np
 import pyarrow as pa
 
-from laggard.diagnosis.columns import Ints, kept, milliseconds
+from laggard.diagnosis.columns import Ints, kept, listed, milliseconds
 from laggard.diagnosis.frames import NAMES, NUMBERS, GroupFrame, Policy, Row, TopicFrame
 from laggard.diagnosis.grid import Grid, IsOwn, Part
 from laggard.diagnosis.hidden import hidden_commits
@@ -127,11 +127,14 @@ class _Facts:
         self._rows: dict[str, list[tuple[int, Row | None]]] = {}
         places = np.searchsorted(windows, begins).tolist()
         wanted = [name for name in LOOKED_BACK_AT if name in rows.column_names]  # tables of an older job lack some
-        short = rows.select(["window_start", *wanted]).to_pylist()
-        for group, at, batch_id, row in zip(
-            rows["group"].to_pylist(), places, rows["batch_id"].to_pylist(), short, strict=True
+        names = ("window_start", *wanted)
+        short = zip(*(listed(rows[name]) for name in names), strict=True)
+        for group, at, batch_id, cells in zip(
+            listed(rows["group"]), places, rows["batch_id"].to_numpy().tolist(), short, strict=True
         ):
-            self._rows.setdefault(group, [(0, None)] * len(windows))[at] = batch_id, row
+            if group not in self._rows:
+                self._rows[group] = [(0, None)] * len(windows)
+            self._rows[group][at] = batch_id, dict(zip(names, cells, strict=True))
         judged = kept(rows, pa.array(begins >= windows[look_back - 1]))
         self._whole = {(row["group"], row["window_start"]): row for row in rows_of(judged)}
 
