@@ -9,9 +9,8 @@ from typing import Protocol, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from laggard.diagnosis.columns import Ints, coded, distinct, milliseconds, ranked
+from laggard.diagnosis.columns import Ints, coded, distinct, kept, milliseconds, ranked
 from laggard.diagnosis.frames import Floats, Names
 
 _NO_ROW = np.iinfo(np.int64).max  # published later than any batch
@@ -29,7 +28,7 @@ class Rows(Protocol):
     def to_batches(self) -> Iterable[pa.RecordBatch]: ...
 
 
-IsOwn: TypeAlias = Callable[[pa.ChunkedArray], npt.NDArray[np.bool_]]  # rows by what their keys begin with
+IsOwn: TypeAlias = Callable[[pa.Array], npt.NDArray[np.bool_]]  # of each that a key may begin with
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +57,7 @@ class Grid:
         windows: Ints,
         is_own: IsOwn | None = None,
     ) -> None:
-        placed = rows.select([*keys, "partition", "window_start", "batch_id"])
-        table = pa.Table.from_batches(placed.to_batches(), placed.schema)
-        own = np.arange(table.num_rows)
-        if is_own is not None:
-            own = np.flatnonzero(is_own(table[keys[0]]))
-            table = table.take(own)
+        table, own = _placed(rows.select([*keys, "partition", "window_start", "batch_id"]), keys[0], is_own)
         self._parts, self._partitions, series = _series(table, keys)
         step = windows[1] - windows[0] if len(windows) > 1 else 1
         at = (milliseconds(table["window_start"]) - windows[0]) // step
@@ -75,14 +69,15 @@ class Grid:
         self._numbers, self._names = list(numbers), list(names)
         self._values, self._codes = np.full((len(numbers), *size), np.nan), np.zeros((len(names), *size), np.int32)
         places: list[dict[str, int]] = [{"": 0} for _ in names]
-        known, begin = set(rows.column_names), 0
-        for batch in rows.select([name for name in (*numbers.values(), *names.values()) if name in known]).to_batches():
-            first, last = np.searchsorted(own, (begin, begin + batch.num_rows))
-            chosen, to = own[first:last] - begin, cells[first:last]
-            begin += batch.num_rows
+        known, begin, done = set(rows.column_names), 0, 0
+        wanted = [name for name in (*numbers.values(), *names.values()) if name in known]
+        for batch in rows.select(wanted).to_batches():
+            chosen = np.flatnonzero(own[begin : begin + batch.num_rows])
+            begin, last = begin + batch.num_rows, done + len(chosen)
+            to, done = cells[done:last], last
             for whole, name in zip(self._values, numbers.values(), strict=True):
                 if name in known:
-                    whole.ravel()[to] = pc.cast(batch[name], pa.float64()).to_numpy(zero_copy_only=False)[chosen]
+                    whole.ravel()[to] = batch[name].to_numpy(zero_copy_only=False)[chosen]
             for whole, name, of_text in zip(self._codes, names.values(), places, strict=True):
                 if name in known:
                     codes, texts = coded(batch[name])
@@ -116,6 +111,22 @@ class Grid:
                 dict(zip(self._numbers, values, strict=True)),
                 {name: texts[own] for name, texts, own in zip(self._names, self._texts, codes, strict=True)},
             )
+
+
+def _placed(rows: Rows, leader: str, is_own: IsOwn | None) -> tuple[pa.Table, npt.NDArray[np.bool_]]:
+    """The rows that are one's own, and which of all these are; those of others are never there all at once."""
+    pieces, flags, known = [], [np.empty(0, np.bool_)], dict[str, bool]()
+    for batch in rows.to_batches():
+        if is_own is None:
+            is_mine = np.ones(batch.num_rows, np.bool_)
+        else:
+            codes, texts = coded(batch[leader])
+            fresh = [text for text in texts if text not in known]
+            known.update(zip(fresh, is_own(pa.array(fresh, pa.string())).tolist(), strict=True))
+            is_mine = np.array([known[text] for text in texts], np.bool_)[codes]
+        flags.append(is_mine)
+        pieces.append(kept(batch, pa.array(is_mine)))
+    return pa.Table.from_batches(pieces, rows.schema), np.concatenate(flags)
 
 
 def _series(
