@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import repeat
 from typing import TypeAlias
 
 import numpy as np
@@ -36,36 +35,46 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
     spans = np.maximum(1, np.ceil(_COMMITS * longest / frame.window_seconds)).astype(np.int64)
     widths = np.maximum(parameters.rate_windows, spans).tolist()
     means = {width: rolling_mean(consumed, width) for width in set(widths)}  # most members commit alike
+    most = {width: np.fmax.reduce(rates, axis=1, initial=np.nan).tolist() for width, rates in means.items()}
+    newest_by = {span: consumed[:, -span:].mean(axis=1).tolist() for span in set(spans.tolist())}
     lasted = _busy_for(topics, owners, len(slots))
     held_by = [_rows_by_owner(owner[:, -1], len(slots)) for owner in owners]
-    lags = [np.where(np.isnan(each.lag), 0.0, each.lag) for each in topics]
+    summed = [np.array([each.arrival, each.consume, np.where(np.isnan(each.lag), 0.0, each.lag)]) for each in topics]
     is_busy = _busy(topics, owners, len(slots)) & _same_generation(frame)
     for number, slot in enumerate(slots):
-        span = int(spans[number])
+        span, width = int(spans[number]), widths[number]
         samples = tuple(each for each in before.get(slot, ()) if each[0] >= oldest)
         is_rare = longest[number] > frame.window_seconds
-        rates = _rates_at_commits(consumed[number]) if is_rare else means[widths[number]][number]
-        newest = float(consumed[number, -span:].mean())
-        rate = float(rates[-1]) if is_rare and len(rates) else newest
+        newest = newest_by[span][number]
+        rate, seen = newest, most[width][number]
+        if is_rare:
+            rates = _rates_at_commits(consumed[number])
+            rate, seen = float(rates[-1]) if len(rates) else newest, float(np.fmax.reduce(rates, initial=np.nan))
         if is_busy[number] and lasted[number] >= span and newest > 0:  # one that stands still shows no capacity
             samples = (*samples, (int(frame.windows[-1]), rate))[-parameters.busy_windows :]
         if samples:
             busy_now[slot] = samples
         known = [rate for _, rate in samples]
-        parts = [(each, held[number], lag) for each, held, lag in zip(topics, held_by, lags, strict=True)]
-        first, mine = next((each, held) for each, held, _ in parts if len(held))
+        parts = [(each, held[number]) for each, held in zip(topics, held_by, strict=True) if len(held[number])]
+        first, mine = parts[0]
+        sums = [
+            np.add.reduce(each[:, held[number]], axis=1).tolist()
+            for each, held in zip(summed, held_by, strict=True)
+            if len(held[number])
+        ]
+        arrival, consume, lag = (float(sum(each)) for each in zip(*sums, strict=True))
         found[slot] = MemberView(
             slot,
             first.frame.named("client_id")[mine[0], -1],
             first.frame.named("host")[mine[0], -1],
-            tuple((each.frame.topic, part) for each, held, _ in parts for part in each.frame.partitions[held].tolist()),
-            float(sum(np.add.reduce(each.arrival[held]) for each, held, _ in parts)),
-            float(sum(np.add.reduce(each.consume[held]) for each, held, _ in parts)),
+            tuple((each.frame.topic, part) for each, held in parts for part in each.frame.partitions[held].tolist()),
+            arrival,
+            consume,
             percentile(known, _CAPACITY_PERCENT) if len(known) >= parameters.busy_min_windows else math.nan,
-            float(np.fmax.reduce(rates, initial=np.nan)),
+            seen,
             bool(is_busy[number]),
-            sum(int(np.count_nonzero(each.is_material[held])) for each, held, _ in parts),
-            float(sum(np.add.reduce(lag[held]) for _, held, lag in parts)),
+            sum(int(np.count_nonzero(each.is_material[held])) for each, held in parts),
+            lag,
         )
     gone = {slot: kept for slot, kept in before.items() if slot not in found}
     still = {slot: tuple(each for each in kept if each[0] >= oldest) for slot, kept in gone.items()}
@@ -99,8 +108,11 @@ def partition_capacities(topics: Sequence[TopicView], parameters: Parameters) ->
 def _owners(names: Names, slots: Sequence[str]) -> Ints:
     """Number of each partition's slot per window, -1 where it is none of them; [partitions, windows]."""
     numbers = {slot: number for number, slot in enumerate(slots)}
-    flat = map(numbers.get, names.ravel().tolist(), repeat(-1))
-    return np.fromiter(flat, np.int64, names.size).reshape(names.shape)
+    newest = np.array([numbers.get(name, -1) for name in names[:, -1].tolist()], np.int64)
+    found = np.repeat(newest[:, None], names.shape[1], axis=1)
+    others = names != names[:, -1:]  # few: most partitions stay where they are
+    found[others] = [numbers.get(name, -1) for name in names[others].tolist()]
+    return found
 
 
 def _rows_by_owner(newest: Ints, slots: int) -> list[Ints]:
@@ -113,9 +125,9 @@ def _sums(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int, name:
     """A number summed over all partitions each slot had, [slots, windows]; NaN where one of them is not known."""
     total = has = np.zeros((slots, owners[0].shape[1] if owners else 0))
     for each, owner in zip(topics, owners, strict=True):
-        rows, windows = np.nonzero(owner >= 0)
-        place = owner[rows, windows] * owner.shape[1] + windows
-        total = total + np.bincount(place, each.frame[name][rows, windows], total.size).reshape(total.shape)
+        is_held = owner >= 0
+        place = (owner * owner.shape[1] + np.arange(owner.shape[1]))[is_held]
+        total = total + np.bincount(place, each.frame[name][is_held], total.size).reshape(total.shape)
         has = has + np.bincount(place, minlength=total.size).reshape(total.shape)
     return np.where(has > 0, total, np.nan)
 
@@ -140,7 +152,9 @@ def _busy_for(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int) -
         held = now >= 0
         np.add.at(smallest, now[held], each.frame["lag_min"][held])
         np.add.at(floor[:, 0], now[held], each.floor[held])
-        np.logical_or.at(is_other, now[held], owner[held] != now[held, None])
+        differs = owner != now[:, None]
+        if differs.any():
+            np.logical_or.at(is_other, now[held], differs[held])
     rests = (~(smallest > floor) | is_other)[:, ::-1]
     found: Ints = np.where(rests.any(axis=1), rests.argmax(axis=1), count)
     return found
