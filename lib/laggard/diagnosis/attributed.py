@@ -10,6 +10,7 @@ from laggard.diagnosis.attribution import BROKER, COSTLY, HOST, HOT, MEMBER, Cau
 from laggard.diagnosis.guards import CONFIDENCE, MISSING, fact, guard, is_compacted, known, state_by
 from laggard.diagnosis.hot import NEAR_BEST, is_hot_ratio, owner_of, share
 from laggard.diagnosis.observation import ABSTAINS, UNKNOWN, Observation
+from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.view import TopicView, View
 
 ONE_GROUP = 0.5  # confidence, at most: one group alone does not prove a broker, nor a partition with one owner
@@ -179,5 +180,5 @@ def _of_group(view: View, causes: Sequence[Cause]) -> float:
     for cause in causes:
         topic = next(each for each in view.topics if each.frame.topic == cause.topic)
         places = list(cause.fit.places)
-        lag += float(np.nansum(topic.lag[places][topic.is_material[places]]))
+        lag += known_sum(topic.lag[places][topic.is_material[places]])
     return min(1.0, lag / view.material_lag) if view.material_lag > 0 else 0.0

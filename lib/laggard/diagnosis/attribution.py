@@ -14,7 +14,7 @@ from math import nan
 import numpy as np
 
 from laggard.diagnosis.hot import hot_places, is_hot_ratio
-from laggard.diagnosis.order import lower_median
+from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.ranks import least_p, rank_p
 from laggard.diagnosis.slow import Slowness, costly_places, slowness
 from laggard.diagnosis.view import Flags, TopicView, View
@@ -117,13 +117,13 @@ def _broker_fits(view: View, topic: TopicView, active: Flags) -> Iterator[tuple[
 
 def _reads_more_than_ever(view: View, topic: TopicView) -> bool:
     """Whether more is read than in any window of the last day in which nothing lagged; False where none is known."""
-    floor = float(np.nansum(topic.floor))
+    floor = known_sum(topic.floor)
     calm = [
         row["arrival_rate"]
         for row in view.frame.baseline().get(topic.frame.topic, ())
         if None not in (row["arrival_rate"], row["lag_known"]) and row["lag_known"] <= floor
     ]
-    return bool(calm) and float(np.nansum(topic.consume)) > _MORE * max(calm)
+    return bool(calm) and known_sum(topic.consume) > _MORE * max(calm)
 
 
 def _slow(view: View, topic: TopicView, active: Flags, label: str) -> Iterator[Cause]:

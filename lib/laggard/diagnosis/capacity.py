@@ -11,7 +11,7 @@ from laggard.diagnosis.forecast import slowest_drain_seconds
 from laggard.diagnosis.frames import Floats
 from laggard.diagnosis.guards import CONFIDENCE, MISSING, assignor, fact, guard, happened, known, state_by
 from laggard.diagnosis.observation import ABSTAINS, INFO, PASS, UNKNOWN, Observation
-from laggard.diagnosis.order import lower_median
+from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.shape import raw_shape
 from laggard.diagnosis.view import TopicView, View
 
@@ -75,7 +75,7 @@ def _is_even_over_members(view: View) -> bool:
 
 def _stands_still(topic: TopicView) -> bool:
     """Whether half of the lag lies on partitions of which nothing is worked off: that is no matter of how fast."""
-    return float(np.nansum(topic.lag[topic.is_stalled])) >= STILL * float(np.nansum(topic.lag))
+    return known_sum(topic.lag[topic.is_stalled]) >= STILL * known_sum(topic.lag)
 
 
 def at_partition_ceiling(view: View) -> list[Observation]:
@@ -148,11 +148,9 @@ def baseline_arrival(view: View, topic: TopicView) -> float:
 
 def _total(values: Floats) -> float:
     """Sum over partitions, NaN where none is known."""
-    return float(np.nansum(values)) if not np.isnan(values).all() else nan
+    return known_sum(values) if not np.isnan(values).all() else nan
 
 
 def _explained(view: View, topic: TopicView) -> float:
     """Share of the group's material lag that lies on the topic."""
-    return (
-        min(1.0, float(np.nansum(topic.lag[topic.is_material])) / view.material_lag) if view.material_lag > 0 else 0.0
-    )
+    return min(1.0, known_sum(topic.lag[topic.is_material]) / view.material_lag) if view.material_lag > 0 else 0.0

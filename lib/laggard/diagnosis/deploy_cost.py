@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from laggard.diagnosis.frames import Floats, Row
-from laggard.diagnosis.order import lower_median
+from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.patterns_deploys import Deploy
 from laggard.diagnosis.patterns_scaling import group_lag
 from laggard.diagnosis.view import View
@@ -46,7 +46,7 @@ def measure_deploy(view: View, deploy: Deploy) -> DeployCost:
     after = np.flatnonzero((starts >= end) & (highest <= _SPIKE_RATIO * highest_before))
     recovered = float(ends[after[0]]) if len(after) else math.nan
     counted = excess[(ends > begin) & ~(ends > recovered)]
-    area = float(np.nansum(counted)) * frame.window_seconds if math.isfinite(usual) else math.nan
+    area = known_sum(counted) * frame.window_seconds if math.isfinite(usual) else math.nan
     # pauses of seconds lie between two polls, but each rebalance tells what it kept waiting
     risen = np.fmax(peak - highest_before, _most_delayed(view, deploy))
     rates = lower_median(arrival[before].tolist()), lower_median(arrival[during].tolist())

@@ -9,7 +9,7 @@ import numpy as np
 
 from laggard.diagnosis import forecast
 from laggard.diagnosis.frames import Floats, Row
-from laggard.diagnosis.order import lower_median
+from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.patterns_rebalances import logical_rebalances
 from laggard.diagnosis.view import Flags, Shape, TopicView, View
 
@@ -43,7 +43,7 @@ def _topic_columns(view: View, each: TopicView) -> Row:
         "lag": _integer(lag) if is_whole else None,
         "lag_known": _integer(lag),
         "lag_max": _integer(float(known.max())) if len(known) else None,
-        "lag_envelope": _integer(float(np.nansum(each.envelope[each.is_ok]))) if len(known) else None,
+        "lag_envelope": _integer(known_sum(each.envelope[each.is_ok])) if len(known) else None,
         "floor_records": _number(_total(each.floor, committed)),
         "partitions_total": int((status != "").sum()),
         "partitions_ok": int(each.is_ok.sum()),
@@ -56,8 +56,8 @@ def _topic_columns(view: View, each: TopicView) -> Row:
         "arrival_rate": _number(arrival),
         "consume_rate": _number(consume),
         "catch_up_ratio": _number(forecast.catch_up_ratio(arrival, consume)),
-        "commits": int(np.nansum(frame["commits"][:, -1])),
-        "noop_commits": int(np.nansum(frame["noops"][:, -1])),
+        "commits": int(known_sum(frame["commits"][:, -1])),
+        "noop_commits": int(known_sum(frame["noops"][:, -1])),
         "matured_records": _sum_known(frame["matured"][:, -1]),
         "late_records": _sum_known(frame["late"][:, -1]),
         "lost_records": _sum_known(frame["lost"][:, -1]),
@@ -149,7 +149,7 @@ def _total(values: Floats, wanted: Flags) -> float:
 
 
 def _sum_known(values: Floats) -> int | None:
-    return None if np.isnan(values).all() else int(np.nansum(values))
+    return None if np.isnan(values).all() else int(known_sum(values))
 
 
 def _number(value: float) -> float | None:

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isnan
 
-import numpy as np
-
 from laggard.diagnosis.frames import GroupFrame
 from laggard.diagnosis.observation import FAIL, FAILS, HOLDS, PASS, UNKNOWN, Observation
+from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.view import TopicView, View
 
 CONFIDENCE, MISSING = 0.9, 0.8  # of a rule, and the factor for each input that it lacks
@@ -85,7 +84,7 @@ def burns_slo(frame: GroupFrame, objective: float, windows: Sequence[int] = (5, 
     """Whether too many records were late, both of late and for long; under 100 matured ones say nothing."""
     for count in windows:
         matured, late = (
-            sum(float(np.nansum(topic[name][:, -count:])) for topic in frame.topics) for name in ("matured", "late")
+            sum(known_sum(topic[name][:, -count:]) for topic in frame.topics) for name in ("matured", "late")
         )
         if matured < 100 or late <= (1 - objective) * matured:
             return False

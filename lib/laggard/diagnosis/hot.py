@@ -8,7 +8,7 @@ from math import isnan
 import numpy as np
 
 from laggard.diagnosis.frames import Floats
-from laggard.diagnosis.order import lower_median
+from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.view import Flags, MemberView, TopicView, View
 
 MIN_RECORDS = 100.0  # within the windows of a rate, below which its ratio to others may be chance
@@ -94,5 +94,5 @@ def _means(rates: Floats) -> Floats:
 
 def share(values: Floats, places: Sequence[int]) -> float:
     """Share of the known values that lies on these places."""
-    total = float(np.nansum(values))
-    return float(np.nansum(values[list(places)])) / total if total > 0 else 0.0
+    total = known_sum(values)
+    return known_sum(values[list(places)]) / total if total > 0 else 0.0

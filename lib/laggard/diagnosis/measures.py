@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from laggard.diagnosis.frames import Floats, GroupFrame, TopicFrame
+from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import Parameters
 
 HELD = "held"  # by a transaction
@@ -22,6 +23,11 @@ _Flags = npt.NDArray[np.bool_]
 def rolling_mean(values: Floats, windows: int) -> Floats:
     """Mean of the known values among the newest `windows` up to each window, NaN where none is known."""
     known = ~np.isnan(values)
+    if known.all():  # nearly always, and three times as fast
+        sums = np.cumsum(values, axis=1)
+        sums[:, windows:] = sums[:, windows:] - sums[:, :-windows]
+        means: Floats = sums / np.minimum(np.arange(1, values.shape[1] + 1), windows)
+        return means
     sums = np.cumsum(np.where(known, values, 0.0), axis=1)
     counts = np.cumsum(known, axis=1)
     sums[:, windows:] = sums[:, windows:] - sums[:, :-windows]
@@ -123,22 +129,19 @@ def stalls(
     limit = np.maximum(parameters.stall_ci * interval, parameters.stall_min_seconds)
     limit = np.where(is_unknown, np.maximum(limit, poll_interval_seconds), limit)
     frozen = frame["frozen"][:, -1]
-    kinds = []
-    for row in range(len(frame.partitions)):
-        if not frozen[row] - hidden_seconds >= limit[row]:
-            kinds.append("")
-            continue
+    kinds = [""] * len(frozen)
+    for row in np.flatnonzero(frozen - hidden_seconds >= limit).tolist():
         since = min(frame["produced"].shape[1], math.ceil(frozen[row] / window_seconds) + 1)
         within = max(1, math.floor(frozen[row] / window_seconds))
         is_few = frame["lag"][row, -1] <= parameters.min_lag_records
-        if not np.nansum(frame["produced"][row, -(within if is_few else since) :]) > 0:
-            kinds.append("")
-        elif is_held(frame, row):
-            kinds.append(HELD)
+        if not known_sum(frame["produced"][row, -(within if is_few else since) :]) > 0:
+            continue
+        if is_held(frame, row):
+            kinds[row] = HELD
         elif _released_windows(frame, row) * window_seconds < limit[row]:
-            kinds.append("")
+            continue
         elif has_members and frame.named("owner")[row, -1] == "":
-            kinds.append("unowned")
+            kinds[row] = "unowned"
         else:
-            kinds.append("repeating" if frame["repeats"][row, -1] >= 2 else "silent")
+            kinds[row] = "repeating" if frame["repeats"][row, -1] >= 2 else "silent"
     return tuple(kinds)

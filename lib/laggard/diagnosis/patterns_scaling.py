@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from laggard.diagnosis.frames import Floats, GroupFrame, Row
-from laggard.diagnosis.order import lower_median
+from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.patterns_deploys import find_deploys
 from laggard.diagnosis.patterns_members import changes, find_evictions
@@ -131,7 +131,7 @@ def busy_windows(view: View) -> tuple[Flags, Floats]:
     """
     frame = view.frame
     lowest, consume = (_sum(view, name) for name in ("lag_min", "consume"))
-    floor = sum(float(np.nansum(topic.floor)) for topic in view.topics)
+    floor = sum(known_sum(topic.floor) for topic in view.topics)
     busy = np.isfinite(consume) & (lowest > floor)
     for row in live_generations(frame):
         at = row["record_timestamp"].timestamp() * 1000
@@ -180,7 +180,7 @@ def _cold_start(view: View, empty_at: datetime, returned_at: datetime) -> ColdSt
         if waits.any():
             first = min(first, float(ends[waits][0]) - frame.window_seconds)
     waited = max(0.0, at - max(first, empty_at.timestamp()))
-    floor = sum(float(np.nansum(topic.floor)) for topic in view.topics)
+    floor = sum(known_sum(topic.floor) for topic in view.topics)
     lag = _sum(view, "lag")
     caught = np.flatnonzero((ends > at) & (lag <= floor))
     until = float(ends[caught[0]]) if len(caught) else frame.now_ms / 1000
@@ -192,7 +192,7 @@ def idle_replica_hours(view: View) -> tuple[float, float, float]:
 
     A window is idle if nothing was consumed and nothing lagged beyond the floor; NaN without a baseline.
     """
-    floor = {topic.frame.topic: float(np.nansum(topic.floor)) for topic in view.topics}
+    floor = {topic.frame.topic: known_sum(topic.floor) for topic in view.topics}
     seen: dict[datetime, tuple[float, bool]] = {}
     for topic, rows in view.frame.baseline().items():
         for row in rows:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from laggard.diagnosis.frames import Floats, Row
 from laggard.diagnosis.guards import CONFIDENCE, MISSING, assignor, group_kind, guard, guarded, passes
 from laggard.diagnosis.observation import HYGIENE, INFO, UNKNOWN, Observation, Rule
+from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.view import View
 
 _NOOP_SHARE, _NOOP_COMMITS, _NOOP_WINDOWS = 0.9, 1000, 60
@@ -21,11 +24,11 @@ def commit_idle_churn(view: View) -> list[Observation]:
     """D74: nearly all commits of an hour repeat the offset."""
     if group_kind(view.frame) == "share":
         return []
-    commits, noops = (
-        sum(float(np.nansum(topic.frame[name][:, -_NOOP_WINDOWS:])) for topic in view.topics)
-        for name in ("commits", "noops")
-    )
-    if noops < _NOOP_COMMITS or noops < _NOOP_SHARE * commits:
+    noops = sum(known_sum(topic.frame["noops"][:, -_NOOP_WINDOWS:]) for topic in view.topics)
+    if noops < _NOOP_COMMITS:
+        return []
+    commits = sum(known_sum(topic.frame["commits"][:, -_NOOP_WINDOWS:]) for topic in view.topics)
+    if noops < _NOOP_SHARE * commits:
         return []
     seconds = min(_NOOP_WINDOWS, len(view.frame.windows)) * view.frame.window_seconds
     return [
@@ -42,7 +45,7 @@ def commit_rate_high(view: View) -> list[Observation]:
     if group_kind(view.frame) == "share" or len(view.frame.windows) < _COMMIT_WINDOWS:
         return []
     commits = [topic.frame["commits"][:, -_COMMIT_WINDOWS:] for topic in view.topics]
-    total = sum(float(np.nansum(each)) for each in commits)
+    total = sum(known_sum(each) for each in commits)
     partitions = sum(int((np.nansum(each, axis=1) > 0).sum()) for each in commits)
     seconds = _COMMIT_WINDOWS * view.frame.window_seconds
     if not partitions or total / seconds / partitions <= _COMMITS_PER_SECOND:
@@ -63,6 +66,8 @@ def autocommit_pattern(view: View) -> list[Observation]:
     """D76: 50 gaps between commits of each partition that vary by a twentieth at most, however much arrives."""
     if group_kind(view.frame) not in {"consumer", ""} or assignor(view) == "stream" or not view.member_count:
         return []  # Streams and Connect commit by a clock of their own
+    if math.isnan(_total(view.frame.fact, _SUMS[0])):
+        return []
     totals = np.array([[_total(row, name) for row in view.frame.facts] for name in _SUMS])
     span = _newest_gaps(view, totals[0])
     if span is None:

@@ -12,6 +12,7 @@ from laggard.diagnosis.frames import Floats
 from laggard.diagnosis.guards import is_compacted
 from laggard.diagnosis.losses import FEW_JUMPS
 from laggard.diagnosis.observation import INFO, PAGE, PASS, SYMPTOM, UNKNOWN, WARN, Observation, Rule
+from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.view import View
 
 HOUR, DAY = 3600.0, 86_400.0
@@ -29,8 +30,8 @@ def time_lag_slo_breach(view: View) -> list[Observation]:
     allowed = 1.0 - view.policy.slo_objective
     for each in view.topics:
         ranges = [max(1, round(seconds / view.frame.window_seconds)) for seconds in (_LONG, _SHORT)]
-        matured = [float(np.nansum(each.frame["matured"][:, -windows:])) for windows in ranges]
-        late = [float(np.nansum(each.frame["late"][:, -windows:])) for windows in ranges]
+        matured = [known_sum(each.frame["matured"][:, -windows:]) for windows in ranges]
+        late = [known_sum(each.frame["late"][:, -windows:]) for windows in ranges]
         if min(matured) <= 0 or matured[0] < _FEW_MATURED:
             continue
         if all(part > allowed * whole for part, whole in zip(late, matured, strict=True)):
@@ -111,7 +112,7 @@ def offsets_expiry_forecast(view: View) -> list[Observation]:
     empty_since = view.frame.fact.get("empty_since")
     if view.member_count or empty_since is None:
         return []
-    if not any(np.nansum(each.arrival) > 0 for each in view.topics):
+    if not any(known_sum(each.arrival) > 0 for each in view.topics):
         return []
     observed = view.frame.offsets_retention_minutes
     retention = view.parameters.offsets_retention_minutes if observed is None else observed

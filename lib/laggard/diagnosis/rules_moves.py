@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from laggard.diagnosis.deploy_cost import DeployCost, measure_deploy
 from laggard.diagnosis.guards import guarded, has_assignments, passes
 from laggard.diagnosis.observation import CAUSE, HYGIENE, INFO, WARN, Observation, Rule
+from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.patterns_deploys import RUNNING, SUSPECTED, Deploy, deploy_spans, find_deploys, vetoing_deploy
 from laggard.diagnosis.patterns_moves import find_avoidable, find_ping_pong
 from laggard.diagnosis.patterns_rebalances import logical_rebalances, now_of, recent
@@ -128,7 +127,7 @@ def deploy_lag_spike(view: View) -> list[Observation]:
 
 def _is_costly(view: View, cost: DeployCost) -> bool:
     slo = view.policy.slo_time_lag_seconds
-    floor = sum(float(np.nansum(topic.floor)) for topic in view.topics)
+    floor = sum(known_sum(topic.floor) for topic in view.topics)
     return (0 < slo < cost.lag_seconds / _SLO_TIMES) or (floor > 0 and cost.peak_envelope >= _FLOOR_TIMES * floor)
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-import numpy as np
-
 from laggard.diagnosis.frames import Row
 from laggard.diagnosis.observation import CAUSE, EVENT, INFO, WARN, Observation, Rule
+from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.patterns_rebalances import now_of
 from laggard.diagnosis.view import View
 
@@ -45,7 +44,7 @@ def offset_beyond_end(view: View) -> list[Observation]:
                     "OFFSET_BEYOND_END",
                     topic=each.frame.topic,
                     partitions=tuple(int(number) for number in each.frame.partitions[beyond]),
-                    evidence={"ahead_records": float(np.nansum(ahead))},
+                    evidence={"ahead_records": known_sum(ahead)},
                     explained=float(beyond.mean()),
                 )
             )
@@ -68,7 +67,7 @@ def lso_stuck(view: View) -> list[Observation]:
             if each.frame["committed"][row, -1] >= min(stable) - each.floor[row]:
                 held.append(row)
         if held:
-            lag = float(np.nansum(each.lag[held]))
+            lag = known_sum(each.lag[held])
             found.append(
                 Observation(
                     "LSO_STUCK",
@@ -130,8 +129,9 @@ def topic_recreated(view: View) -> list[Observation]:
     found = list(_tell_of_recreated.condition(view))
     told = {row["topic"] for row in view.frame.events if row["kind"] == "topic_recreated"}
     for each in view.topics:
-        known = (each.frame.named("status") != "").any(axis=0)
-        if each.frame.facts.get("former_topic_id") and each.frame.topic not in told and known.sum() == 1:
+        if not each.frame.facts.get("former_topic_id") or each.frame.topic in told:
+            continue
+        if (each.frame.named("status") != "").any(axis=0).sum() == 1:
             found.append(Observation("TOPIC_RECREATED", severity=INFO, topic=each.frame.topic))
     return found
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from laggard.diagnosis.guards import burns_slo, guarded, has_assignments, has_members, passes
 from laggard.diagnosis.observation import CAUSE, EVENT, HYGIENE, INFO, WARN, Observation, Rule
-from laggard.diagnosis.order import lower_median
+from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.patterns_deploys import vetoing_deploy
 from laggard.diagnosis.patterns_members import places
 from laggard.diagnosis.patterns_rebalances import now_of
@@ -90,8 +88,9 @@ def scale_zero_cold_start(view: View) -> list[Observation]:
     if not has_assignments(view):
         return []
     found = find_cold_start(view, _DECLARED_EMPTY_SECONDS if view.policy.scale_to_zero else _EMPTY_SECONDS)
-    floor = sum(float(np.nansum(topic.floor)) for topic in view.topics)
-    if found is None or found.is_caught_up or found.backlog_records <= floor:
+    if found is None or found.is_caught_up:
+        return []
+    if found.backlog_records <= sum(known_sum(topic.floor) for topic in view.topics):
         return []
     observation = Observation(
         "SCALE_ZERO_COLD_START",

@@ -10,6 +10,7 @@ import numpy as np
 from laggard.diagnosis.guards import burns_slo
 from laggard.diagnosis.measures import HELD
 from laggard.diagnosis.observation import CAUSE, FAIL, PAGE, PASS, WARN, Observation, Rule
+from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.patterns_members import find_crash_loops
 from laggard.diagnosis.patterns_members import places as place_of_slots
 from laggard.diagnosis.patterns_poison import find_suspects
@@ -31,6 +32,8 @@ def partition_stalled(view: View) -> list[Observation]:
     silent = [(each, row) for each, row in stalled if each.stall_kind[row] == "silent"]
     if total > 1 and len(silent) >= 0.8 * total and view.member_count:
         stalled = [place for place in stalled if place not in silent]  # no member works: that is another finding
+    if not stalled:
+        return []
     severity = PAGE if burns_slo(view.frame, view.policy.slo_objective) else WARN
     return [
         _stall(view, places, subject, severity) for subject, places in _by_member(view, stalled) if _matters(places)
@@ -125,7 +128,7 @@ def poison_pill_suspect(view: View) -> list[Observation]:
     numbers = [int(topic.frame.partitions[row]) for row in found.rows]
     offsets = topic.frame["committed"][list(found.rows), -1]
     total = sum(len(each.frame.partitions) for each in view.topics)
-    lag = float(np.nansum(topic.lag[list(found.rows)]))
+    lag = known_sum(topic.lag[list(found.rows)])
     return [
         Observation(
             "POISON_PILL_SUSPECT",
@@ -165,8 +168,9 @@ def partition_unowned(view: View) -> list[Observation]:
         owned = each.frame.named("owner")[:, -windows:] != ""
         if not owned[:, -1].any() or (wanted is not None and each.frame.topic not in wanted):
             continue  # assignments cannot be read, or nobody wants the topic
-        is_known = (each.frame.named("status")[:, -windows:] != "").all(axis=1)
-        left_out = is_known & ~owned.any(axis=1)
+        left_out = ~owned.any(axis=1)
+        if left_out.any():
+            left_out &= (each.frame.named("status")[:, -windows:] != "").all(axis=1)
         if left_out.any():
             found.append(
                 Observation(
@@ -174,7 +178,7 @@ def partition_unowned(view: View) -> list[Observation]:
                     topic=each.frame.topic,
                     partitions=tuple(int(number) for number in each.frame.partitions[left_out]),
                     evidence={"partitions": float(left_out.sum()), "seconds": UNOWNED_SECONDS},
-                    explained=float(np.nansum(each.lag[left_out]) / view.material_lag) if view.material_lag else 0.0,
+                    explained=float(known_sum(each.lag[left_out]) / view.material_lag) if view.material_lag else 0.0,
                 )
             )
     return found

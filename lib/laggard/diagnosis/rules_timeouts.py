@@ -54,8 +54,10 @@ def timeout_tight(view: View) -> list[Observation]:
 
 def _tight_poll_interval(view: View) -> list[Observation]:
     timeout = longest_rebalance_timeout(current_members(view.frame))
+    if timeout is None or not any((each.frame["interval"] > _TIGHT_SHARE * timeout).any() for each in view.topics):
+        return []
     gap, count = commit_gap_p99(view)
-    if timeout is None or count < _MIN_GAPS or gap <= _TIGHT_SHARE * timeout:
+    if count < _MIN_GAPS or gap <= _TIGHT_SHARE * timeout:
         return []
     evicted = find_evictions(view.frame, "poll_timeout", view.parameters)
     observation = Observation(

@@ -7,6 +7,7 @@ from datetime import timedelta
 import numpy as np
 
 from laggard.diagnosis.observation import CAUSE, EVENT, FAIL, HYGIENE, INFO, PASS, WARN, Observation, Rule
+from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.patterns_rebalances import live_generations, now_of
 from laggard.diagnosis.view import View
 
@@ -19,7 +20,7 @@ def empty_with_lag(view: View) -> list[Observation]:
         return []
     if _sum_newest(view, "commits", view.parameters.quiet_seconds) > 0:
         return []
-    arrival = float(sum(np.nansum(each.arrival) for each in view.topics))
+    arrival = float(sum(known_sum(each.arrival) for each in view.topics))
     is_wanted = view.policy.scale_to_zero or arrival == 0
     return [
         Observation(
@@ -35,7 +36,7 @@ def empty_with_lag(view: View) -> list[Observation]:
 
 def commits_stopped(view: View) -> list[Observation]:
     """Members are there and records arrive, and not one partition is committed any more."""
-    if not view.member_count or not view.topics or view.frame.fact.get("group_type") in ("share", "streams"):
+    if not view.member_count or not view.is_material or view.frame.fact.get("group_type") in ("share", "streams"):
         return []
     intervals = [float(value) for each in view.topics for value in each.interval[np.isfinite(each.interval)]]
     # a checkpoint may come every ten minutes: without a rhythm only silence in all that is looked back at says anything
@@ -43,10 +44,10 @@ def commits_stopped(view: View) -> list[Observation]:
     silence = 5 * max(intervals) if intervals else whole
     timeouts = [row["rebalance_timeout_ms"] for row in view.frame.members if row.get("rebalance_timeout_ms")]
     seconds = max(silence, max(timeouts, default=300_000) / 1000, view.frame.window_seconds)
-    commits = float(sum(np.nansum(each.frame["commits"]) for each in view.topics))
-    arrival = float(sum(np.nansum(each.arrival) for each in view.topics))
+    commits = float(sum(known_sum(each.frame["commits"]) for each in view.topics))
+    arrival = float(sum(known_sum(each.arrival) for each in view.topics))
     span = seconds + view.frame.window_seconds
-    if arrival <= 0 or not _covers(view, span) or not view.is_material or _sum_newest(view, "commits", span) > 0:
+    if arrival <= 0 or not _covers(view, span) or _sum_newest(view, "commits", span) > 0:
         return []
     return [
         Observation(
@@ -101,6 +102,8 @@ def no_committed_offset(view: View) -> list[Observation]:
     windows = max(1, round(view.parameters.quiet_seconds / view.frame.window_seconds))
     found = []
     for each in view.topics:
+        if not (each.frame.named("status")[:, -1] == "no_commit").any():
+            continue
         lasting = (each.frame.named("status")[:, -windows:] == "no_commit").all(axis=1)
         owned = (each.frame.named("owner")[:, -windows:] != "").all(axis=1)
         grew = np.nansum(each.frame["produced"][:, -windows:], axis=1) > 0
@@ -120,7 +123,7 @@ def no_committed_offset(view: View) -> list[Observation]:
 
 def _sum_newest(view: View, name: str, seconds: float) -> float:
     windows = max(1, round(seconds / view.frame.window_seconds))
-    return float(sum(np.nansum(each.frame[name][:, -windows:]) for each in view.topics))
+    return float(sum(known_sum(each.frame[name][:, -windows:]) for each in view.topics))
 
 
 def _covers(view: View, seconds: float) -> bool:

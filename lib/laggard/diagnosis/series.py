@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from laggard.diagnosis import trend
 from laggard.diagnosis.frames import Floats, GroupFrame, TopicFrame
-from laggard.diagnosis.order import lower_median
+from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.trend import TrendState
 from laggard.diagnosis.view import Trend
@@ -29,6 +29,8 @@ def newest_at_commits(frame: TopicFrame, seconds: Floats, envelopes: Floats, win
 
     Between two rare commits plain lag tells when each member commits, and not how the lag lies.
     """
+    if not np.isnan(envelopes).any():
+        return envelopes
     interval = frame["interval"][:, -1]
     known = np.where(np.isnan(interval), window_seconds, interval)
     filled = _carried(envelopes, seconds, np.maximum(2 * known, window_seconds))
@@ -110,7 +112,7 @@ def topic_trend(
         seconds,
         total,
         peaks,
-        float(np.nansum(arrival[rows])),
+        known_sum(arrival[rows]),
         lower_median(interval.tolist()),
         group.window_seconds * _TICK_SHARE,
         before,

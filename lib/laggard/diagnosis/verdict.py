@@ -13,6 +13,7 @@ from laggard.diagnosis.forecast import slowest_drain_seconds
 from laggard.diagnosis.hot import hot_places
 from laggard.diagnosis.measures import HELD
 from laggard.diagnosis.observation import Observation
+from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.scaling import autoscaler_settings
 from laggard.diagnosis.sizing import Sizing
 from laggard.diagnosis.view import Flags, MemberView, TopicView, View
@@ -203,13 +204,13 @@ def explained(view: View, observation: Observation) -> float:
     topic = next((each for each in view.topics if each.frame.topic == observation.topic), None)
     if topic is None or view.lag <= 0:
         return 0.0
-    return float(np.nansum(topic.lag[np.isin(topic.frame.partitions, observation.partitions)])) / view.lag
+    return known_sum(topic.lag[np.isin(topic.frame.partitions, observation.partitions)]) / view.lag
 
 
 def _lag_share(topic: TopicView, chosen: Flags) -> float:
     """Share of what the newest commits left: a batch that came since waits for nobody."""
-    total = float(np.nansum(topic.envelope))
-    return float(np.nansum(topic.envelope[chosen])) / total if total > 0 else 0.0
+    total = known_sum(topic.envelope)
+    return known_sum(topic.envelope[chosen]) / total if total > 0 else 0.0
 
 
 def _partial_share(view: View) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from laggard.diagnosis.frames import Floats, GroupFrame, Policy, Row, TopicFrame
+from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import Parameters
 
 Flags = npt.NDArray[np.bool_]
@@ -115,6 +116,6 @@ class View:
             return self.topics[0]
         return max(
             self.topics,
-            key=lambda each: (float(np.nansum(each.lag[each.is_material])), float(np.nansum(each.lag))),
+            key=lambda each: (known_sum(each.lag[each.is_material]), known_sum(each.lag)),
             default=None,
         )

@@ -13,7 +13,7 @@ from laggard.diagnosis.frames import Floats, GroupFrame, Row, TopicFrame
 from laggard.diagnosis.measures import rolling_mean
 from laggard.diagnosis.members import member_views, partition_capacities
 from laggard.diagnosis.memory import Memory
-from laggard.diagnosis.order import lower_median
+from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.trend import TrendState
 from laggard.diagnosis.view import Flags, MemberView, Shape, TopicView, View
@@ -55,7 +55,7 @@ def view_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tuple[
         max(shown, default=math.nan),
         partition_capacities(topics, parameters),
         is_material,
-        float(sum(np.nansum(each.lag) for each in topics)),
+        float(sum(known_sum(each.lag) for each in topics)),
         material,
         math.nan if ratio is None else ratio,
         _sub_cause(frame, topics, members, capacity, parameters),
@@ -82,7 +82,8 @@ def topic_view(
     # what grows by now was lag before it was past the floor
     matters: Flags = np.logical_or(is_material.any(axis=0), is_growing.any())
     newest = np.where(unseen, np.nan, series.newest_at_commits(frame, seconds, envelopes, group.window_seconds))
-    is_ok = frame.named("status") == "ok"
+    few = min(parameters.shape_windows_few, newest.shape[1])
+    is_ok = frame.named("status")[:, -few:] == "ok"
     newest_shapes = [
         shape.raw_shape(
             np.where(is_ok[:, at], newest[:, at], np.nan),
@@ -92,7 +93,7 @@ def topic_view(
         )
         if at == -1 or matters[at]
         else Shape(shape.NONE, shape.NONE)
-        for at in range(-min(parameters.shape_windows_few, newest.shape[1]), 0)
+        for at in range(-few, 0)
     ]
     lag_shape = replace(newest_shapes[-1], name=shape.persist(newest_shapes, len(frame.partitions), parameters))
     group_trend, after = series.topic_trend(
@@ -133,7 +134,7 @@ def topic_view(
 
 def _plain_shape(values: Floats, frame: TopicFrame, parameters: Parameters) -> Shape:
     """The shape of rates: whatever is above zero matters."""
-    return shape.raw_shape(values, frame.partitions, is_material=bool(np.nansum(values) > 0), parameters=parameters)
+    return shape.raw_shape(values, frame.partitions, is_material=bool(known_sum(values) > 0), parameters=parameters)
 
 
 def _poll_interval_seconds(group: GroupFrame) -> float:
@@ -174,7 +175,7 @@ def _sub_cause(
         if len(known) >= parameters.baseline_min_windows:  # fewer may be those of the trouble itself
             could = lower_median(known)
         did += lower_median([_per_member(row) for row in rows])
-    is_up = float(sum(np.nansum(each.arrival) for each in topics)) >= parameters.arrival_up_ratio * arrived
+    is_up = float(sum(known_sum(each.arrival) for each in topics)) >= parameters.arrival_up_ratio * arrived
     seen = lower_median([each.seen for each in members.values()]) if math.isnan(could) else math.nan
     # whatever members can do, they cannot do less than what they did all day
     is_down = capacity <= parameters.capacity_down_ratio * could or capacity <= 0.9 * np.fmax(did, seen)
