@@ -42,7 +42,7 @@ class ClusterFrame:
 def cluster_signal(view: View, observations: Sequence[Observation]) -> Row:
     """What the cluster's rules have to know of a group, as plain values."""
     status = np.concatenate([each.frame.named("status")[:, -1] for each in view.topics] or [np.array([], object)])
-    committed = status[(status != "no_commit") & (status != "")]
+    committed = [each for each in status.tolist() if each not in ("no_commit", "")]
     begin = now_of(view.frame) - timedelta(seconds=_RECENT_WINDOWS * view.frame.window_seconds)
     worst = view.worst
     return {
@@ -51,8 +51,8 @@ def cluster_signal(view: View, observations: Sequence[Observation]) -> Row:
         "offsets_partition": view.frame.fact.get("offsets_partition"),
         "client_ids": sorted({each.client_id for each in view.members.values()}),
         "is_active": bool(view.member_count),
-        "blind": float(np.isin(committed, _BLIND).mean()) if len(committed) else 0.0,
-        "blocked": bool((committed == "source_blocked").any()),
+        "blind": sum(each in _BLIND for each in committed) / len(committed) if committed else 0.0,
+        "blocked": "source_blocked" in committed,
         "blocked_windows": _blocked_windows(view),
         "rebalanced_at": _rebalanced(view, begin),
         "spread_down": bool(

@@ -62,6 +62,8 @@ def skewed_places(view: View, topic: TopicView, seconds: float) -> tuple[int, ..
     skewed = np.full(len(arrivals), fill_value=True)
     for start in range(0, count, block):
         rates = _means(arrivals[:, start : start + block])
+        if rates.max() < view.parameters.hot_ratio * rates.min():
+            return ()  # what is not as far above the lowest is not as far above the median of the others
         skewed &= rates >= np.fmax(MIN_ARRIVAL, view.parameters.hot_ratio * medians_of_others(rates))
         if not skewed.any():
             return ()

@@ -9,6 +9,7 @@ import numpy as np
 
 from laggard.diagnosis import forecast
 from laggard.diagnosis.frames import Floats, Row, TopicFrame
+from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.trend import slopes
 from laggard.diagnosis.view import TopicView, View
 
@@ -80,7 +81,8 @@ def _arrival_at_read(frame: TopicFrame, row: int, window_seconds: int) -> float:
         return math.nan
     place = len(rates) - 1 - int(back)
     near = rates[max(0, place - 2) : max(1, place + 3)]
-    return float(np.nanmean(near)) if not np.isnan(near).all() else math.nan
+    count = np.count_nonzero(~np.isnan(near))
+    return known_sum(near) / count if count else math.nan
 
 
 def breach_seconds(view: View) -> dict[str, float]:

@@ -46,8 +46,10 @@ def commit_rate_high(view: View) -> list[Observation]:
         return []
     commits = [topic.frame["commits"][:, -_COMMIT_WINDOWS:] for topic in view.topics]
     total = sum(known_sum(each) for each in commits)
-    partitions = sum(int((np.nansum(each, axis=1) > 0).sum()) for each in commits)
     seconds = _COMMIT_WINDOWS * view.frame.window_seconds
+    if total / seconds <= _COMMITS_PER_SECOND:
+        return []
+    partitions = sum(int((np.nansum(each, axis=1) > 0).sum()) for each in commits)
     if not partitions or total / seconds / partitions <= _COMMITS_PER_SECOND:
         return []
     return [

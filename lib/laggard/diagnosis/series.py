@@ -97,12 +97,14 @@ def topic_trend(
     A partition without a fresh lag at a commit comes with its plain lag; a window counts when somebody committed in
     it, for a repeated value is no point of its own. Where nobody commits at all, every window does.
     """
-    rows = frame.named("status")[:, -1] == "ok"
-    if not rows.any():
+    is_ok = frame.named("status")[:, -1] == "ok"
+    if not is_ok.any():
         return Trend(trend.ABSTAIN), TrendState()
-    own, interval = envelopes[rows], frame["interval"][rows, -1]
+    rows = slice(None) if is_ok.all() else is_ok  # most often all, and then nothing is copied
+    own = envelopes[rows]
+    interval = frame["interval"][rows, -1]
     total = newest[rows].sum(axis=0)
-    has_point = ~np.isnan(own).all(axis=0)
+    has_point = np.logical_or.reduce(~np.isnan(own), axis=0)
     if np.isnan(interval).all():  # between commits whose rhythm is not known yet lag rises in the healthiest group
         total = np.where(has_point, total, np.nan)
     elif has_point.any():

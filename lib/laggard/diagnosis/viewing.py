@@ -194,12 +194,12 @@ def _per_member(row: Row) -> float:
 def _flags(frame: GroupFrame, topics: list[TopicView]) -> set[str]:
     """What limits the judgement of this group."""
     found = set()
-    status = np.concatenate([each.frame.named("status")[:, -1] for each in topics] or [np.array([], object)])
-    committed = status[(status != _HAS_NO_COMMIT) & (status != "")]
-    if len(committed) and (committed != "ok").mean() > 0.1:  # a tenth
+    status = [name for each in topics for name in each.frame.named("status")[:, -1].tolist()]
+    committed = [name for name in status if name not in (_HAS_NO_COMMIT, "")]
+    if committed and sum(name != "ok" for name in committed) / len(committed) > 0.1:  # a tenth
         found.add("partial")
     for name in HIDDEN:
-        if (status == name).any():
+        if name in status:
             found.add({"source_blocked": "blocked"}.get(name, name))
     if frame.fact.get("watched_since") is None:
         found.add("bootstrap")
