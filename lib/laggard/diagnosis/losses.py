@@ -32,7 +32,6 @@ def losses(view: View) -> dict[str, Loss]:
 
 def _loss(view: View, each: TopicView) -> Loss:
     frame = each.frame
-    speeds, jumps = start_speeds(frame, view.frame.window_seconds)
     retention = retention_seconds(frame.facts)
     # lag that is only the rhythm of commits is read long before it is deleted: behind a reader at the end of the log
     # retention removes what a busier hour had brought, faster than anything is read now
@@ -40,6 +39,7 @@ def _loss(view: View, each: TopicView) -> Loss:
     if not matters.any():
         return Loss(math.nan if math.isnan(retention) or not each.is_ok.any() else math.inf)
     found = Loss(math.nan)
+    speeds, jumps = start_speeds(frame, view.frame.window_seconds)
     for row in np.flatnonzero(matters):
         seconds = forecast.loss_seconds(
             committed=float(frame["committed"][row, -1]),

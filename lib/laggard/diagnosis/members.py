@@ -150,7 +150,9 @@ def _busy_for(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int) -
     for each, owner in zip(topics, owners, strict=True):
         now = owner[:, -1]
         held = now >= 0
-        np.add.at(smallest, now[held], each.frame["lag_min"][held])
+        place = (now[held, None] * count + np.arange(count)).ravel()
+        lowest = each.frame["lag_min"][held].ravel()
+        smallest += np.bincount(place, lowest, smallest.size).reshape(smallest.shape)
         np.add.at(floor[:, 0], now[held], each.floor[held])
         differs = owner != now[:, None]
         if differs.any():
