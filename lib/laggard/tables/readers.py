@@ -185,8 +185,11 @@ class Scan:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """In the same order each time; there is never room for all."""
+        # what is read ahead is memory to be found first, and only from afar is it worth that
+        ahead = {} if "://" in self.uri else {"batch_readahead": 2, "fragment_readahead": 1}
         with _naming(self.table, self.uri):
-            yield from self.dataset.scanner(columns=self.column_names, filter=self.condition).to_batches()
+            scanner = self.dataset.scanner(columns=self.column_names, filter=self.condition, **ahead)
+            yield from scanner.to_batches()
 
 
 def scan_known(
