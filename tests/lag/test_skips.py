@@ -101,6 +101,13 @@ def test_a_fast_jump_that_stays_behind_the_end_is_no_skip() -> None:
     assert reader.skips == []
 
 
+def test_a_reader_that_has_just_begun_may_be_as_fast_as_it_likes() -> None:
+    reader = Reader()
+    reader.commits(*[None] * 40, 20_000)
+    reader.commits(reader.end)
+    assert reader.skips == []
+
+
 def test_the_tail_of_a_batch_that_has_ended_is_no_skip() -> None:
     """The next commit comes a window after the last record: neither arrivals nor progress tell a rate any more."""
     job, length = Simulation(), 23  # ticks with arrivals, of 10 s
