@@ -101,11 +101,14 @@ def test_a_fast_jump_that_stays_behind_the_end_is_no_skip() -> None:
     assert reader.skips == []
 
 
-def test_a_reader_that_has_just_begun_may_be_as_fast_as_it_likes() -> None:
-    reader = Reader()
-    reader.commits(*[None] * 40, 20_000)
-    reader.commits(reader.end)
-    assert reader.skips == []
+def test_how_fast_a_reader_is_that_has_just_begun_nobody_knows() -> None:
+    job = Simulation()
+    commits: dict[int, list[Any]] = {8: [commit(20_000, at=at(80))], 9: [commit(39_900, at=at(90))]}
+    for number in range(10):
+        members = [generation(1, {"m": ("t",)})] if number == 0 else []
+        job.tick([end(39_000 + 100 * number)], [*members, *commits.get(number, [])])
+    assert job.row["lag"] == 0
+    assert "offset_skip" not in job.events()
 
 
 def test_the_tail_of_a_batch_that_has_ended_is_no_skip() -> None:

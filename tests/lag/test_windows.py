@@ -255,3 +255,18 @@ def test_one_row_per_key_though_two_key_versions_name_it() -> None:
     job = Simulation()
     job.tick([end(100)], [commit(40, record_type=0), commit(50, record_type=1)])
     assert [(row["partition"], row["committed_offset"]) for row in job.rows] == [(0, 50)]
+
+
+def test_a_window_in_which_its_topic_is_created_anew_measures_only_the_new_one() -> None:
+    job = Simulation()
+    for second in range(0, 150, 10):  # up to the first ticks of a window, with a lag of 5
+        job.tick([end(1000 + second)], [commit(995 + second, at=NOON + timedelta(seconds=second + 10))])
+    for number in range(1, 20):  # more records than the old topic had
+        new = end(5000 + 100 * number, topic_id=ID_B)
+        job.tick([new], [commit(4900 + 100 * number, topic_id=ID_B, at=NOON + timedelta(seconds=150 + 10 * number))])
+    old, torn, whole = windows(job)[:3]
+    assert old["topic_id"] != ID_B
+    assert torn["topic_id"] == whole["topic_id"] == ID_B
+    assert (torn["produced"], torn["consumed"], torn["arrival_rate"], torn["consume_rate"]) == (None,) * 4
+    assert (torn["lag_min"], torn["lag_max"], torn["lag_envelope"]) == (100, 100, 100)
+    assert (whole["produced"], whole["consumed"]) == (600, 600)

@@ -31,6 +31,7 @@ def accumulate(
     """The `window_…` and `base_…` columns after this tick.
 
     A row joins its first window when that begins, so no window is half seen; while catching up nothing is counted.
+    Offsets of a topic say nothing of another one that has got its name.
     """
     rows = before.num_rows
     start = repeat(tick.window_start, _TIMESTAMP, rows)
@@ -47,11 +48,11 @@ def accumulate(
         return where(counts, pc.cast(pc.add(carried, added), kind))
 
     def extreme(column: str, pick: Any, lag: Any) -> Any:
-        return where(counts, pick(where(continues, before[column]), where(is_ok, lag)))
+        return where(counts, pick(where(both(continues, is_same_topic), before[column]), where(is_ok, lag)))
 
     def base(column: str, source: str) -> Any:
         opening = where(both(follows, is_same_topic, differ(before["status"], "stale")), before[source])
-        return where(counts, when(continues, before[column], opening))
+        return where(counts, when(continues, where(is_same_topic, before[column]), opening))
 
     return {
         "window_start": where(counts, start),
