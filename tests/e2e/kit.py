@@ -25,6 +25,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 from prometheus_client.parser import text_string_to_metric_families
 
+from e2e.oracle import Dumped
 from laggard.tables.readers import Batch, TableMissing, newest_batch, read_table
 
 TICK, WINDOW, MAX_AGE = 2, 10, 20
@@ -190,6 +191,10 @@ class View:
 
     def rows(self, name: str) -> list[Row]:
         return list(read_table(self.root, name, self.batch["table_versions"][name]).to_pylist())
+
+    def read(self, dumped: Iterable[Dumped]) -> list[Dumped]:
+        """Those that the job had read by then: a dump takes seconds, in which a member may lose its session."""
+        return [each for each in dumped if each.offset < self.batch["source_to"][each.partition]]
 
     @cached_property
     def partitions(self) -> dict[tuple[str, str, int], Row]:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,3 +81,19 @@ def _record(partition: int, offset: int, time_ms: int, body: str) -> Dumped:
     key = json.loads(key_text)
     data = None if payload == "<DELETE>" else json.loads(payload)["data"]
     return Dumped(partition, offset, time_ms, int(key["type"]), key["data"], data)
+
+
+def generations(dumped: Iterable[Dumped]) -> list[Dumped]:
+    """Group records that tell a generation, or the end of the group.
+
+    A static member that joins again, as one does that a busy machine kept from its heartbeats, has the record written
+    once more under the same generation (KIP-345): that is an event.
+    """
+    found, newest = [], dict[str, Any]()
+    for record in dumped:
+        if record.type == 2:
+            told = None if record.data is None else (record.data["generation"], bool(record.data["members"]))
+            if told is None or told != newest.get(record.key["group"]):
+                found.append(record)
+            newest[record.key["group"]] = told
+    return found

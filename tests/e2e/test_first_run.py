@@ -9,7 +9,7 @@ import pytest
 
 from e2e.conftest import Paused
 from e2e.kit import WINDOW, Row, unique
-from e2e.oracle import Described, Dumped
+from e2e.oracle import Described, Dumped, generations
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow]
 
@@ -105,11 +105,11 @@ def test_group_states_and_types_are_what_the_broker_says(paused: Paused) -> None
 
 
 def test_last_commits_equal_the_dump(paused: Paused) -> None:
-    check_last_commits(paused.view.partitions, paused.dumped, paused.place.tail())
+    check_last_commits(paused.view.partitions, paused.view.read(paused.dumped), paused.place.tail())
 
 
 def test_generations_equal_the_dump(paused: Paused) -> None:
-    records = {(each.partition, each.offset): each for each in paused.dumped if each.type == 2}
+    records = {(each.partition, each.offset): each for each in generations(paused.view.read(paused.dumped))}
     rows = unique(paused.view.rows("generations"), "source_partition", "source_offset")
     assert rows.keys() == records.keys(), paused.place.tail()
 
@@ -141,7 +141,7 @@ def test_generations_equal_the_dump(paused: Paused) -> None:
 def test_members_equal_the_dump(paused: Paused) -> None:
     told = {
         (each.partition, each.offset, member["memberId"]): (member, each.data)
-        for each in paused.dumped
+        for each in paused.view.read(paused.dumped)
         if each.type == 2 and each.data is not None
         for member in each.data["members"]
     }
