@@ -67,6 +67,7 @@ def test_a_rebalance_of_which_all_is_known(tmp_path: Path, capsys: Capture) -> N
         (30, 0.02, 4, "after about 4 s (at most 30 s):"),
         (None, 0.02, 4, "after about 4 s:"),
         (30, 0.01, 0.02, "after probably less than 0.1 s (at most 30 s):"),
+        (0.04, 0.01, 0.02, "after less than 0.1 s:"),
         (None, 0.02, 0.02, "after a time that is not known:"),
         (90, 1, 1, "after at least 1 s, at most 1 m 30 s:"),
         (None, None, None, "after a time that is not known:"),

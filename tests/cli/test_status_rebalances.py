@@ -73,6 +73,8 @@ def test_most_time_in_rebalance_comes_first_then_the_newest_and_unknown_last(
     [
         (2.5, 2.5, 2.5, "2.5 s"),
         (4.0, 30, 1, "about 4 s"),
+        (0.02, 30, 0.01, "probably less than 0.1 s"),
+        (0.02, 0.04, 0.01, "less than 0.1 s"),
         (1.0, 30, 1, "≥ 1 s"),
         (0.01, 30, 0.01, "unknown"),
         (None, None, None, "unknown"),

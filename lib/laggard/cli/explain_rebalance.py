@@ -48,7 +48,7 @@ def how_long(row: Row) -> str:
     est, low, high = (seconds_between(row["ended_at"], row[f"started_{name}"]) for name in ("est", "low", "high"))
     if est is None or high is None:
         return "after a time that is not known"
-    if low == high:
+    if low == high or (low is not None and low < NOTHING):
         return f"after {short_duration(est)}"
     least = [] if high < NOTHING else [f"at least {short_duration(high)}"]
     bounds = ", ".join(least if low is None else [*least, f"at most {short_duration(low)}"])

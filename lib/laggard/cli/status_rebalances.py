@@ -125,8 +125,10 @@ def _took(line: RebalanceLine) -> str | None:
     seconds = line.rebalance_seconds
     if seconds is None or line.least_seconds == line.most_seconds:
         return None if seconds is None else short_duration(seconds)
+    if line.most_seconds is not None and line.most_seconds < NOTHING:
+        return short_duration(seconds)
     if seconds != line.least_seconds:
-        return f"about {short_duration(seconds)}"
+        return f"{'probably' if seconds < NOTHING else 'about'} {short_duration(seconds)}"
     return None if seconds < NOTHING else f"≥ {short_duration(seconds)}"
 
 

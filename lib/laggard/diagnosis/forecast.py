@@ -40,16 +40,18 @@ def slowest_drain_seconds(topic: TopicView, window_seconds: int, parameters: Par
 def _consume_since_moved(topic: TopicView, window_seconds: int, parameters: Parameters) -> Floats:
     """Consume rates, [partitions], of whole windows since the partitions have their owners: others say nothing of them.
 
-    But of as many windows as two commits of each partition need, whoever made them.
+    But of as many windows as two commits of each partition need; and of all where owners have only just changed, as
+    they do all the time in a storm.
     """
     recent = slice(-parameters.rate_windows, None)
     owners = topic.frame.named("owner")[topic.is_ok, recent]
     moved = np.flatnonzero((owners != owners[:, -1:]).any(axis=0))
-    if not moved.size:
+    # neither the last window with another owner nor the first with this one
+    whole = owners.shape[1] - int(moved[-1]) - 2 if moved.size else 0
+    if whole < 1:
         return topic.consume
-    whole = owners.shape[1] - int(moved[-1]) - 2  # neither the last with another owner nor the first with this one
     longest = float(np.nanmax(topic.interval, initial=0.0))
-    windows = min(parameters.rate_windows, max(whole, ceil(2 * longest / window_seconds), 1))
+    windows = min(parameters.rate_windows, max(whole, ceil(2 * longest / window_seconds)))
     return rolling_mean(topic.frame["consume"][:, recent], windows)[:, -1]
 
 
