@@ -57,13 +57,16 @@ def _commits(run: Run) -> dict[tuple[str, str, int], Timeline]:
 
 
 def _lags(run: Run, topic: str, parts: Mapping[int, Timeline]) -> Timeline:
-    """Every few seconds the records that a group has not committed yet."""
+    """Every few seconds the records that a group has not committed yet; nothing where a log is not what it was."""
     logs = run.ground.brokers.topics[topic].logs
     begin_ms = max(line[0][0] for line in parts.values())
-    return [
-        (at_ms, sum(max(0, logs[part].end_at(at_ms) - _committed(line, at_ms)) for part, line in parts.items()))
-        for at_ms in range(begin_ms, run.end_ms, STEP_MS)
-    ]
+    found = []
+    for at_ms in range(begin_ms, run.end_ms, STEP_MS):
+        lags = [logs[part].end_at(at_ms) - _committed(line, at_ms) for part, line in parts.items()]
+        if min(lags) < 0:  # an end that was cut: the simulator keeps the new log alone
+            return []
+        found.append((at_ms, sum(lags)))
+    return found
 
 
 def _committed(line: Timeline, at_ms: int) -> int:
@@ -71,8 +74,10 @@ def _committed(line: Timeline, at_ms: int) -> int:
 
 
 def _drain(lags: Timeline, rows: Sequence[Row], result: Forecasts) -> None:
-    """The largest backlog of the run, if it comes from little and goes again."""
-    usual = sorted(lag for _, lag in lags)[len(lags) // 2]
+    """The largest backlog of the run, if it comes from little and goes again: when a part is left that is as usual."""
+    if not lags:
+        return
+    usual = sorted(lag for _, lag in lags)[len(lags) // 10]
     top_ms, peak = max(lags, key=lambda each: each[1])
     after = [(at_ms, lag) for at_ms, lag in lags if at_ms > top_ms]
     left = max(peak / GONE, 2 * usual)
@@ -81,12 +86,13 @@ def _drain(lags: Timeline, rows: Sequence[Row], result: Forecasts) -> None:
     if peak < NOTABLE * max(1, usual) or half_ms is None or gone_ms is None or gone_ms - top_ms < LASTS_MS:
         return
     row = min((each for each in rows if _told_ms(each) >= half_ms), key=_told_ms, default=None)
-    if row is None or _told_ms(row) >= gone_ms:
+    if row is None or _told_ms(row) >= gone_ms or row["lag"] <= left:
         return
     if row["drain_seconds"] is None:
         result.abstained += 1
     else:
-        result.drains.append(row["drain_seconds"] / ((gone_ms - _told_ms(row)) / 1000))
+        foretold = row["drain_seconds"] * (1 - left / row["lag"])
+        result.drains.append(foretold / ((gone_ms - _told_ms(row)) / 1000))
 
 
 def _told_ms(row: Row) -> int:
