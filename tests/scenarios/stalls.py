@@ -69,7 +69,7 @@ def sc12(ground: Ground) -> Labels:
 
 def sc33(ground: Ground) -> Labels:
     at, how = ground.about(HEALTHY), ground.one_of("close", "crash")
-    ground.topic(rate=steady(ground.between(30, 120)))
+    ground.topic(rate=steady(ground.between(30, 80)))  # two members can do it
     ground.group(ground.one_of(2, 3, 4))
 
     def stop() -> None:
