@@ -11,11 +11,13 @@ from typing import Any
 
 from scenarios.runs import TICK_MS, Recorded, Run
 from scenarios.scoring import milliseconds
+from simulator.producer import Arrivals
 
 Row = Mapping[str, Any]
 Timeline = list[tuple[int, int]]  # (ms, committed offset)
 STEP_MS = 5_000
 NOTABLE = 5  # a backlog worth a forecast: so many times what is usual in the run
+RHYTHM_MS = 60_000  # and more than what arrives in this time: less is the rhythm of commits, which no one works off
 GONE = 50  # one part in so many is what is left when it is gone
 LASTS_MS = 240_000  # it must take longer to go than the rates of a few windows do to be known
 
@@ -41,7 +43,8 @@ def forecasts(recorded: Recorded, windows: Iterable[Row]) -> Forecasts:
     for (group, topic), rows in sorted(by_group.items()):
         parts = {part: line for (name, read, part), line in commits.items() if (name, read) == (group, topic)}
         if topic in run.ground.brokers.topics and parts:
-            _drain(_lags(run, topic, parts), rows, result)
+            logs = [run.ground.brokers.topics[topic].logs[part] for part in parts]
+            _drain(_lags(run, topic, parts), logs, rows, result)
     for row in recorded.tables["lag_windows"].to_pylist():
         if row["time_lag_seconds"] is not None and not row["time_lag_censored"]:
             _time_lag(run, row, result)
@@ -73,7 +76,7 @@ def _committed(line: Timeline, at_ms: int) -> int:
     return line[max(0, bisect_right(line, (at_ms, sys.maxsize)) - 1)][1]
 
 
-def _drain(lags: Timeline, rows: Sequence[Row], result: Forecasts) -> None:
+def _drain(lags: Timeline, logs: Sequence[Arrivals], rows: Sequence[Row], result: Forecasts) -> None:
     """The largest backlog of the run, if it comes from little and goes again: when a part is left that is as usual."""
     if not lags:
         return
@@ -83,7 +86,8 @@ def _drain(lags: Timeline, rows: Sequence[Row], result: Forecasts) -> None:
     left = max(peak / GONE, 2 * usual)
     half_ms = next((at_ms for at_ms, lag in after if lag <= peak / 2), None)
     gone_ms = next((at_ms for at_ms, lag in after if lag <= left), None)
-    if peak < NOTABLE * max(1, usual) or half_ms is None or gone_ms is None or gone_ms - top_ms < LASTS_MS:
+    arrived = sum(log.end_at(top_ms) - log.end_at(top_ms - RHYTHM_MS) for log in logs)
+    if peak < max(1, NOTABLE * usual, arrived) or half_ms is None or gone_ms is None or gone_ms - top_ms < LASTS_MS:
         return
     row = min((each for each in rows if _told_ms(each) >= half_ms), key=_told_ms, default=None)
     if row is None or _told_ms(row) >= gone_ms or row["lag"] <= left:
