@@ -13,6 +13,7 @@ from laggard.wire.decode import Outcome, decode
 from laggard.wire.errors import WireError
 from laggard.wire.primitives import Reader
 from laggard.wire.structs import Field, struct_reader
+from laggard.wire.tags import tags_of
 
 UUID = bytes(range(1, 17))
 LENGTHS = (0, 1, 126, 127, 128, 16_383, 16_384, 32_767)
@@ -77,7 +78,7 @@ EXAMPLES: list[tuple[Reader[Any], bytes, Any]] = [
     (primitives.nullable(primitives.read_int16), b"\1\0\5", 5),
     (primitives.tagged_nullable(primitives.read_int16), b"\0", None),
     (primitives.tagged_nullable(primitives.read_int16), b"\x81\0\0\5", 5),
-    (primitives.tags_of({1: primitives.read_int8}), encoder.tag_section([(0, b"abc"), (1, b"\5")]), {1: 5}),
+    (tags_of({1: primitives.read_int8}), encoder.tag_section([(0, b"abc"), (1, b"\5")]), {1: 5}),
 ]
 
 FAULTS: list[tuple[Reader[Any], bytes, str]] = [
@@ -103,12 +104,12 @@ FAULTS: list[tuple[Reader[Any], bytes, str]] = [
     (primitives.nullable(primitives.read_int8), b"\2\0", "bad_marker"),
     (primitives.tagged_nullable(primitives.read_int8), b"\2\0", "bad_marker"),
     (primitives.tagged_nullable(primitives.read_int8), b"\xff\xff\xff\xff\x0f", "bad_marker"),
-    (primitives.tags_of({}), b"\x02\x01\x00\x01\x00", "bad_tag"),
-    (primitives.tags_of({}), b"\x02\x01\x00\x00\x00", "bad_tag"),
-    (primitives.tags_of({0: primitives.read_int16}), b"\x01\x00\x03\x00\x00\x00", "bad_tag"),
-    (primitives.tags_of({0: primitives.read_int16}), b"\x01\x00\x01\x00\x00", "bad_tag"),
-    (primitives.tags_of({0: primitives.read_string}), b"\x01\x00\x02\xff\xff", "null_not_allowed"),
-    (primitives.tags_of({}), b"\x01\x00\xff\xff\xff\xff\x0f", "truncated"),
+    (tags_of({}), b"\x02\x01\x00\x01\x00", "bad_tag"),
+    (tags_of({}), b"\x02\x01\x00\x00\x00", "bad_tag"),
+    (tags_of({0: primitives.read_int16}), b"\x01\x00\x03\x00\x00\x00", "bad_tag"),
+    (tags_of({0: primitives.read_int16}), b"\x01\x00\x01\x00\x00", "bad_tag"),
+    (tags_of({0: primitives.read_string}), b"\x01\x00\x02\xff\xff", "null_not_allowed"),
+    (tags_of({}), b"\x01\x00\xff\xff\xff\xff\x0f", "truncated"),
 ]
 
 

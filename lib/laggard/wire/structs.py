@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from laggard.wire.errors import WireError
-from laggard.wire.primitives import Reader, tags_of
+from laggard.wire.primitives import Reader
+from laggard.wire.tags import tags_of
 
 Struct: TypeAlias = dict[str, Any]
 NEWEST = 32_767
