@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 import encoder
 from laggard.names import NameFilter
-from laggard.stream.decode import HEAD_BYTES, MAX_DEAD_LETTERS, SCHEMA, decode_records
+from laggard.stream.decode import decode_records
+from laggard.stream.decoded import SCHEMA
+from laggard.stream.rare_rows import HEAD_BYTES, MAX_DEAD_LETTERS
 from rebalance.modern import CONSUMER, SHARE, STREAMS, Kind
 from stream.simulation import ID_A, NOON, RECORDS, Record, commit, decoded, generation, group_tombstone
 

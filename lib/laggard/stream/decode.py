@@ -5,10 +5,7 @@ Every record becomes part of a commit row, a generation row or a dead letter, an
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,27 +16,10 @@ import pyarrow as pa
 from laggard.lag.arrays import MAX_TIMESTAMP_MS, Ints
 from laggard.lag.commits import Bools, compact_commits
 from laggard.names import NameFilter
-from laggard.rebalance.generations import describe_generation
-from laggard.rebalance.modern_records import CLASSIC_GROUP, ROLES, describe_modern
-from laggard.stream.decoded import COLUMNS, SCHEMA, TIMESTAMP
+from laggard.stream.decoded import COLUMNS, TIMESTAMP, batch_of
 from laggard.stream.edges import edge_rows
+from laggard.stream.rare_rows import RareRows, Records
 from laggard.wire.columnar import CommitColumns, decode_columns
-from laggard.wire.decode import Outcome
-
-MAX_DEAD_LETTERS = 1000
-HEAD_BYTES = 256
-_to_json = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode  # details have no cycles
-
-
-@dataclass(frozen=True, slots=True)
-class _Records:
-    """All records of a task, in Kafka's order within each partition."""
-
-    partition: np.ndarray[Any, np.dtype[np.int32]]
-    offset: np.ndarray[Any, np.dtype[np.int64]]
-    timestamp: pa.Array
-    key: pa.Array
-    value: pa.Array
 
 
 def decode_stage(
@@ -55,17 +35,17 @@ def decode_stage(
             return
         yield from decode_records(pa.Table.from_batches(gathered).combine_chunks(), names, with_edges=with_edges)
         spent_us = (time.perf_counter_ns() - started) // 1000
-        yield _batch(1, kind=pa.array(["timing"]), records=pa.array([spent_us], pa.int64()))
+        yield batch_of(1, kind=pa.array(["timing"]), records=pa.array([spent_us], pa.int64()))
 
     return decode
 
 
 def decode_records(table: pa.Table, names: NameFilter, *, with_edges: bool = True) -> Iterator[pa.RecordBatch]:
     """Rows of `DECODED` for records in Kafka's order within each partition; rows without a partition are polls."""
-    rows = _Rows()
+    rows = RareRows()
     table = table.filter(table["partition"].is_valid())
     if table.num_rows:
-        records = _Records(
+        records = Records(
             table["partition"].to_numpy(),
             table["offset"].to_numpy(),
             _one_chunk(table["timestamp"]),
@@ -78,8 +58,8 @@ def decode_records(table: pa.Table, names: NameFilter, *, with_edges: bool = Tru
         yield _commits(records, columns, keys, chosen, rows)
         if with_edges:
             yield _edges(records, columns, keys, chosen)
-        _others(records, columns, names, rows)
-        _count(columns, rows)
+        rows.add_others(records, columns, names)
+        rows.add_counts(columns)
     yield rows.batch()
 
 
@@ -99,7 +79,7 @@ def _watched_keys(columns: CommitColumns, names: NameFilter) -> _Keys:
     return _Keys(named, np.array([pair in watched for pair in pairs], bool), _same_keys(columns))
 
 
-def _commits(records: _Records, columns: CommitColumns, known: _Keys, chosen: Ints, rows: _Rows) -> pa.RecordBatch:
+def _commits(records: Records, columns: CommitColumns, known: _Keys, chosen: Ints, rows: RareRows) -> pa.RecordBatch:
     found = compact_commits(
         chosen,
         known.same[columns.key_index[chosen]],
@@ -117,7 +97,7 @@ def _commits(records: _Records, columns: CommitColumns, known: _Keys, chosen: In
             record_timestamp=records.timestamp[row].as_py(), first_committed_offset=offset_before,
             committed_offset=int(columns.offset[row]), records=offset_before - int(columns.offset[row]),
         )  # fmt: skip
-    return _batch(
+    return batch_of(
         len(last),
         kind=pa.repeat("commit", len(last)),
         group=pa.array([key["group"] for key in keys], pa.string()),
@@ -150,7 +130,7 @@ def _commits(records: _Records, columns: CommitColumns, known: _Keys, chosen: In
     )
 
 
-def _edges(records: _Records, columns: CommitColumns, known: _Keys, chosen: Ints) -> pa.RecordBatch:
+def _edges(records: Records, columns: CommitColumns, known: _Keys, chosen: Ints) -> pa.RecordBatch:
     records_of: dict[str, list[int]] = {}
     for row, outcome in columns.others.items():
         if outcome.group is not None and outcome.outcome in ("record", "tombstone"):
@@ -161,7 +141,7 @@ def _edges(records: _Records, columns: CommitColumns, known: _Keys, chosen: Ints
         groups = [each.get("group") for each in known.named]
         found, unseen = edge_rows(records_of, groups, chosen, key, columns.is_commit[chosen], columns.offset[chosen])
     keys = [known.named[index] for index in columns.key_index[found].tolist()]
-    return _batch(
+    return batch_of(
         len(found),
         kind=pa.repeat("edge", len(found)),
         **{name: pa.array([key[name] for key in keys], COLUMNS[name]) for name in ("group", "topic", "partition")},
@@ -189,87 +169,6 @@ def _same_keys(columns: CommitColumns) -> np.ndarray[Any, np.dtype[np.int64]]:
             if key.key is not None:
                 numbers[number] = seen.setdefault(tuple(key.key.values()), number)
     return numbers
-
-
-def _others(records: _Records, columns: CommitColumns, names: NameFilter, rows: _Rows) -> None:
-    dead = 0
-    for row, outcome in sorted(columns.others.items()):
-        place = {
-            "source_partition": int(records.partition[row]),
-            "source_offset": int(records.offset[row]),
-            "record_timestamp": records.timestamp[row].as_py(),
-            "record_type": outcome.record_type,
-            "record_version": outcome.value_version,
-        }
-        if outcome.outcome in ("record", "tombstone"):
-            group = outcome.group
-            if group is not None and names.watches_group(group) and (detail := _describe(outcome)) is not None:
-                rows.add(kind="generation", group=group, detail=_to_json(detail), **place)
-        elif outcome.outcome == "malformed":
-            dead += 1
-            if dead <= MAX_DEAD_LETTERS:  # the rest is only counted
-                rows.add(kind="dead", reason=outcome.error, field=outcome.field, **place, **_evidence(records, row))
-
-
-def _describe(outcome: Outcome) -> dict[str, Any] | None:
-    if outcome.record_type == CLASSIC_GROUP:
-        return describe_generation(outcome.value)
-    if outcome.record_type in ROLES and outcome.key is not None:
-        return describe_modern(outcome.record_type, outcome.key, outcome.value)
-    return None
-
-
-def _evidence(records: _Records, row: int) -> dict[str, Any]:
-    key, value = records.key[row].as_py(), records.value[row].as_py()
-    return {
-        "key_bytes": None if key is None else len(key),
-        "value_bytes": None if value is None else len(value),
-        "key_hex": None if key is None else key[:HEAD_BYTES].hex(),
-        "head_hex": None if value is None else value[:HEAD_BYTES].hex(),
-        "sha256": None if value is None else hashlib.sha256(value).hexdigest(),
-    }
-
-
-def _count(columns: CommitColumns, rows: _Rows) -> None:
-    """One count row per outcome, type and version: records in = decoded + tombstones + unknown + dead."""
-    counts: Counter[tuple[str, int | None, int | None, str | None]] = Counter()
-    counts["record", 1, None, None] += int(columns.is_commit.sum())
-    counts["tombstone", 1, None, None] += int(columns.is_tombstone.sum())
-    for outcome in columns.others.values():
-        version = outcome.value_version if outcome.outcome == "unsupported" else None
-        counts[outcome.outcome, outcome.record_type, version, outcome.error] += 1
-    for (name, record_type, version, reason), number in counts.items():
-        if number:
-            rows.add(
-                kind="count",
-                outcome=name,
-                record_type=record_type,
-                record_version=version,
-                reason=reason,
-                records=number,
-            )
-
-
-class _Rows:
-    """Rare rows, gathered one by one."""
-
-    def __init__(self) -> None:
-        self._rows: list[dict[str, Any]] = []
-
-    def add(self, **columns: Any) -> None:
-        self._rows.append(columns)
-
-    def batch(self) -> pa.RecordBatch:
-        return _batch(
-            len(self._rows),
-            **{name: pa.array([row.get(name) for row in self._rows], kind) for name, kind in COLUMNS.items()},
-        )
-
-
-def _batch(rows: int, **columns: pa.Array) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(
-        [columns[name] if name in columns else pa.nulls(rows, kind) for name, kind in COLUMNS.items()], schema=SCHEMA
-    )
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:

@@ -34,6 +34,13 @@ COLUMNS = {name: _TYPES[kind] for name, kind in (column.strip().split() for colu
 SCHEMA = pa.schema(list(COLUMNS.items()))
 
 
+def batch_of(rows: int, **columns: pa.Array) -> pa.RecordBatch:
+    """So many rows with these columns; all others are null."""
+    return pa.RecordBatch.from_arrays(
+        [columns[name] if name in columns else pa.nulls(rows, kind) for name, kind in COLUMNS.items()], schema=SCHEMA
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """What the decode stage found: commits (unique per key), group records in Kafka's order, rewinds, edges."""

@@ -1,0 +1,110 @@
+"""Rows that are built one by one, as few are: group records, rewinds, dead letters, and the counts of all records."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from laggard.names import NameFilter
+from laggard.rebalance.generations import describe_generation
+from laggard.rebalance.modern_records import CLASSIC_GROUP, ROLES, describe_modern
+from laggard.stream.decoded import COLUMNS, batch_of
+from laggard.wire.columnar import CommitColumns
+from laggard.wire.decode import Outcome
+
+MAX_DEAD_LETTERS = 1000
+HEAD_BYTES = 256
+_to_json = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode  # details have no cycles
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """All records of a task, in Kafka's order within each partition."""
+
+    partition: np.ndarray[Any, np.dtype[np.int32]]
+    offset: np.ndarray[Any, np.dtype[np.int64]]
+    timestamp: pa.Array
+    key: pa.Array
+    value: pa.Array
+
+
+class RareRows:
+    """The rows of one task."""
+
+    def __init__(self) -> None:
+        self._rows: list[dict[str, Any]] = []
+
+    def add(self, **columns: Any) -> None:
+        """One row; columns that are not given are null."""
+        self._rows.append(columns)
+
+    def add_others(self, records: Records, columns: CommitColumns, names: NameFilter) -> None:
+        """Group records of the groups that are watched, and dead letters."""
+        dead = 0
+        for row, outcome in sorted(columns.others.items()):
+            place = {
+                "source_partition": int(records.partition[row]),
+                "source_offset": int(records.offset[row]),
+                "record_timestamp": records.timestamp[row].as_py(),
+                "record_type": outcome.record_type,
+                "record_version": outcome.value_version,
+            }
+            if outcome.outcome in ("record", "tombstone"):
+                group = outcome.group
+                if group is not None and names.watches_group(group) and (detail := _describe(outcome)) is not None:
+                    self.add(kind="generation", group=group, detail=_to_json(detail), **place)
+            elif outcome.outcome == "malformed":
+                dead += 1
+                if dead <= MAX_DEAD_LETTERS:  # the rest is only counted
+                    self.add(kind="dead", reason=outcome.error, field=outcome.field, **place, **_evidence(records, row))
+
+    def add_counts(self, columns: CommitColumns) -> None:
+        """One count row per outcome, type and version: records in = decoded + tombstones + unknown + dead."""
+        counts: Counter[tuple[str, int | None, int | None, str | None]] = Counter()
+        counts["record", 1, None, None] += int(columns.is_commit.sum())
+        counts["tombstone", 1, None, None] += int(columns.is_tombstone.sum())
+        for outcome in columns.others.values():
+            version = outcome.value_version if outcome.outcome == "unsupported" else None
+            counts[outcome.outcome, outcome.record_type, version, outcome.error] += 1
+        for (name, record_type, version, reason), number in counts.items():
+            if number:
+                self.add(
+                    kind="count",
+                    outcome=name,
+                    record_type=record_type,
+                    record_version=version,
+                    reason=reason,
+                    records=number,
+                )
+
+    def batch(self) -> pa.RecordBatch:
+        """All rows, with the columns of `DECODED`."""
+        return batch_of(
+            len(self._rows),
+            **{name: pa.array([row.get(name) for row in self._rows], kind) for name, kind in COLUMNS.items()},
+        )
+
+
+def _describe(outcome: Outcome) -> dict[str, Any] | None:
+    if outcome.record_type == CLASSIC_GROUP:
+        return describe_generation(outcome.value)
+    if outcome.record_type in ROLES and outcome.key is not None:
+        return describe_modern(outcome.record_type, outcome.key, outcome.value)
+    return None
+
+
+def _evidence(records: Records, row: int) -> dict[str, Any]:
+    key, value = records.key[row].as_py(), records.value[row].as_py()
+    return {
+        "key_bytes": None if key is None else len(key),
+        "value_bytes": None if value is None else len(value),
+        "key_hex": None if key is None else key[:HEAD_BYTES].hex(),
+        "head_hex": None if value is None else value[:HEAD_BYTES].hex(),
+        "sha256": None if value is None else hashlib.sha256(value).hexdigest(),
+    }
