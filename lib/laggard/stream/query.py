@@ -1,4 +1,4 @@
-"""The job: wait for the cluster, check that state and checkpoint belong together, run the query until told to stop."""
+"""The job: the query, run and started again until told to stop."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from contextlib import suppress
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
-from laggard import errors, files
+from laggard import errors
 from laggard.errors import LaggardError, first_line
 from laggard.names import NameFilter
 from laggard.sources.brokers import Brokers
 from laggard.sources.log_ends import LogEnds
-from laggard.sources.readiness import NotReadyYet, OffsetsTopic, count_backlog, find_offsets_topic
+from laggard.sources.readiness import OffsetsTopic, count_backlog
 from laggard.stream.batch import Batches, BatchOptions
 from laggard.stream.diagnose import DiagnoseQuery
 from laggard.stream.failures import SlowStartError, with_remedy
-from laggard.stream.identity import Identity, find_state, identity_path, judge_start, starts_anew, to_json
 from laggard.stream.inputs import read_inputs
 from laggard.stream.offsets_topic_events import GrownTopicError
-from laggard.tables.delta import Writer, create_tables
+from laggard.stream.starting import prepare, wait_for_offsets_topic
+from laggard.tables.delta import Writer
 from laggard.tables.lock import writer_lock
 from laggard.tables.maintenance import Schedule
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("laggard.job")
 MAX_BACKOFF_SECONDS = 60.0
-SAY_EVERY_SECONDS = 10.0
 FIRST_TICKS = 5
 SLOW_STARTS = 2  # that one run bears
 TEMPORARY = (errors.TEMPORARY, errors.UNREACHABLE)
@@ -59,10 +58,10 @@ class Job:
         """Run until stopped; gives the exit code."""
         config = self._config
         with writer_lock(config.job.tables):
-            topic = self._wait_for_offsets_topic()
+            topic = wait_for_offsets_topic(config.cluster, self._stopping)
             if topic is None:
                 return errors.OK
-            identity = self._prepare(topic)
+            identity = prepare(config.job, topic)
             spark = start_session()
             Thread(target=_warm_up, args=(spark,), name="warm-up", daemon=True).start()
             diagnosis = DiagnoseQuery(spark, config, identity.checkpoint_id)
@@ -80,53 +79,6 @@ class Job:
                 diagnosis.stop()
                 spark.stop()
         return errors.OK
-
-    def _wait_for_offsets_topic(self) -> OffsetsTopic | None:
-        """The offsets topic once it exists; says every 10 s what is missing. None when stopped meanwhile."""
-        cluster = self._config.cluster
-        brokers = Brokers(cluster.bootstrap_servers, cluster.request_timeout_seconds)
-        said_at, backoff = 0.0, 1.0
-        try:
-            while not self._stopping.is_set():
-                try:
-                    return find_offsets_topic(brokers, cluster.offsets_topic)
-                except NotReadyYet as reason:
-                    if time.monotonic() - said_at >= SAY_EVERY_SECONDS:
-                        log.warning("waiting: %s", reason)
-                        said_at = time.monotonic()
-                self._stopping.wait(backoff)
-                backoff = min(backoff * 1.5, 5.0)
-        finally:
-            brokers.close()
-        return None
-
-    def _prepare(self, topic: OffsetsTopic) -> Identity:
-        """Create what is missing and refuse what does not belong together, before anything expensive starts."""
-        job = self._config.job
-        create_tables(job.tables)
-        wanted = Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds)
-        found = find_state(job.tables, job.checkpoint)
-        identity = judge_start(found, wanted)
-        anew = starts_anew(identity, found.batch_checkpoint_id)
-        stored_id = (found.identity or {}).get("checkpoint_id", "")
-        if found.has_checkpoint and not anew and stored_id != identity.checkpoint_id:
-            self._set_aside(stored_id)  # before the new identity: without rows, nothing else would tell it is old
-        files.write_text(identity_path(job.checkpoint), to_json(identity))
-        if found.has_checkpoint and anew:
-            self._set_aside(identity.replaces)
-        return identity
-
-    def _set_aside(self, checkpoint_id: str) -> None:
-        try:
-            kept = files.set_aside(self._config.job.checkpoint, checkpoint_id)
-        except (OSError, NotImplementedError) as error:
-            raise LaggardError(
-                "the offsets topic was recreated, and the old checkpoint cannot be moved out of the way",
-                cause=str(error),
-                fix=f"move {self._config.job.checkpoint} aside yourself, keep its .laggard.json, and start again",
-                exit_code=errors.REFUSED,
-            ) from error
-        log.warning("the offsets topic was recreated: starting anew on its records, the old checkpoint is %s", kept)
 
     def _batch_options(self, topic: OffsetsTopic) -> BatchOptions:
         cluster, job = self._config.cluster, self._config.job
@@ -184,7 +136,7 @@ class Job:
     def _topic_after(self, cause: BaseException, topic: OffsetsTopic, batches: Batches) -> OffsetsTopic:
         """The topic to go on with: looked up again where it has grown."""
         if isinstance(cause, GrownTopicError):
-            topic = self._wait_for_offsets_topic() or topic
+            topic = wait_for_offsets_topic(self._config.cluster, self._stopping) or topic
             batches.expect(topic.partitions)
         return topic
 
