@@ -178,7 +178,7 @@ def partition_unowned(view: View) -> list[Observation]:
                     topic=each.frame.topic,
                     partitions=tuple(int(number) for number in each.frame.partitions[left_out]),
                     evidence={"partitions": float(left_out.sum()), "seconds": UNOWNED_SECONDS},
-                    explained=float(known_sum(each.lag[left_out]) / view.material_lag) if view.material_lag else 0.0,
+                    explained=known_sum(each.lag[left_out]) / view.material_lag if view.material_lag else 0.0,
                 )
             )
     return found
