@@ -55,25 +55,25 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
         if samples:
             busy_now[slot] = samples
         known = [rate for _, rate in samples]
-        parts = [(each, held[number]) for each, held in zip(topics, held_by, strict=True) if len(held[number])]
-        first, mine = parts[0]
-        sums = [
-            np.add.reduce(each[:, held[number]], axis=1).tolist()
-            for each, held in zip(summed, held_by, strict=True)
+        parts = [
+            (each, held[number], values)
+            for each, held, values in zip(topics, held_by, summed, strict=True)
             if len(held[number])
         ]
+        first, mine, _ = parts[0]
+        sums = [np.add.reduce(values[:, held], axis=1).tolist() for _, held, values in parts]
         arrival, consume, lag = (float(sum(each)) for each in zip(*sums, strict=True))
         found[slot] = MemberView(
             slot,
             first.frame.named("client_id")[mine[0], -1],
             first.frame.named("host")[mine[0], -1],
-            tuple((each.frame.topic, part) for each, held in parts for part in each.frame.partitions[held].tolist()),
+            tuple((each.frame.topic, part) for each, held, _ in parts for part in each.frame.partitions[held].tolist()),
             arrival,
             consume,
             percentile(known, _CAPACITY_PERCENT) if len(known) >= parameters.busy_min_windows else math.nan,
             seen,
             bool(is_busy[number]),
-            sum(int(np.count_nonzero(each.is_material[held])) for each, held in parts),
+            sum(int(np.count_nonzero(each.is_material[held])) for each, held, _ in parts),
             lag,
         )
     gone = {slot: kept for slot, kept in before.items() if slot not in found}
