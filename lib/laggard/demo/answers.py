@@ -26,8 +26,8 @@ QUESTIONS = {
         " from lag_windows where \"group\" = 'fraud' group by topic, partition order by lag_max desc"
     ),
     "Why does mailer rebalance, and what does it cost?": (
-        "select date_trunc('second', ended_at) as ended_at, cause, members_before, members_after, moved, paused_partitions,"
-        " round(pause_max_seconds, 1) as pause_max_seconds"
+        "select date_trunc('second', ended_at) as ended_at, cause, members_before, members_after, moved,"
+        " paused_partitions, round(pause_max_seconds, 1) as pause_max_seconds"
         " from rebalances where \"group\" = 'mailer' order by ended_at desc limit 8"
     ),
 }

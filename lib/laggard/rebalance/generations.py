@@ -79,10 +79,7 @@ def _member(member: Mapping[str, Any], value: Mapping[str, Any], mode: str | Non
 
 def _blobs(member: Mapping[str, Any], protocol_type: str, mode: str | None) -> dict[str, Any]:
     """What the blobs say; one that does not decode must not cost the group its record, so its fields stay null."""
-    decoded = decode_member(protocol_type, member)
-    if decoded is None:
-        return {}
-    subscription, assignment = decoded
+    subscription, assignment = decode_member(protocol_type, member)
     if protocol_type != "consumer":  # a Connect worker has connectors and tasks, no topics and partitions
         return {"subscription_version": subscription.get("version")}
     assigned = None if "error" in assignment else _flat(assignment["assigned_partitions"])

@@ -12,9 +12,10 @@ DECODERS = {
 }
 
 
-def decode_member(protocol_type: str, member: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Decode subscription and assignment; None for a protocol type that is not known here."""
+def decode_member(protocol_type: str, member: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Decode subscription and assignment; of a protocol type that is not known here only their `bytes` are told."""
+    subscription, assignment = member["subscription"], member["assignment"]
     if protocol_type not in DECODERS:
-        return None
+        return {"bytes": len(subscription)}, {"bytes": len(assignment)}
     read_subscription, read_assignment = DECODERS[protocol_type]
-    return read_subscription(member["subscription"]), read_assignment(member["assignment"])
+    return read_subscription(subscription), read_assignment(assignment)
