@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from diagnosis.rebalance_rows import BEGIN, NOW, WINDOWS, Life, at, member, pods, series
+from laggard.diagnosis.conditions import group_conditions
 from laggard.diagnosis.frames import Policy
+from laggard.diagnosis.memory import Memory
 from laggard.diagnosis.observation import Observation
 from laggard.diagnosis.rules_commits import RULES as COMMITS
 from laggard.diagnosis.rules_scaling import RULES as SCALING
+from laggard.diagnosis.tracks import Track
 from laggard.diagnosis.view import View
 
 BY_CODE = {rule.code: rule for rule in (*SCALING, *COMMITS)}
@@ -72,6 +76,41 @@ def test_where_elasticity_is_unknown_members_that_lag_prove_nothing() -> None:
 @pytest.mark.parametrize(("now", "expected"), [(2099, 0), (2100, 1), (3600, 1), (3601, 0)])
 def test_a_scale_out_is_judged_from_five_minutes_to_half_an_hour_after(now: float, expected: int) -> None:
     assert len(scaled(now, fresh=0)) == expected
+
+
+def hours_after(
+    *, scaled: tuple[int, float, float] | None = None, opened_ms: int | None = 1, trend: str = "flat", **columns: Any
+) -> View:
+    """4 → 8 members three hours ago, with what was made of it then; 1 000/s are consumed in all since."""
+    told = Life().generation(-9000, *OLD, *NEW)
+    track = Track("SCALE_OUT_FUTILE", "", (), "", 0, opened_ms=opened_ms)
+    topic = series(lag=1000.0, envelope=1000.0, lag_min=1000.0, consume=500.0, trend=trend)
+    columns = {"is_material": True, "memory": Memory(scaled=scaled, tracks=(track,))} | columns
+    return told.view(3000, topics=[topic], **columns)
+
+
+def test_an_open_finding_lasts_while_the_lag_does_not_fall_and_the_members_stay() -> None:
+    (found,) = judge("SCALE_OUT_FUTILE", hours_after())
+    assert found.evidence == {"lag_records": 2000.0}
+    assert judge("SCALE_OUT_FUTILE", hours_after(opened_ms=None)) == []
+    assert judge("SCALE_OUT_FUTILE", hours_after(trend="draining")) == []
+    assert judge("SCALE_OUT_FUTILE", hours_after(is_material=False)) == []
+    fewer = Life().generation(-9000, *OLD, *NEW).generation(1000, *OLD)
+    assert judge("SCALE_OUT_FUTILE", replace(hours_after(), frame=fewer.frame(3000))) == []
+
+
+@pytest.mark.parametrize(("then", "is_known"), [(900.0, True), (800.0, False)])
+def test_what_members_brought_is_known_until_all_together_do_more(then: float, *, is_known: bool) -> None:
+    scaled = (5, 0.1, then)
+    assert group_conditions(hours_after(scaled=scaled))[1]["scaled"] == (scaled if is_known else None)
+
+
+def test_what_members_brought_is_forgotten_with_the_lag_and_with_another_change() -> None:
+    view = hours_after(scaled=(5, 0.1, 1000.0))
+    assert group_conditions(view)[1]["scaled"] is not None
+    assert group_conditions(replace(view, is_material=False))[1]["scaled"] is None
+    fewer = Life().generation(-9000, *OLD, *NEW).generation(1000, *OLD)
+    assert group_conditions(replace(view, frame=fewer.frame(3000)))[1]["scaled"] is None
 
 
 def swings(number: int) -> list[Observation]:

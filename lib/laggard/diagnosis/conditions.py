@@ -8,6 +8,7 @@ from datetime import timedelta
 from laggard.diagnosis.frames import Row
 from laggard.diagnosis.losses import breach_seconds, losses
 from laggard.diagnosis.observation import WARN
+from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.patterns_deploys import vetoing_deploy
 from laggard.diagnosis.patterns_moves import subscriptions_differ_since
 from laggard.diagnosis.patterns_rebalances import now_of
@@ -18,6 +19,8 @@ from laggard.diagnosis.view import View
 
 _CATCH_UP = timedelta(hours=2)  # a new group that takes longer to work off the past is a group like any other
 _REWIND = timedelta(hours=1)
+_SCALED = timedelta(hours=1)
+_OUTGROWN = 1.2  # times what all members together did: then the limit they had in common is no more
 
 
 def group_conditions(view: View) -> tuple[frozenset[str], Row]:
@@ -37,7 +40,7 @@ def group_conditions(view: View) -> tuple[frozenset[str], Row]:
         "divergent_subscriptions": differ is not None,
         "losses": losses(view),
         "slo_breach_seconds": breach_seconds(view),
-        "elasticity": _elasticity(view),
+        "scaled": _scaled(view),
     }
     return frozenset(found), facts
 
@@ -63,8 +66,24 @@ def _windows_since_rewind(view: View) -> float:
     return float((now_of(view.frame) - newest).total_seconds() / view.frame.window_seconds)
 
 
-def _elasticity(view: View) -> float:
-    """What the newest scale-out of the last hour brought; NaN without one, or where it shows nothing."""
-    since = now_of(view.frame) - timedelta(hours=1)
-    grown = [each for each in scale_events(view.frame, view.parameters) if each.after > each.before > 0]
-    return elasticity(view, grown[-1]).value if grown and grown[-1].at >= since else math.nan
+def _scaled(view: View) -> tuple[int, float, float] | None:
+    """When members were last added, what elasticity that had, and records/s after it; None where nothing is known.
+
+    It leaves the recorded hour, but what limits the members does not go by itself: it is remembered until the lag is
+    gone, the members change in number, or they do more than they then did.
+    """
+    since = now_of(view.frame) - _SCALED
+    recent = [each for each in scale_events(view.frame, view.parameters) if each.at >= since]
+    newest = next((each for each in reversed(recent) if each.after > each.before > 0), None)
+    known = view.memory.scaled
+    if newest is not None:
+        at_ms, found = round(newest.at.timestamp() * 1000), elasticity(view, newest)
+        if not math.isnan(found.value):
+            return at_ms, found.value, found.after
+        known = known if known is not None and known[0] == at_ms else None
+    elif recent:
+        return None
+    if known is None or not view.is_material:
+        return None
+    consumed = sum(known_sum(each.consume) for each in view.topics)
+    return known if consumed <= _OUTGROWN * known[2] else None

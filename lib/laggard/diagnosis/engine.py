@@ -77,7 +77,8 @@ def _judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
     observations = list(_observe(view))
     sizing = size(view)
     holding = _still_slow(memory.tracks) | _holding(observations)
-    verdict = scale_verdict(view, holding, sizing, elasticity=facts.get("elasticity", math.nan))
+    scaled = facts["scaled"]
+    verdict = scale_verdict(view, holding, sizing, elasticity=math.nan if scaled is None else scaled[1])
     return Judged(
         frame.group,
         frame.fact.get("coordinator"),
@@ -89,7 +90,7 @@ def _judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
         sizing,
         completed(view),
         cluster_signal(view, observations),
-        after,
+        replace(after, scaled=scaled),
     )
 
 

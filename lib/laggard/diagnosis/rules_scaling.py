@@ -33,7 +33,7 @@ def scale_out_futile(view: View) -> list[Observation]:
     """D70: members were added, and the lag is where it was."""
     event = _latest_scale_out(view)
     if event is None:
-        return []
+        return _goes_on(view)
     ends = view.frame.windows / 1000 + view.frame.window_seconds
     lag = group_lag(view, "envelope")
     before = lower_median(lag[ends <= event.at.timestamp()][-3:].tolist())
@@ -61,6 +61,20 @@ def scale_out_futile(view: View) -> list[Observation]:
         guards={"draining": passes(None if worst is None else worst.trend.name != "draining")},
     )
     return guarded(observation)
+
+
+def _goes_on(view: View) -> list[Observation]:
+    """What was found soon after the scale-out holds until the lag falls or the members change again."""
+    is_open = any(each.code == "SCALE_OUT_FUTILE" and each.opened_ms is not None for each in view.memory.tracks)
+    worst = view.worst
+    if not is_open or not view.is_material or worst is None or worst.trend.name == "draining":
+        return []
+    events = scale_events(view.frame, view.parameters) if has_assignments(view) else []
+    if events and events[-1].after < events[-1].before:
+        return []
+    scaled = view.facts.get("scaled")
+    evidence = {"lag_records": view.lag} | ({} if scaled is None else {"elasticity": scaled[1]})
+    return [Observation("SCALE_OUT_FUTILE", evidence=evidence)]
 
 
 def scale_oscillation(view: View) -> list[Observation]:

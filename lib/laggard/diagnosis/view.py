@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from laggard.diagnosis.frames import Floats, GroupFrame, Policy, Row, TopicFrame
+from laggard.diagnosis.memory import Memory
 from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import Parameters
 
@@ -103,6 +104,7 @@ class View:
     time_in_rebalance: float  # share of the last 10 minutes, NaN unknown
     sub_cause: str  # steady, capacity_down, arrival_up, both, "" unknown
     flags: frozenset[str] = frozenset()  # of the gates
+    memory: Memory = field(default_factory=Memory)  # of the windows before
     facts: Row = field(default_factory=dict)  # what patterns of rebalances were found, by name
 
     @property

@@ -60,8 +60,9 @@ def view_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tuple[
         math.nan if ratio is None else ratio,
         _sub_cause(frame, topics, members, capacity, parameters),
         frozenset(_flags(frame, topics)),
+        memory,
     )
-    return view, Memory(trends, busy, memory.tracks, memory.episode_ms, memory.quiet)
+    return view, replace(memory, trends=trends, busy=busy)
 
 
 def topic_view(

@@ -1,0 +1,36 @@
+"""A fault that lasts for hours is told at the end as it was at the beginning, by a job that restarted on the way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from scenarios.catalogue import SCENARIOS
+from scenarios.judged import diagnose
+from scenarios.labels import Labels
+from scenarios.runs import place_of, play, record
+from scenarios.scoring import opened
+
+HOURS = 2.0  # beyond the story's end: what an event has proven is long out of the hour that the rules look back
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "verdict"),
+    [("SC53", "SCALE_OUT_FUTILE", "NO_DOWNSTREAM")],
+)
+def test_what_an_event_has_proven_is_not_forgotten(name: str, code: str, verdict: str) -> None:
+    story = SCENARIOS[name].story
+
+    def lasts(ground: object) -> Labels:
+        labels = story(ground)  # type: ignore[arg-type]
+        return replace(labels, minutes=labels.minutes + 60 * HOURS)
+
+    scenario = replace(SCENARIOS[name], story=lasts)
+    (recorded,) = record([play(scenario, 61000, place_of(scenario, 61000))])
+    judged = diagnose(recorded, is_restarted=True)
+    end = recorded.run.end_ms
+    causes = {each.code: each.role_at(end) for each in opened(judged.findings)}
+    last = [row["scale_verdict"] for row in judged.windows[-60:]]
+    assert causes[code] == "primary"
+    assert set(last) == {verdict}
