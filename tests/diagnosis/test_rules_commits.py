@@ -1,4 +1,4 @@
-"""Rule D76: commits by the clock, told from commits by the work."""
+"""Rules D75 and D76: too many commits; commits by the clock, told from commits by the work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from diagnosis.views import WINDOWS, topic_view, view_of
 from laggard.diagnosis.observation import FAIL, INFO, PASS, UNKNOWN, Observation
-from laggard.diagnosis.rules_commits import autocommit_pattern
+from laggard.diagnosis.rules_commits import autocommit_pattern, commit_rate_high
 
 Row = dict[str, Any]
 PARTITIONS = 4
@@ -123,3 +123,25 @@ def test_the_rhythm_of_fetches_is_no_clock_of_commits() -> None:
 def test_tables_of_an_older_job_say_nothing() -> None:
     topic = topic_view([0.0] * PARTITIONS, history={"commits": 12.0})
     assert autocommit_pattern(view_of(topic, member_count=2)) == []
+
+
+def often(per_minute: Sequence[float]) -> list[float]:
+    """What D75 says of so many commits a minute of each partition in the newest windows, nothing known of those before:
+    commits per second."""
+    known = [np.nan] * (WINDOWS - len(per_minute)) + list(per_minute)
+    topic = topic_view([0.0] * PARTITIONS, history={"commits": np.array([known] * PARTITIONS)})
+    return [each.evidence["commits_per_second_and_partition"] for each in commit_rate_high(view_of(topic))]
+
+
+def test_commits_are_too_many_once_they_have_been_for_ten_minutes() -> None:
+    """Of 25 a second in four minutes nobody knows what the six minutes before were."""
+    assert often([1500] * 4) == []
+    assert often([1500] * 9) == []
+    assert often([1500] * 10) == [25]
+    assert often([600] * 30) == []
+    assert often([0] * 20 + [1500] * 4) == []
+    assert often([0] * 20 + [1500] * 5) == [12.5]
+
+
+def test_windows_of_which_no_commits_are_known_are_left_out() -> None:
+    assert often([900, 900, np.nan, 900, 900, np.nan, np.nan, 900, 900, 900]) == [15]

@@ -42,12 +42,13 @@ def commit_idle_churn(view: View) -> list[Observation]:
 
 def commit_rate_high(view: View) -> list[Observation]:
     """D75: more than ten commits a second on each partition for ten minutes."""
-    if group_kind(view.frame) == "share" or len(view.frame.windows) < _COMMIT_WINDOWS:
+    if group_kind(view.frame) == "share" or len(view.frame.windows) < _COMMIT_WINDOWS or not view.topics:
         return []
     commits = [topic.frame["commits"][:, -_COMMIT_WINDOWS:] for topic in view.topics]
+    is_seen = np.any([(~np.isnan(each)).any(axis=0) for each in commits], axis=0)
     total = sum(known_sum(each) for each in commits)
-    seconds = _COMMIT_WINDOWS * view.frame.window_seconds
-    if total / seconds <= _COMMITS_PER_SECOND:
+    seconds = int(is_seen.sum()) * view.frame.window_seconds
+    if not is_seen[0] or total / seconds <= _COMMITS_PER_SECOND:  # of what nobody watched nothing is known
         return []
     partitions = sum(int((np.nansum(each, axis=1) > 0).sum()) for each in commits)
     if not partitions or total / seconds / partitions <= _COMMITS_PER_SECOND:
