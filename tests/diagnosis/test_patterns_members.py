@@ -29,6 +29,12 @@ def test_two_departures_are_no_crash_loop() -> None:
     assert looping([3000, 3050]) == []
 
 
+def test_a_crash_loop_ends_most_lives_early() -> None:
+    """Put out by chance again and again, a member also lives long."""
+    assert looping([2000, 2080, 2300, 2380, 2700]) == []
+    assert looping([2000, 2080, 2160, 2300, 2380]) == [(ALL[2], (60.0, 60.0, 60.0))]
+
+
 def test_lives_of_two_sessions_are_no_crash_loop() -> None:
     assert looping([3000, 3110, 3220]) == []
     assert looping([3000, 3110, 3220], session=60) == [(ALL[2], (90.0, 90.0))]

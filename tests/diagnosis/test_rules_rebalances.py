@@ -135,6 +135,23 @@ def test_one_member_that_dies_again_and_again_is_no_session_eviction() -> None:
     assert (loop.state, loop.subject, loop.evidence["departures"]) == ("holds", ALL[3], 3)
 
 
+@pytest.mark.parametrize(("others", "expected"), [((), "holds"), ((2700,), "holds"), ((2700, 2900), "fails")])
+def test_a_member_put_out_twice_in_a_row_where_others_are_put_out_too_is_no_crash_loop(
+    others: Sequence[float], expected: str
+) -> None:
+    """Four departures of one place, and so many of another whose members live long."""
+    told, expired = Life(session=10).generation(10, *ALL), {"cause_posterior": {"session_expiry": 0.8}}
+    out = [(second, ALL[3]) for second in (3000, 3100, 3200, 3300)] + [(second, ALL[1]) for second in others]
+    for second, gone in sorted(out):
+        told.generation(second, *[each for each in ALL if each != gone], of_row=expired)
+        told.generation(second + 15, *ALL)
+    (loop,) = judge("CRASH_LOOP", told.view())
+    assert (loop.subject, loop.state) == (ALL[3], expected)
+    if expected == "fails":
+        assert loop.guards["not_the_others"] == "fail"
+        assert states("SESSION_EVICTION", told.view()) == ["holds"]
+
+
 def test_lives_of_a_poll_interval_are_no_crash_loop() -> None:
     told = Life(timeout=60).generation(10, *ALL)
     for second in (3000, 3085, 3170):

@@ -152,7 +152,7 @@ def changes(frame: GroupFrame) -> tuple[Change, ...]:
 
 
 def find_crash_loops(frame: GroupFrame, parameters: Parameters) -> list[CrashLoop]:
-    """Places left three times within 30 minutes, after lives of less than two sessions all but the first time."""
+    """Places left three times within 30 minutes, after lives of less than two sessions more often than not."""
     end = now_of(frame)
     session = max((row["session_timeout_ms"] or 0 for row in frame.members), default=0) / 1000
     limit = max(2 * session, _CRASH_MIN_SECONDS)
@@ -168,8 +168,10 @@ def find_crash_loops(frame: GroupFrame, parameters: Parameters) -> list[CrashLoo
     found = []
     for place, lives in sorted(ends.items()):
         near = [life for life in lives if (end - life[0]).total_seconds() < parameters.deploy_horizon_seconds]
-        short = tuple(seconds for _, seconds in near if seconds is not None and seconds < limit)
-        if len(near) >= parameters.crash_times and len(short) >= parameters.crash_times - 1:
+        known = [seconds for _, seconds in near if seconds is not None]
+        short = tuple(seconds for seconds in known if seconds < limit)
+        is_most = 2 * len(short) > len(known)
+        if len(near) >= parameters.crash_times and len(short) >= parameters.crash_times - 1 and is_most:
             found.append(CrashLoop(place, tuple(at for at, _ in near), short))
     return found
 

@@ -72,8 +72,11 @@ def crash_loop(view: View) -> list[Observation]:
     poll = {each.slot for each in find_evictions(view.frame, "poll_timeout", view.parameters)}
     place_of = places(view.frame)
     late = {place_of.get(slot, slot) for slot in poll}
-    found = []
-    for each in find_crash_loops(view.frame, view.parameters):
+    loops, found = find_crash_loops(view.frame, view.parameters), []
+    expired = find_evictions(view.frame, "session_expiry", view.parameters)
+    looping = {each.place for each in loops}
+    others = {each.at for each in expired if place_of.get(each.slot, each.slot) not in looping}
+    for each in loops:
         observation = Observation(
             "CRASH_LOOP",
             subject=each.place,
@@ -85,6 +88,8 @@ def crash_loop(view: View) -> list[Observation]:
             guards={
                 "deploy": passes(deploy is None and not view.policy.in_maintenance),
                 "poll_interval": passes(each.place not in late and not _lives_a_poll_interval(view, each)),
+                # what puts out all members in turn puts out one of them twice in a row now and then
+                "not_the_others": passes(2 * len(others) < len(each.departures)),
             },
         )
         found += guarded(observation)
