@@ -79,6 +79,50 @@ def test_a_first_batch_may_take_all_of_the_poll_interval(interval: float, frozen
     assert found == (expected,)
 
 
+def turns(frozen_seconds: float | None = None, caught_up: int | None = None, other: int | None = None) -> list[str]:
+    """Kinds of three partitions that their owner works on in turn, each moving 30 s before the end of every third
+    window, with three times 5000 records to read. The first one stands for so long instead; all was read so many
+    windows ago; the first one has another owner since so many windows."""
+    window, number = np.arange(WINDOWS), np.arange(3)[:, None]
+    since = (window - number) % 3
+    frozen, committed = 30.0 + 60.0 * since, 10.0 * (window - since)
+    if frozen_seconds is not None:
+        frozen[0, :] = np.maximum(0.0, frozen_seconds - 60.0 * window[::-1])
+        committed[0, :] = np.where(frozen[0] > 0, 0.0, -100.0 + window)
+    lag = np.full((3, WINDOWS), 5000.0)
+    if caught_up is not None:
+        lag[:, -caught_up] = 0.0
+    slot = np.full((3, WINDOWS), "m0", object)
+    if other is not None:
+        slot[0, -other:] = "m1"
+    commits = {"commits": 4.0, "noops": np.where(np.diff(committed, axis=1, prepend=0.0) > 0, 3.0, 4.0)}
+    history = {"frozen": frozen, "committed": committed, "lag_min": lag, "slot": slot, "repeats": 8.0} | commits
+    frame = topic_view([5000.0] * 3, history=history, slots=["m0"] * 3).frame
+    floor = np.full(3, 100.0)
+    found = measures.stalls(frame, has_members=True, window_seconds=60, parameters=Parameters(), floor=floor)
+    return list(found)
+
+
+def test_partitions_that_their_owner_works_on_in_turn_do_not_stand_still() -> None:
+    """Each stands for 180 s at a time, longer than 60 s and three commit intervals."""
+    assert turns() == ["", "", ""]
+
+
+def test_a_partition_that_is_left_out_for_three_turns_stands_still() -> None:
+    assert turns(539.0) == ["", "", ""]
+    assert turns(540.0) == ["repeating", "", ""]
+
+
+def test_turns_are_forgotten_once_their_owner_has_caught_up() -> None:
+    """Five windows ago, each has had a turn since; in the newest one, none has."""
+    assert turns(539.0, caught_up=5) == ["", "", ""]
+    assert turns(400.0, caught_up=1) == ["repeating", "repeating", ""]
+
+
+def test_turns_of_another_owner_do_not_count() -> None:
+    assert turns(400.0, other=20) == ["repeating", "", ""]
+
+
 def lost(told: int, moved: int, end: float = 9000.0) -> tuple[list[str], dict[str, float]]:
     """A partition below its log start, whose lag was last known, and whose offset last moved, so many windows ago."""
     ago = np.arange(WINDOWS)[::-1]

@@ -109,6 +109,26 @@ def _released_windows(frame: TopicFrame, row: int) -> float:
     return math.inf
 
 
+def _turn_seconds(frame: TopicFrame, row: int, floor: Floats, window_seconds: int) -> float:
+    """The longest that a partition of the same owner stood and then moved, all that time with more to read.
+
+    What stood in a stall that has healed does not count once its owner has caught up.
+    """
+    slots = frame.named("slot")
+    own = np.flatnonzero(slots[:, -1] == slots[row, -1])
+    if not slots[row, -1]:
+        return 0.0
+    is_behind = frame["lag_min"][own].sum(axis=0) > floor[own].sum()
+    is_behind &= (slots[own] == slots[row, -1]).all(axis=0)
+    count = int(np.argmin(is_behind[::-1])) if not is_behind.all() else len(is_behind)  # newest windows in a row
+    if not count:
+        return 0.0
+    frozen, committed = frame["frozen"][own, -count - 1 :], frame["committed"][own, -count - 1 :]
+    moves = np.maximum(1.0, frame["commits"][own] - frame["noops"][own])[:, -frozen.shape[1] + 1 :]
+    stood = (frozen[:, :-1] + window_seconds - frozen[:, 1:]) / moves
+    return float(np.fmax.reduce(stood[np.diff(committed) > 0], initial=0.0))
+
+
 def stalls(
     frame: TopicFrame,
     *,
@@ -117,12 +137,14 @@ def stalls(
     parameters: Parameters,
     poll_interval_seconds: float = 0.0,
     hidden_seconds: float = 0.0,
+    floor: Floats | None = None,
 ) -> tuple[str, ...]:
     """Per partition "" or the kind of its stall: the offset stands although records arrived since.
 
     A few records behind which nothing came need not be records: a transaction's marker stays at the end of a log.
     While the rhythm of commits is not known, a batch may take all of the longest poll interval of the members. Commits
-    that may be hidden may say that it moved on.
+    that may be hidden may say that it moved on. `floor` is that of the newest window: partitions of an owner that is
+    behind with its work take turns, and turns may take a while.
     """
     is_unknown = np.isnan(frame["interval"][:, -1])
     interval = np.where(is_unknown, window_seconds, frame["interval"][:, -1])
@@ -136,9 +158,11 @@ def stalls(
         is_few = frame["lag"][row, -1] <= parameters.min_lag_records
         if not known_sum(frame["produced"][row, -(within if is_few else since) :]) > 0:
             continue
+        if floor is not None:
+            limit[row] = max(limit[row], parameters.stall_ci * _turn_seconds(frame, row, floor, window_seconds))
         if is_held(frame, row):
             kinds[row] = HELD
-        elif _released_windows(frame, row) * window_seconds < limit[row]:
+        elif min(frozen[row] - hidden_seconds, _released_windows(frame, row) * window_seconds) < limit[row]:
             continue
         elif has_members and frame.named("owner")[row, -1] == "":
             kinds[row] = "unowned"

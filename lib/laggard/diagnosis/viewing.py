@@ -109,6 +109,7 @@ def topic_view(
         parameters=parameters,
         poll_interval_seconds=_poll_interval_seconds(group) if has_members else 0.0,
         hidden_seconds=0.0 if group.hidden is None else float(np.nan_to_num(group.hidden.most[-1])),
+        floor=floor[:, -1],
     )
     view = TopicView(
         frame,
