@@ -61,6 +61,19 @@ def test_a_deploy_is_suspected_from_a_third_of_the_slots_and_runs_from_four_fift
     assert one(roll(done=7), 1400).state == "over"
 
 
+def test_a_large_deploy_is_suspected_from_three_places_that_went_to_other_hosts() -> None:
+    """Of 40 members, in a minute and a half; a third of them takes ten minutes, five rebalances take two."""
+    assert find_deploys(roll(40, done=2).frame(1070), LIMITS) == ()
+    assert one(roll(40, done=3), 1120).state == "suspected"
+    assert find_deploys(roll(40, done=3).frame(1000 + 2 * 45 + 20 + 91), LIMITS) == ()
+    now = pods(*range(40))
+    back = Life().generation(10, *now)
+    for index in range(3):  # who comes back where it was may have been put out
+        back.generation(1000 + 45 * index, *[each for each in now if each != now[index]])
+        back.generation(1020 + 45 * index, *now)
+    assert find_deploys(back.frame(1120), LIMITS) == ()
+
+
 def test_a_suspicion_that_comes_to_nothing_is_no_deploy() -> None:
     assert find_deploys(roll(done=4).frame(1400), LIMITS) == ()
 

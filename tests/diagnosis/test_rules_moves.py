@@ -96,6 +96,15 @@ def test_a_deploy_whose_lag_rises_costs_something() -> None:
     assert found.evidence["lag_seconds"] == 2 * 1000 * 3 * 60 / 200
 
 
+@pytest.mark.parametrize(("extra", "expected"), [(0.0, 0), (700.0, 0), (800.0, 1)])
+def test_lag_that_grows_on_as_before_is_not_of_the_deploy(extra: float, expected: int) -> None:
+    """Both together have 6 000 records before it, 500 more each minute, and twice so many more while it runs."""
+    ends = 3600 - 60.0 * np.arange(WINDOWS - 1, -1, -1)
+    grown = np.clip(3000 + (ends - 3180) / 60 * 250, 0, None) + extra * ((ends > 3200) & (ends <= 3400))
+    topic = series(lag=grown, lag_max=grown, envelope=grown, arrival=100.0)
+    assert len(judge("DEPLOY_LAG_SPIKE", rolled().view(3600, topics=[topic]))) == expected
+
+
 def test_a_deploy_that_lag_does_not_show_costs_nothing() -> None:
     assert spike(1.2) == []
 

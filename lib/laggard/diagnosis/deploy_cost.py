@@ -28,7 +28,7 @@ class DeployCost:
     lag_seconds: float  # the same over the arrival rate: time lag times how long it lasted
     recovery_seconds: float  # from the last change until lag is down again, NaN not yet
     arrival_ratio: float  # arrival rate in the deploy over the one before
-    is_spike: bool  # lag rose by a quarter, and by what counts as lag of a group, if only between two polls
+    is_spike: bool  # lag rose by a quarter beyond its trend, and by what counts as lag of a group, if between two polls
 
 
 def measure_deploy(view: View, deploy: Deploy) -> DeployCost:
@@ -41,7 +41,7 @@ def measure_deploy(view: View, deploy: Deploy) -> DeployCost:
     during = (ends > begin) & (starts <= deploy.quiet_at.timestamp())
     highest, lag, envelope, arrival = (group_lag(view, name) for name in ("lag_max", "lag", "envelope", "arrival"))
     usual = lower_median(lag[before].tolist())
-    highest_before, peak = _max(highest[before]), _max(highest[during])
+    highest_before, peak = _max(highest[before]), _max(highest[during] - _growth(lag[before], during))
     excess = np.where(ends > begin, np.clip(lag - usual, 0.0, None), 0.0)
     after = np.flatnonzero((starts >= end) & (highest <= _SPIKE_RATIO * highest_before))
     recovered = float(ends[after[0]]) if len(after) else math.nan
@@ -52,7 +52,7 @@ def measure_deploy(view: View, deploy: Deploy) -> DeployCost:
     rates = lower_median(arrival[before].tolist()), lower_median(arrival[during].tolist())
     return DeployCost(
         lag_before=highest_before,
-        peak_lag=peak,
+        peak_lag=_max(highest[during]),
         peak_envelope=_max(envelope[during]),
         lag_record_seconds=area,
         lag_seconds=area / rates[0] if rates[0] > 0 else math.nan,
@@ -91,6 +91,12 @@ def _most_delayed(view: View, deploy: Deploy) -> float:
     rows = [row for row in view.frame.rebalances if row["rebalance_id"] in deploy.rebalance_ids]
     delayed = [row.get("records_delayed") for row in rows]
     return max((float(each) for each in delayed if each is not None), default=math.nan)
+
+
+def _growth(before: Floats, during: np.ndarray) -> Floats:
+    """By how much lag would have risen by each window of the deploy if it went on growing as in most windows before."""
+    step = lower_median(np.diff(before).tolist())
+    return max(0.0, step if math.isfinite(step) else 0.0) * np.arange(1.0, np.count_nonzero(during) + 1)
 
 
 def _known(value: float) -> float | None:

@@ -16,6 +16,7 @@ from laggard.diagnosis.patterns_rebalances import logical_rebalances, now_of
 SUSPECTED, RUNNING, OVER = "suspected", "running", "over"
 _BATCH_SECONDS = 10.0  # departures so close are one batch
 _MIN_QUIET_SECONDS = 60.0
+_SUSPECT_PLACES = 3  # given up for good, each for one of its like on another host: so many are never a few faults
 _REST_WINDOWS = 3  # after the quiet a deploy still vetoes so long
 _FAULTS = ("poll_timeout", "session_expiry", "crash")
 _HARDLY = 0.1  # so unlikely a deploy that it is none, where a fault is claimed between several
@@ -155,7 +156,10 @@ def _judge(frame: GroupFrame, run: Sequence[Change], parameters: Parameters) -> 
         and all(size <= max(1, parameters.deploy_batch * slots) for _, size in batches)
         and extra <= (1 - parameters.deploy_share) * sum(gone.values())
     )
-    if not is_rolling or replaced < parameters.deploy_suspect_share * slots or not (fresh or gone):
+    least = parameters.deploy_suspect_share * slots
+    if gone.keys().isdisjoint(fresh) and not any(change.restarted for change in run):
+        least = min(least, _SUSPECT_PLACES)
+    if not is_rolling or replaced < least or not (fresh or gone):
         return None
     quiet_at = run[-1].at + timedelta(seconds=quiet_seconds(run))
     is_quiet = now_of(frame) >= quiet_at
