@@ -126,6 +126,35 @@ def test_a_burst_that_drains_is_draining_when_the_hour_before_was_quiet() -> Non
     assert judged(hour((44, 0), (5, 300), (11, -100)))[0].name == "draining"
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("windows", range(3, 9))
+def test_lag_that_changed_once_has_no_trend(windows: int, sign: int) -> None:
+    """As where commits are seen later from now on. Half below and half above would rank as a line does."""
+    envelope = np.full(60, 1e6)
+    envelope[-windows:] += sign * 30_000
+    assert judged(envelope)[0].name == "flat"
+
+
+@pytest.mark.parametrize("windows", range(4, 9))
+def test_lag_that_changed_once_and_wavers_has_a_trend_by_chance_only(windows: int) -> None:
+    """Two-sided 5 %, and what the height of the step is off by chance; with the step in it a quarter had one."""
+    chance = np.random.default_rng(windows)
+    step = np.where(np.arange(60) >= 60 - windows, 30_000.0, 0.0)
+    grown = [judged(1e6 + step + chance.normal(0, 2000, 60))[0].name == "growing" for _ in range(400)]
+    assert sum(grown) <= 0.15 * len(grown)
+
+
+def test_growth_that_has_just_begun_is_no_step_nor_is_growth_after_one() -> None:
+    assert [judged(hour((60 - windows, 0), (windows, 10)))[0].name for windows in (5, 6, 7)] == [
+        "flat",  # of eleven points six are equal: that may be chance
+        "growing",
+        "growing",
+    ]
+    after = hour((49, 0), (11, 10))
+    after[-6:] += 30_000
+    assert judged(after)[0].name == "growing"
+
+
 def test_what_lies_before_a_break_is_left_to_the_caller_to_blank() -> None:
     envelope = hour((49, -30), (11, 10))
     envelope[:49] = nan

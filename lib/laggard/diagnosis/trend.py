@@ -91,8 +91,11 @@ def judge_trends(
         long = _fit_newest(seconds, envelope[turned], long_reach, parameters)
         against = _direction(long, arrival[turned], least[turned], parameters) == -direction[turned]
         direction[turned[against]] = 0
-    is_borne_out = (short.p < parameters.trend_exit_p) & (np.abs(short.slope) > parameters.trend_exit_effect * arrival)
-    lasting = np.where(is_borne_out, np.sign(short.slope), 0)
+        turned = np.flatnonzero(direction)
+        rest = _without_greatest_step(seconds, envelope[turned], reach[turned])
+        lasts = _lasting(_fit_newest(seconds, rest, reach[turned], parameters), arrival[turned], parameters)
+        direction[turned[lasts != direction[turned]]] = 0
+    lasting = _lasting(short, arrival, parameters)
     is_swinging = _swings(lag_max - envelope, seconds, reach) >= np.maximum(0.5 * arrival * interval, 10)
 
     judged = []
@@ -125,6 +128,27 @@ def _direction(fits: Fits, arrival: Floats, least: Floats, parameters: Parameter
         & (change * fits.span > least)  # a gate on what changed, not on how much lag there is
     )
     return np.where(is_significant, np.sign(fits.slope), 0.0)
+
+
+def _lasting(fits: Fits, arrival: Floats, parameters: Parameters) -> Floats:
+    """1 up, -1 down, 0 where not even half of what enters a trend is there."""
+    is_borne_out = (fits.p < parameters.trend_exit_p) & (np.abs(fits.slope) > parameters.trend_exit_effect * arrival)
+    return np.where(is_borne_out, np.sign(fits.slope), 0.0)
+
+
+def _without_greatest_step(seconds: Floats, envelope: Floats, reach: Floats) -> Floats:
+    """Rows [n, w] in which the greatest change from one point to the next, of those within reach [n], did not happen.
+
+    Lag that changed once, as where commits are made or seen later from now on, ranks like a line: half of its points
+    are above the others. What goes on changes without that step as well.
+    """
+    values = np.where(seconds[-1] - seconds <= reach[:, None], envelope, np.nan)
+    order = np.argsort(np.isnan(values), axis=1, kind="stable")  # known ones first, in order of time
+    steps = np.nan_to_num(np.diff(np.take_along_axis(values, order, axis=1), axis=1))
+    greatest = np.argmax(np.abs(steps), axis=1)[:, None]
+    is_after = np.arange(values.shape[1]) > np.take_along_axis(order, greatest, axis=1)
+    found: Floats = values - np.where(is_after, np.take_along_axis(steps, greatest, axis=1), 0.0)
+    return found
 
 
 _NAMES = {1.0: GROWING, -1.0: DRAINING, 0.0: ""}
