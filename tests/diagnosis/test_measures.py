@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from diagnosis.views import PARAMETERS, topic_view
-from laggard.diagnosis.measures import floors
+from laggard.diagnosis.measures import floors, material
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,27 @@ def test_the_floor_is_what_arrives_in_two_of_the_longest_gaps(interval: float, f
     found = floors(topic, np.full((1, 5), 100.0), 60, PARAMETERS)
     short = 2 * 100 * (60 if np.isnan(interval) else interval) + 1
     assert found.tolist() == [[short, short, expected, expected, expected]]  # remembered, and not foreseen
+
+
+def test_the_floor_rises_as_soon_as_more_arrives() -> None:
+    """A mean over some windows comes after what arrives; while less and less does the mean stands."""
+    arrival = np.array([[100.0, 100.0, 500.0, 500.0, 20.0]])
+    means = np.array([[100.0, 100.0, 180.0, 260.0, nan]])
+    topic = topic_view([0.0], interval=5.0, history={"arrival": arrival}, windows=5).frame
+    assert floors(topic, means, 60, PARAMETERS).tolist() == [[1001.0, 1001.0, 5001.0, 5001.0, 201.0]]
+
+
+@pytest.mark.parametrize(
+    ("lag", "envelope", "expected"),
+    [
+        (2500.0, 900.0, False),  # the next commit is due, and there was little at the last one
+        (2500.0, 1100.0, True),
+        (2500.0, nan, True),  # nobody committed
+        (900.0, nan, False),
+        (nan, 1100.0, False),  # where the group stands by now is not known
+    ],
+)
+def test_lag_counts_at_a_commit_where_there_was_one(lag: float, envelope: float, *, expected: bool) -> None:
+    frame = topic_view([0.0], history={"lag": [lag], "envelope": [envelope]}, windows=5).frame
+    found = material(frame, np.full((1, 5), 1000.0), 0.0, PARAMETERS)
+    assert found.tolist() == [[expected] * 5]

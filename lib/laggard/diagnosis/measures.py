@@ -38,18 +38,24 @@ def rolling_mean(values: Floats, windows: int) -> Floats:
 def floors(frame: TopicFrame, arrival: Floats, window_seconds: int, parameters: Parameters) -> Floats:
     """Lag that is only the rhythm of commits: twice what arrives between two of them, and one record.
 
-    Commits of batches that take now long, now short are as far apart as the longest that was seen and was no stall.
+    Commits of batches that take now long, now short are as far apart as the longest that was seen and was no stall;
+    more arrives between them as soon as more arrives at all. `arrival` is a mean over some windows.
     """
     interval = np.where(np.isnan(frame["interval"]), window_seconds, frame["interval"])
     is_rhythm = frame["frozen"] < parameters.stall_ci * interval
     longest = np.maximum.accumulate(np.where(is_rhythm, frame["frozen"], 0.0), axis=1)
-    return 2.0 * arrival * np.maximum(interval, longest) + 1.0
+    found: Floats = 2.0 * np.fmax(arrival, frame["arrival"]) * np.maximum(interval, longest) + 1.0
+    return found
 
 
 def material(frame: TopicFrame, floor: Floats, slo_seconds: float, parameters: Parameters) -> _Flags:
-    """Whether lag is more than rhythm; with an SLO it must also be a fifth of it in time."""
+    """Whether lag is more than rhythm; with an SLO it must also be a fifth of it in time.
+
+    In a window with a commit it is the lag at that commit: between two of them lag tells when the next one comes.
+    """
     limit = np.fmax(floor, parameters.min_lag_records)
-    found: _Flags = frame["lag"] > limit
+    lag, at_commit = frame["lag"], frame["envelope"]
+    found: _Flags = np.where(np.isnan(at_commit), lag, np.minimum(lag, at_commit)) > limit
     if slo_seconds:
         found = found & ~(frame["time_lag"] <= 0.2 * slo_seconds)
     return found
