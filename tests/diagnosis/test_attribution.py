@@ -316,9 +316,23 @@ def test_an_owner_with_one_partition_may_be_slow_as_well() -> None:
 @pytest.mark.parametrize(
     "change",
     [
+        {"consume": slower(12, 5, rate=98.3)},  # 510 records, and one commit is of 500
+        # at commits of five minutes fifteen windows are looked at: 31,500 records, and one commit is of 30,000
+        {"consume": slower(12, 5, rate=65.0), "floor": 60_001.0, "interval": 300.0, "lag": lagging(12, 5, lag=7e4)},
+    ],
+)
+def test_a_costly_partition_is_worked_slower_by_more_than_a_commit(change: dict[str, Any]) -> None:
+    assert causes(costly_group(spread_over(12, 12), **change)) == [("costly", "", (5,))]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
         {"arrival": slower(12, 5, rate=201.0), "consume": slower(12, 5)},  # it gets twice as much
         {"consume": slower(12, 5, rate=0.0)},  # it stands still
         {"consume": slower(12, 5, rate=100.0)},  # it keeps up
+        {"consume": slower(12, 5, rate=98.4)},  # 480 records in five minutes, and one commit is of 500
+        {"consume": slower(12, 5, rate=67.0), "floor": 60_001.0, "interval": 300.0, "lag": lagging(12, 5, lag=7e4)},
         {"lag": lagging(12, *range(5, 12))},  # so do more than half of them
     ],
 )

@@ -300,6 +300,16 @@ def test_a_costly_partition_of_an_owner_with_nothing_else_names_the_owner_too() 
     assert (costly.partitions, costly.confidence, costly.evidence_text["alternative"]) == ((7,), 0.5, "SLOW_MEMBER m7")
 
 
+@pytest.mark.parametrize(("ratio", "expected"), [(0.19, [HOLDS]), (0.2, [FAILS]), (nan, [HOLDS])])
+def test_a_partition_that_members_hardly_come_to_between_rebalances_is_not_costly(
+    ratio: float, expected: list[str]
+) -> None:
+    consume = [60.0 if place == 7 else 100.0 for place in range(12)]
+    topic = topic_view(ONE_LAGS, consume=consume, slots=spread_over(12, 12), shape="concentrated")
+
+    assert states("COSTLY_PARTITION", view_of(topic, time_in_rebalance=ratio)) == expected
+
+
 def balanced(slots: Sequence[str], members: Sequence[str] = (), **fields: Any) -> View:
     return view_of(topic_view([0.0] * len(slots), slots=slots, shape="none"), members=members, **fields)
 

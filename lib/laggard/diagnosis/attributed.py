@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 
 import numpy as np
 
@@ -61,8 +62,16 @@ def _hot(view: View, topic: TopicView, cause: Cause) -> Observation:
 
 
 def costly_partition(view: View) -> list[Observation]:
-    """D15: partitions that get as much as the others and take longer, whoever owns them."""
+    """D15: partitions that get as much as the others and take longer, whoever owns them.
+
+    Members that begin anew all the time read some partitions before the others each time, and others hardly ever.
+    """
     found = []
+    ratio = view.time_in_rebalance
+    guards = {
+        "no_fetch_limit": UNKNOWN,
+        "group_at_rest": guard(None if isnan(ratio) else ratio >= view.parameters.storm_ratio),
+    }
     for cause in _causes(view, COSTLY):
         topic = next(each for each in view.topics if each.frame.topic == cause.topic)
         places = list(cause.fit.places)
@@ -77,12 +86,13 @@ def costly_partition(view: View) -> list[Observation]:
         found.append(
             Observation(
                 "COSTLY_PARTITION",
+                state_by(guards),
                 topic=cause.topic,
                 partitions=cause.partitions,
                 confidence=CONFIDENCE if cause.is_proven else ONE_GROUP,
                 evidence=known(evidence),
                 evidence_text=text,
-                guards={"no_fetch_limit": UNKNOWN},
+                guards=guards,
                 explained=_of_group(view, [cause]),
             )
         )

@@ -9,12 +9,13 @@ from math import ceil, isnan
 import numpy as np
 
 from laggard.diagnosis.hot import median_of_others, owner_of
-from laggard.diagnosis.order import lower_median
+from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.shed import shed
 from laggard.diagnosis.view import Flags, MemberView, TopicView, View
 
 LOAD_LIMIT = 1.2  # times the median load: above it, the assignment is to blame
 ALIKE = (0.5, 2.0)  # arrival over the median of the others, within which partitions get alike
+COMMITS = 3  # that a rate is taken over at least
 MOVE_WINDOWS = 3  # windows, on either side of a move, that show whether the lag came along
 
 
@@ -61,7 +62,7 @@ def costly_places(view: View, topic: TopicView, active: Flags) -> tuple[tuple[in
     slow = [
         place
         for place in np.flatnonzero(active & topic.is_material).tolist()
-        if _is_worked_slower(topic, place) and not _is_at_the_common_pace(view, topic, place)
+        if _is_worked_slower(view, topic, place) and not _is_at_the_common_pace(view, topic, place)
     ]
     proven = [
         place
@@ -84,9 +85,16 @@ def _is_kept_and_costly(view: View, topic: TopicView, place: int) -> bool:
     )
 
 
-def _is_worked_slower(topic: TopicView, place: int) -> bool:
+def _is_worked_slower(view: View, topic: TopicView, place: int) -> bool:
+    """Whether it gets as much as the others and less is done of it, by more than one commit: that may come later."""
     arrival, others = float(topic.arrival[place]), median_of_others(topic.arrival, place)
-    return bool(ALIKE[0] * others <= arrival <= ALIKE[1] * others and 0 < topic.consume[place] < arrival)
+    if not (ALIKE[0] * others <= arrival <= ALIKE[1] * others and topic.consume[place] > 0):
+        return False
+    seconds, interval = view.frame.window_seconds, topic.interval[place]
+    commits = 0 if isnan(interval) else ceil(COMMITS * interval / seconds)
+    windows = slice(-max(view.parameters.rate_windows, commits), None)
+    left = known_sum(topic.frame["arrival"][place, windows] - topic.frame["consume"][place, windows]) * seconds
+    return bool(left > topic.floor[place] / 2)
 
 
 def _is_at_the_common_pace(view: View, topic: TopicView, place: int) -> bool:
