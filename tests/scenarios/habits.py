@@ -92,7 +92,9 @@ def sc56c(ground: Ground) -> Labels:
     at, members = ground.about(HEALTHY), ground.one_of(2, 3, 4)
     ground.topic(rate=piecewise((0, low), (round(at * MINUTE), ground.between(2, 5) * low)))
     for index in range(members):
-        config = ground.config(index, commit_ms=round(ground.between(4.95, 5.05) * SECOND), batch_ms=(100, 150))
+        commit_ms = round(ground.between(4.95, 5.05) * SECOND)
+        # two members can do all that may arrive
+        config = ground.config(index, commit_ms=commit_ms, batch_ms=(100, 150), capacity=1500.0)
         ground.clock.after(ground.chance.randint(0, 2 * SECOND), lambda config=config: ground.start(config))
     return Labels(
         at + 20,
