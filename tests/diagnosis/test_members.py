@@ -64,6 +64,28 @@ def test_a_member_must_have_been_busy_for_all_of_them(windows: int, expected: fl
     assert sample(5, lowest)[0] == expected
 
 
+@pytest.mark.parametrize(
+    ("frozen", "ago", "expected"),
+    [
+        ((15.0, 15.0, 15.0), 0, False),  # three intervals, all of its partitions
+        ((15.0, 15.0, 15.0), 4, False),
+        ((15.0, 15.0, 15.0), 5, True),
+        ((14.0, 15.0, 15.0), 0, True),  # it does something else meanwhile
+        ((nan, 15.0, 15.0), 0, True),
+    ],
+)
+def test_a_member_that_stood_still_for_a_while_has_not_shown_what_it_can_do(
+    frozen: tuple[float, ...], ago: int, *, expected: bool
+) -> None:
+    """As where transactions hold back what it would read, or its commits."""
+    stood = np.ones((3, WINDOWS))
+    stood[:, WINDOWS - 1 - ago] = frozen
+    topic = topic_view([LAG] * 3, history={"frozen": stood}, interval=5.0)
+    frame = view_of(topic, fact={"generation": 7, "group_epoch": None}).frame
+    _, busy = member_views(frame, [topic], {}, PARAMETERS)
+    assert bool(busy) == expected
+
+
 def test_a_group_that_reads_nothing_has_no_members_to_speak_of() -> None:
     frame = view_of(fact={"generation": 7, "group_epoch": None}).frame
     assert member_views(frame, [], {}, PARAMETERS) == ({}, {})

@@ -41,6 +41,7 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
     held_by = [_rows_by_owner(owner[:, -1], len(slots)) for owner in owners]
     summed = [np.array([each.arrival, each.consume, np.where(np.isnan(each.lag), 0.0, each.lag)]) for each in topics]
     is_busy = _busy(topics, owners, len(slots)) & _same_generation(frame)
+    waits = _waits(topics, owners, len(slots), parameters)
     for number, slot in enumerate(slots):
         span, width = int(spans[number]), widths[number]
         samples = tuple(each for each in before.get(slot, ()) if each[0] >= oldest)
@@ -50,7 +51,8 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
         if is_rare:
             rates = _rates_at_commits(consumed[number])
             rate, seen = float(rates[-1]) if len(rates) else newest, float(np.fmax.reduce(rates, initial=np.nan))
-        if is_busy[number] and lasted[number] >= span and newest > 0:  # one that stands still shows no capacity
+        shows_capacity = newest > 0 and not waits[number]  # one that stands still does not
+        if is_busy[number] and lasted[number] >= span and shows_capacity:
             samples = (*samples, (int(frame.windows[-1]), rate))[-parameters.busy_windows :]
         if samples:
             busy_now[slot] = samples
@@ -160,6 +162,22 @@ def _busy_for(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int) -
     rests = (~(smallest > floor) | is_other)[:, ::-1]
     found: Ints = np.where(rests.any(axis=1), rests.argmax(axis=1), count)
     return found
+
+
+def _waits(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int, parameters: Parameters) -> Flags:
+    """Per slot: in one of the newest windows all its partitions stood for several commit intervals.
+
+    It waits now and then, or its commits are not seen before long: what it does is not what it can do.
+    """
+    found = np.ones((slots, parameters.rate_windows), np.bool_)
+    for each, owner in zip(topics, owners, strict=True):
+        held = owner[:, -1] >= 0
+        frozen = each.frame["frozen"][held, -parameters.rate_windows :]
+        is_standing = frozen >= parameters.stall_ci * each.interval[held, None]  # not where one is NaN
+        np.logical_and.at(found[:, : frozen.shape[1]], owner[held, -1], is_standing)
+        found[:, frozen.shape[1] :] = False
+    waits: Flags = np.logical_or.reduce(found, axis=1)
+    return waits
 
 
 def _same_generation(frame: GroupFrame) -> bool:
