@@ -86,6 +86,48 @@ def test_a_member_that_stood_still_for_a_while_has_not_shown_what_it_can_do(
     assert bool(busy) == expected
 
 
+def at_commits(left: list[float], trend: str = "growing", since: int = WINDOWS, ago: int = 0) -> float:
+    """Sample of a member that commits each five minutes with so much left on each of its partitions; 0: none.
+
+    It does 60 records/s of each, where 100 arrive, and has had them for `since` windows; it commits `ago` windows ago.
+    """
+    age = np.arange(WINDOWS - 1, -1, -1) - ago
+    is_commit = (age >= 0) & (age % 5 == 0)
+    told = dict(zip(range(0, 5 * len(left), 5), reversed(left), strict=True))
+    history = {
+        "consume": np.tile(np.where(is_commit, 300.0, 0.0), (3, 1)),
+        "envelope": np.tile([told.get(each, nan) for each in age.tolist()], (3, 1)),
+        "slot": np.tile(np.where(np.arange(WINDOWS) >= WINDOWS - since, "m0", "m1").astype(object), (3, 1)),
+    }
+    topic = topic_view([20_000.0] * 3, history=history, interval=300.0, floor=60_001.0, trend=trend)
+    frame = view_of(topic, fact={"generation": 7, "group_epoch": None}).frame
+    members, busy = member_views(frame, [topic], {}, PARAMETERS)
+    assert not members["m0"].is_busy  # by the floor alone it would not be for long
+    return busy["m0"][-1][1] if busy else 0.0
+
+
+GROWING = [500.0, 12_500.0, 24_500.0, 36_500.0, 48_500.0]
+
+
+def test_a_member_that_leaves_more_at_each_commit_while_lag_grows_is_at_work_all_the_time() -> None:
+    assert at_commits(GROWING) == pytest.approx(180.0)
+    assert at_commits(GROWING, ago=4) == pytest.approx(180.0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"trend": "flat"},
+        {"left": GROWING[1:]},  # the first gap may be one with a rest
+        {"left": [500.0, 12_500.0, 24_500.0, 25_200.0, 37_000.0]},  # 700 is less than a fortieth of what arrives
+        {"since": 20},  # it had others at the first of these commits
+        {"ago": 11},  # its commits have ended
+    ],
+)
+def test_it_is_not_told_by_fewer_commits_or_others(change: dict[str, Any]) -> None:
+    assert at_commits(**({"left": GROWING} | change)) == 0.0
+
+
 def test_a_group_that_reads_nothing_has_no_members_to_speak_of() -> None:
     frame = view_of(fact={"generation": 7, "group_epoch": None}).frame
     assert member_views(frame, [], {}, PARAMETERS) == ({}, {})

@@ -13,11 +13,12 @@ from laggard.diagnosis.frames import Floats, GroupFrame, Names
 from laggard.diagnosis.measures import rolling_mean
 from laggard.diagnosis.order import percentile
 from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.rare_commits import COMMITS, falls_behind, rates_at_commits
+from laggard.diagnosis.trend import GROWING
 from laggard.diagnosis.view import Flags, MemberView, TopicView
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Busy = Mapping[str, tuple[tuple[int, float], ...]]  # slot -> (begin of the window in ms, records/s)
-_COMMITS = 3  # that a rate is taken over at least
 _CAPACITY_PERCENT = 75  # of what a busy member did: commits and windows do not beat together
 
 
@@ -32,7 +33,7 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
     owners = [_owners(each.frame.named("slot"), slots) for each in topics]
     consumed = _sums(topics, owners, len(slots), "consume")
     longest = _intervals(topics, owners, len(slots))
-    spans = np.maximum(1, np.ceil(_COMMITS * longest / frame.window_seconds)).astype(np.int64)
+    spans = np.maximum(1, np.ceil(COMMITS * longest / frame.window_seconds)).astype(np.int64)
     widths = np.maximum(parameters.rate_windows, spans).tolist()
     means = {width: rolling_mean(consumed, width) for width in set(widths)}  # most members commit alike
     most = {width: np.fmax.reduce(rates, axis=1, initial=np.nan).tolist() for width, rates in means.items()}
@@ -42,17 +43,18 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
     summed = [np.array([each.arrival, each.consume, np.where(np.isnan(each.lag), 0.0, each.lag)]) for each in topics]
     is_busy = _busy(topics, owners, len(slots)) & _same_generation(frame)
     waits = _waits(topics, owners, len(slots), parameters)
+    is_rare = longest > frame.window_seconds
+    is_behind = is_rare & _fall_behind(frame, topics, owners, len(slots), parameters) if is_rare.any() else is_rare
+    is_at_work = (is_busy & (lasted >= spans) | is_behind) & ~waits  # one that stands still shows no capacity
     for number, slot in enumerate(slots):
         span, width = int(spans[number]), widths[number]
         samples = tuple(each for each in before.get(slot, ()) if each[0] >= oldest)
-        is_rare = longest[number] > frame.window_seconds
         newest = newest_by[span][number]
         rate, seen = newest, most[width][number]
-        if is_rare:
-            rates = _rates_at_commits(consumed[number])
+        if is_rare[number]:
+            rates = rates_at_commits(consumed[number])
             rate, seen = float(rates[-1]) if len(rates) else newest, float(np.fmax.reduce(rates, initial=np.nan))
-        shows_capacity = newest > 0 and not waits[number]  # one that stands still does not
-        if is_busy[number] and lasted[number] >= span and shows_capacity:
+        if is_at_work[number] and newest > 0:
             samples = (*samples, (int(frame.windows[-1]), rate))[-parameters.busy_windows :]
         if samples:
             busy_now[slot] = samples
@@ -81,18 +83,6 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
     gone = {slot: kept for slot, kept in before.items() if slot not in found}
     still = {slot: tuple(each for each in kept if each[0] >= oldest) for slot, kept in gone.items()}
     return found, busy_now | {slot: kept for slot, kept in still.items() if kept}
-
-
-def _rates_at_commits(consumed: Floats) -> Floats:
-    """Records/s over the newest `_COMMITS` gaps, or fewer, at each window with a commit but the first: [commits - 1].
-
-    A mean over windows would count one commit too many or too few of those that are rarer than windows.
-    """
-    at = np.flatnonzero(consumed > 0)
-    done = np.cumsum(consumed[at])
-    before = np.maximum(np.arange(1, len(at)) - _COMMITS, 0)
-    found: Floats = (done[1:] - done[before]) / (at[1:] - at[before])
-    return found
 
 
 def partition_capacities(topics: Sequence[TopicView], parameters: Parameters) -> dict[tuple[str, int], float]:
@@ -178,6 +168,31 @@ def _waits(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int, para
         found[:, frozen.shape[1] :] = False
     waits: Flags = np.logical_or.reduce(found, axis=1)
     return waits
+
+
+def _fall_behind(
+    frame: GroupFrame, topics: Sequence[TopicView], owners: Sequence[Ints], slots: int, parameters: Parameters
+) -> Flags:
+    """Per slot: lag of a topic grows, and the member had more left at each of its newest commits than at the last.
+
+    One that runs out of records leaves no more than what arrives in one batch, each time anew.
+    """
+    is_growing, arrival = np.zeros(slots, np.bool_), np.zeros(slots)
+    if not any(each.trend.name == GROWING for each in topics):
+        return is_growing
+    left = _sums(topics, owners, slots, "envelope")
+    for each, owner in zip(topics, owners, strict=True):
+        now = owner[:, -1]
+        held = now >= 0
+        np.add.at(arrival, now[held], each.arrival[held])
+        is_growing[now[held]] |= each.trend.name == GROWING
+        rows, windows = np.nonzero(owner != now[:, None])
+        for slot, window in zip([*now[rows], *owner[rows, windows]], [*windows, *windows], strict=True):
+            if slot >= 0:
+                left[slot, : window + 1] = np.nan  # it had other partitions
+    least = parameters.trend_exit_effect * arrival
+    behind = [falls_behind(mine, rate, frame.window_seconds) for mine, rate in zip(left, least.tolist(), strict=True)]
+    return is_growing & np.array(behind, np.bool_)
 
 
 def _same_generation(frame: GroupFrame) -> bool:
