@@ -64,7 +64,7 @@ def _hot(view: View, topic: TopicView, cause: Cause) -> Observation:
 def costly_partition(view: View) -> list[Observation]:
     """D15: partitions that get as much as the others and take longer, whoever owns them.
 
-    Members that begin anew all the time read some partitions before the others each time, and others hardly ever.
+    Not judged while the group is busy with rebalances: members that begin anew each time come to some partitions late.
     """
     found = []
     ratio = view.time_in_rebalance

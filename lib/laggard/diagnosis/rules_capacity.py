@@ -105,7 +105,7 @@ RULES = (
         ),
         avoid=("Do not add consumers: a partition has one owner per group.",),
         falsifier="after a move the lag stays with the member",
-        uses=_ATTRIBUTION,
+        uses=("storm_ratio", *_ATTRIBUTION),
     ),
     Rule(
         "D16",
