@@ -27,6 +27,13 @@ class Topic:
     opened: dict[int, int] = field(default_factory=dict)  # partition -> first offset of a transaction left open
     ends_in_marker: bool = False  # the newest offset is a transaction's marker, of which no reader gets a record
 
+    def readable(self, partition: int, now_ms: int, *, is_committed: bool) -> int:
+        """Up to where a reader gets records: an open transaction holds back one that reads what is committed."""
+        end = self.logs[partition].end_at(now_ms)
+        if is_committed and self.opened:
+            end = min(end, self.opened.get(partition, end))
+        return end - 1 if self.ends_in_marker else end
+
     def log_start(self, partition: int, now_ms: int) -> int:
         if self.retention_ms is None:
             return 0
@@ -74,12 +81,6 @@ class Brokers:
     def stable(self, topic: str, partition: int) -> int:
         """The last stable offset: where the oldest open transaction begins, or the end."""
         return min(self.end(topic, partition), self.topics[topic].opened.get(partition, sys.maxsize))
-
-    def readable(self, topic: str, partition: int, *, is_committed: bool) -> int:
-        """Up to where a reader gets records."""
-        known = self.topics[topic]
-        end = self.stable(topic, partition) if is_committed else known.logs[partition].end_at(self.clock.now)
-        return end - 1 if known.ends_in_marker else end
 
     def open_transaction(self, topic: str, partitions: Iterable[int]) -> None:
         """A producer begins a transaction on these partitions and never ends it."""

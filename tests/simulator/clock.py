@@ -5,9 +5,9 @@ A component that draws from its own stream does not shift what the others draw.
 
 from __future__ import annotations
 
-import heapq
 import random
 from collections.abc import Callable
+from heapq import heappop, heappush
 
 START_MS = 1_795_176_000_000  # 2026-11-20 12:00:00 UTC
 Action = Callable[[], None]
@@ -23,14 +23,16 @@ class Clock:
 
     def at(self, when_ms: int, action: Action) -> None:
         self._asked += 1
-        heapq.heappush(self._queue, (max(when_ms, self.now), self._asked, action))
+        heappush(self._queue, (max(self.now, when_ms), self._asked, action))
 
     def after(self, delay_ms: int, action: Action) -> None:
-        self.at(self.now + delay_ms, action)
+        self._asked += 1
+        heappush(self._queue, (self.now + delay_ms, self._asked, action))
 
     def run_until(self, end_ms: int) -> None:
-        while self._queue and self._queue[0][0] <= end_ms:
-            self.now, _, action = heapq.heappop(self._queue)
+        queue = self._queue
+        while queue and queue[0][0] <= end_ms:
+            self.now, _, action = heappop(queue)
             action()
         self.now = end_ms
 
@@ -53,7 +55,7 @@ class Network:
 
     def __init__(self, clock: Clock, streams: Streams, low_ms: int = 1, high_ms: int = 8) -> None:
         self._clock, self._streams = clock, streams
-        self._range = (low_ms, high_ms)
+        self._latencies = range(low_ms, high_ms + 1)
         self._chances: dict[str, random.Random] = {}
         self._last: dict[str, int] = {}
 
@@ -62,6 +64,6 @@ class Network:
         chance = self._chances.get(connection)
         if chance is None:
             chance = self._chances[connection] = self._streams(f"network {connection}")
-        arrival = max(self._clock.now + chance.randint(*self._range), self._last.get(connection, 0))
+        arrival = max(self._clock.now + chance.choice(self._latencies), self._last.get(connection, 0))
         self._last[connection] = arrival
         self._clock.at(arrival, action)

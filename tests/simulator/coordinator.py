@@ -105,15 +105,10 @@ class Coordinator:
     def store(self, group: str, offsets: Mapping[TopicPartition, int | None]) -> None:
         """Write commits, or tombstones for None, without asking who commits."""
         found = self.groups.get(group)
-        ids = {name: topic.topic_id for name, topic in self.brokers.topics.items()}
-        is_modern = isinstance(found, ModernGroup)
-        batch = [
-            records.commit(
-                group, place, offset, self.clock.now, version=self.commit_version,
-                topic_id=ids.get(place[0]) if is_modern and self.commit_version >= 4 else None,
-            )
-            for place, offset in sorted(offsets.items())
-        ]  # fmt: skip
+        ids = None
+        if isinstance(found, ModernGroup) and self.commit_version >= 4:
+            ids = {name: topic.topic_id for name, topic in self.brokers.topics.items()}
+        batch = records.commits(group, offsets, self.clock.now, version=self.commit_version, ids=ids)
         for written in self.log.append(partition_of(group), batch):
             key, offset = written.record.commit, written.record.committed_offset
             assert key is not None
@@ -140,10 +135,7 @@ class Coordinator:
             return
         self._producers += 1
         producer_id = self._producers
-        batch = [
-            records.commit(group, place, offset, self.clock.now, version=self.commit_version)
-            for place, offset in sorted(offsets.items())
-        ]
+        batch = records.commits(group, offsets, self.clock.now, version=self.commit_version)
         written = self.log.append(partition_of(group), batch, producer_id)
         places = {each.record.commit[1:]: each.offset for each in written if each.record.commit}
         self._pending[producer_id] = _Pending(group, dict(offsets), places)

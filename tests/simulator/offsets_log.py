@@ -22,7 +22,7 @@ class Record(NamedTuple):
     committed_offset: int | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class Written:
     """A record in its place; `is_visible` is false for aborted ones, which no read_committed reader sees."""
 
@@ -53,14 +53,14 @@ class OffsetsLog:
 
     def append(self, partition: int, records: Iterable[Record], producer_id: int | None = None) -> list[Written]:
         """One atomic append; with a producer id it belongs to that producer's transaction."""
-        part = self._parts[partition]
-        done = []
-        for record in records:
-            written = Written(partition, part.next_offset, self._clock.now, record, producer_id is not None)
-            part.next_offset += 1
-            self.records.append(written)
-            part.unread.append(written)
-            done.append(written)
+        part, now_ms = self._parts[partition], self._clock.now
+        done = [
+            Written(partition, offset, now_ms, record, producer_id is not None)
+            for offset, record in enumerate(records, part.next_offset)
+        ]
+        part.next_offset += len(done)
+        self.records += done
+        part.unread += done
         if producer_id is not None:
             part.open.setdefault(producer_id, []).extend(done)
         return done

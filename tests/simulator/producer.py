@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import bisect
 import math
 import random
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from itertools import count
 
 Rate = Callable[[int], float]  # milliseconds since the simulation began -> records per second
 
@@ -16,7 +17,8 @@ def steady(per_second: float) -> Rate:
 
 def piecewise(*steps: tuple[int, float]) -> Rate:
     """Rates from (milliseconds, records per second), each valid until the next."""
-    return lambda at: [rate for begin, rate in steps if begin <= at][-1]
+    begins, rates = [begin for begin, _ in steps], [rate for _, rate in steps]
+    return lambda at: rates[bisect_right(begins, at) - 1]
 
 
 def daily(mean: float, swing: float, day_ms: int = 86_400_000) -> Rate:
@@ -29,37 +31,46 @@ class Arrivals:
     def __init__(self, begin_ms: int, origin_ms: int, rate: Rate, chance: random.Random, first: int = 0) -> None:
         self._begin, self._origin, self._rate, self._chance = begin_ms, origin_ms, rate, chance
         self._ends = [first]  # at the end of each second
+        self._later_ends = self._draw()
 
     def end_at(self, now_ms: int) -> int:
         """The next offset of the log."""
-        second, rest = divmod(max(0, now_ms - self._begin), 1000)
+        second, rest = divmod(now_ms - self._begin, 1000)
+        if second < 0:
+            return self._ends[0]
         ends = self._ends
-        if second + 1 >= len(ends):
-            self._draw(second + 1)
-        return ends[second] + (ends[second + 1] - ends[second]) * rest // 1000
+        while second + 1 >= len(ends):
+            ends.append(next(self._later_ends))
+        here = ends[second]
+        return here + (ends[second + 1] - here) * rest // 1000
 
     def produced_at(self, offset: int) -> int | None:
         """When a record arrived; None for one that is not there yet."""
-        second = bisect.bisect_right(self._ends, offset) - 1
+        second = bisect_right(self._ends, offset) - 1
         if second < 0 or second + 1 >= len(self._ends):
             return None
         here, there = self._ends[second : second + 2]
         rest = -(-(offset + 1 - here) * 1000 // (there - here))
         return self._begin + second * 1000 + rest
 
-    def _draw(self, seconds: int) -> None:
-        ends = self._ends
-        first = self._begin - self._origin
-        for second in range(len(ends) - 1, seconds):
-            ends.append(ends[-1] + _poisson(self._rate(first + 1000 * second), self._chance))
+    def _draw(self) -> Iterator[int]:
+        """The end after each second that nobody has asked for yet, at the rate of the moment at which one asks."""
+        chance, gauss, sqrt = self._chance, self._chance.gauss, math.sqrt
+        end = self._ends[0]
+        for at in count(self._begin - self._origin, 1000):
+            mean = self._rate(at)
+            if mean > 30:  # close enough to normal, and exp(-mean) would vanish
+                arrived = round(gauss(mean, sqrt(mean)))
+                end += max(0, arrived)
+            else:
+                end += _poisson(mean, chance)
+            yield end
 
 
 def _poisson(mean: float, chance: random.Random) -> int:
-    if mean > 30:  # close enough to normal, and exp(-mean) would vanish
-        return max(0, round(chance.gauss(mean, math.sqrt(mean))))
     draw = chance.random
-    limit, product, count = math.exp(-mean), draw(), 0
+    limit, product, arrived = math.exp(-mean), draw(), 0
     while product > limit:
         product *= draw()
-        count += 1
-    return count
+        arrived += 1
+    return arrived

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from simulator.records import TopicPartition
-from simulator.truth import Processed
 from simulator.work import GivenUp
 from simulator.world import Config, World
 
@@ -20,6 +19,7 @@ class Reader:
     def __init__(self, world: World, config: Config, name: str) -> None:
         self.world, self.config, self.name = world, config, name
         self.clock, self.truth = world.clock, world.truth
+        self._from, self._to = f"from {name}", f"to {name}"  # its connections
         self.truth.configs.setdefault(config.group, []).append(config)
         self.capacity = config.capacity
         self.positions: dict[TopicPartition, int] = {}
@@ -112,9 +112,9 @@ class Reader:
         """Send a request; the answer is dropped if we died meanwhile."""
 
         def answer(*values: object) -> None:
-            self.world.network.send(f"to {self.name}", lambda: None if self.is_dead else reply(*values))
+            self.world.network.send(self._to, lambda: None if self.is_dead else reply(*values))
 
-        self.world.network.send(f"from {self.name}", lambda: request(answer))
+        self.world.network.send(self._from, lambda: request(answer))
 
     def when_polling(self, action: Done) -> None:
         """Answers that need the application's thread."""
@@ -158,18 +158,21 @@ class Reader:
         usual, costs, poison = 1000 / self.capacity, self.world.costs, self.world.poison  # milliseconds per record
         cost = 0.0
         for place, count in batch.items():
-            cost += count * (usual * costs.get(place, 1.0)) + (self._poison(place, count) if poison else 0)
+            cost += count * (usual * costs.get(place, 1.0) if costs else usual)
+            if poison:
+                cost += self._poison(place, count)
 
         def end() -> None:
             if self.is_dead or loop != self._loop:
                 return
-            now_ms, counts = self.clock.now, self.is_known()
+            now_ms, counts, positions = self.clock.now, self.is_known(), self.positions
+            spans = []
             for place, count in batch.items():
-                start = self.positions.get(place)
+                start = positions.get(place)
                 if start is not None:
-                    self.positions[place] = start + count
-                    done = Processed(now_ms, start + count, began_ms, start, self.name, counts)
-                    self.truth.batch_done(self.config.group, place, done)
+                    positions[place] = reached = start + count
+                    spans.append((place, start, reached))
+            self.truth.batch_done((self.config.group, self.name, began_ms, now_ms, counts, spans))
             self._poll(loop)
 
         self.is_busy = True
@@ -185,18 +188,21 @@ class Reader:
 
     def _take(self) -> dict[TopicPartition, int]:
         """Up to max.poll.records, beginning with another partition each time."""
-        room, batch = self.config.max_records, {}
-        positions, brokers = self.positions, self.world.brokers
+        room, is_committed = self.config.max_records, self.config.is_read_committed
+        positions, topics, now_ms = self.positions, self.world.brokers.topics, self.clock.now
         paused, limits = self.world.paused, self.world.limits
-        places = [place for place in sorted(positions) if place[0] in brokers.topics and place not in paused]
+        batch: dict[TopicPartition, int] = {}
+        places = [place for place in sorted(positions) if place[0] in topics and not (paused and place in paused)]
         self._turn += 1
         first = self._turn % max(1, len(places))
         for place in places[first:] + places[:first]:
-            # what retention took is gone: auto.offset.reset=earliest
-            positions[place] = max(positions[place], brokers.start(*place))
-            end = brokers.readable(*place, is_committed=self.config.is_read_committed)
-            count = min(room, end - positions[place])
-            if place in limits:
+            name, part = place
+            topic = topics[name]
+            if topic.retention_ms is not None:  # what it took is gone: auto.offset.reset=earliest
+                positions[place] = max(positions[place], topic.log_start(part, now_ms))
+            count = topic.readable(part, now_ms, is_committed=is_committed) - positions[place]
+            count = min(count, room)
+            if limits and place in limits:
                 count = min(count, self._served(place, limits[place]))
             if count > 0:
                 batch[place] = count

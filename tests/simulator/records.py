@@ -61,15 +61,29 @@ def assignment(places: Iterable[TopicPartition]) -> bytes:
     return encoder.assignment({"version": 3, "assigned_partitions": by_topic(places), "user_data": None})
 
 
-def commit(  # v3 up to Kafka 4.0, v4 since 4.1
-    group: str, place: TopicPartition, offset: int | None, now_ms: int, *, version: int = 4, topic_id: str | None = None
-) -> Record:
-    """A commit, or its tombstone where the offset is None."""
-    value = None
-    if offset is not None:
-        before, between, after = _around(version, topic_id)
-        value = before + encoder.i64(offset) + between + encoder.i64(now_ms) + after
-    return Record(_commit_key(group, *place), value, (group, *place), offset)
+def commits(  # v3 up to Kafka 4.0, v4 since 4.1
+    group: str,
+    offsets: Mapping[TopicPartition, int | None],
+    now_ms: int,
+    *,
+    version: int = 4,
+    ids: Mapping[str, str] | None = None,
+) -> list[Record]:
+    """A commit of each partition in order, or its tombstone where the offset is None; `ids` of topics to tell."""
+    now, found = encoder.i64(now_ms), []
+    for place, offset in sorted(offsets.items()):
+        value = None
+        if offset is not None:
+            before, between, after = _around(version, ids and ids.get(place[0]))
+            value = before + encoder.i64(offset) + between + now + after
+        key = (group, *place)
+        found.append(Record(_commit_key(*key), value, key, offset))
+    return found
+
+
+def commit(group: str, place: TopicPartition, offset: int | None, now_ms: int) -> Record:
+    """One of them."""
+    return commits(group, {place: offset}, now_ms)[0]
 
 
 _commit_key = cache(encoder.commit_key)  # half of a run's time would be spent on encoding commits that differ little

@@ -110,6 +110,10 @@ class Processed(NamedTuple):
     counts: bool
 
 
+# a batch of several partitions: group, owner, began at, done at, whether it counts; of each its first and next offset
+Done = tuple[str, str, int, int, bool, list[tuple[TopicPartition, int, int]]]
+
+
 class Truth:
     """Filled in while the simulation runs."""
 
@@ -122,11 +126,12 @@ class Truth:
         self.configs: dict[str, list[Any]] = {}  # settings of every member that a group ever had
         self.positions: list[dict[tuple[str, str, int], Position]] = []  # one per poll
         self.faults: list[dict[str, Any]] = []  # what the story did, and when
-        self.processed: dict[tuple[str, TopicPartition], list[Processed]] = {}
         self.work: dict[tuple[str, TopicPartition], list[Batch]] = {}  # of what counts, what was not done again
         self.gaps: dict[tuple[str, TopicPartition], list[Gap]] = {}  # both of them when all is over
         self._given_up: dict[tuple[str, TopicPartition], list[GivenUp]] = {}
         self._open: dict[str, Rebalance] = {}
+        self._processed: dict[tuple[str, TopicPartition], list[Processed]] = {}
+        self._batches: list[Done] = []  # not among the processed yet: most runs ask for none
 
     # rebalances
 
@@ -159,8 +164,18 @@ class Truth:
 
     # partitions
 
-    def batch_done(self, group: str, place: TopicPartition, done: Processed) -> None:
-        self.processed.setdefault((group, place), []).append(done)
+    def batch_done(self, done: Done) -> None:
+        self._batches.append(done)
+
+    @property
+    def processed(self) -> dict[tuple[str, TopicPartition], list[Processed]]:
+        """By group and partition all batches in order."""
+        for group, owner, began_ms, done_ms, counts, spans in self._batches:
+            for place, start, end in spans:
+                done = Processed(done_ms, end, began_ms, start, owner, counts)
+                self._processed.setdefault((group, place), []).append(done)
+        self._batches.clear()
+        return self._processed
 
     def given_up(self, group: str, places: Sequence[TopicPartition], given_up: GivenUp) -> None:
         for place in places:
