@@ -129,7 +129,7 @@ def _intervals(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int) 
     longest = np.zeros(slots)
     for each, owner in zip(topics, owners, strict=True):
         held = owner[:, -1] >= 0
-        np.maximum.at(longest, owner[held, -1], np.nan_to_num(each.interval[held]))
+        np.fmax.at(longest, owner[held, -1], each.interval[held])
     return longest
 
 
