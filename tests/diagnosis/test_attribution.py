@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diagnosis.views import spread_over, topic_view, view_of
+from laggard.diagnosis.attributed import proven_costly
 from laggard.diagnosis.attribution import attribute, broker_signal
+from laggard.diagnosis.memory import Memory, from_json
 from laggard.diagnosis.ranks import least_p, rank_p
 from laggard.diagnosis.view import View
 
@@ -295,6 +297,20 @@ def test_a_backlog_that_the_new_owner_works_off_accuses_nobody() -> None:
 def test_a_move_must_be_three_windows_old_to_show_anything() -> None:
     assert causes(moved_group(since=3)) == [("member", "m2", (4, 5))]
     assert causes(moved_group(since=4)) == [("costly", "", (4, 5))]
+
+
+def test_a_move_that_has_proven_a_partition_is_remembered_while_it_lags_where_it_is() -> None:
+    after, later = moved_group(), moved_group(since=60)
+    known = Memory(costly=proven_costly(after))
+    assert known.costly == (("orders", 4), ("orders", 5))
+    assert from_json(known.to_json()) == known
+    assert causes(later) == [("member", "m2", (4, 5))]  # the move has left the hour
+    remembering = replace(later, memory=known)
+    assert causes(remembering) == [("costly", "", (4, 5))]
+    assert proven_costly(remembering) == known.costly
+    moved_again = replace(moved_group(before=10.0), memory=known)
+    assert causes(moved_again) == [("member", "m2", (4, 5))]
+    assert proven_costly(moved_again) == ()
 
 
 def costly_group(slots: list[str] | None, **fields: Any) -> View:

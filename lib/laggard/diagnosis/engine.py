@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from laggard.diagnosis import catalogue
+from laggard.diagnosis.attributed import proven_costly
 from laggard.diagnosis.cluster import ClusterFrame, cluster_observations, cluster_signal, no_signal, reaches
 from laggard.diagnosis.completed import completed
 from laggard.diagnosis.conditions import group_conditions
@@ -90,7 +91,7 @@ def _judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
         sizing,
         completed(view),
         cluster_signal(view, observations),
-        replace(after, scaled=scaled),
+        replace(after, scaled=scaled, costly=proven_costly(view)),
     )
 
 

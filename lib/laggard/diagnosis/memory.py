@@ -17,6 +17,7 @@ class Memory:
     trends: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # topic -> name, weak windows since
     busy: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)  # slot -> (window, records/s)
     scaled: tuple[int, float, float] | None = None  # newest scale-out: ms, elasticity, records/s after it
+    costly: tuple[tuple[str, int], ...] = ()  # topic, partition: proven to take longer than others, whoever owns it
     tracks: tuple[Track, ...] = ()
     episode_ms: int | None = None  # begin of the stretch of trouble
     quiet: int = 0  # windows without a finding in it
@@ -30,6 +31,8 @@ class Memory:
             found["busy"] = self.busy
         if self.scaled:
             found["scaled"] = self.scaled
+        if self.costly:
+            found["costly"] = self.costly
         if self.tracks:
             found["tracks"] = [_without_defaults(track) for track in self.tracks]
         if self.episode_ms is not None:
@@ -47,6 +50,7 @@ def from_json(text: str | None) -> Memory:
         {topic: (name, weak) for topic, (name, weak) in found.get("trends", {}).items()},
         {slot: tuple((at, rate) for at, rate in each) for slot, each in found.get("busy", {}).items()},
         None if scaled is None else (scaled[0], scaled[1], scaled[2]),
+        tuple((topic, partition) for topic, partition in found.get("costly", [])),
         tuple(Track(**(each | {"partitions": tuple(each["partitions"])})) for each in found.get("tracks", [])),
         found.get("episode_ms"),
         found.get("quiet", 0),
