@@ -12,7 +12,7 @@ from laggard.diagnosis.guards import CONFIDENCE, MISSING, fact, guard, is_compac
 from laggard.diagnosis.hot import NEAR_BEST, is_hot_ratio, owner_of, share
 from laggard.diagnosis.observation import ABSTAINS, UNKNOWN, Observation
 from laggard.diagnosis.order import known_sum
-from laggard.diagnosis.slow import is_where_it_was
+from laggard.diagnosis.slow import is_itself_costly
 from laggard.diagnosis.view import TopicView, View
 
 ONE_GROUP = 0.5  # confidence, at most: one group alone does not prove a broker, nor a partition with one owner
@@ -102,14 +102,16 @@ def costly_partition(view: View) -> list[Observation]:
 
 def proven_costly(view: View) -> tuple[tuple[str, int], ...]:
     """Partitions to remember as costly: the move that has proven it leaves the recorded hour, the lag does not."""
-    found = {(cause.topic, each) for cause in _causes(view, COSTLY) if cause.is_proven for each in cause.partitions}
-    kept = {
-        (topic.frame.topic, int(partition))
-        for topic in (view.topics if view.memory.costly else ())
-        for place, partition in enumerate(topic.frame.partitions)
-        if is_where_it_was(view, topic, place)
-    }
-    return tuple(sorted(found | kept))
+    told = {(cause.topic, partition) for cause in _causes(view, COSTLY) for partition in cause.partitions}
+    told |= set(view.memory.costly)
+    return tuple(
+        sorted(
+            (topic.frame.topic, partition)
+            for topic in view.topics
+            for place, partition in enumerate(topic.frame.partitions.tolist())
+            if (topic.frame.topic, partition) in told and is_itself_costly(view, topic, place)
+        )
+    )
 
 
 def slow_member(view: View) -> list[Observation]:

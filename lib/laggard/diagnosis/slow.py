@@ -42,7 +42,7 @@ def slowness(view: View, topic: TopicView, slots: Sequence[str], places: Iterabl
     pace, seen = lower_median(pace_of(member) for member in mine), lower_median(member.seen for member in others)
     if isnan(pace + seen + load) or load > LOAD_LIMIT * everyone or pace > view.parameters.slow_ratio * seen:
         return None
-    if any(_is_itself_costly(view, topic, place) for place in places):
+    if any(is_itself_costly(view, topic, place) for place in places):
         return None
     return Slowness(tuple(slots), pace, seen, load, everyone)
 
@@ -64,26 +64,24 @@ def costly_places(view: View, topic: TopicView, active: Flags) -> tuple[tuple[in
         for place in np.flatnonzero(active & topic.is_material).tolist()
         if _is_worked_slower(view, topic, place) and not _is_at_the_common_pace(view, topic, place)
     ]
-    proven = [
-        place for place in slow if _has_fine_siblings(view, topic, place) or _is_itself_costly(view, topic, place)
-    ]
+    proven = [place for place in slow if _has_fine_siblings(view, topic, place) or is_itself_costly(view, topic, place)]
     if proven:
         return tuple(proven), True
     return tuple(place for place in slow if _is_alone(view, topic, place)), False
 
 
-def is_where_it_was(view: View, topic: TopicView, place: int) -> bool:
+def _is_where_it_was(view: View, topic: TopicView, place: int) -> bool:
     """Whether a partition that was proven to cost more lags on, with the owner that it had then."""
     known = (topic.frame.topic, int(topic.frame.partitions[place])) in view.memory.costly
     return known and bool(topic.is_material[place]) and _last_move(topic, place) is None
 
 
-def _is_itself_costly(view: View, topic: TopicView, place: int) -> bool:
+def is_itself_costly(view: View, topic: TopicView, place: int) -> bool:
     """Whether a move of partitions tells that it costs more, whoever owns it, or told so once."""
     return (
         has_followed(view, topic, place)
         or _is_kept_and_costly(view, topic, place)
-        or is_where_it_was(view, topic, place)
+        or _is_where_it_was(view, topic, place)
     )
 
 
