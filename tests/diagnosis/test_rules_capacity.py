@@ -143,6 +143,27 @@ def burst(windows: int, **fields: Any) -> View:
     return short_group(topic=topic, **({"baseline": days_rows(1200.0)} | fields))
 
 
+@pytest.mark.parametrize(
+    ("lag", "expected"),
+    [
+        ([9000.0, 8000.0, 7000.0, 6000.0], [HOLDS]),
+        ([8000.0, 7000.0, 6000.0], []),  # too short
+        ([9000.0, 8000.0, 8000.0, 6000.0], []),  # it did not always fall
+        ([9000.0, 8999.0, 8998.0, 8997.0], []),  # by less than the rhythm of commits can hide
+    ],
+)
+def test_after_a_burst_three_windows_of_falling_lag_tell_before_a_trend_can(
+    lag: list[float], expected: list[str]
+) -> None:
+    arrivals, left = np.full((12, 60), 100.0), np.full((12, 60), 10_000.0)
+    arrivals[:, 55 - len(lag) : 60 - len(lag)] = 400.0
+    left[:, 60 - len(lag) :] = lag
+    history = {"arrival": arrivals, "envelope": left}
+    topic = {"arrival": 100.0, "consume": 200.0, "trend": "flat", "history": history}
+    view = short_group(topic=topic, baseline=days_rows(1200.0))
+    assert [each.state for each in found("CAPACITY_BURST", view)] == expected
+
+
 def test_a_burst_is_told_by_its_size_and_the_time_it_takes_to_drain() -> None:
     (one,) = found("CAPACITY_BURST", burst(5))
 

@@ -19,6 +19,7 @@ CALM = 0.05  # share of the time in rebalances above which capacity is not judge
 STILL = 0.5  # share of the lag on stalled partitions from which capacity is not judged
 EVEN = ("spread", "single")  # lag that lies on all partitions alike; one partition is all of them
 BURST_RATIO, BURST_SECONDS = 3.0, 1800.0  # of the baseline; a longer one is no burst
+FALLS = 3  # windows in which the lag fell, before a trend can be told
 CATCHING_UP = frozenset({"members_returned", "group_created", "offset_rewind"})  # kinds of events
 
 
@@ -109,7 +110,7 @@ def at_partition_ceiling(view: View) -> list[Observation]:
 def capacity_burst(view: View) -> list[Observation]:
     """D11: arrivals were several times the baseline for a while, and the backlog is being worked off."""
     topic = view.worst
-    if topic is None or not view.is_material or topic.shape.name not in EVEN or topic.trend.name != "draining":
+    if topic is None or not view.is_material or topic.shape.name not in EVEN:
         return []
     base = baseline_arrival(view, topic)
     if isnan(base):
@@ -118,6 +119,8 @@ def capacity_burst(view: View) -> list[Observation]:
     above = np.flatnonzero(arrivals >= BURST_RATIO * base)
     seconds = len(above) * view.frame.window_seconds
     if base <= 0 or not 0 < seconds <= BURST_SECONDS:
+        return []
+    if topic.trend.name != "draining" and not _has_fallen_since(topic, int(above[-1]) + 1):
         return []
     evidence = {
         "baseline_rate": base,
@@ -135,6 +138,12 @@ def capacity_burst(view: View) -> list[Observation]:
         explained=_explained(view, topic),
     )
     return [found]
+
+
+def _has_fallen_since(topic: TopicView, first: int) -> bool:
+    """Whether the lag fell in each of the newest windows, all since one, by more than the rhythm of commits hides."""
+    lag = topic.frame["envelope"][:, first:].sum(axis=0)[-FALLS - 1 :]
+    return len(lag) > FALLS and bool((np.diff(lag) < 0).all()) and float(lag[0] - lag[-1]) > known_sum(topic.floor)
 
 
 def baseline_arrival(view: View, topic: TopicView) -> float:
