@@ -51,6 +51,19 @@ STALLED = "of the worst topic's lag is on partitions that stand still or belong 
         (window("YES", 3, 6), "Yes: 3 → 6 members."),
         (window("NO_STALLED", stalled_lag_ratio=0.994), f"No: 99.4 % {STALLED}"),
         (window("NO_STALLED"), f"No: unknown {STALLED}"),
+        (window("NO_BROKER", explained_ratio=0.75), "No: 75.0 % of the lag is on the broker's side."),
+        (
+            window("NO_BROKER", hidden_lag_ratio=0.75),
+            "No: 75.0 % of the worst topic's lag waits for a transaction that is still open.",
+        ),
+        (
+            window("NO_REBALANCE_FIRST", time_in_rebalance_ratio=0.25),
+            "No: it is busy with rebalances, 25.0 % of the last 10 minutes, and more members mean more of them.",
+        ),
+        (
+            window("NO_REBALANCE_FIRST", time_in_rebalance_ratio=0.01),
+            "No: its members keep changing, which stops partitions each time, and more members mean more of that.",
+        ),
         (window("NOT_NEEDED", row=2), "No: nothing has to be done."),
         (
             window("NOT_NEEDED", 5, 3, row=16),

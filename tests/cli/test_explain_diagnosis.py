@@ -108,8 +108,8 @@ def test_the_verdict_stands_with_its_numbers(judged: Path, capsys: pytest.Captur
 
 def test_the_forecast_says_never_and_unknown(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert page(judged, capsys, "billing")["Forecast"] == (
-        "orders: lag gone never at this pace; with every member at its capacity never at this pace; records lost to"
-        " retention unknown"
+        "orders: lag never gone at this pace; not even with every member at its capacity; whether retention takes"
+        " unread records is unknown"
     )
     assert "When retention takes unread records (orders)" in page(judged, capsys, "billing")["Not known"]
 

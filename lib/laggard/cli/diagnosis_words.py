@@ -12,6 +12,7 @@ from laggard.cli.published import Row
 from laggard.cli.words import UNKNOWN, count, duration, moment, percent, short, short_duration
 from laggard.diagnosis.catalogue import BY_CODE
 from laggard.diagnosis.observation import Rule
+from laggard.diagnosis.parameters import Parameters
 
 NEVER = "never at this pace"
 # what the first line of the page ends with
@@ -50,6 +51,8 @@ SENTENCES = {
     "YES": "Yes: {members} → {members_desired} members. Until the lag is gone with them: {drain_at_desired_seconds}. As"
     " it is: {drain_at_members_seconds}.",
 }
+_RESTLESS = "No: its members keep changing, which stops partitions each time, and more members mean more of that."
+_HELD = "No: {hidden_lag_ratio} of the worst topic's lag waits for a transaction that is still open."
 _BALANCE = "No: {members_desired} members are enough for this load, {members} are there. Look at how it is balanced."
 _UNITS = ("_seconds", "_ratio", "_share", "_rate", "_records", "_hours", "_ms")
 
@@ -70,6 +73,10 @@ def verdict_sentence(row: Row) -> str:
     text = SENTENCES.get(code, f"{code}.")
     if code == "NOT_NEEDED" and numbers.get("row") == 16:
         text = _BALANCE
+    elif code == "NO_BROKER" and "hidden_lag_ratio" in numbers:
+        text = _HELD
+    elif code == "NO_REBALANCE_FIRST" and not numbers.get("time_in_rebalance_ratio", 0.0) >= Parameters().storm_ratio:
+        text = _RESTLESS
     elif code == "NO_HOT_PARTITION" and numbers.get("hot_partitions", 1) > 1:
         text = text.replace("No: one partition gets", "No: {hot_partitions} partitions get up to")
     members = {"members": row["members"], "members_desired": row["members_desired"]}

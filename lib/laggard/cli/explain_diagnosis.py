@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from shlex import quote
 
-from laggard.cli.diagnosis_words import NEVER, advice, avoid, evidence_words, quantity, says, verdict_sentence, where
+from laggard.cli.diagnosis_words import advice, avoid, evidence_words, quantity, says, verdict_sentence, where
 from laggard.cli.explain_headline import has_trouble, leading
 from laggard.cli.explain_rows import Explained
 from laggard.cli.explain_shape import shape_lines
@@ -160,16 +160,22 @@ def _forecast(diagnosis: Diagnosis) -> Iterator[str]:
 def _forecasts(row: Row) -> Iterator[str]:
     drain, low, high = row["drain_seconds"], row["drain_low_seconds"], row["drain_high_seconds"]
     span = f" ({_time(low)} to {_time(high)})" if low is not None and high is not None and low != high else ""
-    yield f"lag gone {_in(drain)}{span}"
+    yield _when(drain, "lag gone in {}", "lag never gone at this pace", "whether the lag goes is unknown") + span
     if row["drain_at_capacity_seconds"] is not None:
-        yield f"with every member at its capacity {_in(row['drain_at_capacity_seconds'])}"
-    yield f"records lost to retention {_in(row['loss_seconds'])}"
+        never = "not even with every member at its capacity"
+        yield _when(row["drain_at_capacity_seconds"], "with every member at its capacity in {}", never, "")
+    yield _when(
+        row["loss_seconds"],
+        "records lost to retention in {}",
+        "no record lost to retention at this pace",
+        "whether retention takes unread records is unknown",
+    )
     if row["slo_breach_seconds"] is not None:
-        yield f"service level broken {_in(row['slo_breach_seconds'])}"
+        yield _when(row["slo_breach_seconds"], "service level broken in {}", "service level kept at this pace", "")
 
 
-def _in(seconds: float | None) -> str:
-    return UNKNOWN if seconds is None else NEVER if math.isinf(seconds) else f"in {duration(seconds)}"
+def _when(seconds: float | None, at: str, never: str, unknown: str) -> str:
+    return unknown if seconds is None else never if math.isinf(seconds) else at.format(duration(seconds))
 
 
 def _time(seconds: float) -> str:
