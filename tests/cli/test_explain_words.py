@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from cli.group_rows import AGO, codes, data, group, member_row, members, page, partitions, publish, rebalance_row, write
+from laggard.cli.explain_headline import headline
 from laggard.cli.explain_rebalance import CAUSE_WORDS, REASON_WORDS
 from laggard.cli.explain_unknown import FLAGS, STATUSES
+from laggard.cli.judged import Diagnosis
 from laggard.lag.status import KNOWN_STATUSES
 from laggard.lag.status import STATUSES as ALL_STATUSES
 from laggard.rebalance.causes import CAUSES
@@ -19,6 +22,7 @@ from laggard.tables.schemas import REBALANCES
 from tables.fixtures import NOW, Row, group_row, partition_row
 
 END = NOW - AGO
+BLIND = "we do not see the log ends or the commits of these groups: nothing else about them can be trusted"
 Capture = pytest.CaptureFixture[str]
 
 
@@ -339,3 +343,19 @@ def test_tables_that_an_older_job_wrote_leave_rebalances_unknown(tmp_path: Path,
     assert {"older_job", "no_member_rows"} <= codes(found)
     shown = page(tmp_path, capsys)
     assert (shown["Last rebalances"], shown["Members"]) == (["unknown"], ["unknown"])
+
+
+@pytest.mark.parametrize(
+    ("found", "line"),
+    [
+        ([], "billing cannot be judged: none of its lag is known"),
+        (
+            [{"code": "MONITOR_BLIND", "role": "primary"}],
+            f"billing cannot be judged: {BLIND}",
+        ),
+    ],
+)
+def test_a_group_without_any_known_lag_does_not_keep_up(found: list[Row], line: str) -> None:
+    window = {"lag_known": None, "partitions_material": 0, "status": "stale", "scale_verdict": "UNKNOWN_INPUT"}
+    diagnosis = Diagnosis(NOW, 0, [window], found, 0)
+    assert headline(cast("Any", SimpleNamespace(group={"group": "billing"}, diagnosis=diagnosis))) == line

@@ -60,6 +60,8 @@ def _trouble(diagnosis: Diagnosis) -> str:
 
 
 def _without_lag(diagnosis: Diagnosis) -> str:
+    if all(row["lag_known"] is None for row in diagnosis.windows):
+        return f"cannot be judged: {_trouble(diagnosis) or 'none of its lag is known'}"
     lag = "keeps up" if all(row["status"] == "ok" for row in diagnosis.windows) else "keeps up where its lag is known"
     if str(diagnosis.windows[0]["scale_verdict"]).startswith("UNKNOWN"):
         lag = "has no lag that counts, as far as is known"
