@@ -30,7 +30,10 @@ _BUSY_SHARE, _BUSY_HOURS = 0.1, 20.0
 
 
 def scale_out_futile(view: View) -> list[Observation]:
-    """D70: members were added, and the lag is where it was."""
+    """D70: members were added, and the lag is where it was.
+
+    Found within half an hour of it; then it lasts until the lag falls or the members change in number again.
+    """
     event = _latest_scale_out(view)
     if event is None:
         return _goes_on(view)
