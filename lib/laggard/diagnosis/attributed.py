@@ -107,7 +107,7 @@ def proven_costly(view: View) -> tuple[tuple[str, int], ...]:
     return tuple(
         sorted(
             (topic.frame.topic, partition)
-            for topic in view.topics
+            for topic in (view.topics if told else ())
             for place, partition in enumerate(topic.frame.partitions.tolist())
             if (topic.frame.topic, partition) in told and is_itself_costly(view, topic, place)
         )
