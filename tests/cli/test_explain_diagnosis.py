@@ -111,6 +111,7 @@ def test_the_forecast_says_never_and_unknown(judged: Path, capsys: pytest.Captur
         "orders: lag never gone at this pace; not even with every member at its capacity; whether retention takes"
         " unread records is unknown"
     )
+    assert "every member at its capacity" not in page(judged, capsys, "fraud")["Forecast"]  # one partition, one owner
     assert "When retention takes unread records (orders)" in page(judged, capsys, "billing")["Not known"]
 
 

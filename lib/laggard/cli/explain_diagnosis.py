@@ -161,7 +161,8 @@ def _forecasts(row: Row) -> Iterator[str]:
     drain, low, high = row["drain_seconds"], row["drain_low_seconds"], row["drain_high_seconds"]
     span = f" ({_time(low)} to {_time(high)})" if low is not None and high is not None and low != high else ""
     yield _when(drain, "lag gone in {}", "lag never gone at this pace", "whether the lag goes is unknown") + span
-    if row["drain_at_capacity_seconds"] is not None:
+    # the sum of what members can do says nothing of lag that lies with few of them
+    if row["drain_at_capacity_seconds"] is not None and row["shape"] == "spread":
         never = "not even with every member at its capacity"
         yield _when(row["drain_at_capacity_seconds"], "with every member at its capacity in {}", never, "")
     yield _when(
