@@ -11,7 +11,7 @@ import pytest
 from diagnosis.rebalance_rows import BEGIN, NOW, WINDOWS, Life, at, member, pods, series
 from laggard.diagnosis.conditions import group_conditions
 from laggard.diagnosis.frames import Policy
-from laggard.diagnosis.memory import Memory
+from laggard.diagnosis.memory import Memory, Scaled
 from laggard.diagnosis.observation import Observation
 from laggard.diagnosis.rules_commits import RULES as COMMITS
 from laggard.diagnosis.rules_scaling import RULES as SCALING
@@ -79,7 +79,7 @@ def test_a_scale_out_is_judged_from_five_minutes_to_half_an_hour_after(now: floa
 
 
 def hours_after(
-    *, scaled: tuple[int, float, float] | None = None, opened_ms: int | None = 1, trend: str = "flat", **columns: Any
+    *, scaled: Scaled | None = None, opened_ms: int | None = 1, trend: str = "flat", **columns: Any
 ) -> View:
     """4 → 8 members three hours ago, with what was made of it then; 1 000/s are consumed in all since."""
     told = Life().generation(-9000, *OLD, *NEW)
@@ -101,12 +101,12 @@ def test_an_open_finding_lasts_while_the_lag_does_not_fall_and_the_members_stay(
 
 @pytest.mark.parametrize(("then", "is_known"), [(900.0, True), (800.0, False)])
 def test_what_members_brought_is_known_until_all_together_do_more(then: float, *, is_known: bool) -> None:
-    scaled = (5, 0.1, then)
+    scaled = Scaled(5, 0.1, then)
     assert group_conditions(hours_after(scaled=scaled))[1]["scaled"] == (scaled if is_known else None)
 
 
 def test_what_members_brought_is_forgotten_with_the_lag_and_with_another_change() -> None:
-    view = hours_after(scaled=(5, 0.1, 1000.0))
+    view = hours_after(scaled=Scaled(5, 0.1, 1000.0))
     assert group_conditions(view)[1]["scaled"] is not None
     assert group_conditions(replace(view, is_material=False))[1]["scaled"] is None
     fewer = Life().generation(-9000, *OLD, *NEW).generation(1000, *OLD)

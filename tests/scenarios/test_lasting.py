@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from scenarios.catalogue import SCENARIOS
+from scenarios.ground import Ground
 from scenarios.judged import diagnose
 from scenarios.labels import Labels
 from scenarios.runs import place_of, play, record
@@ -22,8 +23,8 @@ HOURS = 2.0  # beyond the story's end: what an event has proven is long out of t
 def test_what_an_event_has_proven_is_not_forgotten(name: str, code: str, verdict: str) -> None:
     story = SCENARIOS[name].story
 
-    def lasts(ground: object) -> Labels:
-        labels = story(ground)  # type: ignore[arg-type]
+    def lasts(ground: Ground) -> Labels:
+        labels = story(ground)
         return replace(labels, minutes=labels.minutes + 60 * HOURS)
 
     scenario = replace(SCENARIOS[name], story=lasts)

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from laggard.diagnosis.frames import Row
 from laggard.diagnosis.losses import breach_seconds, losses
+from laggard.diagnosis.memory import Scaled
 from laggard.diagnosis.observation import WARN
 from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.patterns_deploys import vetoing_deploy
@@ -66,8 +67,8 @@ def _windows_since_rewind(view: View) -> float:
     return float((now_of(view.frame) - newest).total_seconds() / view.frame.window_seconds)
 
 
-def _scaled(view: View) -> tuple[int, float, float] | None:
-    """When members were last added, what elasticity that had, and records/s after it; None where nothing is known.
+def _scaled(view: View) -> Scaled | None:
+    """What the newest scale-out brought; None where nothing is known.
 
     It leaves the recorded hour, but what limits the members does not go by itself: it is remembered until the lag is
     gone, the members change in number, or they do more than they then did.
@@ -79,11 +80,11 @@ def _scaled(view: View) -> tuple[int, float, float] | None:
     if newest is not None:
         at_ms, found = round(newest.at.timestamp() * 1000), elasticity(view, newest)
         if not math.isnan(found.value):
-            return at_ms, found.value, found.after
-        known = known if known is not None and known[0] == at_ms else None
+            return Scaled(at_ms, found.value, found.after)
+        known = known if known is not None and known.at_ms == at_ms else None
     elif recent:
         return None
     if known is None or not view.is_material:
         return None
     consumed = sum(known_sum(each.consume) for each in view.topics)
-    return known if consumed <= _OUTGROWN * known[2] else None
+    return known if consumed <= _OUTGROWN * known.consume_rate else None

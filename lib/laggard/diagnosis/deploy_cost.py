@@ -11,7 +11,7 @@ from laggard.diagnosis.frames import Floats, Row
 from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.patterns_deploys import Deploy
 from laggard.diagnosis.patterns_scaling import group_lag
-from laggard.diagnosis.view import View
+from laggard.diagnosis.view import Flags, View
 
 _BEFORE_WINDOWS = 10
 _SPIKE_RATIO = 1.25  # of the highest lag before: commits let lag rise and fall by themselves
@@ -28,7 +28,7 @@ class DeployCost:
     lag_seconds: float  # the same over the arrival rate: time lag times how long it lasted
     recovery_seconds: float  # from the last change until lag is down again, NaN not yet
     arrival_ratio: float  # arrival rate in the deploy over the one before
-    is_spike: bool  # lag rose by a quarter beyond its trend, and by what counts as lag of a group, if between two polls
+    is_spike: bool  # beyond its trend lag rose by a quarter, and by what counts as lag, if only between two polls
 
 
 def measure_deploy(view: View, deploy: Deploy) -> DeployCost:
@@ -93,7 +93,7 @@ def _most_delayed(view: View, deploy: Deploy) -> float:
     return max((float(each) for each in delayed if each is not None), default=math.nan)
 
 
-def _growth(before: Floats, during: np.ndarray) -> Floats:
+def _growth(before: Floats, during: Flags) -> Floats:
     """By how much lag would have risen by each window of the deploy if it went on growing as in most windows before."""
     step = lower_median(np.diff(before).tolist())
     return max(0.0, step if math.isfinite(step) else 0.0) * np.arange(1.0, np.count_nonzero(during) + 1)

@@ -79,7 +79,7 @@ def _judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
     sizing = size(view)
     holding = _still_slow(memory.tracks) | _holding(observations)
     scaled = facts["scaled"]
-    verdict = scale_verdict(view, holding, sizing, elasticity=math.nan if scaled is None else scaled[1])
+    verdict = scale_verdict(view, holding, sizing, elasticity=math.nan if scaled is None else scaled.elasticity)
     return Judged(
         frame.group,
         frame.fact.get("coordinator"),

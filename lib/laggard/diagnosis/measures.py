@@ -121,9 +121,9 @@ def _turn_seconds(frame: TopicFrame, row: int, floor: Floats, window_seconds: in
     What stood in a stall that has healed does not count once its owner has caught up.
     """
     slots = frame.named("slot")
-    own = np.flatnonzero(slots[:, -1] == slots[row, -1])
     if not slots[row, -1]:
         return 0.0
+    own = np.flatnonzero(slots[:, -1] == slots[row, -1])
     is_behind = frame["lag_min"][own].sum(axis=0) > floor[own].sum()
     is_behind &= (slots[own] == slots[row, -1]).all(axis=0)
     count = int(np.argmin(is_behind[::-1])) if not is_behind.all() else len(is_behind)  # newest windows in a row

@@ -5,9 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from laggard.diagnosis.tracks import Track
+
+
+class Scaled(NamedTuple):
+    """What the newest scale-out brought."""
+
+    at_ms: int
+    elasticity: float
+    consume_rate: float  # of all members together after it, records/s
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +24,7 @@ class Memory:
 
     trends: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # topic -> name, weak windows since
     busy: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)  # slot -> (window, records/s)
-    scaled: tuple[int, float, float] | None = None  # newest scale-out: ms, elasticity, records/s after it
+    scaled: Scaled | None = None
     costly: tuple[tuple[str, int], ...] = ()  # topic, partition: proven to take longer than others, whoever owns it
     tracks: tuple[Track, ...] = ()
     episode_ms: int | None = None  # begin of the stretch of trouble
@@ -49,7 +57,7 @@ def from_json(text: str | None) -> Memory:
     return Memory(
         {topic: (name, weak) for topic, (name, weak) in found.get("trends", {}).items()},
         {slot: tuple((at, rate) for at, rate in each) for slot, each in found.get("busy", {}).items()},
-        None if scaled is None else (scaled[0], scaled[1], scaled[2]),
+        None if scaled is None else Scaled(*scaled),
         tuple((topic, partition) for topic, partition in found.get("costly", [])),
         tuple(Track(**(each | {"partitions": tuple(each["partitions"])})) for each in found.get("tracks", [])),
         found.get("episode_ms"),

@@ -76,7 +76,7 @@ def _goes_on(view: View) -> list[Observation]:
     if events and events[-1].after < events[-1].before:
         return []
     scaled = view.facts.get("scaled")
-    evidence = {"lag_records": view.lag} | ({} if scaled is None else {"elasticity": scaled[1]})
+    evidence = {"lag_records": view.lag} | ({} if scaled is None else {"elasticity": scaled.elasticity})
     return [Observation("SCALE_OUT_FUTILE", evidence=evidence)]
 
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from laggard.diagnosis.hot import median_of_others, owner_of
 from laggard.diagnosis.order import known_sum, lower_median
+from laggard.diagnosis.rare_commits import COMMITS
 from laggard.diagnosis.shed import shed
 from laggard.diagnosis.view import Flags, MemberView, TopicView, View
 
 LOAD_LIMIT = 1.2  # times the median load: above it, the assignment is to blame
 ALIKE = (0.5, 2.0)  # arrival over the median of the others, within which partitions get alike
-COMMITS = 3  # that a rate is taken over at least
 MOVE_WINDOWS = 3  # windows, on either side of a move, that show whether the lag came along
 
 
