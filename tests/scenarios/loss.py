@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from scenarios.ground import HEALTHY, Ground
 from scenarios.labels import CALM, Expect, Labels, Must, Scenario, only
 from simulator.broker import SEGMENT
@@ -9,12 +11,18 @@ from simulator.producer import piecewise, steady
 from simulator.stage import MINUTE, SECOND
 
 HOUR = 60 * MINUTE
+SWEEP = 10  # minutes
 
 
 def _sweep(ground: Ground, minutes: float) -> None:
     """What the group coordinator does every ten minutes: expired offsets are deleted."""
     ground.brokers.offsets_retention_minutes = round(minutes)
-    ground.every(600, 1, 1000, lambda: ground.coordinator.sweep(round(minutes * MINUTE)))
+    ground.every(SWEEP * 60, 1, 1000, lambda: ground.coordinator.sweep(round(minutes * MINUTE)))
+
+
+def _swept(expired: float) -> float:
+    """Minute of the first sweep after offsets expire."""
+    return 1 + SWEEP * math.ceil((expired - 1) / SWEEP)
 
 
 def sc25(ground: Ground) -> Labels:
@@ -36,7 +44,7 @@ def sc25(ground: Ground) -> Labels:
         must=(
             Must("OFFSETS_EXPIRY_FORECAST", at + 1, within=3, group=ground.name()),
             Must("EMPTY_WITH_LAG", at + 11, within=3, group=ground.name()),
-            Must("GROUP_DELETED", at + retention, within=13, group=ground.name()),
+            Must("GROUP_DELETED", _swept(at + retention), within=3, group=ground.name()),
         ),
         never=only("PARTITION_STALLED", "COMMITS_STOPPED", "CAPACITY_SHORTAGE", "DATA_LOSS_FORECAST"),
         primary=only("EMPTY_WITH_LAG"),
