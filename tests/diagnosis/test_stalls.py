@@ -123,6 +123,46 @@ def test_turns_of_another_owner_do_not_count() -> None:
     assert turns(400.0, other=20) == ["repeating", "", ""]
 
 
+def stands(
+    frozen_seconds: float, commits: float, *, other: float = 12.0, moves: float = 12.0, behind: float = 5000.0
+) -> str:
+    """Kind of a partition that stands, its owner having committed it so often in each window but the newest.
+
+    The owner's other partition was committed so often in the newest one, and moved with so many commits of each
+    window; their lag was so high at the end of the window before.
+    """
+    each = np.full((2, WINDOWS), commits)
+    each[:, -1] = other
+    noops = np.array([each[0], np.maximum(0.0, each[1] - moves)])
+    lag = np.full((2, WINDOWS), 5000.0)
+    lag[:, -2] = behind
+    frozen = np.array([[frozen_seconds], [5.0]])
+    history = {"frozen": frozen, "commits": each, "noops": noops, "lag": lag, "lag_min": lag, "repeats": 9.0}
+    frame = topic_view([5000.0] * 2, interval=5.0, history=history, slots=["m0", "m0"]).frame
+    return measures.stalls(frame, has_members=True, window_seconds=60, parameters=Parameters())[0]
+
+
+def test_a_member_that_commits_nothing_at_all_may_be_in_its_first_long_batch() -> None:
+    """It is given twice as long as one that commits other partitions."""
+    assert [stands(seconds, 12.0, other=0.0) for seconds in (119.0, 120.0)] == ["", "repeating"]
+    assert [stands(seconds, 12.0) for seconds in (59.0, 60.0)] == ["", "repeating"]
+
+
+def test_batches_that_take_long_by_now_are_no_stall_though_the_median_gap_is_still_short() -> None:
+    assert [stands(seconds, 1.0, other=1.0) for seconds in (179.0, 180.0)] == ["", "repeating"]
+
+
+def test_a_partition_waits_for_its_turn_where_not_every_commit_moves_the_others() -> None:
+    """Commits 30 s apart, of which one in two moves the owner's other partition."""
+    assert [stands(seconds, 2.0, other=2.0, moves=1.0) for seconds in (179.0, 180.0)] == ["", "repeating"]
+    assert [stands(seconds, 2.0, other=2.0, moves=2.0) for seconds in (89.0, 90.0)] == ["", "repeating"]
+
+
+def test_what_was_all_read_a_minute_ago_has_not_stood_for_a_minute() -> None:
+    """When the next record came is known by the poll before."""
+    assert stands(60.0, 12.0, behind=0.0) == ""
+
+
 def lost(told: int, moved: int, end: float = 9000.0) -> tuple[list[str], dict[str, float]]:
     """A partition below its log start, whose lag was last known, and whose offset last moved, so many windows ago."""
     ago = np.arange(WINDOWS)[::-1]

@@ -14,9 +14,11 @@ import numpy.typing as npt
 from laggard.diagnosis.frames import Floats, GroupFrame, TopicFrame
 from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.rare_commits import rates_at_commits
 
 HELD = "held"  # by a transaction
 BELOW_LOG_START = "below_log_start"
+_BATCH_TIMES = 2.0  # of the least silence: a member's first long batch looks like a hang until it is done
 _Flags = npt.NDArray[np.bool_]
 
 
@@ -135,6 +137,32 @@ def _turn_seconds(frame: TopicFrame, row: int, floor: Floats, window_seconds: in
     return float(np.fmax.reduce(stood[np.diff(committed) > 0], initial=0.0))
 
 
+def _rhythm_seconds(frame: TopicFrame, row: int, window_seconds: int) -> float:
+    """Mean of the newest gaps between commits while there was more to read, times those that a turn takes; 0 not known.
+
+    The commit interval, a median of many gaps, is late to tell of batches that take long by now. The others of the same
+    owner, all that time with more to read, tell how many commits a partition waits for its turn in full batches.
+    """
+    lag, commits = frame["lag_min"], np.nan_to_num(frame["commits"])
+    is_own = (frame.named("slot") == frame.named("slot")[row, -1]) & (lag > 0)
+    count = int(np.argmin(is_own[row, ::-1])) if not is_own[row].all() else lag.shape[1]  # newest windows in a row
+    rates = rates_at_commits(commits[row, lag.shape[1] - count :])
+    if not len(rates):
+        return 0.0
+    since = -min(count, max(1, int(frame["frozen"][row, -1] // window_seconds)))
+    others = np.flatnonzero(is_own[:, since:].all(axis=1))
+    others = others[others != row]
+    moves = float((commits - np.nan_to_num(frame["noops"]))[others, since:].sum())
+    turn = len(others) * float(commits[row, since:].sum()) / moves if moves else 1.0
+    return window_seconds / float(rates[-1]) * max(1.0, turn)
+
+
+def _is_owner_silent(frame: TopicFrame, row: int, windows: int) -> bool:
+    """Whether the owner committed nothing in the newest windows, of no partition of the topic: it hangs or works."""
+    slots = frame.named("slot")[:, -1]
+    return bool(slots[row] != "" and not np.nansum(frame["commits"][slots == slots[row], -windows:]) > 0)
+
+
 def stalls(
     frame: TopicFrame,
     *,
@@ -164,8 +192,14 @@ def stalls(
         is_few = frame["lag"][row, -1] <= parameters.min_lag_records
         if not known_sum(frame["produced"][row, -(within if is_few else since) :]) > 0:
             continue
+        rhythm = _rhythm_seconds(frame, row, window_seconds)
         if floor is not None:
-            limit[row] = max(limit[row], parameters.stall_ci * _turn_seconds(frame, row, floor, window_seconds))
+            rhythm = max(rhythm, _turn_seconds(frame, row, floor, window_seconds))
+        limit[row] = max(limit[row], parameters.stall_ci * rhythm)
+        if _is_owner_silent(frame, row, math.ceil(parameters.stall_min_seconds / window_seconds)):
+            limit[row] = max(limit[row], _BATCH_TIMES * parameters.stall_min_seconds)
+        if (frame["lag"][row, -1 - int(limit[row] // window_seconds) :][:1] == 0).any():
+            continue  # all was read so long ago: since when there was more is known by a poll or so
         if is_held(frame, row):
             kinds[row] = HELD
         elif min(frozen[row] - hidden_seconds, _released_windows(frame, row) * window_seconds) < limit[row]:

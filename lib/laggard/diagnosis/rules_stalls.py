@@ -23,7 +23,10 @@ POISON_EVICTIONS = 2  # the offset outlived so many of its owners
 
 
 def partition_stalled(view: View) -> list[Observation]:
-    """The committed offset stands still although there is more to read."""
+    """The committed offset stands still with more to read, for longer than commits are apart and turns and batches take.
+
+    That is three of them and a minute at least, two where the owner commits nothing at all.
+    """
     stalled = [(each, int(row)) for each in view.topics for row in np.flatnonzero(each.is_stalled)]
     stalled = [(each, row) for each, row in stalled if each.stall_kind[row] != HELD]  # no fault of its reader
     if not view.member_count:  # nobody is there to move anything, but someone may commit the same offset for ever
