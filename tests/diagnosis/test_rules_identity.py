@@ -100,6 +100,14 @@ def test_a_static_member_that_outstayed_its_session_is_named_with_its_absence() 
     assert judge("STATIC_EXPIRED", told.view(3070 + 1800)) == []
 
 
+def test_static_members_that_are_put_out_again_and_again_were_not_restarted() -> None:
+    told = Life().generation(10, *IDS)
+    for second, gone in ((2400, "s-0"), (2600, "s-2"), (2800, "s-2")):
+        told.generation(second, *[each for each in IDS if each != gone]).generation(second + 20, *IDS)
+    assert {each.subject for each in judge("STATIC_EXPIRED", told.view(2700))} == {"s-0", "s-2"}
+    assert judge("STATIC_EXPIRED", told.view()) == []
+
+
 def test_a_member_that_was_taken_away_did_not_expire() -> None:
     assert judge("STATIC_EXPIRED", Life().generation(10, *IDS).generation(3045, *IDS[:2]).view()) == []
 

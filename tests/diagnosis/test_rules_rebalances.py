@@ -125,6 +125,19 @@ def test_members_that_are_lost_together_are_one_loss(seconds: Sequence[int], exp
     assert states("SESSION_EVICTION", told.view()) == expected
 
 
+@pytest.mark.parametrize(("rounds", "expected"), [(1, []), (2, ["holds"])])
+def test_static_members_that_a_deploy_kept_away_beyond_their_sessions_were_not_put_out(
+    rounds: int, expected: Sequence[str]
+) -> None:
+    """Asked long after the deploy; one round after the other at the same pace is none."""
+    ids = [f"s-{number}" for number in range(6)]
+    told, expired = Life().generation(10, *ids), {"cause": "static_expired", "cause_posterior": {"session_expiry": 0.8}}
+    for number, gone in enumerate(ids * rounds):
+        second = 2000 + 100 * number
+        told.generation(second, *[each for each in ids if each != gone], of_row=expired).generation(second + 20, *ids)
+    assert states("SESSION_EVICTION", told.view()) == expected
+
+
 def test_one_member_that_dies_again_and_again_is_no_session_eviction() -> None:
     told = Life(session=10).generation(10, *ALL)
     for second in (3000, 3060, 3120):

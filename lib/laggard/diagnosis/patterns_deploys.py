@@ -61,6 +61,11 @@ def deploy_spans(frame: GroupFrame, parameters: Parameters) -> list[tuple[dateti
     return [(each.started_at, each.ended_at) for each in find_deploys(frame, parameters)]
 
 
+def is_in_deploy(at: datetime, frame: GroupFrame, parameters: Parameters) -> bool:
+    """Whether a deploy explains what happened then."""
+    return any(begin <= at <= end for begin, end in deploy_spans(frame, parameters))
+
+
 def vetoing_deploy(frame: GroupFrame, parameters: Parameters) -> Deploy | None:
     """The deploy that explains rebalances at the window's end: until three windows after its quiet, 45 min at most."""
     now = now_of(frame)

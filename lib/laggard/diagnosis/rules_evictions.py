@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from laggard.diagnosis.guards import guarded, has_members, passes
 from laggard.diagnosis.observation import CAUSE, Observation, Rule
-from laggard.diagnosis.patterns_deploys import vetoing_deploy
+from laggard.diagnosis.patterns_deploys import is_in_deploy, vetoing_deploy
 from laggard.diagnosis.patterns_members import (
     CrashLoop,
     Eviction,
@@ -44,6 +44,8 @@ def poll_timeout_eviction(view: View) -> list[Observation]:
 def session_eviction(view: View) -> list[Observation]:
     """D41: the coordinator put out members whose heartbeats stopped for a session."""
     found = find_evictions(view.frame, "session_expiry", view.parameters) if has_members(view) else []
+    # a static member says no word when it is restarted: it looks like one that was put out, then and later
+    found = [each for each in found if not is_in_deploy(each.at, view.frame, view.parameters)]
     if len({each.at for each in found}) < _MIN_EVICTIONS:
         return []  # members that are lost together are one loss: of their host, or of what they connect through
     place_of = places(view.frame)

@@ -7,7 +7,7 @@ import math
 from laggard.diagnosis.deploy_cost import deploy_row
 from laggard.diagnosis.guards import guarded, has_assignments, has_members, passes
 from laggard.diagnosis.observation import CAUSE, HYGIENE, INFO, PAGE, WARN, Observation, Rule
-from laggard.diagnosis.patterns_deploys import OVER, find_deploys, vetoing_deploy
+from laggard.diagnosis.patterns_deploys import OVER, find_deploys, is_in_deploy, vetoing_deploy
 from laggard.diagnosis.patterns_members import current_members
 from laggard.diagnosis.patterns_moves import subscriptions_differ_since
 from laggard.diagnosis.patterns_rebalances import now_of
@@ -40,7 +40,10 @@ def subscription_divergent(view: View) -> list[Observation]:
 
 
 def static_expired(view: View) -> list[Observation]:
-    """D54: a static member was away for longer than its session, so that its return cost two rebalances."""
+    """D54: a static member was away for longer than its session, so that its return cost two rebalances.
+
+    Who is away twice in half an hour is put out again and again, not restarted, and so are the others beside it.
+    """
     if not has_members(view):
         return []
     known = absences(view.frame)
@@ -48,6 +51,9 @@ def static_expired(view: View) -> list[Observation]:
     horizon = view.parameters.deploy_horizon_seconds
     expired = [each for each in known if each.is_expired and 0 <= (now - each.back_at).total_seconds() < horizon]
     usual = absence_p95_seconds(known)
+    faults = [each for each in expired if not is_in_deploy(each.back_at, view.frame, view.parameters)]
+    if len({each.instance_id for each in faults}) < len(faults):
+        expired = [each for each in expired if each not in faults]
     return [
         Observation(
             "STATIC_EXPIRED",
