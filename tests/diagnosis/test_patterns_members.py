@@ -51,6 +51,17 @@ def test_a_member_that_restarts_within_one_rebalance_left_as_well() -> None:
     assert [each.place for each in find_crash_loops(told.frame(), LIMITS)] == [ALL[1]]
 
 
+def test_members_that_start_anew_before_their_dead_selves_are_missed_are_one_crash_loop() -> None:
+    """A session of 120 s; each start gets a place of its own on the host, and leaves it in turn."""
+    first, second, third = (f"app/10.0.0.3#{number}" for number in range(3))
+    told = Life(session=120).generation(10, *ALL[:2], first)
+    for seconds, selves in ((2900, [second]), (3000, [second, third]), (3100, [third, first]), (3200, [first, second])):
+        told.generation(seconds, *ALL[:2], *selves)
+    (loop,) = find_crash_loops(told.frame(), LIMITS)
+    assert (loop.place, loop.places) == ("app/10.0.0.3", {first, second, third})
+    assert (len(loop.departures), loop.lifetimes_seconds) == (3, (200.0, 200.0))
+
+
 def test_a_modern_member_is_known_again_by_client_id_and_host() -> None:
     told = Life(kind="epoch")
     of_member = {

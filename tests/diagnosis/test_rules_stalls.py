@@ -85,6 +85,12 @@ def test_while_a_group_rebalances_again_and_again_nobody_has_time_to_stall(newes
     assert silent(told, "repeating") == []  # it commits, so it does read
 
 
+@pytest.mark.parametrize(("session", "fails"), [(45, 0), (119, 0), (121, 1)])
+def test_who_died_since_the_newest_rebalance_is_missed_a_session_later(session: float, fails: int) -> None:
+    told = Life(session=session).generation(10, A, B, C).generation(3480, A, B, C)
+    assert silent(told) == ["its owner had time to read"] * fails
+
+
 def test_what_a_member_had_that_dies_again_and_again_is_not_stalled() -> None:
     told = Life().generation(10, A, B, C)
     for second in (3300, 3350, 3400):

@@ -124,7 +124,13 @@ def test_turns_of_another_owner_do_not_count() -> None:
 
 
 def stands(
-    frozen_seconds: float, commits: float, *, other: float = 12.0, moves: float = 12.0, behind: float = 5000.0
+    frozen_seconds: float,
+    commits: float,
+    *,
+    other: float = 12.0,
+    moves: float = 12.0,
+    behind: float = 5000.0,
+    session: float = 45.0,
 ) -> str:
     """Kind of a partition that stands, its owner having committed it so often in each window but the newest.
 
@@ -139,13 +145,21 @@ def stands(
     frozen = np.array([[frozen_seconds], [5.0]])
     history = {"frozen": frozen, "commits": each, "noops": noops, "lag": lag, "lag_min": lag, "repeats": 9.0}
     frame = topic_view([5000.0] * 2, interval=5.0, history=history, slots=["m0", "m0"]).frame
-    return measures.stalls(frame, has_members=True, window_seconds=60, parameters=Parameters())[0]
+    (kind, _) = measures.stalls(
+        frame, has_members=True, window_seconds=60, parameters=Parameters(), session_seconds=session
+    )
+    return kind
 
 
 def test_a_member_that_commits_nothing_at_all_may_be_in_its_first_long_batch() -> None:
     """It is given twice as long as one that commits other partitions."""
     assert [stands(seconds, 12.0, other=0.0) for seconds in (119.0, 120.0)] == ["", "repeating"]
     assert [stands(seconds, 12.0) for seconds in (59.0, 60.0)] == ["", "repeating"]
+
+
+def test_a_member_that_commits_nothing_at_all_may_have_died_and_is_missed_a_session_later() -> None:
+    assert [stands(seconds, 12.0, other=0.0, session=120.0) for seconds in (179.0, 180.0)] == ["", "repeating"]
+    assert stands(60.0, 12.0, session=120.0) == "repeating"
 
 
 def test_batches_that_take_long_by_now_are_no_stall_though_the_median_gap_is_still_short() -> None:

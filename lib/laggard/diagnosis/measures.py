@@ -170,15 +170,17 @@ def stalls(
     window_seconds: int,
     parameters: Parameters,
     poll_interval_seconds: float = 0.0,
+    session_seconds: float = 0.0,
     hidden_seconds: float = 0.0,
     floor: Floats | None = None,
 ) -> tuple[str, ...]:
     """Per partition "" or the kind of its stall: the offset stands although records arrived since.
 
     A few records behind which nothing came need not be records: a transaction's marker stays at the end of a log.
-    While the rhythm of commits is not known, a batch may take all of the longest poll interval of the members. Commits
-    that may be hidden may say that it moved on. `floor` is that of the newest window: partitions of an owner that is
-    behind with its work take turns, and turns may take a while.
+    While the rhythm of commits is not known, a batch may take all of the longest poll interval of the members; an owner
+    that commits nothing may have died and be missed a session later. Commits that may be hidden may say that it moved
+    on. `floor` is that of the newest window: partitions of an owner that is behind with its work take turns, and turns
+    may take a while.
     """
     is_unknown = np.isnan(frame["interval"][:, -1])
     interval = np.where(is_unknown, window_seconds, frame["interval"][:, -1])
@@ -197,7 +199,8 @@ def stalls(
             rhythm = max(rhythm, _turn_seconds(frame, row, floor, window_seconds))
         limit[row] = max(limit[row], parameters.stall_ci * rhythm)
         if _is_owner_silent(frame, row, math.ceil(parameters.stall_min_seconds / window_seconds)):
-            limit[row] = max(limit[row], _BATCH_TIMES * parameters.stall_min_seconds)
+            silence = max(_BATCH_TIMES * parameters.stall_min_seconds, session_seconds + parameters.stall_min_seconds)
+            limit[row] = max(limit[row], silence)
         if (frame["lag"][row, -1 - int(limit[row] // window_seconds) :][:1] == 0).any():
             continue  # all was read so long ago: since when there was more is known by a poll or so
         if is_held(frame, row):

@@ -49,9 +49,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class CrashLoop:
-    """A place that members leave again and again; a lifetime is from its record of joining to that of leaving."""
+    """A place that members leave again and again; a lifetime is from its record of joining to that of leaving.
 
-    place: str
+    `places` are those of one client on one host: who starts anew before its dead self is missed gets a place beside it.
+    """
+
+    place: str  # of several without the number
+    places: frozenset[str]
     departures: tuple[datetime, ...]
     lifetimes_seconds: tuple[float, ...]
 
@@ -157,22 +161,25 @@ def find_crash_loops(frame: GroupFrame, parameters: Parameters) -> list[CrashLoo
     session = max((row["session_timeout_ms"] or 0 for row in frame.members), default=0) / 1000
     limit = max(2 * session, _CRASH_MIN_SECONDS)
     taken: dict[str, datetime] = {}
-    ends: dict[str, list[tuple[datetime, float | None]]] = {}
+    ends: dict[str, list[tuple[datetime, float | None, str]]] = {}
+    known_places = set(places(frame).values())
     for change in changes(frame):
         for place in (*change.left, *change.restarted):
             since = taken.pop(place, None)
             lifetime = None if since is None else (change.at - since).total_seconds()
-            ends.setdefault(place, []).append((change.at, lifetime))
+            ends.setdefault(_home(place), []).append((change.at, lifetime, place))
         for place in (*change.joined, *change.restarted):
             taken[place] = change.at
     found = []
-    for place, lives in sorted(ends.items()):
+    for home, lives in sorted(ends.items()):
         near = [life for life in lives if (end - life[0]).total_seconds() < parameters.deploy_horizon_seconds]
-        known = [seconds for _, seconds in near if seconds is not None]
+        known = [seconds for _, seconds, _ in near if seconds is not None]
         short = tuple(seconds for seconds in known if seconds < limit)
         is_most = 2 * len(short) > len(known)
         if len(near) >= parameters.crash_times and len(short) >= parameters.crash_times - 1 and is_most:
-            found.append(CrashLoop(place, tuple(at for at, _ in near), short))
+            left = {place for _, _, place in near}
+            own = frozenset(each for each in known_places | left if _home(each) == home)
+            found.append(CrashLoop(left.pop() if len(left) == 1 else home, own, tuple(at for at, _, _ in near), short))
     return found
 
 
@@ -221,6 +228,11 @@ def _was_within_poll_interval(frame: GroupFrame, rebalance: Row, slot: str) -> b
         return False  # it may have been there before
     seconds = (rebalance["ended_at"] - first.at).total_seconds()
     return bool(seconds < _POLL_SHARE * member["rebalance_timeout_ms"] / 1000)
+
+
+def _home(place: str) -> str:
+    """Client and host of a place."""
+    return re.sub(r"#\d+$", "", place)
 
 
 def _place(row: Mapping[str, object]) -> str:

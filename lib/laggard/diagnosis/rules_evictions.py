@@ -49,7 +49,7 @@ def session_eviction(view: View) -> list[Observation]:
     if len({each.at for each in found}) < _MIN_EVICTIONS:
         return []  # members that are lost together are one loss: of their host, or of what they connect through
     place_of = places(view.frame)
-    looping = {each.place for each in find_crash_loops(view.frame, view.parameters)}
+    looping = {place for each in find_crash_loops(view.frame, view.parameters) for place in each.places}
     sessions = [row["session_timeout_ms"] / 1000 for row in view.frame.members if row.get("session_timeout_ms")]
     elsewhere = sum(_is_elsewhere(view, each) for each in found)
     observation = Observation(
@@ -76,7 +76,7 @@ def crash_loop(view: View) -> list[Observation]:
     late = {place_of.get(slot, slot) for slot in poll}
     loops, found = find_crash_loops(view.frame, view.parameters), []
     expired = find_evictions(view.frame, "session_expiry", view.parameters)
-    looping = {each.place for each in loops}
+    looping = {place for each in loops for place in each.places}
     others = {each.at for each in expired if place_of.get(each.slot, each.slot) not in looping}
     for each in loops:
         observation = Observation(
@@ -89,7 +89,7 @@ def crash_loop(view: View) -> list[Observation]:
             },
             guards={
                 "deploy": passes(deploy is None and not view.policy.in_maintenance),
-                "poll_interval": passes(each.place not in late and not _lives_a_poll_interval(view, each)),
+                "poll_interval": passes(not each.places & late and not _lives_a_poll_interval(view, each)),
                 # what puts out all members in turn puts out one of them twice in a row now and then
                 "not_the_others": passes(2 * len(others) < len(each.departures)),
             },

@@ -23,9 +23,10 @@ POISON_EVICTIONS = 2  # the offset outlived so many of its owners
 
 
 def partition_stalled(view: View) -> list[Observation]:
-    """The committed offset stands still with more to read, for longer than commits are apart and turns and batches take.
+    """The committed offset stands still with more to read, for longer than its owner's rhythm and turns explain.
 
-    That is three of them and a minute at least, two where the owner commits nothing at all.
+    That is three of them and a minute at least; where the owner commits nothing at all, two minutes and a minute more
+    than the session, as it may be in a long batch, or dead and not yet missed.
     """
     stalled = [(each, int(row)) for each in view.topics for row in np.flatnonzero(each.is_stalled)]
     stalled = [(each, row) for each, row in stalled if each.stall_kind[row] != HELD]  # no fault of its reader
@@ -102,18 +103,22 @@ def _stall(view: View, places: list[tuple[TopicView, int]], subject: str, severi
 
 
 def _had_time(view: View, places: list[tuple[TopicView, int]]) -> bool:
-    """Whether the newest rebalance lies as far back as a stall has to last: while it lasted nobody could read."""
+    """Whether the newest rebalance lies as far back as a stall has to last: while it lasted nobody could read.
+
+    Who has died since then is missed a session later.
+    """
     rows = live_generations(view.frame)
     if not rows:
         return True
     intervals = [float(each.interval[row]) for each, row in places if np.isfinite(each.interval[row])]
-    limit = max(view.parameters.stall_min_seconds, view.parameters.stall_ci * max(intervals, default=0.0))
+    session = max((row.get("session_timeout_ms") or 0 for row in view.frame.members), default=0) / 1000
+    limit = max(view.parameters.stall_min_seconds, view.parameters.stall_ci * max(intervals, default=0.0), session)
     return bool((now_of(view.frame) - rows[-1]["record_timestamp"]).total_seconds() >= limit)
 
 
 def _dies(view: View, places: list[tuple[TopicView, int]]) -> bool:
     """Whether all owners are members that leave again and again: what they had stands until they are missed."""
-    loops = {each.place for each in find_crash_loops(view.frame, view.parameters)}
+    loops = {place for each in find_crash_loops(view.frame, view.parameters) for place in each.places}
     place_of = place_of_slots(view.frame)
     slots = {each.frame.named("slot")[row, -1] for each, row in places}
     return {place_of.get(slot, slot) for slot in slots} <= loops

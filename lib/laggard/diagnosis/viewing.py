@@ -107,7 +107,8 @@ def topic_view(
         has_members=has_members,
         window_seconds=group.window_seconds,
         parameters=parameters,
-        poll_interval_seconds=_poll_interval_seconds(group) if has_members else 0.0,
+        poll_interval_seconds=_longest_seconds(group, "rebalance_timeout_ms") if has_members else 0.0,
+        session_seconds=_longest_seconds(group, "session_timeout_ms") if has_members else 0.0,
         hidden_seconds=0.0 if group.hidden is None else float(np.nan_to_num(group.hidden.most[-1])),
         floor=floor[:, -1],
     )
@@ -139,9 +140,9 @@ def _plain_shape(values: Floats, frame: TopicFrame, parameters: Parameters) -> S
     return shape.raw_shape(values, frame.partitions, is_material=bool(known_sum(values) > 0), parameters=parameters)
 
 
-def _poll_interval_seconds(group: GroupFrame) -> float:
-    """The longest of the members, 0 where none told it: no batch of theirs may take longer."""
-    return max((row.get("rebalance_timeout_ms") or 0 for row in group.members), default=0) / 1000
+def _longest_seconds(group: GroupFrame, timeout: str) -> float:
+    """The longest of the members' timeouts, 0 where none told it."""
+    return max((row.get(timeout) or 0 for row in group.members), default=0) / 1000
 
 
 def _ceiling(frame: GroupFrame) -> int:
