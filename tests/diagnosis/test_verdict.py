@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from diagnosis.views import spread_over, topic_view, view_of
 from laggard.diagnosis.frames import Policy
+from laggard.diagnosis.memory import Memory
 from laggard.diagnosis.observation import Observation
 from laggard.diagnosis.sizing import size
+from laggard.diagnosis.tracks import Track
 from laggard.diagnosis.verdict import RESTLESS, VERDICTS, Verdict, scale_verdict
 from laggard.diagnosis.view import Trend, View
 
@@ -129,7 +131,7 @@ def test_a_group_that_is_busy_with_itself_is_not_given_members(code: str) -> Non
         (Observation("OFFSET_BEYOND_END", topic="orders", partitions=tuple(range(6))), "NO_BROKER"),
         (Observation("OFFSET_BEYOND_END", topic="orders", partitions=tuple(range(5))), "YES"),
         (blamed("BROKER_CORRELATED", 0.49), "YES"),
-        (blamed("COSTLY_PARTITION", 0.5), "NO_COSTLY_PARTITION"),
+        (blamed("COSTLY_PARTITION", 0.5), "UNKNOWN"),  # it has not lasted for long enough to be a finding
         (blamed("COSTLY_PARTITION", 0.49), "YES"),
         (Observation("SHARED_SINK"), "NO_DOWNSTREAM"),
         (Observation("COMMITS_STOPPED"), "NO_STALLED"),
@@ -141,6 +143,13 @@ def test_a_group_that_is_busy_with_itself_is_not_given_members(code: str) -> Non
 )
 def test_a_cause_decides_from_half_of_the_lag(condition: Observation, code: str) -> None:
     assert verdict(group(), conditions=(condition,)).code == code
+
+
+@pytest.mark.parametrize(("share", "code"), [(0.5, "NO_COSTLY_PARTITION"), (0.49, "YES")])
+def test_a_costly_partition_decides_once_it_has_lasted(share: float, code: str) -> None:
+    track = Track("COSTLY_PARTITION", "orders", (0,), "", since_ms=1, opened_ms=2)
+    view = replace(group(), memory=Memory(tracks=(track,)))
+    assert verdict(view, conditions=(blamed("COSTLY_PARTITION", share),)).code == code
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def _rows(view: View, conditions: Mapping[str, Observation], sizing: Sizing, ela
         yield "NO_IDLE", 11, {}
     if elasticity < parameters.elasticity_min or "SHARED_SINK" in conditions:
         yield "NO_DOWNSTREAM", 12, {"elasticity_ratio": elasticity}
-    yield from _sized(view, topic, sizing)
+    yield from _sized(view, topic, sizing, is_settled=_costly_share(view, conditions) < MOST)
 
 
 def _lags_on(view: View) -> bool:
@@ -164,9 +164,9 @@ def _uneven(view: View, topic: TopicView, conditions: Mapping[str, Observation],
             "residual_records": sizing.residual_records,
         }
         yield "NO_HOT_PARTITION", 7, numbers
-    costly = conditions.get("COSTLY_PARTITION")
-    if costly is not None and explained(view, costly) >= MOST:
-        yield "NO_COSTLY_PARTITION", 8, {"explained_ratio": explained(view, costly)}
+    costly = _costly_share(view, conditions)
+    if costly >= MOST and any(each.code == "COSTLY_PARTITION" and each.opened_ms for each in view.memory.tracks):
+        yield "NO_COSTLY_PARTITION", 8, {"explained_ratio": costly}
     slow = [conditions[code] for code in ("SLOW_HOST", "SLOW_MEMBER") if code in conditions]
     if slow:
         named = {each.subject for each in slow}
@@ -176,16 +176,22 @@ def _uneven(view: View, topic: TopicView, conditions: Mapping[str, Observation],
             yield "NO_UNHEALTHY_MEMBER", 9, {"busy_others_ratio": busy}
 
 
+def _costly_share(view: View, conditions: Mapping[str, Observation]) -> float:
+    """Share of the lag on costly partitions; until they are a finding, a stall that begins looks like them."""
+    costly = conditions.get("COSTLY_PARTITION")
+    return 0.0 if costly is None else explained(view, costly)
+
+
 def _is_short(view: View, member: MemberView) -> bool:
     """Whether a member has more to read than it will soon have done, as far as is known of what it can do."""
     spare = member.capacity - member.arrival
     return member.is_busy and not member.lag <= spare * view.policy.drain_target_seconds
 
 
-def _sized(view: View, topic: TopicView, sizing: Sizing) -> Iterator[_Row]:
+def _sized(view: View, topic: TopicView, sizing: Sizing, *, is_settled: bool) -> Iterator[_Row]:
     """What the sizing says, of lag whose shape is known."""
     members, desired = view.member_count or 0, sizing.members_desired
-    is_shaped = topic.shape.name in {"spread", "single", *UNEVEN}
+    is_shaped = is_settled and topic.shape.name in {"spread", "single", *UNEVEN}
     if isnan(view.capacity) or desired is None or not is_shaped:
         needed = view.parameters.busy_min_windows
         yield "UNKNOWN", 13, {"busy_windows_needed": float(needed), "shape_known": float(is_shaped)}
