@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from diagnosis.rebalance_rows import Life, pods, series
+from laggard.diagnosis.catalogue import BY_CODE
 from laggard.diagnosis.observation import Observation
 from laggard.diagnosis.rules_stalls import partition_stalled, poison_pill_suspect
 from laggard.diagnosis.view import TopicView
@@ -89,6 +90,13 @@ def test_while_a_group_rebalances_again_and_again_nobody_has_time_to_stall(newes
 def test_who_died_since_the_newest_rebalance_is_missed_a_session_later(session: float, fails: int) -> None:
     told = Life(session=session).generation(10, A, B, C).generation(3480, A, B, C)
     assert silent(told) == ["its owner had time to read"] * fails
+
+
+def test_the_owner_is_inspected_and_restarted_before_any_record_is_skipped() -> None:
+    advice = " ".join(BY_CODE["PARTITION_STALLED"].advice)
+    words = ("silent", "thread dump", "restart that one member", "repeating", "read the record", "skip")
+    places = [advice.index(word) for word in words]
+    assert places == sorted(places)
 
 
 def test_what_a_member_had_that_dies_again_and_again_is_not_stalled() -> None:
