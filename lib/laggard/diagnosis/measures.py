@@ -160,7 +160,7 @@ def _rhythm_seconds(frame: TopicFrame, row: int, window_seconds: int) -> float:
 def _is_owner_silent(frame: TopicFrame, row: int, windows: int) -> bool:
     """Whether the owner committed nothing in the newest windows, of no partition of the topic: it hangs or works."""
     slots = frame.named("slot")[:, -1]
-    return bool(slots[row] != "" and not np.nansum(frame["commits"][slots == slots[row], -windows:]) > 0)
+    return bool(slots[row] != "" and (frame["commits"][slots == slots[row], -windows:] == 0).all())
 
 
 def stalls(
