@@ -130,6 +130,17 @@ def test_a_batch_that_has_just_come_to_the_others_is_no_lag_of_theirs() -> None:
     assert [label for label, *_ in causes(replace(view, topics=[replace(topic, envelope=left)]))] == ["member"]
 
 
+@pytest.mark.parametrize(
+    ("slow", "named"), [((1, 4), ["m1", "m4"]), ((1, 2, 4), ["m1", "m2", "m4"]), ((0, 1, 2, 4), [])]
+)
+def test_slow_members_are_named_one_by_one_as_long_as_most_are_not(slow: tuple[int, ...], named: list[str]) -> None:
+    """None of them has most of the lag, and the others of them are no contrast."""
+    places = tuple(place for place in range(18) if place // 3 in slow)
+    view = slow_group(6, 18, places, lag=lagging(18, *places), busy=[f"m{number}" for number in slow])
+
+    assert causes(view) == [("member", name, tuple(range(3 * int(name[1]), 3 * int(name[1]) + 3))) for name in named]
+
+
 def test_capacity_of_old_windows_does_not_hide_that_a_busy_member_is_slow_now() -> None:
     view = slow_group(capacity={"m2": 600.0}, seen={"m0": 300.0, "m1": 300.0, "m3": 300.0})
 
@@ -261,7 +272,7 @@ def test_six_partitions_of_two_each_must_agree_for_two_windows_more() -> None:
     assert causes(small_group(10.0)) == []
 
 
-def moved_group(before: float = LAG, rate: float = 60.0, since: int = 10) -> View:
+def moved_group(before: float = LAG, rate: float = 60.0, since: int = 10, **fields: Any) -> View:
     """p4 and p5 were m1's, with p3, and are m2's for `since` windows; p3 stayed."""
     slots = np.array([[slot] * 60 for slot in spread_over(12, 6)], object)
     slots[3:6, :-since] = "m1"
@@ -277,6 +288,7 @@ def moved_group(before: float = LAG, rate: float = 60.0, since: int = 10) -> Vie
         consume=slower(12, 4, 5, rate=rate),
         history={"slot": slots, "lag": lags, "consume": slower(12, 4, 5, rate=rate)},
         brokers=[0.0] * 12,
+        **fields,
     )
 
 
@@ -284,6 +296,13 @@ def test_lag_that_follows_partitions_to_a_new_owner_is_the_partitions() -> None:
     (cause,) = attribute(moved_group())
 
     assert (cause.label, cause.partitions, cause.is_proven) == ("costly", (4, 5), True)
+
+
+def test_partitions_of_an_owner_that_does_as_much_as_the_others_could_do_are_not_costly() -> None:
+    others = {f"m{number}": 130.0 for number in (0, 1, 3, 4, 5)}  # their capacity, none of them is busy now
+
+    assert causes(moved_group(capacity=others)) == []
+    assert causes(moved_group(capacity=dict.fromkeys(others, 140.0))) == [("costly", "", (4, 5))]
 
 
 def test_lag_that_begins_with_the_new_owner_is_the_owners() -> None:

@@ -37,13 +37,14 @@ def short_group(members: int = 4, partitions: int = 12, topic: dict[str, Any] | 
     return view_of(topic_view(lag, **shown), **({"capacity": 600.0, "sub_cause": "arrival_up"} | fields))
 
 
-def starving(busy: int = 4, lags: tuple[float, ...] = (LAG,) * 4, **topic: Any) -> View:
-    """Of the three partitions of each member the first is read at once, and the others wait."""
+def starving(busy: int = 4, lags: tuple[float, ...] = (LAG,) * 4, best: float = 700.0, **topic: Any) -> View:
+    """Of the three partitions of each member the first is read at once, and the others wait; 2640/s arrive."""
     lag = [0.0 if place % 3 == 0 else lags[place // 3] for place in range(12)]
     return short_group(
         topic={"shape": "mixed", "consume": [220.0, 190.0, 190.0] * 4} | topic,
         lag=lag,
         busy=[f"m{number}" for number in range(busy)],
+        best_capacity=best,
     )
 
 
@@ -51,13 +52,17 @@ def starving(busy: int = 4, lags: tuple[float, ...] = (LAG,) * 4, **topic: Any) 
     ("view", "expected"),
     [
         (starving(), {"CAPACITY_SHORTAGE"}),
-        (starving(busy=3), set()),
-        (starving(lags=(LAG, LAG, 8 * LAG, LAG)), set()),  # one member has most of it
+        (starving(busy=3), set()),  # one has room for more partitions
+        (starving(busy=3, best=659.0), {"CAPACITY_SHORTAGE"}),  # but not for enough of them
+        (starving(busy=3, best=660.0), set()),
+        (starving(busy=3, best=nan), set()),
+        (starving(lags=(LAG, LAG, 8 * LAG, LAG)), {"CAPACITY_SHORTAGE"}),  # one has most of it, none has room
+        (starving(shape="concentrated"), {"CAPACITY_SHORTAGE"}),
         (starving(trend="flat"), set()),
         (starving(trend="draining"), set()),
     ],
 )
-def test_members_that_are_all_alike_behind_are_short_whichever_partitions_they_read_first(
+def test_members_are_short_whichever_partitions_lag_where_none_has_room_or_more_arrives_than_all_could_do(
     view: View, expected: set[str]
 ) -> None:
     assert holding(view) == expected
@@ -87,7 +92,7 @@ def test_a_shortage_comes_with_the_rates_and_its_sub_cause() -> None:
         (short_group(time_in_rebalance=0.05), []),  # the rebalances come first
         (short_group(time_in_rebalance=0.049), [HOLDS]),
         (short_group(topic={"consume": 220.0}), []),
-        (short_group(topic={"shape": "concentrated"}), []),
+        (short_group(topic={"shape": "concentrated"}, best_capacity=660.0), []),
         (short_group(topic={"trend": "flat"}), []),
         (short_group(topic={"trend": "sawtooth"}), []),
         (short_group(topic={"trend": "abstain"}), [ABSTAINS]),

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from scenarios import capacity, habits, healthy, loss, offsets, rebalances, rollouts, stalls, transactions, watching
+from scenarios import (
+    capacity,
+    habits,
+    healthy,
+    loss,
+    offsets,
+    rebalances,
+    rollouts,
+    shares,
+    stalls,
+    transactions,
+    watching,
+)
 from scenarios.labels import Scenario
 
-_SUBJECTS = (capacity, stalls, rebalances, rollouts, loss, offsets, transactions, habits, watching, healthy)
+_SUBJECTS = (capacity, shares, stalls, rebalances, rollouts, loss, offsets, transactions, habits, watching, healthy)
 SCENARIOS: dict[str, Scenario] = {
     each.name: each
     for each in sorted(

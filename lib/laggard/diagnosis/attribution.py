@@ -127,13 +127,29 @@ def _reads_more_than_ever(view: View, topic: TopicView) -> bool:
 
 
 def _slow(view: View, topic: TopicView, active: Flags, label: str) -> Iterator[Cause]:
-    for name, fit in _fits(view, topic, active, topic.frame.named("host" if label == HOST else "slot")[:, -1]):
-        slots = sorted({slot for slot in topic.frame.named("slot")[list(fit.places), -1] if slot})
-        if label == HOST and len(slots) < 2:
-            continue  # a host with one member is that member
-        found = slowness(view, topic, slots, fit.places)
-        if found is not None:
-            yield replace(_cause(label, topic, fit, name), slowness=found)
+    """Members or hosts that are slow; of several each is measured without the others, so that none hides the next."""
+    names = topic.frame.named("host" if label == HOST else "slot")[:, -1]
+    known = {
+        name: each
+        for name in sorted({*names[active]} - {""})
+        if (each := _slowness(view, topic, active & (names == name), label))
+    }
+    every = active & np.isin(names, [*known])
+    if len(known) > 1 and 2 * every.sum() > active.sum():
+        return  # what most do is the usual
+    for name, found in known.items():
+        mine = names == name
+        for other, fit in _fits(view, topic, active & (mine | ~every), names):
+            if other == name:
+                yield replace(_cause(label, topic, fit, name), slowness=found)
+
+
+def _slowness(view: View, topic: TopicView, places: Flags, label: str) -> Slowness | None:
+    """How far a member or host with these lagging partitions falls behind; None if it does not."""
+    slots = sorted({*topic.frame.named("slot")[places, -1]} - {""})
+    if not topic.is_material[places].mean() >= view.parameters.attr_purity or (label == HOST and len(slots) < 2):
+        return None  # a host with one member is that member
+    return slowness(view, topic, slots, np.flatnonzero(places).tolist())
 
 
 def _fits(view: View, topic: TopicView, active: Flags, values: np.ndarray) -> Iterator[tuple[str, Fit]]:

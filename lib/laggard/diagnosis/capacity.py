@@ -12,7 +12,6 @@ from laggard.diagnosis.frames import Floats
 from laggard.diagnosis.guards import CONFIDENCE, MISSING, assignor, fact, guard, happened, known, state_by
 from laggard.diagnosis.observation import ABSTAINS, INFO, PASS, UNKNOWN, Observation
 from laggard.diagnosis.order import known_sum, lower_median
-from laggard.diagnosis.shape import raw_shape
 from laggard.diagnosis.view import TopicView, View
 
 CALM = 0.05  # share of the time in rebalances above which capacity is not judged
@@ -24,11 +23,11 @@ CATCHING_UP = frozenset({"members_returned", "group_created", "offset_rewind"}) 
 
 
 def capacity_shortage(view: View) -> list[Observation]:
-    """D10: lag alike on all partitions grows because less is consumed than arrives, with the group at rest."""
+    """D10: less is consumed than arrives, on all partitions alike or with no member free to take more of them."""
     topic = view.worst
     if topic is None or not view.is_material or view.member_count == 0:
         return []
-    if topic.shape.name not in EVEN and not _is_even_over_members(view):
+    if topic.shape.name not in EVEN and not _is_beyond_all_members(view):
         return []
     arrival, consume = _total(topic.arrival), _total(topic.consume)
     if topic.trend.name == "abstain" or isnan(arrival + consume):
@@ -64,14 +63,16 @@ def capacity_shortage(view: View) -> list[Observation]:
     return [found]
 
 
-def _is_even_over_members(view: View) -> bool:
-    """Whether all members are behind alike, each with some partitions that it reads before its others."""
+def _is_beyond_all_members(view: View) -> bool:
+    """Whether no other share of the partitions would do: all members are behind, or more arrives than the best could.
+
+    Some members read a few of their partitions before the others, some are slower or were given more of them.
+    """
     members = [member for member in view.members.values() if member.partitions]
-    if len(members) < 2 or not all(member.is_busy for member in members) or attribute(view):
+    if len(members) < 2 or attribute(view):
         return False
-    lags = np.array([member.lag for member in members])
-    shape = raw_shape(lags, np.arange(len(lags)), is_material=True, parameters=view.parameters)
-    return shape.name == "spread"
+    best = len(members) * view.best_capacity
+    return all(member.is_busy for member in members) or sum(member.arrival for member in members) > best
 
 
 def _stands_still(topic: TopicView) -> bool:

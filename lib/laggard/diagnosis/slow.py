@@ -107,16 +107,16 @@ def _is_worked_slower(view: View, topic: TopicView, place: int) -> bool:
 
 
 def _is_at_the_common_pace(view: View, topic: TopicView, place: int) -> bool:
-    """Whether most other members have more to read than they do, and do no more than this partition's owner.
+    """Whether most other members have shown what they can do, and that is no more than this partition's owner does.
 
-    Then all are held up alike, and some have more partitions to share it out to.
+    Then all are held up alike, and some have more partitions to share it out to; or the owner was given too many.
     """
     owner = owner_of(view, topic, place)
     others = [member for member in view.members.values() if member is not owner and member.partitions]
-    busy = [pace_of(member) for member in others if member.is_busy]
-    if owner is None or not others or 2 * len(busy) < len(others):
+    shown = [pace_of(member) for member in others if member.is_busy or not isnan(member.capacity)]
+    if owner is None or not others or 2 * len(shown) < len(others):
         return False
-    return pace_of(owner) >= view.parameters.slow_ratio * lower_median(busy)
+    return pace_of(owner) >= view.parameters.slow_ratio * lower_median(shown)
 
 
 def _has_fine_siblings(view: View, topic: TopicView, place: int) -> bool:
