@@ -6,6 +6,7 @@ from scenarios import (
     capacity,
     habits,
     healthy,
+    levels,
     loss,
     offsets,
     rebalances,
@@ -17,7 +18,20 @@ from scenarios import (
 )
 from scenarios.labels import Scenario
 
-_SUBJECTS = (capacity, shares, stalls, rebalances, rollouts, loss, offsets, transactions, habits, watching, healthy)
+_SUBJECTS = (
+    capacity,
+    shares,
+    stalls,
+    rebalances,
+    rollouts,
+    levels,
+    loss,
+    offsets,
+    transactions,
+    habits,
+    watching,
+    healthy,
+)
 SCENARIOS: dict[str, Scenario] = {
     each.name: each
     for each in sorted(

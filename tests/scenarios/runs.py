@@ -9,6 +9,7 @@ from itertools import zip_longest
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from laggard.config.policy import Policies, PolicyRule
 from laggard.stream.reading import BATCHED
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema
@@ -76,17 +77,26 @@ def parts(scenario: Scenario, seeds: Iterable[int]) -> list[list[int]]:
     return [list(part.values()) for part in found]
 
 
+def declared(labels: Iterable[Labels]) -> Policies:
+    """The service levels of all their groups, as the configuration would say them."""
+    levels = {group: policy.slo_time_lag_seconds for each in labels for group, policy in each.policies.items()}
+    rules = [PolicyRule(group, values={"slo_time_lag_seconds": level}) for group, level in levels.items() if level]
+    return Policies(tuple(rules))
+
+
 def play(scenario: Scenario, seed: int, place: int = 0, tick_ms: int = TICK_MS) -> Run:
     """Play a scenario to its end and poll on the way; the same seed gives the same run."""
     ground = Ground(seed, place)
     labels = scenario.story(ground)
     polls: list[Polled] = []
+    levels = declared([labels]).slo_seconds("c")
 
     def poll() -> None:
         at_ms = ground.clock.now + scenario.poll_ahead_ms
         brokers = ground.brokers
         log = ground.coordinator.log
-        polls.append(Polled(at_ms, brokers.poll(), log.positions(), brokers.facts(), log.partitions))
+        probes = brokers.probes(levels)
+        polls.append(Polled(at_ms, brokers.poll(), log.positions(), brokers.facts(), probes, log.partitions))
         ground.clock.after(tick_ms, poll)
 
     ground.clock.at(ground.at_ms(scenario.watched_from) + tick_ms, poll)
@@ -98,8 +108,8 @@ def play(scenario: Scenario, seed: int, place: int = 0, tick_ms: int = TICK_MS) 
 class Recorder(Laggard):
     """Keeps the appended tables as they are."""
 
-    def __init__(self, window_seconds: int = WINDOW_MS // 1000) -> None:
-        super().__init__(window_seconds)
+    def __init__(self, window_seconds: int = WINDOW_MS // 1000, policies: Policies | None = None) -> None:
+        super().__init__(window_seconds, policies)
         self.pieces: dict[str, list[pa.Table]] = {name: [] for name in self.history}
 
     def keep(self) -> None:
@@ -114,17 +124,18 @@ class Recorder(Laggard):
 
 def record(runs: Sequence[Run], job: Recorder | None = None) -> list[Recorded]:
     """Decode and advance over all of them at once; each gets its own rows back."""
-    job = job or Recorder()
+    job = job or Recorder(policies=declared(run.labels for run in runs))
     for number, step in enumerate(zip_longest(*(_steps(run) for run in runs))):
         present = [each for each in step if each is not None]
         positions = [row for polled, _ in present for row in polled.positions]
         facts = [row for polled, _ in present for row in polled.facts]
+        probes = [row for polled, _ in present for row in polled.probes]
         offsets = {part: row for polled, _ in present for part, row in polled.offsets_partitions.items()}
         records = [each for _, written in present for each in written]
         # what was written before the job began is read as the past, a tick before the live end is reached
         is_past = number == 0 and any(run.scenario.watched_from for run in runs)
         # a scenario in which the offsets topic itself changes is recorded alone
-        whole = replace(present[0][0], positions=positions, offsets_partitions=offsets, facts=facts)
+        whole = replace(present[0][0], positions=positions, offsets_partitions=offsets, facts=facts, probes=probes)
         job.tick(whole, records, is_caught_up=not is_past)
     tables = {name: job.whole(name) for name in job.pieces}
     return [

@@ -124,6 +124,22 @@ class Brokers:
             if (topic.name, partition) not in self.leaderless
         ]
 
+    def probes(self, slo_seconds: Iterable[float]) -> list[dict[str, Any]]:
+        """Rows of `PROBES`: for each service level the first offset that is not older; the log end where all are."""
+        return [
+            {
+                "slo_seconds": seconds,
+                "topic": topic.name,
+                "topic_id": topic.topic_id,
+                "partition": partition,
+                "offset": log.end_at(self.clock.now - round(1000 * seconds)),
+            }
+            for seconds in slo_seconds
+            for _, topic in sorted(self.topics.items())
+            for partition, log in enumerate(topic.logs)
+            if (topic.name, partition) not in self.leaderless
+        ]
+
     def _row(self, topic: Topic, partition: int) -> dict[str, Any]:
         is_led = (topic.name, partition) not in self.leaderless
         return {

@@ -12,10 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from laggard.config.policy import Policies
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
 from laggard.rebalance.groups import Listing
-from laggard.sources.snapshot import FACTS, OFFSETS_PARTITIONS, POSITIONS, Snapshot
+from laggard.sources.snapshot import FACTS, OFFSETS_PARTITIONS, POSITIONS, PROBES, Snapshot
 from laggard.sources.topic_window import TopicWindow
 from laggard.stream.advance import Poll, advance
 from laggard.stream.decode import decode_records
@@ -44,6 +45,7 @@ class Polled:
     positions: list[Row]
     offsets_partitions: dict[int, Row]
     facts: list[Row] = field(default_factory=list)  # asked in the poll that closes a window
+    probes: list[Row] = field(default_factory=list)  # likewise
     partitions: int = PARTITIONS  # of the offsets topic, used or not
 
 
@@ -125,8 +127,8 @@ def ticks(played: Played, step: int = 1) -> Iterator[tuple[int, Polled, list[Wri
 class Laggard:
     """The job without Spark, tick by tick; appended rows are kept."""
 
-    def __init__(self, window_seconds: int = 60) -> None:
-        self.window_seconds = window_seconds
+    def __init__(self, window_seconds: int = 60, policies: Policies | None = None) -> None:
+        self.window_seconds, self.policies = window_seconds, policies
         self.tables = {name: arrow_schema(table).empty_table() for name, table in schemas.TABLES.items()}
         self.history: dict[str, list[Row]] = {
             name: [] for name, table in schemas.TABLES.items() if not table.overwritten
@@ -142,7 +144,8 @@ class Laggard:
         decoded = self.decode(sorted(records, key=lambda each: (each.partition, each.offset)))
         positions = pa.Table.from_pylist(polled.positions, schema=POSITIONS)
         leaders = {part: row["coordinator"] for part, row in polled.offsets_partitions.items()}
-        poll = Poll(positions, Listing({}, leaders, is_fresh=False))
+        probes = pa.Table.from_pylist(polled.probes, schema=PROBES)
+        poll = Poll(positions, Listing({}, leaders, is_fresh=False), probes)
         tick = replace(self._tick(polled), is_caught_up=is_caught_up)
         self.tables = self.advance(decoded, poll, tick)
         self.tables["decoded"] = decoded
@@ -171,7 +174,9 @@ class Laggard:
 
     def advance(self, decoded: pa.Table, poll: Poll, tick: Tick) -> dict[str, pa.Table]:
         """Rows of every table after the state of the tick before."""
-        return advance(self.tables["partition_status"], self.tables["group_status"], read_batch(decoded), poll, tick)
+        return advance(
+            self.tables["partition_status"], self.tables["group_status"], read_batch(decoded), poll, tick, self.policies
+        )
 
     def _add_own_events(self, partitions: int, tick: Tick) -> None:
         """What the driver writes beside its tasks."""
