@@ -342,6 +342,14 @@ def test_a_partition_slower_than_the_others_of_its_owner_is_costly() -> None:
     assert (cause.label, cause.partitions, cause.is_proven) == ("costly", (5,), True)
 
 
+@pytest.mark.parametrize(("windows", "expected"), [(2, []), (3, [("costly", "", (5,))])])
+def test_the_first_partition_of_an_owner_to_lag_is_not_costly_at_once(windows: int, expected: list[Any]) -> None:
+    lags = np.full((12, 60), 10.0)
+    lags[5, -windows:] = LAG
+
+    assert causes(costly_group(spread_over(12, 4), history={"lag": lags})) == expected
+
+
 def test_an_owner_with_one_partition_may_be_slow_as_well() -> None:
     (cause,) = attribute(costly_group(spread_over(12, 12)))
 

@@ -57,6 +57,12 @@ def test_a_cause_suppresses_what_follows_from_it(by: str, suppressed: str) -> No
     assert roles_of(by, suppressed) == {by: "primary", suppressed: "suppressed"}
 
 
+@pytest.mark.parametrize("cause", ["POISON_PILL_SUSPECT", "POLL_TIMEOUT_EVICTION", "SESSION_EVICTION", "CRASH_LOOP"])
+def test_capacity_that_is_lost_with_members_is_not_the_cause_whatever_it_explains(cause: str) -> None:
+    found = roles([finding(cause, explained=0.2), finding("CAPACITY_SHORTAGE", explained=1.0)], ())[0]
+    assert found == {cause: "primary", "CAPACITY_SHORTAGE": "contributing"}
+
+
 def test_capacity_is_not_spoken_of_while_the_group_is_busy_with_rebalances() -> None:
     found = roles_of("POLL_TIMEOUT_EVICTION", "CAPACITY_SHORTAGE", conditions=[LONG_REBALANCE])
     assert found == {"POLL_TIMEOUT_EVICTION": "primary", "CAPACITY_SHORTAGE": "suppressed"}

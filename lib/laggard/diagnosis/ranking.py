@@ -88,6 +88,11 @@ EDGES: tuple[Edge, ...] = (
         )
         for code in (*_REBALANCE_CAUSES, "REBALANCE_STORM")
     ),
+    # KIP-848 groups take seconds to rebalance, and lose as much of the time of members that are put out
+    *(
+        Edge(code, ("CAPACITY_SHORTAGE", "AT_PARTITION_CEILING"), suppresses=False)
+        for code in ("POISON_PILL_SUSPECT", "POLL_TIMEOUT_EVICTION", "SESSION_EVICTION", "CRASH_LOOP")
+    ),
     Edge("PARTITION_STALLED", ("HOT_PARTITION_ARRIVAL", "COSTLY_PARTITION"), suppresses=True, same_partitions=True),
     Edge("BROKER_CORRELATED", (*_SLOW, "COSTLY_PARTITION", "CAPACITY_SHORTAGE"), suppresses=False),
     Edge("SHARED_SINK", (*_SLOW, "COSTLY_PARTITION", "CAPACITY_SHORTAGE"), suppresses=False),

@@ -16,7 +16,7 @@ from laggard.diagnosis.view import Flags, MemberView, TopicView, View
 
 LOAD_LIMIT = 1.2  # times the median load: above it, the assignment is to blame
 ALIKE = (0.5, 2.0)  # arrival over the median of the others, within which partitions get alike
-MOVE_WINDOWS = 3  # windows, on either side of a move, that show whether the lag came along
+MOVE_WINDOWS = 3  # windows, on either side of a move, that show whether the lag came along; and whether it is new
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +120,16 @@ def _is_at_the_common_pace(view: View, topic: TopicView, place: int) -> bool:
 
 
 def _has_fine_siblings(view: View, topic: TopicView, place: int) -> bool:
+    """Whether of its owner's partitions it alone lags, and not just now: of all that fall behind one is the first."""
     owner = owner_of(view, topic, place)
-    return owner is not None and len(owner.partitions) > 1 and owner.material == 1
+    is_only = owner is not None and len(owner.partitions) > 1 and owner.material == 1
+    return is_only and _lagged(view, topic, place, topic.frame["lag"].shape[1] - 1)
+
+
+def _lagged(view: View, topic: TopicView, place: int, last: int) -> bool:
+    """Whether its lag counted in the windows up to this one."""
+    lags = topic.frame["lag"][place, max(0, last - MOVE_WINDOWS + 1) : last + 1]
+    return len(lags) == MOVE_WINDOWS and bool((lags > max(topic.floor[place], view.parameters.min_lag_records)).all())
 
 
 def _is_alone(view: View, topic: TopicView, place: int) -> bool:
@@ -143,9 +151,8 @@ def has_followed(view: View, topic: TopicView, place: int) -> bool:
     wait = max(MOVE_WINDOWS, ceil(2 * interval / view.frame.window_seconds) if not isnan(interval) else 0)
     rates = [topic.frame[name][place, since + 1 :] for name in ("consume", "arrival")]
     known = ~np.isnan(rates[0] + rates[1])
-    lags = topic.frame["lag"][place, max(0, before - MOVE_WINDOWS + 1) : before + 1]
-    lagged = len(lags) == MOVE_WINDOWS and bool((lags > max(topic.floor[place], view.parameters.min_lag_records)).all())
-    return lagged and known.sum() >= wait and bool(rates[0][known].mean() < rates[1][known].mean())
+    is_slower = known.sum() >= wait and bool(rates[0][known].mean() < rates[1][known].mean())
+    return is_slower and _lagged(view, topic, place, before)
 
 
 def _last_move(topic: TopicView, place: int) -> tuple[int, int] | None:
