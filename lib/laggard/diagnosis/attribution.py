@@ -134,20 +134,19 @@ def _slow(view: View, topic: TopicView, active: Flags, label: str) -> Iterator[C
         for name in sorted({*names[active]} - {""})
         if (each := _slowness(view, topic, active & (names == name), label))
     }
-    every = active & np.isin(names, [*known])
-    if len(known) > 1 and 2 * every.sum() > active.sum():
-        return  # what most do is the usual
+    aside = active & np.isin(names, [*known])
     for name, found in known.items():
-        mine = names == name
-        for other, fit in _fits(view, topic, active & (mine | ~every), names):
+        for other, fit in _fits(view, topic, active & (~aside | (names == name)), names):
             if other == name:
                 yield replace(_cause(label, topic, fit, name), slowness=found)
 
 
 def _slowness(view: View, topic: TopicView, places: Flags, label: str) -> Slowness | None:
     """How far a member or host with these lagging partitions falls behind; None if it does not."""
+    if places.sum() < 2 or topic.is_material[places].mean() < view.parameters.attr_purity:
+        return None
     slots = sorted({*topic.frame.named("slot")[places, -1]} - {""})
-    if not topic.is_material[places].mean() >= view.parameters.attr_purity or (label == HOST and len(slots) < 2):
+    if label == HOST and len(slots) < 2:
         return None  # a host with one member is that member
     return slowness(view, topic, slots, np.flatnonzero(places).tolist())
 
