@@ -191,6 +191,26 @@ def test_a_group_that_drains_too_slowly_is_given_members() -> None:
     assert verdict(group(topic=draining, policy=Policy(drain_target_seconds=1200))).code == "NOT_NEEDED_DRAINING"
 
 
+@pytest.mark.parametrize(
+    ("newest", "lag", "interval", "code"),
+    [
+        ([220.0, 260.0, 260.0], LAG, 5.0, "NOT_NEEDED_DRAINING"),  # 17 000 at 40/s: 425 s, though no trend tells it yet
+        ([220.0, 220.0, 260.0], LAG, 5.0, "YES"),  # one window may be a commit more
+        ([220.0, 260.0, 260.0], LAG, 50.0, "YES"),  # and so may two where they are rare
+        ([220.0, 260.0, 260.0], 40_000.0, 5.0, "YES"),  # 1 000 s
+    ],
+)
+def test_a_lag_that_has_begun_to_fall_and_is_gone_soon_is_waited_for(
+    newest: list[float], lag: float, interval: float, code: str
+) -> None:
+    consumed = np.full((12, 60), 200.0)
+    consumed[:, -3:] = newest
+    history = {"consume": consumed, "arrival": np.full((12, 60), 220.0)}
+    found = verdict(group([lag] * 12, topic={"history": history, "interval": interval}))
+
+    assert found.code == code
+
+
 def test_lag_that_is_even_is_not_blamed_on_a_hot_partition() -> None:
     assert verdict(group([90_000.0] * 12, topic=HOT | {"shape": "spread"})).code != "NO_HOT_PARTITION"
 

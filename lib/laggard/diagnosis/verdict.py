@@ -21,6 +21,7 @@ from laggard.diagnosis.view import Flags, MemberView, TopicView, View
 VETOES = frozenset({"blocked", "stale"})  # flags under which nothing about the group is known
 PARTIAL_LIMIT = 0.10  # share of the partitions with a commit that may be unknown
 MOST = 0.5  # share of the lag from which a cause decides
+FALLING = 2  # newest windows in which more was read than came
 ENOUGH_BUSY = 0.5  # share of the other members that are busy: then there is more to it than one member
 # codes that stand for a group busy with itself; more members would mean more of it
 RESTLESS = (
@@ -195,6 +196,8 @@ def _sized(view: View, topic: TopicView, sizing: Sizing, *, is_settled: bool) ->
     if isnan(view.capacity) or desired is None or not is_shaped:
         needed = view.parameters.busy_min_windows
         yield "UNKNOWN", 13, {"busy_windows_needed": float(needed), "shape_known": float(is_shaped)}
+    elif desired > members and (soon := _gone_soon(view)) <= view.policy.drain_target_seconds:
+        yield "NOT_NEEDED_DRAINING", 10, {"drain_seconds": soon}
     elif sizing.target_unreachable and desired > members:
         yield "YES_PARTIAL", 14, {}
     elif desired > members:
@@ -230,6 +233,24 @@ def _drain(view: View) -> float:
     """Seconds until the last topic is drained at today's rates; NaN where that of one is not known."""
     each = [slowest_drain_seconds(topic, view.frame.window_seconds, view.parameters) for topic in view.topics]
     return nan if any(isnan(seconds) for seconds in each) else max(each, default=nan)
+
+
+def _gone_soon(view: View) -> float:
+    """Seconds until a falling lag is gone at the pace of the newest windows, before a trend can tell; NaN if none.
+
+    Each of them must bear it out, on every partition that lags, with two commits or more: one commit is no fall.
+    """
+    slowest = nan
+    for topic in view.topics:
+        rows = topic.is_material
+        spare = (topic.frame["consume"] - topic.frame["arrival"])[rows, -FALLING:]
+        if not rows.any():
+            continue
+        is_often = topic.interval[rows] <= view.frame.window_seconds / 2
+        if spare.shape[1] < FALLING or not (spare > 0).all() or not is_often.all():
+            return nan
+        slowest = np.fmax(slowest, float((topic.lag[rows] / spare.min(axis=1)).max()))
+    return float(slowest)
 
 
 def _numbers(view: View, sizing: Sizing) -> dict[str, float]:
