@@ -207,7 +207,8 @@ def record_all(scenario: Scenario, seeds: Iterable[int]) -> Iterator[Recorded]:
 def envelope_later(scenario: Scenario, seed: int, minutes: float, members: int | None, place: int = 0) -> float:
     """Lowest lag in the minute that ends 30 min after a decision, with another number of members or with as many.
 
-    The same seed; the labels' `decide` is not read, so that any minute can be asked about.
+    The same seed; the labels' `decide` is not read, so that any minute can be asked about. All groups count: where
+    they share a sink, what one of them gains by more members the others lose.
     """
     ground = Ground(seed, place)
     scenario.story(ground)
@@ -218,10 +219,11 @@ def envelope_later(scenario: Scenario, seed: int, minutes: float, members: int |
         ground.grow(max(0, (members or 0) - len(ground.alive())))
 
     def look() -> None:
-        lows["group"] = min(lows.get("group", ground.backlog()), ground.backlog())
+        lag = sum(ground.backlog(name) for name in ground.names)
+        lows["all"] = min(lows.get("all", lag), lag)
 
     if members is not None:
         ground.minute(minutes, grow)
     ground.every(2, end - 1, end, look)
     ground.clock.run_until(ground.at_ms(end))
-    return float(lows["group"])
+    return float(lows["all"])
