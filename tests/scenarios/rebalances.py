@@ -1,4 +1,4 @@
-"""Members that leave, return, are put out, are replaced; assignors that change; coordinators that go away."""
+"""Members that are put out or join again and again; rounds that do not end; assignors and coordinators that change."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from scenarios.ground import HEALTHY, Ground
-from scenarios.labels import CALM, Expect, Labels, Must, Scenario, only
+from scenarios.labels import CALM, EVICTIONS, FIRST, TURMOIL, Expect, Labels, Must, Scenario, only
 from simulator.classic_group import ClassicGroup
 from simulator.member_modern import ModernMember
 from simulator.offsets_log import partition_of
-from simulator.producer import piecewise, steady
+from simulator.producer import steady
 from simulator.stage import MINUTE, SECOND
-
-EVICTIONS = frozenset({"POLL_TIMEOUT_EVICTION", "SESSION_EVICTION", "CRASH_LOOP"})
-TURMOIL = frozenset({"REBALANCE_STORM", "REBALANCE_STRAGGLER", "REBALANCE_INCOMPLETE"})
-FIRST = frozenset({"NO_REBALANCE_FIRST"})
 
 
 def sc13(ground: Ground) -> Labels:
@@ -114,191 +110,6 @@ def sc16(ground: Ground) -> Labels:
     )
 
 
-def deploy(ground: Ground, at: float, gap: float, every: float, members: int) -> float:
-    """One pod after the other; the minute of the last return."""
-
-    def renew(index: int) -> None:
-        member = order[index]
-        member.close("deploy")
-        host = member.config.host if member.config.instance_id else f"/10.2.{ground.place}.{index}"
-        ground.clock.after(round(gap * SECOND), lambda: ground.start(replace(member.config, host=host), type(member)))
-
-    order: list[Any] = []
-    ground.minute(at, lambda: order.extend(ground.alive()), "deploy")
-    for index in range(members):
-        ground.minute(at + 0.01 + index * every / 60, lambda index=index: renew(index))
-    return at + ((members - 1) * every + gap) / 60
-
-
-def _rolling(ground: Ground, **changes: Any) -> tuple[float, float, int]:
-    at, members = ground.about(HEALTHY), ground.one_of(6, 8, 8)
-    ground.topic(partitions=24, rate=steady(ground.between(80, 115)))
-    if changes.pop("static", False):
-        ground.static(members, **changes)
-    else:
-        ground.group(members, **changes)
-    gap = ground.between(20, 40)
-    over = deploy(ground, at, gap, gap + ground.between(20, 40), members)
-    return at, over, members
-
-
-DEPLOY_NEVER = frozenset({"REBALANCE_STORM", "CAPACITY_SHORTAGE", *EVICTIONS})
-
-
-def sc17(ground: Ground) -> Labels:
-    at, over, _ = _rolling(ground)
-    return Labels(
-        over + 12,
-        must=(Must("DEPLOY_LAG_SPIKE", over, within=12),),
-        never=DEPLOY_NEVER,
-        primary=only("DEPLOY_LAG_SPIKE"),
-        primary_minutes=(at + 4, over + 12),
-    )
-
-
-def sc18(ground: Ground) -> Labels:
-    _, over, _ = _rolling(ground, static=True)
-    return Labels(
-        over + 12, never=DEPLOY_NEVER | only("STATIC_EXPIRED", "STATIC_DUPLICATE"), may=only("DEPLOY_LAG_SPIKE")
-    )
-
-
-def sc19(ground: Ground) -> Labels:
-    _, over, _ = _rolling(ground, assignors=("cooperative-sticky",))
-    return Labels(over + 12, may=only("DEPLOY_LAG_SPIKE"), never=DEPLOY_NEVER)
-
-
-def sc62(ground: Ground) -> Labels:
-    at, members = ground.about(HEALTHY), 8
-    capacity, ratio = ground.between(500, 700), ground.between(1.15, 1.35)
-    ground.topic(partitions=24, rate=piecewise((0, 0.4 * capacity / 3), (round(at * MINUTE), ratio * capacity / 3)))
-    ground.group(members, capacity=capacity)
-    gap = ground.between(30, 45)
-    over = deploy(ground, at, gap, gap + 20, members)
-    return Labels(
-        over + 25,
-        must=(Must("CAPACITY_SHORTAGE", over, within=10),),
-        may=only("DEPLOY_LAG_SPIKE"),
-        never=EVICTIONS | only("REBALANCE_STORM"),
-        primary=only("CAPACITY_SHORTAGE"),
-    )
-
-
-def sc20(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    ground.topic(rate=steady(ground.between(80, 120)))
-    ground.static(4)
-    away = ground.between(60, 110)
-    ground.minute(at, lambda: ground.restart(ground.one_of(*ground.alive()), round(away * SECOND)), "static_restart")
-    return Labels(
-        at + 18,
-        must=(Must("STATIC_EXPIRED", at + away / 60, within=4),),
-        never=EVICTIONS | only("STATIC_DUPLICATE", "STATIC_ID_UNSTABLE", "REBALANCE_STORM"),
-        primary=only("STATIC_EXPIRED"),
-        primary_minutes=(at + away / 60 + 2, at + away / 60 + 5),
-    )
-
-
-def sc21(ground: Ground) -> Labels:
-    """Each of the two is started again whenever the other one puts it out."""
-    at = ground.about(HEALTHY)
-    ground.topic(rate=steady(ground.between(80, 120)))
-    ground.static(4)
-    pair: list[Any] = []
-
-    def turn() -> None:
-        for index, member in enumerate(pair):
-            if member.is_dead:
-                pair[index] = ground.start(member.config)
-
-    def begin() -> None:
-        first = ground.one_of(*ground.alive())
-        pair.extend([first, ground.start(replace(first.config, host=f"/10.9.{ground.place}.9"))])
-
-    ground.minute(at, begin, "duplicate")
-    ground.every(ground.between(18, 30), at + 0.3, at + 22, turn)
-    return Labels(
-        at + 22,
-        must=(Must("STATIC_DUPLICATE", at + 2, within=5),),
-        may=TURMOIL | only("CRASH_LOOP"),  # who is fenced is started again, every time
-        never=only("POLL_TIMEOUT_EVICTION", "SESSION_EVICTION", "DEPLOY_LAG_SPIKE"),
-        primary=only("STATIC_DUPLICATE"),
-    )
-
-
-def sc22(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    ground.topic(rate=steady(ground.between(80, 120)))
-    ground.static(4)
-    every = ground.between(150, 200)
-
-    def renew(number: int) -> None:
-        member = ground.alive()[0]
-        member.close("restart")
-        config = replace(
-            member.config, instance_id=f"billing-{ground.draw.randrange(10**6)}", host=f"/10.0.0.{50 + number}"
-        )
-        ground.clock.after(20 * SECOND, lambda: ground.start(config))
-
-    for number in range(4):
-        ground.minute(at + number * every / 60, lambda number=number: renew(number), "new_instance_id")
-    return Labels(
-        at + 4 * every / 60 + 12,
-        must=(Must("STATIC_ID_UNSTABLE", at + (2 * every + 70) / 60, within=6),),
-        may=TURMOIL | only("DEPLOY_LAG_SPIKE"),
-        never=only("STATIC_DUPLICATE", "POLL_TIMEOUT_EVICTION", "CAPACITY_SHORTAGE"),
-        primary=only("STATIC_ID_UNSTABLE"),
-        primary_minutes=(at + (3 * every + 80) / 60, at + 4 * every / 60 + 3),
-    )
-
-
-def sc23(ground: Ground) -> Labels:
-    at, every = ground.about(HEALTHY), ground.between(4, 6)
-    low, high = ground.one_of((3, 6), (2, 4), (4, 8))
-    ground.topic(rate=steady(ground.between(40, 60)))
-    ground.group(low)
-
-    def turn(number: int) -> None:
-        if number % 2 == 0:
-            ground.grow(high - low)
-        else:
-            for member in sorted(ground.alive(), key=lambda each: each.name)[low:]:
-                member.close("scale_in")
-
-    for number in range(6):
-        ground.minute(at + number * every, lambda number=number: turn(number), "scale")
-    return Labels(
-        at + 6 * every + 4,
-        must=(Must("SCALE_OSCILLATION", at + 3 * every, within=4),),
-        never=EVICTIONS | only("DEPLOY_LAG_SPIKE", "CAPACITY_SHORTAGE"),
-        may=only("REBALANCE_STORM"),
-        primary=only("SCALE_OSCILLATION"),
-        primary_minutes=(at + 3 * every + 4, at + 6 * every + 4),
-        expects=(Expect(at + 3 * every + 3, at + 5 * every, FIRST | CALM),),
-    )
-
-
-def sc24(ground: Ground) -> Labels:
-    at, away = ground.about(HEALTHY), ground.between(18, 24)
-    ground.topic(rate=steady(20))
-    ground.group(2)
-    ground.minute(at, lambda: [member.close("scale_to_zero") for member in ground.alive()], "scale_to_zero")
-    ground.minute(at + away, lambda: ground.grow(2), "return")
-    drain = away * 240 / (1200 - 240)
-    return Labels(
-        at + away + drain + 10,
-        must=(
-            Must("EMPTY_WITH_LAG", at + 10.5, within=3),
-            Must("SCALE_ZERO_COLD_START", at + away, within=8),
-        ),
-        may=only("OFFSETS_EXPIRY_FORECAST"),
-        never=only("CAPACITY_SHORTAGE", "CAPACITY_BURST", "HOT_PARTITION_ARRIVAL", "COMMITS_STOPPED"),
-        primary=only("EMPTY_WITH_LAG"),
-        primary_minutes=(at + 15, at + away),
-        expects=(Expect(at + 4, at + away - 1, only("NO_MEMBERS")),),
-    )
-
-
 def sc26(ground: Ground) -> Labels:
     at = ground.about(HEALTHY)
     poll_ms = ground.one_of(120_000, 180_000, 300_000)
@@ -347,14 +158,6 @@ def sc27(ground: Ground) -> Labels:
         primary=only("REBALANCE_INCOMPLETE", "CRASH_LOOP", "SESSION_EVICTION"),
         primary_minutes=(at + 6, at + 8),
     )
-
-
-def sc28(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    ground.topic(rate=steady(ground.between(80, 120)))
-    ground.group(4, assignors=("cooperative-sticky",))
-    ground.minute(at, lambda: ground.grow(2), "scale_out")
-    return Labels(at + 20, expects=(Expect(at + 5, at + 20, CALM),))
 
 
 def sc29(ground: Ground) -> Labels:
@@ -465,21 +268,11 @@ SCENARIOS = (
     Scenario("SC14", "pauses longer than the session, on one member after the other", sc14),
     Scenario("SC15", "one member exits soon after each start", sc15),
     Scenario("SC16", "the leader joins again every few seconds", sc16),
-    Scenario("SC17", "a rolling deploy", sc17),
-    Scenario("SC18", "a rolling deploy of static members", sc18),
-    Scenario("SC19", "a rolling deploy, cooperative-sticky", sc19),
-    Scenario("SC20", "a static member stays away longer than its session", sc20),
-    Scenario("SC21", "two members with one instance id", sc21),
-    Scenario("SC22", "a new instance id at each restart", sc22),
-    Scenario("SC23", "members are added and removed every few minutes", sc23),
-    Scenario("SC24", "to zero members and back", sc24),
     Scenario("SC26", "a join waits for a member in a long batch", sc26),
     Scenario("SC27", "leaders die between join and sync", sc27),
-    Scenario("SC28", "two more members, cooperative-sticky", sc28),
     Scenario("SC29", "one member goes and returns, roundrobin", sc29),
     Scenario("SC30", "a revoke callback that never returns, KIP-848", sc30),
     Scenario("SC31", "one restart in a large eager group", sc31),
     Scenario("SC32", "the assignor is changed to and fro", sc32),
     Scenario("SC45", "a coordinator broker restarts", sc45, groups=12),
-    Scenario("SC62", "a rolling deploy and too much work at once", sc62),
 )

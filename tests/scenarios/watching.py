@@ -6,7 +6,8 @@ from typing import Any
 
 from scenarios.ground import HEALTHY, Ground
 from scenarios.labels import CALM, Expect, Labels, Must, Scenario, only
-from scenarios.rebalances import deploy, find_leader
+from scenarios.rebalances import find_leader
+from scenarios.rollouts import deploy
 from simulator.member import Member
 from simulator.member_modern import ModernMember
 from simulator.producer import steady
