@@ -13,6 +13,7 @@ from laggard.diagnosis.conditions import group_conditions
 from laggard.diagnosis.frames import Policy
 from laggard.diagnosis.memory import Memory, Scaled
 from laggard.diagnosis.observation import Observation
+from laggard.diagnosis.patterns_scaling import scale_events
 from laggard.diagnosis.rules_commits import RULES as COMMITS
 from laggard.diagnosis.rules_scaling import RULES as SCALING
 from laggard.diagnosis.tracks import Track
@@ -125,6 +126,18 @@ def test_four_alternating_changes_in_an_hour_are_an_oscillation() -> None:
     assert (found.state, found.evidence["net_changes"]) == ("holds", 4)
     assert (found.evidence["fewest_members"], found.evidence["most_members"]) == (4, 8)
     assert swings(3) == []
+
+
+def test_one_member_that_crashes_again_and_again_is_no_oscillation() -> None:
+    """Now and then it starts anew before its dead self is missed, so that there is one more for a while."""
+    last, beside = OLD[-1], OLD[-1].replace("#0", "#1")
+    told = Life().generation(10, *OLD)
+    for number in range(35):
+        more = (beside,) if number in (10, 25) else ()
+        told.generation(1900 + 45 * number, *OLD, *more, restarted=[last])
+    view = told.view()
+    assert len(scale_events(view.frame, view.parameters)) == 4
+    assert judge("SCALE_OSCILLATION", view) == []
 
 
 def test_a_plan_that_goes_up_and_down_once_is_no_oscillation() -> None:

@@ -54,7 +54,7 @@ class CrashLoop:
     `places` are those of one client on one host: who starts anew before its dead self is missed gets a place beside it.
     """
 
-    place: str  # of several without the number
+    home: str  # an instance id, or client and host
     places: frozenset[str]
     departures: tuple[datetime, ...]
     lifetimes_seconds: tuple[float, ...]
@@ -179,8 +179,13 @@ def find_crash_loops(frame: GroupFrame, parameters: Parameters) -> list[CrashLoo
         if len(near) >= parameters.crash_times and len(short) >= parameters.crash_times - 1 and is_most:
             left = {place for _, _, place in near}
             own = frozenset(each for each in known_places | left if _home(each) == home)
-            found.append(CrashLoop(left.pop() if len(left) == 1 else home, own, tuple(at for at, _, _ in near), short))
+            found.append(CrashLoop(home, own, tuple(at for at, _, _ in near), short))
     return found
+
+
+def looping_places(frame: GroupFrame, parameters: Parameters) -> set[str]:
+    """Places of all crash loops."""
+    return {place for each in find_crash_loops(frame, parameters) for place in each.places}
 
 
 def find_evictions(

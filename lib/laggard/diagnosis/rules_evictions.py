@@ -12,6 +12,7 @@ from laggard.diagnosis.patterns_members import (
     Eviction,
     find_crash_loops,
     find_evictions,
+    looping_places,
     pattern,
     places,
 )
@@ -49,7 +50,7 @@ def session_eviction(view: View) -> list[Observation]:
     if len({each.at for each in found}) < _MIN_EVICTIONS:
         return []  # members that are lost together are one loss: of their host, or of what they connect through
     place_of = places(view.frame)
-    looping = {place for each in find_crash_loops(view.frame, view.parameters) for place in each.places}
+    looping = looping_places(view.frame, view.parameters)
     sessions = [row["session_timeout_ms"] / 1000 for row in view.frame.members if row.get("session_timeout_ms")]
     elsewhere = sum(_is_elsewhere(view, each) for each in found)
     observation = Observation(
@@ -76,12 +77,12 @@ def crash_loop(view: View) -> list[Observation]:
     late = {place_of.get(slot, slot) for slot in poll}
     loops, found = find_crash_loops(view.frame, view.parameters), []
     expired = find_evictions(view.frame, "session_expiry", view.parameters)
-    looping = {place for each in loops for place in each.places}
+    looping = looping_places(view.frame, view.parameters)
     others = {each.at for each in expired if place_of.get(each.slot, each.slot) not in looping}
     for each in loops:
         observation = Observation(
             "CRASH_LOOP",
-            subject=each.place,
+            subject=each.home,
             evidence={
                 "departures": float(len(each.departures)),
                 "longest_lifetime_seconds": max(each.lifetimes_seconds),

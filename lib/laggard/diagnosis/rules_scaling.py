@@ -8,7 +8,7 @@ from laggard.diagnosis.guards import burns_slo, guarded, has_assignments, has_me
 from laggard.diagnosis.observation import CAUSE, EVENT, HYGIENE, INFO, WARN, Observation, Rule
 from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.patterns_deploys import vetoing_deploy
-from laggard.diagnosis.patterns_members import places
+from laggard.diagnosis.patterns_members import looping_places, places
 from laggard.diagnosis.patterns_rebalances import now_of
 from laggard.diagnosis.patterns_scaling import (
     ScaleEvent,
@@ -81,10 +81,12 @@ def _goes_on(view: View) -> list[Observation]:
 
 
 def scale_oscillation(view: View) -> list[Observation]:
-    """D71: members are added and removed in turn."""
+    """D71: members are added and removed in turn; those that crash again and again do not count."""
     if not has_members(view):
         return []
-    found = alternations(scale_events(view.frame, view.parameters), now_of(view.frame))
+    looping = looping_places(view.frame, view.parameters)
+    events = [each for each in scale_events(view.frame, view.parameters) if not {*each.joined, *each.left} <= looping]
+    found = alternations(events, now_of(view.frame))
     if len(found) < _SWINGS:
         return []
     observation = Observation(

@@ -11,7 +11,7 @@ from laggard.diagnosis.guards import burns_slo
 from laggard.diagnosis.measures import HELD
 from laggard.diagnosis.observation import CAUSE, FAIL, PAGE, PASS, WARN, Observation, Rule
 from laggard.diagnosis.order import known_sum
-from laggard.diagnosis.patterns_members import find_crash_loops
+from laggard.diagnosis.patterns_members import looping_places
 from laggard.diagnosis.patterns_members import places as place_of_slots
 from laggard.diagnosis.patterns_poison import find_suspects
 from laggard.diagnosis.patterns_rebalances import live_generations, now_of
@@ -118,7 +118,7 @@ def _had_time(view: View, places: list[tuple[TopicView, int]]) -> bool:
 
 def _dies(view: View, places: list[tuple[TopicView, int]]) -> bool:
     """Whether all owners are members that leave again and again: what they had stands until they are missed."""
-    loops = {place for each in find_crash_loops(view.frame, view.parameters) for place in each.places}
+    loops = looping_places(view.frame, view.parameters)
     place_of = place_of_slots(view.frame)
     slots = {each.frame.named("slot")[row, -1] for each, row in places}
     return {place_of.get(slot, slot) for slot in slots} <= loops
