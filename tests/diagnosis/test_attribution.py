@@ -147,6 +147,18 @@ def test_capacity_of_old_windows_does_not_hide_that_a_busy_member_is_slow_now() 
     assert [cause.slowness.pace for cause in attribute(view) if cause.slowness] == [180.0]
 
 
+@pytest.mark.parametrize(("newest", "is_slow"), [((60.0, 60.0), True), ((60.0, 200.0), True), ((200.0, 200.0), False)])
+def test_a_member_that_has_stood_still_and_catches_up_is_not_slow(
+    newest: tuple[float, float], *, is_slow: bool
+) -> None:
+    consumed = np.full((12, 60), 100.0)
+    consumed[6:9] = 0.0
+    consumed[6:9, -2:] = newest
+    view = slow_group(history={"consume": consumed})
+
+    assert [label for label, *_ in causes(view)] == (["member"] if is_slow else [])
+
+
 def test_all_members_of_a_slow_host_are_one_cause() -> None:
     slots, places = spread_over(24, 8), (6, 7, 8, 9, 10, 11)
     hosts = [f"h{int(slot[1:]) // 2}" for slot in slots]

@@ -16,6 +16,7 @@ from laggard.diagnosis.view import Flags, MemberView, TopicView, View
 
 LOAD_LIMIT = 1.2  # times the median load: above it, the assignment is to blame
 ALIKE = (0.5, 2.0)  # arrival over the median of the others, within which partitions get alike
+NEWEST = 2  # windows; one may have a commit more
 MOVE_WINDOWS = 3  # windows, on either side of a move, that show whether the lag came along; and whether it is new
 
 
@@ -42,9 +43,21 @@ def slowness(view: View, topic: TopicView, slots: Sequence[str], places: Iterabl
     pace, seen = lower_median(pace_of(member) for member in mine), lower_median(member.seen for member in others)
     if isnan(pace + seen + load) or load > LOAD_LIMIT * everyone or pace > view.parameters.slow_ratio * seen:
         return None
+    if _is_at_pace_again(topic, slots, view.parameters.slow_ratio * seen):
+        return None
     if any(is_itself_costly(view, topic, place) for place in places):
         return None
     return Slowness(tuple(slots), pace, seen, load, everyone)
+
+
+def _is_at_pace_again(topic: TopicView, slots: Sequence[str], least: float) -> bool:
+    """Whether in each of the newest windows they read as much as a member that is not slow.
+
+    One that stood still works its backlog off at full speed, long before a mean over minutes tells.
+    """
+    own = np.isin(topic.frame.named("slot")[:, -1], slots)
+    newest = np.nan_to_num(topic.frame["consume"][own, -NEWEST:]).sum(axis=0)
+    return bool((newest > least * len(slots)).all())
 
 
 def pace_of(member: MemberView) -> float:
