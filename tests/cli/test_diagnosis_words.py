@@ -96,13 +96,27 @@ def test_several_hot_partitions_are_counted() -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.number}-{rule.code}")
 def test_every_rule_reads_as_sentences(rule: Any) -> None:
-    row = {"code": rule.code}
+    row = {"code": rule.code, "evidence_text": {}}
     found = [says(row), *advice(row, {}), *avoid(row)]
     assert [text for text in found if not re.fullmatch(r"[A-Z].*[^.]\.", text)] == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "first", "number"),
+    [
+        ("silent", "Take a thread dump of the owner", 2),
+        ("repeating", "Read the record at that offset", 2),
+        (None, "Silent: take a thread dump", 4),
+    ],
+)
+def test_advice_is_that_for_the_kind_of_stall(kind: str | None, first: str, number: int) -> None:
+    told = advice({"code": "PARTITION_STALLED", "evidence_text": {"kind": kind} if kind else {}}, {})
+    assert told[0].startswith(first)
+    assert len(told) == number
+
+
 def test_advice_has_the_numbers_of_the_window() -> None:
-    row = {"code": "CAPACITY_SHORTAGE"}
+    row = {"code": "CAPACITY_SHORTAGE", "evidence_text": {}}
     assert advice(row, {"members_desired": 6, "members_ceiling": 12})[0] == "Add members up to 6; never more than 12."
     assert "members_desired (unknown)" in advice(row, {"members_desired": None, "members_ceiling": 12})[0]
 

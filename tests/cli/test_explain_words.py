@@ -359,3 +359,18 @@ def test_a_group_without_any_known_lag_does_not_keep_up(found: list[Row], line: 
     window = {"lag_known": None, "partitions_material": 0, "status": "stale", "scale_verdict": "UNKNOWN_INPUT"}
     diagnosis = Diagnosis(NOW, 0, [window], found, 0)
     assert headline(cast("Any", SimpleNamespace(group={"group": "billing"}, diagnosis=diagnosis))) == line
+
+
+@pytest.mark.parametrize(
+    ("verdict", "course"), [("NO_STALLED", ", standing still"), ("NO_UNHEALTHY_MEMBER", " and going up and down")]
+)
+def test_lag_of_partitions_that_stand_still_is_not_said_to_swing(verdict: str, course: str) -> None:
+    window = {
+        "lag_known": 700, "lag": 700, "partitions_material": 2, "partitions_total": 6, "top_partitions": [0, 1],
+        "status": "ok", "scale_verdict": verdict, "trend": "sawtooth", "shape": "concentrated",
+        "max_time_lag_seconds": 30.0, "time_lag_censored": False,
+    }  # fmt: skip
+    told = headline(
+        cast("Any", SimpleNamespace(group={"group": "billing"}, diagnosis=Diagnosis(NOW, 0, [window], [], 0)))
+    )
+    assert told == f"billing is 30 s behind on 2 partitions of 6{course}: adding consumers would NOT help"

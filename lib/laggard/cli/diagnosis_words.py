@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from laggard.cli.explain_members import ranges
@@ -15,6 +15,7 @@ from laggard.diagnosis.observation import Rule
 from laggard.diagnosis.parameters import Parameters
 
 NEVER = "never at this pace"
+KINDS = ("silent", "repeating")  # of a finding, each with advice of its own
 # what the first line of the page ends with
 CLAUSES = {
     "UNKNOWN_INPUT": "whether adding consumers would help is not known",
@@ -166,7 +167,18 @@ def says(row: Row) -> str:
 def advice(row: Row, window: Row) -> list[str]:
     """What to do, first thing first, with the numbers of the window in it."""
     rule = rule_of(row)
-    return [_filled(text, window) for text in rule.advice] if rule else []
+    kind = row["evidence_text"].get("kind")
+    return [_filled(text, window) for text in _of_kind(rule.advice, kind)] if rule else []
+
+
+def _of_kind(texts: Iterable[str], kind: str | None) -> Iterator[str]:
+    """Without what another kind of the finding needs; all of it where the kind is not known."""
+    for text in texts:
+        meant, _, rest = text.partition(": ")
+        if kind is None or meant not in KINDS:
+            yield text
+        elif meant == kind:
+            yield rest
 
 
 def avoid(row: Row) -> list[str]:

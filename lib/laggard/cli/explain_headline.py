@@ -21,9 +21,7 @@ def headline(explained: Explained) -> str:
     if not diagnosis.has_lag:
         return f"{name} {_without_lag(diagnosis)}"
     worst = diagnosis.windows[0]
-    trend = TRENDS.get(worst["trend"])
-    grows = f" and {trend}" if trend else ""
-    return f"{name} is {_behind(worst)} behind {_place(worst)}{grows}: {_clause(worst)}"
+    return f"{name} is {_behind(worst)} behind {_place(worst)}{_course(worst)}: {_clause(worst)}"
 
 
 def leading(diagnosis: Diagnosis) -> Row | None:
@@ -94,6 +92,14 @@ def _place(row: Row) -> str:
     if number == total:
         return f"on all {total} partitions"
     return f"{mostly}on {'one partition' if number == 1 else f'{number} partitions'} of {total}"
+
+
+def _course(row: Row) -> str:
+    """What the lag does; that of a stall grows, whatever the group's does for the few minutes seen so far."""
+    if row["scale_verdict"] == "NO_STALLED":
+        return ", standing still"
+    trend = TRENDS.get(row["trend"])
+    return f" and {trend}" if trend else ""
 
 
 def _clause(row: Row) -> str:

@@ -43,7 +43,7 @@ class Rule:
     kind: str  # META ... EVENT
     condition: Callable[..., list[Observation]]
     says: str  # one sentence: what it means
-    advice: tuple[str, ...]  # what to do, first thing first
+    advice: tuple[str, ...]  # what to do, first thing first; "kind: ..." where only one kind in the evidence needs it
     avoid: tuple[str, ...] = ()  # what not to do
     falsifier: str = "one of its guards fails"
     uses: tuple[str, ...] = ()  # names of parameters

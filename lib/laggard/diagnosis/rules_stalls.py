@@ -196,10 +196,10 @@ RULES = (
     Rule(
         "D20", "PARTITION_STALLED", CAUSE, partition_stalled,
         "The committed offset stands still although there is more to read.",
-        ("silent, no commit at all: take a thread dump of the owner, or see in its log what it waits for",
+        ("silent: take a thread dump of the owner, or see in its log what it waits for",
          "silent: then restart that one member",
-         "repeating, the same offset again: read the record there, look for a retry loop or a pause at the owner",
-         "repeating: only if the record is to blame, skip it or send it to a dead-letter topic"),
+         "repeating: read the record at that offset, and look for a retry loop or a pause at the owner",
+         "repeating: skip the record or send it to a dead-letter topic only if it is to blame"),
         ("do not add consumers: the partition has one owner",),
         "the offset moves on without anybody's help within ten commit intervals",
         ("stall_min_seconds", "stall_ci"), open_after=1,
