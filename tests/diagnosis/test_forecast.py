@@ -74,6 +74,7 @@ def test_a_topic_is_drained_when_its_slowest_member_is(
         (1, 5.0, 700 / 5),  # the window in which it took over tells too little: the mean of five
         (2, 5.0, 1300.0),  # the first whole one
         (4, 5.0, 1300.0),
+        (5, 5.0, 1300.0),  # the one in which it took over still counts in the mean
         (9, 5.0, 1300.0),  # long ago
         (2, 100.0, (0 + 0 + 700 + 1300) / 4),  # two commits need four windows
     ],
@@ -87,6 +88,26 @@ def test_a_drain_is_foretold_by_what_the_owners_of_now_do(back: int, interval: f
         history={"owner": np.array([owners], object), "consume": rates[None, :]},
     )  # fmt: skip
     assert forecast.slowest_drain_seconds(topic, 60, PARAMETERS) == about(26_000 / (speed - 100))
+
+
+@pytest.mark.parametrize(
+    ("rates", "interval", "speed"),
+    [
+        ([[0, 0, 0, 0, 700], [0] * 5], 5.0, 140.0),  # the window in which it read again tells too little
+        ([[0, 0, 300, 700, 700], [0] * 5], 5.0, 700.0),
+        ([[0, 0, 300, 700, 700], [0] * 5], 140.0, 340.0),  # two commits need five windows
+        ([[0, 700, 0, 700, 700], [700, 0, 700, 0, 0]], 5.0, 700.0),  # it turns from one partition to the other
+    ],
+)
+def test_a_drain_is_foretold_by_what_is_read_since_its_owner_hung(
+    rates: list[list[float]], interval: float, speed: float
+) -> None:
+    consume = np.array(rates, float)
+    topic = topic_view(
+        [30_000.0, 30_000.0], consume=consume.mean(axis=1), arrival=30.0, interval=interval, windows=5,
+        slots=["m0", "m0"], history={"consume": consume},
+    )  # fmt: skip
+    assert forecast.slowest_drain_seconds(topic, 60, PARAMETERS) == about(60_000 / (speed - 60))
 
 
 def test_a_member_without_lag_that_counts_delays_no_drain() -> None:

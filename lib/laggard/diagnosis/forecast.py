@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import ceil, inf, isnan, nan
 
 import numpy as np
+import numpy.typing as npt
 
 from laggard.diagnosis.frames import Floats
 from laggard.diagnosis.measures import rolling_mean
@@ -28,7 +29,7 @@ def slowest_drain_seconds(topic: TopicView, window_seconds: int, parameters: Par
 
     Members whose lag is only rhythm, and partitions that stand still, count with the topic as a whole alone.
     """
-    consume = _consume_since_moved(topic, window_seconds, parameters)
+    consume = _consume_of_now(topic, window_seconds, parameters)
     slots = topic.frame.named("slot")[:, -1]
     known = topic.is_ok & ~topic.is_stalled & (slots != "")
     chosen = [topic.is_ok] + [known & (slots == slot) for slot in sorted(set(slots[known & topic.is_material]))]
@@ -37,22 +38,30 @@ def slowest_drain_seconds(topic: TopicView, window_seconds: int, parameters: Par
     return nan if any(isnan(each) for each in drains) else max(drains)
 
 
-def _consume_since_moved(topic: TopicView, window_seconds: int, parameters: Parameters) -> Floats:
-    """Consume rates, [partitions], of whole windows since the partitions have their owners: others say nothing of them.
+def _consume_of_now(topic: TopicView, window_seconds: int, parameters: Parameters) -> Floats:
+    """Consume rates, [partitions], of whole windows since the partitions have their owners and none of them hung.
 
     But of as many windows as two commits of each partition need; and of all where owners have only just changed, as
     they do all the time in a storm.
     """
-    recent = slice(-parameters.rate_windows, None)
+    recent = slice(-parameters.rate_windows - 1, None)  # one more: the first of now may be among those that count
     owners = topic.frame.named("owner")[topic.is_ok, recent]
-    moved = np.flatnonzero((owners != owners[:, -1:]).any(axis=0))
-    # neither the last window with another owner nor the first with this one
-    whole = owners.shape[1] - int(moved[-1]) - 2 if moved.size else 0
+    before = np.flatnonzero((owners != owners[:, -1:]).any(axis=0) | _somebody_hung(topic)[recent])
+    # neither the last window of before nor the first of now
+    whole = owners.shape[1] - int(before[-1]) - 2 if before.size else 0
     if whole < 1:
         return topic.consume
     longest = float(np.nanmax(topic.interval, initial=0.0))
     windows = min(parameters.rate_windows, max(whole, ceil(2 * longest / window_seconds)))
     return rolling_mean(topic.frame["consume"][:, recent], windows)[:, -1]
+
+
+def _somebody_hung(topic: TopicView) -> npt.NDArray[np.bool_]:
+    """In which windows, [windows], an owner of lag that counts read nothing of all its partitions."""
+    slots, consume = topic.frame.named("slot")[:, -1], topic.frame["consume"]
+    owning = sorted(set(slots[topic.is_ok & topic.is_material & (slots != "")]))
+    each = [consume[topic.is_ok & (slots == slot)].sum(axis=0) == 0 for slot in owning]
+    return np.any(each, axis=0) if each else np.zeros(consume.shape[1], bool)
 
 
 def drain_range(
