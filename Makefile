@@ -10,7 +10,7 @@ ARGS ?=
 export PYTHONPATH := $(CURDIR)/lib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv jars demo test test-unit test-fuzz lint docs bench scenarios zip wheel clean
+.PHONY: help venv jars demo test test-all test-unit test-fuzz lint docs bench scenarios zip wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -30,9 +30,13 @@ jars: venv ## fetch the jars of Spark's connectors and of the demo broker, once
 demo: jars ## real broker, load, job, exporter and live view; options in ARGS='...'
 	@$(BIN)/python -m laggard demo $(ARGS)
 
-test: jars lint ## everything: lint, then all tests
+test: jars lint ## lint, then the tests that prove the product in ten minutes
 	@echo "laggard: tests"
-	@$(BIN)/pytest --numprocesses 2 --dist loadfile $(ARGS)
+	@$(BIN)/pytest --numprocesses 2 --dist loadfile -m 'not full' $(ARGS)
+
+test-all: jars ## the longer tests, which `make test` leaves out
+	@echo "laggard: the longer tests"
+	@$(BIN)/pytest --numprocesses 2 --dist loadfile -m full $(ARGS)
 
 test-unit: venv ## the tests that start no JVM
 	@$(BIN)/pytest -m 'not broker and not spark' $(ARGS)
