@@ -115,7 +115,7 @@ def _shard(place: tuple[str, int, int]) -> tuple[list[Judged], list[float]]:
     history = lay_out(tables, LAST.begin_ms, LAST.begin_ms, OPTIONS, partial(in_shard, **own))
     marks.append(time.process_time())
     known = known_at(told(tables), LAST, OPTIONS)
-    before = Baselines(partial(read_baseline, root, LAST.begin_ms, LAST.begin_ms, OPTIONS))
+    before = Baselines(partial(read_baseline, root, LAST.begin_ms, OPTIONS))
     found = list(judge_groups(history, known, before.of, LAST, {}, OPTIONS))
     marks.append(time.process_time())
     return found, [end - begin for begin, end in pairwise(marks)]

@@ -85,7 +85,7 @@ def judge(root: Path, first: int = 0, last: int = 10_000, options: Options = OPT
     begin, end = (round((NOON + number * MINUTE).timestamp() * 1000) for number in (first, last))
     told = end + 2000 * options.window_seconds
     for window in find_closed(str(root), {}, begin, end, options.window_seconds, told_ms=told):
-        Diagnosis(cast("Any", _LocalSpark()), Writer(str(root), "c1"), options).judge(window, {})
+        Diagnosis(cast("Any", LocalSpark()), Writer(str(root), "c1"), options).judge(window, {})
 
 
 def batch_of(begin: datetime) -> int:
@@ -93,7 +93,7 @@ def batch_of(begin: datetime) -> int:
     return 100 + 6 * round((begin - NOON) / MINUTE)
 
 
-class _LocalSpark:
+class LocalSpark:
     """The little of Spark that judging needs, in this process."""
 
     sparkContext = SimpleNamespace(defaultParallelism=2)  # noqa: N815 - Spark's name

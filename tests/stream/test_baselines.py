@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.policy import Policy
 from laggard.stream.judging import Baselines
 from laggard.stream.reading import Options, read_baseline
+from tables.fixtures import NOW, write_rows
 
 
 def test_each_group_finds_its_own_rows_by_topic_and_one_without_any_finds_none() -> None:
@@ -35,4 +37,16 @@ def test_each_group_finds_its_own_rows_by_topic_and_one_without_any_finds_none()
 
 def test_where_nothing_is_stored_nobody_has_a_day_before(tmp_path: Path) -> None:
     options = Options("c", 60, Parameters(), lambda *_: Policy())
-    assert Baselines(partial(read_baseline, str(tmp_path), 0, 0, options)).of("a")() == {}
+    assert Baselines(partial(read_baseline, str(tmp_path), 0, options)).of("a")() == {}
+
+
+def test_the_day_before_a_window_has_no_row_of_the_window_itself(tmp_path: Path) -> None:
+    """Its rows are there already when a failed write is tried again."""
+    rows = [
+        {"date": at.date(), "cluster": "c", "group": "g", "topic": "t", "window_start": at, "status": "ok"}
+        for at in (NOW - timedelta(minutes=1), NOW)
+    ]
+    write_rows(tmp_path, "group_windows", rows)
+    options = Options("c", 60, Parameters(), lambda *_: Policy())
+    found = read_baseline(str(tmp_path), round(NOW.timestamp() * 1000), options)
+    assert found["window_start"].to_pylist() == [NOW - timedelta(minutes=1)]

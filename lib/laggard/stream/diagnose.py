@@ -82,12 +82,13 @@ class Diagnosis:
         """One window: all groups on the executors, the cluster and the findings here."""
         judged = self._judge_groups(window, versions)
         cluster = read_cluster(self._writer.root, versions, window, self._options)
-        windows, findings, self._memories = settle(judged, cluster, self._memories, self._options.parameters)
+        windows, findings, memories = settle(judged, cluster, self._memories, self._options.parameters)
         told = {
             name: [row for each in judged for row in each.told.get(name, ())] for name in ("deploys", "scale_events")
         }
-        self._write(window, windows, findings, told)
-        self._judged_ms = window.begin_ms
+        self._write(window, windows, findings, told, memories)
+        # not before it is written: a window whose write failed is evaluated again with the memory of the one before it
+        self._judged_ms, self._memories = window.begin_ms, memories
 
     def _judge_groups(self, window: Window, versions: Mapping[str, int]) -> list[Judged]:
         cores = self._spark.sparkContext.defaultParallelism
@@ -103,7 +104,7 @@ class Diagnosis:
                 tables |= {name: of_shard(tables[name], **shard) for name in (*RECENT, "group_history")}
                 history = lay_out(tables, window.begin_ms, window.begin_ms, options, partial(in_shard, **shard))
                 known = known_at(told(tables), window, options)
-                before = Baselines(partial(read_baseline, root, window.begin_ms, window.begin_ms, options))
+                before = Baselines(partial(read_baseline, root, window.begin_ms, options))
                 remembered = {group: from_json(text) for group, text in memories.items()}
                 found = list(judge_groups(history, known, before.of, window, remembered, options))
                 yield pa.RecordBatch.from_pydict({"judged": pa.array([pickle.dumps(found)], pa.binary())})
@@ -111,13 +112,20 @@ class Diagnosis:
         frame = self._spark.range(0, shards, 1, shards).mapInArrow(judge_shard, "judged binary")
         return [each for row in frame.collect() for each in pickle.loads(row["judged"])]  # noqa: S301 - our own workers'
 
-    def _write(self, window: Window, windows: list[Row], findings: list[Row], told: Mapping[str, list[Row]]) -> None:
+    def _write(
+        self,
+        window: Window,
+        windows: list[Row],
+        findings: list[Row],
+        told: Mapping[str, list[Row]],
+        memories: Mapping[str, Memory],
+    ) -> None:
         """`finding_state` last: its newest window says how far the rules have judged."""
         begin = pa.scalar(window.begin_ms * 1000, pa.timestamp("us", tz="UTC")).as_py()
         same = {"cluster": self._options.cluster, "batch_id": window.batch_id}
         states = [
             {**same, "date": begin.date(), "group": group, "window_start": begin, "status": "ok", "state": text}
-            for group, memory in self._memories.items()
+            for group, memory in memories.items()
             if (text := memory.to_json()) is not None or group == ""
         ]
         for table, rows in (

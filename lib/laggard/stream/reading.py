@@ -138,11 +138,14 @@ def scan_span(
     )
 
 
-def read_baseline(root: str, begin_ms: int, end_ms: int, options: Options) -> pa.Table:
-    """What `group_windows` say about the day before windows from `begin_ms` to `end_ms`."""
+def read_baseline(root: str, begin_ms: int, options: Options) -> pa.Table:
+    """Rows of `group_windows` of the day before the window that begins at `begin_ms`.
+
+    The window's own rows are there when it is evaluated again after a failed write: they do not count.
+    """
     since = begin_ms - round(options.parameters.baseline_hours * 3_600_000)
     try:
-        rows = read_span(root, "group_windows", None, since, end_ms, "window_start")
+        rows = read_span(root, "group_windows", None, since, begin_ms - 1, "window_start")
     except TableMissing:
         return arrow_schema(schemas.GROUP_WINDOWS).empty_table().select(BASELINE)
     # in one order, as sums of numbers with a fraction depend on it

@@ -94,8 +94,7 @@ class _Baseline:
 
     def at(self, window_ms: int) -> pa.Table:
         if self._stored is None:
-            rows = read_baseline(self._root, self._begin_ms, self._begin_ms, self._options)
-            self._stored = rows.filter(pc.less(rows["window_start"], _at(self._begin_ms))) if rows.num_rows else rows
+            self._stored = read_baseline(self._root, self._begin_ms, self._options)
         parts = [each for each in (self._stored, *self._own) if each.num_rows]
         if not parts:
             return self._stored
