@@ -18,7 +18,8 @@ MACHINE_PATH = re.compile(r"(?<![\w.*)\]}-])/" + r"(work|root|home/\w+|Users/\w+
 def texts(*folders: str) -> dict[str, str]:
     """Path to content of every text file that belongs to the project."""
     paths = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
-    paths += [path for path in ROOT.iterdir() if path.is_file()] if folders == FOLDERS else []
+    if folders == FOLDERS:
+        paths += [path for path in ROOT.iterdir() if path.is_file() and path.name != ".git"]  # a file in a worktree
     kept = [path for path in paths if not {"__pycache__", "results"} & set(path.parts) and path.suffix != ".pyc"]
     found = {}
     for path in kept:
