@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from pyarrow import fs
@@ -23,17 +24,51 @@ def exists(path: str) -> bool:
 
 def read_text(path: str) -> str:
     """The file's text."""
+    return read_bytes(path).decode("utf-8")
+
+
+def read_bytes(path: str) -> bytes:
+    """The file's content."""
     system, where = open_uri(path)
     with system.open_input_stream(where) as stream:
-        return bytes(stream.read()).decode("utf-8")
+        return bytes(stream.read())
 
 
 def write_text(path: str, text: str) -> None:
-    """Replace the file."""
+    """Replace the file, as `write_bytes` does."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """Replace the file whole: after a crash or a power cut its old content is there or the new one, never a part.
+
+    On a local disk by a temporary file beside it, fsync, rename and fsync of the folder; object stores put whole files.
+    """
     system, where = open_uri(path)
     system.create_dir(str(Path(where).parent), recursive=True)
-    with system.open_output_stream(where) as stream:
-        stream.write(text.encode("utf-8"))
+    if isinstance(system, fs.LocalFileSystem):
+        _replace_local(Path(where), data)
+    else:
+        with system.open_output_stream(where) as stream:
+            stream.write(data)
+
+
+def _replace_local(target: Path, data: bytes) -> None:
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the rename itself is in the folder
+    finally:
+        os.close(folder)
 
 
 def newest_number(folder: str) -> int | None:

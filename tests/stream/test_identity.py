@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from laggard.errors import REFUSED, LaggardError
-from laggard.stream.identity import FROZEN, Found, Identity, identity_path, judge_start, starts_anew, to_json
+from laggard.config.sections import Job
+from laggard.errors import DAMAGED, REFUSED, LaggardError
+from laggard.sources.readiness import OffsetsTopic
+from laggard.stream.identity import (
+    FROZEN,
+    Found,
+    Identity,
+    find_state,
+    identity_path,
+    judge_start,
+    starts_anew,
+    to_json,
+)
+from laggard.stream.starting import prepare
+from laggard.tables.delta import create_tables
 
 WANTED = Identity("cluster", "topic id", "/tables", 60)
 STORED = replace(WANTED, checkpoint_id="c1", base_batch_id=100)
@@ -100,9 +114,40 @@ def test_a_recreated_offsets_topic_of_other_tables_is_refused() -> None:
     refusal(replace(RESUMED, batch_checkpoint_id="c2"), replace(WANTED, offsets_topic_id="recreated"))
 
 
-@pytest.mark.parametrize("identity", [{}, {**asdict(STORED), "later": 1}])
-def test_an_identity_file_of_another_shape_is_refused_by_name(identity: dict[str, Any]) -> None:
-    refusal(replace(RESUMED, identity=identity))
+def test_an_identity_file_of_another_version_is_refused_by_name() -> None:
+    refusal(replace(RESUMED, identity={**asdict(STORED), "later": 1}))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", to_json(STORED)[:40], "\x00" * 40])
+def test_an_identity_file_that_is_empty_or_cut_off_is_damage_with_a_remedy(tmp_path: Path, text: str) -> None:
+    create_tables(str(tmp_path / "tables"))
+    checkpoint = tmp_path / "checkpoint"
+    (checkpoint / "offsets").mkdir(parents=True)
+    (checkpoint / "offsets" / "0").write_text("v1\n")
+    Path(identity_path(str(checkpoint))).write_text(text)
+    with pytest.raises(LaggardError, match="identity file") as raised:
+        judge_start(find_state(str(tmp_path / "tables"), str(checkpoint)), WANTED)
+    assert raised.value.exit_code == DAMAGED
+    assert identity_path(str(checkpoint)) in raised.value.cause
+    assert raised.value.fix
+
+
+def test_an_empty_identity_file_does_not_hinder_a_first_start(tmp_path: Path) -> None:
+    create_tables(str(tmp_path / "tables"))
+    checkpoint = str(tmp_path / "checkpoint")
+    Path(identity_path(checkpoint)).write_text("")
+    assert judge_start(find_state(str(tmp_path / "tables"), checkpoint), WANTED).checkpoint_id
+
+
+def test_a_start_that_changes_nothing_leaves_the_identity_file_alone(tmp_path: Path) -> None:
+    job = Job(tables=str(tmp_path / "tables"), checkpoint=str(tmp_path / "checkpoint"))
+    topic = OffsetsTopic("cluster", "topic id", 2)
+    first = prepare(job, topic)
+    (tmp_path / "checkpoint" / "offsets").mkdir(parents=True)
+    (tmp_path / "checkpoint" / "offsets" / "0").write_text("v1\n")
+    before = Path(identity_path(job.checkpoint)).stat()
+    assert prepare(job, topic) == first
+    assert Path(identity_path(job.checkpoint)).stat() == before
 
 
 def test_the_identity_file_lies_beside_the_checkpoint_and_reads_back() -> None:

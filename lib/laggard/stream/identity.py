@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from laggard import files
-from laggard.errors import REFUSED, LaggardError
+from laggard.errors import DAMAGED, REFUSED, LaggardError
 from laggard.tables.readers import newest_batch
 
 FROZEN = ("cluster_id", "table_root", "window_seconds")  # a new offsets_topic_id is a rebuild
-MOVE = "restore the checkpoint and tables that belong together, or move both aside and start anew"
+MOVE = "restore the checkpoint and tables that belong together, or move both aside and start again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,12 @@ class Found:
     """What is on disk at start; None where there is nothing."""
 
     has_checkpoint: bool
-    identity: Mapping[str, Any] | None
+    identity: Mapping[str, Any] | None  # empty: the file is there and cannot be read
     newest_batch_id: int | None  # in the `batches` table
     batch_checkpoint_id: str | None  # in that row
     newest_wal_batch_id: int | None  # in the checkpoint's offsets
     newest_committed_batch_id: int | None  # in the checkpoint's commits
+    identity_path: str = ""
 
 
 def identity_path(checkpoint: str) -> str:
@@ -110,6 +111,13 @@ def starts_anew(identity: Identity, batch_checkpoint_id: str | None) -> bool:
 def _stored(found: Found) -> Identity | None:
     if found.identity is None:
         return None
+    if not found.identity:
+        raise LaggardError(
+            "the checkpoint's identity file is damaged",
+            cause=f"{found.identity_path} is empty or cut off",
+            fix=MOVE,
+            exit_code=DAMAGED,
+        )
     try:
         return Identity(**found.identity)
     except TypeError as error:
@@ -134,9 +142,19 @@ def find_state(root: str, checkpoint: str) -> Found:
     wal = files.newest_number(f"{checkpoint.rstrip('/')}/offsets")
     return Found(
         has_checkpoint=wal is not None,
-        identity=json.loads(files.read_text(path)) if files.exists(path) else None,
+        identity=_parsed(files.read_bytes(path)) if files.exists(path) else None,
         newest_batch_id=newest.batch_id if newest else None,
         batch_checkpoint_id=newest.values["checkpoint_id"] if newest else None,
         newest_wal_batch_id=wal,
         newest_committed_batch_id=files.newest_number(f"{checkpoint.rstrip('/')}/commits"),
+        identity_path=path,
     )
+
+
+def _parsed(text: bytes) -> dict[str, Any]:
+    """The identity file's values; empty if it holds no JSON object."""
+    try:
+        found = json.loads(text)
+    except ValueError:  # UnicodeDecodeError is one, too
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import asdict
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -51,7 +52,8 @@ def prepare(job: Job, topic: OffsetsTopic) -> Identity:
     if found.has_checkpoint and not anew and stored_id != identity.checkpoint_id:
         # before the new identity: without rows, nothing else would tell it is old
         _set_aside(job.checkpoint, stored_id)
-    files.write_text(identity_path(job.checkpoint), to_json(identity))
+    if found.identity != asdict(identity):
+        files.write_text(identity_path(job.checkpoint), to_json(identity))
     if found.has_checkpoint and anew:
         _set_aside(job.checkpoint, identity.replaces)
     return identity

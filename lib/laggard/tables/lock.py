@@ -30,7 +30,8 @@ def writer_lock(root: str) -> Iterator[None]:
     path = folder / "_laggard" / "writer.lock"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle = path.open("a+")
+        path.touch()
+        handle = path.open("r+")  # in append mode every write would go to the end
     except OSError as error:
         raise LaggardError(
             f"cannot write to the table root {root}",
@@ -49,7 +50,8 @@ def writer_lock(root: str) -> Iterator[None]:
                 fix="stop that process, or give this job its own job.tables and job.checkpoint",
                 exit_code=REFUSED,
             ) from error
-        handle.truncate(0)
-        handle.write(str(os.getpid()))
-        handle.flush()
+        # one write over the old number: renaming a new file here would leave the lock on the old one
+        holder = str(os.getpid()).encode()
+        os.pwrite(handle.fileno(), holder, 0)
+        os.ftruncate(handle.fileno(), len(holder))
         yield
