@@ -10,7 +10,10 @@ ARGS ?=
 export PYTHONPATH := $(CURDIR)/lib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv jars demo test test-all test-unit test-fuzz lint docs bench scenarios zip wheel clean
+# of the longer tests, beyond Python and Java: command:Debian package
+TOOLS := javac:default-jdk-headless faketime:faketime
+
+.PHONY: help venv jars tools demo test test-all test-unit test-fuzz lint docs bench scenarios zip wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,6 +40,17 @@ test: jars lint ## lint, then the tests that prove the product in ten minutes
 test-all: jars ## the longer tests, which `make test` leaves out
 	@echo "laggard: the longer tests"
 	@$(BIN)/pytest --numprocesses 2 --dist loadfile -m full $(ARGS)
+
+tools: ## install what only test-all needs, by apt-get
+	@missing=$$(for tool in $(TOOLS); do command -v $${tool%%:*} > /dev/null || echo $${tool##*:}; done | xargs); \
+	if [ -z "$$missing" ]; then echo "laggard: the tools of make test-all are installed"; exit 0; fi; \
+	run=(); [ "$$(id -u)" = 0 ] || run=(sudo -n); \
+	if ! command -v apt-get > /dev/null || ! "$${run[@]}" true 2> /dev/null; then \
+		echo "laggard: make test-all needs these Debian packages: $$missing"; \
+		echo "  as root: apt-get install $$missing"; exit 1; fi; \
+	echo "laggard: installing $$missing"; \
+	"$${run[@]}" apt-get update -qq; \
+	"$${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends $$missing
 
 test-unit: venv ## the tests that start no JVM
 	@$(BIN)/pytest -m 'not broker and not spark' $(ARGS)

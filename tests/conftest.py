@@ -37,13 +37,19 @@ def _own_log_handlers() -> Iterator[None]:
     logging.root.setLevel(level)
 
 
-# files whose tests look at one shared history, a fixture that takes a minute or two to make
+# files whose tests read one shared history, a fixture that takes a minute or two to make
 HISTORIES = {
     "tests/e2e/test_first_run.py": "history",
     "tests/e2e/test_restart.py": "history",
     "tests/e2e/test_refusals.py": "history",
     "tests/e2e/live/test_kinds_of_groups.py": "life",
     "tests/e2e/live/test_changes_of_groups.py": "life",
+}
+# What takes longest starts first, or one worker ends long after the others; seconds alone on two cores. A file that
+# is not named here counts a tenth of a second per test: an error of some seconds costs nothing.
+SECONDS = {
+    "history": 150,
+    "life": 90,
 }
 
 
@@ -54,14 +60,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             raise pytest.UsageError(f"{item.nodeid} looks at a shared history: name its file in HISTORIES")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    """Fail what is skipped in CI: there a missing tool is an error, and `make tools` installs it."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and os.environ.get("CI"):
+        *_, reason = report.longrepr
+        report.outcome, report.longrepr = "failed", f"skipped, which fails in CI: {reason}"
+    return report
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Side by side by file, and files of one history together; xdist 3.8 does not see its marks under pytest 9.2."""
+    """Side by side by file, longest first; files of one history together, as pytest 9.2 hides xdist 3.8's own marks."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class ByHistory(LoadScopeScheduling):
+    class LongestFirst(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             path = nodeid.partition("::")[0]
             return HISTORIES.get(path, path)
 
-    return ByHistory(config, log)
+        def _assign_work_unit(self, node: Any) -> None:
+            longest = max(self.workqueue, key=lambda scope: SECONDS.get(scope, len(self.workqueue[scope]) / 10))
+            self.workqueue.move_to_end(longest, last=False)
+            super()._assign_work_unit(node)
+
+    return LongestFirst(config, log)

@@ -38,14 +38,14 @@ def simulated() -> dict[str, Rows]:
 
 
 @pytest.mark.broker
-@pytest.mark.slow
+@pytest.mark.full
 @by_story
 def test_the_rows_say_the_same(story: Story, real: dict[str, Rows], simulated: dict[str, Rows]) -> None:
     assert differences(story, real[story.name], simulated[story.name]) == []
 
 
 @pytest.mark.broker
-@pytest.mark.slow
+@pytest.mark.full
 @by_story
 def test_the_times_are_near(story: Story, real: dict[str, Rows], simulated: dict[str, Rows]) -> None:
     assert time_differences(story, real[story.name], simulated[story.name]) == []

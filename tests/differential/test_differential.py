@@ -20,7 +20,7 @@ from differential.kafka import Kafka, NoCompilerError, running_kafka
 from differential.question import Question
 from laggard.wire.schemas import RECORD_TYPES
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.full]  # needs a Java compiler
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,6 @@ def test_an_example_shows_its_difference_and_no_other(kafka: Kafka, name: str) -
     assert report.differences == {name: 1}
 
 
-@pytest.mark.slow
 def test_damaged_records_and_blobs_are_read_alike_or_as_the_list_explains(kafka: Kafka) -> None:
     report = compare.run(kafka, 100_000, seed=7)
     assert report.problems == []

@@ -11,7 +11,7 @@ from e2e.live.conftest import RESTLESS, Lived
 from laggard.rebalance.counters import STATE
 from laggard.tables.schemas import GROUP_STATUS
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.full]
 OF_THE_TICK = {"batch_id", "poll_id", "sampled_at", "state_source", "max_time_lag_seconds", "folded"}
 SINCE_THE_START = {
     "state_since", "empty_since", "watched_since", "rebalancing_since", "rebalance_state", "window_state_seconds",

@@ -12,7 +12,7 @@ from e2e.live.cast import Member
 from e2e.live.newest import Newest
 from e2e.live.stage import Stage, set_stage
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.full]
 KINDS = ("range", "cooperative", "consumer", "share", "streams")
 COLUMNS = ("group_type", "group_state", "members", "generation", "group_epoch", "assignment_epoch", "topics")
 

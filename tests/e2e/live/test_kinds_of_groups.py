@@ -16,7 +16,7 @@ from e2e.live.story import Moment
 from e2e.live.tools import number, places
 from e2e.test_first_run import check_lag_equals_tool
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.full]
 
 
 def with_records(moment: Moment) -> list[str]:
