@@ -2,7 +2,7 @@
 
 import sys
 
-from laggard.cli.main import main
+from laggard.__main__ import main
 
 if __name__ == "__main__":
-    sys.exit(main(["export", *sys.argv[1:]]))
+    main(["export", *sys.argv[1:]])

@@ -41,6 +41,10 @@ class Refresher:
     def stop(self) -> None:
         self._stop.set()
 
+    def join(self, limit_seconds: float) -> None:
+        """Wait for the look under way, but no longer than the limit."""
+        self._thread.join(limit_seconds)
+
     def refresh(self) -> None:
         """Look once; whatever fails is counted, and the last good data stays while it is fresh."""
         error = ""

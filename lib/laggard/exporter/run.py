@@ -21,12 +21,13 @@ __all__ = ["ExporterOptions", "run_exporter"]
 
 log = logging.getLogger("laggard.exporter")
 _DRAIN_SECONDS = 2.0
+_JOIN_SECONDS = 2.0  # for a load under way; a read that hangs is left behind
 # rendering 100,000 rows takes a second of Python: with the default of 5 ms a scrape meanwhile took 50 ms, so 7 ms
 _SWITCH_SECONDS = 0.0005
 
 
 def run_exporter(options: ExporterOptions) -> int:
-    """Serve until SIGTERM (exit 0), or print one body and end."""
+    """Serve until SIGTERM (exit 0) or Ctrl-C (130), or print one body and end."""
     stats = SelfStats()
     refresher = Refresher(options, stats)
     if options.once:
@@ -35,7 +36,9 @@ def run_exporter(options: ExporterOptions) -> int:
         sys.stdout.write(published.bodies(refresher.clock())[TEXT].plain.decode())
         return OK
     sys.setswitchinterval(_SWITCH_SECONDS)
-    return asyncio.run(_serve(options, stats, refresher))
+    # not closed: that would give signals their default action back, and a second SIGTERM would kill the process
+    loop = asyncio.new_event_loop()
+    return loop.run_until_complete(_serve(options, stats, refresher))
 
 
 async def _serve(options: ExporterOptions, stats: SelfStats, refresher: Refresher) -> int:
@@ -57,6 +60,7 @@ async def _serve(options: ExporterOptions, stats: SelfStats, refresher: Refreshe
     server.stop()
     await site.drain(_DRAIN_SECONDS)
     await server.close_all_connections()
+    refresher.join(_JOIN_SECONDS)
     return code
 
 
