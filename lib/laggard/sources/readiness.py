@@ -55,7 +55,7 @@ def count_backlog(brokers: Brokers, name: str, positions: Mapping[int, int]) -> 
         leaders.setdefault(part["leader_id"], []).append((name, part["partition_index"]))
     ends, starts = brokers.list_offsets(leaders, LATEST), brokers.list_offsets(leaders, EARLIEST)
     return sum(
-        answer.offset - max(positions.get(key[1], 0), starts[key].offset or 0)
+        max(0, answer.offset - max(positions.get(key[1], 0), starts[key].offset or 0))  # a truncated log has none
         for key, answer in ends.items()
         if answer.offset is not None
     )

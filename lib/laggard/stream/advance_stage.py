@@ -38,7 +38,6 @@ RESULT = "kind string, data string"  # a table and one of its new data files, or
 SUMMARY = "summary"
 STATUS_TABLES = ("partition_status", "group_status")  # the state
 ROWS_PER_SHARD = 50_000  # state rows below which a second task costs more than it saves
-RECORDS_PER_READER = 50_000
 _RESULT_SCHEMA = pa.schema([("kind", pa.string()), ("data", pa.string())])
 
 Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]

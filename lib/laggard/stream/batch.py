@@ -18,7 +18,6 @@ from laggard.sources.log_ends import poll_of
 from laggard.sources.offsets_topic import check_resolved, positions_of
 from laggard.sources.snapshot import Snapshot
 from laggard.stream.advance_stage import (
-    RECORDS_PER_READER,
     ROWS_PER_SHARD,
     STATUS_TABLES,
     Advanced,
@@ -29,6 +28,7 @@ from laggard.stream.advance_stage import (
 from laggard.stream.identity import Identity, starts_anew
 from laggard.stream.offsets_topic_events import check_grown, check_same_topic, offsets_topic_events, with_events
 from laggard.stream.progress import Totals, find_gaps
+from laggard.stream.source_positions import count_readers, find_truncations, truncated_partitions
 from laggard.stream.topic_windows import topic_windows
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
@@ -93,7 +93,7 @@ class Batches:
         snapshot, is_new_poll = self._snapshot(poll_of(wal))
         check_same_topic(self._identity.offsets_topic_id, snapshot)
         tick = self._tick(batch_id, snapshot, source_to)
-        advanced = self._advance(frame, snapshot, tick, sum(source_to.values()))
+        advanced = self._advance(frame, snapshot, tick, source_to)
         clock.lap("advance")
         clock.move("advance", "decode", advanced.decode_seconds)  # its one Spark job does both
         totals = Totals.from_row(self.last)
@@ -107,6 +107,7 @@ class Batches:
         # the first batch after a start may be a re-run with a poll from before it, so count from the poll's time
         was_down = self.last is not None and self.last["polled_at"] < self._started_at
         gaps = find_gaps(self.last, snapshot, tick, was_down=was_down, was_recreated=self._anew)
+        gaps += find_truncations(self.last, source_to, tick)
         row = self._batch_row(tick, snapshot, source_to, versions) | read
         row |= {
             "started_at": started_at,
@@ -124,17 +125,16 @@ class Batches:
         if not before or before != set(source_to):
             check_resolved(source_to, self._partitions, self._options.offsets_topic)
 
-    def _advance(self, frame: DataFrame, snapshot: Snapshot, tick: Tick, position: int) -> Advanced:
+    def _advance(self, frame: DataFrame, snapshot: Snapshot, tick: Tick, source_to: Mapping[int, int]) -> Advanced:
         """Run the batch's Spark job: it leaves data files that no table version names yet."""
         cores = self._spark.sparkContext.defaultParallelism
         before = self.last["table_versions"] if self.last and not self._anew else {}
-        new_records = position - (sum(self.last["source_to"].values()) if self.last else 0)
         state = State(
             self._writer.root,
             {name: self._writer.file_uris(name, before[name]) for name in STATUS_TABLES if name in before},
             shards=min(cores, 1 + self._writer.rows("partition_status") // ROWS_PER_SHARD),
         )
-        readers = min(cores, 1 + new_records // RECORDS_PER_READER)
+        readers = count_readers(self.last["source_to"] if self.last else {}, source_to, cores)
         records = frame.select("partition", "offset", "timestamp", "key", "value")
         options = self._options
         frame = advance_frame(records, options.names, snapshot, tick, state, readers, options.policies)
@@ -173,6 +173,7 @@ class Batches:
             closes_windows=False,
             has_history=self._has_history,
             blocked_partitions=tuple(part["offsets_partition"] for part in parts if part["blocked_since"] is not None),
+            truncated_partitions=truncated_partitions(last["source_to"] if last else {}, source_to),
         )
         opens = is_caught_up and last is not None and last["polled_at"] < tick.window_start
         return replace(tick, opens_window=opens, closes_windows=was_live and (opens or not is_caught_up))

@@ -101,7 +101,12 @@ BATCHES = Table(
         Column("gap_to", "timestamp", "first time observed after", "not a gap"),
         Column("gap_from_offset", "bigint", "first offset not read", "not a gap of records"),
         Column("gap_to_offset", "bigint", "first offset read after", "not a gap of records"),
-        Column("gap_reason", "string", "job_down, tick_late, records_removed or offsets_topic_recreated", "not a gap"),
+        Column(
+            "gap_reason",
+            "string",
+            "job_down, tick_late, records_removed, log_truncated or offsets_topic_recreated",
+            "not a gap",
+        ),
         Column(
             "offsets_retention_minutes",
             "bigint",

@@ -1,0 +1,44 @@
+"""Positions of two adjacent batches in the offsets topic: how much lies between them, and which of them fell.
+
+A position falls if the log was truncated below it (unclean leader election) or the topic was recreated. Spark's source
+then skips the partition's range and goes on from the lower position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from laggard.lag.tick import Tick
+
+RECORDS_PER_READER = 50_000
+LOG_TRUNCATED = "log_truncated"
+
+Positions = Mapping[int, int]  # offsets partition to next offset
+
+
+def truncated_partitions(before: Positions, after: Positions) -> tuple[int, ...]:
+    """Offsets partitions whose position fell."""
+    return tuple(sorted(number for number, offset in after.items() if offset < before.get(number, 0)))
+
+
+def count_readers(before: Positions, after: Positions, cores: int) -> int:
+    """Tasks to read with, at least one: a partition that fell holds nothing to read."""
+    records = sum(max(0, offset - before.get(number, 0)) for number, offset in after.items())
+    return min(cores, 1 + records // RECORDS_PER_READER)
+
+
+def find_truncations(last: Mapping[str, Any] | None, after: Positions, tick: Tick) -> list[dict[str, Any]]:
+    """One gap row per position that fell; records between the two offsets were read and are no longer in the log."""
+    before = last["source_to"] if last is not None else {}
+    return [
+        {
+            "gap_scope": f"offsets partition {number}",
+            "gap_from": last["polled_at"] if last is not None else None,
+            "gap_to": tick.now,
+            "gap_from_offset": after[number],
+            "gap_to_offset": before[number],
+            "gap_reason": LOG_TRUNCATED,
+        }
+        for number in truncated_partitions(before, after)
+    ]
