@@ -1,4 +1,4 @@
-"""One broker and one history that all tests look at: a first run, an outage under traffic, a second run."""
+"""One broker and one history that all tests read: a first run, a kill and a stop under traffic, a run after each."""
 
 import shutil
 from collections.abc import Iterator
@@ -51,13 +51,14 @@ class Paused:
 
 @dataclass
 class Resumed:
-    """What was seen after the job had been stopped and started under traffic."""
+    """What was seen after the job was killed in a batch, stopped by SIGTERM, and started again, all under traffic."""
 
     place: Place
     traffic: Traffic
     stopped: tuple[int | None, float]
     stopped_again: tuple[int | None, float]
-    last_before: Row
+    killed_after: Row  # the newest `batches` row when the job was killed
+    last_before: Row  # and when it was stopped
     view: View
     batches: list[Row]
     described: dict[tuple[str, str, int], Described]
@@ -154,7 +155,9 @@ def resumed(world: World, paused: Paused) -> Resumed:
     before = now()
     traffic.start()
     world.run.tick_after(before)
-    world.run.tick_after(now())
+    killed_after = dict(world.run.kill_in_a_batch().values)
+    world.run = Run(place)
+    world.run.wait_for(lambda batch: batch.batch_id > killed_after["batch_id"] + 2, "ticks after the kill")
     stopped = world.run.stop()
     last_before = place.view().batch
     scrapes: list[tuple[float, dict[str, Any]]] = []
@@ -184,8 +187,8 @@ def resumed(world: World, paused: Paused) -> Resumed:
     view = place.view(batch)
     stopped_again = run.stop()
     return Resumed(
-        place, traffic, stopped, stopped_again, last_before, view, place.rows("batches"), described, dumped,
-        scrapes, without_checkpoint,
+        place, traffic, stopped, stopped_again, killed_after, last_before, view, place.rows("batches"), described,
+        dumped, scrapes, without_checkpoint,
     )  # fmt: skip
 
 

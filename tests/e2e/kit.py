@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import re
+import signal
 import socket
 import struct
 import subprocess
@@ -37,7 +38,9 @@ def now() -> datetime:
     return datetime.now(timezone.utc)
 
 
-def wait_until(condition: Callable[[], Any], limit: float, what: str, says: Callable[[], str] = str) -> Any:
+def wait_until(
+    condition: Callable[[], Any], limit: float, what: str, says: Callable[[], str] = str, every: float = 0.2
+) -> Any:
     """The condition's first true value; a failure tells what was missing.
 
     `limit` is for an idle machine; a busy one gets three times as long, as a limit is met only by what is broken.
@@ -47,7 +50,7 @@ def wait_until(condition: Callable[[], Any], limit: float, what: str, says: Call
     while time.monotonic() < end:
         if value := condition():
             return value
-        time.sleep(0.2)
+        time.sleep(every)
     pytest.fail(f"not within {limit:.0f} s: {what}\n{says()}", pytrace=False)
 
 
@@ -180,6 +183,31 @@ class Run:
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
+
+    def kill_in_a_batch(self, limit: float = START_LIMIT) -> Batch:
+        """SIGKILL after a batch wrote tables and before its `batches` row; the newest row, with which that batch began.
+
+        The process is stopped first and killed once the tables are seen to be in that state: a busy machine may let the
+        batch end between look and signal, and then the next one is tried.
+        """
+        end = time.monotonic() + 3 * limit
+        while time.monotonic() < end:
+            batch = self.wait_for(lambda found: found.kind == "tick", "a tick")
+            table = self.place.tables / "partition_status" / "_delta_log"
+            written = table / f"{batch.values['table_versions']['partition_status'] + 1:020d}.json"
+            wait_until(written.exists, limit, "the next batch's tables", self.place.tail, every=0.001)
+            self.process.send_signal(signal.SIGSTOP)
+            wait_until(self._is_stopped, limit, "the process is stopped", self.place.tail, every=0.001)
+            newest = self.place.newest()
+            if newest is not None and newest.batch_id == batch.batch_id:
+                self.kill()
+                return batch
+            self.process.send_signal(signal.SIGCONT)
+        pytest.fail(f"no batch was met between its tables and its row\n{self.place.tail()}", pytrace=False)
+
+    def _is_stopped(self) -> bool:
+        tasks = Path(f"/proc/{self.process.pid}/task").glob("*/stat")
+        return all(task.read_text().rpartition(")")[2].split()[0] == "T" for task in tasks)
 
 
 @dataclass
