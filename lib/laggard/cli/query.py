@@ -7,7 +7,8 @@ import csv
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO
@@ -113,11 +114,16 @@ def run_query(root: str, sql: str) -> pa.Table:
         with suppress(TableMissing) if version is None else nullcontext():  # an older job made none
             builder.register(name, open_table(root, name, version))
     try:
-        return pa.table(builder.execute(sql))
+        return _interruptible(lambda: pa.table(builder.execute(sql)))
     except (DeltaError, pa.ArrowInvalid) as error:
         raise LaggardError(
             "the query failed", cause=" ".join(str(error).split()), fix=_HELP, exit_code=USAGE
         ) from error
+
+
+def _interruptible(work: Callable[[], pa.Table]) -> pa.Table:
+    """The result of native code, beside which Ctrl-C is heard; the process then ends without it."""
+    return ThreadPoolExecutor(1).submit(work).result()
 
 
 def _newest(root: str) -> Batch:

@@ -1,0 +1,37 @@
+"""Ctrl-C ends a verb at once and with 130, also while it is deep inside a library."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from laggard.errors import INTERRUPTED
+from tables.fixtures import partition_row, write_batch
+
+# a trillion rows to look at
+ENDLESS = "select count(*) from partition_status a, partition_status b, partition_status c where a.lag + b.lag > c.lag"
+LIMIT_SECONDS = 30.0
+
+
+@pytest.mark.parametrize("words", [("query", ENDLESS), ("status", "--watch")])
+def test_ctrl_c_ends_a_verb_that_would_go_on_for_hours(tmp_path: Path, words: tuple[str, ...]) -> None:
+    write_batch(tmp_path, partitions=[partition_row("g", "t", n) for n in range(10_000)])
+    with subprocess.Popen(
+        [sys.executable, "-m", "laggard", "--set", f"job.tables={tmp_path}", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={**os.environ},
+    ) as process:
+        try:
+            time.sleep(2)  # most machines are at work by then; on any other the promise is the same
+            process.send_signal(signal.SIGINT)
+            _, error = process.communicate(timeout=LIMIT_SECONDS)
+        finally:
+            process.kill()
+    assert (process.returncode, b"Traceback" in error) == (INTERRUPTED, False)
