@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
@@ -137,3 +138,15 @@ def ask(
         return answer, answer.read()
     finally:
         connection.close()
+
+
+@contextmanager
+def slow_readers(port: int, count: int) -> Iterator[None]:
+    """Clients that ask for the body and do not read it."""
+    with ExitStack() as stack:
+        for _ in range(count):
+            connection = stack.enter_context(socket.socket())
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(("127.0.0.1", port))
+            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        yield

@@ -52,17 +52,22 @@ class Stop:
         return self.code == PROMISED[self.signal] or not self.was_ours
 
 
-def stop_exporter(root: Path, sig: signal.Signals, after_seconds: float, *, to_group: bool, times: int = 1) -> Stop:
-    """Start the exporter on the tables, send the signal so long after, and wait for its end."""
+def start_exporter(root: Path) -> subprocess.Popen[str]:
+    """`laggard export` on a free port, with a process group of its own."""
     words = ["--set", f"job.tables={root}", "--set", "exporter.refresh_seconds=1"]
-    with subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-m", "laggard", *words, "export", "--listen", "127.0.0.1:0"],
         env={**os.environ, "PYTHONPATH": str(REPOSITORY / "lib")},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-    ) as process:
+    )
+
+
+def stop_exporter(root: Path, sig: signal.Signals, after_seconds: float, *, to_group: bool, times: int = 1) -> Stop:
+    """Start the exporter on the tables, send the signal so long after, and wait for its end."""
+    with start_exporter(root) as process:
         time.sleep(after_seconds)
         was_ours = catches(process.pid, signal.SIGTERM)
         sent = time.perf_counter()

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.harness import Clock, Exporter, ask, serving
+from exporter.harness import Clock, Exporter, ask, serving, slow_readers
 from laggard.exporter.published import Published
 from laggard.exporter.render import OPENMETRICS, TEXT
 from laggard.exporter.run import is_loopback
@@ -179,17 +179,35 @@ def test_when_full_the_oldest_silent_connection_makes_room(published: Published)
             connection.close()
 
 
-def test_a_reader_that_does_not_read_is_cut_off(tmp_path: Path) -> None:
-    write_batch(tmp_path, partitions=[partition_row("g" * 200, "t" * 200, n) for n in range(8000)])
-    big = Exporter(tmp_path, partition_top_k=8000).refresh()
+@pytest.fixture(scope="module")
+def big(tmp_path_factory: pytest.TempPathFactory) -> Published:
+    root = tmp_path_factory.mktemp("big")
+    write_batch(root, partitions=[partition_row("g" * 200, "t" * 200, n) for n in range(8000)])
+    return Exporter(root, partition_top_k=8000).refresh()
+
+
+def test_when_full_of_slow_readers_the_slowest_makes_room(big: Published) -> None:
+    with serving(big, response_seconds=60, max_connections=5) as (port, stats), slow_readers(port, 5):
+        answers = [ask(port, path) for path in ("/-/healthy", "/metrics")]
+    assert [answer.status for answer, _ in answers] == [200, 200]
+    assert stats.refused["connections"] >= 1
+
+
+def test_a_reader_that_does_not_read_is_cut_off(big: Published) -> None:
     with serving(big, response_seconds=0.5) as (port, stats):
-        with socket.socket() as connection:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            connection.connect(("127.0.0.1", port))
-            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        with slow_readers(port, 1):
             time.sleep(1.0)
         answer, _ = ask(port, "/-/healthy")
         assert (answer.status, stats.refused["slow_reader"]) == (200, 1)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_slow_readers_delay_nobody_else(big: Published, path: str) -> None:
+    assert len(big.bodies(Clock()())[TEXT].plain) > 6_000_000
+    with serving(big, response_seconds=60) as (port, _), slow_readers(port, 200):
+        answer, body = ask(port, path)
+    assert answer.status == 200
+    assert body
 
 
 def with_headers(size: int) -> bytes:

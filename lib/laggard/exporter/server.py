@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from tornado.http1connection import HTTP1ServerConnection
 from tornado.httpserver import HTTPServer
-from tornado.iostream import IOStream
+from tornado.iostream import IOStream, StreamClosedError
 from tornado.web import Application, HTTPError, RequestHandler, stream_request_body
 
 from laggard import __version__
@@ -22,7 +23,6 @@ PATHS = ("/metrics", "/-/healthy", "/healthz", "/-/ready", "/readyz", "/")
 MAX_HEADER_BYTES = 8192
 # Headers above the limit get an answer up to here; past it tornado can only close, as it has not seen their end.
 MAX_READ_HEADER_BYTES = 2 * MAX_HEADER_BYTES
-MAX_WRITERS = 64
 _DRAIN_STEP_SECONDS = 0.05
 _LANDING = f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>laggard</title></head>
@@ -53,6 +53,7 @@ class _Handler(RequestHandler):
         return None
 
     def prepare(self) -> None:
+        self.site.note_request(self.request.connection.stream)  # type: ignore[union-attr]
         headers = self.request.headers
         if sum(len(f"{name}: {value}\r\n") for name, value in headers.get_all()) > MAX_HEADER_BYTES:
             raise HTTPError(431)
@@ -77,12 +78,20 @@ class _Handler(RequestHandler):
             self.site.answering -= 1
 
     async def _send(self) -> None:
-        async with self.site.writers:
-            written = asyncio.ensure_future(self.finish(self.answer()))
-            await asyncio.wait([written], timeout=self.site.response_seconds)
-            if not written.done():  # a reader this slow would hold the body's memory for ever
-                self.site.stats.refused["slow_reader"] += 1
-                self.request.connection.stream.close()  # type: ignore[union-attr]
+        written = asyncio.ensure_future(self._write(self.answer()))
+        await asyncio.wait([written], timeout=self.site.response_seconds)
+        if not written.done():  # a reader this slow would hold the body's memory for ever
+            self.site.stats.refused["slow_reader"] += 1
+            self.request.connection.stream.close()  # type: ignore[union-attr]
+
+    async def _write(self, body: bytes) -> None:
+        with suppress(StreamClosedError):
+            if self.request.method == "GET":
+                # apart from the body, which is then never copied: any number of slow readers hold one body, and
+                # none has to wait for another
+                self.set_header("Content-Length", str(len(body)))
+                await self.flush()
+            await self.finish(body)
 
     head = get  # tornado leaves the body away
 
@@ -143,10 +152,15 @@ class Site:
         self.published = published
         self.clock = clock
         self.response_seconds = options.response_seconds
-        self.writers = asyncio.Semaphore(MAX_WRITERS)
         self.answering = 0
         self.max_connections = options.max_connections
         self.header_seconds = options.header_seconds
+        self.streams: dict[IOStream, None] = {}  # open connections, the one that has been silent longest first
+
+    def note_request(self, stream: IOStream) -> None:
+        """Move a connection behind all others."""
+        if stream in self.streams:
+            self.streams[stream] = self.streams.pop(stream)
 
     async def drain(self, seconds: float) -> None:
         """Let the answers under way end, for so long."""
@@ -174,11 +188,11 @@ class Site:
 
 
 class LimitedServer(HTTPServer):
-    """An HTTP server that holds so many connections: when full, the oldest that has not asked anything goes."""
+    """An HTTP server that holds so many connections: when full, the longest silent one goes, one not served first."""
 
     def initialize(self, site: Site) -> None:  # type: ignore[override]
         self._site = site
-        self._streams: dict[IOStream, None] = {}
+        self._streams = site.streams
         super().initialize(
             site.application(),
             idle_connection_timeout=site.header_seconds,
@@ -191,11 +205,10 @@ class LimitedServer(HTTPServer):
     def handle_stream(self, stream: IOStream, address: Any) -> None:
         if len(self._streams) >= self._site.max_connections:
             self._site.stats.refused["connections"] += 1
-            idle = next((waiting for waiting in self._streams if not waiting.writing()), stream)
+            # where all are being served, the slowest reader is in front
+            idle = next((waiting for waiting in self._streams if not waiting.writing()), next(iter(self._streams)))
             idle.close()
             self._streams.pop(idle, None)
-            if idle is stream:
-                return
         self._streams[stream] = None
         self._site.stats.connections = len(self._streams)
         super().handle_stream(stream, address)
