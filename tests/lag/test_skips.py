@@ -21,8 +21,8 @@ def at(seconds: float) -> datetime:
 class Reader:
     """A topic that gets `RATE` records a second, and commits of one partition at ticks 10 s apart."""
 
-    def __init__(self, members: int | None = 1) -> None:
-        self.job, self.second = Simulation(), 0
+    def __init__(self, members: int | None = 1, first: int = 0) -> None:
+        self.job, self.second, self.first = Simulation(), 0, first
         record = [] if members is None else [generation(1, {f"m{each}": ("t",) for each in range(members)})]
         self._tick(record, 0)
 
@@ -37,7 +37,7 @@ class Reader:
 
     @property
     def end(self) -> int:
-        return RATE * self.second
+        return self.first + RATE * self.second
 
     def _tick(self, records: Sequence[Any], offset: int | None) -> None:
         self.second += 10
@@ -133,7 +133,7 @@ def test_the_first_commit_is_no_skip() -> None:
 
 
 def test_without_members_every_jump_is_a_skip_but_one_of_the_size_of_the_rhythm() -> None:
-    reader = Reader(members=0)
+    reader = Reader(members=0, first=60_000)
     reader.commits(*[None] * 7)
     reader.commits(2 * RATE * 60 + 1)  # the floor, with the window in place of a commit interval
     assert reader.skips == []
@@ -141,9 +141,17 @@ def test_without_members_every_jump_is_a_skip_but_one_of_the_size_of_the_rhythm(
     assert [(row["from_offset"], row["to_offset"]) for row in reader.skips] == [(12_001, 60_000)]
 
 
+def test_beyond_the_log_end_no_record_is_skipped() -> None:
+    reader = Reader(members=0)
+    reader.commits(0, *[None] * 20)
+    reader.commits(2**63 - 1)
+    (event,) = reader.skips
+    assert (event["from_offset"], event["to_offset"], event["records"]) == (0, 2**63 - 1, reader.end)
+
+
 def returns(*commits: tuple[float, int]) -> list[Row]:
     """A group whose member joins at second 90, at the end of a tick; commits of that tick by second."""
-    reader = Reader(members=0)
+    reader = Reader(members=0, first=20_000)
     reader.commits(6000, *[None] * 6)
     reader.second += 10
     given = [*(commit(offset, at=at(second)) for second, offset in commits), generation(2, {"m0": ("t",)})]
@@ -169,7 +177,7 @@ def test_of_a_group_that_never_had_members_nothing_is_known() -> None:
 
 
 def test_a_topic_that_was_created_anew_is_no_skip() -> None:
-    reader = Reader(members=0)
+    reader = Reader(members=0, first=60_000)
     reader.commits(*[None] * 7)
     reader.job.tick([end(90_000, topic_id=ID_B)], [commit(90_000, topic_id=ID_B)])
     assert reader.skips == []

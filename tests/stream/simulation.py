@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 from typing import Any
@@ -184,6 +184,7 @@ class Simulation:
         metadata_poll_id: int | None = None,
         listing: Listing | None = None,
         batch: Batch | None = None,
+        truncated: Mapping[int, int] | None = None,
         probes: Iterable[Row] = (),
     ) -> dict[str, pa.Table]:
         """One tick, so many seconds after the one before; gives its tables and keeps the appended rows."""
@@ -198,11 +199,12 @@ class Simulation:
         probed = pa.Table.from_pylist(list(probes), schema=PROBES)
         poll = Poll(positions, listing or Listing({}, {}, is_fresh=False), probed)
         tick = self._tick(positions, blocked, metadata_poll_id, is_live=is_live)
+        tick = replace(tick, truncated_partitions=tuple((truncated or {}).items()))
         before = (self.tables["partition_status"], self.tables["group_status"])
         self.tables = advance(*before, batch, poll, tick, self.policies)
         for name in self.history.keys() & self.tables.keys():
             self.history[name] += self.tables[name].to_pylist()
-        self.last = {"kind": "tick" if is_live else "backfill", "polled_at": self.now}
+        self.last = {"kind": "tick" if is_live else "backfill", "polled_at": self.now, "source_to": {}}
         self.has_history = self.has_history or is_live
         return self.tables
 

@@ -25,7 +25,7 @@ SENTENCES = {
     "coordinator": "Coordinator: the leader of the group's partition of the offsets topic is not known.",
     "assignor": "Assignor: no record names it; the broker's default may be in use.",
     "held": "The newest records end inside an operation: members and state are those before it.",
-    "no_commit": "{partitions} never committed: what is unread there is not in the lag.",
+    "no_commit": "{partitions}: no committed offset, so its unread records are not counted.",
     "censored": "Time lag is a lower bound: the oldest unread record is older than what was watched.",
     "untimed": "Time lag of some partitions: not watched for long enough.",
     "no_member_rows": "Members: how many there are is known, but no row says who.",

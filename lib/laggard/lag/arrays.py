@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 Ints = npt.NDArray[np.int64]
 TIMESTAMP = pa.timestamp("us", tz="UTC")
+MAX_LONG = 2**63 - 1
 MAX_TIMESTAMP_MS = 253_402_300_799_999  # the end of the year 9999: later ones are damaged records
 
 
@@ -50,6 +51,41 @@ def seconds_between(later: Any, earlier: Any) -> Any:
     """Later - earlier in seconds, as double."""
     microseconds = pc.subtract(pc.cast(later, pa.int64()), pc.cast(earlier, pa.int64()))
     return pc.divide(pc.cast(microseconds, pa.float64(), safe=False), 1e6)  # a rounding beyond 2^53 does no harm
+
+
+def as_double(column: Any) -> Any:
+    """The nearest double of each int64; Arrow's implicit cast refuses numbers beyond 2^53, and clients commit such."""
+    return pc.cast(column, pa.float64(), safe=False)
+
+
+def add_saturating(left: Any, right: Any) -> Any:
+    """Sum of two int64 columns of numbers that are not negative; 2^63 - 1 where it would be more."""
+    total = pc.add(left, right)  # wraps around
+    return when(pc.less(total, left), pa.scalar(MAX_LONG, pa.int64()), total)
+
+
+def sum_saturating(values: Ints, starts: Ints) -> Ints:
+    """Sums of runs of numbers that are not negative, each from a place in `starts` to the next; at most 2^63 - 1."""
+    if not len(starts):
+        return np.zeros(0, np.int64)
+    totals = np.add.reduceat(values, starts)  # wraps around
+    is_beyond = (np.add.reduceat(values.astype(np.float64), starts) >= MAX_LONG) | (totals < 0)
+    found: Ints = np.where(is_beyond, MAX_LONG, totals)
+    return found
+
+
+def sum_groups(rows: pa.Table, keys: Sequence[str], names: Sequence[str]) -> pa.Table:
+    """Columns `<name>_sum` per key, of int64 columns of numbers that are not negative; each at most 2^63 - 1."""
+    sums = rows.group_by(list(keys)).aggregate([(name, "sum") for name in names])  # wraps around
+    for name in names:
+        if (pc.max(rows[name]).as_py() or 0) <= MAX_LONG // max(rows.num_rows, 1):
+            continue
+        doubles = rows.select(keys).append_column(name, as_double(rows[name]))
+        nearest = doubles.group_by(list(keys)).aggregate([(name, "sum")])[f"{name}_sum"]  # groups in the same order
+        place, found = sums.schema.get_field_index(f"{name}_sum"), sums[f"{name}_sum"]
+        is_beyond = pc.or_(pc.greater_equal(nearest, float(MAX_LONG)), pc.less(found, 0))
+        sums = sums.set_column(place, f"{name}_sum", when(is_beyond, pa.scalar(MAX_LONG, pa.int64()), found))
+    return sums
 
 
 def repeat(value: Any, kind: pa.DataType, rows: int) -> pa.Array:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import Ints
+from laggard.lag.arrays import Ints, add_saturating, sum_groups
 
 MAX_GAPS = 20
 MIN_GAPS = 3  # fewer tell no rhythm
@@ -64,15 +64,15 @@ def sum_gaps(new: NewCommits, inner: Mapping[str, Any]) -> dict[str, pa.Array]:
     has_border = (border >= 0) & (border <= MAX_GAP_MS)
     border = np.where(has_border, border, 0)
     at_border = dict(zip(SUMS, (has_border.astype(np.int64), border, border * border), strict=True))
-    return {name: pc.add(pc.fill_null(inner[name], 0), pa.array(at_border[name])) for name in SUMS}
+    return {name: add_saturating(pc.fill_null(inner[name], 0), pa.array(at_border[name])) for name in SUMS}
 
 
 def add_to_groups(prior: pa.Table, groups: Any, rows: pa.Table) -> dict[str, Any]:
     """The columns `SUMS` with _total of these groups, parallel to `prior`: as before and what the rows bring."""
-    sums = rows.group_by("group").aggregate([(name, "sum") for name in SUMS])
+    sums = sum_groups(rows, ["group"], SUMS)
     place = pc.index_in(groups, value_set=_one(sums["group"]))
     return {
-        f"{name}_total": pc.add(
+        f"{name}_total": add_saturating(
             pc.fill_null(prior[f"{name}_total"], 0), pc.fill_null(_one(sums[f"{name}_sum"]).take(_one(place)), 0)
         )
         for name in SUMS

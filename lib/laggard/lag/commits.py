@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from laggard.lag.arrays import Ints, sum_saturating
 from laggard.lag.commit_gaps import MAX_GAP_MS
 
-Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
@@ -20,10 +20,11 @@ class Compacted:
     key: Ints
     last_row: Ints  # the newest record of the key: a commit, or a tombstone
     is_deleted: Bools
+    follows_deletion: Bools  # a tombstone of the batch comes before its newest record, a commit
     first_row: Ints
     progress_row: Ints  # the newest commit above the one before it in the batch, or -1
     first_offset: Ints  # committed offset of the first record; valid where `starts_with_commit`
-    starts_with_commit: Bools
+    starts_with_commit: Bools  # of an offset: not a tombstone, nor a negative number
     commits: Ints
     noop_commits: Ints  # commits that repeat the offset before them in the batch
     repeat_commits: Ints  # of these, those since the newest progress in the batch
@@ -40,16 +41,19 @@ def compact_commits(rows: Ints, key: Ints, is_commit: Bools, offset: Ints, at_ms
 
     Parallel arrays, one element per record: its row number, key number, commit or tombstone, committed offset, and
     when it was committed, -1 unknown (without it no gap is known). A tombstone between two commits breaks the
-    comparison: an offset set anew after a deletion is no rewind.
+    comparison: an offset set again after a deletion is no rewind. So does a negative offset, by which the broker has
+    no offset either (OffsetFetch answers with it, and clients take every negative number for none).
     """
     order = np.argsort(key, kind="stable")
     rows, key, is_commit, offset = rows[order], key[order], is_commit[order], offset[order]
     starts = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else np.zeros(0, np.int64)
     lasts = np.r_[starts[1:], len(key)].astype(np.int64) - 1 if len(key) else starts
     follows = np.zeros(len(key), bool)  # has a commit of the same key right before it, and is one
-    follows[1:] = is_commit[1:] & is_commit[:-1] & (key[1:] == key[:-1])
+    has_offset = is_commit & (offset >= 0)
+    follows[1:] = has_offset[1:] & has_offset[:-1] & (key[1:] == key[:-1])
     rise = np.zeros(len(key), np.int64)
-    rise[1:] = np.where(follows[1:], offset[1:] - offset[:-1], 0)
+    counted = np.where(has_offset, offset, 0)  # the difference of two offsets that are not negative fits
+    rise[1:] = np.where(follows[1:], counted[1:] - counted[:-1], 0)
     rewinds = np.flatnonzero(follows & (rise < 0))
     risen = np.where(rise > 0, np.arange(len(key)), -1)
     gap = np.zeros(len(key), np.int64)
@@ -62,8 +66,8 @@ def compact_commits(rows: Ints, key: Ints, is_commit: Bools, offset: Ints, at_ms
         is_gap = np.zeros(len(key), bool)
     gap = np.where(is_gap, gap, 0)
 
-    def total(values: npt.NDArray[np.int64]) -> Ints:
-        return np.add.reduceat(values, starts) if len(starts) else np.zeros(0, np.int64)
+    def total(values: Ints) -> Ints:
+        return sum_saturating(values, starts)
 
     progress = np.maximum.reduceat(risen, starts) if len(starts) else starts
     noops = (follows & (rise == 0)).astype(np.int64)
@@ -72,10 +76,11 @@ def compact_commits(rows: Ints, key: Ints, is_commit: Bools, offset: Ints, at_ms
         key=key[starts],
         last_row=rows[lasts],
         is_deleted=~is_commit[lasts],
+        follows_deletion=is_commit[lasts] & (total((~is_commit).astype(np.int64)) > 0),
         first_row=rows[starts],
         progress_row=np.where(progress >= 0, rows[np.maximum(progress, 0)], -1) if len(starts) else starts,
         first_offset=offset[starts],
-        starts_with_commit=is_commit[starts],
+        starts_with_commit=has_offset[starts],
         commits=total(is_commit.astype(np.int64)),
         noop_commits=total(noops),
         repeat_commits=total(since_progress),

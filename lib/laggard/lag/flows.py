@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import both, differ, equal, key_codes, where
+from laggard.lag.arrays import add_saturating, both, differ, equal, key_codes, sum_groups, where
+from laggard.lag.reached import reached_by
 from laggard.lag.tick import Tick
 
 COUNTS = ("produced", "consumed", "lost", "commits", "noop_commits", "rewinds", "rewound_records", "ahead")
@@ -36,7 +37,7 @@ def partition_flows(
     """
     is_live = both(is_same_topic, differ(before["status"], "stale"), pa.scalar(is_caught_up))
     lost_before, lost_now = (_lost(each) for each in (before, now))
-    moved = pc.add(pc.subtract(now["committed_offset"], before["committed_offset"]), counts["rewound_records"])
+    moved = add_saturating(pc.subtract(reached_by(now), reached_by(before)), counts["rewound_records"])
     return {
         "produced": _rise(pc.subtract(now["log_end_offset"], before["log_end_offset"]), is_live),
         "consumed": _rise(moved, is_live),  # a rewind does not take back what was consumed
@@ -77,7 +78,7 @@ def add_flows(counters: pa.Table, column: str, counts: Sequence[str], flows: pa.
     new = pa.table(
         {name: new[name] if name in _PAIR else where(pa.array(is_known), new[name]) for name in new.column_names}
     )
-    sums = pa.concat_tables([old, new]).group_by(list(_PAIR)).aggregate([(name, "sum") for name in counts])
+    sums = sum_groups(pa.concat_tables([old, new]), _PAIR, counts)
     place = pc.index_in(sums["group"], value_set=groups)
     sums = (
         sums.append_column("place", place)

@@ -16,6 +16,7 @@ from laggard.lag import time_lag
 from laggard.lag.arrays import (
     TIMESTAMP,
     Ints,
+    as_double,
     both,
     build,
     differ,
@@ -33,12 +34,16 @@ from laggard.lag.commit_gaps import SUMS, NewCommits, add_gaps, sum_gaps
 from laggard.lag.envelope import lag_at_commits
 from laggard.lag.flows import partition_flows
 from laggard.lag.late import Probed, count_late
+from laggard.lag.reached import reached_by
 from laggard.lag.tick import Tick
 from laggard.lag.windows import accumulate
 
 KEY = ("group", "topic", "partition")
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
 NOT_POLLED = "NOT_POLLED"  # the topic is newer than our list of topics
+COMMIT_TRUNCATED = "COMMIT_TRUNCATED"  # the offsets topic lost the commit, and no newer one was read
+NEGATIVE_OFFSET = "NEGATIVE_OFFSET"  # the newest commit: to the broker and to clients the group has no offset
+_MOST_REPEATS = 2**31 - 1
 _STRING, _LONG, _DOUBLE = pa.string(), pa.int64(), pa.float64()
 
 
@@ -84,7 +89,9 @@ def merge(before: pa.Table, commits: pa.Table, polled: pa.Table, subscribed: pa.
     is_new = pc.and_(pc.is_valid(commit["source_offset"]), pc.fill_null(is_later, True))
     # nobody subscribes to it any more, and it was never committed
     is_unwanted = pa.array(np.r_[match(old, wanted) < 0, np.zeros(len(fresh) + len(missing), bool)])
-    was_uncommitted = pc.and_(pa.array(before_at >= 0), pc.is_null(prior["committed_offset"]))
+    # a negative offset commits nothing, but is there: only a row without a record of a commit may end by itself
+    has_no_commit = pc.and_(pc.is_null(prior["committed_offset"]), pc.is_null(prior["commit_source_offset"]))
+    was_uncommitted = pc.and_(pa.array(before_at >= 0), has_no_commit)
     is_gone = pc.and_(pc.and_(is_unwanted, was_uncommitted), pc.invert(is_new))
     is_gone = pc.and_(is_gone, polled.num_rows > 0)  # a poll that says nothing ends nothing
     is_deleted = pc.and_(is_new, pc.fill_null(commit["is_deleted"], False))
@@ -93,6 +100,20 @@ def merge(before: pa.Table, commits: pa.Table, polled: pa.Table, subscribed: pa.
     is_not_there = np.r_[match(old, there) < 0, match(new[fresh], there) < 0, np.zeros(len(missing), bool)]
     is_retired = pc.or_(pc.and_(is_deleted, pa.array(is_not_there)), is_gone)
     return Merged(keys, prior, commit, take(polled, match(row, place)), is_new, is_deleted, is_retired)
+
+
+def forget_truncated(rows: pa.Table, tick: Tick) -> pa.Table:
+    """Rows of `partition_status` without the source offset of commits that the offsets topic no longer has.
+
+    After an unclean election its log may be shorter than what was read. The broker's view wins: the next commit counts,
+    though its source offset is lower, and until then the row is stale.
+    """
+    place = rows.schema.get_field_index("commit_source_offset")
+    for partition, log_end in tick.truncated_partitions:
+        found = rows["commit_source_offset"]
+        is_lost = both(pc.equal(rows["commit_source_partition"], partition), pc.greater_equal(found, log_end))
+        rows = rows.set_column(place, rows.schema.field(place), _unless(is_lost, found))
+    return rows
 
 
 def _expected(subscribed: pa.Table, polled: pa.Table) -> pa.Table:
@@ -163,7 +184,7 @@ def advance_positions(
     columns |= rhythm
     fell_by, moves = _moves(merged, tick, is_same_topic, columns)
     columns |= moves
-    counts = _counts(merged, fell_by)
+    counts = _counts(merged, fell_by, log_end)
     lag_at_commit = where(merged.is_new, lag_at_commits(before, commit, columns, is_same_topic, tick))
     columns |= accumulate(before, columns, tick, **counts, lag_at_commit=lag_at_commit, is_same_topic=is_same_topic)
     columns |= count_late(before, columns, probed, tick, is_same_topic)
@@ -188,12 +209,15 @@ def _topic_id(merged: Merged, known: Any, polled: Any) -> Any:
     """The topic id the row's commit belongs to.
 
     Few commits carry one; for the others it is the poll's when the commit is first seen. If the topic was recreated
-    since the tick before, such a commit may be from either side: it stays with the old id until the next one.
+    since the tick before, such a commit may be from either side: it stays with the old id until the next one, unless a
+    tombstone lies before it.
     """
     seen_before = equal(pc.coalesce(merged.before["current_topic_id"], known), polled)
-    attributed = when(pc.or_(pc.is_null(known), seen_before), polled, known)
-    fresh = pc.coalesce(merged.commit["topic_id"], attributed, known, polled)
     has_commit = pc.is_valid(merged.before["committed_offset"])
+    # the brokers delete a topic's commits with it: one that follows belongs to the topic that the poll shows
+    starts_over = pc.or_(pc.invert(has_commit), pc.fill_null(merged.commit["follows_deletion"], False))
+    attributed = when(pc.or_(starts_over, seen_before), polled, known)
+    fresh = pc.coalesce(merged.commit["topic_id"], attributed, _unless(starts_over, known), polled)
     return when(merged.is_new, fresh, when(has_commit, pc.coalesce(known, polled), pc.coalesce(polled, known)))
 
 
@@ -208,9 +232,11 @@ def _status(columns: dict[str, Any], polled: pa.Table, is_other_topic: Any, tick
     is_proven = pc.greater_equal(
         tick.poll_id, pc.add(columns["commit_poll_id"], 2)
     )  # that poll began after the commit was read
+    is_lost = pc.and_(pc.is_valid(committed), pc.is_null(columns["commit_source_offset"]))
+    is_negative = pc.and_(pc.is_null(committed), pc.is_valid(columns["commit_source_offset"]))
     blocked = pc.is_in(columns["commit_source_partition"], value_set=pa.array(tick.blocked_partitions, pa.int32()))
     cases = [
-        ("stale", pa.repeat(not tick.is_caught_up, rows)),
+        ("stale", pc.or_(is_lost, not tick.is_caught_up)),
         ("topic_missing", pc.or_(is_unlisted, equal(polled["error"], UNKNOWN_TOPIC))),
         ("topic_recreated", is_other_topic),
         ("no_end_offset", pc.is_null(end)),
@@ -223,7 +249,8 @@ def _status(columns: dict[str, Any], polled: pa.Table, is_other_topic: Any, tick
     for name, applies in reversed(cases):
         status = when(applies, name, status)
     unpolled_error = when(is_unlisted, UNKNOWN_TOPIC, where(is_unpolled, pa.repeat(NOT_POLLED, rows)))
-    return status, pc.coalesce(polled["error"], unpolled_error)
+    of_commit = when(is_lost, COMMIT_TRUNCATED, where(is_negative, pa.repeat(NEGATIVE_OFFSET, rows)))
+    return status, pc.coalesce(polled["error"], unpolled_error, of_commit)
 
 
 def _measures(columns: dict[str, Any]) -> dict[str, Any]:
@@ -288,10 +315,10 @@ def _rhythm(
     progress = where(is_live, pc.coalesce(commit["progress_timestamp"], moved_on))
     is_repeated = equal(before["committed_offset"], commit["first_committed_offset"])
     carried = pc.fill_null(where(is_same_topic, before["repeat_commits"]), 0)
-    repeats = when(pc.is_valid(progress), 0, pc.add(carried, pc.cast(is_repeated, pa.int32())))
-    repeats = when(is_live, pc.add(repeats, pc.cast(commit["repeat_commits"], pa.int32())), carried)
+    repeats = when(pc.is_valid(progress), 0, pc.add(pc.cast(carried, _LONG), pc.cast(is_repeated, _LONG)))
+    repeats = when(is_live, pc.add(repeats, commit["repeat_commits"]), carried)
     return {
-        "repeat_commits": where(pc.is_valid(columns["committed_offset"]), repeats),
+        "repeat_commits": where(pc.is_valid(columns["committed_offset"]), pc.min_element_wise(repeats, _MOST_REPEATS)),
         "commit_gaps": gaps,
         "commit_interval_seconds": interval,
         "progressed_at": pc.coalesce(progress, where(is_same_topic, before["progressed_at"])),
@@ -301,25 +328,31 @@ def _rhythm(
 def _moves(merged: Merged, tick: Tick, is_same_topic: Any, columns: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """How far the committed offset fell at the border of two ticks, and the rates since the tick before."""
     before = merged.before
-    held = where(is_same_topic, before["committed_offset"])
+    held = where(is_same_topic, reached_by(before))
+    # no record lies beyond the log end: only from there on it is read again
     fell = pc.subtract(held, merged.commit["first_committed_offset"])
     fell_by = where(pc.and_(merged.is_new, pc.fill_null(pc.greater(fell, 0), False)), fell)
     seconds = seconds_between(columns["sampled_at"], before["sampled_at"])
     was_live = differ(before["status"], "stale")  # what was carried while catching up was not observed then
     elapsed = where(both(pc.greater(seconds, 0), was_live, pa.scalar(tick.is_caught_up)), seconds)
     arrived = pc.subtract(columns["log_end_offset"], where(is_same_topic, before["log_end_offset"]))
-    consumed = pc.subtract(columns["committed_offset"], held)
+    consumed = pc.subtract(reached_by(columns), held)
     is_forward = pc.and_(pc.is_null(fell_by), pc.equal(pc.fill_null(merged.commit["rewound_records"], 0), 0))
     return fell_by, {
-        "arrival_rate": pc.divide(pc.cast(where(pc.greater_equal(arrived, 0), arrived), _DOUBLE), elapsed),
-        "consume_rate": pc.divide(pc.cast(where(is_forward, consumed), _DOUBLE), elapsed),
+        "arrival_rate": pc.divide(as_double(where(pc.greater_equal(arrived, 0), arrived)), elapsed),
+        "consume_rate": pc.divide(as_double(where(is_forward, consumed)), elapsed),
     }
 
 
-def _counts(merged: Merged, fell_by: Any) -> dict[str, Any]:
-    """Commits of this tick, those that repeat the offset, and records rewound; 0 is measured."""
+def _counts(merged: Merged, fell_by: Any, log_end: Any) -> dict[str, Any]:
+    """Commits of this tick, those that repeat the offset, and records rewound; 0 is measured.
+
+    More than the whole log was not read, so it cannot be read again: a commit from beyond the log end fell.
+    """
     commit = merged.commit
     repeats = pc.and_(merged.is_new, equal(merged.before["committed_offset"], commit["first_committed_offset"]))
+    inside = where(merged.is_new, commit["rewound_records"])
+    is_read = pc.fill_null(pc.less_equal(inside, log_end), True)
 
     def counted(name: str) -> Any:
         return when(merged.is_new, commit[name], pa.scalar(0, _LONG))
@@ -327,7 +360,7 @@ def _counts(merged: Merged, fell_by: Any) -> dict[str, Any]:
     return {
         "commits": counted("commits"),
         "noop_commits": pc.add(counted("noop_commits"), pc.cast(repeats, _LONG)),
-        "rewound_records": pc.add(counted("rewound_records"), pc.fill_null(fell_by, 0)),
+        "rewound_records": pc.add(pc.fill_null(where(is_read, inside), 0), pc.fill_null(fell_by, 0)),
     }
 
 

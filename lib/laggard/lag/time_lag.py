@@ -147,7 +147,8 @@ def log_end_at(end_points: Any, at: Any) -> pa.Array:
     low_at, high_at = _at(points.times, low), _at(points.times, high)
     share = np.clip((times - low_at) / np.maximum(high_at - low_at, 1), 0, 1)
     low_end, high_end = _at(points.log_ends, low), _at(points.log_ends, high)
-    return pa.array(np.rint(low_end + share * (high_end - low_end)).astype(np.int64), mask=~is_known)
+    risen = np.rint(share * (high_end - low_end)).astype(np.int64)  # only the rise is rounded
+    return pa.array(low_end + risen, mask=~is_known)
 
 
 def _at(values: Ints, places: Ints) -> Ints:

@@ -11,7 +11,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import both, build, differ, equal, repeat, seconds_between, when, where
+from laggard.lag.arrays import (
+    add_saturating,
+    as_double,
+    both,
+    build,
+    differ,
+    equal,
+    repeat,
+    seconds_between,
+    when,
+    where,
+)
+from laggard.lag.reached import reached_since_base
 from laggard.lag.tick import Tick
 
 _LONG, _DOUBLE, _TIMESTAMP = pa.int64(), pa.float64(), pa.timestamp("us", tz="UTC")
@@ -45,7 +57,7 @@ def accumulate(
 
     def summed(column: str, added: Any, kind: pa.DataType) -> Any:
         carried = when(continues, pc.fill_null(before[column], 0), pa.scalar(0, before[column].type))
-        return where(counts, pc.cast(pc.add(carried, added), kind))
+        return where(counts, pc.cast(add_saturating(carried, added), kind))
 
     def extreme(column: str, pick: Any, lag: Any) -> Any:
         return where(counts, pick(where(both(continues, is_same_topic), before[column]), where(is_ok, lag)))
@@ -83,7 +95,7 @@ def close_windows(rows: pa.Table, owners: Mapping[str, Any], tick: Tick, schema:
     seconds = seconds_between(rows["sampled_at"], rows["base_at"])
     risen = pc.subtract(rows["log_end_offset"], rows["base_log_end_offset"])
     produced = where(pc.greater_equal(risen, 0), risen)
-    moved = pc.subtract(rows["committed_offset"], rows["base_committed_offset"])
+    moved = reached_since_base(rows)
     consumed = where(pc.and_(pc.equal(rows["window_rewound_records"], 0), pc.is_valid(produced)), moved)
     window_us = pa.scalar(tick.window, pa.duration("us"))
     columns = {name: rows[name] for name in rows.column_names} | dict(owners)
@@ -97,8 +109,8 @@ def close_windows(rows: pa.Table, owners: Mapping[str, Any], tick: Tick, schema:
         "lag_max": rows["window_lag_max"],
         "produced": produced,
         "consumed": consumed,
-        "arrival_rate": pc.divide(pc.cast(produced, _DOUBLE), seconds),
-        "consume_rate": pc.divide(pc.cast(consumed, _DOUBLE), seconds),
+        "arrival_rate": pc.divide(as_double(produced), seconds),
+        "consume_rate": pc.divide(as_double(consumed), seconds),
         "commits": rows["window_commits"],
         "noop_commits": rows["window_noop_commits"],
         "rewound_records": rows["window_rewound_records"],

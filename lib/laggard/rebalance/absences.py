@@ -33,7 +33,8 @@ def absence_seconds(
     groups = pa.array(sorted({row["group"] for row in replacements}), pa.string())
     commits: dict[Place, list[tuple[int, datetime]]] = {}
     for table, offset in ((before, "commit_source_offset"), (edges, "source_offset")):
-        is_told = pc.and_(pc.is_in(table["group"], value_set=groups), pc.is_valid(table["commit_timestamp"]))
+        is_known = pc.and_(pc.is_valid(table["commit_timestamp"]), pc.is_valid(table[offset]))
+        is_told = pc.and_(pc.is_in(table["group"], value_set=groups), is_known)
         for row in table.filter(is_told).select([*_KEY, offset, "commit_timestamp"]).to_pylist():
             place = row["group"], row["topic"], row["partition"]
             commits.setdefault(place, []).append((row[offset], row["commit_timestamp"]))

@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import both, seconds_between, where
+from laggard.lag.arrays import as_double, both, seconds_between, where
 from laggard.lag.commit_gaps import gap_seconds
+from laggard.lag.reached import reached_since_base
 from laggard.lag.tick import Tick
 from laggard.lag.time_lag import log_end_at
 from laggard.rebalance.assignors_types import TopicPartition
@@ -37,11 +38,11 @@ class Series:
         low, high = self.ends.get((row["group"], row["topic"], row["partition"]), (None, None))
         lag = None
         if high is not None:
-            end: float = high
+            end = high
             if low is not None and self.begin is not None and self.begin < self.now:
                 share = (at - self.begin) / (self.now - self.begin)
-                end = low + (high - low) * min(1.0, max(0.0, share))
-            lag = max(0, round(end) - committed_offset)
+                end = low + round((high - low) * min(1.0, max(0.0, share)))
+            lag = max(0, end - committed_offset)
         return Commit(row["topic"], row["partition"], committed_offset, at, lag)
 
 
@@ -56,8 +57,8 @@ def read_partitions(before: pa.Table, tick: Tick) -> dict[str, dict[TopicPartiti
     """Facts of each partition by group, as they were before the tick."""
     seconds = seconds_between(before["sampled_at"], before["base_at"])
     rates = {
-        "arrival": window_rate(before, "log_end_offset", "base_log_end_offset", "arrival_rate", seconds),
-        "consumed": window_rate(before, "committed_offset", "base_committed_offset", "consume_rate", seconds),
+        "arrival": window_rate(arrived_since_base(before), before["arrival_rate"], seconds),
+        "consumed": window_rate(reached_since_base(before), before["consume_rate"], seconds),
     }
     end = log_end_at(before["end_points"], before["commit_timestamp"])
     columns = {
@@ -93,15 +94,20 @@ def _keys(table: pa.Table) -> list[tuple[str, str, int]]:
     return list(zip(*(table[name].to_pylist() for name in _KEY), strict=True))
 
 
-def window_rate(rows: pa.Table, name: str, base: str, since_tick: str, seconds: Any) -> Any:
+def arrived_since_base(rows: pa.Table) -> Any:
+    """Records that arrived since the last tick of the previous window, for rows of `partition_status`."""
+    return pc.subtract(rows["log_end_offset"], rows["base_log_end_offset"])
+
+
+def window_rate(risen: Any, since_tick: Any, seconds: Any) -> Any:
     """Rise per second since the last tick of the window before; a single tick's rate jumps with every commit.
 
-    `name`, `base` and `since_tick` are columns of `partition_status`, `seconds` the time since that tick.
+    `risen`: records since that tick, so many `seconds` ago. `since_tick`: the rate of the newest tick, for where that
+    is not known.
     """
-    risen = pc.subtract(rows[name], rows[base])
     is_known = both(pc.greater(seconds, 0), pc.greater_equal(risen, 0))
-    rate = pc.divide(pc.cast(where(is_known, risen), pa.float64()), seconds)
-    return pc.coalesce(rate, rows[since_tick])
+    rate = pc.divide(as_double(where(is_known, risen)), seconds)
+    return pc.coalesce(rate, since_tick)
 
 
 def floor_records(rows: pa.Table, arrival: Any, tick: Tick) -> Any:
@@ -112,4 +118,4 @@ def floor_records(rows: pa.Table, arrival: Any, tick: Tick) -> Any:
 
 
 def _is_material(rows: pa.Table, arrival: Any, tick: Tick) -> Any:
-    return pc.greater(rows["lag"], floor_records(rows, arrival, tick))
+    return pc.greater(as_double(rows["lag"]), floor_records(rows, arrival, tick))

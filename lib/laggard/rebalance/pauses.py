@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from math import ceil
 
+from laggard.lag.arrays import MAX_LONG
 from laggard.rebalance.assignors_types import TopicPartition
 from laggard.rebalance.facts import Commit, PartitionFacts
 from laggard.rebalance.times import seconds_between
@@ -229,4 +230,4 @@ def _total(values: Iterable[float | None]) -> float | None:
 
 
 def _rounded(value: float | None) -> int | None:
-    return None if value is None else round(value)
+    return None if value is None else min(round(value), MAX_LONG)  # commits at any int64, of many partitions

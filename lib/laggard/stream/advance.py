@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from laggard.config.policy import Policies
 from laggard.lag.flows import partition_outcomes
 from laggard.lag.late import Probed, find_probes
-from laggard.lag.positions import advance_positions, merge
+from laggard.lag.positions import advance_positions, forget_truncated, merge
 from laggard.lag.tick import Tick
 from laggard.lag.windows import close_windows, in_a_window
 from laggard.rebalance.absences import absence_seconds
@@ -56,7 +56,9 @@ def advance(
     policies: Policies | None = None,
 ) -> dict[str, pa.Table]:
     """Rows per table; the status tables come whole, the others as rows to append."""
-    groups_before = {row["group"]: row for row in group_status.select(["group", *KEPT, *_OF_STATE]).to_pylist()}
+    partition_status = forget_truncated(partition_status, tick)
+    kept = group_status.select(["group", *KEPT, *_OF_STATE]).to_pylist()
+    groups_before = {row["group"]: _without_truncated(row, tick) for row in kept}
     folded_before = column_of(group_status, "folded", touched_groups(groups_before, batch.records))
     topics = Topics(poll.positions, partition_status)
     known = fold_records(groups_before, folded_before, batch.records, topics, tick)
@@ -72,7 +74,7 @@ def advance(
         partitions=(partition_status, rows),
         batch=batch,
         known=known,
-        rewinds=events.new_rewinds(batch.rewinds, partition_status),
+        rewinds=events.new_rewinds(batch.rewinds, partition_status, rows),
         flows=changes["flows"],
         gaps=changes["gaps"],
         outcomes=partition_outcomes(rows, pc.is_valid(skipped_to), tick),
@@ -102,6 +104,13 @@ def advance(
         "rebalances": to_arrow(schemas.REBALANCES, rebalance_rows(closed, tick)),
         "group_events": to_arrow(schemas.GROUP_EVENTS, happened),
     }
+
+
+def _without_truncated(row: dict[str, Any], tick: Tick) -> dict[str, Any]:
+    """A group's columns; where the offsets topic lost its newest record, the next one counts whatever its offset."""
+    log_end, offset = dict(tick.truncated_partitions).get(row["offsets_partition"]), row["group_record_offset"]
+    is_lost = log_end is not None and offset is not None and offset >= log_end
+    return row | {"group_record_offset": None} if is_lost else row
 
 
 def _probed(keys: pa.Table, poll: Poll, policies: Policies | None, tick: Tick) -> Probed | None:

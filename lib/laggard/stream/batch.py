@@ -161,6 +161,7 @@ class Batches:
             )
         else:  # the poll says nothing about the offsets topic
             is_caught_up = was_live and snapshot.positions.num_rows > 0
+        truncated = truncated_partitions(last["source_to"] if last else {}, source_to)
         tick = Tick(
             cluster=self._options.cluster,
             batch_id=batch_id,
@@ -173,7 +174,7 @@ class Batches:
             closes_windows=False,
             has_history=self._has_history,
             blocked_partitions=tuple(part["offsets_partition"] for part in parts if part["blocked_since"] is not None),
-            truncated_partitions=truncated_partitions(last["source_to"] if last else {}, source_to),
+            truncated_partitions=tuple((number, source_to[number]) for number in truncated),
         )
         opens = is_caught_up and last is not None and last["polled_at"] < tick.window_start
         return replace(tick, opens_window=opens, closes_windows=was_live and (opens or not is_caught_up))

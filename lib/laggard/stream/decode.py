@@ -113,10 +113,11 @@ def _commits(records: Records, columns: CommitColumns, known: _Keys, chosen: Int
         source_partition=pa.array(records.partition[last], pa.int32()),
         source_offset=pa.array(records.offset[last], pa.int64()),
         record_timestamp=records.timestamp.take(pa.array(last)).cast(TIMESTAMP),
-        committed_offset=pa.array(columns.offset[last], pa.int64(), mask=deleted),
+        committed_offset=pa.array(columns.offset[last], pa.int64(), mask=deleted | (columns.offset[last] < 0)),
         leader_epoch=pa.array(columns.leader_epoch[last], pa.int32(), mask=deleted | (columns.leader_epoch[last] < 0)),
         commit_timestamp=_times(columns, last, ~deleted),
         is_deleted=pa.array(deleted),
+        follows_deletion=pa.array(found.follows_deletion),
         first_committed_offset=pa.array(found.first_offset, pa.int64(), mask=~found.starts_with_commit),
         first_commit_timestamp=_times(columns, found.first_row, found.starts_with_commit),
         progress_timestamp=_times(columns, found.progress_row, found.progress_row >= 0),
@@ -139,7 +140,8 @@ def _edges(records: Records, columns: CommitColumns, known: _Keys, chosen: Ints)
     if records_of and len(chosen):
         key = known.same[columns.key_index[chosen]]
         groups = [each.get("group") for each in known.named]
-        found, unseen = edge_rows(records_of, groups, chosen, key, columns.is_commit[chosen], columns.offset[chosen])
+        offset = columns.offset[chosen]
+        found, unseen = edge_rows(records_of, groups, chosen, key, columns.is_commit[chosen] & (offset >= 0), offset)
     keys = [known.named[index] for index in columns.key_index[found].tolist()]
     return batch_of(
         len(found),

@@ -13,6 +13,7 @@ DECODED = """
     kind string, group string, topic string, partition int, topic_id string,
     source_partition int, source_offset bigint, record_timestamp timestamp,
     committed_offset bigint, leader_epoch int, commit_timestamp timestamp, is_deleted boolean,
+    follows_deletion boolean,
     first_committed_offset bigint, first_commit_timestamp timestamp, progress_timestamp timestamp,
     commits bigint, noop_commits bigint, repeat_commits bigint, rewound_records bigint,
     commit_gaps bigint, commit_gap_ms bigint, commit_gap_squares bigint,

@@ -15,6 +15,7 @@ from laggard.lag.tick import Tick
 from laggard.rebalance.history import History
 from laggard.rebalance.result import Closed
 
+_END = "log_end_offset"
 _GROUP_TYPES = ("classic", "consumer", "share", "streams")
 _OF_GROUP = ["group", "group_type", "coordinator", "empty_since", "offsets_partition"]
 
@@ -25,12 +26,18 @@ def partition_events(
     """Offsets that were deleted, jumped, or fell at the border of two batches, and topics that were created anew."""
     held = merged.before["committed_offset"]
     kinds = (
-        ("offset_deleted", pc.and_(merged.is_deleted, pc.is_valid(held)), held, None),
+        # also by the commit of a negative offset
+        (
+            "offset_deleted",
+            both(merged.is_new, pc.is_null(merged.commit["committed_offset"]), pc.is_valid(held)),
+            held,
+            None,
+        ),
         ("offset_rewind", pc.is_valid(changes["rewound_from"]), changes["rewound_from"], changes["rewound_to"]),
         ("offset_skip", pc.is_valid(changes["skipped_to"]), held, changes["skipped_to"]),
         ("topic_recreated", changes["was_recreated"], None, None),
     )
-    names = [*KEY, "topic_id", "commit_timestamp"]
+    names = [*KEY, "topic_id", "commit_timestamp", _END]
     places = rows.select(names)
     for name in ("source_partition", "source_offset"):
         newest = when(merged.is_new, merged.commit[name], merged.before[f"commit_{name}"])
@@ -49,11 +56,17 @@ def partition_events(
                     "event_at": row["commit_timestamp"] if is_commit and row["commit_timestamp"] else tick.now,
                     "from_offset": from_offset,
                     "to_offset": to_offset,
-                    "records": abs(from_offset - to_offset) if is_commit else None,
+                    "records": _records(from_offset, to_offset, row[_END]) if is_commit else None,
                     "source_partition": row["source_partition"],
                     "source_offset": row["source_offset"],
                 },
             )
+
+
+def _records(start: int, end: int, log_end: int | None) -> int:
+    """Records between two committed offsets; there are none beyond the log end."""
+    low, high = sorted((start, end))
+    return high - low if log_end is None else max(0, min(high, log_end) - min(low, log_end))
 
 
 def life_events(before: Mapping[str, Any], now: Sequence[Mapping[str, Any]], tick: Tick) -> Iterable[dict[str, Any]]:
@@ -71,20 +84,27 @@ def life_events(before: Mapping[str, Any], now: Sequence[Mapping[str, Any]], tic
         )
 
 
-def new_rewinds(rewinds: Sequence[Mapping[str, Any]], before: pa.Table) -> list[Mapping[str, Any]]:
-    """Those that no earlier tick has seen: the offsets topic may be read twice."""
+def new_rewinds(rewinds: Sequence[Mapping[str, Any]], before: pa.Table, now: pa.Table) -> list[Mapping[str, Any]]:
+    """Those that no earlier tick has seen: the offsets topic may be read twice.
+
+    `before`, `now`: rows of `partition_status`. Only records up to the log end can be read again.
+    """
     if not rewinds:
         return []
-    known = before.filter(pc.is_in(before["group"], value_set=pa.array([row["group"] for row in rewinds], pa.string())))
+    groups = pa.array([row["group"] for row in rewinds], pa.string())
+    known, now = (each.filter(pc.is_in(each["group"], value_set=groups)) for each in (before, now))
     folded = {
         (row["group"], row["topic"], row["partition"], row["commit_source_partition"]): row["commit_source_offset"]
         for row in known.select([*KEY, "commit_source_partition", "commit_source_offset"]).to_pylist()
     }
-    return [
-        row
-        for row in rewinds
-        if row["source_offset"] > (folded.get((*(row[name] for name in KEY), row["source_partition"])) or -1)
-    ]
+    ends = {tuple(row[name] for name in KEY): row["log_end_offset"] for row in now.select([*KEY, _END]).to_pylist()}
+    found: list[Mapping[str, Any]] = []
+    for row in rewinds:
+        key = tuple(row[name] for name in KEY)
+        if row["source_offset"] > (folded.get((*key, row["source_partition"])) or -1):
+            records = _records(row["from_offset"], row["to_offset"], ends.get(key))
+            found.append({**row, "records": records})
+    return found
 
 
 def record_events(

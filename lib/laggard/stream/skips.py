@@ -9,10 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import both, differ, equal, seconds_between, when, where
+from laggard.lag.arrays import as_double, both, differ, equal, seconds_between, when, where
 from laggard.lag.positions import Merged
+from laggard.lag.reached import reached_by, reached_offset, reached_since_base
 from laggard.lag.tick import Tick
-from laggard.rebalance.partitions import floor_records, window_rate
+from laggard.rebalance.partitions import arrived_since_base, floor_records, window_rate
 
 FASTER = 10.0  # than what the group has done, and than what arrives: no reader catches up like this
 _TIME = pa.timestamp("us", tz="UTC")
@@ -29,8 +30,8 @@ def find_skips(merged: Merged, rows: pa.Table, was_empty: Mapping[str, datetime 
     """
     before = merged.before
     seconds = seconds_between(before["sampled_at"], before["base_at"])
-    arrival = window_rate(before, "log_end_offset", "base_log_end_offset", "arrival_rate", seconds)
-    consumed = window_rate(before, "committed_offset", "base_committed_offset", "consume_rate", seconds)
+    arrival = window_rate(arrived_since_base(before), before["arrival_rate"], seconds)
+    consumed = window_rate(reached_since_base(before), before["consume_rate"], seconds)
     # where arrivals have just risen, what is read in this tick is what came in it
     usual = pc.max_element_wise(arrival, consumed, before["arrival_rate"], before["consume_rate"], rows["arrival_rate"])
     is_timed = pc.or_(pc.is_valid(consumed), pc.is_valid(before["consume_rate"]))  # on this topic, not on an older one
@@ -40,7 +41,7 @@ def find_skips(merged: Merged, rows: pa.Table, was_empty: Mapping[str, datetime 
     is_before = pc.less(merged.commit["first_commit_timestamp"], returned_at)
     is_outside = both(is_empty, pc.fill_null(is_before, True))
     to = when(is_outside, merged.commit["first_committed_offset"], rows["committed_offset"])
-    jump = pc.subtract(to, before["committed_offset"])
+    jump = as_double(pc.subtract(reached_offset(to, rows["log_end_offset"]), reached_by(before)))
     floor = floor_records(before, arrival, tick)
     is_seen = both(
         merged.is_new,
@@ -53,6 +54,8 @@ def find_skips(merged: Merged, rows: pa.Table, was_empty: Mapping[str, datetime 
     still = seconds_between(rows["sampled_at"], before["progressed_at"])
     elapsed = pc.max_element_wise(tick_seconds, still, skip_nulls=False)
     is_too_fast = pc.greater(jump, pc.multiply(pc.multiply(usual, elapsed), FASTER))
-    lands_at_the_end = pc.greater_equal(rows["committed_offset"], pc.subtract(before["log_end_offset"], floor))
+    lands_at_the_end = pc.greater_equal(
+        as_double(rows["committed_offset"]), pc.subtract(as_double(before["log_end_offset"]), floor)
+    )
     was_readable = pc.is_in(before["status"], _READABLE)
     return where(both(is_seen, when(is_outside, True, both(is_too_fast, lands_at_the_end, was_readable))), to)

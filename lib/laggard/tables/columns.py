@@ -66,13 +66,19 @@ EVIDENCE = (
     Column("commit_source_partition", "int", "partition of the offsets topic that holds the commit", "no commit"),
     Column("commit_source_offset", "bigint", "offset of the commit record there", "no commit"),
     Column("commit_timestamp", "timestamp", "when the coordinator took the commit, on its clock", "no commit"),
-    Column("committed_offset", "bigint", "next record the group will read", "no commit"),
+    Column("committed_offset", "bigint", "next record the group will read", "no commit, or a negative one"),
     Column("log_end_offset", "bigint", "next offset of the log", "the poll has no value"),
     Column("log_start_offset", "bigint", "first offset of the log, as newest known", "not polled yet"),
     Column(
         "ahead_records", "bigint", "records by which the commit is newer than the poll it meets", "either end unknown"
     ),
-    Column("error", "string", "Kafka's error name where the poll has no value", "no error"),
+    Column(
+        "error",
+        "string",
+        "Kafka's error name where the poll has no value; NEGATIVE_OFFSET of a commit by which the group has no offset;"
+        " COMMIT_TRUNCATED of one that the offsets topic lost",
+        "no error",
+    ),
 )
 LAG = (
     Column(
