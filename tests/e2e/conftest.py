@@ -155,7 +155,7 @@ def resumed(world: World, paused: Paused) -> Resumed:
     before = now()
     traffic.start()
     world.run.tick_after(before)
-    killed_after = dict(world.run.kill_in_a_batch().values)
+    killed_after = world.run.kill_in_a_batch()
     world.run = Run(place)
     world.run.wait_for(lambda batch: batch.batch_id > killed_after["batch_id"] + 2, "ticks after the kill")
     stopped = world.run.stop()

@@ -184,8 +184,8 @@ class Run:
         self.process.kill()
         self.process.wait()
 
-    def kill_in_a_batch(self, limit: float = START_LIMIT) -> Batch:
-        """SIGKILL after a batch wrote tables and before its `batches` row; the newest row, with which that batch began.
+    def kill_in_a_batch(self, limit: float = START_LIMIT) -> Row:
+        """SIGKILL after a batch appended its windows and before its `batches` row; the newest row, where it began.
 
         The process is stopped first and killed once the tables are seen to be in that state: a busy machine may let the
         batch end between look and signal, and then the next one is tried.
@@ -193,17 +193,17 @@ class Run:
         end = time.monotonic() + 3 * limit
         while time.monotonic() < end:
             batch = self.wait_for(lambda found: found.kind == "tick", "a tick")
-            table = self.place.tables / "partition_status" / "_delta_log"
-            written = table / f"{batch.values['table_versions']['partition_status'] + 1:020d}.json"
-            wait_until(written.exists, limit, "the next batch's tables", self.place.tail, every=0.001)
+            version = batch.values["table_versions"]["lag_windows"] + 1
+            written = self.place.tables / "lag_windows" / "_delta_log" / f"{version:020d}.json"
+            wait_until(written.exists, limit, "a batch that closes windows", self.place.tail, every=0.001)
             self.process.send_signal(signal.SIGSTOP)
             wait_until(self._is_stopped, limit, "the process is stopped", self.place.tail, every=0.001)
             newest = self.place.newest()
-            if newest is not None and newest.batch_id == batch.batch_id:
+            if newest is not None and newest.values["table_versions"]["lag_windows"] < version:
                 self.kill()
-                return batch
+                return dict(newest.values)
             self.process.send_signal(signal.SIGCONT)
-        pytest.fail(f"no batch was met between its tables and its row\n{self.place.tail()}", pytrace=False)
+        pytest.fail(f"no batch was met between its windows and its row\n{self.place.tail()}", pytrace=False)
 
     def _is_stopped(self) -> bool:
         tasks = Path(f"/proc/{self.process.pid}/task").glob("*/stat")

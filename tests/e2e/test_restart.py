@@ -23,18 +23,18 @@ def test_sigterm_ends_the_job_with_code_0_within_20_seconds(resumed: Resumed) ->
         assert seconds < 20
 
 
-def test_the_batch_that_was_killed_is_made_again_and_its_tables_are_written_once(resumed: Resumed) -> None:
+def test_the_batch_that_was_killed_is_made_again_and_its_windows_are_written_once(resumed: Resumed) -> None:
     before = resumed.killed_after
     [again] = [row for row in ticks(resumed) if row["batch_id"] == before["batch_id"] + 1]
-    version = before["table_versions"]["partition_status"] + 1
-    log = resumed.place.tables / "partition_status" / "_delta_log" / f"{version:020d}.json"
+    version = before["table_versions"]["lag_windows"] + 1
+    log = resumed.place.tables / "lag_windows" / "_delta_log" / f"{version:020d}.json"
     actions = [json.loads(line) for line in log.read_text().splitlines()]
     [written_at] = [action["commitInfo"]["timestamp"] / 1000 for action in actions if "commitInfo" in action]
     [transaction] = [action["txn"] for action in actions if "txn" in action]
 
     assert transaction["version"] == again["batch_id"], resumed.place.tail()
     assert written_at < again["started_at"].timestamp()  # by the run that was killed
-    assert again["table_versions"]["partition_status"] == version
+    assert again["table_versions"]["lag_windows"] == version
     assert again["source_from"] == before["source_to"]
 
 
