@@ -18,7 +18,10 @@ HOURS = 2.0  # beyond the story's end: what an event has proven is long out of t
 
 @pytest.mark.parametrize(
     ("name", "code", "verdict"),
-    [("SC53", "SCALE_OUT_FUTILE", "NO_DOWNSTREAM"), ("SC09", "COSTLY_PARTITION", "NO_COSTLY_PARTITION")],
+    [
+        ("SC53", "SCALE_OUT_FUTILE", "NO_DOWNSTREAM"),
+        pytest.param("SC09", "COSTLY_PARTITION", "NO_COSTLY_PARTITION", marks=pytest.mark.full),
+    ],
 )
 def test_what_an_event_has_proven_is_not_forgotten(name: str, code: str, verdict: str) -> None:
     story = SCENARIOS[name].story

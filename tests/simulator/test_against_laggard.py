@@ -10,7 +10,8 @@ from simulator.play import Laggard, Played, compacted, recall, run_through_lagga
 from simulator.score import compare, milliseconds
 from simulator.stories import STORIES
 
-RUNS = ((1, 1), (2, 3))  # seed, and which of its polls are ticks: all, or one of three
+# seed, and which of its polls are ticks: all, or one of three
+RUNS = ((1, 1), pytest.param(2, 3, marks=pytest.mark.full))
 HIDDEN = {"hanging_transaction": {"source_blocked"}}  # statuses other than ok that a story may bring
 
 
