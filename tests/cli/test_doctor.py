@@ -88,12 +88,18 @@ def test_addresses_without_a_connection_are_named_with_their_reasons() -> None:
 class FakeBrokers:
     """Answers of list_offsets, given beforehand; all at one offset unless an error is given."""
 
-    def __init__(self, errors: Mapping[int, str] | None = None) -> None:
-        self.errors = errors or {}
+    def __init__(self, errors: Mapping[int, str] | None = None, stable: Mapping[int, int] | None = None) -> None:
+        self.errors, self.stable = errors or {}, stable or {}
 
-    def list_offsets(self, by_leader: Mapping[int, Any], *_: int) -> dict[tuple[str, int], Answer]:
+    def list_offsets(
+        self, by_leader: Mapping[int, Any], timestamp: int, isolation: int = 0
+    ) -> dict[tuple[str, int], Answer]:
         asked = [key for partitions in by_leader.values() for key in partitions]
-        return {key: Answer(None if key[1] in self.errors else 5, self.errors.get(key[1])) for key in asked}
+        offsets = self.stable if isolation else {}
+        return {
+            key: Answer(None, self.errors[key[1]]) if key[1] in self.errors else Answer(offsets.get(key[1], 5), None)
+            for key in asked
+        }
 
 
 def source_of(root: Path, leaders: list[int], brokers: FakeBrokers) -> list[Result]:
@@ -119,6 +125,14 @@ def test_partitions_whose_ends_nobody_tells_are_a_failure_and_not_all_right(tmp_
         ("fail", "offsets topic ends"),
     ]
     assert results[1].fact == "not told of partitions 1: KafkaTimeoutError"
+
+
+def test_what_one_broker_does_not_tell_hides_no_trouble_of_the_others(tmp_path: Path) -> None:
+    results = source_of(tmp_path, [1, 2], FakeBrokers({1: "KafkaTimeoutError"}, stable={0: 3}))
+    assert [(result.level, result.check) for result in results][1:] == [
+        ("fail", "offsets topic ends"),
+        ("warn", "open transactions"),
+    ]
 
 
 def with_cluster(**values: Any) -> Config:

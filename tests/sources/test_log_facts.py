@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, cast
 
@@ -32,6 +32,12 @@ class Told:
         self.asked.append((timestamp, isolation))
         answers = self.answers.get(timestamp, {})
         return {key: answers.get(key, Answer(0, None, -1)) for keys in led.values() for key in keys}
+
+    def start_list_offsets(
+        self, led: Mapping[int, Iterable[TopicPartition]], timestamp: int, isolation: int = 0
+    ) -> Callable[[], dict[TopicPartition, Answer]]:
+        answers = self.list_offsets(led, timestamp, isolation)
+        return lambda: answers
 
     def configs(
         self, kind: int, names: Sequence[str], wanted: Sequence[str], broker: int | None = None

@@ -221,7 +221,7 @@ class Play:
 
 def create_topics(bootstrap: str, scenario: Scenario) -> None:
     """Make the topics be there."""
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)  # each call ends after kafka-python's 30 s
     try:
         for topic, rates in scenario.topics.items():
             try:

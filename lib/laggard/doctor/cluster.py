@@ -111,17 +111,18 @@ def check_source(cluster: Cluster) -> Iterable[Result]:
     if failed:
         fact = "not told of partitions " + _some(f"{part}: {error}" for part, error in sorted(failed.items()))
         yield Result("fail", "offsets topic ends", fact, "look at the logs of the brokers that lead them; ask again")
-        return
     if not by_leader:
         return
     stable, high, starts = (_offsets(answer) for answer in answers)
-    yield judge_transactions(high, stable)
+    judged = [judge_transactions(high, stable)]
     try:
         batch = newest_batch(cluster.config.job.tables)
     except TableMissing:
-        return
+        batch = None
     if batch is not None:
-        yield judge_position(starts, batch.values["source_to"] or {})
+        judged.append(judge_position(starts, batch.values["source_to"] or {}))
+    # what some brokers did not tell leaves the others' troubles as they are, and nothing is said to be all right
+    yield from (result for result in judged if not failed or result.level != "ok")
 
 
 def judge_topic_error(config: Config, problem: str) -> Result:

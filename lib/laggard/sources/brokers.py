@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import kafka.errors
-from kafka import KafkaAdminClient
 from kafka.protocol.admin import DescribeConfigsRequest, ListGroupsRequest
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from laggard import errors
+from laggard.sources.connections import Connections, Pending
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 TOPIC, BROKER = 2, 4  # org.apache.kafka.common.config.ConfigResource.Type
@@ -35,14 +34,20 @@ class Answer:
 
 
 class Brokers:
-    """One kafka-python client; it only asks, never writes, and creates no topic."""
+    """Questions to the brokers; it only asks, never writes, and creates no topic."""
 
     def __init__(self, bootstrap_servers: Sequence[str], timeout_seconds: float) -> None:
         self._bootstrap_servers = list(bootstrap_servers)
-        self._timeout_ms = int(timeout_seconds * 1000)
-        self._admin: KafkaAdminClient | None = None
+        self._timeout_seconds = timeout_seconds
+        self._connections = Connections(bootstrap_servers, timeout_seconds)
         self.requests: Counter[str] = Counter()  # api -> requests
         self.failures: Counter[tuple[str, str]] = Counter()  # (api, error) -> failed requests
+
+    def begin(self, partitions: int) -> None:
+        """Set one deadline, and count from 0, for all that is asked until the next call."""
+        self.requests.clear()
+        self.failures.clear()
+        self._connections.begin(partitions)
 
     def metadata(self, topics: Sequence[str] | None) -> dict[str, Any]:
         """Brokers, cluster id and topics with ids, partitions and leaders; None asks for all topics."""
@@ -56,6 +61,7 @@ class Brokers:
                 fix="check cluster.bootstrap_servers and that the brokers are up",
                 exit_code=errors.UNREACHABLE,
             )
+        self._connections.learn(answer)
         metadata: dict[str, Any] = answer.to_dict()
         return metadata
 
@@ -63,19 +69,28 @@ class Brokers:
         self, partitions: Mapping[int, Iterable[TopicPartition]], timestamp: int, isolation: int = READ_UNCOMMITTED
     ) -> dict[TopicPartition, Answer]:
         """Offsets of partitions grouped by leader; one request per leader, all at once."""
+        return self.start_list_offsets(partitions, timestamp, isolation)()
+
+    def start_list_offsets(
+        self, partitions: Mapping[int, Iterable[TopicPartition]], timestamp: int, isolation: int = READ_UNCOMMITTED
+    ) -> Callable[[], dict[TopicPartition, Answer]]:
+        """As `list_offsets`, but only the result waits; a broker works in the order in which it was asked."""
         asked = {leader: list(wanted) for leader, wanted in partitions.items()}
-        requests = {leader: _list_offsets_request(wanted, timestamp, isolation) for leader, wanted in asked.items()}
-        answers: dict[TopicPartition, Answer] = {}
-        for leader, response in self._ask("list_offsets", requests).items():
-            if isinstance(response, str):
-                answers |= {wanted: Answer(None, response) for wanted in asked[leader]}
-                continue
-            for topic in response.topics:
-                for part in topic.partitions:
-                    name = error_name(part.error_code)
-                    answer = Answer(None, name) if name else Answer(part.offset, None, part.timestamp)
-                    answers[topic.name, part.partition_index] = answer
-        return answers
+        pending = self._start(
+            "list_offsets",
+            {leader: _list_offsets_request(wanted, timestamp, isolation) for leader, wanted in asked.items()},
+        )
+
+        def wait() -> dict[TopicPartition, Answer]:
+            answers: dict[TopicPartition, Answer] = {}
+            for leader, response in pending().items():
+                if isinstance(response, str):
+                    answers |= {wanted: Answer(None, response) for wanted in asked[leader]}
+                else:
+                    answers |= _answers(response)
+            return answers
+
+        return wait
 
     def configs(
         self, kind: int, names: Sequence[str], wanted: Sequence[str], broker: int | None = None
@@ -98,80 +113,61 @@ class Brokers:
 
     def list_groups(self, brokers: Iterable[int]) -> list[dict[str, Any]]:
         """Groups and their states from every broker that answered."""
-        groups: list[dict[str, Any]] = []
-        for response in self._ask(
-            "list_groups", {broker: ListGroupsRequest(min_version=0) for broker in brokers}
-        ).values():
-            if not isinstance(response, str) and not error_name(response.error_code):
-                groups += [group.to_dict() for group in response.groups]
-        return groups
+        return self.start_list_groups(brokers)()
+
+    def start_list_groups(self, brokers: Iterable[int]) -> Callable[[], list[dict[str, Any]]]:
+        """As `list_groups`, but only the result waits."""
+        pending = self._start("list_groups", {broker: ListGroupsRequest(min_version=0) for broker in brokers})
+
+        def wait() -> list[dict[str, Any]]:
+            answers = [answer for answer in pending().values() if not isinstance(answer, str)]
+            return [
+                group.to_dict() for answer in answers if not error_name(answer.error_code) for group in answer.groups
+            ]
+
+        return wait
 
     def ask(self, api: str, request: Any, broker: int | None = None) -> Any:
         """The response of one broker, of any when None; an error name in its place."""
-        answer = self._ask(api, {broker: request})[broker]
-        until = time.monotonic() + min(self._timeout_ms / 1000, RETRY_LIMIT_SECONDS)
-        while isinstance(answer, str) and answer in GONE and time.monotonic() < until:
-            time.sleep(RETRY_SECONDS)  # the client picks a broker by chance, and avoids one that it found gone
-            answer = self._ask(api, {broker: request})[broker]
-        return answer
+        until = time.monotonic() + min(self._timeout_seconds, RETRY_LIMIT_SECONDS)
+        while True:
+            if broker is None:
+                self.requests[api] += 1
+                answer = self._connections.ask_any(request)
+                self._count_failures(api, [answer])
+            else:
+                answer = self._start(api, {broker: request})()[broker]
+            if not isinstance(answer, str) or answer not in GONE or time.monotonic() >= until:
+                return answer
+            time.sleep(RETRY_SECONDS)
 
     def close(self) -> None:
-        """Drop the connection; the next request opens a new one."""
-        if self._admin is not None:
-            self._admin.close()
-            self._admin = None
+        """Drop the connections; the next request opens new ones."""
+        self._connections.close()
 
-    def _ask(self, api: str, requests: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Send all requests side by side; a response, or an error name, for each broker."""
+    def _start(self, api: str, requests: Mapping[int, Any]) -> Pending:
         self.requests[api] += len(requests)
-        try:
-            # the client's public calls raise on the first bad partition, this one does not
-            answers: dict[Any, Any] = self._client()._manager.run(self._gather, requests)  # noqa: SLF001
-        except Exception as error:  # noqa: BLE001 - an unreachable cluster is data for the poll
-            self.close()
-            answers = dict.fromkeys(requests, type(error).__name__)
-        for answer in answers.values():
-            if isinstance(answer, str):
-                self.failures[api, answer] += 1
-        return answers
+        pending = self._connections.start(requests)
 
-    def _client(self) -> KafkaAdminClient:
-        if self._admin is None:
-            logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it logs every retry, and its passwords at DEBUG
-            self._admin = _connect(
-                bootstrap_servers=self._bootstrap_servers,
-                client_id="laggard",
-                request_timeout_ms=self._timeout_ms,
-                bootstrap_timeout_ms=self._timeout_ms,
-                reconnect_backoff_max_ms=1000,
-            )
-        return self._admin
+        def wait() -> dict[int, Any]:
+            answers = pending()
+            self._count_failures(api, answers.values())
+            return answers
 
-    async def _gather(self, requests: Mapping[Any, Any]) -> dict[Any, Any]:
-        manager = self._client()._manager  # noqa: SLF001 - as above
-        deadline = time.monotonic() + self._timeout_ms / 1000
-        futures = {broker: manager.send(request, node_id=broker) for broker, request in requests.items()}
-        answers: dict[Any, Any] = {}
-        for broker, future in futures.items():
-            left_ms = max(1, int((deadline - time.monotonic()) * 1000))
-            try:
-                answers[broker] = await manager.wait_for(future, left_ms)
-            except Exception as error:  # noqa: BLE001 - one broker's failure is its partitions' error name
-                answers[broker] = type(error).__name__
-        return answers
+        return wait
+
+    def _count_failures(self, api: str, answers: Iterable[Any]) -> None:
+        self.failures.update((api, answer) for answer in answers if isinstance(answer, str))
 
 
-def _connect(**settings: Any) -> KafkaAdminClient:
-    """A connected client; a constructor that fails has started a thread and sockets, which it leaves behind."""
-    client = KafkaAdminClient.__new__(KafkaAdminClient)
-    try:
-        client.__init__(**settings)
-    except BaseException:
-        for name, end in (("_client", "close"), ("_net", "stop")):
-            if hasattr(client, name):
-                getattr(getattr(client, name), end)()
-        raise
-    return client
+def _answers(response: Any) -> dict[TopicPartition, Answer]:
+    answers: dict[TopicPartition, Answer] = {}
+    for topic in response.topics:
+        for part in topic.partitions:
+            name = error_name(part.error_code)
+            answer = Answer(None, name) if name else Answer(part.offset, None, part.timestamp)
+            answers[topic.name, part.partition_index] = answer
+    return answers
 
 
 def error_name(code: int) -> str | None:

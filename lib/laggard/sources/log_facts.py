@@ -40,8 +40,9 @@ class LogFacts:
     def ask(self, partitions: Partitions, ends: Answers) -> pa.Table:
         """Rows of `FACTS` for every partition; ends and newest records of a share of them where they are many."""
         led = _by_leader(self._share(partitions), ends)
-        stable = self._brokers.list_offsets(led, kafka.LATEST, kafka.READ_COMMITTED)
+        pending = self._brokers.start_list_offsets(led, kafka.LATEST, kafka.READ_COMMITTED)
         newest = self._newest(led)
+        stable = pending()
         self._refresh_configs(partitions)
         keys = sorted(partitions)
         found = [partitions[key] for key in keys]
@@ -68,10 +69,13 @@ class LogFacts:
     def probe(self, partitions: Partitions, ends: Answers, now_ms: int) -> pa.Table:
         """Rows of `PROBES`: for each service level the first offset that is not older; the log end where all are."""
         led = _by_leader(partitions, ends) if self._slo_seconds else {}
+        pending = [
+            (seconds, self._brokers.start_list_offsets(led, now_ms - round(seconds * 1000)))
+            for seconds in self._slo_seconds
+        ]
         rows: list[tuple[float, str, str, int, int]] = []
-        for seconds in self._slo_seconds:
-            answers = self._brokers.list_offsets(led, now_ms - round(seconds * 1000))
-            for (topic, partition), answer in sorted(answers.items()):
+        for seconds, wait in pending:
+            for (topic, partition), answer in sorted(wait().items()):
                 end = ends[topic, partition].offset
                 if answer.offset is not None and end is not None:
                     offset = end if answer.offset < 0 else min(answer.offset, end)

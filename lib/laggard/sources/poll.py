@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -19,6 +19,9 @@ from laggard.sources.topic_window import TopicWindow
 
 NO_LEADER = "LEADER_NOT_AVAILABLE"
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
+METADATA_SHARE = 10  # metadata is asked out of turn at most a tenth of the time: 100,000 partitions take 4 s to read
+Partitions = Mapping[kafka.TopicPartition, Partition]
+Answers = Mapping[kafka.TopicPartition, kafka.Answer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ class Poller:
         self._cluster_id = ""
         self._metadata_poll_id = 0
         self._metadata_at = 0.0
+        self._metadata_took = 0.0  # seconds
         self._groups_at = 0.0
         self._log_ends: dict[kafka.TopicPartition, int] = {}
         self._stable_since: dict[int, tuple[int, int]] = {}  # offsets partition -> (last stable offset, since ms)
@@ -61,23 +65,28 @@ class Poller:
     def poll(self, poll_id: int) -> Snapshot:
         """One complete snapshot; no failure of a broker raises."""
         started = time.monotonic()
-        self._brokers.requests.clear()
-        self._brokers.failures.clear()
+        self._brokers.begin(len(self._partitions) + len(self._offsets_topic))
         self._refresh_metadata(poll_id, force=False)
         polled_at_ms = int(time.time() * 1000)
-        ends = self._list(self._partitions, kafka.LATEST)
-        if self._contradicts_metadata(ends):
-            self._refresh_metadata(poll_id, force=True)
-            polled_at_ms = int(time.time() * 1000)
-            ends = self._list(self._partitions, kafka.LATEST)
-        self._log_ends = {key: answer.offset for key, answer in ends.items() if answer.offset is not None}
         new_window = self._window.is_new(polled_at_ms)
-        starts = self._list(self._partitions, kafka.EARLIEST) if new_window else {}
-        positions = self._positions(ends, starts)
+        groups = self._start_groups()
+        ends = self._ask_ends(self._partitions, self._offsets_topic, new_window=new_window)
+        if self._contradicts_metadata(ends):
+            before = self._partitions | self._offsets_topic
+            self._refresh_metadata(poll_id, force=True)
+            again = {key for key, found in (self._partitions | self._offsets_topic).items() if found != before.get(key)}
+            again |= {key for key, _ in ends.failures()}
+            ends |= self._ask_ends(
+                {key: found for key, found in self._partitions.items() if key in again},
+                {key: found for key, found in self._offsets_topic.items() if key in again},
+                new_window=new_window,
+            )
+        self._log_ends = {key: answer.offset for key, answer in ends.latest.items() if answer.offset is not None}
+        positions = self._positions(ends)
         facts, probes = None, shapes.PROBES.empty_table()
         if self._window.is_closed_by(polled_at_ms):  # not in the first poll: the first lags are not kept waiting
-            facts = self._facts.ask(self._partitions, ends)
-            probes = self._facts.probe(self._partitions, ends, polled_at_ms)
+            facts = self._facts.ask(self._partitions, ends.latest)
+            probes = self._facts.probe(self._partitions, ends.latest, polled_at_ms)
         closed, window_start_ms = self._window.add(poll_id, polled_at_ms, positions, facts)
         return Snapshot(
             poll_id=poll_id,
@@ -87,8 +96,8 @@ class Poller:
             offsets_topic_id=next((found.topic_id for found in self._offsets_topic.values()), ""),
             window_start_ms=window_start_ms,
             positions=positions,
-            offsets_partitions=self._offsets_partitions(polled_at_ms),
-            groups=self._groups(),
+            offsets_partitions=self._offsets_partitions(ends, polled_at_ms),
+            groups=groups(),
             closed=closed,
             probes=probes,
             offsets_retention_minutes=self._facts.offsets_retention_minutes,
@@ -105,6 +114,7 @@ class Poller:
         age = time.monotonic() - self._metadata_at
         if self._metadata_poll_id and age < self._options.metadata_seconds and not force:
             return
+        started = time.monotonic()
         try:
             metadata = self._brokers.metadata(None)
             # internal topics and topics that vanished are asked for by name: only then "unknown" is the broker's word
@@ -117,6 +127,7 @@ class Poller:
                 self._metadata_at = 0.0
             return
         self._metadata_at, self._metadata_poll_id = time.monotonic(), poll_id
+        self._metadata_took = self._metadata_at - started
         self._broker_ids = [broker["node_id"] for broker in metadata["brokers"]]
         self._cluster_id = metadata.get("cluster_id") or ""
         found = read_partitions([*metadata["topics"], *named["topics"]])
@@ -130,35 +141,41 @@ class Poller:
                 watched[key] = Partition(before.topic_id, None, gone.get(key[0], UNKNOWN_TOPIC))
         self._partitions = watched
 
-    def _contradicts_metadata(self, ends: Mapping[kafka.TopicPartition, kafka.Answer]) -> bool:
-        """Whether an answer needs newer metadata: an error, or a log end that fell (recreated or truncated)."""
-        if self._metadata_at == 0.0:
+    def _contradicts_metadata(self, ends: _Ends) -> bool:
+        """True if an answer needs newer metadata: an error, or a log end that fell (recreated or truncated)."""
+        age = time.monotonic() - self._metadata_at
+        if self._metadata_at == 0.0 or age < METADATA_SHARE * self._metadata_took:
             return False
-        return any(
-            (answer.error is not None and self._partitions[key].error is None)
-            or (answer.offset is not None and answer.offset < self._log_ends.get(key, 0))
-            for key, answer in ends.items()
+        known = self._partitions | self._offsets_topic
+        return any(known[key].error is None for key, _ in ends.failures()) or any(
+            answer.offset is not None and answer.offset < self._log_ends.get(key, 0)
+            for key, answer in ends.latest.items()
         )
 
-    def _list(
-        self,
-        partitions: Mapping[kafka.TopicPartition, Partition],
-        timestamp: int,
-        isolation: int = kafka.READ_UNCOMMITTED,
-    ) -> dict[kafka.TopicPartition, kafka.Answer]:
+    def _ask_ends(self, partitions: Partitions, offsets_topic: Partitions, *, new_window: bool) -> _Ends:
+        """All that every poll asks about these partitions, in one round."""
+        latest = self._start_list(partitions, kafka.LATEST)
+        starts = self._start_list(partitions if new_window else {}, kafka.EARLIEST)
+        # the last stable offset first: taken later it could pass the high watermark read before it
+        stable = self._start_list(offsets_topic, kafka.LATEST, kafka.READ_COMMITTED)
+        high = self._start_list(offsets_topic, kafka.LATEST)
+        low = self._start_list(offsets_topic, kafka.EARLIEST)
+        return _Ends(latest(), starts(), stable(), high(), low())
+
+    def _start_list(
+        self, partitions: Partitions, timestamp: int, isolation: int = kafka.READ_UNCOMMITTED
+    ) -> Callable[[], Answers]:
         by_leader: dict[int, list[kafka.TopicPartition]] = {}
-        answers: dict[kafka.TopicPartition, kafka.Answer] = {}
+        without: dict[kafka.TopicPartition, kafka.Answer] = {}
         for key, found in partitions.items():
             if found.leader is None:
-                answers[key] = kafka.Answer(None, found.error or NO_LEADER)
+                without[key] = kafka.Answer(None, found.error or NO_LEADER)
             else:
                 by_leader.setdefault(found.leader, []).append(key)
-        answers |= self._brokers.list_offsets(by_leader, timestamp, isolation)
-        return answers
+        pending = self._brokers.start_list_offsets(by_leader, timestamp, isolation)
+        return lambda: without | pending()
 
-    def _positions(
-        self, ends: Mapping[kafka.TopicPartition, kafka.Answer], starts: Mapping[kafka.TopicPartition, kafka.Answer]
-    ) -> pa.Table:
+    def _positions(self, ends: _Ends) -> pa.Table:
         keys = sorted(self._partitions)
         found = [self._partitions[key] for key in keys]
         return shapes.table_of(
@@ -166,24 +183,21 @@ class Poller:
             [key[0] for key in keys],
             [each.topic_id for each in found],
             [key[1] for key in keys],
-            [ends[key].offset for key in keys],
-            [starts[key].offset if key in starts else None for key in keys],
+            [ends.latest[key].offset for key in keys],
+            [ends.starts[key].offset if key in ends.starts else None for key in keys],
             [each.leader for each in found],
-            [ends[key].error for key in keys],
+            [ends.latest[key].error for key in keys],
         )
 
-    def _offsets_partitions(self, now_ms: int) -> pa.Table:
+    def _offsets_partitions(self, ends: _Ends, now_ms: int) -> pa.Table:
         keys = sorted(self._offsets_topic)
-        # the last stable offset first: taken later it could pass the high watermark read before it
-        stable = self._list(self._offsets_topic, kafka.LATEST, kafka.READ_COMMITTED)
-        high = self._list(self._offsets_topic, kafka.LATEST)
-        starts = self._list(self._offsets_topic, kafka.EARLIEST)
+        stable, high = ends.stable, ends.high
         return shapes.table_of(
             shapes.OFFSETS_PARTITIONS,
             [key[1] for key in keys],
             [high[key].offset for key in keys],
             [stable[key].offset for key in keys],
-            [starts[key].offset for key in keys],
+            [ends.low[key].offset for key in keys],
             [self._offsets_topic[key].leader for key in keys],
             [self._blocked_since(key[1], high[key].offset, stable[key].offset, now_ms) for key in keys],
             [stable[key].error or high[key].error for key in keys],
@@ -200,11 +214,40 @@ class Poller:
         is_blocked = stable < high and now_ms - since >= self._options.window_seconds * 1000
         return since if is_blocked else None
 
-    def _groups(self) -> pa.Table:
+    def _start_groups(self) -> Callable[[], pa.Table]:
         every = self._options.state_poll_seconds
         if not every or time.monotonic() - self._groups_at < every * 0.9:
-            return shapes.GROUPS.empty_table()
+            return lambda: shapes.GROUPS.empty_table()  # noqa: PLW0108 - pyarrow has no types
         self._groups_at = time.monotonic()
-        groups = self._brokers.list_groups(self._broker_ids)
-        names = ("group_id", "group_state", "protocol_type", "group_type")
-        return shapes.table_of(shapes.GROUPS, *([group.get(name) or None for group in groups] for name in names))
+        pending = self._brokers.start_list_groups(self._broker_ids)
+
+        def wait() -> pa.Table:
+            groups = pending()
+            names = ("group_id", "group_state", "protocol_type", "group_type")
+            return shapes.table_of(shapes.GROUPS, *([group.get(name) or None for group in groups] for name in names))
+
+        return wait
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """Answers of one round: of watched partitions, and of those of the offsets topic."""
+
+    latest: Answers
+    starts: Answers  # empty within a window
+    stable: Answers
+    high: Answers
+    low: Answers
+
+    def failures(self) -> Iterator[tuple[kafka.TopicPartition, str]]:
+        for answers in (self.latest, self.stable):
+            yield from ((key, answer.error) for key, answer in answers.items() if answer.error is not None)
+
+    def __or__(self, later: _Ends) -> _Ends:
+        return _Ends(
+            {**self.latest, **later.latest},
+            {**self.starts, **later.starts},
+            {**self.stable, **later.stable},
+            {**self.high, **later.high},
+            {**self.low, **later.low},
+        )

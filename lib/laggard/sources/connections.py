@@ -1,0 +1,219 @@
+"""Connections to the brokers: requests side by side, one deadline, and no waiting for a broker known as silent."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from threading import Event
+from typing import Any
+
+from kafka.errors import KafkaConnectionError, KafkaTimeoutError, RequestTimedOutError
+from kafka.future import Future
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.protocol.metadata import MetadataRequest
+
+HEDGE_SECONDS = 1.0  # then a question that any broker can answer goes to one more
+READING_SECONDS = 1e-4  # per partition asked about: kafka-python needs 25 to 30 µs to read its answer
+CLOSE_SECONDS = 2.0
+STUCK_SECONDS = 5.0  # past a deadline: only a name look-up, which blocks the loop, takes longer
+MOST_IN_FLIGHT = 1000  # per connection; kafka-python refuses requests beyond
+TIMEOUT = KafkaTimeoutError.__name__
+Pending = Callable[[], dict[Any, Any]]
+
+
+class Connections:
+    """Asks brokers by id. A broker that does not answer is silent: from then on it is probed and not waited for.
+
+    `seconds` is how long requests wait for silent brokers in all, from `begin` on; each broker may take half of it,
+    counted from the last answer of any broker. Without `begin` each request has these seconds of its own.
+    """
+
+    def __init__(self, bootstrap_servers: Sequence[str], seconds: float) -> None:
+        self._bootstrap_servers = list(bootstrap_servers)
+        self._seconds = seconds
+        self._fixed_deadline: float | None = None
+        self._heard_at = 0.0  # when any broker last answered
+        self._silent: dict[int, Future] = {}  # broker -> its probe
+        self._manager: KafkaConnectionManager | None = None
+
+    def begin(self, partitions: int) -> None:
+        """Set one deadline for all that is asked until the next call, about so many partitions."""
+        self._fixed_deadline = time.monotonic() + self._seconds + READING_SECONDS * partitions
+
+    def start(self, requests: Mapping[int, Any]) -> Pending:
+        """Send each broker its request, in the order of the calls; the result waits for responses or error names."""
+        deadline = self._deadline()
+        try:
+            future = self._open().call_soon(self._ask_each, requests, deadline)
+        except Exception as error:  # noqa: BLE001 - as below
+            return self._failing(requests, error)
+
+        def wait() -> dict[int, Any]:
+            try:
+                answers: dict[int, Any] = _wait(future, deadline + STUCK_SECONDS)
+            except Exception as error:  # noqa: BLE001 - an unreachable cluster is data for the poll
+                return self._failing(requests, error)()
+            return answers
+
+        return wait
+
+    def ask_any(self, request: Any) -> Any:
+        """The first response of any broker, or an error name when none answers."""
+        deadline = self._deadline()
+        try:
+            return _wait(self._open().call_soon(self._ask_until_one, request, deadline), deadline + STUCK_SECONDS)
+        except Exception as error:  # noqa: BLE001 - as above
+            return self._failing({0: request}, error)()[0]
+
+    def learn(self, metadata: Any) -> None:
+        """Take the brokers' addresses from a response to a metadata request."""
+        addresses = copy.copy(metadata)
+        addresses.topics = []  # its partitions we keep ourselves
+        self._open().cluster.update_metadata(addresses)
+
+    def close(self) -> None:
+        """Drop the connections; the next request opens new ones."""
+        manager, self._manager = self._manager, None
+        self._silent.clear()
+        if manager is not None:
+            net = manager._net  # noqa: SLF001 - there is no public way to end the loop
+            with suppress(Exception):  # a loop that has crashed
+                net.call_soon_threadsafe(manager.close)
+            thread = net._io_thread  # noqa: SLF001
+            net.stop(CLOSE_SECONDS * 1000)
+            if thread is None or not thread.is_alive():  # else it waits for a look-up, and ends by itself after it
+                net.close()
+
+    def _deadline(self) -> float:
+        return self._fixed_deadline or time.monotonic() + self._seconds
+
+    def _open(self) -> KafkaConnectionManager:
+        if self._manager is None:
+            logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it logs every retry, and its passwords at DEBUG
+            settings = {
+                "bootstrap_servers": self._bootstrap_servers,
+                "client_id": "laggard",
+                "request_timeout_ms": int(self._seconds * 1000),
+                "socket_connection_setup_timeout_ms": int(self._seconds * 1000),
+                "socket_connection_setup_timeout_max_ms": int(self._seconds * 1000),
+                "reconnect_backoff_max_ms": 1000,
+                "receive_message_max_bytes": 100_000_000,
+                "max_in_flight_requests_per_connection": MOST_IN_FLIGHT,
+            }
+            # not KafkaAdminClient: it waits for one bootstrap address, taken by chance, until its time is over
+            net = NetworkSelector(**settings)
+            self._manager = KafkaConnectionManager(net, **settings)
+            net.start()
+        return self._manager
+
+    def _failing(self, requests: Mapping[int, Any], error: Exception) -> Pending:
+        self.close()
+        return lambda: dict.fromkeys(requests, type(error).__name__)
+
+    # from here on: in the thread of the event loop
+
+    def _live(self) -> KafkaConnectionManager:
+        if self._manager is None:
+            raise KafkaConnectionError("closed")
+        return self._manager
+
+    async def _ask_each(self, requests: Mapping[int, Any], deadline: float) -> dict[int, Any]:
+        if time.monotonic() >= deadline:  # says nothing about who was not asked
+            return dict.fromkeys(requests, TIMEOUT)
+        asked_at = time.monotonic()
+        sent = {broker: self._send_unless_silent(broker, request, deadline) for broker, request in requests.items()}
+        return {broker: await self._answer(broker, future, asked_at, deadline) for broker, future in sent.items()}
+
+    async def _answer(self, broker: int, future: Future, asked_at: float, deadline: float) -> Any:
+        while not future.is_done:
+            until = min(max(asked_at, self._heard_at) + self._seconds / 2, deadline)
+            if time.monotonic() >= until:
+                self._probe(broker)
+                return TIMEOUT
+            await self._sleep_until_done([future], until)
+        if isinstance(future.exception, (KafkaTimeoutError, RequestTimedOutError)):
+            self._probe(broker)
+            return TIMEOUT
+        return future.value if future.exception is None else type(future.exception).__name__
+
+    async def _ask_until_one(self, request: Any, deadline: float) -> Any:
+        nodes, error = self._candidates(), TIMEOUT
+        sent: list[Future] = []
+        while nodes or sent:
+            if nodes:
+                sent.append(self._send(nodes.pop(0), copy.copy(request), deadline))
+            hedge_at = time.monotonic() + HEDGE_SECONDS if nodes else deadline
+            await self._sleep_until_done(sent, min(hedge_at, deadline))
+            for future in [each for each in sent if each.is_done]:
+                if future.exception is None:
+                    return future.value
+                error = type(future.exception).__name__
+                sent.remove(future)
+            if time.monotonic() >= deadline:
+                return TIMEOUT
+        return error
+
+    def _candidates(self) -> list[Any]:
+        """Brokers, those last that are silent, and between them the bootstrap addresses."""
+        cluster = self._live().cluster
+        brokers = [broker.node_id for broker in cluster.brokers()]
+        addresses = [broker.node_id for broker in cluster.bootstrap_brokers()]
+        random.shuffle(brokers)
+        random.shuffle(addresses)
+        return sorted([*brokers, *addresses], key=lambda node: 2 if node in self._silent else node in addresses)
+
+    async def _sleep_until_done(self, futures: Sequence[Future], until: float) -> None:
+        """Wait until one of them is done."""
+        done = Future()
+
+        def wake(_: Any) -> None:
+            if not done.is_done:
+                done.success(None)
+
+        for future in futures:
+            future.add_both(wake)
+        with suppress(KafkaTimeoutError):
+            await self._live().wait_for(done, max(1.0, (until - time.monotonic()) * 1000))
+
+    def _send_unless_silent(self, broker: int, request: Any, deadline: float) -> Future:
+        if broker not in self._silent:
+            return self._send(broker, request, deadline)
+        self._probe(broker)
+        return Future().failure(KafkaTimeoutError())
+
+    def _send(self, node: Any, request: Any, deadline: float) -> Future:
+        left_ms = (deadline - time.monotonic()) * 1000
+        if left_ms <= 0:
+            return Future().failure(KafkaTimeoutError())
+        try:
+            # else an error would start the client's own refresh of metadata, which waits for one broker by chance
+            connection = self._live().get_connection(node, refresh_metadata_on_err=False)
+        except Exception as error:  # noqa: BLE001 - data for the poll
+            return Future().failure(error)
+        return connection.send_request(request, request_timeout_ms=left_ms).add_callback(self._hear)
+
+    def _hear(self, _: Any) -> None:
+        self._heard_at = time.monotonic()
+
+    def _probe(self, broker: int) -> None:
+        """Ask a silent broker for a sign of life, one question at a time; an answer makes it an ordinary one again."""
+        before = self._silent.get(broker)
+        if before is None or before.is_done:
+            request = MetadataRequest(topics=[], min_version=1)  # version 0 would list every topic
+            probe = self._silent[broker] = self._send(broker, request, time.monotonic() + self._seconds)
+            probe.add_callback(lambda _: self._silent.pop(broker, None))
+
+
+def _wait(future: Future, until: float) -> Any:
+    done = Event()
+    future.add_both(lambda _: done.set())
+    if not done.wait(max(0.0, until - time.monotonic())):
+        raise KafkaTimeoutError
+    if future.exception is not None:
+        raise future.exception
+    return future.value

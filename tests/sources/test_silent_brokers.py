@@ -1,0 +1,145 @@
+"""A broker that takes requests and answers none costs one poll half the limit, and the polls after it nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from laggard.sources.brokers import LATEST, Brokers
+from laggard.sources.connections import TIMEOUT
+from laggard.sources.poll import Poller, PollOptions
+from laggard.sources.snapshot import Snapshot
+from sources.stub_cluster import LOG_END, StubCluster, stub_cluster
+
+LIMIT = 4.0  # seconds; half of it for one broker, so that a busy machine is not taken for a silent broker
+WELL_BELOW = LIMIT / 2 * 0.8
+ALL = {0, 1, 2}
+
+
+@pytest.fixture
+def cluster() -> Iterator[StubCluster]:
+    with stub_cluster() as running:
+        yield running
+
+
+class Polls:
+    """Polls one after the other, each with the seconds it took."""
+
+    def __init__(self, cluster: StubCluster, **options: Any) -> None:
+        self.poller = Poller(PollOptions(cluster.addresses, request_timeout_seconds=LIMIT, **options))
+        self.number = 0
+
+    def close(self) -> None:
+        self.poller.close()
+
+    def next(self) -> tuple[Snapshot, float]:
+        self.number += 1
+        started = time.monotonic()
+        return self.poller.poll(self.number), time.monotonic() - started
+
+    def until_all_answer(self) -> Snapshot:
+        for _ in range(100):
+            snapshot, _ = self.next()
+            if answered(snapshot) == ALL:
+                return snapshot
+            time.sleep(0.05)
+        pytest.fail("never whole")
+
+
+def answered(snapshot: Snapshot) -> set[int]:
+    """Partitions of the watched topic, hence brokers, whose end is known; the others have the time-out's name."""
+    rows = snapshot.positions.to_pylist()
+    assert {row["log_end_offset"] for row in rows} <= {LOG_END, None}
+    assert {row["error"] for row in rows if row["log_end_offset"] is None} <= {TIMEOUT}
+    of_topic = {row["partition"] for row in rows if row["error"] is None}
+    parts = snapshot.offsets_partitions.to_pylist()
+    assert {row["offsets_partition"] for row in parts if row["error"] is None} == of_topic
+    assert [row["high_watermark"] for row in parts if row["error"] is None] == [LOG_END] * len(of_topic)
+    return of_topic
+
+
+def test_a_silent_broker_is_waited_for_once(cluster: StubCluster) -> None:
+    with closing(Polls(cluster, window_seconds=1, metadata_seconds=0, slo_seconds=(60.0, 600.0))) as polls:
+        polls.until_all_answer()
+        cluster.brokers[1].answering.clear()
+        snapshot, first = polls.next()
+        assert answered(snapshot) == {0, 2}
+        assert LIMIT / 2 <= first < LIMIT
+        until = time.monotonic() + 2.5  # two windows close: every kind of request is among these polls
+        while time.monotonic() < until:
+            snapshot, seconds = polls.next()
+            assert answered(snapshot) == {0, 2}
+            assert seconds < WELL_BELOW
+            time.sleep(0.1)
+        assert ["list_offsets", TIMEOUT] in [failure[:2] for failure in snapshot.failures]
+        cluster.brokers[1].answering.set()
+        polls.until_all_answer()
+
+
+def test_brokers_that_fall_silent_together_are_waited_for_together(cluster: StubCluster) -> None:
+    with closing(Polls(cluster)) as polls:
+        polls.until_all_answer()
+        for broker in cluster.brokers[1:]:
+            broker.answering.clear()
+        snapshot, seconds = polls.next()
+        assert answered(snapshot) == {0}
+        assert seconds < LIMIT
+        assert {row["group"] for row in snapshot.groups.to_pylist()} <= {"of-0"}
+
+
+def test_a_cluster_that_is_silent_is_a_poll_without_ends(cluster: StubCluster) -> None:
+    with closing(Polls(cluster)) as polls:
+        polls.until_all_answer()
+        for broker in cluster.brokers:
+            broker.answering.clear()
+        snapshot, seconds = polls.next()
+        assert answered(snapshot) == set()
+        assert seconds < LIMIT + 1
+
+
+def test_a_broker_that_falls_silent_between_two_requests_delays_within_the_same_limit(cluster: StubCluster) -> None:
+    """It lists offsets in time, each answer late: no round may begin the waiting again."""
+    with closing(Polls(cluster, window_seconds=1, slo_seconds=(60.0,))) as polls:
+        polls.until_all_answer()
+        time.sleep(1)
+        cluster.brokers[2].delay = LIMIT / 2 * 0.7
+        for _ in range(2):
+            _, seconds = polls.next()
+            assert seconds < LIMIT + 1
+
+
+def test_a_slow_broker_is_asked_everything_at_once(cluster: StubCluster) -> None:
+    with closing(Polls(cluster)) as polls:
+        polls.until_all_answer()
+        cluster.brokers[2].asked.clear()
+        polls.next()
+    # the ends of the topic; stable end, end and start of the offsets partition
+    assert cluster.brokers[2].asked.count("ListOffsetsRequest") == 4
+
+
+def test_a_silent_bootstrap_address_does_not_keep_a_client_from_the_others(cluster: StubCluster) -> None:
+    for broker in cluster.brokers[:2]:
+        broker.answering.clear()
+    brokers = Brokers(cluster.addresses, LIMIT)
+    started = time.monotonic()
+    assert [topic["name"] for topic in brokers.metadata(["orders"])["topics"]] == ["orders"]
+    assert time.monotonic() - started < WELL_BELOW + 2  # at most two that are silent come first, a second each
+    brokers.close()
+
+
+def test_other_clients_wait_for_a_silent_broker_once_too(cluster: StubCluster) -> None:
+    brokers = Brokers(cluster.addresses, LIMIT)
+    brokers.metadata(None)
+    cluster.brokers[1].answering.clear()
+    led = {number: [("orders", number)] for number in ALL}
+    started = time.monotonic()
+    for _ in range(3):
+        answers = brokers.list_offsets(led, LATEST)
+        assert {key[1] for key, answer in answers.items() if answer.error is None} == {0, 2}
+        assert answers["orders", 1].error == TIMEOUT
+    assert time.monotonic() - started < LIMIT
+    brokers.close()
