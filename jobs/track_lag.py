@@ -5,7 +5,7 @@ README.md has the command. Of laggard only the zip of --py-files is needed, here
 
 import sys
 
-from laggard.cli.main import main
+from laggard.__main__ import main
 
 if __name__ == "__main__":
-    sys.exit(main(["run", *sys.argv[1:]]))
+    main(["run", *sys.argv[1:]])

@@ -33,6 +33,11 @@ class LaggardError(Exception):
             lines.append(f"fix: {self.fix}")
         return "\n".join(lines)
 
+    @property
+    def sentence(self) -> str:
+        """What failed and why, in one line of the log."""
+        return f"{self.what} ({self.cause})" if self.cause else self.what
+
     def __reduce__(self) -> tuple[object, ...]:
         # raised inside Spark's Python workers, so it crosses a process border by pickle
         return (_rebuild, (self.what, self.cause, self.fix, self.exit_code))

@@ -86,3 +86,10 @@ def set_aside(folder: str, name: str) -> str | None:
     system, where = open_uri(path)
     system.move(where, f"{where}.{name}")
     return f"{path}.{name}"
+
+
+def delete_folder(path: str) -> None:
+    """Delete a folder and all in it, if it is there."""
+    system, where = open_uri(path.rstrip("/"))
+    if system.get_file_info(where).type == fs.FileType.Directory:
+        system.delete_dir(where)

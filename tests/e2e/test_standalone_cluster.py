@@ -38,8 +38,8 @@ from e2e.standalone import (
     start,
 )  # fmt: skip
 from laggard.demo.broker import Broker
-from laggard.stream.advance_stage import RECORDS_PER_READER
 from laggard.stream.session import DEFAULTS, FIXED, submitted_settings
+from laggard.stream.source_positions import RECORDS_PER_READER
 from laggard.tables.lock import writer_lock
 from laggard.tables.schemas import TABLES
 

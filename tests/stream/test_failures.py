@@ -1,5 +1,6 @@
-"""What a run does when Spark fails for a reason that passes."""
+"""What a run does when its query fails: which failures it survives, and what it says of them."""
 
+import logging
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,16 +10,27 @@ import pytest
 from laggard import errors
 from laggard.config.load import load_config
 from laggard.errors import LaggardError
-from laggard.stream.query import SLOW_STARTS, Job
+from laggard.sources.readiness import OffsetsTopic
+from laggard.stream import query
+from laggard.stream.offsets_topic_events import RebuildError
+from laggard.stream.query import Job
+from laggard.stream.retries import INTERNAL_TRIES
 
-BUSY = "[STREAM_FAILED] terminated with exception: Python worker failed to connect back. SQLSTATE: XXKST"
+
+class PySparkError(Exception):
+    """An exception as Spark raises it."""
+
+
+PySparkError.__module__ = "pyspark.errors.exceptions.captured"
+BUSY = PySparkError("[STREAM_FAILED] terminated with exception: Python worker failed to connect back. SQLSTATE: XXKST")
+TOPIC = OffsetsTopic("cluster", "topic id", 2)
 
 
 class Attempts(Job):
-    """A run of which the first attempts fail with what Spark said; everything before and after is left out."""
+    """A run of which the first attempts fail; everything before and after is left out."""
 
-    def __init__(self, failures: list[str], path: Path) -> None:
-        super().__init__(load_config(str(path), [], {}), once=True)
+    def __init__(self, failures: list[Exception], path: Path, *, once: bool) -> None:
+        super().__init__(load_config(str(path), [], {}), once=once)
         self._stopping.wait = lambda timeout=None: False  # no waiting
         self.failures, self.number = failures, 0
 
@@ -28,37 +40,62 @@ class Attempts(Job):
     def _run_query(self, *arguments: object) -> None:
         self.number += 1
         if self.failures:
-            raise RuntimeError(self.failures.pop(0))
+            raise self.failures.pop(0)
+        self.stop()
 
     def attempt(self) -> None:
         spark: Any = SimpleNamespace(dataSource=SimpleNamespace(register=lambda source: None))
         batches: Any = SimpleNamespace(published=0)
         nothing: Any = None
-        self._run_queries(spark, nothing, batches, nothing)
+        self._run_queries(spark, TOPIC, batches, nothing)
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> Path:
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(query, "look_up", lambda cluster: None)
     path = tmp_path / "laggard.toml"
     path.write_text(f'[job]\ntables = "{tmp_path}/tables"\ncheckpoint = "{tmp_path}/checkpoint"\n')
     return path
 
 
-def test_one_run_begins_again_when_the_machine_was_too_busy_to_start_a_worker(config: Path) -> None:
-    run = Attempts([BUSY], config)
+@pytest.mark.parametrize("once", [True, False])
+def test_a_machine_that_is_too_busy_to_start_a_worker_delays_a_run_and_does_not_end_it(
+    config: Path, once: bool
+) -> None:
+    run = Attempts([BUSY] * 30, config, once=once)
     run.attempt()
-    assert run.number == 2
+    assert run.number == 31
 
 
-def test_a_machine_that_stays_too_busy_is_named_with_the_exit_code_of_what_passes(config: Path) -> None:
-    run = Attempts([BUSY] * (SLOW_STARTS + 1), config)
-    with pytest.raises(LaggardError, match="did not start within") as failure:
+def test_a_single_run_ends_at_any_other_failure_with_its_class(config: Path) -> None:
+    run = Attempts([OSError(28, "No space left on device")], config, once=True)
+    with pytest.raises(LaggardError, match="disk is full") as failure:
         run.attempt()
-    assert (run.number, failure.value.exit_code) == (SLOW_STARTS + 1, errors.TEMPORARY)
+    assert (run.number, failure.value.exit_code) == (1, errors.TEMPORARY)
 
 
-def test_one_run_ends_at_any_other_failure(config: Path) -> None:
-    run = Attempts(["out of disk"], config)
-    with pytest.raises(RuntimeError, match="out of disk"):
+def test_a_bug_in_a_batch_ends_the_job_after_a_few_tries_with_one_traceback(
+    config: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = Attempts([TypeError("int + None") for _ in range(99)], config, once=False)
+    with caplog.at_level(logging.INFO), pytest.raises(LaggardError, match="internal error: TypeError") as failure:
         run.attempt()
-    assert run.number == 1
+    assert (run.number, failure.value.exit_code) == (INTERNAL_TRIES + 1, errors.INTERNAL)
+    assert len([each for each in caplog.records if each.exc_info]) == 1
+    assert len([each for each in caplog.records if "query stopped" in each.message]) == INTERNAL_TRIES
+
+
+def test_a_failure_after_the_stop_is_none(config: Path) -> None:
+    run = Attempts([TypeError("cut off")], config, once=False)
+    run.stop()
+    run.attempt()
+    assert run.number == 0
+
+
+def test_a_topic_that_is_another_one_at_the_next_try_ends_this_checkpoint(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query, "look_up", lambda cluster: OffsetsTopic("cluster", "recreated", 2))
+    run = Attempts([BUSY], config, once=False)
+    with pytest.raises(RebuildError):
+        run.attempt()

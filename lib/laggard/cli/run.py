@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import argparse
 import signal
+from collections.abc import Callable
+from functools import partial
+from threading import Thread
 from typing import TYPE_CHECKING, Any
+
+from laggard.errors import INTERRUPTED, OK
 
 if TYPE_CHECKING:
     from laggard.config import Config
+    from laggard.stream.query import Job
+
+_LOOK_SECONDS = 0.2
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -24,7 +32,11 @@ def run(args: argparse.Namespace, config: Config) -> int:
 
 
 def run_job(config: Config, *, once: bool = False) -> int:
-    """The job with its signals: SIGTERM and Ctrl-C end it between two batches, with exit code 0."""
+    """The job with its signals: SIGTERM (exit 0) and Ctrl-C (130) end it between two batches.
+
+    It runs in a thread of its own: Spark would set its handler for Ctrl-C in the main one, and what is late can be cut
+    off from here.
+    """
     from laggard.config import require_brokers
 
     require_brokers(config)
@@ -32,10 +44,31 @@ def run_job(config: Config, *, once: bool = False) -> int:
     from laggard.stream.session import start_session
 
     job = Job(config, once=once)
+    for number, code in ((signal.SIGTERM, OK), (signal.SIGINT, INTERRUPTED)):
+        signal.signal(number, partial(_stop, job, code))
+    return run_in_thread(job, partial(job.run, lambda: start_session(config.job.master, config.job.spark)))
 
-    def stop(*_: Any) -> None:
-        job.stop()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
-    return job.run(lambda: start_session(config.job.master, config.job.spark))
+def _stop(job: Job, code: int, *_: Any) -> None:
+    job.stop(code)
+
+
+def run_in_thread(job: Job, run: Callable[[], int]) -> int:
+    """Run the job and give its exit code; one that does not end in time after a stop is cut off."""
+    ended: list[int | BaseException] = []
+
+    def keep() -> None:
+        try:
+            ended.append(run())
+        except BaseException as error:  # noqa: BLE001 - raised below, in the main thread
+            ended.append(error)
+
+    thread = Thread(target=keep, name="job", daemon=True)
+    thread.start()
+    while thread.is_alive() and not job.is_overdue():
+        thread.join(_LOOK_SECONDS)
+    if not ended:
+        return job.cut_off()
+    if isinstance(ended[0], BaseException):
+        raise ended[0]
+    return ended[0]

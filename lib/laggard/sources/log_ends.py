@@ -16,6 +16,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from pyspark.sql.types import StructType
 
 from laggard.errors import CONFIGURATION, LaggardError
+from laggard.failures import carried
 from laggard.sources.poll import Poller, PollOptions
 from laggard.sources.snapshot import Snapshot, pack, unpack
 
@@ -51,6 +52,7 @@ class LogEndsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's interface
         return {"poll_id": self._after_poll}
 
+    @carried()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802
         if self._polls_left == 0:
             return start

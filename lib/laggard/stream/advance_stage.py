@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.config.policy import Policies
+from laggard.failures import carried
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
 from laggard.rebalance.groups import Listing
@@ -74,9 +75,20 @@ def advance_frame(
     decode = decode_stage(names, with_edges=tick.is_caught_up)
     advance = advance_stage(snapshot, tick, state, policies)
     if readers == state.shards == 1:
-        return records.coalesce(1).mapInArrow(lambda batches: advance(decode(batches)), RESULT)
-    decoded = records.coalesce(readers).mapInArrow(_with_shard(decode, state.shards), f"{DECODED}, shard int")
-    return decoded.repartitionById(state.shards, "shard").drop("shard").mapInArrow(advance, RESULT)
+        return records.coalesce(1).mapInArrow(carrying(lambda batches: advance(decode(batches))), RESULT)
+    sharded = carrying(_with_shard(decode, state.shards))
+    decoded = records.coalesce(readers).mapInArrow(sharded, f"{DECODED}, shard int")
+    return decoded.repartitionById(state.shards, "shard").drop("shard").mapInArrow(carrying(advance), RESULT)
+
+
+def carrying(stage: Stage) -> Stage:
+    """The stage, whose failures keep their class on the way to the driver."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with carried():
+            yield from stage(batches)
+
+    return run
 
 
 def advance_stage(snapshot: Snapshot, tick: Tick, state: State, policies: Policies | None = None) -> Stage:

@@ -91,7 +91,7 @@ class Batches:
         source_to = positions_of(wal, self._options.offsets_topic)
         self._check_resolved(source_to)
         snapshot, is_new_poll = self._snapshot(poll_of(wal))
-        check_same_topic(self._identity.offsets_topic_id, snapshot)
+        check_same_topic(self._identity.offsets_topic_id, snapshot.offsets_topic_id)
         tick = self._tick(batch_id, snapshot, source_to)
         advanced = self._advance(frame, snapshot, tick, source_to)
         clock.lap("advance")

@@ -19,12 +19,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from laggard import files
 from laggard.diagnosis.columns import Rows, coded, kept
 from laggard.diagnosis.engine import Judged, settle
 from laggard.diagnosis.frames import Row
 from laggard.diagnosis.memory import Memory, from_json
-from laggard.errors import first_line
-from laggard.stream.advance_stage import shards_of
+from laggard.errors import DAMAGED, INTERNAL, TEMPORARY, LaggardError
+from laggard.failures import classify
+from laggard.stream.advance_stage import carrying, shards_of
 from laggard.stream.judging import Baselines, judge_groups, lay_out, read_cluster
 from laggard.stream.reading import RECENT, Options, Window, find_closed, known_at, read_baseline, read_history, told
 from laggard.tables import schemas
@@ -97,6 +99,7 @@ class Diagnosis:
         memories = {group: memory.to_json() for group, memory in self._memories.items()}
         versions = dict(versions)
 
+        @carrying
         def judge_shard(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number in (each.as_py() for batch in numbers for each in batch["id"]):
                 shard = {"shard": int(number), "shards": shards}
@@ -143,14 +146,15 @@ class Diagnosis:
 
 
 class DiagnoseQuery:
-    """The stream over `batches`; an error in it is said and tried again, and the first query goes on."""
+    """The stream over `batches`; a failure in it is logged and tried again, and the first query goes on."""
 
     def __init__(self, spark: SparkSession, config: Config, checkpoint_id: str) -> None:
         job = config.job
-        options = Options(config.cluster.name, job.window_seconds, config.diagnosis, config.policies.of)
+        self._options = Options(config.cluster.name, job.window_seconds, config.diagnosis, config.policies.of)
         self._spark = spark
         # a writer of its own: each table has one writing query
-        self._diagnosis = Diagnosis(spark, Writer(job.tables, checkpoint_id), options)
+        self._writer = Writer(job.tables, checkpoint_id)
+        self._found: Diagnosis | None = None
         self._root = job.tables
         self._checkpoint = f"{job.checkpoint.rstrip('/')}.diagnose-{checkpoint_id[:8]}"
         self._seconds = job.tick_seconds
@@ -159,25 +163,47 @@ class DiagnoseQuery:
         self._stop_seconds = job.stop_seconds
         self._not_before = 0.0
         self._backoff = 1.0
+        self._failure: Exception | None = None
+        self._logged = ""
 
     def catch_up(self) -> None:
         """Judge what has closed, without a stream."""
         newest = newest_batch(self._root)
         if newest is not None and newest.kind == TICK:
-            self._diagnosis.judge_closed(newest.polled_at.timestamp(), newest.table_versions)
+            self._diagnosis().judge_closed(newest.polled_at.timestamp(), newest.table_versions)
 
     def keep_running(self) -> None:
-        """Start it, or start it again when it has ended by an error; to be called often."""
-        if self._query is not None:
-            if self._query.isActive:
-                return
-            error = self._query.exception()
-            cause = first_line(error) if error is not None else "no cause known"
-            log.warning("the diagnosis stopped: %s; starting again in %.0f s", cause, self._backoff)
-            self._query, self._not_before = None, time.monotonic() + self._backoff
-            self._backoff = min(2 * self._backoff, _MAX_BACKOFF_SECONDS)
-        if time.monotonic() < self._not_before:
-            return
+        """Start it, or start it again when it has ended by a failure; to be called often, and never raises."""
+        try:
+            if self._query is not None:
+                if self._query.isActive:
+                    return
+                error, self._failure = self._failure or self._query.exception(), None
+                self._query = None
+                self._wait_after(error or LaggardError("its query ended without a cause", exit_code=TEMPORARY))
+            if time.monotonic() >= self._not_before:
+                self._query = self._start()
+        except Exception as error:  # noqa: BLE001 - lag is collected whatever happens here
+            self._wait_after(error)
+
+    def _wait_after(self, error: BaseException) -> None:
+        failure = classify(error)
+        log.warning("the diagnosis stopped: %s; starting again in %.0f s", failure.sentence, self._backoff)
+        if failure.exit_code == INTERNAL and self._logged != failure.what:  # once, however often it repeats
+            self._logged = failure.what
+            log.error("%s", failure.what, exc_info=failure)
+        if failure.exit_code in (INTERNAL, DAMAGED):
+            files.delete_folder(self._checkpoint)  # all that is needed is in `finding_state`
+        self._not_before = time.monotonic() + self._backoff
+        self._backoff = min(2 * self._backoff, _MAX_BACKOFF_SECONDS)
+
+    def _diagnosis(self) -> Diagnosis:
+        if self._found is None:
+            self._found = Diagnosis(self._spark, self._writer, self._options)
+        return self._found
+
+    def _start(self) -> StreamingQuery:
+        self._diagnosis()  # reads what it remembers
         batches = self._spark.readStream.format("delta").option("skipChangeCommits", "true")
         # what was published before is in the state of the diagnosis already, or is found from there
         batches = batches.option("startingVersion", "latest")
@@ -187,11 +213,12 @@ class DiagnoseQuery:
             .foreachBatch(self._process)
         )
         writer = writer.option("checkpointLocation", self._checkpoint)
-        self._query = writer.trigger(processingTime=f"{self._seconds} seconds").start()
+        return writer.trigger(processingTime=f"{self._seconds} seconds").start()
 
     def stop(self) -> None:
         """End it between two windows; one that lasts is cut off, and what it had not written follows the next start."""
-        self._diagnosis.stop()
+        if self._found is not None:
+            self._found.stop()
         if self._query is None:
             return
         # an interrupted batch makes Spark match a long Python error with a regular expression, on a stack too small
@@ -205,7 +232,12 @@ class DiagnoseQuery:
 
     def _process(self, frame: DataFrame, batch_id: int) -> None:
         with self._in_batch:
-            self._diagnosis.process(frame, batch_id)
+            try:
+                self._diagnosis().process(frame, batch_id)
+            except Exception as error:
+                self._failure = error
+                raise
+            self._backoff = 1.0
 
 
 def last_state(root: str) -> tuple[int, dict[str, Memory]]:

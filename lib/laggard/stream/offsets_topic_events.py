@@ -45,15 +45,21 @@ def with_events(
     return {**found, "group_events": [*found.get("group_events", ()), *own]} if own else dict(found)
 
 
-def check_same_topic(known_id: str, snapshot: Snapshot) -> None:
-    """Refuse to read on where the topic is another one: positions in the old one mean nothing in it."""
-    if known_id and snapshot.offsets_topic_id not in ("", known_id):
-        raise LaggardError(
+def check_same_topic(known_id: str, found_id: str) -> None:
+    """Refuse to read on if the topic is another one: positions in the old one mean nothing in it."""
+    if known_id and found_id not in ("", known_id):
+        raise RebuildError(
             "the offsets topic was deleted and made again",
-            cause=f"its topic id was {known_id}, now it is {snapshot.offsets_topic_id}",
-            fix="start the job again: it keeps all history and reads the new topic from its begin",
-            exit_code=REFUSED,
+            cause=f"its topic id was {known_id}, now it is {found_id}",
         )
+
+
+class RebuildError(LaggardError):
+    """Positions in the offsets topic mean nothing any more: a new checkpoint is needed, over the same tables."""
+
+    def __init__(self, what: str, cause: str) -> None:
+        fix = "start the job again: it keeps all history and goes on with the topic as it is"
+        super().__init__(what, cause=cause, fix=fix, exit_code=REFUSED)
 
 
 def check_grown(read: Collection[int], snapshot: Snapshot) -> None:

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from threading import Event, Lock, Thread
+from collections.abc import Callable
+from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 
 from laggard import errors
 from laggard.errors import LaggardError, first_line
+from laggard.failures import SlowStartError, classify
 from laggard.names import NameFilter
 from laggard.sources.brokers import Brokers
 from laggard.sources.log_ends import LogEnds
 from laggard.sources.readiness import OffsetsTopic, count_backlog
 from laggard.stream.batch import Batches, BatchOptions
 from laggard.stream.diagnose import DiagnoseQuery
-from laggard.stream.failures import SlowStartError, with_remedy
 from laggard.stream.inputs import read_inputs
-from laggard.stream.offsets_topic_events import GrownTopicError
-from laggard.stream.starting import prepare, wait_for_offsets_topic
+from laggard.stream.jvm import Session, kill_below, session_of
+from laggard.stream.offsets_topic_events import GrownTopicError, RebuildError, check_same_topic
+from laggard.stream.retries import Retries
+from laggard.stream.starting import look_up, prepare, wait_for_offsets_topic
 from laggard.tables.delta import Writer
 from laggard.tables.lock import writer_lock
 from laggard.tables.maintenance import Schedule
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
     from laggard.config import Config
 
 log = logging.getLogger("laggard.job")
-MAX_BACKOFF_SECONDS = 60.0
 FIRST_TICKS = 5
-SLOW_STARTS = 2  # that one run bears
-TEMPORARY = (errors.TEMPORARY, errors.UNREACHABLE)
+CUT_SECONDS = 2.0  # before job.stop_seconds are over, what is left is killed
+_LEAST_SECONDS = 0.5
+ADMITTED = (SlowStartError, GrownTopicError)  # failures after which a single run, too, begins again
 
 
 class Job:
@@ -47,38 +48,67 @@ class Job:
         self._stopping = Event()
         self._in_batch = Lock()
         self._failure: BaseException | None = None
+        self._exit_code = errors.OK
+        self._stop_by: float | None = None
+        self._retries = Retries()
+        self._logged = ""
         self._ticks = 0
         self._progress_said_at = 0.0
 
-    def stop(self) -> None:
-        """End after the batch at hand."""
+    def stop(self, exit_code: int = errors.OK) -> None:
+        """End after the batch at hand, with this exit code; the first one counts."""
+        if self._stop_by is None:
+            self._stop_by = time.monotonic() + max(_LEAST_SECONDS, self._config.job.stop_seconds - CUT_SECONDS)
+            self._exit_code = exit_code
         self._stopping.set()
 
+    def is_overdue(self) -> bool:
+        """True if it should have ended by now."""
+        return self._stop_by is not None and time.monotonic() > self._stop_by
+
+    def cut_off(self) -> int:
+        """Kill what runs below, as it did not end by itself; gives the exit code."""
+        log.warning("cut off after %d s: the batch at hand follows at the next start", self._config.job.stop_seconds)
+        kill_below()
+        return self._exit_code
+
     def run(self, start_session: Callable[[], SparkSession]) -> int:
-        """Run until stopped; gives the exit code."""
+        """Run until stopped; gives the exit code. Every failure it raises is a LaggardError."""
+        try:
+            with writer_lock(self._config.job.tables), session_of(start_session) as session:
+                while not self._stopping.is_set() and self._run_on_one_topic(session):
+                    log.warning("the offsets topic is another one or was truncated: going on with a new checkpoint")
+        except Exception as error:  # noqa: BLE001 - each failure has a class, which is the exit code
+            if self._stopping.is_set():
+                log.info("cut off while stopping: %s", first_line(error))
+                return self._exit_code
+            failure = classify(error)
+            self._log_traceback(failure)
+            raise failure from failure.__cause__
+        return self._exit_code
+
+    def _run_on_one_topic(self, session: Session) -> bool:
+        """Run under one checkpoint; True if the next one is to be prepared."""
         config = self._config
-        with writer_lock(config.job.tables):
-            topic = wait_for_offsets_topic(config.cluster, self._stopping)
-            if topic is None:
-                return errors.OK
-            identity = prepare(config.job, topic)
-            spark = start_session()
-            Thread(target=_warm_up, args=(spark,), name="warm-up", daemon=True).start()
-            diagnosis = DiagnoseQuery(spark, config, identity.checkpoint_id)
-            try:
-                batches = Batches(
-                    spark,
-                    Writer(config.job.tables, identity.checkpoint_id),
-                    identity,
-                    self._batch_options(topic),
-                )
-                self._run_queries(spark, topic, batches, diagnosis)
-                if self._once:
-                    diagnosis.catch_up()
-            finally:
-                diagnosis.stop()
-                spark.stop()
-        return errors.OK
+        topic = wait_for_offsets_topic(config.cluster, self._stopping)
+        if topic is None:
+            return False
+        identity = prepare(config.job, topic)
+        spark = session.get()
+        diagnosis = DiagnoseQuery(spark, config, identity.checkpoint_id)
+        try:
+            writer = Writer(config.job.tables, identity.checkpoint_id)
+            batches = Batches(spark, writer, identity, self._batch_options(topic))
+            self._run_queries(spark, topic, batches, diagnosis)
+            if self._once:
+                diagnosis.catch_up()
+        except RebuildError:
+            if self._once:
+                raise
+            return True
+        finally:
+            diagnosis.stop()
+        return False
 
     def _batch_options(self, topic: OffsetsTopic) -> BatchOptions:
         cluster, job = self._config.cluster, self._config.job
@@ -95,18 +125,17 @@ class Job:
     def _run_queries(
         self, spark: SparkSession, topic: OffsetsTopic, batches: Batches, diagnosis: DiagnoseQuery
     ) -> None:
-        """Restart the query inside the process, with back-off, for causes that pass by themselves."""
+        """Restart the query inside the process for causes that pass by themselves (`Retries`)."""
         spark.dataSource.register(LogEnds)
         schedule = Schedule(self._config)
 
         def on_published(row: dict[str, Any]) -> None:
+            self._retries.published()
             self._say_progress(row)
             schedule.run_due(row["polled_at"])
 
         batches.on_published = on_published
-        backoff, slow_starts = 1.0, 0
         while not self._stopping.is_set():
-            published = batches.published
             try:
                 if self._has_backlog(batches):
                     log.info("catching up: reading the backlog of %s first", self._config.cluster.offsets_topic)
@@ -115,30 +144,33 @@ class Job:
                     self._run_query(spark, topic, batches, None if self._once else diagnosis)
                 if self._once:
                     return
-            except Exception as error:
-                cause = self._failure or with_remedy(error)
+            except Exception as error:  # noqa: BLE001 - each failure has a class, which decides
+                cause = classify(self._failure or error)
                 self._failure = None
-                slow_starts += isinstance(cause, SlowStartError)
                 if self._stopping.is_set():
                     return  # cut off on purpose
-                passes = not isinstance(cause, LaggardError) or cause.exit_code in TEMPORARY
-                is_slow = isinstance(cause, SlowStartError) and slow_starts <= SLOW_STARTS
-                is_worth_a_try = is_slow or isinstance(cause, GrownTopicError)
-                if not passes or (self._once and not is_worth_a_try):  # who asked for one run wants to know
-                    raise cause from error
-                if batches.published > published:
-                    backoff = 1.0
-                log.warning("query stopped: %s; starting again in %.0f s", first_line(cause), backoff)
-                self._stopping.wait(backoff)
-                backoff = min(backoff * 2, MAX_BACKOFF_SECONDS)
-                topic = self._topic_after(cause, topic, batches)
+                topic = self._try_again(cause, topic, batches)
 
-    def _topic_after(self, cause: BaseException, topic: OffsetsTopic, batches: Batches) -> OffsetsTopic:
-        """The topic to go on with: looked up again where it has grown."""
+    def _try_again(self, cause: LaggardError, topic: OffsetsTopic, batches: Batches) -> OffsetsTopic:
+        """Wait and give the topic to go on with, looked up again; raises the failure if it is final."""
+        self._log_traceback(cause)
+        if self._once and not isinstance(cause, ADMITTED):  # who asked for one run wants to know
+            raise cause
+        wait = self._retries.next_wait(cause)
+        log.warning("query stopped: %s; starting again in %.0f s", cause.sentence, wait)
+        self._stopping.wait(wait)
+        found = look_up(self._config.cluster) or topic
+        check_same_topic(topic.topic_id, found.topic_id)
         if isinstance(cause, GrownTopicError):
-            topic = wait_for_offsets_topic(self._config.cluster, self._stopping) or topic
-            batches.expect(topic.partitions)
+            batches.expect(found.partitions)
+            return found
         return topic
+
+    def _log_traceback(self, failure: LaggardError) -> None:
+        """Write the traceback of a failure without a name, once however often it repeats."""
+        if failure.exit_code == errors.INTERNAL and self._logged != failure.what:
+            self._logged = failure.what
+            log.error("%s", failure.what, exc_info=failure)
 
     def _has_backlog(self, batches: Batches) -> bool:
         """Whether more records wait than one tick may read: those are read batch after batch, not tick by tick."""
@@ -211,16 +243,3 @@ class Job:
             "caught up" if is_tick else f"{max(behind, 0):,} records behind",
             seconds,
         )
-
-
-def _warm_up(spark: SparkSession) -> None:
-    """Let the Python workers load the stages' modules while the query is still being set up: two seconds of a start."""
-
-    def load(batches: Iterator[Any]) -> Iterator[Any]:
-        from laggard.stream import advance_stage  # noqa: F401 - the import is what is wanted
-
-        return batches
-
-    with suppress(Exception):  # the query itself says what is wrong
-        cores = spark.sparkContext.defaultParallelism
-        spark.range(0, cores, 1, cores).mapInArrow(load, "id bigint").collect()

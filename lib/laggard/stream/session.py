@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from laggard.conf import PACKAGE, conf_file
 from laggard.jars import spark_jars
 from laggard.sources.offsets_topic import DEPRECATED_OFFSET_READER
+from laggard.stream.jvm import signals_ignored_below
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,7 +65,8 @@ def start_session(master: str, extra: Mapping[str, str]) -> SparkSession:
     builder = SparkSession.builder.appName("laggard")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    with signals_ignored_below():
+        spark = builder.getOrCreate()
     _show_zip_to_source(spark)
     if not spark.sparkContext.getConf().contains("spark.sql.shuffle.partitions"):
         spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))

@@ -41,6 +41,17 @@ def wait_for_offsets_topic(cluster: Cluster, stopping: Event) -> OffsetsTopic | 
     return None
 
 
+def look_up(cluster: Cluster) -> OffsetsTopic | None:
+    """The offsets topic by one question to the brokers; None if they do not answer it."""
+    brokers = Brokers(cluster.bootstrap_servers, cluster.request_timeout_seconds)
+    try:
+        return find_offsets_topic(brokers, cluster.offsets_topic)
+    except (NotReadyYet, LaggardError):
+        return None
+    finally:
+        brokers.close()
+
+
 def prepare(job: Job, topic: OffsetsTopic) -> Identity:
     """Create what is missing and refuse what does not belong together, before anything expensive starts."""
     create_tables(job.tables)

@@ -1,0 +1,152 @@
+"""The processes below the job: Spark's JVM and its Python workers. They outlive a signal, and end when we end them.
+
+A terminal, a supervisor and a container signal every process of a group. If the JVM went first, the batch at hand
+would break in the middle; so all below us ignore SIGTERM as they ignore Ctrl-C already.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+_END_SECONDS = 5.0  # for the JVM once nothing runs in it any more
+_GONE_SECONDS = 2.0  # for Python workers, which end at the end of their input
+
+
+class Session:
+    """A Spark session that is started when it is first wanted."""
+
+    def __init__(self, start: Callable[[], SparkSession]) -> None:
+        self._start = start
+        self._spark: SparkSession | None = None
+
+    def get(self) -> SparkSession:
+        """Give the session; the first call starts it."""
+        if self._spark is None:
+            self._spark = self._start()
+            Thread(target=_warm_up, args=(self._spark,), name="warm-up", daemon=True).start()
+        return self._spark
+
+    def end(self) -> None:
+        """End the session and every process that it started."""
+        if self._spark is not None:
+            process = jvm_of(self._spark)
+            below = descendants(process.pid) if process else []
+            with suppress(Exception):  # the JVM may be gone already
+                self._spark.stop()
+            if process is not None:
+                end_jvm(process, below)
+
+
+@contextmanager
+def session_of(start: Callable[[], SparkSession]) -> Iterator[Session]:
+    """A session that ends with the block."""
+    session = Session(start)
+    try:
+        yield session
+    finally:
+        session.end()
+
+
+@contextmanager
+def signals_ignored_below() -> Iterator[None]:
+    """Start JVMs that ignore SIGTERM, and whose own children never get one.
+
+    A JVM leaves alone what it inherits as ignored. The Python workers set a handler of their own for SIGTERM; they
+    inherit it blocked, through the JVM's threads.
+    """
+    from pyspark import java_gateway
+
+    module: Any = java_gateway  # its `Popen` is not among its public names
+
+    def popen(command: Any, **options: Any) -> subprocess.Popen[bytes]:
+        prepare = options.pop("preexec_fn", None)
+
+        def ignore() -> None:
+            if prepare is not None:
+                prepare()
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+        return subprocess.Popen(command, preexec_fn=ignore, **options)  # noqa: PLW1509 - as pyspark does for SIGINT
+
+    before, module.Popen = module.Popen, popen
+    try:
+        yield
+    finally:
+        module.Popen = before
+
+
+def jvm_of(spark: SparkSession) -> subprocess.Popen[bytes] | None:
+    """The process of the session's JVM; None under spark-submit, which started it."""
+    found: subprocess.Popen[bytes] | None = spark.sparkContext._gateway.proc  # type: ignore[union-attr] # noqa: SLF001
+    return found
+
+
+def end_jvm(process: subprocess.Popen[bytes], below: list[int]) -> None:
+    """End a JVM in which nothing runs any more, then what it has left behind."""
+    if process.stdin is not None:
+        with suppress(OSError):
+            process.stdin.close()  # the gateway ends at the end of its input
+    try:
+        process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+    deadline = time.monotonic() + _GONE_SECONDS
+    while any(map(_is_there, below)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    kill(below)
+
+
+def kill_below() -> None:
+    """Kill every process below this one."""
+    kill(descendants(os.getpid()))
+
+
+def kill(processes: list[int]) -> None:
+    """Kill those of the processes that are there."""
+    for each in processes:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(each, signal.SIGKILL)
+
+
+def descendants(process: int) -> list[int]:
+    """All processes below one, by /proc; none on a system without it."""
+    found: list[int] = []
+    waiting = [process]
+    while waiting:
+        for tasks in Path(f"/proc/{waiting.pop()}/task").glob("*/children"):
+            with suppress(OSError):  # it ended meanwhile
+                children = [int(each) for each in tasks.read_text().split()]
+                found += children
+                waiting += children
+    return found
+
+
+def _is_there(process: int) -> bool:
+    return Path(f"/proc/{process}").exists()
+
+
+def _warm_up(spark: SparkSession) -> None:
+    """Let the Python workers load the stages' modules while the query is still being set up: two seconds of a start."""
+
+    def load(batches: Iterator[Any]) -> Iterator[Any]:
+        from laggard.stream import advance_stage  # noqa: F401 - the import is what is wanted
+
+        return batches
+
+    with suppress(Exception):  # the query itself says what is wrong
+        cores = spark.sparkContext.defaultParallelism
+        spark.range(0, cores, 1, cores).mapInArrow(load, "id bigint").collect()
