@@ -25,6 +25,7 @@ from laggard.doctor.result import Result, exit_code, run_checks
 from laggard.errors import LaggardError
 from laggard.sources.brokers import Answer
 from laggard.tables.schemas import TABLES
+from patience import patient
 from tables.fixtures import NOW, group_row, partition_row, write_batch, write_rows
 
 
@@ -62,15 +63,17 @@ def test_a_port_that_takes_connections_and_says_nothing_costs_one_time_limit() -
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         words = ["--set", f'cluster.bootstrap_servers=["{address}"]', "--set", "cluster.request_timeout_seconds=2"]
-        started = time.monotonic()
         command = [sys.executable, "-m", "laggard", "--json", "doctor", *words]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        seconds = time.monotonic() - started
+        started = time.monotonic()
+        subprocess.run([*command, "--help"], capture_output=True, check=False)
+        begun = time.monotonic()
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        seconds = time.monotonic() - begun
     found = {result["check"]: result for result in json.loads(done.stdout)["data"]}
     assert (done.returncode, found["brokers"]["level"]) == (2, "fail")
     assert address in found["brokers"]["fact"]
     assert found["offsets topic"]["fact"] == "not checked, as no broker answered"
-    assert seconds < 2 * 2 + 10  # the rest is for the start of Python
+    assert seconds < 2 * 2 + patient(begun - started)  # the rest is for the start of Python
 
 
 def test_addresses_without_a_connection_are_named_with_their_reasons() -> None:

@@ -14,6 +14,7 @@ from demo.processes import MARK, comes_true, processes_of
 from laggard.demo.answers import QUESTIONS
 from laggard.demo.scenarios import EVERYDAY, HOT_PARTITION, partition_rates
 from laggard.tables.readers import newest_batch, read_table
+from patience import patient
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.e2e]
 RUN_SECONDS = 60  # long enough for two generations of mailer, also where the start takes half of it
@@ -178,7 +179,7 @@ def test_a_demo_that_is_killed_leaves_no_process_and_no_files_behind(tmp_path: P
         assert list(tmp_path.glob("laggard-demo-*"))
         demo.kill()
         demo.wait()
-        assert comes_true(is_gone, 20), processes_of(mark) or list(tmp_path.iterdir())
+        assert comes_true(is_gone, patient(20)), processes_of(mark) or list(tmp_path.iterdir())
     finally:
         demo.kill()
         demo.wait()

@@ -28,6 +28,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from e2e.oracle import Dumped
 from laggard.tables.readers import Batch, TableMissing, newest_batch, read_table
+from patience import patient
 
 TICK, WINDOW, MAX_AGE = 2, 10, 20
 START_LIMIT, STOP_LIMIT = 150, 20
@@ -43,9 +44,9 @@ def wait_until(
 ) -> Any:
     """The condition's first true value; a failure tells what was missing.
 
-    `limit` is for an idle machine; a busy one gets three times as long, as a limit is met only by what is broken.
+    `limit` is for an idle machine; a busy one gets longer, as a limit is met only by what is broken.
     """
-    limit *= 3
+    limit = patient(limit)
     end = time.monotonic() + limit
     while time.monotonic() < end:
         if value := condition():
@@ -120,7 +121,7 @@ class Place:
         start, before = time.monotonic(), self.log.stat().st_size if self.log.exists() else 0
         process = self.spawn(*command)
         try:
-            code = process.wait(limit)
+            code = process.wait(patient(limit))
         except subprocess.TimeoutExpired:
             pytest.fail(f"still running after {limit:.0f} s\n{self.tail()}", pytrace=False)
         finally:
@@ -175,7 +176,7 @@ class Run:
         start = time.monotonic()
         self.process.terminate()
         with suppress(subprocess.TimeoutExpired):
-            self.process.wait(STOP_LIMIT)
+            self.process.wait(patient(STOP_LIMIT))
         code = self.process.poll()
         self.kill()
         return code, time.monotonic() - start
@@ -190,7 +191,7 @@ class Run:
         The process is stopped first and killed once the tables are seen to be in that state: a busy machine may let the
         batch end between look and signal, and then the next one is tried.
         """
-        end = time.monotonic() + 3 * limit
+        end = time.monotonic() + patient(limit)
         while time.monotonic() < end:
             batch = self.wait_for(lambda found: found.kind == "tick", "a tick")
             version = batch.values["table_versions"]["lag_windows"] + 1
@@ -266,7 +267,7 @@ class Exporter:
 
     def scrape(self) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
         """Samples by metric name and sorted labels."""
-        with urllib.request.urlopen(self.url, timeout=10) as answer:  # noqa: S310 - our own address
+        with urllib.request.urlopen(self.url, timeout=60) as answer:  # noqa: S310 - our own address
             text = answer.read().decode()
         samples: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
         for family in text_string_to_metric_families(text):
@@ -332,7 +333,7 @@ def commit_with_retention(servers: str, group: str, positions: Mapping[TopicPart
         body += text(place.topic) + struct.pack(">iiq", 1, place.partition, offset) + text("")
     request = struct.pack(">hhi", 8, 2, 1) + text("tests") + body
     host, port = servers.rsplit(":", 1)
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(struct.pack(">i", len(request)) + request)
         answer = connection.makefile("rb")
         (size,) = struct.unpack(">i", answer.read(4))
@@ -380,7 +381,8 @@ class Members:
                         enable_auto_commit=False,
                         auto_offset_reset="earliest",
                         max_poll_records=5,
-                        **options,
+                        # nobody polls while a fixture waits for the job; a slow machine must not cost a membership
+                        **{"max_poll_interval_ms": 3_600_000, "session_timeout_ms": 60_000} | options,
                     )
                 )
                 self.living.append(consumers[-1])

@@ -26,11 +26,12 @@ from laggard.doctor.cluster import Cluster
 from laggard.sources.brokers import Brokers
 from laggard.stream.identity import identity_path
 from laggard.tables.schemas import TABLES
+from patience import patient
 from tables.fixtures import group_row, partition_row, write_batch, write_rows
 
 pytestmark = [pytest.mark.broker, pytest.mark.e2e, pytest.mark.slow]
 
-TIMEOUT_SECONDS = 3
+TIMEOUT_SECONDS = 30  # for a busy machine; no test of a broker that answers takes as long
 OFFSETS_TOPIC = "__consumer_offsets"
 ADMIN = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required "
@@ -176,7 +177,7 @@ def test_a_wrong_address_fails_with_its_reason_within_the_time_limit(tmp_path: P
     assert f"{address}: Connection refused" in brokers["fact"]
     assert "cluster.bootstrap_servers" in brokers["remedy"]
     assert report.levels("offsets topic", "rights", clock.CHECK) == ["warn"] * 3  # not asked is not ok
-    assert report.seconds < TIMEOUT_SECONDS + 15  # of which the start of Python and its packages may take most
+    assert report.seconds < patient(15)  # of which the start of Python and its packages may take most
 
 
 def test_another_cluster_than_the_checkpoint_s_is_a_failure(seen: Seen, tmp_path: Path) -> None:

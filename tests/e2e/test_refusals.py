@@ -1,7 +1,6 @@
 """What must stop the job stops it and says so; what must not, does not."""
 
 import sys
-import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -9,10 +8,11 @@ import pytest
 from kafka import KafkaProducer
 
 from e2e.conftest import Resumed
-from e2e.kit import START_LIMIT, Place, Run, now
+from e2e.kit import START_LIMIT, Place, Run, now, wait_until
 from encoder import commit_key, commit_value, group_key, i16
 from laggard.demo.broker import Broker
 from laggard.demo.node import free_ports
+from patience import patient
 
 # `resumed` in a test below says when: no other job runs any more, and two cores are few
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow]
@@ -51,15 +51,14 @@ def test_a_broker_that_is_away_at_start_is_waited_for_and_named(tmp_path: Path) 
     place = Place(tmp_path / "away", address)
     run = Run(place)
     try:
-        time.sleep(8)
+        wait_until(lambda: "broker_unreachable" in place.tail(), START_LIMIT, "the wait for a broker", place.tail)
         assert run.process.poll() is None, place.tail()
         code, seconds = run.stop()
     finally:
         run.kill()
 
     assert code == 0, place.tail()
-    assert seconds < 15
-    assert "broker_unreachable" in place.tail()
+    assert seconds < patient(15)
     assert address in place.tail()
 
 

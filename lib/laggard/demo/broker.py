@@ -22,7 +22,7 @@ from laggard.errors import TEMPORARY, LaggardError
 from laggard.ivy import find_java
 from laggard.jars import broker_jars
 
-FORMAT_LIMIT_SECONDS = 60
+FORMAT_LIMIT_SECONDS = 180
 
 
 class Broker:
@@ -91,7 +91,7 @@ class Broker:
         """End one node or all of them; one that outlasts SIGTERM by 10 s is killed."""
         self._end_nodes(sig, None if node is None else [node])
 
-    def run_tool(self, main_class: str, *args: str, timeout: float = 60) -> str:
+    def run_tool(self, main_class: str, *args: str, timeout: float = 180) -> str:
         """Standard output of one of Kafka's own command line tools; name the broker in `args` as the tool wants it."""
         command = [self._java[0], *TOOL_JVM, *self._java[1:], main_class, *args]
         name = main_class.rpartition(".")[2]

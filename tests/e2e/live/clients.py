@@ -16,7 +16,7 @@ from laggard.demo.node import TOOL_JVM
 from laggard.ivy import find_java
 
 PROGRAM = Path(__file__).with_name("Members.java")
-ANSWER_LIMIT, END_LIMIT = 60, 10
+ANSWER_LIMIT, END_LIMIT = 300, 60
 
 
 class Clients:
