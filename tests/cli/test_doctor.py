@@ -65,15 +65,13 @@ def test_a_port_that_takes_connections_and_says_nothing_costs_one_time_limit() -
         words = ["--set", f'cluster.bootstrap_servers=["{address}"]', "--set", "cluster.request_timeout_seconds=2"]
         command = [sys.executable, "-m", "laggard", "--json", "doctor", *words]
         started = time.monotonic()
-        subprocess.run([*command, "--help"], capture_output=True, check=False)
-        begun = time.monotonic()
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-        seconds = time.monotonic() - begun
+        seconds = time.monotonic() - started
     found = {result["check"]: result for result in json.loads(done.stdout)["data"]}
     assert (done.returncode, found["brokers"]["level"]) == (2, "fail")
     assert address in found["brokers"]["fact"]
     assert found["offsets topic"]["fact"] == "not checked, as no broker answered"
-    assert seconds < 2 * 2 + patient(begun - started)  # the rest is for the start of Python
+    assert seconds < 2 * 2 + patient(3)  # the rest is for the start of Python
 
 
 def test_addresses_without_a_connection_are_named_with_their_reasons() -> None:
