@@ -73,9 +73,19 @@ def _replace_local(target: Path, data: bytes) -> None:
 
 def newest_number(folder: str) -> int | None:
     """The largest file name that is a number, as Spark names its batches."""
+    return max((int(name) for name in list_names(folder) if name.isdigit()), default=None)
+
+
+def list_names(folder: str) -> list[str]:
+    """Names of what is in the folder, in no order; none where there is no folder."""
     system, where = open_uri(folder)
-    entries = system.get_file_info(fs.FileSelector(where, allow_not_found=True))
-    return max((int(entry.base_name) for entry in entries if entry.base_name.isdigit()), default=None)
+    return [entry.base_name for entry in system.get_file_info(fs.FileSelector(where, allow_not_found=True))]
+
+
+def remove(path: str) -> None:
+    """Remove a file."""
+    system, where = open_uri(path)
+    system.delete_file(where)
 
 
 def set_aside(folder: str, name: str) -> str | None:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from laggard.errors import INTERNAL, LaggardError
 from laggard.sources import snapshot as shapes
-from laggard.sources.log_ends import poll_of
 from laggard.sources.offsets_topic import check_resolved, positions_of
 from laggard.sources.snapshot import Snapshot, pack, unpack
+from laggard.sources.spool import Spool, poll_of
 from stream.simulation import ID_A, end
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -77,8 +77,8 @@ def test_positions_are_found_in_the_write_ahead_log() -> None:
 
 def test_the_poll_is_found_in_the_write_ahead_log() -> None:
     wanted = Snapshot(poll_id=3, polled_at_ms=4, positions=pa.Table.from_pylist([end(5)], schema=shapes.POSITIONS))
-    assert poll_of(WAL + json.dumps(pack(wanted))) == wanted
-    assert poll_of(WAL + '{"poll_id": 0}') is None
+    assert poll_of(WAL + json.dumps(pack(wanted)), Spool("unused")) == wanted
+    assert poll_of(WAL + '{"poll_id": 0}', Spool("unused")) is None
 
 
 def test_all_partitions_pass() -> None:

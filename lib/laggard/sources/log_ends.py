@@ -15,16 +15,13 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from laggard.errors import CONFIGURATION, LaggardError
 from laggard.failures import carried
 from laggard.sources.poll import Poller, PollOptions
-from laggard.sources.snapshot import Snapshot, pack, unpack
-
-MAX_PACKED_BYTES = 8 * 1024 * 1024
+from laggard.sources.spool import Spool
 
 
 class LogEnds(DataSource):
-    """`readStream.format("log_ends")`; options `poll` (`PollOptions` as JSON) and `after_poll` (id before the 1st)."""
+    """`readStream.format("log_ends")`; options `poll` (`PollOptions` as JSON), `checkpoint`, `after_poll` (last id)."""
 
     @classmethod
     def name(cls) -> str:
@@ -34,14 +31,16 @@ class LogEnds(DataSource):
         return "poll_id bigint"
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's interface
-        return LogEndsReader(options_from_json(self.options["poll"]), int(self.options.get("after_poll", "0")))
+        after_poll = int(self.options.get("after_poll", "0"))
+        return LogEndsReader(options_from_json(self.options["poll"]), Spool(self.options["checkpoint"]), after_poll)
 
 
 class LogEndsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Polls when Spark asks for the newest offset: every trigger gets a poll of its own, never an old one."""
 
-    def __init__(self, options: PollOptions, after_poll: int = 0) -> None:
+    def __init__(self, options: PollOptions, spool: Spool, after_poll: int = 0) -> None:
         self._options = options
+        self._spool = spool
         self._after_poll = after_poll
         self._poller: Poller | None = None
         self._polls_left: int | None = None  # None: as many as Spark asks for
@@ -77,16 +76,7 @@ class LogEndsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _poll(self, poll_id: int) -> dict[str, Any]:
         if self._poller is None:
             self._poller = Poller(self._options)
-        packed = pack(self._poller.poll(poll_id))
-        size = len(json.dumps(packed))
-        if size > MAX_PACKED_BYTES:
-            raise LaggardError(
-                "one poll of the brokers is too large for a streaming offset",
-                cause=f"{size:,} bytes for the topics that cluster.topics selects; the limit is {MAX_PACKED_BYTES:,}",
-                fix="narrow cluster.topics, or run several jobs by topic prefix",
-                exit_code=CONFIGURATION,
-            )
-        return packed
+        return self._spool.to_offset(self._poller.poll(poll_id))
 
 
 def options_to_json(options: PollOptions) -> str:
@@ -99,13 +89,3 @@ def options_from_json(text: str) -> PollOptions:
     plain: dict[str, Any] = json.loads(text)
     values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
     return PollOptions(**values)
-
-
-def poll_of(wal_text: str) -> Snapshot | None:
-    """The poll in the text of a batch in Spark's write-ahead log; None where there is none yet."""
-    for line in wal_text.splitlines():
-        if line.startswith("{"):
-            parsed = json.loads(line)
-            if parsed.get("poll_id"):
-                return unpack(parsed)
-    return None

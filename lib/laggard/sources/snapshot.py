@@ -107,7 +107,7 @@ def table_of(schema: pa.Schema, *columns: Sequence[Any]) -> pa.Table:
 
 
 def pack(snapshot: Snapshot) -> dict[str, Any]:
-    """JSON-safe form for a streaming offset: Arrow IPC, zstd, base64 (100,000 partitions: about 250 kB)."""
+    """JSON-safe form: Arrow IPC, zstd, base64. 100,000 partitions need 0.7 MB, and 3.5 to 4.8 MB once a window."""
     plain = {name: getattr(snapshot, name) for name in Snapshot.__slots__ if name not in _TABLES}
     return plain | {name: _pack_table(getattr(snapshot, name)) for name in _TABLES if getattr(snapshot, name).num_rows}
 

@@ -14,9 +14,9 @@ from laggard import files
 from laggard.config.policy import Policies
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
-from laggard.sources.log_ends import poll_of
 from laggard.sources.offsets_topic import check_resolved, positions_of
 from laggard.sources.snapshot import Snapshot
+from laggard.sources.spool import Spool, poll_of
 from laggard.stream.advance_stage import (
     ROWS_PER_SHARD,
     STATUS_TABLES,
@@ -90,7 +90,7 @@ class Batches:
         wal = files.read_text(f"{self._options.checkpoint.rstrip('/')}/offsets/{spark_batch_id}")
         source_to = positions_of(wal, self._options.offsets_topic)
         self._check_resolved(source_to)
-        snapshot, is_new_poll = self._snapshot(poll_of(wal))
+        snapshot, is_new_poll = self._snapshot(poll_of(wal, Spool(self._options.checkpoint)))
         check_same_topic(self._identity.offsets_topic_id, snapshot.offsets_topic_id)
         tick = self._tick(batch_id, snapshot, source_to)
         advanced = self._advance(frame, snapshot, tick, source_to)

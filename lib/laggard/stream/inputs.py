@@ -21,6 +21,7 @@ def read_inputs(spark: SparkSession, config: Config, topic: OffsetsTopic, after_
 
     cluster, job = config.cluster, config.job
     polls = spark.readStream.format("log_ends").option("after_poll", str(after_poll))
+    polls = polls.option("checkpoint", job.checkpoint)
     polls = polls.option(
         "poll",
         options_to_json(

@@ -1,0 +1,112 @@
+"""Polls that are too large for a streaming offset: files beside the checkpoint, which the offset names."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from contextlib import suppress
+from typing import Any
+
+from laggard import errors, files
+from laggard.errors import LaggardError
+from laggard.sources.snapshot import Snapshot, pack, unpack
+
+MOST_BYTES = 1_000_000  # of JSON in an offset: the log of batches and each of Spark's progress events repeat it
+_NAME = re.compile(r"poll-(\d+)\.json")
+
+
+class Spool:
+    """The folder `<checkpoint>.laggard.polls`, on whatever file system the checkpoint is.
+
+    A file is complete before Spark can write its name to the write-ahead log, and is kept as long as a batch that
+    is still in that log may name it: 1,000,000 partitions need about 50 MB for a poll that closes a window.
+    """
+
+    def __init__(self, checkpoint: str, most_bytes: int = MOST_BYTES) -> None:
+        self._checkpoint = checkpoint.rstrip("/")
+        self._most_bytes = most_bytes
+
+    @property
+    def folder(self) -> str:
+        """Where the files are."""
+        return f"{self._checkpoint}.laggard.polls"
+
+    def to_offset(self, snapshot: Snapshot) -> dict[str, Any]:
+        """The offset that stands for this poll: the poll itself, or the name, size and checksum of its file."""
+        packed = pack(snapshot)
+        data = json.dumps(packed).encode()
+        if len(data) <= self._most_bytes:
+            return packed
+        name = f"poll-{snapshot.poll_id}.json"
+        try:
+            files.write_bytes(f"{self.folder}/{name}", data)
+        except OSError as error:
+            raise LaggardError(
+                f"cannot write the poll of the brokers to {self.folder}",
+                cause=str(error),
+                fix="make room there, or let the job write there as it writes to job.checkpoint",
+                exit_code=errors.TEMPORARY,
+            ) from error
+        self._remove_unneeded(snapshot.poll_id)
+        file = {"name": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        return {"poll_id": snapshot.poll_id, "file": file}
+
+    def from_offset(self, offset: dict[str, Any]) -> Snapshot:
+        """The poll that `to_offset` was given; LaggardError (74) if its file is missing or not as it was written."""
+        file = offset.get("file")
+        if file is None:
+            return unpack(offset)
+        path = f"{self.folder}/{file['name']}"
+        try:
+            data = files.read_bytes(path)
+        except OSError as error:
+            raise self._damaged(f"{path}: {error.strerror or error}") from error
+        if len(data) != file["bytes"] or hashlib.sha256(data).hexdigest() != file["sha256"]:
+            raise self._damaged(f"{path} has {len(data):,} bytes and another checksum; written were {file['bytes']:,}")
+        return unpack(json.loads(data))
+
+    def _damaged(self, cause: str) -> LaggardError:
+        return LaggardError(
+            "the poll of a batch that is to be run again cannot be read",
+            cause=cause,
+            fix=f"restore {self.folder} with the checkpoint, or move checkpoint and tables aside and start again",
+            exit_code=errors.DAMAGED,
+        )
+
+    def _remove_unneeded(self, poll_id: int) -> None:
+        """Remove what no batch in the write-ahead log can name: polls before its oldest batch, and parts of files."""
+        wal = f"{self._checkpoint}/offsets"
+        batches = [int(name) for name in files.list_names(wal) if name.isdigit()]
+        try:
+            oldest = poll_id_of(files.read_text(f"{wal}/{min(batches)}")) if batches else None
+        except (FileNotFoundError, ValueError):  # removed by Spark meanwhile, or damaged: nothing is known
+            return
+        for name in files.list_names(self.folder):
+            found = _NAME.fullmatch(name)
+            number = int(found[1]) if found else -1
+            # a later one is of a checkpoint that was here before
+            if number > poll_id or (number < poll_id and oldest is not None and number < oldest):
+                with suppress(OSError):  # tried again with the next large poll
+                    files.remove(f"{self.folder}/{name}")
+
+
+def poll_of(wal_text: str, spool: Spool) -> Snapshot | None:
+    """The poll in the text of a batch in Spark's write-ahead log; None where there is none yet."""
+    offset = _offset_in(wal_text)
+    return spool.from_offset(offset) if offset.get("poll_id") else None
+
+
+def poll_id_of(wal_text: str) -> int | None:
+    """The id of the poll in the text of a batch in Spark's write-ahead log; None where there is none."""
+    found = _offset_in(wal_text).get("poll_id")
+    return None if found is None else int(found)
+
+
+def _offset_in(wal_text: str) -> dict[str, Any]:
+    for line in wal_text.splitlines():
+        if line.startswith("{"):
+            parsed: dict[str, Any] = json.loads(line)
+            if "poll_id" in parsed:
+                return parsed
+    return {}
