@@ -11,6 +11,7 @@ from laggard.stream.decoded import SCHEMA
 from laggard.stream.events import grown_topics
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema
+from stream.simulation import Simulation, commit, end, generation
 
 
 def grown(*, committed: bool, polled: int, subscribed: bool = True) -> dict[str, dict[str, int]]:
@@ -31,7 +32,7 @@ def grown(*, committed: bool, polled: int, subscribed: bool = True) -> dict[str,
     [
         (False, 3, True, {"g": {"t": 3}}),
         (True, 3, True, {"g": {"t": 3}}),
-        (True, 2, True, {"g": {"t": 3}}),
+        (True, 2, True, {}),  # a client may name any partition: it counts when a poll shows it
         (False, 2, True, {}),
         (True, 3, False, {}),
     ],
@@ -41,3 +42,15 @@ def test_more_partitions_than_before(
     committed: bool, polled: int, subscribed: bool, expected: dict[str, dict[str, int]]
 ) -> None:
     assert grown(committed=committed, polled=polled, subscribed=subscribed) == expected
+
+
+def test_a_partition_that_was_committed_before_any_poll_showed_it_is_new_when_one_does() -> None:
+    job = Simulation()
+    for _ in range(2):
+        job.tick([end(9)], [generation(1, {"m": ("t",)}), commit(5)], metadata_poll_id=0)
+    job.tick([end(9)], [commit(5, partition=1)], metadata_poll_id=0)
+    assert "partitions_added" not in job.events()
+    job.tick([end(9), end(9, partition=1)])
+    assert job.events().count("partitions_added") == 1
+    job.tick([end(9), end(9, partition=1)])
+    assert job.events().count("partitions_added") == 1

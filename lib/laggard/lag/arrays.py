@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 Ints = npt.NDArray[np.int64]
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 MAX_LONG = 2**63 - 1
-MAX_TIMESTAMP_MS = 253_402_300_799_999  # the end of the year 9999: later ones are damaged records
+# the end of the year 9998: later ones are damaged records, and the end of the calendar leaves no room to add to
+MAX_TIMESTAMP_MS = 253_370_764_799_999
 
 
 def when(condition: Any, value: Any, otherwise: Any) -> Any:

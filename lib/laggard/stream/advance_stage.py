@@ -197,7 +197,7 @@ def _summary(decoded: pa.Table) -> dict[str, Any]:
 
 def _dead_letters(rows: pa.Table, tick: Tick) -> pa.Table:
     given = {"cluster": tick.cluster, "batch_id": tick.batch_id}
-    found = [{**row, **given, "date": row["record_timestamp"].date()} for row in rows.to_pylist()]
+    found = [{**row, **given, "date": (row["record_timestamp"] or tick.now).date()} for row in rows.to_pylist()]
     return to_arrow(schemas.DEAD_LETTERS, found)
 
 

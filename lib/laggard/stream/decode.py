@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from laggard.lag.arrays import MAX_TIMESTAMP_MS, Ints
+from laggard.lag.arrays import MAX_TIMESTAMP_MS, Ints, both, where
 from laggard.lag.commits import Bools, compact_commits
 from laggard.names import NameFilter
 from laggard.stream.decoded import COLUMNS, TIMESTAMP, batch_of
 from laggard.stream.edges import edge_rows
-from laggard.stream.rare_rows import RareRows, Records
+from laggard.stream.rare_rows import RareRows, Records, set_aside
 from laggard.wire.columnar import CommitColumns, decode_columns
 
 
@@ -48,11 +49,12 @@ def decode_records(table: pa.Table, names: NameFilter, *, with_edges: bool = Tru
         records = Records(
             table["partition"].to_numpy(),
             table["offset"].to_numpy(),
-            _one_chunk(table["timestamp"]),
+            _in_calendar(_one_chunk(table["timestamp"])),
             _one_chunk(table["key"]),
             _one_chunk(table["value"]),
         )
         columns = decode_columns(records.key, records.value)
+        set_aside(records, columns)
         keys = _watched_keys(columns, names)
         chosen = np.flatnonzero((columns.is_commit | columns.is_tombstone) & keys.is_watched[columns.key_index])
         yield _commits(records, columns, keys, chosen, rows)
@@ -160,6 +162,14 @@ def _times(columns: CommitColumns, rows: Ints, is_known: Bools) -> pa.Array:
     stamps = columns.commit_timestamp_ms[rows]
     is_known = is_known & (stamps >= 0) & (stamps <= MAX_TIMESTAMP_MS)
     return pa.array(np.clip(stamps, 0, MAX_TIMESTAMP_MS) * 1000, TIMESTAMP, mask=~is_known)
+
+
+def _in_calendar(times: pa.Array) -> pa.Array:
+    """Record timestamps; one that no calendar knows is null."""
+    times = times.cast(TIMESTAMP)
+    latest = pa.scalar(MAX_TIMESTAMP_MS * 1000, TIMESTAMP)
+    is_known = both(pc.greater_equal(times, pa.scalar(0, TIMESTAMP)), pc.less_equal(times, latest))
+    return where(is_known, times)
 
 
 def _same_keys(columns: CommitColumns) -> np.ndarray[Any, np.dtype[np.int64]]:

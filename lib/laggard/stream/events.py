@@ -9,12 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import both, differ, when
-from laggard.lag.positions import KEY, Merged
+from laggard.lag.arrays import both, differ, equal, when
+from laggard.lag.positions import KEY, NOT_POLLED, UNKNOWN_TOPIC, Merged
 from laggard.lag.tick import Tick
 from laggard.rebalance.history import History
 from laggard.rebalance.result import Closed
 
+_NOT_THERE = (NOT_POLLED, UNKNOWN_TOPIC)
 _END = "log_end_offset"
 _GROUP_TYPES = ("classic", "consumer", "share", "streams")
 _OF_GROUP = ["group", "group_type", "coordinator", "empty_since", "offsets_partition"]
@@ -112,7 +113,7 @@ def record_events(
 ) -> Iterable[dict[str, Any]]:
     """Rewinds inside the batch, and static members that came back within a generation (KIP-345) with their absences."""
     for row in rewinds:
-        yield event_row("offset_rewind", tick, {**row, "event_at": row["record_timestamp"]})
+        yield event_row("offset_rewind", tick, {**row, "event_at": row["record_timestamp"] or tick.now})
     for row, seconds in zip(history.replacements, away, strict=True):
         yield event_row("static_replacement", tick, {**row, "event_at": row["record_timestamp"], "seconds": seconds})
 
@@ -152,18 +153,22 @@ def grown_topics(
 ) -> dict[str, dict[str, int]]:
     """Group to the topics that got partitions since the tick before, and how many they have.
 
-    A new member may commit on a new partition before any poll has seen it. Of a topic that the group subscribed to all
-    partitions were known, of another one a commit only shows where somebody began.
+    A new member may commit on a new partition before any poll has seen it; it counts when a poll has, as a commit may
+    name a partition that is not there. Of a topic that the group subscribed to all partitions were known, of another
+    one a commit only shows where somebody began.
     """
-    is_new = pc.is_null(merged.before["group"])
+    is_polled = pc.is_valid(merged.polled["partition"])
+    is_new = pc.and_(is_polled, pc.or_(pc.is_null(merged.before["group"]), equal(merged.before["error"], NOT_POLLED)))
     new = merged.keys.filter(is_new)
     if not new.num_rows:
         return {}
     known = before.filter(pc.is_in(before["group"], value_set=new["group"].combine_chunks()))
+    known = known.filter(pc.invert(pc.is_in(known["error"], value_set=pa.array(_NOT_THERE))))
     pairs = known.group_by(["group", "topic"]).aggregate([("partition", "max")]).to_pylist()
     highest = {(row["group"], row["topic"]): row["partition_max"] for row in pairs}
     found: dict[str, dict[str, int]] = {}
-    is_committed = pc.is_valid(merged.commit["group"]).filter(is_new).to_pylist()
+    is_committed = pc.or_(pc.is_valid(merged.commit["group"]), pc.is_valid(merged.before["group"]))
+    is_committed = is_committed.filter(is_new).to_pylist()
     for row, has_commit in zip(new.to_pylist(), is_committed, strict=True):
         if has_commit and row["topic"] not in (groups_before.get(row["group"], {}).get("topics") or ()):
             continue

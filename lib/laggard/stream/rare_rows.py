@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,13 @@ class RareRows:
     def add_others(self, records: Records, columns: CommitColumns, names: NameFilter) -> None:
         """Group records of the groups that are watched, and dead letters."""
         dead = 0
-        for row, outcome in sorted(columns.others.items()):
+        for row in sorted(columns.others):
+            outcome, detail = columns.others[row], None
+            if outcome.outcome in ("record", "tombstone") and names.watches_group(outcome.group or ""):
+                try:
+                    detail = _describe(outcome)
+                except Exception:  # noqa: BLE001 - one record is never a reason to stop
+                    outcome = columns.others[row] = replace(outcome, outcome="malformed", error="decoder_failed")
             place = {
                 "source_partition": int(records.partition[row]),
                 "source_offset": int(records.offset[row]),
@@ -55,10 +61,8 @@ class RareRows:
                 "record_type": outcome.record_type,
                 "record_version": outcome.value_version,
             }
-            if outcome.outcome in ("record", "tombstone"):
-                group = outcome.group
-                if group is not None and names.watches_group(group) and (detail := _describe(outcome)) is not None:
-                    self.add(kind="generation", group=group, detail=_to_json(detail), **place)
+            if detail is not None:
+                self.add(kind="generation", group=outcome.group, detail=detail, **place)
             elif outcome.outcome == "malformed":
                 dead += 1
                 if dead <= MAX_DEAD_LETTERS:  # the rest is only counted
@@ -91,11 +95,27 @@ class RareRows:
         )
 
 
-def _describe(outcome: Outcome) -> dict[str, Any] | None:
+def set_aside(records: Records, columns: CommitColumns) -> None:
+    """Make dead letters of records that decode and that no table can hold.
+
+    No broker writes them, but whoever may write to the topic does: a commit of a partition below 0, and a group record
+    whose timestamp lies outside the calendar, so that its rows would have no date.
+    """
+    is_negative = np.array([(key.key or {}).get("partition", 0) < 0 for key in columns.keys], bool)
+    for row in np.flatnonzero(is_negative[columns.key_index]).tolist():
+        key = columns.keys[columns.key_index[row]]
+        columns.is_commit[row] = columns.is_tombstone[row] = False
+        columns.others[row] = Outcome("malformed", key.record_type, error="out_of_range", field="partition")
+    for row, outcome in columns.others.items():
+        if outcome.outcome in ("record", "tombstone") and not records.timestamp[row].is_valid:
+            columns.others[row] = replace(outcome, outcome="malformed", error="out_of_range", field="record_timestamp")
+
+
+def _describe(outcome: Outcome) -> str | None:
     if outcome.record_type == CLASSIC_GROUP:
-        return describe_generation(outcome.value)
+        return _to_json(describe_generation(outcome.value))
     if outcome.record_type in ROLES and outcome.key is not None:
-        return describe_modern(outcome.record_type, outcome.key, outcome.value)
+        return _to_json(describe_modern(outcome.record_type, outcome.key, outcome.value))
     return None
 
 

@@ -13,7 +13,7 @@ DEAD_LETTERS = Table(
         CLUSTER,
         Column("source_partition", "int", "partition of the offsets topic"),
         Column("source_offset", "bigint", "offset of the record there"),
-        Column("record_timestamp", "timestamp", "time of the record"),
+        Column("record_timestamp", "timestamp", "time of the record", "outside the calendar; date is then the tick's"),
         BATCH_ID,
         Column("record_type", "int", "first two bytes of the key", "key unreadable"),
         Column("reason", "string", "what is wrong: truncated, bad_length, ..."),

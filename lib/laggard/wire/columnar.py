@@ -92,10 +92,24 @@ LONGEST_KNOWN = 512  # bytes; names can have 32 kB, and so many of those would b
 _known_key = lru_cache(maxsize=131_072)(decode_key)
 
 
+def _decode_any_key(key: bytes) -> Outcome:
+    try:
+        return _known_key(key) if len(key) <= LONGEST_KNOWN else decode_key(key)
+    except Exception:  # noqa: BLE001 - one record is never a reason to stop; it is counted as a dead letter
+        return Outcome("malformed", error="decoder_failed")
+
+
+def _join_any_value(key: Outcome, value: bytes | None) -> Outcome:
+    try:
+        return join_value(key, value)
+    except Exception:  # noqa: BLE001 - as above
+        return Outcome("malformed", key.record_type, key=key.key, error="decoder_failed")
+
+
 def _decode_keys(keys: pa.Array) -> tuple[list[Outcome], npt.NDArray[np.int32]]:
     encoded = keys.dictionary_encode()
     keys_in_order = encoded.dictionary.to_pylist()
-    outcomes = [_known_key(key) if len(key) <= LONGEST_KNOWN else decode_key(key) for key in keys_in_order]
+    outcomes = [_decode_any_key(key) for key in keys_in_order]
     index = encoded.indices
     if index.null_count:
         index = index.fill_null(len(outcomes))
@@ -186,7 +200,7 @@ def decode_columns(keys: pa.Array, values: pa.Array) -> CommitColumns:
     )
     _fill(columns, cells, np.flatnonzero(has_commit_key & cells.is_valid & (cells.size >= SHORTEST_COMMIT)))
     for row in np.flatnonzero(~(columns.is_commit | columns.is_tombstone)).tolist():
-        outcome = join_value(outcomes[key_index[row]], cells.cell(row))
+        outcome = _join_any_value(outcomes[key_index[row]], cells.cell(row))
         is_commit = has_commit_key[row] and outcome.outcome == "record"
         if is_commit and outcome.value is not None and outcome.value_version is not None:
             _fill_one(columns, row, outcome.value, outcome.value_version)

@@ -14,6 +14,8 @@ ErrorKind: TypeAlias = Literal[
     "bad_tag",
     "bad_marker",
     "trailing_bytes",
+    "out_of_range",  # a partition below 0, or a record timestamp outside the calendar: set by the decode stage
+    "decoder_failed",  # an error in the decoder itself
     "bad_version",  # only in the consumer protocol: a subscription or assignment of negative version
 ]
 
