@@ -147,11 +147,11 @@ def test_files_removed_under_the_reader_make_it_read_the_newer_batch(
     exporter = Exporter(tmp_path)
     load = refresh_module.load_snapshot
 
-    def vacuumed(root: str, batch: object, top_k: int) -> object:
+    def vacuumed(root: str, batch: object, *rest: object) -> object:
         if batch.batch_id == 1:  # type: ignore[attr-defined]
             write_lag(tmp_path, 2, lag=6, seconds=10)
             raise TableUnreadable(root, "a file is gone")
-        return load(root, batch, top_k)  # type: ignore[arg-type]
+        return load(root, batch, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(refresh_module, "load_snapshot", vacuumed)
     exporter.refresh()

@@ -89,7 +89,12 @@ def _partition_families(cluster: str, rows: Sequence[Row]) -> Iterator[Metric]:
     commits = ((name, row["commit_timestamp"]) for name, row in zip(labels, rows, strict=True))
     yield filled(fam.PARTITION_COMMIT_TIMESTAMP, ((name, at and at.timestamp()) for name, at in commits))
     yield filled(
-        fam.PARTITION_STATUS, (({**name, "status": row["status"]}, 1) for name, row in zip(labels, rows, strict=True))
+        fam.PARTITION_STATUS,
+        (
+            ({**name, "status": escape_label(row["status"])}, 1)
+            for name, row in zip(labels, rows, strict=True)
+            if row["status"] is not None
+        ),
     )
     for family, column in _LOG_SCALARS:
         yield filled(family, _newest_per_log(labels, rows, column))

@@ -51,7 +51,7 @@ class RebalanceCollector(Collector):
             yield filled(
                 family,
                 (
-                    ({**labels, label: key}, n)
+                    ({**labels, label: escape_label(key)}, n)
                     for labels, row in rows
                     if row[column] is not None
                     for key, n in (dict.fromkeys(keys, 0) | row[column]).items()  # a new group publishes 0 first

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import product
 from threading import Lock
 from typing import TypeVar
 
@@ -17,6 +18,7 @@ from laggard import __version__
 from laggard.exporter import families as fam
 from laggard.exporter.escape import escape_label
 from laggard.exporter.samples import filled
+from laggard.exporter.sift import REASONS, SIFTED
 from laggard.tables.schemas import TABLES
 
 Key = TypeVar("Key", str, tuple[str, str])
@@ -33,6 +35,7 @@ class SelfStats:
     requests: Counter[tuple[str, str]] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[tuple[str, str]] = field(default_factory=Counter)
     _lock: Lock = field(default_factory=Lock)
 
     def count_request(self, path: str, code: int) -> None:
@@ -60,6 +63,11 @@ class SelfCollector(Collector):
         errors = stats.counts(stats.refresh_errors)
         yield filled(fam.REFRESH_ERRORS, (({**self._labels, "reason": reason}, n) for reason, n in errors.items()))
         yield filled(fam.SERIES_DROPPED, (({"reason": reason}, n) for reason, n in stats.counts(stats.dropped).items()))
+        skipped = dict.fromkeys(product(SIFTED, REASONS), 0) | stats.counts(stats.skipped)
+        yield filled(
+            fam.ROWS_SKIPPED,
+            (({**self._labels, "table": name, "reason": reason}, n) for (name, reason), n in skipped.items()),
+        )
         requests = stats.counts(stats.requests)
         yield filled(fam.HTTP_REQUESTS, (({"path": key[0], "code": key[1]}, n) for key, n in sorted(requests.items())))
         yield filled(fam.HTTP_REFUSED, (({"reason": reason}, n) for reason, n in stats.counts(stats.refused).items()))

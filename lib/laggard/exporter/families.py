@@ -194,6 +194,7 @@ BUILD_INFO = Family("laggard_build_info", "info", ("version", "python", "schema_
 REFRESH_SECONDS = _gauge("exporter_refresh_seconds", C, "Time the newest load of a batch took: reading and rendering.")
 REFRESH_TIMESTAMP = _gauge("exporter_refresh_timestamp_seconds", C, "When the tables were last looked at without an error.")
 REFRESH_ERRORS = _counter("exporter_refresh_errors_total", (*C, "reason"), "Looks at the tables that failed, since the exporter started.")
+ROWS_SKIPPED = _counter("exporter_rows_skipped_total", (*C, "table", "reason"), "Rows of a table that could not be shown, once per batch read, since the exporter started: key (no usable name or partition), value (no number, out of its range or the calendar, no text), duplicate, error; sums with such a row are absent, all other series are as without it.")
 SERIES = _gauge("series", (), "Series in this body.")
 SERIES_WITHHELD = _gauge("series_withheld", ("level",), "Series left out of this body to keep it under max_series, by shedding level.")
 SERIES_DROPPED = _counter("series_dropped_total", ("reason",), "Series left out of the bodies of all batches since the exporter started.")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,12 @@ class GroupTopics:
     group: Sequence[str]
     topic: Sequence[str]
     columns: Mapping[str, Sequence[Any]]
+
+    def of_groups(self, names: Collection[str | None]) -> GroupTopics:
+        """The entries of these groups."""
+        kept = [group in names for group in self.group]
+        columns = {name: list(compress(values, kept)) for name, values in self.columns.items()}
+        return GroupTopics(list(compress(self.group, kept)), list(compress(self.topic, kept)), columns)
 
     def rows(self) -> list[dict[str, Any]]:
         """The same as one dict per group–topic."""
@@ -103,8 +110,9 @@ def _gini(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return None
-    gini = measure(np.array(known, dtype=float), np.arange(len(known))).gini
-    return None if np.isnan(gini) else gini
+    with np.errstate(all="ignore"):  # of rates that cannot be, nothing comes out
+        gini = measure(np.array(known, dtype=float), np.arange(len(known))).gini
+    return gini if np.isfinite(gini) else None
 
 
 _AGGREGATES = {

@@ -23,6 +23,7 @@ from laggard.diagnosis.frames import Row
 from laggard.diagnosis.observation import INFO, PAGE, WARN
 from laggard.diagnosis.ranking import SUPPRESSED
 from laggard.exporter.desired import SCALE_IN_SECONDS
+from laggard.exporter.sift import Skipped, plain_rows
 from laggard.tables.readers import open_table, read_known, read_newest, table_uri
 from laggard.tables.schemas import FINDING_STATE, FINDINGS, GROUP_WINDOWS
 
@@ -42,7 +43,11 @@ _FINDING_COLUMNS = (
 _SIZING_COLUMNS = (
     "group", "topic", "window_start", "arrival_rate", "members", "capacity", "members_desired", "members_lower_bound",
 )  # fmt: skip
-_IDLE_COLUMNS = ("group", "window_start", "lag", "arrival_rate")
+_IDLE_COLUMNS = ("group", "topic", "window_start", "lag", "arrival_rate")
+_KEYS = {
+    GROUP_WINDOWS.name: ("group", "topic"),
+    FINDINGS.name: ("finding_id", "seq", "at", "event", "code", "severity"),
+}
 _NONE_OPENED = dict.fromkeys(product(BY_CODE, SEVERITIES), 0)  # who watches a count sees its first rise
 
 
@@ -70,6 +75,11 @@ class Judged:
         return self if is_fresh else Judged(self.until)
 
 
+def judged_rows(rows: pa.Table, table: str, skipped: Skipped, *, unique: Sequence[str] = ()) -> list[Row]:
+    """Rows of a table of the rules as dicts, without the odd ones."""
+    return plain_rows(rows, table, _KEYS[table], skipped, unique=unique)
+
+
 class JudgedReader:
     """Keeps the open findings between looks; `idle_seconds` is the longest that a policy asks for, 0 none."""
 
@@ -84,8 +94,9 @@ class JudgedReader:
         self._opened: Counter[tuple[str, str]] = Counter()
         self.newest = Judged()
 
-    def read(self) -> Judged:
+    def read(self, skipped: Skipped | None = None) -> Judged:
         """The newest judgement; reads nothing when no window was judged since the last look."""
+        skipped = Skipped() if skipped is None else skipped
         states = open_table(self._root, FINDING_STATE.name)
         version = states.version()
         if version == self._version:
@@ -94,8 +105,9 @@ class JudgedReader:
             rows = read_newest(self._root, FINDING_STATE.name, version, ("window_start",))
             begin = pc.max(rows["window_start"]).as_py()
             end = begin + self._window
-            self._follow_findings(end)
-            windows = self._read(GROUP_WINDOWS.name, _WINDOW_COLUMNS, "window_start", begin, begin).to_pylist()
+            self._follow_findings(end, skipped)
+            found = self._read(GROUP_WINDOWS.name, _WINDOW_COLUMNS, "window_start", begin, begin)
+            windows = judged_rows(found, GROUP_WINDOWS.name, skipped, unique=_KEYS[GROUP_WINDOWS.name])
             self.newest = Judged(
                 end.timestamp(),
                 sorted(windows, key=lambda row: (row["group"], row["topic"])),
@@ -108,11 +120,11 @@ class JudgedReader:
         self._version = version
         return self.newest
 
-    def _follow_findings(self, end: datetime) -> None:
+    def _follow_findings(self, end: datetime, skipped: Skipped) -> None:
         """Rows told after the last look and up to this time; all over again at the start and when time went back."""
         told = self._told_until if self._told_until is not None and self._told_until <= end else None
         since = told or end - timedelta(days=_OPEN_DAYS)
-        rows = self._read(FINDINGS.name, _FINDING_COLUMNS, "at", since, end).to_pylist()
+        rows = judged_rows(self._read(FINDINGS.name, _FINDING_COLUMNS, "at", since, end), FINDINGS.name, skipped)
         rows = [row for row in rows if told is None or row["at"] > told]
         still = dict(self._open) if told else {}
         for row in sorted(rows, key=lambda row: (row["at"], row["finding_id"], row["seq"])):
@@ -134,7 +146,8 @@ class JudgedReader:
         since = max(self._sizing, default=begin - hour) + self._window
         if since < begin:
             until = begin - self._window
-            self._keep(self._read(GROUP_WINDOWS.name, _SIZING_COLUMNS, "window_start", since, until).to_pylist())
+            rows = self._read(GROUP_WINDOWS.name, _SIZING_COLUMNS, "window_start", since, until)
+            self._keep(judged_rows(rows, GROUP_WINDOWS.name, Skipped()))
         found: dict[str, list[list[Row]]] = {}
         start = begin - self._window
         while self._sizing.get(start):
@@ -156,7 +169,7 @@ class JudgedReader:
             return {}
         rows = self._read(GROUP_WINDOWS.name, _IDLE_COLUMNS, "window_start", begin - self._longest_idle, begin)
         is_idle: dict[tuple[str, datetime], bool] = {}
-        for row in rows.to_pylist():
+        for row in judged_rows(rows, GROUP_WINDOWS.name, Skipped()):
             place = row["group"], row["window_start"]
             is_idle[place] = is_idle.get(place, True) and row["lag"] == 0 and row["arrival_rate"] == 0
         found = {}

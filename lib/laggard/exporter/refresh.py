@@ -14,6 +14,7 @@ from laggard.exporter.judged import Judged, JudgedReader
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.published import Published, is_fresh, max_age
 from laggard.exporter.render import DataPart, render_bodies, render_data
+from laggard.exporter.sift import Skipped
 from laggard.exporter.snapshot import Snapshot, load_snapshot
 from laggard.tables.readers import BACKFILL, Batch, TableMissing, TableUnreadable, newest_batch
 
@@ -58,7 +59,10 @@ class Refresher:
         except Exception as failure:  # noqa: BLE001 - a fault of ours in one batch must not end the thread
             self._failed("internal", failure)
             error = "table_unreadable"
-        self.published = self._publish(error or self._reason())
+        try:
+            self.published = self._publish(error or self._reason())
+        except Exception as failure:  # noqa: BLE001 - an odd row of `batches`: the next one may be sound
+            self._failed("internal", failure)
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -88,26 +92,38 @@ class Refresher:
         return batch.kind != BACKFILL and is_fresh(batch.polled_at.timestamp(), self.clock(), self._max_age)
 
     def _load(self, batch: Batch) -> None:
-        judged = self._read_judged(batch)
+        skipped = Skipped()
+        judged = self._read_judged(batch, skipped)
         if not self._is_servable(batch):
             self._snapshot, self._data = Snapshot(batch, judged=Judged(judged.until)), None
             return
-        snapshot = load_snapshot(self._options.tables, batch, self._options.partition_top_k)
+        snapshot = load_snapshot(self._options.tables, batch, self._options.partition_top_k, skipped)
         groups = (row["group"] for row in snapshot.groups)
         policies = {group: self._options.policy(batch.cluster, group, batch.polled_at) for group in groups}
         snapshot = replace(snapshot, judged=judged, policies=policies)
-        data = render_data(snapshot, self._options.max_series)
+        data = render_data(snapshot, self._options.max_series, skipped)
         self._snapshot, self._data = snapshot, data
+        self._count(skipped)
         if data.withheld:
             self._stats.dropped["max_series"] += sum(data.withheld.values())
 
-    def _read_judged(self, batch: Batch) -> Judged:
+    def _count(self, skipped: Skipped) -> None:
+        for (table, reason), count in skipped.counts.items():
+            if not self._stats.skipped[table, reason]:  # once; the counter tells how often
+                rows, example = "row" if count == 1 else "rows", skipped.examples[table, reason]
+                log.warning(
+                    "%d %s of %s skipped (%s), the first %s; laggard_exporter_rows_skipped_total counts on",
+                    count, rows, table, reason, example,
+                )  # fmt: skip
+            self._stats.skipped[table, reason] += count
+
+    def _read_judged(self, batch: Batch, skipped: Skipped) -> Judged:
         """What the rules said last; an error there leaves what was said before, and lag goes on."""
         try:
-            judged = self._judged.read()
+            judged = self._judged.read(skipped)
         except TableMissing:  # of a job without rules
             judged = Judged()
-        except TableUnreadable as failure:
+        except Exception as failure:  # noqa: BLE001 - whatever it is, it must cost no lag
             self._failed("findings_unreadable", failure)
             judged = self._judged.newest
         return judged.if_fresh(batch.polled_at.timestamp(), self._options.window_seconds)

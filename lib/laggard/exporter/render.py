@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -25,6 +25,7 @@ from laggard.exporter.collect_shape import ShapeCollector
 from laggard.exporter.collect_sizing import SizingCollector
 from laggard.exporter.collect_state import StateCollector
 from laggard.exporter.collect_topics import TopicCollector
+from laggard.exporter.sift import ERROR, Skipped, error_of, find_odd
 from laggard.exporter.snapshot import Snapshot
 
 TEXT = "text"
@@ -32,6 +33,16 @@ OPENMETRICS = "openmetrics"
 _EOF = b"# EOF\n"
 _GZIP_LEVEL = 1  # measured on 6 MB: level 6 takes three times as long for a body a fifth smaller
 _GZIP_CONTAINER = 31
+_BY_GROUP = (  # collector, and the table it is mostly about
+    (LagCollector, "partition_status"),
+    (ShapeCollector, "group_windows"),
+    (FlowCollector, "group_status"),
+    (StateCollector, "group_status"),
+    (PolicyCollector, "group_status"),
+    (RebalanceCollector, "group_status"),
+    (SizingCollector, "group_windows"),
+    (FindingCollector, "findings"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +75,12 @@ class DataPart:
     withheld: dict[str, int] = field(default_factory=dict)
 
 
-def render_data(snapshot: Snapshot, max_series: int) -> DataPart:
-    """Render what one batch says about groups and topics, under the cap on series."""
-    collected = _collect(
-        LagCollector(snapshot),
-        ShapeCollector(snapshot),
-        FlowCollector(snapshot),
-        StateCollector(snapshot),
-        PolicyCollector(snapshot),
-        RebalanceCollector(snapshot),
-        SizingCollector(snapshot),
-        FindingCollector(snapshot),
-        TopicCollector(snapshot),
-    )
+def render_data(snapshot: Snapshot, max_series: int, skipped: Skipped | None = None) -> DataPart:
+    """Render what one batch says about groups and topics, under the cap on series; the rest is counted."""
+    skipped, collected = Skipped() if skipped is None else skipped, list[Metric]()
+    for collector, table in _BY_GROUP:
+        collected += _collect_by("group", collector, snapshot, table, skipped)
+    collected += _collect_by("topic", TopicCollector, snapshot, "topic_windows", skipped)
     # the pipeline's own families are in every body, so they count first
     reserved = count_series(_collect(PipelineCollector(snapshot.cluster, "", snapshot))) + _SELF_SERIES
     budgeted: Budgeted = fit(collected, snapshot, max_series - reserved)
@@ -97,6 +101,28 @@ def render_bodies(
         TEXT: part.heads[TEXT].followed_by(_text(own)),
         OPENMETRICS: part.heads[OPENMETRICS].followed_by(_openmetrics(own) + _EOF),
     }
+
+
+def _collect_by(
+    unit: str, collector: Callable[[Snapshot], Collector], snapshot: Snapshot, table: str, skipped: Skipped
+) -> list[Metric]:
+    """Families of one collector; a group or topic for which it raises is left out of them."""
+    of: Callable[[Collection[str | None]], Snapshot] = getattr(snapshot, f"of_{unit}s")
+    names = snapshot.group_names if unit == "group" else [row["topic"] for row in snapshot.topics]
+
+    def collect(wanted: Collection[str | None]) -> list[Metric]:
+        return _collect(collector(of(wanted)))
+
+    try:
+        return _collect(collector(snapshot))
+    except Exception as error:  # noqa: BLE001 - one odd group must cost its own series only
+        if wrong := error_of(lambda: collect(())):  # it raises for nobody too: then it is the collector's fault
+            skipped.add(table, ERROR, 1, f"with all others: {wrong}")
+            return []
+        odd = find_odd(len(names), lambda begin, end: collect({*names[begin:end]}))
+        for position in odd:
+            skipped.add(table, ERROR, 1, f"of {unit} {names[position]!r}: {type(error).__name__}: {error}")
+        return collect({*names} - {names[position] for position in odd})
 
 
 def _collect(*collectors: Collector) -> list[Metric]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import isnan
 from typing import TypeAlias
 
 from prometheus_client.core import Metric, Sample
@@ -17,7 +18,9 @@ Value: TypeAlias = float | None
 def filled(family: Family, rows: Iterable[tuple[Labels, Value]]) -> Metric:
     """One sample per row that has a value: unknown is absent, never 0, −1 or NaN."""
     metric = Metric(family.base_name, family.help, family.type)
-    metric.samples.extend(Sample(family.name, dict(labels), value) for labels, value in rows if value is not None)
+    metric.samples.extend(
+        Sample(family.name, dict(labels), value) for labels, value in rows if value is not None and not isnan(value)
+    )
     return metric
 
 
@@ -39,6 +42,8 @@ def filled_histogram(family: Family, rows: Iterable[tuple[Labels, Sequence[int],
         f"{family.name}_{suffix}" for suffix in ("bucket", *(("gcount", "gsum") if is_gauge else ("count", "sum")))
     )
     for labels, counts, value in rows:
+        if value is not None and isnan(value):
+            continue
         metric.samples.extend(Sample(bucket, {**labels, "le": edge}, n) for edge, n in zip(edges, counts, strict=True))
         metric.samples.append(Sample(count, dict(labels), counts[-1]))
         metric.samples.append(Sample(total, dict(labels), value or 0.0))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from laggard.exporter.fold import (
     sort_worst_first,
 )
 from laggard.exporter.judged import Judged
+from laggard.exporter.sift import VALUE, Skipped, plain_rows, sift_columns
 from laggard.tables.readers import BACKFILL, Batch, TableUnreadable, read_newest, read_table, table_uri
 from laggard.tables.schemas import BATCHES, GROUP_STATUS, PARTITION_STATUS, TOPIC_WINDOWS
 
@@ -56,23 +57,78 @@ class Snapshot:
         """Poll time in seconds since 1970."""
         return self.batch.polled_at.timestamp()
 
+    @property
+    def group_names(self) -> list[str | None]:
+        """Every group that any part of it names."""
+        parts = (self.partitions, self.groups, self.judged.windows, self.judged.findings)
+        names = {row["group"] for rows in parts for row in rows}
+        return sorted(names.union(self.group_topics.group), key=str)
 
-def load_snapshot(root: str, batch: Batch, partition_top_k: int) -> Snapshot:
-    """Read the versions a batch names, and fold them."""
+    def of_groups(self, names: Collection[str | None]) -> Snapshot:
+        """The same of these groups; findings about the cluster belong to None."""
+        judged = replace(
+            self.judged,
+            windows=[row for row in self.judged.windows if row["group"] in names],
+            findings=[row for row in self.judged.findings if row["group"] in names],
+        )
+        return replace(
+            self,
+            group_topics=self.group_topics.of_groups(names),
+            partitions=[row for row in self.partitions if row["group"] in names],
+            groups=[row for row in self.groups if row["group"] in names],
+            judged=judged,
+            policies={group: policy for group, policy in self.policies.items() if group in names},
+        )
+
+    def of_topics(self, names: Collection[str | None]) -> Snapshot:
+        """The same with these rows of `topics`."""
+        return replace(self, topics=[row for row in self.topics if row["topic"] in names])
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Rows of the tables that one batch names."""
+
+    partitions: pa.Table
+    groups: pa.Table
+    topics: pa.Table
+
+
+def load_snapshot(root: str, batch: Batch, partition_top_k: int, skipped: Skipped | None = None) -> Snapshot:
+    """Read the versions a batch names, and fold them; what is odd is counted in `skipped`."""
     if batch.kind == BACKFILL:
         return Snapshot(batch)
-    partitions = sort_worst_first(
-        read_table(root, PARTITION_STATUS.name, _version(root, batch, PARTITION_STATUS.name), PARTITION_COLUMNS)
+    read = Read(
+        read_table(root, PARTITION_STATUS.name, _version(root, batch, PARTITION_STATUS.name), PARTITION_COLUMNS),
+        read_table(root, GROUP_STATUS.name, _version(root, batch, GROUP_STATUS.name), GROUP_COLUMNS),
+        read_newest(root, TOPIC_WINDOWS.name, _version(root, batch, TOPIC_WINDOWS.name), TOPIC_COLUMNS),
     )
-    groups = read_table(root, GROUP_STATUS.name, _version(root, batch, GROUP_STATUS.name), GROUP_COLUMNS)
-    topics = read_newest(root, TOPIC_WINDOWS.name, _version(root, batch, TOPIC_WINDOWS.name), TOPIC_COLUMNS)
+    return make_snapshot(batch, read, partition_top_k, Skipped() if skipped is None else skipped)
+
+
+def make_snapshot(batch: Batch, read: Read, partition_top_k: int, skipped: Skipped) -> Snapshot:
+    """Fold what was read."""
+    key = ("group", "topic", "partition")
+    partitions = sort_worst_first(sift_columns(read.partitions, PARTITION_STATUS.name, key, skipped))
+    groups = plain_rows(read.groups, GROUP_STATUS.name, ("group",), skipped, unique=("group",))
+    for row in groups:
+        _drop_odd_counters(row, skipped)
     return Snapshot(
         batch,
         fold_group_topics(partitions),
-        _unique(exported_partitions(partitions, partition_top_k), ("group", "topic", "partition")),
-        sorted(groups.to_pylist(maps_as_pydicts="strict"), key=lambda row: str(row["group"])),
-        fold_topics(topics),
+        _unique(exported_partitions(partitions, partition_top_k), key),
+        sorted(groups, key=lambda row: str(row["group"])),
+        fold_topics(sift_columns(read.topics, TOPIC_WINDOWS.name, ("topic", "partition", "window_start"), skipped)),
     )
+
+
+def _drop_odd_counters(row: Row, skipped: Skipped) -> None:
+    for column in ("topic_counters", "outcome_counters"):
+        topics = [each and each["topic"] for each in row[column] or ()]
+        if None in topics or len({*topics}) < len(topics):
+            row[column] = None
+            wrong = f"of group {row['group']!r}: {column} has a topic twice or one without a name"
+            skipped.add(GROUP_STATUS.name, VALUE, 1, wrong)
 
 
 def _version(root: str, batch: Batch, name: str) -> int:

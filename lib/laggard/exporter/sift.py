@@ -1,0 +1,141 @@
+"""Set rows apart that cannot be shown, so that each costs its own series only, and count them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+SIFTED = ("partition_status", "group_status", "topic_windows", "group_windows", "findings")
+KEY = "key"  # a name or the partition is null, negative or no text: it cannot be said whose row this is
+VALUE = "value"  # not a number, out of its range, outside the calendar, or no text
+DUPLICATE = "duplicate"  # its key has come before
+ERROR = "error"  # making its series raised
+REASONS = (KEY, VALUE, DUPLICATE, ERROR)
+MAX_RECORDS = 2**53  # beyond, a sample is no longer exact, and sums of int64 may wrap
+_ANY_INTEGER = ("committed_offset",)  # a client may commit any
+_CALENDAR = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # years 1 to 9999, in microseconds since 1970
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """How many rows were set apart, by table and reason, and what was wrong with the first."""
+
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    examples: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def add(self, table: str, reason: str, count: int, example: str) -> None:
+        """Count rows of a table."""
+        if count:
+            self.counts[table, reason] += count
+            self.examples.setdefault((table, reason), example)
+
+
+def find_odd(count: int, check: Callable[[int, int], object]) -> list[int]:
+    """Positions for which `check(begin, end)` raises: a range that does is halved until they are alone."""
+    odd, ranges = [], [(0, count)] if count else []
+    while ranges:
+        begin, end = ranges.pop()
+        try:
+            check(begin, end)
+        except Exception:  # noqa: BLE001 - whatever it is, it must cost no other row
+            middle = (begin + end) // 2
+            if middle == begin:
+                odd.append(begin)
+            else:
+                ranges += [(begin, middle), (middle, end)]
+    return sorted(odd)
+
+
+def error_of(check: Callable[[], object]) -> str:
+    """Class and message of what a call raises."""
+    try:
+        check()
+    except Exception as error:  # noqa: BLE001 - as in `find_odd`
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def sift_columns(rows: pa.Table, table: str, key: Sequence[str], skipped: Skipped) -> pa.Table:
+    """Drop rows without a usable key; of any other odd row only the key stays, so that sums with it are partial."""
+    is_keyless = _any(rows, [*(pc.is_null(rows[name]) for name in key), *_odd_columns(rows, key)])
+    rows = rows.filter(pc.invert(is_keyless))
+    skipped.add(table, KEY, _count(is_keyless), f"without a usable {', '.join(key)}")
+    others = [name for name in rows.column_names if name not in key]
+    is_odd = _any(rows, _odd_columns(rows, others))
+    if _count(is_odd):
+        odd = rows.filter(is_odd)
+        skipped.add(table, VALUE, len(odd), f"of {_described(odd, key)}")
+        for name in others:
+            nulled = pc.if_else(is_odd, pa.scalar(None, rows[name].type), rows[name])
+            rows = rows.set_column(rows.column_names.index(name), name, nulled)
+    return rows
+
+
+def plain_rows(
+    rows: pa.Table, table: str, key: Sequence[str], skipped: Skipped, *, unique: Sequence[str] = ()
+) -> list[Row]:
+    """Rows as dicts, without those that no dict can hold, that lack a part of their key, or that come again."""
+    odd = find_odd(len(rows), lambda begin, end: _as_dicts(rows, begin, end))
+    if odd:
+        skipped.add(table, VALUE, len(odd), error_of(lambda: _as_dicts(rows, odd[0], odd[0] + 1)))
+        rows = rows.take(np.setdiff1d(np.arange(len(rows)), odd))
+    found, seen = [], set()
+    for row in _as_dicts(rows, 0, len(rows)):
+        name = tuple(row[part] for part in unique)
+        if None in [row[part] for part in key]:
+            skipped.add(table, KEY, 1, f"without a usable {', '.join(key)}")
+        elif unique and name in seen:
+            skipped.add(table, DUPLICATE, 1, f"of {' '.join(map(repr, name))}")
+        else:
+            seen.add(name)
+            found.append(row)
+    return found
+
+
+def _as_dicts(rows: pa.Table, begin: int, end: int) -> list[Row]:
+    return list(rows.slice(begin, end - begin).to_pylist(maps_as_pydicts="strict"))
+
+
+def _odd_columns(rows: pa.Table, names: Sequence[str]) -> list[Any]:
+    """A mask per column; null is not odd."""
+    return [pc.fill_null(mask, fill_value=False) for name in names for mask in _odd_values(name, rows[name])]
+
+
+def _odd_values(name: str, values: pa.ChunkedArray) -> list[Any]:
+    if pa.types.is_floating(values.type):
+        return [pc.invert(pc.is_finite(values)), _outside(values, -MAX_RECORDS, MAX_RECORDS)]
+    if pa.types.is_integer(values.type) and name not in _ANY_INTEGER:
+        return [_outside(pc.cast(values, pa.int64()), 0, MAX_RECORDS)]
+    if pa.types.is_timestamp(values.type):
+        return [_outside(pc.cast(values, pa.int64()), *_CALENDAR)]
+    if pa.types.is_string(values.type):
+        odd = find_odd(len(values), lambda begin, end: values.slice(begin, end - begin).validate(full=True))
+        return [pa.array(np.isin(np.arange(len(values)), odd))] if odd else []
+    return []
+
+
+def _outside(values: Any, least: int, most: int) -> Any:
+    return pc.or_(pc.less(values, least), pc.greater(values, most))
+
+
+def _any(rows: pa.Table, masks: Sequence[Any]) -> Any:
+    found = pa.chunked_array([pa.array(np.zeros(len(rows), dtype=bool))])
+    for mask in masks:
+        found = pc.or_(found, mask)
+    return found
+
+
+def _count(mask: Any) -> int:
+    return int(pc.sum(mask).as_py() or 0)
+
+
+def _described(rows: pa.Table, key: Sequence[str]) -> str:
+    return ", ".join(f"{name} {rows[name][0].as_py()!r}" for name in key)

@@ -1,0 +1,234 @@
+"""One odd row costs its own series only: those of every other group are the same bytes, and it is counted by name."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exporter.harness import Exporter, series
+from laggard.exporter.judged import Judged, judged_rows
+from laggard.exporter.render import TEXT, render_data
+from laggard.exporter.sift import REASONS, SIFTED, Skipped
+from laggard.exporter.snapshot import Read, Snapshot, make_snapshot
+from laggard.tables.arrow import arrow_schema
+from laggard.tables.readers import Batch
+from laggard.tables.schemas import TABLES
+from tables.fixtures import (
+    NOW,
+    batch_row,
+    finding_row,
+    group_row,
+    partition_row,
+    topic_row,
+    window_row,
+    write_arrow,
+    write_batch,
+    write_judged,
+    write_rows,
+)
+
+ODD, SOUND = "odd", ("a", "b", "z")
+START = NOW - timedelta(minutes=1)
+COUNTERS = {
+    "produced": 5,
+    "consumed": 4,
+    "lost": 0,
+    "commits": 2,
+    "noop_commits": 1,
+    "rewinds": 0,
+    "rewound_records": 0,
+}
+OUTCOMES = {"skips": 1, "matured": 9, "late": 2}
+
+
+def rows_of(group: str) -> dict[str, list[dict[str, Any]]]:
+    """Two rows of each table for a group, and a topic of the same name."""
+    buckets = [1] * 11
+    place = {"date": NOW.date(), "cluster": "prod", "batch_id": 1, "window_start": START, "window_end": NOW}
+    return {
+        "partition_status": [partition_row(group, group, n) for n in range(2)],
+        "group_status": [
+            group_row(
+                group,
+                topic_counters=[{"topic": group, **COUNTERS, "ahead": 0}],
+                outcome_counters=[{"topic": group, **OUTCOMES}],
+                rebalances_total={"unknown": 1},
+                member_changes_total={"joined": 1},
+                rebalance_duration_buckets=buckets,
+                rebalance_duration_sum=3.0,
+                last_rebalance_at=NOW,
+            )
+        ],
+        "topic_windows": [topic_row(group, n) for n in range(2)],
+        "group_windows": [{**window_row(group, group), **place}],
+        "findings": [{**finding_row("LAG_GROWING", group), **place, "at": NOW}],
+    }
+
+
+def tables(*groups: str) -> dict[str, pa.Table]:
+    every = [rows_of(group) for group in groups]
+    return {
+        name: pa.Table.from_pylist([row for rows in every for row in rows[name]], schema=arrow_schema(TABLES[name]))
+        for name in SIFTED
+    }
+
+
+def body_of(read: dict[str, pa.Table]) -> tuple[list[str], Skipped]:
+    """Lines of the data families of one snapshot, and what it skipped."""
+    skipped = Skipped()
+    batch = Batch(batch_row(1, {}), 0)
+    base = make_snapshot(batch, Read(*(read[name] for name in SIFTED[:3])), 10, skipped)
+    judged = Judged(
+        NOW.timestamp(),
+        judged_rows(read["group_windows"], "group_windows", skipped),
+        findings=judged_rows(read["findings"], "findings", skipped),
+    )
+    snapshot = Snapshot(base.batch, base.group_topics, base.partitions, base.groups, base.topics, judged)
+    data = render_data(snapshot, 100_000, skipped)
+    return data.heads[TEXT].plain.decode().splitlines(), skipped
+
+
+def lines_of(lines: list[str], groups: tuple[str, ...]) -> list[str]:
+    wanted = tuple(f'{label}="{group}"' for label in ("group", "topic") for group in groups)
+    return [line for line in lines if any(each in line for each in wanted)]
+
+
+SOUND_LINES = lines_of(body_of(tables(*SOUND))[0], SOUND)
+
+
+def odd_values(kind: pa.DataType) -> st.SearchStrategy[pa.Array]:
+    """Arrays of one value of this type that no sound row has."""
+    values: list[Any] = [None]
+    if pa.types.is_string(kind):
+        names = [None, b"\xed\xa0\x80", b"\xff\xfe", b"", b"\x00\n'{}", b"x" * 40_000]
+        return st.sampled_from([pa.array([name], pa.binary()).view(kind) for name in names])
+    if pa.types.is_integer(kind):
+        top = 2 ** (kind.bit_width - 1)
+        values += [-1, 0, top - 1, -top, *([2**53 + 11] if kind.bit_width == 64 else [])]
+    elif pa.types.is_floating(kind):
+        values += [float("nan"), float("inf"), float("-inf"), -1.0, 1e308]
+    elif pa.types.is_timestamp(kind):
+        values += [2**62, -(2**62), 253_402_300_800_000_000, 0]
+    elif pa.types.is_list(kind):
+        inner = kind.value_type
+        wrong = {} if not pa.types.is_struct(inner) else dict.fromkeys(inner.names)
+        values += [[], [None], [wrong, wrong] if wrong else [1], [1] * 100 if not wrong else [wrong]]
+        values = [each for each in values if not (pa.types.is_string(inner) and each and each[0] == 1)]
+    elif pa.types.is_map(kind):
+        values += [[], [("joined", None)], [("joined", 1), ("joined", 2)], [("\x00", 1)]]
+        values = values if pa.types.is_integer(kind.item_type) else values[:2]
+    return st.sampled_from([pa.array([value], kind) for value in values])
+
+
+@st.composite
+def odd_rows(draw: st.DrawFn) -> tuple[str, pa.Table]:
+    """A table, and its rows of the odd group with some values replaced."""
+    name = draw(st.sampled_from(SIFTED))
+    rows = tables(ODD)[name]
+    for column in draw(st.lists(st.sampled_from(sorted(rows.column_names)), min_size=1, max_size=4, unique=True)):
+        index = rows.column_names.index(column)
+        odd = draw(odd_values(rows.schema.field(column).type))
+        rest = rows[column].combine_chunks().slice(1)
+        rows = rows.set_column(index, rows.schema.field(column).with_nullable(True), pa.chunked_array([odd, rest]))
+    return name, rows
+
+
+@given(odd=odd_rows(), place=st.integers(0, 2))
+def test_the_series_of_all_other_groups_are_the_same_bytes(odd: tuple[str, pa.Table], place: int) -> None:
+    name, rows = odd
+    whole = tables(*SOUND, ODD)
+    sound = tables(*SOUND)[name]
+    cut = place * len(sound) // 2
+    whole[name] = pa.concat_tables([sound.slice(0, cut), rows, sound.slice(cut)], promote_options="permissive")
+    lines, skipped = body_of(whole)
+    assert lines_of(lines, SOUND) == SOUND_LINES
+    assert not [line for line in lines if not line.startswith("#") and line.endswith((" NaN", " None"))]
+    assert len({line.rpartition(" ")[0] for line in lines}) == len(lines), "a series comes twice"
+    assert {reason for _, reason in skipped.counts} <= set(REASONS)
+
+
+def test_a_partition_with_an_odd_number_makes_its_topic_partial_and_no_other(tmp_path: Path) -> None:
+    rows = [partition_row("g", "t", 0), partition_row("g", "t", 1, lag=-5), partition_row("g", "u", 0)]
+    write_batch(tmp_path, partitions=rows, groups=[group_row("g")])
+    exporter = Exporter(tmp_path)
+    exporter.refresh()
+    found = exporter.samples()
+    assert series("group_lag_records", group="g", topic="t") not in found
+    assert found[series("group_lag_known_records", group="g", topic="t")] == 100
+    assert found[series("group_lag_records", group="g", topic="u")] == 100
+    assert series("partition_lag_records", group="g", topic="t", partition=1) not in found
+    skipped = series("exporter_rows_skipped_total", table="partition_status", reason="value")
+    assert found[skipped] == 1
+
+
+def test_what_is_skipped_is_published_at_0_from_the_start_and_logged_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_batch(tmp_path, 1, partitions=[partition_row("g", "t", 0)], groups=[group_row("g")])
+    exporter = Exporter(tmp_path)
+    exporter.refresh()
+    name = "laggard_exporter_rows_skipped_total"
+    zeros = {key: value for key, value in exporter.samples().items() if key[0] == name}
+    assert len(zeros) == len(SIFTED) * len(REASONS)
+    assert set(zeros.values()) == {0}
+    counters = [{"topic": "t", **COUNTERS}] * 2
+    for batch_id in (2, 3):
+        groups = [group_row("g"), group_row("twice", topic_counters=counters)]
+        write_batch(tmp_path, batch_id, partitions=[partition_row("g", "t", 0)], groups=groups)
+        with caplog.at_level(logging.WARNING, "laggard.exporter"):
+            exporter.refresh()
+    found = exporter.samples()
+    assert found[series("exporter_rows_skipped_total", table="group_status", reason="value")] == 2
+    assert found[series("group_members", group="twice")] == 2
+    said = (
+        "1 row of group_status skipped (value), the first of group 'twice': topic_counters has a topic twice or one "
+        "without a name; laggard_exporter_rows_skipped_total counts on"
+    )
+    assert [record.getMessage() for record in caplog.records] == [said]
+
+
+def test_odd_rows_of_the_rules_cost_no_lag(tmp_path: Path) -> None:
+    write_batch(tmp_path, partitions=[partition_row("g", "t", 0)], groups=[group_row("g")])
+    windows = [window_row("g", "t"), window_row("g", "u", slope=float("nan")), {**window_row("h", "t"), "topic": None}]
+    write_judged(tmp_path, windows=windows, findings=[finding_row("LAG_GROWING", "g"), finding_row("LAG_GROWING", "h")])
+    exporter = Exporter(tmp_path)
+    exporter.refresh()
+    found = exporter.samples()
+    assert series("group_lag_records", group="g", topic="t") in found
+    assert found[series("group_lag_slope_records_per_second", group="g", topic="t")] == 1.5
+    assert series("group_lag_slope_records_per_second", group="g", topic="u") not in found
+
+
+def test_an_odd_batch_row_does_not_end_the_thread(tmp_path: Path) -> None:
+    write_batch(tmp_path, 1, partitions=[partition_row("g", "t", 0)], groups=[group_row("g")])
+    exporter = Exporter(tmp_path)
+    exporter.refresh()
+    odd = {"polled_at": NOW + timedelta(seconds=1), "unknown_records_total": [None]}
+    write_batch(tmp_path, 2, partitions=[partition_row("g", "t", 0)], groups=[group_row("g")], **odd)
+    exporter.refresh()
+    assert series("group_lag_records", group="g", topic="t") in exporter.samples()
+
+
+def test_a_name_that_is_no_text_is_skipped_in_real_tables(tmp_path: Path) -> None:
+    write_batch(tmp_path, 1, partitions=[partition_row("g", "t", 0)], groups=[group_row("g")])
+    rows = tables("g", ODD)["partition_status"]
+    names = pa.chunked_array([pa.array([b"g", b"g", b"\xed\xa0\x80", b"\xff"], pa.binary()).view(pa.string())])
+    rows = rows.set_column(rows.column_names.index("group"), "group", names)
+    versions = {
+        "partition_status": write_arrow(tmp_path, "partition_status", rows),
+        "group_status": 0,
+        "topic_windows": 0,
+    }
+    write_rows(tmp_path, "batches", [batch_row(2, versions)])
+    exporter = Exporter(tmp_path)
+    exporter.refresh()
+    found = exporter.samples()
+    assert found[series("group_lag_records", group="g", topic="g")] == 200
+    assert found[series("exporter_rows_skipped_total", table="partition_status", reason="key")] == 2
