@@ -3,16 +3,60 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+from urllib.parse import unquote
 
 from pyarrow import fs
+
+from laggard.errors import CONFIGURATION, LaggardError
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+")
+_FILE_PATH = re.compile(r"(?://(?:localhost)?(?=/))?(/(?!/).*)", re.DOTALL)  # behind "file:"
+_MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|[\\\x00-\x1f\x7f]")  # delta-rs decodes a path once more, and takes \ for /
+
+
+def locate(place: str) -> str:
+    """Absolute path of a local place, or the URL of one elsewhere: the form that delta-rs, Arrow and Spark read alike.
+
+    A path is taken literally, a `file:` URL is decoded. A located place stays as it is.
+    """
+    scheme, _, rest = place.partition(":")
+    if not (rest.startswith("/") and _SCHEME.fullmatch(scheme)):
+        return _located(Path(place).expanduser() if place.partition("/")[0] == "~" else Path(place))
+    if scheme.lower() != "file" and rest.startswith("//"):
+        return place.rstrip("/")
+    if scheme.lower() == "file" and (path := _FILE_PATH.fullmatch(rest)):
+        return _located(Path(unquote(path[1])))
+    raise _refused(
+        f"{place!r} is the URL of no place", "a place elsewhere is scheme://…, one of this machine file:///…"
+    )
+
+
+def _located(path: Path) -> str:
+    found = str(path.resolve() if ".." in path.parts else path.absolute())
+    if misread := _MISREAD.search(found):
+        raise _refused(f"{found!r} cannot be read as a path", f"Delta's library takes {misread[0]!r} for another text")
+    return found
+
+
+def _refused(what: str, cause: str) -> LaggardError:
+    fix = "set job.tables and job.checkpoint to other folders, which laggard makes"
+    return LaggardError(what, cause=cause, fix=fix, exit_code=CONFIGURATION)
+
+
+def is_local(located: str) -> bool:
+    """True if a located place is on this machine's file systems."""
+    return located.startswith("/")
 
 
 def open_uri(uri: str) -> tuple[fs.FileSystem, str]:
     """The file system of a path or URI, and the path on it."""
+    place = locate(uri)
+    if is_local(place):
+        return fs.LocalFileSystem(), place
     # Hadoop's name of the scheme; Arrow knows it without the "a"
-    known = uri.replace("s3a://", "s3://", 1) if "://" in uri else Path(uri).absolute().as_posix()
-    found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(known)
+    found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(place.replace("s3a://", "s3://", 1))
     return found
 
 

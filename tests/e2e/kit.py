@@ -91,11 +91,11 @@ class Place:
 
     @property
     def tables(self) -> Path:
-        return self.folder / "tables"
+        return self.folder / "tables of é #1?+%"  # a folder may have any name
 
     @property
     def checkpoint(self) -> Path:
-        return self.folder / "checkpoint"
+        return self.folder / "checkpoint of é #1?+%"
 
     @property
     def log(self) -> Path:

@@ -19,7 +19,8 @@ from laggard.stream.advance_stage import State
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema, to_arrow
 from laggard.tables.data_files import read_files, write_files
-from laggard.tables.delta import Writer, create_tables, path_of
+from laggard.tables.delta import Writer, create_tables
+from laggard.tables.readers import table_uri
 from tables.fixtures import NOW
 
 LATE = datetime(2026, 11, 20, 23, 59, 59, 999_500, tzinfo=timezone.utc)
@@ -45,7 +46,7 @@ def at(bounds: dict[str, str]) -> datetime:
 
 
 def stored(writer: Writer, table: schemas.Table) -> pa.Table:
-    return DeltaTable(path_of(writer.root, table.name)).to_pyarrow_table()
+    return DeltaTable(table_uri(writer.root, table.name)).to_pyarrow_table()
 
 
 def test_a_batch_is_committed_once_per_table_and_checkpoint(writer: Writer) -> None:
@@ -75,7 +76,7 @@ def test_a_status_table_is_replaced_and_may_become_empty(writer: Writer) -> None
 def test_rows_lie_in_the_partition_of_their_date(writer: Writer) -> None:
     writer.write(schemas.GROUP_EVENTS, events(LATE, LATE + timedelta(seconds=1), NOW), 7)
 
-    table = DeltaTable(path_of(writer.root, "group_events"))
+    table = DeltaTable(table_uri(writer.root, "group_events"))
     assert sorted(part["date"] for part in table.partitions()) == ["2026-11-20", "2026-11-21"]
     of_next_day = table.to_pyarrow_table(filters=[("date", "=", date(2026, 11, 21))])
     assert of_next_day["date"].to_pylist() == [date(2026, 11, 21)]
@@ -83,7 +84,7 @@ def test_rows_lie_in_the_partition_of_their_date(writer: Writer) -> None:
 
 def test_statistics_never_hide_a_row(writer: Writer) -> None:
     rows = events(LATE, NOW)
-    (file,) = write_files(path_of(writer.root, "group_events"), schemas.GROUP_EVENTS, rows)
+    (file,) = write_files(table_uri(writer.root, "group_events"), schemas.GROUP_EVENTS, rows)
 
     stats = json.loads(file.stats)
     assert stats["numRecords"] == 2
@@ -110,7 +111,7 @@ def test_a_column_that_an_older_file_lacks_is_unknown(writer: Writer, tmp_path: 
 
 
 def test_a_table_of_an_older_version_gets_the_new_columns_and_keeps_its_rows(tmp_path: Path) -> None:
-    path = path_of(str(tmp_path), "group_events")
+    path = table_uri(str(tmp_path), "group_events")
     whole = arrow_schema(schemas.GROUP_EVENTS)
     older = pa.schema([field for field in whole if field.name not in ("records", "source_partition")])
     DeltaTable.create(path, older, partition_by=["date"])
@@ -129,7 +130,7 @@ def test_a_table_of_an_older_version_gets_the_new_columns_and_keeps_its_rows(tmp
 @pytest.mark.parametrize("shards", [1, 2, 3])
 def test_every_group_of_the_state_is_read_by_exactly_one_task(tmp_path: Path, cut: int, shards: int) -> None:
     groups = [f"group-{number}" for number in range(50)] + ["Ω", "part-0-of-2-x"]
-    folder = path_of(str(tmp_path / "half-of-2-of-3-"), "partition_status")
+    folder = table_uri(str(tmp_path / "half-of-2-of-3-"), "partition_status")
     Path(folder).mkdir(parents=True)
     before = State(str(tmp_path), {"partition_status": _written(folder, statuses(groups), 1, 0)}, cut)
     files: list[str] = []

@@ -15,8 +15,9 @@ from deltalake import DeltaTable
 from laggard.stream.session import start_session
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
-from laggard.tables.delta import Writer, create_tables, path_of
+from laggard.tables.delta import Writer, create_tables
 from laggard.tables.maintenance import Retention, maintain
+from laggard.tables.readers import table_uri
 from tables.fixtures import NOW
 
 if TYPE_CHECKING:
@@ -47,8 +48,10 @@ def test_a_day_of_care(tmp_path: Path, spark: SparkSession) -> None:
     for number in range(3):
         rows = to_arrow(schemas.PARTITION_STATUS, [{"group": "g", "partition": number}])
         writer.write(schemas.PARTITION_STATUS, rows, number)
-    folder = Path(path_of(str(tmp_path), "partition_status"))
-    left_by_a_failed_task = Path(path_of(str(tmp_path), "group_events"), f"date={NOW.date()}", "part-0-of-1-x.parquet")
+    folder = Path(table_uri(str(tmp_path), "partition_status"))
+    left_by_a_failed_task = Path(
+        table_uri(str(tmp_path), "group_events"), f"date={NOW.date()}", "part-0-of-1-x.parquet"
+    )
     left_by_a_failed_task.write_bytes(b"half a file")
     long_ago = time.time() - 200 * 3600
     os.utime(left_by_a_failed_task, (long_ago, long_ago))
@@ -56,10 +59,10 @@ def test_a_day_of_care(tmp_path: Path, spark: SparkSession) -> None:
 
     maintain(str(tmp_path), retention, NOW)
 
-    events = DeltaTable(path_of(str(tmp_path), "group_events"))
+    events = DeltaTable(table_uri(str(tmp_path), "group_events"))
     assert sorted(events.to_pyarrow_table()["event_at"].to_pylist()) == sorted(recent)
     assert len(events.file_uris()) == 1
-    assert spark.read.format("delta").load(path_of(str(tmp_path), "group_events")).count() == len(recent)
+    assert spark.read.format("delta").load(table_uri(str(tmp_path), "group_events")).count() == len(recent)
     assert [row["partition"] for row in DeltaTable(str(folder)).to_pyarrow_table().to_pylist()] == [2]
     assert len(list(folder.glob("*.parquet"))) == 1
     assert not left_by_a_failed_task.exists()

@@ -15,7 +15,16 @@ from pyarrow.dataset import Expression, field
 from laggard.cli.words import duration
 from laggard.errors import TEMPORARY, LaggardError
 from laggard.exporter.published import is_fresh, max_age
-from laggard.tables.readers import BACKFILL, Batch, TableUnreadable, newest_batch, open_table, read_known, table_uri
+from laggard.tables.readers import (
+    BACKFILL,
+    Batch,
+    TableUnreadable,
+    dates_of,
+    newest_batch,
+    open_table,
+    read_known,
+    table_uri,
+)
 from laggard.tables.schemas import TABLES
 
 if TYPE_CHECKING:
@@ -74,7 +83,7 @@ def read_newest_of(
         condition &= field(TABLES[name].time_column) <= pa.scalar(until, pa.timestamp("us", tz="UTC"))
         last = str(until.date())
     rows: list[Row] = []
-    dates = sorted({str(each["date"]) for each in table.partitions() if str(each["date"]) <= last}, reverse=True)
+    dates = [date for date in reversed(dates_of(table)) if date <= last]
     for newest, oldest in _spans(dates):
         files = f"date >= '{oldest}' AND date <= '{newest}' AND \"group\" = '{quoted}'"
         rows += _rows(table, table_uri(root, name), columns, condition, files)

@@ -21,13 +21,14 @@ from laggard.cli.questions import fill, find_question, read_questions
 from laggard.cli.words import aligned
 from laggard.errors import OK, TEMPORARY, USAGE, LaggardError
 from laggard.exporter.escape import printable
-from laggard.tables.readers import Batch, TableMissing, newest_batch, open_table
+from laggard.tables.readers import Batch, TableMissing, TableUnreadable, newest_batch, open_table, sentence_of
 from laggard.tables.schemas import BATCHES, TABLES
 
 if TYPE_CHECKING:
     from laggard.config import Config
 
 _READS = ("select", "with", "values", "describe", "show", "explain")
+_OF_FILES = ("Parquet error", "Object Store error", "Kernel error")  # DataFusion's words: the query may be right
 _HELP = "laggard query --list"
 
 
@@ -116,9 +117,10 @@ def run_query(root: str, sql: str) -> pa.Table:
     try:
         return _interruptible(lambda: pa.table(builder.execute(sql)))
     except (DeltaError, pa.ArrowInvalid) as error:
-        raise LaggardError(
-            "the query failed", cause=" ".join(str(error).split()), fix=_HELP, exit_code=USAGE
-        ) from error
+        cause = sentence_of(error)
+        if any(word in cause for word in _OF_FILES):
+            raise TableUnreadable(root, cause) from error
+        raise LaggardError("the query failed", cause=cause, fix=_HELP, exit_code=USAGE) from error
 
 
 def _interruptible(work: Callable[[], pa.Table]) -> pa.Table:

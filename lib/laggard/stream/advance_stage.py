@@ -30,7 +30,7 @@ from laggard.stream.decoded import DECODED, SCHEMA, of_kind, read_batch
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.data_files import DataFile, read_files, write_files
-from laggard.tables.delta import path_of
+from laggard.tables.readers import table_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -117,7 +117,7 @@ def advance_stage(snapshot: Snapshot, tick: Tick, state: State, policies: Polici
         for name, rows in tables.items():
             if rows.num_rows:
                 label = _label(shard, state.shards)
-                for file in write_files(path_of(state.root, name), schemas.TABLES[name], rows, label):
+                for file in write_files(table_uri(state.root, name), schemas.TABLES[name], rows, label):
                     yield _result(name, file.to_json())
         yield _result(SUMMARY, json.dumps(_summary(decoded)))
 

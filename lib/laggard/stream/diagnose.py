@@ -26,6 +26,7 @@ from laggard.diagnosis.frames import Row
 from laggard.diagnosis.memory import Memory, from_json
 from laggard.errors import DAMAGED, INTERNAL, TEMPORARY, LaggardError
 from laggard.failures import classify
+from laggard.files import locate
 from laggard.stream.advance_stage import carrying, shards_of
 from laggard.stream.judging import Baselines, judge_groups, lay_out, read_cluster
 from laggard.stream.reading import RECENT, Options, Window, find_closed, known_at, read_baseline, read_history, told
@@ -156,7 +157,7 @@ class DiagnoseQuery:
         self._writer = Writer(job.tables, checkpoint_id)
         self._found: Diagnosis | None = None
         self._root = job.tables
-        self._checkpoint = f"{job.checkpoint.rstrip('/')}.diagnose-{checkpoint_id[:8]}"
+        self._checkpoint = f"{locate(job.checkpoint)}.diagnose-{checkpoint_id[:8]}"
         self._seconds = job.tick_seconds
         self._query: StreamingQuery | None = None
         self._in_batch = Lock()

@@ -127,7 +127,8 @@ def _stored(found: Found) -> Identity | None:
 def _check_frozen(stored: Identity, wanted: Identity) -> None:
     for key in FROZEN:
         before, now = getattr(stored, key), getattr(wanted, key)
-        if before != now:
+        is_same = files.locate(before) == files.locate(now) if key == "table_root" else before == now
+        if not is_same:
             raise _refusal(f"{key} is not the one this checkpoint was made with", f"was {before!r}, now {now!r}")
 
 

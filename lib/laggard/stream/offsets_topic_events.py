@@ -13,7 +13,7 @@ from laggard.stream.identity import Identity
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.data_files import DataFile, write_files
-from laggard.tables.delta import path_of
+from laggard.tables.readers import table_uri
 
 
 def offsets_topic_events(
@@ -41,7 +41,7 @@ def with_events(
 ) -> dict[str, Sequence[DataFile]]:
     """The data files of a batch's tasks by table, and one with these rows of `group_events`."""
     rows = to_arrow(schemas.GROUP_EVENTS, events)
-    own = write_files(path_of(root, "group_events"), schemas.GROUP_EVENTS, rows) if events else []
+    own = write_files(table_uri(root, "group_events"), schemas.GROUP_EVENTS, rows) if events else []
     return {**found, "group_events": [*found.get("group_events", ()), *own]} if own else dict(found)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from laggard import errors
 from laggard.errors import LaggardError, first_line
 from laggard.failures import SlowStartError, classify
+from laggard.files import locate
 from laggard.names import NameFilter
 from laggard.sources.brokers import Brokers
 from laggard.sources.log_ends import LogEnds
@@ -202,7 +203,7 @@ class Job:
 
         after_poll = batches.last["poll_id"] if batches.last else 0
         writer = read_inputs(spark, config, topic, after_poll).writeStream.queryName("laggard").foreachBatch(process)
-        writer = writer.option("checkpointLocation", config.job.checkpoint)
+        writer = writer.option("checkpointLocation", locate(config.job.checkpoint))
         writer = (
             writer.trigger(availableNow=True)
             if diagnosis is None

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -79,9 +78,9 @@ def read_files(table: Table, uris: Iterable[str]) -> pa.Table:
 
 
 def _write(table_path: str, table: Table, rows: pa.Table, values: dict[str, str], label: str) -> DataFile:
-    folder = "/".join(f"{name}={quote(value)}" for name, value in values.items())
+    folder = "/".join(f"{name}={value}" for name, value in values.items())  # dates: nothing to encode
     path = f"{folder}/{label}-{uuid.uuid4()}.parquet".lstrip("/")
-    system, where = open_uri(f"{table_path.rstrip('/')}/{path}")
+    system, where = open_uri(f"{table_path}/{path}")
     if folder:
         system.create_dir(where.rpartition("/")[0], recursive=True)
     with system.open_output_stream(where) as sink:

@@ -9,8 +9,10 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.transaction import AddAction
 
+from laggard.files import locate
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.data_files import CHECKED, INDEXED_COLUMNS, DataFile, write_files
+from laggard.tables.readers import table_uri
 from laggard.tables.schemas import TABLES, Table
 
 _PROPERTIES = {
@@ -26,11 +28,6 @@ _OVERWRITTEN = {
 _APPENDED = {"delta.logRetentionDuration": "interval 7 days", "delta.dataSkippingNumIndexedCols": str(INDEXED_COLUMNS)}
 
 
-def path_of(root: str, table: str) -> str:
-    """Where a table of this root lives."""
-    return f"{root.rstrip('/')}/{table}"
-
-
 def create_tables(root: str, tables: Iterable[Table] = tuple(TABLES.values())) -> None:
     """Create each of the tables that is not there, with types, comments, constraint and reader version 1.
 
@@ -38,7 +35,7 @@ def create_tables(root: str, tables: Iterable[Table] = tuple(TABLES.values())) -
     By delta-rs, before Spark starts: 20 ms a table where a cold JVM needs two seconds.
     """
     for table in tables:
-        path = path_of(root, table.name)
+        path = table_uri(root, table.name)
         if DeltaTable.is_deltatable(path):
             _add_columns(DeltaTable(path), table)
             continue
@@ -78,13 +75,13 @@ class Writer:
     """
 
     def __init__(self, root: str, checkpoint_id: str) -> None:
-        self.root = root
+        self.root = locate(root)
         self._checkpoint_id = checkpoint_id
         self._tables: dict[str, DeltaTable] = {}
 
     def write(self, table: Table, rows: pa.Table, batch_id: int) -> int:
         """Write rows that the driver holds and commit them; gives the table's version after it."""
-        return self.commit(table, write_files(path_of(self.root, table.name), table, rows), batch_id)
+        return self.commit(table, write_files(table_uri(self.root, table.name), table, rows), batch_id)
 
     def commit(self, table: Table, files: Sequence[DataFile], batch_id: int) -> int:
         """Append files or replace what is there with them, once per batch; gives the table's version after it."""
@@ -111,11 +108,13 @@ class Writer:
 
     def file_uris(self, table: str, version: int) -> list[str]:
         """The data files of a table's version."""
-        delta = self._newest(table)
-        return (delta if delta.version() == version else DeltaTable(path_of(self.root, table), version)).file_uris()
+        delta, uri = self._newest(table), table_uri(self.root, table)
+        named = delta if delta.version() == version else DeltaTable(uri, version)
+        # not delta-rs' own URIs, which are encoded even where they are local paths
+        return [f"{uri}/{path}" for path in pa.table(named.get_add_actions())["path"].to_pylist()]
 
     def _newest(self, table: str) -> DeltaTable:
         if table not in self._tables:
-            self._tables[table] = DeltaTable(path_of(self.root, table))
+            self._tables[table] = DeltaTable(table_uri(self.root, table))
         self._tables[table].update_incremental()  # maintenance commits too
         return self._tables[table]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.dataset import Expression, field
 
-from laggard.tables.readers import TableMissing, open_table, read_known, table_uri
+from laggard.tables.readers import TableMissing, dates_of, open_table, read_known, table_uri
 from laggard.tables.schemas import FINDING_STATE, TABLES
 
 _TIME = pa.timestamp("us", tz="UTC")
@@ -24,7 +24,7 @@ def newest_judged(root: str, before: datetime | None = None) -> datetime | None:
     condition = field("group") == ""  # the cluster has a row for every judged window
     if before is not None:
         condition &= field("window_start") < pa.scalar(before, _TIME)
-    for date in sorted({str(each["date"]) for each in table.partitions()}, reverse=True):
+    for date in reversed(dates_of(table)):
         if before is None or date <= str(before.date()):
             uri, files = table_uri(root, FINDING_STATE.name), f"date = '{date}'"
             found: datetime | None = pc.max(

@@ -7,17 +7,15 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlparse
 
 from laggard.errors import CONFIGURATION, REFUSED, LaggardError
+from laggard.files import is_local, locate
 
 
 def local_path(root: str) -> Path | None:
     """The root as a local path; None for an object store or HDFS."""
-    parsed = urlparse(root)
-    if parsed.scheme not in ("", "file"):
-        return None
-    return Path(parsed.path if parsed.scheme else root)
+    place = locate(root)
+    return Path(place) if is_local(place) else None
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from deltalake import DeltaTable, WriterProperties
 
-from laggard.tables.delta import path_of
+from laggard.tables.readers import table_uri
 from laggard.tables.schemas import TABLES
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def maintain(root: str, retention: Retention, now: datetime, *, optimize: bool =
     for name, table in TABLES.items():
         if table.overwritten:
             continue
-        delta = DeltaTable(path_of(root, name))
+        delta = DeltaTable(table_uri(root, name))
         oldest = (now - timedelta(days=retention.days(name))).date().isoformat()
         dates = sorted(str(part["date"]) for part in delta.partitions())
         if dates and dates[0] < oldest:
@@ -75,7 +75,7 @@ def vacuum_status(root: str, retention: Retention) -> None:
     """Delete the overwritten tables' old files; each tick leaves some."""
     for name, table in TABLES.items():
         if table.overwritten:
-            delta = DeltaTable(path_of(root, name))
+            delta = DeltaTable(table_uri(root, name))
             delta.vacuum(retention.status_files_hours, dry_run=False, enforce_retention_duration=False, full=True)
 
 

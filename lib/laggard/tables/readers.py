@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,12 @@ from pyarrow.dataset import Dataset, Expression, ParquetReadOptions
 from pyarrow.fs import SubTreeFileSystem
 
 from laggard.errors import DAMAGED, NOT_FOUND, LaggardError
-from laggard.files import open_uri
+from laggard.files import is_local, locate, open_uri
 from laggard.tables.schemas import BATCHES, TABLES
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_FRAME = re.compile(r"\d+:")  # of a native backtrace
+_LONGEST_CAUSE = 500
 TICK = "tick"
 BACKFILL = "backfill"
 
@@ -84,21 +89,18 @@ class Batch:
 
 
 def table_uri(root: str, name: str) -> str:
-    """Where a table of this root lives; the root is a folder or a URL."""
-    return f"{root.rstrip('/')}/{name}"
+    """Where a table of this root lives, as delta-rs, Arrow and Spark all take it."""
+    return f"{locate(root).rstrip('/')}/{name}"
 
 
 def open_table(root: str, name: str, version: int | None = None) -> DeltaTable:
     """The Delta table, at a version or as it is now."""
     uri = table_uri(root, name)
-    if "://" not in uri and not Path(uri, "_delta_log").is_dir():
-        raise TableMissing(uri, "there is no _delta_log folder")
-    try:
+    with naming_errors(uri, version):
+        if is_local(uri) and not Path(uri, "_delta_log").is_dir():
+            is_file = Path(locate(root)).is_file()
+            raise TableMissing(uri, f"{root} is a file" if is_file else "there is no _delta_log folder")
         return DeltaTable(uri, version=version)
-    except TableNotFoundError as error:
-        raise TableMissing(uri, str(error)) from error
-    except (DeltaError, OSError, ValueError) as error:
-        raise TableUnreadable(uri, _at(version) + str(error)) from error
 
 
 def read_table(root: str, name: str, version: int, columns: Sequence[str] | None = None) -> pa.Table:
@@ -110,9 +112,10 @@ def read_table(root: str, name: str, version: int, columns: Sequence[str] | None
 def read_newest(root: str, name: str, version: int, columns: Sequence[str]) -> pa.Table:
     """Rows of the newest batch that wrote to an append table, without reading the older files."""
     table = open_table(root, name, version)
-    bounds = _batch_bounds(table)
+    with naming_errors(table_uri(root, name), version):
+        bounds = _batch_bounds(table)
+        predicate = f"batch_id >= {bounds[0]}" if bounds else _newest_date(table)
     wanted = [*columns, *({"batch_id"} - set(columns))]
-    predicate = f"batch_id >= {bounds[0]}" if bounds else _newest_date(table)
     rows = _read(table, table_uri(root, name), wanted, predicate)
     return rows.filter(pc.equal(rows["batch_id"], pc.max(rows["batch_id"]))).select(list(columns))
 
@@ -161,8 +164,14 @@ def _batch_bounds(table: DeltaTable) -> list[int]:
 
 def _newest_date(table: DeltaTable) -> str:
     """Predicate for the files of the newest date; empty for an empty table."""
-    dates = sorted(str(partition["date"]) for partition in table.partitions())
+    dates = dates_of(table)
     return f"date >= '{dates[-1]}'" if dates else ""
+
+
+def dates_of(table: DeltaTable) -> list[str]:
+    """The dates of an append table, in order."""
+    with naming_errors(table.table_uri, table.version()):
+        return sorted({str(each["date"]) for each in table.partitions()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +195,8 @@ class Scan:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """In the same order each time; there is never room for all."""
         # what is read ahead is memory to be found first, and only from afar is it worth that
-        ahead = {} if "://" in self.uri else {"batch_readahead": 2, "fragment_readahead": 1}
-        with _naming(self.table, self.uri):
+        ahead = {"batch_readahead": 2, "fragment_readahead": 1} if is_local(self.uri) else {}
+        with naming_errors(self.uri, self.table.version()):
             scanner = self.dataset.scanner(columns=self.column_names, filter=self.condition, **ahead)
             yield from scanner.to_batches()
 
@@ -205,7 +214,7 @@ def scan_known(
     `files` is what the files' statistics can decide, as SQL; columns of `repeating` text come as dictionaries, which
     is several times as fast.
     """
-    with _naming(table, uri):
+    with naming_errors(uri, table.version()):
         system, place = open_uri(uri)
         # Arrow's own file system: delta-rs' runs in Python, and Arrow's threads may still ask it when Python ends
         native = SubTreeFileSystem(place, system)
@@ -221,26 +230,31 @@ def read_known(
 ) -> pa.Table:
     """The rows of `scan_known` as a table."""
     rows = scan_known(table, uri, columns, condition, files)
-    with _naming(table, uri):
+    with naming_errors(uri, table.version()):
         return rows.dataset.to_table(columns=rows.column_names, filter=condition)
 
 
 @contextmanager
-def _naming(table: DeltaTable, uri: str) -> Iterator[None]:
-    """What cannot be read is said to be so, by its place."""
+def naming_errors(uri: str, version: int | None = None) -> Iterator[None]:
+    """Raise what the libraries raise while they read a table as TableMissing or TableUnreadable, with its place."""
     try:
         yield
+    except TableNotFoundError as error:
+        raise TableMissing(uri, sentence_of(error)) from error
     except (DeltaError, OSError, ValueError) as error:  # ArrowInvalid is a ValueError
-        raise TableUnreadable(uri, _at(table.version()) + str(error)) from error
+        at = "" if version is None else f"version {version}: "
+        raise TableUnreadable(uri, at + sentence_of(error)) from error
+
+
+def sentence_of(error: Exception) -> str:
+    """The error's text in one line: delta-rs colours some and adds a native backtrace to others."""
+    text = _COLOUR.sub("", str(error)).replace("↳", ":")
+    return " ".join(takewhile(lambda word: not _FRAME.fullmatch(word), text.split()))[:_LONGEST_CAUSE]
 
 
 def _read(table: DeltaTable, uri: str, columns: list[str], files: str | None = None) -> pa.Table:
     rows = read_known(table, uri, columns, files=files or "")
     absent = [name for name in columns if name not in rows.column_names]
     if absent:
-        raise TableUnreadable(uri, f"{_at(table.version())}columns missing: {', '.join(absent)}")
+        raise TableUnreadable(uri, f"version {table.version()}: columns missing: {', '.join(absent)}")
     return rows
-
-
-def _at(version: int | None) -> str:
-    return "" if version is None else f"version {version}: "
