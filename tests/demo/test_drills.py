@@ -50,7 +50,10 @@ def play(folder: Path, drill: str) -> Played:
     return Played(done.returncode, printed.rpartition("\nlaggard explain ")[2], log.splitlines(), rows)
 
 
-@pytest.fixture(scope="module", params=["stuck-member", "hot-key", "slow-group"])
+@pytest.fixture(
+    scope="module",
+    params=["stuck-member", *(pytest.param(name, marks=pytest.mark.full) for name in ("hot-key", "slow-group"))],
+)
 def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Played]:
     return request.param, play(tmp_path_factory.mktemp(request.param), request.param)
 
