@@ -63,6 +63,15 @@ def test_every_table_of_a_snapshot_survives() -> None:
     assert unpack(pack(full)) == full
 
 
+def test_a_poll_of_an_older_version_has_no_value_in_newer_columns() -> None:
+    packed = pack(Snapshot(1, 2, positions=pa.Table.from_pylist([end(5)], schema=shapes.POSITIONS)))
+    older = pack(Snapshot(1, 2, positions=pa.Table.from_pylist([end(5)], schema=shapes.POSITIONS.remove(7))))
+    for offset in (packed, older):
+        positions = unpack(offset).positions
+        assert positions.schema == shapes.POSITIONS
+        assert positions["last_stable_offset"].to_pylist() == [None]
+
+
 def test_empty_tables_take_no_room() -> None:
     assert set(pack(Snapshot(1, 2))).isdisjoint({"positions", "offsets_partitions", "groups", "closed"})
 

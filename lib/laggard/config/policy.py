@@ -11,6 +11,8 @@ from laggard.config.planned import Planned
 from laggard.diagnosis.policy import Policy
 from laggard.names import matches
 
+READ_COMMITTED = "read_committed"
+
 
 @dataclass(frozen=True)
 class PolicyRule:
@@ -49,6 +51,12 @@ class Policies:
             rule.values.get("slo_time_lag_seconds", 0.0) for rule in self.rules if matches(cluster, [rule.cluster])
         }
         return tuple(sorted(found - {0.0}))
+
+    def reads_committed(self, cluster: str) -> bool:
+        """True if some group of the cluster may read committed records only."""
+        return any(
+            rule.values.get("isolation") == READ_COMMITTED for rule in self.rules if matches(cluster, [rule.cluster])
+        )
 
     def idle_seconds(self, cluster: str) -> float:
         """The longest time that a group of the cluster may have to be idle before it scales to zero; 0: none does."""

@@ -11,13 +11,13 @@ from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
 
 from laggard.config.planned import DAYS, Once, Planned, Weekly
-from laggard.config.policy import PolicyRule
+from laggard.config.policy import READ_COMMITTED, PolicyRule
 from laggard.config.sources import TomlFile, unquoted
 from laggard.config.values import CODES, is_code, shown, suggestion, typed
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.policy import Policy
 
-ISOLATIONS = ("read_uncommitted", "read_committed")
+ISOLATIONS = ("read_uncommitted", READ_COMMITTED)
 _Range: TypeAlias = tuple[str, Callable[[Any], object]]
 _DEFAULTS = {each.name: each.default for each in fields(Policy) if each.name not in ("in_maintenance", "mute_codes")}
 _DEFAULTS |= {"mute_codes": (), "match": "", "cluster": "*"}

@@ -37,6 +37,7 @@ class PollOptions:
     state_poll_seconds: float = 10
     window_seconds: int = 60
     slo_seconds: tuple[float, ...] = ()  # service levels of time lag that some policy declares
+    reads_committed: bool = False  # True if some policy's isolation is read_committed
 
 
 class Poller:
@@ -154,10 +155,11 @@ class Poller:
 
     def _ask_ends(self, partitions: Partitions, offsets_topic: Partitions, *, new_window: bool) -> _Ends:
         """All that every poll asks about these partitions, in one round."""
+        # last stable offsets first: taken later they could pass the ends read before them
+        of_topics = partitions if self._options.reads_committed else {}
+        stable = self._start_list({**of_topics, **offsets_topic}, kafka.LATEST, kafka.READ_COMMITTED)
         latest = self._start_list(partitions, kafka.LATEST)
         starts = self._start_list(partitions if new_window else {}, kafka.EARLIEST)
-        # the last stable offset first: taken later it could pass the high watermark read before it
-        stable = self._start_list(offsets_topic, kafka.LATEST, kafka.READ_COMMITTED)
         high = self._start_list(offsets_topic, kafka.LATEST)
         low = self._start_list(offsets_topic, kafka.EARLIEST)
         return _Ends(latest(), starts(), stable(), high(), low())
@@ -187,6 +189,7 @@ class Poller:
             [ends.starts[key].offset if key in ends.starts else None for key in keys],
             [each.leader for each in found],
             [ends.latest[key].error for key in keys],
+            [ends.stable[key].offset if key in ends.stable else None for key in keys],
         )
 
     def _offsets_partitions(self, ends: _Ends, now_ms: int) -> pa.Table:

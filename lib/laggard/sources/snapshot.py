@@ -18,6 +18,7 @@ POSITIONS = pa.schema(
         ("log_start_offset", pa.int64()),  # null between the windows' first polls
         ("leader_broker", pa.int32()),
         ("error", pa.string()),  # Kafka's error name where there is no log end
+        ("last_stable_offset", pa.int64()),  # asked where a policy's isolation is read_committed
     ]
 )
 OFFSETS_PARTITIONS = pa.schema(
@@ -114,7 +115,7 @@ def pack(snapshot: Snapshot) -> dict[str, Any]:
 
 def unpack(packed: dict[str, Any]) -> Snapshot:
     """The snapshot that `pack` was given."""
-    tables = {name: _unpack_table(packed[name]) for name in _TABLES if name in packed}
+    tables = {name: _unpack_table(packed[name], schema) for name, schema in _TABLES.items() if name in packed}
     return Snapshot(**{name: value for name, value in packed.items() if name not in _TABLES}, **tables)
 
 
@@ -132,11 +133,14 @@ def _pack_table(table: pa.Table) -> str:
     return base64.b64encode(sink.getvalue()).decode("ascii")
 
 
-def _unpack_table(text: str) -> pa.Table:
+def _unpack_table(text: str, schema: pa.Schema) -> pa.Table:
+    """The table; columns that an older version did not have are null."""
     table = pa.ipc.open_stream(base64.b64decode(text)).read_all()
+    found = dict(zip(table.column_names, table.columns, strict=True))
     return pa.table(
-        {
-            name: column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-            for name, column in zip(table.column_names, table.columns, strict=True)
-        }
+        [
+            found[field.name].cast(field.type) if field.name in found else pa.nulls(table.num_rows, field.type)
+            for field in schema
+        ],
+        schema=schema,
     )

@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.config.policy import Policies
+from laggard.config.policy import READ_COMMITTED, Policies
 from laggard.lag.flows import partition_outcomes
+from laggard.lag.isolation import readable_ends
 from laggard.lag.late import Probed, find_probes
 from laggard.lag.positions import advance_positions, forget_truncated, merge
 from laggard.lag.tick import Tick
@@ -64,6 +65,9 @@ def advance(
     known = fold_records(groups_before, folded_before, batch.records, topics, tick)
     facts, history = known.facts, known.history
     merged = merge(partition_status, batch.commits, poll.positions, _subscribed(facts))
+    if policies is not None and policies.reads_committed(tick.cluster):
+        groups = set(merged.keys["group"].to_pylist())
+        merged = readable_ends(merged, {name for name in groups if _reads_committed(policies, name, tick)})
     probed = _probed(merged.keys, poll, policies, tick)
     rows, changes = advance_positions(merged, tick, arrow_schema(schemas.PARTITION_STATUS), probed)
     living = rows.filter(pc.invert(merged.is_retired))
@@ -111,6 +115,10 @@ def _without_truncated(row: dict[str, Any], tick: Tick) -> dict[str, Any]:
     log_end, offset = dict(tick.truncated_partitions).get(row["offsets_partition"]), row["group_record_offset"]
     is_lost = log_end is not None and offset is not None and offset >= log_end
     return row | {"group_record_offset": None} if is_lost else row
+
+
+def _reads_committed(policies: Policies, group: str, tick: Tick) -> bool:
+    return policies.of(tick.cluster, group, tick.now).isolation == READ_COMMITTED
 
 
 def _probed(keys: pa.Table, poll: Poll, policies: Policies | None, tick: Tick) -> Probed | None:

@@ -35,6 +35,7 @@ def read_inputs(spark: SparkSession, config: Config, topic: OffsetsTopic, after_
                 state_poll_seconds=cluster.state_poll_seconds,
                 window_seconds=job.window_seconds,
                 slo_seconds=config.policies.slo_seconds(cluster.name),
+                reads_committed=config.policies.reads_committed(cluster.name),
             )
         ),
     )

@@ -67,7 +67,13 @@ EVIDENCE = (
     Column("commit_source_offset", "bigint", "offset of the commit record there", "no commit"),
     Column("commit_timestamp", "timestamp", "when the coordinator took the commit, on its clock", "no commit"),
     Column("committed_offset", "bigint", "next record the group will read", "no commit, or a negative one"),
-    Column("log_end_offset", "bigint", "next offset of the log", "the poll has no value"),
+    Column(
+        "log_end_offset",
+        "bigint",
+        "next offset of the log; the last stable one where [[policy]] has isolation read_committed, as no record from "
+        "there on can be read yet (at least the committed offset, up to the log's end)",
+        "the poll has no value",
+    ),
     Column("log_start_offset", "bigint", "first offset of the log, as newest known", "not polled yet"),
     Column(
         "ahead_records", "bigint", "records by which the commit is newer than the poll it meets", "either end unknown"
