@@ -265,7 +265,7 @@ def test_tables_of_a_job_without_rules_are_served_as_before(tmp_path: Path) -> N
     exporter = Exporter(tmp_path)
     assert exporter.refresh().reason_at(exporter.clock()) == ""
     assert names(exporter.samples()) & JUDGED == set()
-    assert not exporter.stats.refresh_errors
+    assert not +exporter.stats.refresh_errors
 
 
 def test_findings_that_cannot_be_read_are_counted_and_lag_goes_on(tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_findings_that_cannot_be_read_are_counted_and_lag_goes_on(tmp_path: Path
     exporter = Exporter(tmp_path)
     exporter.refresh()
     assert exporter.samples()[series("group_lag_records", group="g", topic="t")] == 100
-    assert exporter.stats.refresh_errors == {"findings_unreadable": 1}
+    assert +exporter.stats.refresh_errors == {"findings_unreadable": 1}
 
 
 def test_policies_say_who_owns_a_group_and_what_it_promised(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_files_removed_under_the_reader_make_it_read_the_newer_batch(
     monkeypatch.setattr(refresh_module, "load_snapshot", vacuumed)
     exporter.refresh()
     assert exporter.samples()[LAG] == 6
-    assert not exporter.stats.refresh_errors
+    assert not +exporter.stats.refresh_errors
 
 
 def test_a_fault_of_ours_is_counted_and_the_thread_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +165,7 @@ def test_a_fault_of_ours_is_counted_and_the_thread_goes_on(tmp_path: Path, monke
     with monkeypatch.context() as broken:
         broken.setattr(refresh_module, "load_snapshot", lambda *_: 1 // 0)
         exporter.refresh()
-    assert (reason(exporter), exporter.stats.refresh_errors) == ("table_unreadable", {"internal": 1})
+    assert (reason(exporter), +exporter.stats.refresh_errors) == ("table_unreadable", {"internal": 1})
     exporter.refresh()
     assert exporter.samples()[LAG] == 5
 

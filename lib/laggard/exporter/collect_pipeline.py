@@ -15,14 +15,17 @@ from laggard.exporter.collect_state import known_state
 from laggard.exporter.escape import escape_label
 from laggard.exporter.samples import Labels, Value, filled, filled_states
 from laggard.exporter.snapshot import Snapshot
+from laggard.tables.batch_tables import GAP_REASONS
 from laggard.tables.readers import Batch
+from laggard.wire.errors import DEAD_LETTER_REASONS
 
-_BY_NAME = (  # map column, its label
-    (fam.STAGE_SECONDS, "stage_seconds_total", "stage"),
-    (fam.SOURCE_RECORDS, "records_total", "outcome"),
-    (fam.DEAD_LETTERS, "dead_letters_total", "reason"),
-    (fam.POLLS, "polls_total", "api"),
-    (fam.GAPS, "gaps_total", "reason"),
+_BY_NAME: tuple[tuple[fam.Family, str, str, tuple[str, ...]], ...] = (
+    # map column, its label, and the closed list of its keys: who watches a count sees its first rise
+    (fam.STAGE_SECONDS, "stage_seconds_total", "stage", ()),
+    (fam.SOURCE_RECORDS, "records_total", "outcome", ()),
+    (fam.DEAD_LETTERS, "dead_letters_total", "reason", DEAD_LETTER_REASONS),
+    (fam.POLLS, "polls_total", "api", ()),
+    (fam.GAPS, "gaps_total", "reason", GAP_REASONS),
 )
 _BY_STRUCT = (  # array column, its labels, its value
     (fam.UNKNOWN_RECORDS, "unknown_records_total", ("record_type", "version"), "records"),
@@ -62,8 +65,9 @@ class PipelineCollector(Collector):
         yield filled(fam.BATCH_SECONDS, [(self._labels, seconds)])
 
     def _totals(self, values: Mapping[str, Any]) -> Iterator[Metric]:
-        for family, column, label in _BY_NAME:
-            counts = (values[column] or {}).items()
+        for family, column, label, keys in _BY_NAME:
+            known = values[column]
+            counts = () if known is None else (dict.fromkeys(keys, 0) | known).items()
             yield filled(family, (({**self._labels, label: escape_label(name)}, count) for name, count in counts))
         for family, column, names, value in _BY_STRUCT:
             rows = values[column] or []

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import product
 from threading import Lock
-from typing import TypeVar
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
@@ -21,7 +21,15 @@ from laggard.exporter.samples import filled
 from laggard.exporter.sift import REASONS, SIFTED
 from laggard.tables.schemas import TABLES
 
-Key = TypeVar("Key", str, tuple[str, str])
+Failure: TypeAlias = Literal["table_missing", "table_unreadable", "findings_unreadable", "internal"]
+Refusal: TypeAlias = Literal["slow_reader", "connections"]
+Drop: TypeAlias = Literal["max_series"]
+Key = TypeVar("Key", bound=str | tuple[str, str])
+
+
+def _zeros(keys: Iterable[Key]) -> Callable[[], Counter[Key]]:
+    """Counters that are published at 0, since who watches a count has to see its first rise."""
+    return lambda: Counter(dict.fromkeys(keys, 0))
 
 
 @dataclass(slots=True)
@@ -31,11 +39,11 @@ class SelfStats:
     refresh_seconds: float | None = None
     refreshed_at: float | None = None
     connections: int = 0
-    refresh_errors: Counter[str] = field(default_factory=Counter)
+    refresh_errors: Counter[Failure] = field(default_factory=_zeros(get_args(Failure)))
     requests: Counter[tuple[str, str]] = field(default_factory=Counter)
-    refused: Counter[str] = field(default_factory=Counter)
-    dropped: Counter[str] = field(default_factory=Counter)
-    skipped: Counter[tuple[str, str]] = field(default_factory=Counter)
+    refused: Counter[Refusal] = field(default_factory=_zeros(get_args(Refusal)))
+    dropped: Counter[Drop] = field(default_factory=_zeros(get_args(Drop)))
+    skipped: Counter[tuple[str, str]] = field(default_factory=_zeros([*product(SIFTED, REASONS)]))
     _lock: Lock = field(default_factory=Lock)
 
     def count_request(self, path: str, code: int) -> None:
@@ -63,7 +71,7 @@ class SelfCollector(Collector):
         errors = stats.counts(stats.refresh_errors)
         yield filled(fam.REFRESH_ERRORS, (({**self._labels, "reason": reason}, n) for reason, n in errors.items()))
         yield filled(fam.SERIES_DROPPED, (({"reason": reason}, n) for reason, n in stats.counts(stats.dropped).items()))
-        skipped = dict.fromkeys(product(SIFTED, REASONS), 0) | stats.counts(stats.skipped)
+        skipped = stats.counts(stats.skipped)
         yield filled(
             fam.ROWS_SKIPPED,
             (({**self._labels, "table": name, "reason": reason}, n) for (name, reason), n in skipped.items()),

@@ -9,7 +9,7 @@ from dataclasses import replace
 from threading import Event, Thread
 
 from laggard.errors import LaggardError
-from laggard.exporter.collect_self import SelfStats
+from laggard.exporter.collect_self import Failure, SelfStats
 from laggard.exporter.judged import Judged, JudgedReader
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.published import Published, is_fresh, max_age
@@ -145,7 +145,7 @@ class Refresher:
             full = render_bodies(self._data, cluster, "", snapshot, self._stats)
         return Published(cluster, own, reason, full, snapshot.batch.batch_id, snapshot.polled_at, self._max_age)
 
-    def _failed(self, reason: str, failure: Exception) -> str:
+    def _failed(self, reason: Failure, failure: Exception) -> str:
         if not self._stats.refresh_errors[reason]:  # once; the counter tells how often
             detail = f"{failure.what}: {failure.cause}" if isinstance(failure, LaggardError) else repr(failure)
             log.warning("%s: %s", reason, detail)

@@ -158,5 +158,5 @@ def _head(plain: bytes) -> Head:
 
 
 _FORMATS: dict[str, Callable[[Sequence[Metric]], bytes]] = {TEXT: _text, OPENMETRICS: _openmetrics}
-_SELF_SERIES = 60  # more than the exporter's own families and process_* have
+_SELF_SERIES = 120  # more than the exporter's own families and process_* have
 NO_DATA = DataPart({name: _head(b"") for name in _FORMATS})

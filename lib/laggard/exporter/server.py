@@ -20,6 +20,12 @@ from laggard.exporter.options import ExporterOptions
 from laggard.exporter.published import Published
 
 PATHS = ("/metrics", "/-/healthy", "/healthz", "/-/ready", "/readyz", "/")
+_REFUSED = (405, 413, 431)
+ANSWERS = {  # path to the codes that it can answer with
+    **dict.fromkeys(PATHS, (200, *_REFUSED)),
+    **dict.fromkeys(("/-/ready", "/readyz"), (200, 503, *_REFUSED)),
+    "other": (404, *_REFUSED),
+}
 MAX_HEADER_BYTES = 8192
 # Headers above the limit get an answer up to here; past it tornado can only close, as it has not seen their end.
 MAX_READ_HEADER_BYTES = 2 * MAX_HEADER_BYTES
@@ -149,6 +155,8 @@ class Site:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.stats = stats
+        for path, codes in ANSWERS.items():  # who watches a count has to see its first rise
+            stats.requests.update({(path, str(code)): 0 for code in codes})
         self.published = published
         self.clock = clock
         self.response_seconds = options.response_seconds

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from laggard.tables.columns import BATCH_ID, CLUSTER, DATE, Column, Table
 
+GAP_REASONS = (
+    "job_down", "tick_late", "clock", "records_removed", "log_truncated", "offsets_topic_recreated",
+)  # fmt: skip
+
 DEAD_LETTERS = Table(
     "dead_letters",
     "Records of the offsets topic that could not be decoded, at most 1000 a batch; all are counted in batches.",
@@ -104,7 +108,7 @@ BATCHES = Table(
         Column(
             "gap_reason",
             "string",
-            "job_down, tick_late, records_removed, log_truncated or offsets_topic_recreated",
+            " or ".join([", ".join(GAP_REASONS[:-1]), GAP_REASONS[-1]]),
             "not a gap",
         ),
         Column(

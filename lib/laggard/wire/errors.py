@@ -1,6 +1,6 @@
 """The closed list of ways in which bytes can fail to be a record."""
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 ErrorKind: TypeAlias = Literal[
     "unknown_record_type",
@@ -18,6 +18,10 @@ ErrorKind: TypeAlias = Literal[
     "decoder_failed",  # an error in the decoder itself
     "bad_version",  # only in the consumer protocol: a subscription or assignment of negative version
 ]
+
+
+_NEVER_DEAD = ("unknown_record_type", "unknown_value_version", "bad_version")  # not malformed, or not of a record
+DEAD_LETTER_REASONS: tuple[ErrorKind, ...] = tuple(kind for kind in get_args(ErrorKind) if kind not in _NEVER_DEAD)
 
 
 class WireError(Exception):
