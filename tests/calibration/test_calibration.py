@@ -19,6 +19,7 @@ from differential.kafka import NoCompilerError
 from laggard.demo.broker import Broker
 
 INITIAL_DELAY_MS = "3000"  # Kafka's default, and the simulator's
+pytestmark = pytest.mark.full  # needs a Java compiler, and minutes
 by_story = pytest.mark.parametrize("story", STORIES, ids=[story.name for story in STORIES])
 
 
@@ -38,14 +39,12 @@ def simulated() -> dict[str, Rows]:
 
 
 @pytest.mark.broker
-@pytest.mark.full
 @by_story
 def test_the_rows_say_the_same(story: Story, real: dict[str, Rows], simulated: dict[str, Rows]) -> None:
     assert differences(story, real[story.name], simulated[story.name]) == []
 
 
 @pytest.mark.broker
-@pytest.mark.full
 @by_story
 def test_the_times_are_near(story: Story, real: dict[str, Rows], simulated: dict[str, Rows]) -> None:
     assert time_differences(story, real[story.name], simulated[story.name]) == []

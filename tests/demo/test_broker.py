@@ -58,6 +58,7 @@ def test_one_node_serves_tools_and_clients_and_is_gone_afterwards() -> None:
     assert not work_dir.exists()
 
 
+@pytest.mark.full
 def test_a_stopped_node_comes_back_on_its_port_with_its_data(tmp_path: Path) -> None:
     # Kafka lets a killed node register again only after its old session has ended
     with Broker(work_dir=tmp_path, properties={"broker.session.timeout.ms": "3000"}) as broker:
@@ -85,7 +86,7 @@ def test_a_failing_tool_is_an_error_with_what_it_said(tmp_path: Path) -> None:
     assert "nonsense is not a recognized option" in caught.value.cause
 
 
-@pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("sig", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.full)])
 def test_an_owner_that_is_killed_leaves_no_broker_and_no_files_behind(sig: signal.Signals) -> None:
     with subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
@@ -129,6 +130,7 @@ def test_a_node_that_ends_while_starting_is_shown_with_the_end_of_its_log(tmp_pa
     assert (tmp_path / "node-1" / "broker.log").exists()
 
 
+@pytest.mark.full
 def test_a_port_taken_by_another_process_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -145,7 +147,7 @@ def test_a_port_taken_by_another_process_is_left_to_it(monkeypatch: pytest.Monke
     assert port in PORTS
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_three_nodes_answer_for_each_other_and_one_can_be_restarted() -> None:
     with Broker(nodes=3) as broker:
         first = broker.pids

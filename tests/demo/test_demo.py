@@ -157,6 +157,7 @@ def test_mailer_restarts_and_has_several_generations(seen: Seen) -> None:
     assert seen.group("mailer")["generation"] >= max(generations) > seen.group("reporting")["generation"]
 
 
+@pytest.mark.full
 def test_a_demo_that_is_killed_leaves_no_process_and_no_files_behind(tmp_path: Path) -> None:
     mark = str(tmp_path)
 

@@ -135,7 +135,7 @@ def test_nobody_is_sent_away_while_rebalances_are_a_finding() -> None:
     assert after_hour(is_restless=True) == 4
 
 
-@pytest.mark.parametrize(("missing", "expected"), [(None, 3), (30, 4)])
+@pytest.mark.parametrize(("missing", "expected"), [pytest.param(None, 3, marks=pytest.mark.full), (30, 4)])
 def test_the_hour_is_read_from_the_tables_window_by_window(tmp_path: Path, missing: int | None, expected: int) -> None:
     reader = JudgedReader(str(tmp_path), 60)
     for number in range(60):
