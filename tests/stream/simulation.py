@@ -20,6 +20,7 @@ from laggard.stream.advance import Poll, advance
 from laggard.stream.batch import Batches
 from laggard.stream.decode import decode_records
 from laggard.stream.decoded import Batch, read_batch
+from laggard.stream.timeline import clock_column, closed_to, place, time_gaps
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema
 
@@ -166,6 +167,10 @@ class Simulation:
     last: Row | None = None
     has_history: bool = False
     policies: Policies | None = None
+    boot_id: str = "boot"
+    boot_ms: int = 0
+    gaps: list[Row] = field(default_factory=list)
+    snapshot: Snapshot = field(default_factory=lambda: Snapshot(0, 0))
     tables: dict[str, pa.Table] = field(default_factory=dict)
     history: dict[str, list[Row]] = field(default_factory=dict)
 
@@ -179,6 +184,7 @@ class Simulation:
         records: Iterable[Record] = (),
         *,
         seconds: float = 10,
+        true_seconds: float | None = None,
         is_live: bool = True,
         blocked: tuple[int, ...] = (),
         metadata_poll_id: int | None = None,
@@ -187,8 +193,12 @@ class Simulation:
         truncated: Mapping[int, int] | None = None,
         probes: Iterable[Row] = (),
     ) -> dict[str, pa.Table]:
-        """One tick, so many seconds after the one before; gives its tables and keeps the appended rows."""
+        """One tick, so many seconds after the one before; gives its tables and keeps the appended rows.
+
+        `now` is the machine's wall clock; where that was set meanwhile, other `true_seconds` passed.
+        """
         self.now += timedelta(seconds=seconds)
+        self.boot_ms += round(1000 * (seconds if true_seconds is None else true_seconds))
         self.batch_id += 1
         self.poll_id += 1
         given = list(records)
@@ -204,7 +214,16 @@ class Simulation:
         self.tables = advance(*before, batch, poll, tick, self.policies)
         for name in self.history.keys() & self.tables.keys():
             self.history[name] += self.tables[name].to_pylist()
-        self.last = {"kind": "tick" if is_live else "backfill", "polled_at": self.now, "source_to": {}}
+        if self.last is not None:
+            self.gaps += time_gaps(self.last, place(self.last, self.snapshot), tick.window, was_down=False)
+        self.last = {
+            "kind": "tick" if is_live else "backfill",
+            "polled_at": tick.now,
+            "poll_id": self.poll_id,
+            "source_to": {},
+            "clock": clock_column(self.snapshot.reading),
+            "windows_closed_to": closed_to(self.last, tick, self.snapshot),
+        }
         self.has_history = self.has_history or is_live
         return self.tables
 
@@ -217,6 +236,9 @@ class Simulation:
         snapshot = Snapshot(
             poll_id=self.poll_id,
             polled_at_ms=round(self.now.timestamp() * 1000),
+            boot_id=self.boot_id,
+            boot_ms=self.boot_ms,
+            awake_ms=self.boot_ms,
             metadata_poll_id=self.poll_id if metadata_poll_id is None else metadata_poll_id,
             positions=positions,
             offsets_partitions=pa.Table.from_pylist(rows, schema=OFFSETS_PARTITIONS),
@@ -226,6 +248,7 @@ class Simulation:
         # the job's own rule for opening and closing windows, on a stand-in that has only what the rule reads
         tick: Tick = Batches._tick(job, self.batch_id, snapshot, dict.fromkeys(parts, 0))  # type: ignore[arg-type]
         assert tick.is_caught_up == is_live
+        self.snapshot = snapshot
         return tick
 
     @property

@@ -48,22 +48,12 @@ def test_a_root_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         pass
 
 
-def gaps(seconds: float, *, start: int = 0, was_down: bool = False) -> list[dict[str, Any]]:
+def gaps(seconds: float, *, start: int = 0) -> list[dict[str, Any]]:
     last = {"polled_at": NOON, "source_to": {0: 10}}
     now = NOON + timedelta(seconds=seconds)
     parts = pa.Table.from_pylist([{"offsets_partition": 0, "log_start_offset": start}], schema=OFFSETS_PARTITIONS)
     tick = Tick("c", 2, 2, 2, now, 60, True, False, False, True)
-    return find_gaps(last, Snapshot(2, 0, offsets_partitions=parts), tick, was_down=was_down)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "was_down", "reasons"),
-    [(10, True, []), (60, False, []), (61, False, ["tick_late"]), (61, True, ["job_down"])],
-)
-def test_time_nobody_watched_is_a_gap_once_it_is_longer_than_a_window(
-    seconds: float, was_down: bool, reasons: list[str]
-) -> None:
-    assert [gap["gap_reason"] for gap in gaps(seconds, was_down=was_down)] == reasons
+    return find_gaps(last, Snapshot(2, 0, offsets_partitions=parts), tick)
 
 
 @pytest.mark.parametrize(("start", "expected"), [(10, []), (25, [("records_removed", 10, 25)])])

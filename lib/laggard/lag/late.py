@@ -59,7 +59,7 @@ def count_late(
     names = ("probe_offset", "window_matured_records", "window_late_records")
     start = repeat(tick.window_start, TIMESTAMP, before.num_rows)
     if probed is None or not tick.opens_window:
-        continues = both(equal(before["window_start"], start), tick.is_caught_up)
+        continues = both(equal(before["window_start"], start), tick.counts)
         return {name: where(continues, before[name]) for name in names}
     is_its_topic = pc.invert(differ(where(pc.not_equal(probed.topic_id, ""), probed.topic_id), _known(now["topic_id"])))
     offset = where(is_its_topic, probed.offset)

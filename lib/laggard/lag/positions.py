@@ -178,7 +178,7 @@ def advance_positions(
         "ahead_records": pc.max_element_wise(pc.subtract(committed, log_end), 0, skip_nulls=False),
     }
     columns["status"], columns["error"] = _status(columns, polled, is_other_topic, tick)
-    columns |= _measures(columns)
+    columns |= _measures(columns, tick)
     columns |= _time_lag(columns, polled_end, before["end_points"], is_same_topic, tick)
     rhythm, gaps = _rhythm(merged, columns, tick, is_same_topic)
     columns |= rhythm
@@ -253,7 +253,7 @@ def _status(columns: dict[str, Any], polled: pa.Table, is_other_topic: Any, tick
     return status, pc.coalesce(polled["error"], unpolled_error, of_commit)
 
 
-def _measures(columns: dict[str, Any]) -> dict[str, Any]:
+def _measures(columns: dict[str, Any], tick: Tick) -> dict[str, Any]:
     """Lag and what the log still holds, where the status allows them."""
     committed, end, start = columns["committed_offset"], columns["log_end_offset"], columns["log_start_offset"]
     is_ok, is_below = pc.equal(columns["status"], "ok"), pc.equal(columns["status"], "below_log_start")
@@ -263,7 +263,10 @@ def _measures(columns: dict[str, Any]) -> dict[str, Any]:
         "lag": lag,
         "lost_records": when(is_below, pc.subtract(start, committed), nothing_lost),
         "readable_records": when(is_below, pc.subtract(end, start), lag),
-        "commit_age_seconds": seconds_between(columns["sampled_at"], columns["commit_timestamp"]),
+        # a client's time is not comparable with one that is held
+        "commit_age_seconds": where(
+            pa.scalar(not tick.is_held), seconds_between(columns["sampled_at"], columns["commit_timestamp"])
+        ),
     }
 
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One tick's constants; `now` is the time of its poll, no function reads a clock."""
+    """One tick's constants; `now` is the time of its poll and never goes back, no function reads a clock."""
 
     cluster: str
     batch_id: int
@@ -24,6 +24,15 @@ class Tick:
     # of the offsets topic, cut below what was read, and where they end now: any record read of them from now on is
     # later than what is known
     truncated_partitions: tuple[tuple[int, int], ...] = ()
+    wall: datetime | None = None  # by the machine's clock; before `now` while time is held. None: as `now`
+    is_held: bool = False  # the clock was set back: `now` waits for it, and windows are not counted
+    # to be added to our own times of the tick before, where the clock was set: None if that is not known
+    shift: timedelta | None = timedelta(0)
+
+    @property
+    def counts(self) -> bool:
+        """True if windows are counted at this tick."""
+        return self.is_caught_up and not self.is_held
 
     @property
     def window(self) -> timedelta:

@@ -42,12 +42,13 @@ def accumulate(
 ) -> dict[str, Any]:
     """The `window_…` and `base_…` columns after this tick.
 
-    A row joins its first window when that begins, so no window is half seen; while catching up nothing is counted.
+    A row joins its first window when that begins, so no window is half seen; while catching up, and while time is held,
+    nothing is counted.
     Offsets of a topic say nothing of another one that has got its name.
     """
     rows = before.num_rows
     start = repeat(tick.window_start, _TIMESTAMP, rows)
-    continues = pc.and_(equal(before["window_start"], start), tick.is_caught_up)
+    continues = pc.and_(equal(before["window_start"], start), tick.counts)
     counts = pc.or_(continues, tick.opens_window)
     # only the last tick of the window right before may be the base: nothing is produced across a hole
     follows = pc.fill_null(

@@ -102,7 +102,8 @@ def _surroundings(group: str, row: Mapping[str, Any], tick: Tick) -> Surrounding
 def _read_until(row: Mapping[str, Any], tick: Tick) -> datetime:
     """The records of a blocked offsets partition are not read up to the poll, and those of the past not to any time."""
     is_blocked = row.get("offsets_partition") in tick.blocked_partitions
-    return tick.now if tick.is_caught_up and not is_blocked else LONG_AGO
+    # by the clock that the brokers should have as well, which is not held
+    return (tick.wall or tick.now) if tick.is_caught_up and not is_blocked else LONG_AGO
 
 
 def _commits(

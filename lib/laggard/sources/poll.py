@@ -12,6 +12,7 @@ from laggard.errors import LaggardError
 from laggard.names import NameFilter
 from laggard.sources import brokers as kafka
 from laggard.sources import snapshot as shapes
+from laggard.sources.clock import Reading, read_clock
 from laggard.sources.log_facts import LogFacts
 from laggard.sources.partitions import Partition, read_partitions
 from laggard.sources.snapshot import Snapshot
@@ -59,7 +60,8 @@ class Poller:
         self._metadata_took = 0.0  # seconds
         self._groups_at = 0.0
         self._log_ends: dict[kafka.TopicPartition, int] = {}
-        self._stable_since: dict[int, tuple[int, int]] = {}  # offsets partition -> (last stable offset, since ms)
+        # offsets partition -> (last stable offset, since: in ms after boot)
+        self._stable_since: dict[int, tuple[int, int]] = {}
         self._window = TopicWindow(options.window_seconds * 1000)
         self._facts = LogFacts(self._brokers, options.slo_seconds)
 
@@ -68,7 +70,8 @@ class Poller:
         started = time.monotonic()
         self._brokers.begin(len(self._partitions) + len(self._offsets_topic))
         self._refresh_metadata(poll_id, force=False)
-        polled_at_ms = int(time.time() * 1000)
+        reading = read_clock()
+        polled_at_ms = reading.wall_ms
         new_window = self._window.is_new(polled_at_ms)
         groups = self._start_groups()
         ends = self._ask_ends(self._partitions, self._offsets_topic, new_window=new_window)
@@ -92,12 +95,15 @@ class Poller:
         return Snapshot(
             poll_id=poll_id,
             polled_at_ms=polled_at_ms,
+            boot_id=reading.boot_id,
+            boot_ms=reading.boot_ms,
+            awake_ms=reading.awake_ms,
             metadata_poll_id=self._metadata_poll_id,
             cluster_id=self._cluster_id,
             offsets_topic_id=next((found.topic_id for found in self._offsets_topic.values()), ""),
             window_start_ms=window_start_ms,
             positions=positions,
-            offsets_partitions=self._offsets_partitions(ends, polled_at_ms),
+            offsets_partitions=self._offsets_partitions(ends, reading),
             groups=groups(),
             closed=closed,
             probes=probes,
@@ -192,7 +198,7 @@ class Poller:
             [ends.stable[key].offset if key in ends.stable else None for key in keys],
         )
 
-    def _offsets_partitions(self, ends: _Ends, now_ms: int) -> pa.Table:
+    def _offsets_partitions(self, ends: _Ends, now: Reading) -> pa.Table:
         keys = sorted(self._offsets_topic)
         stable, high = ends.stable, ends.high
         return shapes.table_of(
@@ -202,20 +208,21 @@ class Poller:
             [stable[key].offset for key in keys],
             [ends.low[key].offset for key in keys],
             [self._offsets_topic[key].leader for key in keys],
-            [self._blocked_since(key[1], high[key].offset, stable[key].offset, now_ms) for key in keys],
+            [self._blocked_since(key[1], high[key].offset, stable[key].offset, now) for key in keys],
             [stable[key].error or high[key].error for key in keys],
         )
 
-    def _blocked_since(self, partition: int, high: int | None, stable: int | None, now_ms: int) -> int | None:
+    def _blocked_since(self, partition: int, high: int | None, stable: int | None, now: Reading) -> int | None:
         """When the last stable offset stopped behind the high watermark, once that has lasted a window."""
         if high is None or stable is None:
             return None
-        last, since = self._stable_since.get(partition, (-1, now_ms))
+        last, since_boot_ms = self._stable_since.get(partition, (-1, now.boot_ms))
         if stable != last or stable >= high:
-            since = now_ms
-        self._stable_since[partition] = (stable, since)
-        is_blocked = stable < high and now_ms - since >= self._options.window_seconds * 1000
-        return since if is_blocked else None
+            since_boot_ms = now.boot_ms
+        self._stable_since[partition] = (stable, since_boot_ms)
+        lasted_ms = now.boot_ms - since_boot_ms  # the wall clock may have been set meanwhile
+        is_blocked = stable < high and lasted_ms >= self._options.window_seconds * 1000
+        return now.wall_ms - lasted_ms if is_blocked else None
 
     def _start_groups(self) -> Callable[[], pa.Table]:
         every = self._options.state_poll_seconds

@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from laggard.sources.clock import Reading
+
 POSITIONS = pa.schema(
     [
         ("topic", pa.string()),
@@ -84,7 +86,10 @@ class Snapshot:
     """What the brokers said in one poll; times are milliseconds on our clock."""
 
     poll_id: int
-    polled_at_ms: int
+    polled_at_ms: int  # by the wall clock as it was, even where that was set back
+    boot_id: str = ""  # of the machine that polled, with its time since boot: see `Reading`
+    boot_ms: int = 0
+    awake_ms: int = 0
     seconds: float = 0.0
     metadata_poll_id: int = 0  # poll in which topics were last listed
     cluster_id: str = ""
@@ -98,6 +103,11 @@ class Snapshot:
     closed: pa.Table = field(default_factory=CLOSED.empty_table)
     probes: pa.Table = field(default_factory=PROBES.empty_table)
     offsets_retention_minutes: int | None = None  # offsets.retention.minutes of a broker; None: not known
+
+    @property
+    def reading(self) -> Reading:
+        """The clocks of the machine at the poll."""
+        return Reading(self.polled_at_ms, self.boot_id, self.boot_ms, self.awake_ms)
 
 
 def table_of(schema: pa.Schema, *columns: Sequence[Any]) -> pa.Table:

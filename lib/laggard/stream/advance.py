@@ -17,6 +17,7 @@ from laggard.lag.flows import partition_outcomes
 from laggard.lag.isolation import readable_ends
 from laggard.lag.late import Probed, find_probes
 from laggard.lag.positions import advance_positions, forget_truncated, merge
+from laggard.lag.shifted import on_the_clock
 from laggard.lag.tick import Tick
 from laggard.lag.windows import close_windows, in_a_window
 from laggard.rebalance.absences import absence_seconds
@@ -58,6 +59,8 @@ def advance(
 ) -> dict[str, pa.Table]:
     """Rows per table; the status tables come whole, the others as rows to append."""
     partition_status = forget_truncated(partition_status, tick)
+    ticked = partition_status  # windows end as their last tick left them
+    partition_status = on_the_clock(partition_status, tick.shift)
     kept = group_status.select(["group", *KEPT, *_OF_STATE]).to_pylist()
     groups_before = {row["group"]: _without_truncated(row, tick) for row in kept}
     folded_before = column_of(group_status, "folded", touched_groups(groups_before, batch.records))
@@ -85,7 +88,7 @@ def advance(
         grown=events.grown_topics(merged, partition_status, groups_before) if tick.has_history else {},
     )
     status, closed = finish_group_status(to_arrow(schemas.GROUP_STATUS, groups_now), changed, tick)
-    ended = in_a_window(partition_status if tick.closes_windows else merged.before.filter(merged.is_retired))
+    ended = in_a_window(ticked if tick.closes_windows else merged.before.filter(merged.is_retired))
     owners = find_owners(ended, group_status, topics)
     happened: list[dict[str, Any]] = []
     away = absence_seconds(history.replacements, partition_status, batch.edges, RebalanceParameters())

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,9 @@ from laggard.stream.advance_stage import (
 from laggard.stream.identity import Identity, starts_anew
 from laggard.stream.offsets_topic_events import check_grown, check_same_topic, offsets_topic_events, with_events
 from laggard.stream.progress import Totals, find_gaps
+from laggard.stream.pulse import Pulse
 from laggard.stream.source_positions import count_readers, find_truncations, truncated_partitions
+from laggard.stream.timeline import clock_column, closed_to, is_open, is_unwritten, place, reading_of, time_gaps
 from laggard.stream.topic_windows import topic_windows
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
@@ -72,7 +74,7 @@ class Batches:
         if newest is not None and not self._anew:
             self._has_history = newest.kind == TICK or has_batch_of(writer.root, TICK)
         self._pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="publish")
-        self._started_at = datetime.now(timezone.utc)
+        self._pulse = Pulse()
         self.expect(options.offsets_partitions)
         self.published = 0
         self.on_published: Callable[[dict[str, Any]], None] = lambda _: None
@@ -86,7 +88,7 @@ class Batches:
         batch_id = self._identity.base_batch_id + spark_batch_id
         if self.last is not None and batch_id <= self.last["batch_id"]:
             return
-        started_at, clock = datetime.now(timezone.utc), _Stopwatch()
+        clock = _Stopwatch()
         wal = files.read_text(f"{self._options.checkpoint.rstrip('/')}/offsets/{spark_batch_id}")
         source_to = positions_of(wal, self._options.offsets_topic)
         self._check_resolved(source_to)
@@ -104,14 +106,12 @@ class Batches:
         versions = self._commit(with_events(advanced.files, events, self._writer.root), snapshot, tick)
         clock.lap("publish")
         clock.seconds["poll"] = snapshot.seconds if is_new_poll else 0.0
-        # the first batch after a start may be a re-run with a poll from before it, so count from the poll's time
-        was_down = self.last is not None and self.last["polled_at"] < self._started_at
-        gaps = find_gaps(self.last, snapshot, tick, was_down=was_down, was_recreated=self._anew)
+        gaps = self._time_gaps(snapshot, tick)
+        gaps += find_gaps(self.last, snapshot, tick, was_recreated=self._anew)
         gaps += find_truncations(self.last, source_to, tick)
         row = self._batch_row(tick, snapshot, source_to, versions) | read
         row |= {
-            "started_at": started_at,
-            "published_at": datetime.now(timezone.utc),
+            **clock.times(not_before=tick.now),
             "durations_seconds": clock.seconds,
         }
         row |= totals.finish(clock.seconds, [gap["gap_reason"] for gap in gaps])
@@ -151,6 +151,7 @@ class Batches:
     def _tick(self, batch_id: int, snapshot: Snapshot, source_to: Mapping[int, int]) -> Tick:
         last = self.last
         was_live = last is not None and last["kind"] == TICK
+        moment = place(last, snapshot)
         parts = snapshot.offsets_partitions.to_pylist()
         if parts:
             is_caught_up = all(
@@ -167,7 +168,7 @@ class Batches:
             batch_id=batch_id,
             poll_id=snapshot.poll_id,
             metadata_poll_id=snapshot.metadata_poll_id,
-            now=datetime.fromtimestamp(snapshot.polled_at_ms / 1000, timezone.utc),
+            now=moment.now,
             window_seconds=self._options.window_seconds,
             is_caught_up=is_caught_up,
             opens_window=False,
@@ -175,14 +176,27 @@ class Batches:
             has_history=self._has_history,
             blocked_partitions=tuple(part["offsets_partition"] for part in parts if part["blocked_since"] is not None),
             truncated_partitions=tuple((number, source_to[number]) for number in truncated),
+            wall=moment.wall,
+            is_held=moment.is_held,
+            shift=moment.shift,
         )
-        opens = is_caught_up and last is not None and last["polled_at"] < tick.window_start
-        return replace(tick, opens_window=opens, closes_windows=was_live and (opens or not is_caught_up))
+        opens = tick.counts and last is not None and last["polled_at"] < tick.window_start
+        # a window is closed once, also where ticks went on in it after it had to end early
+        closes = was_live and (opens or not tick.counts) and is_open(last, tick.window_seconds)
+        return replace(tick, opens_window=opens, closes_windows=closes)
+
+    def _time_gaps(self, snapshot: Snapshot, tick: Tick) -> list[dict[str, Any]]:
+        if self.last is None:
+            return []
+        before = reading_of(self.last)
+        # the first batch after a start may be a re-run with a poll from before it, so count from the poll's time
+        was_down, frozen = self._pulse.began_after(before), self._pulse.longest_since(before)
+        return time_gaps(self.last, place(self.last, snapshot), tick.window, was_down=was_down, frozen=frozen)
 
     def _commit(self, files: Mapping[str, Sequence[DataFile]], snapshot: Snapshot, tick: Tick) -> dict[str, int]:
         """Commit every table that has rows, side by side as a commit to an object store is waiting; all versions."""
         jobs = {name: partial(self._writer.commit, schemas.TABLES[name], found) for name, found in files.items()}
-        if snapshot.closed.num_rows:
+        if snapshot.closed.num_rows and is_unwritten(snapshot.window_start_ms, self.last):
             rows = topic_windows(snapshot, tick)
             jobs["topic_windows"] = partial(self._writer.write, schemas.TOPIC_WINDOWS, rows)
         futures = {name: self._pool.submit(job, tick.batch_id) for name, job in jobs.items()}
@@ -207,6 +221,8 @@ class Batches:
             "poll_id": tick.poll_id,
             "source_from": dict.fromkeys(source_to, 0) | (self.last["source_to"] if self.last else {}),
             "source_to": dict(source_to),
+            "clock": clock_column(snapshot.reading),
+            "windows_closed_to": closed_to(self.last, tick, snapshot),
             "source_high_watermark": by_partition("high_watermark"),
             "source_last_stable_offset": by_partition("last_stable_offset"),
             "source_blocked_since": by_partition("blocked_since"),
@@ -235,16 +251,25 @@ class Batches:
 
 
 class _Stopwatch:
-    """Seconds per stage of the batch."""
+    """Seconds per stage of the batch, and when it began and ended."""
 
     def __init__(self) -> None:
-        self._since = time.monotonic()
+        self._started_at = datetime.now(timezone.utc)
+        self._began = self._since = time.monotonic()
         self.seconds: dict[str, float] = {}
 
     def lap(self, stage: str) -> None:
         now = time.monotonic()
         self.seconds[stage] = now - self._since
         self._since = now
+
+    def times(self, not_before: datetime) -> dict[str, datetime]:
+        """Columns `started_at` and `published_at`: they do not go back with the clock either."""
+        started_at = max(self._started_at, not_before)
+        return {
+            "started_at": started_at,
+            "published_at": started_at + timedelta(seconds=time.monotonic() - self._began),
+        }
 
     def move(self, stage: str, to: str, seconds: float) -> None:
         """Count some of a stage's seconds as another stage's."""

@@ -96,21 +96,12 @@ class Totals:
 
 
 def find_gaps(
-    last: Mapping[str, Any] | None, snapshot: Snapshot, tick: Tick, *, was_down: bool, was_recreated: bool = False
+    last: Mapping[str, Any] | None, snapshot: Snapshot, tick: Tick, *, was_recreated: bool = False
 ) -> list[dict[str, Any]]:
-    """Gap rows: windows nobody polled in, an offsets topic begun anew, and records removed before we read them."""
+    """Gap rows for a recreated offsets topic, and for records that were removed before they were read."""
     if last is None or last["polled_at"] is None:
         return []
     gaps: list[dict[str, Any]] = []
-    if tick.now - last["polled_at"] > tick.window:
-        gaps.append(
-            {
-                "gap_scope": "all",
-                "gap_from": last["polled_at"],
-                "gap_to": tick.now,
-                "gap_reason": "job_down" if was_down else "tick_late",
-            }
-        )
     if was_recreated:
         gaps.append(
             {

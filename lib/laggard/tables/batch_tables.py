@@ -46,7 +46,7 @@ BATCHES = Table(
         ),
         Column("gap_seq", "int", "0, or the number of the gap row within the batch"),
         Column("poll_id", "bigint", "poll of the tick", "no poll in this batch"),
-        Column("polled_at", "timestamp", "time of the poll: the tick's now"),
+        Column("polled_at", "timestamp", "time of the poll: the tick's now; never goes back"),
         Column("started_at", "timestamp", "when the batch began"),
         Column("published_at", "timestamp", "when this row was written"),
         Column("checkpoint_id", "string", "identity of the checkpoint that wrote it"),
@@ -117,6 +117,14 @@ BATCHES = Table(
             "offsets.retention.minutes of a broker, asked every ten minutes",
             "gap, or not told to us",
         ),
+        Column(
+            "clock",
+            "struct<wall:timestamp,boot_id:string,boot_ms:bigint,awake_ms:bigint>",
+            "clocks of the job's machine at the poll: wall clock (before polled_at while time is held), "
+            "and time since that boot with suspended time and without it",
+            "gap, or a row of an older job",
+        ),
+        Column("windows_closed_to", "timestamp", "state: start of the newest window that has rows", "gap, or none yet"),
     ),
     time_column="polled_at",
 )
