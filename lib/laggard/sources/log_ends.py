@@ -30,6 +30,7 @@ class LogEnds(DataSource):
     def schema(self) -> str:
         return "poll_id bigint"
 
+    @carried()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's interface
         after_poll = int(self.options.get("after_poll", "0"))
         return LogEndsReader(options_from_json(self.options["poll"]), Spool(self.options["checkpoint"]), after_poll)
@@ -62,6 +63,7 @@ class LogEndsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's interface
         self._polls_left = 1  # catching up needs one poll, to know where the end is
 
+    @carried()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         return [InputPartition(end["poll_id"])] if end["poll_id"] != start["poll_id"] else []
 
