@@ -115,9 +115,14 @@ def _replace_local(target: Path, data: bytes) -> None:
         os.close(folder)
 
 
+def numbers(folder: str) -> list[int]:
+    """The file names that are numbers, as Spark names its batches; empty without the folder."""
+    return sorted(int(name) for name in list_names(folder) if name.isdigit())
+
+
 def newest_number(folder: str) -> int | None:
-    """The largest file name that is a number, as Spark names its batches."""
-    return max((int(name) for name in list_names(folder) if name.isdigit()), default=None)
+    """The largest of them."""
+    return max(numbers(folder), default=None)
 
 
 def list_names(folder: str) -> list[str]:
@@ -133,13 +138,16 @@ def remove(path: str) -> None:
 
 
 def set_aside(folder: str, name: str) -> str | None:
-    """Rename a folder to `<folder>.<name>`, never deleting it; gives the new path, None where there was no folder."""
+    """Rename a folder to `<folder>.<name>`, with a number if that is there; the new path, None without a folder."""
     path = folder.rstrip("/")
     if not exists(path):
         return None
+    number, target = 0, f"{path}.{name}"
+    while exists(target):
+        number, target = number + 1, f"{path}.{name}.{number + 1}"
     system, where = open_uri(path)
-    system.move(where, f"{where}.{name}")
-    return f"{path}.{name}"
+    system.move(where, where + target.removeprefix(path))
+    return target
 
 
 def delete_folder(path: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
@@ -22,10 +23,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Check machine, configuration, cluster and tables; exit 0 ok, 1 warnings, 2 failures.",
     )
     parser.add_argument("--trial", action="store_true", help="also run one batch of Spark's source (half a minute)")
+    parser.add_argument(
+        "--repair", action="store_true", help="give the tables a new checkpoint if theirs is damaged or missing"
+    )
+    parser.add_argument("--yes", action="store_true", help="repair without asking")
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Print one line per finding; the worst of them is the exit code."""
+    if args.repair:
+        return _repair(config, is_agreed=args.yes)
     from laggard.doctor.result import exit_code, run_checks
 
     results = run_checks(checks(config, with_trial=args.trial))
@@ -35,6 +42,31 @@ def run(args: argparse.Namespace, config: Config) -> int:
     else:
         print("\n".join(line for result in results for line in _lines(result)))
     return code
+
+
+def _repair(config: Config, *, is_agreed: bool) -> int:
+    """Print the plan, ask, and carry it out; 0 if nothing is left to repair, 1 if it was not agreed to."""
+    from laggard.config import require_brokers
+    from laggard.stream.repair import plan_repair
+    from laggard.tables.lock import writer_lock
+
+    require_brokers(config)
+    with writer_lock(config.job.tables):
+        repair = plan_repair(config)
+        if repair is None:
+            print("nothing to repair: the checkpoint is whole and belongs to the tables")
+            return 0
+        print("\n".join([f"to repair: {repair.reason}", *(f"  - {step}" for step in repair.steps)]))
+        if not is_agreed and not _agrees():
+            print("nothing was changed; laggard doctor --repair --yes does it")
+            return 1
+        for line in repair.carry_out():
+            print(line)
+    return 0
+
+
+def _agrees() -> bool:
+    return sys.stdin.isatty() and input("go on? [y/N] ").strip().lower() in ("y", "yes")
 
 
 def checks(config: Config, *, with_trial: bool = False) -> Iterator[tuple[str, Check]]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DEPRECATED_OFFSET_READER = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+_EARLIEST = -2  # in Spark's startingOffsets
 READ_OPTIONS = {
     "kafka.isolation.level": "read_committed",  # an aborted transaction's commit is not progress
     # a batch reads only what is there: a broker that holds a fetch back for more to come costs half a second each
@@ -21,7 +22,12 @@ READ_OPTIONS = {
 
 
 def read_offsets_topic(
-    spark: SparkSession, bootstrap_servers: Sequence[str], topic: str, partitions: int, max_records_per_batch: int
+    spark: SparkSession,
+    bootstrap_servers: Sequence[str],
+    topic: str,
+    partitions: int,
+    max_records_per_batch: int,
+    starts_at: Mapping[int, int] | None = None,
 ) -> DataFrame:
     """One row per record: partition, offset, timestamp, key, value.
 
@@ -32,7 +38,7 @@ def read_offsets_topic(
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", ",".join(bootstrap_servers))
         .option("assign", json.dumps({topic: list(range(partitions))}))
-        .option("startingOffsets", "earliest")  # the last commits of idle groups are old
+        .option("startingOffsets", _starting_offsets(topic, partitions, starts_at))
         .options(**READ_OPTIONS)
         .option("fetchOffset.numRetries", "10")
         .option("fetchOffset.retryIntervalMs", "500")
@@ -40,6 +46,12 @@ def read_offsets_topic(
         .load()
         .select("partition", "offset", "timestamp", "key", "value")
     )
+
+
+def _starting_offsets(topic: str, partitions: int, starts_at: Mapping[int, int] | None) -> str:
+    if starts_at is None:
+        return "earliest"  # the last commits of idle groups are old
+    return json.dumps({topic: {str(number): starts_at.get(number, _EARLIEST) for number in range(partitions)}})
 
 
 def positions_of(wal_text: str, topic: str) -> dict[int, int]:

@@ -26,10 +26,22 @@ from laggard.stream.advance_stage import (
     gather,
 )
 from laggard.stream.identity import Identity, starts_anew
-from laggard.stream.offsets_topic_events import check_grown, check_same_topic, offsets_topic_events, with_events
+from laggard.stream.offsets_topic_events import (
+    check_grown,
+    check_same_topic,
+    check_truncated,
+    offsets_topic_events,
+    with_events,
+)
 from laggard.stream.progress import Totals, find_gaps
 from laggard.stream.pulse import Pulse
-from laggard.stream.source_positions import count_readers, find_truncations, truncated_partitions
+from laggard.stream.source_positions import (
+    count_readers,
+    fallen,
+    find_truncations,
+    positions_to_go_on,
+    truncated_partitions,
+)
 from laggard.stream.timeline import clock_column, closed_to, is_open, is_unwritten, place, reading_of, time_gaps
 from laggard.stream.topic_windows import topic_windows
 from laggard.tables import schemas
@@ -66,8 +78,15 @@ class Batches:
         self._options = options
         newest = newest_batch(writer.root)
         self.last: dict[str, Any] | None = dict(newest.values) if newest else None  # the newest published `batches` row
-        # a rebuild goes on counting, but the state and the positions are of a topic that is no more
-        self._anew = starts_anew(identity, newest.values["checkpoint_id"] if newest else None)
+        is_rebuilt = starts_anew(identity, newest.values["checkpoint_id"] if newest else None)
+        # a rebuild goes on counting, but the state and the positions are perhaps of a topic that is no more
+        self._anew = is_rebuilt and not identity.continues
+        self.starts_at: dict[int, int] | None = None  # where a new checkpoint begins; None: at the log start
+        self._rereads = False
+        if self.last is not None and is_rebuilt and identity.continues:
+            self._rereads = bool(fallen(self.last))
+            self.starts_at = positions_to_go_on(self.last)
+            self.last |= {"source_to": self.starts_at}
         if self.last is not None and self._anew:
             self.last |= {"source_to": {}, "kind": BACKFILL}
         self._has_history = False
@@ -116,6 +135,7 @@ class Batches:
         }
         row |= totals.finish(clock.seconds, [gap["gap_reason"] for gap in gaps])
         self._publish(row, gaps, tick)
+        check_truncated(fallen(row))
         check_grown(source_to, snapshot)
 
     def _check_resolved(self, source_to: Mapping[int, int]) -> None:
@@ -162,6 +182,7 @@ class Batches:
             )
         else:  # the poll says nothing about the offsets topic
             is_caught_up = was_live and snapshot.positions.num_rows > 0
+        is_caught_up = is_caught_up and not self._rereads  # what was read before is not counted again
         truncated = truncated_partitions(last["source_to"] if last else {}, source_to)
         tick = Tick(
             cluster=self._options.cluster,
@@ -245,7 +266,7 @@ class Batches:
         self._writer.write(schemas.BATCHES, to_arrow(schemas.BATCHES, rows), tick.batch_id)
         self.last = rows[0]
         self._has_history = self._has_history or row["kind"] == TICK
-        self._anew = False
+        self._anew = self._rereads = False
         self.published += 1
         self.on_published(rows[0])
 

@@ -13,10 +13,13 @@ from typing import Any
 
 from laggard import files
 from laggard.errors import DAMAGED, REFUSED, LaggardError
+from laggard.stream.checkpoint import REPAIR
+from laggard.stream.source_positions import fallen
 from laggard.tables.readers import newest_batch
 
 FROZEN = ("cluster_id", "table_root", "window_seconds")  # a new offsets_topic_id is a rebuild
-MOVE = "restore the checkpoint and tables that belong together, or move both aside and start again"
+RESTORE = "restore the checkpoint and tables that belong together, or continue from the tables: laggard doctor --repair"
+MOVE = "restore the value it had, or give this job its own job.tables and job.checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,7 @@ class Identity:
     base_batch_id: int = 0
     replaces: str = ""  # the checkpoint id whose tables this one continues, "" for none
     replaced_topic_id: str = ""  # id of the offsets topic that it had read
+    continues: bool = False  # after a repair: state and positions of the tables go on; else they are of another topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,7 @@ class Found:
     newest_wal_batch_id: int | None  # in the checkpoint's offsets
     newest_committed_batch_id: int | None  # in the checkpoint's commits
     identity_path: str = ""
+    has_truncation: bool = False  # in the newest published batch a position fell: what follows it is to be read again
 
 
 def identity_path(checkpoint: str) -> str:
@@ -63,8 +68,10 @@ def judge_start(found: Found, wanted: Identity) -> Identity:
     """
     stored = None if found.newest_batch_id is None and not found.has_checkpoint else _stored(found)
     if stored is not None and stored.replaces and starts_anew(stored, found.batch_checkpoint_id):
-        _check_frozen(stored, wanted)
-        return replace(stored, offsets_topic_id=wanted.offsets_topic_id)  # a rebuild that was cut off
+        check_frozen(stored, wanted)  # a rebuild that was cut off
+        if stored.continues and stored.offsets_topic_id != wanted.offsets_topic_id:
+            return rebuilt(found, wanted, replaced_topic_id=stored.offsets_topic_id)
+        return replace(stored, offsets_topic_id=wanted.offsets_topic_id)
     if not found.has_checkpoint:
         if found.newest_batch_id is None:
             return replace(wanted, checkpoint_id=uuid.uuid4().hex)
@@ -74,22 +81,14 @@ def judge_start(found: Found, wanted: Identity) -> Identity:
         )
     if stored is None:
         raise _refusal("the checkpoint has no identity file", "the file <checkpoint>.laggard.json is missing")
-    _check_frozen(stored, wanted)
+    check_frozen(stored, wanted)
     if found.batch_checkpoint_id not in (None, stored.checkpoint_id):
         raise _refusal(
             "the checkpoint belongs to other tables",
             f"tables: {found.batch_checkpoint_id}, checkpoint: {stored.checkpoint_id}",
         )
     if stored.offsets_topic_id != wanted.offsets_topic_id:  # recreated: its positions mean nothing any more
-        base = stored.base_batch_id if found.newest_batch_id is None else found.newest_batch_id + 1
-        replaced = found.batch_checkpoint_id or ""
-        return replace(
-            wanted,
-            checkpoint_id=uuid.uuid4().hex,
-            base_batch_id=base,
-            replaces=replaced,
-            replaced_topic_id=stored.offsets_topic_id,
-        )
+        return rebuilt(found, wanted, replaced_topic_id=stored.offsets_topic_id, base=stored.base_batch_id)
     newest = -1 if found.newest_batch_id is None else found.newest_batch_id - stored.base_batch_id
     wal = -1 if found.newest_wal_batch_id is None else found.newest_wal_batch_id
     committed = -1 if found.newest_committed_batch_id is None else found.newest_committed_batch_id
@@ -100,11 +99,23 @@ def judge_start(found: Found, wanted: Identity) -> Identity:
             "the tables lost batches that the checkpoint committed",
             f"tables at batch {newest}, checkpoint at {committed}",
         )
-    return stored
+    return rebuilt(found, wanted) if found.has_truncation else stored
+
+
+def rebuilt(found: Found, wanted: Identity, *, replaced_topic_id: str = "", base: int = 0) -> Identity:
+    """A new checkpoint over the same tables; state and positions go on unless they are of a topic that is no more."""
+    return replace(
+        wanted,
+        checkpoint_id=uuid.uuid4().hex,
+        base_batch_id=base if found.newest_batch_id is None else found.newest_batch_id + 1,
+        replaces=found.batch_checkpoint_id or "",
+        replaced_topic_id=replaced_topic_id,
+        continues=not replaced_topic_id,
+    )
 
 
 def starts_anew(identity: Identity, batch_checkpoint_id: str | None) -> bool:
-    """Whether nothing is published under this identity yet while something is under an earlier one."""
+    """True if nothing is published under this identity yet while something is under an earlier one."""
     return batch_checkpoint_id is not None and batch_checkpoint_id == identity.replaces
 
 
@@ -115,7 +126,7 @@ def _stored(found: Found) -> Identity | None:
         raise LaggardError(
             "the checkpoint's identity file is damaged",
             cause=f"{found.identity_path} is empty or cut off",
-            fix=MOVE,
+            fix=REPAIR,
             exit_code=DAMAGED,
         )
     try:
@@ -124,16 +135,18 @@ def _stored(found: Found) -> Identity | None:
         raise _refusal("the checkpoint's identity file is not one of this version", str(error)) from error
 
 
-def _check_frozen(stored: Identity, wanted: Identity) -> None:
+def check_frozen(stored: Identity, wanted: Identity) -> None:
+    """Refuse values that must not change during a checkpoint's life."""
     for key in FROZEN:
         before, now = getattr(stored, key), getattr(wanted, key)
         is_same = files.locate(before) == files.locate(now) if key == "table_root" else before == now
         if not is_same:
-            raise _refusal(f"{key} is not the one this checkpoint was made with", f"was {before!r}, now {now!r}")
+            what = f"{key} is not the one this checkpoint was made with"
+            raise _refusal(what, f"was {before!r}, now {now!r}", MOVE)
 
 
-def _refusal(what: str, cause: str) -> LaggardError:
-    return LaggardError(f"refusing to start: {what}", cause=cause, fix=MOVE, exit_code=REFUSED)
+def _refusal(what: str, cause: str, fix: str = RESTORE) -> LaggardError:
+    return LaggardError(f"refusing to start: {what}", cause=cause, fix=fix, exit_code=REFUSED)
 
 
 def find_state(root: str, checkpoint: str) -> Found:
@@ -149,6 +162,7 @@ def find_state(root: str, checkpoint: str) -> Found:
         newest_wal_batch_id=wal,
         newest_committed_batch_id=files.newest_number(f"{checkpoint.rstrip('/')}/commits"),
         identity_path=path,
+        has_truncation=newest is not None and bool(fallen(newest.values)),
     )
 
 

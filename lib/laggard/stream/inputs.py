@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from laggard.sources.log_ends import options_to_json
@@ -15,8 +16,17 @@ if TYPE_CHECKING:
     from laggard.config import Config
 
 
-def read_inputs(spark: SparkSession, config: Config, topic: OffsetsTopic, after_poll: int) -> DataFrame:
-    """Both sources as one stream; the poll first, as Spark then polls before it fixes what records to read."""
+def read_inputs(
+    spark: SparkSession,
+    config: Config,
+    topic: OffsetsTopic,
+    after_poll: int,
+    starts_at: Mapping[int, int] | None = None,
+) -> DataFrame:
+    """Both sources as one stream; the poll first, as Spark then polls before it fixes what records to read.
+
+    `starts_at` is where a new checkpoint begins (next offset by partition); an older one knows its own positions.
+    """
     from pyspark.sql import functions as F
 
     cluster, job = config.cluster, config.job
@@ -40,7 +50,7 @@ def read_inputs(spark: SparkSession, config: Config, topic: OffsetsTopic, after_
         ),
     )
     records = read_offsets_topic(
-        spark, cluster.bootstrap_servers, cluster.offsets_topic, topic.partitions, job.max_records_per_batch
+        spark, cluster.bootstrap_servers, cluster.offsets_topic, topic.partitions, job.max_records_per_batch, starts_at
     )
     types = dict(records.dtypes)
     # a poll's row has no partition: it makes the batch, the poll itself is in the write-ahead log

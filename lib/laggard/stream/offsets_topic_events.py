@@ -54,6 +54,16 @@ def check_same_topic(known_id: str, found_id: str) -> None:
         )
 
 
+def check_truncated(partitions: Collection[int]) -> None:
+    """Ask for a new checkpoint if positions fell: what was written below them meanwhile was not read."""
+    if partitions:
+        numbers = ", ".join(map(str, sorted(partitions)[:10])) + (", …" if len(partitions) > 10 else "")
+        raise RebuildError(
+            "the offsets topic was truncated below what was read",
+            cause=f"partitions {numbers}; an unclean leader election does that",
+        )
+
+
 class RebuildError(LaggardError):
     """Positions in the offsets topic mean nothing any more: a new checkpoint is needed, over the same tables."""
 

@@ -202,7 +202,8 @@ class Job:
                     raise
 
         after_poll = batches.last["poll_id"] if batches.last else 0
-        writer = read_inputs(spark, config, topic, after_poll).writeStream.queryName("laggard").foreachBatch(process)
+        inputs = read_inputs(spark, config, topic, after_poll, batches.starts_at)
+        writer = inputs.writeStream.queryName("laggard").foreachBatch(process)
         writer = writer.option("checkpointLocation", locate(config.job.checkpoint))
         writer = (
             writer.trigger(availableNow=True)

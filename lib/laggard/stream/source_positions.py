@@ -22,6 +22,20 @@ def truncated_partitions(before: Positions, after: Positions) -> tuple[int, ...]
     return tuple(sorted(number for number, offset in after.items() if offset < before.get(number, 0)))
 
 
+def fallen(row: Mapping[str, Any]) -> tuple[int, ...]:
+    """Offsets partitions whose position fell in the batch of this `batches` row."""
+    return truncated_partitions(row["source_from"] or {}, row["source_to"] or {})
+
+
+def positions_to_go_on(row: Mapping[str, Any]) -> dict[int, int]:
+    """Where a new checkpoint starts: at the row's positions; a partition that fell is left out, to be read whole.
+
+    What was written between the truncation and the batch that saw it lies below the position that it gave.
+    """
+    again = fallen(row)
+    return {number: offset for number, offset in row["source_to"].items() if number not in again}
+
+
 def count_readers(before: Positions, after: Positions, cores: int) -> int:
     """Tasks to read with, at least one: a partition that fell holds nothing to read."""
     records = sum(max(0, offset - before.get(number, 0)) for number, offset in after.items())

@@ -8,12 +8,14 @@ from dataclasses import asdict
 from threading import Event
 from typing import TYPE_CHECKING
 
-from laggard import errors, files
-from laggard.errors import LaggardError
+from laggard import files
+from laggard.errors import REFUSED, LaggardError
 from laggard.sources.brokers import Brokers
 from laggard.sources.readiness import NotReadyYet, OffsetsTopic, find_offsets_topic
-from laggard.stream.identity import Identity, find_state, identity_path, judge_start, starts_anew, to_json
+from laggard.stream.checkpoint import check_checkpoint
+from laggard.stream.identity import Found, Identity, find_state, identity_path, judge_start, starts_anew, to_json
 from laggard.tables.delta import create_tables
+from laggard.tables.unpublished import remove_unpublished
 
 if TYPE_CHECKING:
     from laggard.config.sections import Cluster, Job
@@ -55,29 +57,40 @@ def look_up(cluster: Cluster) -> OffsetsTopic | None:
 def prepare(job: Job, topic: OffsetsTopic) -> Identity:
     """Create what is missing and refuse what does not belong together, before anything expensive starts."""
     create_tables(job.tables)
-    wanted = Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds)
     found = find_state(job.tables, job.checkpoint)
-    identity = judge_start(found, wanted)
-    anew = starts_anew(identity, found.batch_checkpoint_id)
-    stored_id = (found.identity or {}).get("checkpoint_id", "")
-    if found.has_checkpoint and not anew and stored_id != identity.checkpoint_id:
-        # before the new identity: without rows, nothing else would tell it is old
-        _set_aside(job.checkpoint, stored_id)
-    if found.identity != asdict(identity):
-        files.write_text(identity_path(job.checkpoint), to_json(identity))
-    if found.has_checkpoint and anew:
-        _set_aside(job.checkpoint, identity.replaces)
+    identity = judge_start(found, Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds))
+    settle(job, found, identity)
     return identity
 
 
-def _set_aside(checkpoint: str, checkpoint_id: str) -> None:
+def settle(job: Job, found: Found, identity: Identity) -> None:
+    """Make tables and checkpoint those of the identity; what is cut off is done again by the next start."""
+    anew = starts_anew(identity, found.batch_checkpoint_id)
+    stored_id = (found.identity or {}).get("checkpoint_id", "")
+    if found.has_checkpoint and not anew:
+        if stored_id == identity.checkpoint_id:
+            check_checkpoint(job.checkpoint)
+        else:
+            # before the new identity: without rows, nothing else would tell it is old
+            put_aside(job.checkpoint, stored_id)
+    if found.identity != asdict(identity):
+        files.write_text(identity_path(job.checkpoint), to_json(identity))
+    if anew:
+        if found.has_checkpoint:
+            put_aside(job.checkpoint, identity.replaces)
+        if found.newest_batch_id is not None:
+            remove_unpublished(job.tables, found.newest_batch_id)
+
+
+def put_aside(checkpoint: str, checkpoint_id: str) -> None:
+    """Rename the checkpoint that is in the way of a new one."""
     try:
-        kept = files.set_aside(checkpoint, checkpoint_id)
+        kept = files.set_aside(checkpoint, checkpoint_id or "old")
     except (OSError, NotImplementedError) as error:
         raise LaggardError(
-            "the offsets topic was recreated, and the old checkpoint cannot be moved out of the way",
+            "the old checkpoint cannot be moved out of the way",
             cause=str(error),
             fix=f"move {checkpoint} aside yourself, keep its .laggard.json, and start again",
-            exit_code=errors.REFUSED,
+            exit_code=REFUSED,
         ) from error
-    log.warning("the offsets topic was recreated: starting anew on its records, the old checkpoint is %s", kept)
+    log.warning("starting with a new checkpoint, the old one is %s", kept)

@@ -1,0 +1,101 @@
+"""Give tables a new checkpoint when theirs is damaged, missing or not their own.
+
+All that a checkpoint holds for us is in the newest `batches` row: positions, poll, and the versions of the tables that
+are the state. Nothing is deleted but rows that were never visible.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from laggard.errors import DAMAGED, REFUSED, UNREACHABLE, LaggardError
+from laggard.stream.checkpoint import check_checkpoint
+from laggard.stream.identity import Found, Identity, check_frozen, find_state, judge_start, rebuilt, starts_anew
+from laggard.stream.starting import look_up, put_aside, settle
+from laggard.tables.delta import create_tables
+from laggard.tables.unpublished import remove_unpublished, tables_with_unpublished
+
+if TYPE_CHECKING:
+    from laggard.config import Config
+    from laggard.config.sections import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What is wrong, what is done about it, and the identity to go on under; None to begin with nothing."""
+
+    reason: str
+    steps: list[str]
+    job: Job
+    found: Found
+    identity: Identity | None
+
+    def carry_out(self) -> Iterator[str]:
+        """Do it; what is cut off is finished by the next start, or by another repair."""
+        if self.identity is None:
+            put_aside(self.job.checkpoint, uuid.uuid4().hex)
+            remove_unpublished(self.job.tables, -1)
+        else:
+            settle(self.job, self.found, self.identity)
+        yield "repaired; laggard run goes on"
+
+
+def plan_repair(config: Config) -> Repair | None:
+    """Find what a start would refuse; None if it would go on. Needs the writer lock, and an answer of the brokers."""
+    job = config.job
+    topic = look_up(config.cluster)
+    if topic is None:
+        raise LaggardError(
+            "the brokers do not say which offsets topic the tables belong to",
+            cause=f"no answer about {config.cluster.offsets_topic} from {', '.join(config.cluster.bootstrap_servers)}",
+            fix="check [cluster] with: laggard doctor",
+            exit_code=UNREACHABLE,
+        )
+    create_tables(job.tables)
+    found = find_state(job.tables, job.checkpoint)
+    wanted = Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds)
+    try:
+        identity = judge_start(found, wanted)
+        if found.has_checkpoint and not starts_anew(identity, found.batch_checkpoint_id):
+            check_checkpoint(job.checkpoint)
+    except LaggardError as error:
+        if error.exit_code not in (REFUSED, DAMAGED):
+            raise
+        return _planned(job, found, wanted, f"{error.what} ({error.cause})")
+    return None
+
+
+def _planned(job: Job, found: Found, wanted: Identity, reason: str) -> Repair:
+    stored = _readable(found)
+    if stored is not None:
+        check_frozen(stored, wanted)
+    aside = f"move {job.checkpoint} aside, keeping it"
+    if found.newest_batch_id is None:
+        steps = [
+            aside,
+            "delete rows that were never published",
+            "begin with the first record: nothing is published yet",
+        ]
+        return Repair(reason, steps, job, found, None)
+    replaced = stored.offsets_topic_id if stored and stored.offsets_topic_id != wanted.offsets_topic_id else ""
+    identity = rebuilt(found, wanted, replaced_topic_id=replaced)
+    unpublished = tables_with_unpublished(job.tables, found.newest_batch_id)
+    steps = [
+        *([aside] if found.has_checkpoint else []),
+        f"go on after batch {found.newest_batch_id} as batch {identity.base_batch_id}, under a new checkpoint id",
+        "read the recreated offsets topic from its start" if replaced else "read on at the positions of that batch",
+        *([f"delete rows that were never published from {', '.join(unpublished)}"] if unpublished else []),
+    ]
+    return Repair(reason, steps, job, found, identity)
+
+
+def _readable(found: Found) -> Identity | None:
+    """The stored identity, if there is one of this version that is of these tables' checkpoint."""
+    try:
+        stored = Identity(**found.identity) if found.identity else None
+    except TypeError:
+        return None
+    return stored if stored and found.batch_checkpoint_id in (None, stored.checkpoint_id) else None
