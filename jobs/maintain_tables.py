@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 from laggard.cli.logs import start_log
 from laggard.config import load_config
-from laggard.errors import LaggardError
+from laggard.errors import DAMAGED, LaggardError
 
 
 def main() -> int:
@@ -23,11 +23,15 @@ def main() -> int:
         from laggard.tables.maintenance import Retention, maintain
 
         with writer_lock(config.job.tables):
-            maintain(
-                config.job.tables,
-                Retention.from_config(config),
-                datetime.now(timezone.utc),
-                optimize=config.maintenance.optimize,
+            retention, now = Retention.from_config(config), datetime.now(timezone.utc)
+            outcomes = maintain(config.job.tables, retention, now, optimize=config.maintenance.optimize)
+        failed = [f"{each.table}: {each.error}" for each in outcomes if each.error]
+        if failed:
+            raise LaggardError(
+                f"{len(failed)} of {len(outcomes)} tables are not maintained",
+                cause="; ".join(failed),
+                fix="laggard doctor names what is damaged; then maintain again",
+                exit_code=DAMAGED,
             )
     except LaggardError as error:
         sys.stderr.write(f"{error}\n")

@@ -94,7 +94,7 @@ class Retention:
 
 @dataclass(frozen=True)
 class Maintenance:
-    """The daily care of the tables, done by the job between two ticks."""
+    """The daily care of the tables, done by the job beside its ticks."""
 
     enabled: bool = _switch(default=True)
     hour_utc: int = _between(0, 23, 3)

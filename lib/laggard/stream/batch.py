@@ -96,11 +96,16 @@ class Batches:
         self._pulse = Pulse()
         self.expect(options.offsets_partitions)
         self.published = 0
+        self._is_maintained = True  # perhaps, before this process
         self.on_published: Callable[[dict[str, Any]], None] = lambda _: None
 
     def expect(self, partitions: int) -> None:
         """A query begins that reads so many partitions of the offsets topic."""
         self._partitions, self._is_first = partitions, True
+
+    def look_up_versions(self) -> None:
+        """Name every table's newest version in the next row: maintenance has made new ones of the same rows."""
+        self._is_maintained = True
 
     def process(self, frame: DataFrame, spark_batch_id: int) -> None:
         """Publish one micro-batch, once: a re-run of a published batch does nothing."""
@@ -222,7 +227,8 @@ class Batches:
             jobs["topic_windows"] = partial(self._writer.write, schemas.TOPIC_WINDOWS, rows)
         futures = {name: self._pool.submit(job, tick.batch_id) for name, job in jobs.items()}
         written = {name: future.result() for name, future in futures.items()}
-        before = dict(self.last["table_versions"]) if self.last else {}
+        before = dict(self.last["table_versions"]) if self.last and not self._is_maintained else {}
+        self._is_maintained = False
         named = {name for name, table in schemas.TABLES.items() if name != "batches" and not table.is_judged}
         for name in named - before.keys():  # also a table that an older job did not have
             before[name] = self._writer.version(name)

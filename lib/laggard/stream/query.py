@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import closing
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from laggard.stream.retries import Retries
 from laggard.stream.starting import look_up, prepare, wait_for_offsets_topic
 from laggard.tables.delta import Writer
 from laggard.tables.lock import writer_lock
-from laggard.tables.maintenance import Schedule
+from laggard.tables.schedule import Schedule
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,9 +101,11 @@ class Job:
         try:
             writer = Writer(config.job.tables, identity.checkpoint_id)
             batches = Batches(spark, writer, identity, self._batch_options(topic))
-            self._run_queries(spark, topic, batches, diagnosis)
-            if self._once:
-                diagnosis.catch_up()
+            with closing(Schedule(config)) as schedule:
+                self._run_queries(spark, topic, batches, diagnosis, schedule)
+                if self._once:
+                    diagnosis.catch_up()
+                    schedule.finish(self._stopping)
         except RebuildError:
             if self._once:
                 raise
@@ -124,16 +127,16 @@ class Job:
         )
 
     def _run_queries(
-        self, spark: SparkSession, topic: OffsetsTopic, batches: Batches, diagnosis: DiagnoseQuery
+        self, spark: SparkSession, topic: OffsetsTopic, batches: Batches, diagnosis: DiagnoseQuery, schedule: Schedule
     ) -> None:
         """Restart the query inside the process for causes that pass by themselves (`Retries`)."""
         spark.dataSource.register(LogEnds)
-        schedule = Schedule(self._config)
 
         def on_published(row: dict[str, Any]) -> None:
             self._retries.published()
             self._say_progress(row)
-            schedule.run_due(row["polled_at"])
+            if schedule.run_due(row["polled_at"]):
+                batches.look_up_versions()
 
         batches.on_published = on_published
         while not self._stopping.is_set():

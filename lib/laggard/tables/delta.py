@@ -13,19 +13,21 @@ from laggard.files import locate
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.data_files import CHECKED, INDEXED_COLUMNS, DataFile, write_files
 from laggard.tables.readers import table_uri
-from laggard.tables.schemas import TABLES, Table
+from laggard.tables.schemas import EACH_TICK, TABLES, Table
 
 _PROPERTIES = {
     # nothing that would need more than reader version 1: every engine can read the tables
     "delta.enableDeletionVectors": "false",
     "delta.checkpointInterval": "100",
+    # a commit that did it could remove the version that readers are at; tables/maintenance.py knows which that is
+    "delta.enableExpiredLogCleanup": "false",
 }
+_SHORT_LOG = {"delta.logRetentionDuration": "interval 6 hours"}  # each entry costs every commit and look 10 µs
 _OVERWRITTEN = {
     "delta.dataSkippingNumIndexedCols": "0",  # read whole each tick: statistics would cost more than they save
     "delta.deletedFileRetentionDuration": "interval 1 hours",
-    "delta.logRetentionDuration": "interval 2 days",
 }
-_APPENDED = {"delta.logRetentionDuration": "interval 7 days", "delta.dataSkippingNumIndexedCols": str(INDEXED_COLUMNS)}
+_APPENDED = {"delta.logRetentionDuration": "interval 2 days", "delta.dataSkippingNumIndexedCols": str(INDEXED_COLUMNS)}
 
 
 def create_tables(root: str, tables: Iterable[Table] = tuple(TABLES.values())) -> None:
@@ -37,14 +39,16 @@ def create_tables(root: str, tables: Iterable[Table] = tuple(TABLES.values())) -
     for table in tables:
         path = table_uri(root, table.name)
         if DeltaTable.is_deltatable(path):
-            _add_columns(DeltaTable(path), table)
+            delta = DeltaTable(path)
+            _add_columns(delta, table)
+            _set_properties(delta, table)
             continue
         created = DeltaTable.create(
             path,
             schema=_commented(table),
             description=table.comment,
             partition_by=None if table.overwritten else ["date"],
-            configuration={**_PROPERTIES, **(_OVERWRITTEN if table.overwritten else _APPENDED)},
+            configuration=_properties(table),
         )
         # to Spark's Delta a check that is unknown is a check that failed
         checked = [f"({name} IS NULL OR {name} >= 0)" for name in CHECKED if name in table.names]
@@ -57,6 +61,18 @@ def _add_columns(delta: DeltaTable, table: Table) -> None:
     missing = [field for field in Schema.from_arrow(_commented(table)).fields if field.name not in known]
     if missing:
         delta.alter.add_columns(missing)
+
+
+def _properties(table: Table) -> dict[str, str]:
+    often = _SHORT_LOG if table.name in EACH_TICK else {}
+    return _PROPERTIES | (_OVERWRITTEN if table.overwritten else _APPENDED) | often
+
+
+def _set_properties(delta: DeltaTable, table: Table) -> None:
+    known = delta.metadata().configuration
+    changed = {name: value for name, value in _properties(table).items() if known.get(name) != value}
+    if changed:
+        delta.alter.set_table_properties(changed)
 
 
 def _commented(table: Table) -> pa.Schema:

@@ -1,23 +1,39 @@
-"""Keeping the tables small: OPTIMIZE, retention by date partition, VACUUM. Runs in the writer's process."""
+"""Keeping the tables small: OPTIMIZE, retention by date partition, VACUUM and the clean-up of the Delta logs.
+
+Each table is done for itself, and each date of it is a commit, so that what is cut off goes on from there.
+"""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable, WriterProperties
 
-from laggard.tables.readers import table_uri
-from laggard.tables.schemas import TABLES
+from laggard import files
+from laggard.errors import LaggardError
+from laggard.tables.readers import (
+    TableMissing,
+    dates_of,
+    naming_errors,
+    newest_batch,
+    open_table,
+    sentence_of,
+    table_uri,
+)
+from laggard.tables.schemas import BATCHES, TABLES, Table
 
 if TYPE_CHECKING:
     from laggard.config import Config
 
-log = logging.getLogger("laggard.maintenance")
 _WINDOWS = ("lag_windows", "group_history", "topic_windows")
+_SMALL_BYTES = 50_000_000  # half of what OPTIMIZE aims at
+_AT_A_TIME = 1  # files written side by side: the ticks need the other cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,57 +63,106 @@ class Retention:
         return {"dead_letters": self.dead_letters_days, "batches": self.batches_days}.get(table, self.history_days)
 
 
-def maintain(root: str, retention: Retention, now: datetime, *, optimize: bool = True) -> None:
-    """Compact small files, drop date partitions past their retention, and delete files that nobody may still read."""
-    for name, table in TABLES.items():
-        if table.overwritten:
-            continue
-        delta = DeltaTable(table_uri(root, name))
-        oldest = (now - timedelta(days=retention.days(name))).date().isoformat()
-        dates = sorted(str(part["date"]) for part in delta.partitions())
-        if dates and dates[0] < oldest:
-            delta.delete(f"date < '{oldest}'")
-        recent = [date for date in dates if date >= (now - timedelta(days=1)).date().isoformat()]
-        if optimize and recent:
-            compact(delta, recent)
-        # full: also what a task left that failed before its commit
-        delta.vacuum(retention.vacuum_hours, dry_run=False, enforce_retention_duration=False, full=True)
-        log.info("maintained %s: rows before %s dropped", name, oldest)
-    vacuum_status(root, retention)
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one table; `error` is empty when all was done."""
+
+    table: str
+    error: str = ""
 
 
-def compact(delta: DeltaTable, dates: Sequence[str]) -> None:
-    """One file in place of many for each of the dates."""
-    delta.optimize.compact([("date", "in", list(dates))], writer_properties=WriterProperties(compression="ZSTD"))
-
-
-def vacuum_status(root: str, retention: Retention) -> None:
-    """Delete the overwritten tables' old files; each tick leaves some."""
-    for name, table in TABLES.items():
-        if table.overwritten:
-            delta = DeltaTable(table_uri(root, name))
-            delta.vacuum(retention.status_files_hours, dry_run=False, enforce_retention_duration=False, full=True)
-
-
-class Schedule:
-    """When the job cares for its tables: the status tables hourly, everything once a day at an hour (UTC)."""
-
-    def __init__(self, config: Config) -> None:
-        self._config = config
-        self._retention = Retention.from_config(config)
-        self._vacuumed_at: datetime | None = None
-        self._maintained_on: date | None = None
-
-    def run_due(self, now: datetime) -> None:
-        """Do what is due at this tick's time; a failure costs no tick and is tried again the next time."""
-        care, root = self._config.maintenance, self._config.job.tables
-        self._vacuumed_at = self._vacuumed_at or now
+def maintain(
+    root: str, retention: Retention, now: datetime, names: Iterable[str] = tuple(TABLES), *, optimize: bool = True
+) -> list[Outcome]:
+    """Maintain one table after the other and record when it was done; one that fails stops none of the others."""
+    done, outcomes = read_done(root), []
+    for name in names:
         try:
-            if care.enabled and now.hour == care.hour_utc and self._maintained_on != now.date():
-                self._maintained_on = now.date()
-                maintain(root, self._retention, now, optimize=care.optimize)
-            elif now - self._vacuumed_at >= timedelta(hours=self._retention.status_files_hours):
-                self._vacuumed_at = now
-                vacuum_status(root, self._retention)
-        except Exception as error:  # noqa: BLE001 - small files are a nuisance, a lost tick is a loss
-            log.warning("maintenance failed, the tables are as they were: %s", str(error).splitlines()[0])
+            _maintain_table(root, TABLES[name], retention, now, optimize=optimize)
+        except TableMissing:
+            pass  # a job of an earlier release makes fewer
+        except LaggardError as error:
+            outcomes.append(Outcome(name, f"{error.what}: {error.cause}"))
+            continue
+        except Exception as error:  # noqa: BLE001 - small files are a nuisance, and the next table may be sound
+            outcomes.append(Outcome(name, sentence_of(error)))
+            continue
+        done[name] = now
+        write_done(root, done)
+        outcomes.append(Outcome(name))
+    return outcomes
+
+
+def _maintain_table(root: str, table: Table, retention: Retention, now: datetime, *, optimize: bool) -> None:
+    named = _named_version(root, table)
+    delta = open_table(root, table.name)
+    with naming_errors(table_uri(root, table.name)):
+        if not table.overwritten:
+            oldest = (now - timedelta(days=retention.days(table.name))).date().isoformat()
+            if min(dates_of(delta), default=oldest) < oldest:
+                delta.delete(f"date < '{oldest}'")
+            if optimize:  # the day at hand is compacted tomorrow
+                compact(delta, [date for date in _dates_to_compact(delta) if date < now.date().isoformat()])
+        delta.vacuum(
+            retention.status_files_hours if table.overwritten else retention.vacuum_hours,
+            dry_run=False,
+            enforce_retention_duration=False,
+            full=True,  # also what a task left that failed before its commit
+            keep_versions=None if named is None else [named],
+        )
+        _trim_log(root, delta, table, named)
+
+
+def _named_version(root: str, table: Table) -> int | None:
+    """The version that readers take and the job starts from, however old; None for a table that is read as it is now.
+
+    It may be older than the newest: after a kill between two commits, or where a batch has no rows for the table.
+    """
+    if table.is_judged or table is BATCHES:
+        return None
+    batch = newest_batch(root)
+    return None if batch is None else batch.table_versions.get(table.name)
+
+
+def _dates_to_compact(delta: DeltaTable) -> list[str]:
+    """The dates with more than one small file, in order."""
+    actions = pa.table(delta.get_add_actions(flatten=True))
+    small = actions.filter(pc.less(actions["size_bytes"], _SMALL_BYTES))
+    counts = pc.value_counts(small["partition.date"].combine_chunks()).to_pylist() if small.num_rows else []
+    return sorted(str(each["values"]) for each in counts if each["counts"] > 1)
+
+
+def compact(delta: DeltaTable, dates: Iterable[str]) -> None:
+    """One file in place of many for each of the dates."""
+    for date in dates:
+        delta.optimize.compact(
+            [("date", "=", date)],
+            max_concurrent_tasks=_AT_A_TIME,
+            min_commit_interval=0,
+            writer_properties=WriterProperties(compression="ZSTD"),
+        )
+
+
+def _trim_log(root: str, delta: DeltaTable, table: Table, named: int | None) -> None:
+    """Remove expired entries of the Delta log, unless the version that is named is among them."""
+    path = f"{table_uri(root, table.name)}/_delta_log/_last_checkpoint"
+    if files.exists(path) and (named is None or json.loads(files.read_text(path))["version"] <= named):
+        delta.cleanup_metadata()
+
+
+def read_done(root: str) -> dict[str, datetime]:
+    """When each table was last maintained whole; none where that is not recorded."""
+    try:
+        content = json.loads(files.read_text(_done_path(root)))
+        return {name: datetime.fromisoformat(text) for name, text in content.items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
+
+
+def write_done(root: str, done: Mapping[str, datetime]) -> None:
+    """Record it: a process that starts often must neither maintain each time nor never."""
+    files.write_text(_done_path(root), json.dumps({name: at.isoformat() for name, at in done.items()}, indent=2))
+
+
+def _done_path(root: str) -> str:
+    return f"{table_uri(root, '_laggard')}/maintained.json"

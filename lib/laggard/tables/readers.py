@@ -239,9 +239,9 @@ def naming_errors(uri: str, version: int | None = None) -> Iterator[None]:
     """Raise what the libraries raise while they read a table as TableMissing or TableUnreadable, with its place."""
     try:
         yield
-    except TableNotFoundError as error:
-        raise TableMissing(uri, sentence_of(error)) from error
     except (DeltaError, OSError, ValueError) as error:  # ArrowInvalid is a ValueError
+        if isinstance(error, TableNotFoundError) and version is None:  # otherwise the log has lost that version
+            raise TableMissing(uri, sentence_of(error)) from error
         at = "" if version is None else f"version {version}: "
         raise TableUnreadable(uri, at + sentence_of(error)) from error
 

@@ -18,10 +18,13 @@ TABLES = {
     )
 }  # fmt: skip
 
+EACH_TICK = {BATCHES.name, *(name for name, table in TABLES.items() if table.overwritten)}  # have a commit every tick
+
 __all__ = [
     "BATCHES",
     "DEAD_LETTERS",
     "DEPLOYS",
+    "EACH_TICK",
     "FINDINGS",
     "FINDING_STATE",
     "GENERATIONS",
