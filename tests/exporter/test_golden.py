@@ -112,6 +112,7 @@ def golden_body(root: Path, name: str) -> str:
     exporter.stats.refresh_errors["table_unreadable"] = 1
     exporter.stats.refused["connections"] = 1
     exporter.stats.dropped["max_series"] = 0
+    exporter.stats.clock_offset_seconds = 2.0
     published = exporter.refresh()
     return _VARYING.sub(r"\1 …", published.bodies(exporter.clock())[name].plain.decode())
 

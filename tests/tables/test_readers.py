@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -44,13 +45,24 @@ def test_the_newest_batch_opens_one_file_of_a_long_log(tmp_path: Path, monkeypat
     opened: list[int] = []
     read = readers._read
 
-    def counting(table: DeltaTable, uri: str, columns: list[str], predicate: str | None = None) -> pa.Table:
+    def counting(
+        table: DeltaTable, uri: str, columns: list[str], predicate: str | None = None, **more: Any
+    ) -> pa.Table:
         opened.append(len(table.file_uris(file_pruning_predicate=predicate)))
-        return read(table, uri, columns, predicate)
+        return read(table, uri, columns, predicate, **more)
 
     monkeypatch.setattr(readers, "_read", counting)
     batch = newest_batch(str(tmp_path))
     assert (batch and batch.batch_id, opened) == (49, [1])
+
+
+def test_a_row_of_an_older_job_has_nothing_in_the_columns_that_came_later(tmp_path: Path) -> None:
+    schema = pa.schema([field for field in arrow_schema(TABLES["batches"]) if field.name != "clock"])
+    rows = pa.Table.from_pylist([batch_row(7, {})], schema=schema)
+    write_deltalake(str(tmp_path / "batches"), rows, partition_by=["date"])
+    batch = newest_batch(str(tmp_path))
+    assert batch is not None
+    assert (batch.batch_id, batch.values["clock"], batch.clock_at) == (7, None, NOW)
 
 
 def test_files_without_statistics_are_found_by_date(tmp_path: Path) -> None:

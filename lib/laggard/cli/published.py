@@ -52,7 +52,7 @@ def published_batch(root: str) -> Batch:
 
 def warn_if_old(batch: Batch, config: Config) -> None:
     """A word on standard error when the numbers are not those of now."""
-    now, polled_at = time.time(), batch.polled_at.timestamp()
+    now, polled_at = time.time(), batch.clock_at.timestamp()
     if not is_fresh(polled_at, now, max_age(config.job.tick_seconds, config.exporter.max_age_seconds)):
         age = duration(abs(now - polled_at))
         side = "old" if now > polled_at else "in the future"

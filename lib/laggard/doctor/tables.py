@@ -117,7 +117,7 @@ def check_published(config: Config, now: datetime | None = None) -> Iterable[Res
     if batch is None:
         yield Result("warn", "newest batch", "nothing is published yet", "laggard run")
         return
-    age = ((now or datetime.now(timezone.utc)) - batch.polled_at).total_seconds()
+    age = ((now or datetime.now(timezone.utc)) - batch.clock_at).total_seconds()
     limit = max_age(config.job.tick_seconds, config.exporter.max_age_seconds)
     fact = f"{batch.batch_id}, {age:.0f} s old"
     is_fresh = age <= limit

@@ -59,7 +59,8 @@ class PipelineCollector(Collector):
         seconds = None
         if batch.values["published_at"] and batch.values["started_at"]:
             seconds = (batch.values["published_at"] - batch.values["started_at"]).total_seconds()
-        yield filled(fam.DATA_TIMESTAMP, [(self._labels, batch.polled_at.timestamp())])
+        yield filled(fam.DATA_TIMESTAMP, [(self._labels, batch.clock_at.timestamp())])
+        yield filled(fam.CLOCK_HELD, [(self._labels, max(0.0, (batch.polled_at - batch.clock_at).total_seconds()))])
         yield filled(fam.BATCH_ID, [(self._labels, batch.batch_id)])
         yield filled(fam.BATCHES_TOTAL, [(self._labels, batch.values["batches_total"])])
         yield filled(fam.BATCH_SECONDS, [(self._labels, seconds)])

@@ -38,6 +38,7 @@ class SelfStats:
 
     refresh_seconds: float | None = None
     refreshed_at: float | None = None
+    clock_offset_seconds: float | None = None  # this process's clock - the job's
     connections: int = 0
     refresh_errors: Counter[Failure] = field(default_factory=_zeros(get_args(Failure)))
     requests: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -67,6 +68,7 @@ class SelfCollector(Collector):
         stats = self._stats
         yield filled(fam.BUILD_INFO, [(build_labels(), 1)])
         yield filled(fam.REFRESH_SECONDS, [(self._labels, stats.refresh_seconds)])
+        yield filled(fam.CLOCK_OFFSET, [(self._labels, stats.clock_offset_seconds)])
         yield filled(fam.REFRESH_TIMESTAMP, [(self._labels, stats.refreshed_at)])
         errors = stats.counts(stats.refresh_errors)
         yield filled(fam.REFRESH_ERRORS, (({**self._labels, "reason": reason}, n) for reason, n in errors.items()))

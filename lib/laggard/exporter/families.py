@@ -29,7 +29,7 @@ TRENDS = (trend.GROWING, trend.FLAT, trend.DRAINING, trend.SAWTOOTH, trend.ABSTA
 CHANGES = ("joined", "left", "replaced")
 REASONS = (
     "starting", "broker_unreachable", "offsets_topic_missing", "catching_up", "stale",
-    "auth", "table_missing", "table_unreadable",
+    "auth", "table_missing", "table_unreadable", "clock",
 )  # fmt: skip
 
 # shedding levels, in the order in which they go when the body is over `max_series`
@@ -169,9 +169,10 @@ TOPIC_ARRIVAL_GINI = _gauge("topic_arrival_gini_ratio", K, "Inequality of topic_
 TOPIC_RETAINED = _gauge("topic_retained_records", K, "Sum of topic_windows.log_end_offset - log_start_offset; absent while a partition lacks one.", "topics")
 
 # G. Pipeline
-READY = _gauge("ready", C, "1 while the data families are served: batches.polled_at is fresh.")
-NOT_READY = Family("laggard_not_ready", "stateset", C, "Why the data families are not served, or none; from batches.kind and batches.polled_at.", states=("none", *REASONS))
-DATA_TIMESTAMP = _gauge("data_timestamp_seconds", C, "batches.polled_at: poll time of the newest batch.")
+READY = _gauge("ready", C, "1 while the data families are served: the newest poll is fresh, by batches.clock.")
+NOT_READY = Family("laggard_not_ready", "stateset", C, "Why the data families are not served, or none; from batches.kind and batches.clock; clock: batches arrive, and their time is far from the clock of this process.", states=("none", *REASONS))
+DATA_TIMESTAMP = _gauge("data_timestamp_seconds", C, "batches.clock: wall clock of the job at the newest poll.")
+CLOCK_HELD = _gauge("clock_held_seconds", C, "batches.polled_at - batches.clock: how far the clock of the job was set back; time in rows is held and windows are not counted until it is 0.")
 BATCH_ID = _gauge("batch_id", C, "batches.batch_id of the newest batch; do not sum.")
 BATCHES_TOTAL = _counter("batches_total", C, "batches.batches_total: ticks published so far.")
 BATCH_SECONDS = _gauge("batch_seconds", C, "batches.published_at - batches.started_at of the newest batch.")
@@ -193,6 +194,7 @@ GAPS = _counter("gaps_total", (*C, "reason"), "batches.gaps_total: gap rows so f
 BUILD_INFO = Family("laggard_build_info", "info", ("version", "python", "schema_version"), "What runs; schema_version is a fingerprint of the table declarations.")
 REFRESH_SECONDS = _gauge("exporter_refresh_seconds", C, "Time the newest load of a batch took: reading and rendering.")
 REFRESH_TIMESTAMP = _gauge("exporter_refresh_timestamp_seconds", C, "When the tables were last looked at without an error.")
+CLOCK_OFFSET = _gauge("clock_offset_seconds", C, "Clock of the exporter - clock of the job when the newest batch arrived, the seconds until it was seen included; absent before one has.")
 REFRESH_ERRORS = _counter("exporter_refresh_errors_total", (*C, "reason"), "Looks at the tables that failed, since the exporter started.")
 ROWS_SKIPPED = _counter("exporter_rows_skipped_total", (*C, "table", "reason"), "Rows of a table that could not be shown, once per batch read, since the exporter started: key (no usable name or partition), value (no number, out of its range or the calendar, no text), duplicate, error; sums with such a row are absent, all other series are as without it.")
 SERIES = _gauge("series", (), "Series in this body.")

@@ -12,7 +12,7 @@ from laggard.errors import LaggardError
 from laggard.exporter.collect_self import Failure, SelfStats
 from laggard.exporter.judged import Judged, JudgedReader
 from laggard.exporter.options import ExporterOptions
-from laggard.exporter.published import Published, is_fresh, max_age
+from laggard.exporter.published import MAX_AHEAD_SECONDS, Published, is_fresh, max_age
 from laggard.exporter.render import DataPart, render_bodies, render_data
 from laggard.exporter.sift import Skipped
 from laggard.exporter.snapshot import Snapshot, load_snapshot
@@ -30,6 +30,8 @@ class Refresher:
         self.clock = clock
         self._max_age = max_age(options.tick_seconds, options.max_age_seconds)
         self._judged = JudgedReader(options.tables, options.window_seconds, options.idle_seconds)
+        self.steady: Callable[[], float] = time.monotonic
+        self._arrived_at: float | None = None  # the newest batch, by `steady`
         self._snapshot: Snapshot | None = None
         self._data: DataPart | None = None
         self._stop = Event()
@@ -73,6 +75,8 @@ class Refresher:
         batch = newest_batch(self._options.tables)
         if batch is None or self._is_loaded(batch):
             return
+        if self._snapshot is None or _identity(batch) != _identity(self._snapshot.batch):
+            self._meet(batch)
         started = time.perf_counter()
         try:
             self._load(batch)
@@ -89,7 +93,7 @@ class Refresher:
         return is_same and (self._data is not None or not self._is_servable(batch))
 
     def _is_servable(self, batch: Batch) -> bool:
-        return batch.kind != BACKFILL and is_fresh(batch.polled_at.timestamp(), self.clock(), self._max_age)
+        return batch.kind != BACKFILL and is_fresh(batch.clock_at.timestamp(), self.clock(), self._max_age)
 
     def _load(self, batch: Batch) -> None:
         skipped = Skipped()
@@ -132,7 +136,24 @@ class Refresher:
         """Why data is not served, for when it is not."""
         if self._snapshot is None:
             return "starting"
-        return "catching_up" if self._snapshot.batch.kind == BACKFILL else "stale"
+        if self._snapshot.batch.kind == BACKFILL:
+            return "catching_up"
+        return "clock" if self._is_off() else "stale"
+
+    def _meet(self, batch: Batch) -> None:
+        """Compare clocks with a batch that is new; that of a first look may have been there for long."""
+        apart = self.clock() - _published_at(batch)
+        is_arrival = self._snapshot is not None
+        if is_arrival or apart < -MAX_AHEAD_SECONDS:
+            self._arrived_at = self.steady()
+            self._stats.clock_offset_seconds = apart
+
+    def _is_off(self) -> bool:
+        """True if batches still arrive and their times are far from the clock of this process."""
+        apart, arrived_at = self._stats.clock_offset_seconds, self._arrived_at
+        if apart is None or arrived_at is None or self.steady() - arrived_at > self._max_age:
+            return False
+        return abs(apart) > MAX_AHEAD_SECONDS
 
     def _publish(self, reason: str) -> Published:
         snapshot = self._snapshot
@@ -151,6 +172,12 @@ class Refresher:
             log.warning("%s: %s", reason, detail)
         self._stats.refresh_errors[reason] += 1
         return reason
+
+
+def _published_at(batch: Batch) -> float:
+    """When the job published a batch, by the wall clock that it polled by."""
+    taken = (batch.values["published_at"] or batch.polled_at) - batch.polled_at
+    return (batch.clock_at + taken).timestamp()
 
 
 def _identity(batch: Batch) -> tuple[object, ...]:

@@ -54,8 +54,8 @@ class Snapshot:
 
     @property
     def polled_at(self) -> float:
-        """Poll time in seconds since 1970."""
-        return self.batch.polled_at.timestamp()
+        """Poll time in seconds since 1970, by the wall clock of the job's machine."""
+        return self.batch.clock_at.timestamp()
 
     @property
     def group_names(self) -> list[str | None]:

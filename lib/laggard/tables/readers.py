@@ -84,6 +84,13 @@ class Batch:
         return moment
 
     @property
+    def clock_at(self) -> datetime:
+        """The wall clock of the job's machine at the poll; `polled_at` waits for it where it was set back."""
+        clock = self.values.get("clock")
+        moment: datetime = clock["wall"] if clock else self.polled_at
+        return moment
+
+    @property
     def table_versions(self) -> Mapping[str, int]:
         return self.values["table_versions"] or {}
 
@@ -142,12 +149,14 @@ def has_batch_of(root: str, kind: str) -> bool:
 
 
 def _newest_row(table: DeltaTable, root: str, predicate: str) -> dict[str, Any] | None:
-    rows = _read(table, table_uri(root, BATCHES.name), list(BATCHES.names), predicate)
+    older = [column.name for column in BATCHES.columns if column.null]  # that the table of an older job may lack
+    required = [name for name in BATCHES.names if name not in older]
+    rows = _read(table, table_uri(root, BATCHES.name), [*required, *older], predicate, optional=older)
     rows = rows.filter(pc.is_in(rows["kind"], pa.array([TICK, BACKFILL])))
     if not rows.num_rows:
         return None
     newest = rows.take(pc.select_k_unstable(rows, k=1, sort_keys=[("batch_id", "descending")]))
-    return dict(newest.to_pylist(maps_as_pydicts="strict")[0])
+    return dict.fromkeys(BATCHES.names) | dict(newest.to_pylist(maps_as_pydicts="strict")[0])
 
 
 def _batch_bounds(table: DeltaTable) -> list[int]:
@@ -252,9 +261,11 @@ def sentence_of(error: Exception) -> str:
     return " ".join(takewhile(lambda word: not _FRAME.fullmatch(word), text.split()))[:_LONGEST_CAUSE]
 
 
-def _read(table: DeltaTable, uri: str, columns: list[str], files: str | None = None) -> pa.Table:
+def _read(
+    table: DeltaTable, uri: str, columns: list[str], files: str | None = None, optional: Collection[str] = ()
+) -> pa.Table:
     rows = read_known(table, uri, columns, files=files or "")
-    absent = [name for name in columns if name not in rows.column_names]
+    absent = [name for name in columns if name not in rows.column_names and name not in optional]
     if absent:
         raise TableUnreadable(uri, f"version {table.version()}: columns missing: {', '.join(absent)}")
     return rows
