@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -16,6 +15,7 @@ from laggard.cli.published import Row, published_batch
 from laggard.cli.times import accept_spans, when
 from laggard.cli.words import aligned, count, moment, short
 from laggard.errors import OK, REFUSED, USAGE, LaggardError
+from laggard.exporter.escape import printable_json
 
 if TYPE_CHECKING:
     from laggard.config import Config
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
         _write(args.output, steps)
     if args.json:
         data = _data(findings, len(steps), before, compared, args.output)
-        print(json.dumps({"v": 1, "ok": True, "data": data}, ensure_ascii=False, default=datetime.isoformat))
+        print(printable_json({"v": 1, "ok": True, "data": data}, datetime.isoformat))
     else:
         print("\n".join(_lines(findings, len(steps), before, compared, args.output)))
     return DIFFERENT if compared is not None and not compared.is_equal else OK

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
+
+from laggard.exporter.escape import printable_json
 
 if TYPE_CHECKING:
     from laggard.config import Config
@@ -38,7 +39,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
     results = run_checks(checks(config, with_trial=args.trial))
     code = exit_code(results)
     if args.json:
-        print(json.dumps({"v": 1, "ok": code == 0, "data": [asdict(result) for result in results]}, ensure_ascii=False))
+        print(printable_json({"v": 1, "ok": code == 0, "data": [asdict(result) for result in results]}))
     else:
         print("\n".join(line for result in results for line in _lines(result)))
     return code

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from laggard.cli.judged import FOUND, is_severe
 from laggard.cli.published import Row, warn_if_old
 from laggard.cli.times import accept_spans, when
 from laggard.errors import OK
+from laggard.exporter.escape import printable_json
 
 if TYPE_CHECKING:
     from laggard.config import Config
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
         warn_if_old(explained.batch, config)
     if args.json:
         content = {"v": 1, "ok": True, "data": to_data(explained)}
-        print(json.dumps(content, ensure_ascii=False, default=datetime.isoformat))
+        print(printable_json(content, datetime.isoformat))
     else:
         print("\n".join(page_lines(explained)))
     return FOUND if is_severe(explained.diagnosis.findings, args.fail_on) else OK

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
@@ -16,6 +15,7 @@ from laggard.cli.published import Row, published_batch, warn_if_old
 from laggard.cli.times import span
 from laggard.cli.words import aligned, moment, short
 from laggard.errors import OK
+from laggard.exporter.escape import printable_json
 from laggard.tables.judged import newest_judged
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
     chosen = sorted((row for row in rows if _is_wanted(row, args)), key=_order)
     if args.json:
         found = {"judged_to": judged_to, "polled_at": batch.polled_at, "findings": [finite(row) for row in chosen]}
-        print(json.dumps({"v": 1, "ok": True, "data": found}, ensure_ascii=False, default=datetime.isoformat))
+        print(printable_json({"v": 1, "ok": True, "data": found}, datetime.isoformat))
     else:
         print(
             "\n".join(

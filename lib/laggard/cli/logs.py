@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
+from laggard.exporter.escape import printable_json, printable_lines
+
 LINES_PER_MINUTE, KEPT_FOR_ERRORS = 40, 10  # the JVM of the job may write 20 more
 _NOISY = ("kafka", "py4j")  # one dead broker gives two lines a second; what matters comes back as an error of ours
 
@@ -32,8 +34,8 @@ class TextLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         clock = time.strftime("%H:%M:%S", time.localtime(record.created))
-        message = json.dumps(record.getMessage(), ensure_ascii=False)[1:-1].replace('\\"', '"')
-        error = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
+        message = printable_json(record.getMessage())[1:-1].replace('\\"', '"')
+        error = f"\n{printable_lines(self.formatException(record.exc_info))}" if record.exc_info else ""
         return f"{clock} {record.levelname.lower()} {message}{error}"
 
 

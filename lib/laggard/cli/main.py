@@ -12,6 +12,7 @@ from typing import NoReturn
 from laggard import __version__
 from laggard.config import Config, load_config
 from laggard.errors import INTERNAL, INTERRUPTED, OK, USAGE, LaggardError
+from laggard.exporter.escape import printable_lines
 
 # The module laggard.cli.<verb> is imported when its verb is used: it may bring Spark or Arrow along.
 VERBS = {
@@ -49,13 +50,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return OK
     except LaggardError as error:
         _show_traceback(is_wanted=is_verbose)
-        print(error, file=sys.stderr)
+        print(printable_lines(str(error)), file=sys.stderr)
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - the last one to see it
         _show_traceback(is_wanted=is_verbose)
         sentence = next(iter(str(error).splitlines()), "no message")
         hint = "" if is_verbose else "; run with -v for the traceback"
-        print(f"laggard: internal error: {type(error).__name__}: {sentence}{hint}", file=sys.stderr)
+        print(f"laggard: internal error: {type(error).__name__}: {printable_lines(sentence)}{hint}", file=sys.stderr)
         return INTERNAL
     return code
 

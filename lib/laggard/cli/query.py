@@ -20,7 +20,7 @@ from deltalake.exceptions import DeltaError
 from laggard.cli.questions import fill, find_question, read_questions
 from laggard.cli.words import aligned
 from laggard.errors import OK, TEMPORARY, USAGE, LaggardError
-from laggard.exporter.escape import printable
+from laggard.exporter.escape import printable, printable_json
 from laggard.tables.readers import Batch, TableMissing, TableUnreadable, newest_batch, open_table, sentence_of
 from laggard.tables.schemas import BATCHES, TABLES
 
@@ -182,20 +182,23 @@ def table_list() -> list[dict[str, Any]]:
 def _write_table(rows: pa.Table, out: TextIO) -> None:
     is_right = [pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in rows.schema.types]
     cells = [tuple(_cell(value) for value in row.values()) for row in _records(rows)]
-    for line in aligned([tuple(rows.column_names), *cells], is_right):
+    for line in aligned([tuple(map(printable, rows.column_names)), *cells], is_right):
         print(line, file=out)
 
 
 def _write_csv(rows: pa.Table, out: TextIO) -> None:
+    # a file gets every byte, so that it can be read back; a terminal nothing that steers it
+    shown = printable if out.isatty() else str
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(rows.column_names)
-    writer.writerows(["" if value is None else _plain(value) for value in row.values()] for row in _records(rows))
+    writer.writerow([shown(name) for name in rows.column_names])
+    writer.writerows(
+        ["" if value is None else shown(_plain(value)) for value in row.values()] for row in _records(rows)
+    )
 
 
 def _write_json(rows: pa.Table | list[dict[str, Any]], out: TextIO) -> None:
     records = rows if isinstance(rows, list) else _records(rows)
-    json.dump({"v": 1, "ok": True, "data": records}, out, default=str, ensure_ascii=False)
-    out.write("\n")
+    out.write(printable_json({"v": 1, "ok": True, "data": records}, str) + "\n")
 
 
 def _records(rows: pa.Table) -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ from laggard.cli.published import published_batch, warn_if_old
 from laggard.cli.words import aligned, count, known, known_duration, moment, short
 from laggard.errors import INTERRUPTED, NOT_FOUND, OK, LaggardError
 from laggard.exporter.collect_state import generation_or_epoch
-from laggard.exporter.escape import escape_label
+from laggard.exporter.escape import escape_label, printable, printable_json
 from laggard.exporter.snapshot import Row, Snapshot, load_snapshot
 from laggard.tables.readers import Batch
 
@@ -98,7 +97,7 @@ def _read_page(args: argparse.Namespace, config: Config) -> str:
 def refuse_empty(glob: str, groups: Sequence[Row]) -> None:
     """A glob that fits nothing is a slip."""
     if glob != "*" and not groups:
-        raise LaggardError(f'no group matches "{glob}"', fix="laggard status", exit_code=NOT_FOUND)
+        raise LaggardError(f'no group matches "{printable(glob)}"', fix="laggard status", exit_code=NOT_FOUND)
 
 
 def read_snapshot(root: str) -> Snapshot:
@@ -203,4 +202,4 @@ def _json(snapshot: Snapshot, limit: int, judged: Judged) -> str:
         "polled_at": snapshot.batch.polled_at.isoformat(),
         "groups": [asdict(line) for line in (groups[:limit] if limit else groups)],
     }
-    return json.dumps({"v": 1, "ok": True, "data": content}, ensure_ascii=False) + "\n"
+    return printable_json({"v": 1, "ok": True, "data": content}) + "\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -16,6 +15,7 @@ from pyarrow.dataset import field
 from laggard.cli.published import Row, published_batch, read_dates, read_where, warn_if_old
 from laggard.cli.status import refuse_empty, title_of
 from laggard.cli.words import NOTHING, aligned, known, moment, percent, short, short_duration
+from laggard.exporter.escape import printable_json
 from laggard.rebalance.times import seconds_between
 from laggard.tables.readers import Batch
 from laggard.tables.schemas import GROUP_STATUS, REBALANCES
@@ -139,4 +139,4 @@ def _json(batch: Batch, lines: Sequence[RebalanceLine]) -> str:
         "polled_at": batch.polled_at.isoformat(),
         "groups": [asdict(line) for line in lines],
     }
-    return json.dumps({"v": 1, "ok": True, "data": content}, ensure_ascii=False, default=datetime.isoformat) + "\n"
+    return printable_json({"v": 1, "ok": True, "data": content}, datetime.isoformat) + "\n"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from functools import lru_cache
 from hashlib import sha256
+from typing import Any
 
 MAX_BYTES = 256
 _HASH_DIGITS = 16
@@ -24,6 +27,19 @@ def escape_label(name: str) -> str:
 def printable(text: str) -> str:
     r"""The text with `\xNN` (UTF-8 bytes in hex) for the backslash and for all that does not print."""
     return "".join(map(_escape_letter, text))
+
+
+def printable_json(value: Any, default: Callable[[Any], Any] | None = None) -> str:
+    r"""JSON in which only what prints stands for itself; the rest, all controls included, is `\uNNNN`."""
+    text = json.dumps(value, default=default, ensure_ascii=False)
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in text)
+
+
+def printable_lines(text: str) -> str:
+    r"""Sentences of our own around names of others: what does not print is `\xNN`, line ends stay."""
+    return "\n".join("".join(c if c.isprintable() else _escape_letter(c) for c in line) for line in text.split("\n"))
 
 
 def _escape_letter(letter: str) -> str:
