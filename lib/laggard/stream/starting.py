@@ -14,6 +14,7 @@ from laggard.sources.brokers import Brokers
 from laggard.sources.readiness import NotReadyYet, OffsetsTopic, find_offsets_topic
 from laggard.stream.checkpoint import check_checkpoint
 from laggard.stream.identity import Found, Identity, find_state, identity_path, judge_start, starts_anew, to_json
+from laggard.stream.rights import check_rights
 from laggard.tables.delta import create_tables
 from laggard.tables.unpublished import remove_unpublished
 
@@ -56,6 +57,7 @@ def look_up(cluster: Cluster) -> OffsetsTopic | None:
 
 def prepare(job: Job, topic: OffsetsTopic) -> Identity:
     """Create what is missing and refuse what does not belong together, before anything expensive starts."""
+    check_rights(job)
     create_tables(job.tables)
     found = find_state(job.tables, job.checkpoint)
     identity = judge_start(found, Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds))
