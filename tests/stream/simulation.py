@@ -244,7 +244,9 @@ class Simulation:
             offsets_partitions=pa.Table.from_pylist(rows, schema=OFFSETS_PARTITIONS),
         )
         options = SimpleNamespace(cluster="c", window_seconds=self.window_seconds)
-        job = SimpleNamespace(last=self.last, _options=options, _has_history=self.has_history, _anew=False)
+        job = SimpleNamespace(
+            last=self.last, _options=options, _has_history=self.has_history, _anew=False, _rereads=False
+        )
         # the job's own rule for opening and closing windows, on a stand-in that has only what the rule reads
         tick: Tick = Batches._tick(job, self.batch_id, snapshot, dict.fromkeys(parts, 0))  # type: ignore[arg-type]
         assert tick.is_caught_up == is_live
