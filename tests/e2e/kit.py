@@ -27,11 +27,14 @@ from kafka.structs import OffsetAndMetadata
 from prometheus_client.parser import text_string_to_metric_families
 
 from e2e.oracle import Dumped
+from laggard.conf import conf_file
 from laggard.tables.readers import Batch, TableMissing, newest_batch, read_table
 from patience import patient
 
 TICK, WINDOW, MAX_AGE = 2, 10, 20
 START_LIMIT, STOP_LIMIT = 150, 20
+LOG_SETTINGS = f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
+QUICK_JVM = f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m {LOG_SETTINGS}"
 Row = dict[str, Any]
 
 
@@ -77,6 +80,9 @@ class Place:
             'master = "local[2]"',
             f"tick_seconds = {TICK}",
             f"window_seconds = {WINDOW}",
+            "[job.spark]",
+            # the job lives for a minute: half of its processor time would go into compiling
+            f'"spark.driver.extraJavaOptions" = "{QUICK_JVM}"',
             "[exporter]",
             "refresh_seconds = 1",
             f"max_age_seconds = {MAX_AGE}",

@@ -220,6 +220,7 @@ def test_a_wrong_clock_is_told_with_its_side(seen: Seen, shift: float, side: str
 
 
 @pytest.mark.spark
+@pytest.mark.full
 def test_the_trial_reads_the_topic_and_says_how_much_of_it(seen: Seen) -> None:
     report = ask(seen.folder, seen.servers, "--trial")
     line = report.lines["trial query"]
@@ -229,6 +230,7 @@ def test_the_trial_reads_the_topic_and_says_how_much_of_it(seen: Seen) -> None:
     assert int(line["fact"].partition(" read ")[2].split()[0]) >= 2
 
 
+@pytest.mark.full
 def test_a_broker_that_is_gone_is_named_while_the_other_answers(tmp_path: Path) -> None:
     # the controller would soon see that the broker is gone, and no longer name it
     with Broker(nodes=2, properties={"broker.session.timeout.ms": "600000"}) as running:
@@ -262,6 +264,7 @@ class Warden:
         self._broker.run_tool("org.apache.kafka.tools.AclCommand", *way, *words[3:])
 
 
+@pytest.mark.full
 def test_denied_rights_are_named_and_the_remedies_give_them(tmp_path: Path) -> None:
     rights = [
         f"Read {OFFSETS_TOPIC}",

@@ -11,7 +11,7 @@ from e2e.kit import START_LIMIT, Place, wait_until
 from encoder import commit_key, commit_value
 from laggard.demo.broker import Broker
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.full]
 FIELDS = {"leader_epoch": 0, "metadata": "", "commit_timestamp": 1_700_000_000_000}
 
 
@@ -59,7 +59,8 @@ def test_the_job_begins_anew_and_keeps_the_history(broker: Broker, tmp_path: Pat
     assert "offsets_topic_recreated" in gaps
     (event,) = changes(place)
     assert event["topic_id_from"] != event["topic_id_to"]
-    assert (tmp_path / "job" / f"checkpoint.{before['checkpoint_id']}" / "offsets").is_dir()
+    aside = place.checkpoint.with_name(f"{place.checkpoint.name}.{before['checkpoint_id']}")
+    assert (aside / "offsets").is_dir()
 
 
 def changes(place: Place) -> list[dict[str, str]]:

@@ -10,7 +10,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from e2e.kit import Place, Row, Run, Traffic, at, commit_simply
 from laggard.demo.broker import Broker
 
-pytestmark = [pytest.mark.broker, pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.broker, pytest.mark.e2e, pytest.mark.full]
 
 SLO = 8
 POLICY = f"""
