@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # of the longer tests, beyond Python and Java: command:Debian package
 TOOLS := javac:default-jdk-headless faketime:faketime
 
-.PHONY: help venv jars tools demo test test-all test-unit test-fuzz lint docs bench scenarios zip wheel clean
+.PHONY: help venv jars tools demo demo-options test test-all test-unit test-fuzz lint docs bench scenarios zip wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -30,8 +30,11 @@ $(STAMP): setup.cfg pyproject.toml
 jars: venv ## fetch the jars of Spark's connectors and of the demo broker, once
 	@$(BIN)/python -m laggard.jars
 
-demo: jars ## real broker, load, job, exporter and live view; options in ARGS='...'
+demo: demo-options jars ## real broker, load, job, exporter and live view; options in ARGS='...'
 	@$(BIN)/python -m laggard demo $(ARGS)
+
+demo-options: # wrong ones show before minutes of set-up; Python 3.10 has no TOML reader before that
+	@$(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit(); from laggard.cli.main import build_parser; build_parser("demo").parse_args(["demo", *sys.argv[1:]])' $(ARGS)
 
 test: jars lint ## lint, then the tests that prove the product in ten minutes
 	@echo "laggard: tests"

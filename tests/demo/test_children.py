@@ -1,11 +1,49 @@
-"""The demo's children get its own settings, not those of the user."""
+"""The demo's children get its own settings, not those of the user, and end side by side."""
 
+import time
 from pathlib import Path
 
-from laggard.demo.children import child_environment
+from demo.processes import comes_true
+from laggard.cli.main import build_parser
+from laggard.demo.children import Child, child_environment, stop_children
+
+SLOW = """
+import signal, time
+signal.signal(signal.SIGTERM, lambda *_: (time.sleep({seconds}), exit(0)))
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
 
 
 def test_the_users_own_configuration_does_not_reach_the_demo() -> None:
     environ = {"LAGGARD_CONFIG": "x.toml", "LAGGARD_JOB__TABLES": "x", "LAGGARD_JARS": "jars", "PATH": "bin"}
     library = str(Path(__file__).parents[2] / "lib")
     assert child_environment(environ) == {"LAGGARD_JARS": "jars", "PATH": "bin", "PYTHONPATH": library}
+
+
+def start(folder: Path, names: tuple[str, ...], seconds: float) -> dict[str, Child]:
+    """Children that take so long to end after SIGTERM."""
+    (folder / "slow.py").write_text(SLOW.format(seconds=seconds))
+    children = {name: Child(name, ["slow"], folder, None) for name in names}
+    assert comes_true(lambda: all("ready" in child.printed() for child in children.values()), 30)
+    return children
+
+
+def test_children_end_side_by_side(tmp_path: Path) -> None:
+    children = start(tmp_path, ("job", "exporter", "load"), seconds=3)
+    began = time.monotonic()
+    stop_children(children, 60)
+    assert 3 <= time.monotonic() - began < 8  # 9 one after the other
+
+
+def test_children_of_data_that_goes_away_are_not_waited_for(tmp_path: Path) -> None:
+    children = start(tmp_path, ("job", "exporter", "load"), seconds=600)
+    began = time.monotonic()
+    stop_children(children, 0)
+    assert time.monotonic() - began < 30
+
+
+def test_a_folder_may_be_named_and_kept() -> None:
+    args = build_parser("demo").parse_args(["demo", "--keep", "--work", "here"])
+    assert (args.keep, args.work) == (True, Path("here"))

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from io import FileIO
+from io import FileIO, StringIO
 from pathlib import Path
 
 from laggard.demo.view import View
@@ -34,3 +34,13 @@ def test_a_terminal_is_redrawn_in_place() -> None:
     with os.fdopen(ours, "rb", buffering=0) as terminal:
         printed = b"".join(chunks(terminal)).decode()
     assert printed == "\x1b[Jone\r\ntwo\r\n\x1b[2F\x1b[Jthree\r\n"
+
+
+def test_a_note_from_a_signal_handler_comes_between_the_pieces_of_another(tmp_path: Path) -> None:
+    with (tmp_path / "notes").open("w") as notes:
+        view = View(StringIO(), notes)
+        notes.write("half a ")  # in the buffer of the stream when the signal comes
+        view.note_from_handler("stopping")
+        assert (tmp_path / "notes").read_text().endswith("s  stopping\n")
+        notes.write("line\n")
+    assert (tmp_path / "notes").read_text().endswith("stopping\nhalf a line\n")

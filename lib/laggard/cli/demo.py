@@ -39,9 +39,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="N",
         help="end after so many seconds, but not before there is something to show (default: 0, until Ctrl-C)",
     )
-    place = parser.add_mutually_exclusive_group()
-    place.add_argument("--work", type=Path, metavar="DIR", help="keep all files here (default: a temporary folder)")
-    place.add_argument("--keep", action="store_true", help="do not remove the temporary folder")
+    parser.add_argument("--work", type=Path, metavar="DIR", help="keep all files here (default: a temporary folder)")
+    parser.add_argument("--keep", action="store_true", help="do not remove the temporary folder; --work implies it")
     parser.add_argument(
         "--listen", type=_address, metavar="HOST:PORT", help="of the exporter (default: 127.0.0.1:8917, or a free port)"
     )

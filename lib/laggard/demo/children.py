@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -17,7 +18,6 @@ from laggard.errors import LaggardError
 
 PORT = 8917  # the exporter's own default
 STOP_SECONDS = 20.0
-EXPORTER_STOP_SECONDS = 5.0
 REPORTED_LOG_LINES = 15
 
 
@@ -54,9 +54,8 @@ class Child:
         """Send it a signal."""
         self._process.send_signal(sig)
 
-    def stop(self, limit_seconds: float) -> None:
-        """End it in order, or by force after the limit, with all that it started."""
-        self._process.terminate()
+    def await_end(self, limit_seconds: float) -> None:
+        """Wait for its end, or end it by force after the limit, with all that it started."""
         await_end(self._process, limit_seconds)
 
 
@@ -71,15 +70,25 @@ def start_children(
     """Start load, exporter and job, by name; the configuration is in the folder, the stack ends them."""
     config = str(folder / "laggard.toml")
     address = listen or f"{HOST}:{PORT if is_free(PORT) else 0}"
-    children = {}
-    for name, arguments, limit_seconds in (  # ended in the opposite order
-        ("load", ["laggard.demo.cast", bootstrap, *filter(None, [drill])], EXPORTER_STOP_SECONDS),
-        ("exporter", ["laggard", "export", "--config", config, "--listen", address], EXPORTER_STOP_SECONDS),
-        ("job", ["laggard", "run", "--config", config], STOP_SECONDS),
+    children = dict[str, Child]()
+    # data that goes away needs no orderly end; a job that is still starting its JVM would take 15 s for one
+    stack.callback(stop_children, children, 0.0 if remove_if_orphaned else STOP_SECONDS)
+    for name, arguments in (
+        ("load", ["laggard.demo.cast", bootstrap, *filter(None, [drill])]),
+        ("exporter", ["laggard", "export", "--config", config, "--listen", address]),
+        ("job", ["laggard", "run", "--config", config]),
     ):
         children[name] = Child(name, arguments, folder, remove_if_orphaned)
-        stack.callback(children[name].stop, limit_seconds)
     return children
+
+
+def stop_children(children: Mapping[str, Child], limit_seconds: float) -> None:
+    """End all of them side by side, by force after the limit."""
+    deadline = time.monotonic() + limit_seconds
+    for child in children.values():
+        child.send(signal.SIGTERM)
+    for child in children.values():
+        child.await_end(max(0.0, deadline - time.monotonic()))
 
 
 def child_environment(environ: Mapping[str, str]) -> dict[str, str]:

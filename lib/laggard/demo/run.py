@@ -59,7 +59,9 @@ class Demo:
         self._drill = Drill(self._scenario, answers, self._tables, self._give_cue) if options.drill else None
 
     def stop(self, *_: object) -> None:
-        """End soon; may be called from a signal handler."""
+        """End soon, and say so at once; may be called from a signal handler."""
+        if not self._stopping.is_set():
+            self._view.note_from_handler("stopping: job, exporter, load, then Kafka")
         self._stopping.set()
 
     def run(self) -> None:
@@ -77,7 +79,8 @@ class Demo:
                 self._start_children(stack, broker.bootstrap_servers)
                 is_seen = self._watch(old.batch.batch_id if old else None)
                 samples = sample_lines(self._url) if is_seen else []
-                view.note("stopping")
+                if not self._stopping.is_set():
+                    self.stop()
         view.note("stopped")
         self._tell_end(samples if is_seen else None)
 

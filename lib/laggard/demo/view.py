@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
@@ -31,6 +32,15 @@ class View:
         self._drawn = 0  # what is above it stays
         self._notes.write(f"laggard: {self.seconds:5.1f} s  {text}\n")
         self._notes.flush()
+
+    def note_from_handler(self, text: str) -> None:
+        """The same from a signal handler, which may have interrupted a write to the stream."""
+        self._drawn = 0
+        line = f"laggard: {self.seconds:5.1f} s  {text}\n"
+        try:
+            os.write(self._notes.fileno(), line.encode())
+        except (OSError, ValueError):  # closed, or no file: a stream in memory cannot be interrupted halfway
+            self._notes.write(line)
 
     def show(self, lines: Sequence[str]) -> None:
         """Show the block, in place of the one before if that is possible."""
