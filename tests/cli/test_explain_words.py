@@ -368,9 +368,9 @@ def test_lag_of_partitions_that_stand_still_is_not_said_to_swing(verdict: str, c
     window = {
         "lag_known": 700, "lag": 700, "partitions_material": 2, "partitions_total": 6, "top_partitions": [0, 1],
         "status": "ok", "scale_verdict": verdict, "trend": "sawtooth", "shape": "concentrated",
-        "max_time_lag_seconds": 30.0, "time_lag_censored": False,
+        "max_time_lag_seconds": 30.0, "time_lag_censored": False, "topic": "orders",
     }  # fmt: skip
-    told = headline(
-        cast("Any", SimpleNamespace(group={"group": "billing"}, diagnosis=Diagnosis(NOW, 0, [window], [], 0)))
-    )
+    rows = [{"topic": "orders", "status": "ok", "lag": 700, "time_lag_seconds": 30.0, "time_lag_censored": False}]
+    judged = Diagnosis(NOW, 0, [window], [], 0)
+    told = headline(cast("Any", SimpleNamespace(group={"group": "billing"}, diagnosis=judged, partitions=rows)))
     assert told == f"billing is 30 s behind on 2 partitions of 6{course}: adding consumers would NOT help"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from laggard.cli.diagnosis_words import clause, says
+from laggard.cli.explain_now import LagNow, lag_of_topic
 from laggard.cli.explain_rows import Explained
 from laggard.cli.judged import Diagnosis
 from laggard.cli.published import Row
-from laggard.cli.words import count, duration, known, short
+from laggard.cli.words import count, known, records, short
 
 TRENDS = {"growing": "growing", "draining": "falling", "flat": "level", "sawtooth": "going up and down"}
 
@@ -20,8 +21,11 @@ def headline(explained: Explained) -> str:
         return f"{name}: {_lag_now(explained)}; {_trouble(diagnosis) or 'nothing found'}"
     if not diagnosis.has_lag:
         return f"{name} {_without_lag(diagnosis)}"
-    worst = diagnosis.windows[0]
-    return f"{name} is {_behind(worst)} behind {_place(worst)}{_course(worst)}: {_clause(worst)}"
+    worst, now = _worst(explained)
+    place = _place(worst) + (f" of {short(worst['topic'])}" if len(diagnosis.windows) > 1 else "")
+    if now.lag == 0 and now.lag_is_exact and diagnosis.judged_to is not None:
+        return f"{name} has nothing unread now; at {diagnosis.judged_to:%H:%M:%S} it lagged {place}: {_clause(worst)}"
+    return f"{name} is {now.behind} behind {place}{_course(worst)}: {_clause(worst)}"
 
 
 def leading(diagnosis: Diagnosis) -> Row | None:
@@ -34,6 +38,16 @@ def has_trouble(diagnosis: Diagnosis) -> bool:
     return diagnosis.has_lag or leading(diagnosis) is not None
 
 
+def _worst(explained: Explained) -> tuple[Row, LagNow]:
+    """Row and lag of the topic that is furthest behind now, of those with lag that counts."""
+    material = [
+        (row, lag_of_topic(explained, row["topic"]))
+        for row in explained.diagnosis.windows
+        if row["partitions_material"]
+    ]
+    return max(material, key=lambda each: (each[1].time_lag_seconds or 0.0, each[1].lag or 0))
+
+
 def _lag_now(explained: Explained) -> str:
     group = explained.group
     if group["group_type"] == "share":
@@ -41,7 +55,7 @@ def _lag_now(explained: Explained) -> str:
     lag, is_exact = (group["lag_known"], False) if group["lag"] is None else (group["lag"], True)
     if lag is None:
         return "lag unknown"
-    return f"{known(lag, is_exact=is_exact)} records behind" if lag or not is_exact else "nothing unread"
+    return f"{records(lag, is_exact=is_exact)} records behind" if lag or not is_exact else "nothing unread"
 
 
 def _why_not(diagnosis: Diagnosis) -> str:
@@ -68,18 +82,6 @@ def _without_lag(diagnosis: Diagnosis) -> str:
         return f"{lag}, but: {trouble}"
     notes = len(diagnosis.findings)
     return f"{lag}: nothing to do" + (f" now, {count(notes, 'note')} below" if notes else "")
-
-
-def _behind(row: Row) -> str:
-    if row["max_time_lag_seconds"] is None:
-        return f"{known(row['lag_known'], is_exact=row['lag'] is not None)} records"
-    at_least = "at least " if row["time_lag_censored"] else ""
-    return at_least + _roughly(row["max_time_lag_seconds"])
-
-
-def _roughly(seconds: float) -> str:
-    """From ten minutes on without seconds: the line is to fit on a line."""
-    return f"{int(seconds) // 60} m" if 600 <= seconds < 3600 else duration(seconds)
 
 
 def _place(row: Row) -> str:

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from laggard.cli.explain_headline import TRENDS
 from laggard.cli.explain_members import Place, ranges, readers
+from laggard.cli.explain_now import lag_of_topic
 from laggard.cli.explain_rows import Explained
 from laggard.cli.paragraph import paragraph
 from laggard.cli.published import Row
-from laggard.cli.words import UNKNOWN, aligned, known, known_duration, percent, short
+from laggard.cli.words import UNKNOWN, aligned, known_duration, percent, records, short
 
 _SHAPES = {
     "spread": "spread: all partitions carry their share",
@@ -23,13 +24,14 @@ _SHOWN = 5
 
 def shape_lines(explained: Explained) -> Iterator[str]:
     """Per topic with lag that counts: how it lies, and who reads the partitions that carry most of it."""
-    reader = readers(explained)
-    for row in explained.diagnosis.windows:
+    reader, windows = readers(explained), explained.diagnosis.windows
+    for row in windows:
         if row["partitions_material"]:
             trend = TRENDS.get(row["trend"], "whether it grows is not known yet")
-            lag = known(f"{row['lag_known']:,}", is_exact=row["lag"] is not None)
             shape = _SHAPES.get(row["shape"], row["shape"])
-            yield from paragraph(f"{short(row['topic'])}: {lag} records, {trend}; {shape}", "  ", "  ")
+            # the lag of the only topic is that of the group, which stands under Lag
+            lag = f"{lag_of_topic(explained, row['topic']).records} records, " if len(windows) > 1 else ""
+            yield from paragraph(f"{short(row['topic'])}: {lag}{trend}; {shape}", "  ", "  ")
             yield from _carriers(explained, row, reader)
 
 
@@ -64,7 +66,7 @@ def _carrier(name: str, held: list[Row], total: int) -> tuple[str, ...]:
     return (
         name,
         short(ranges((each["topic"], each["partition"]) for each in held).partition(" ")[2], 24),
-        f"{lag:,}",
+        records(lag),
         percent(lag / total),
         known_duration(oldest["time_lag_seconds"], is_exact=not oldest["time_lag_censored"]),
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from laggard.cli.explain_members import MemberLine, Place, member_lines, ranges, readers, time_lag_is_exact
 from laggard.cli.explain_rows import Explained
 from laggard.cli.published import Row
-from laggard.cli.words import UNKNOWN, aligned, count, known, known_duration, listed, short
+from laggard.cli.words import UNKNOWN, aligned, count, known_duration, listed, records, short
 
 _WORST = 5
 
@@ -27,7 +27,7 @@ def lag_lines(explained: Explained) -> Iterator[str]:
         yield f"  {UNKNOWN if lag is None else 'nothing unread'} in {partitions}"
         return
     unknown = "" if is_exact else f", {len(explained.bad_partitions)} of them not known"
-    yield f"  {known(lag, is_exact=is_exact)} records in {partitions}{unknown}"
+    yield f"  {records(lag, is_exact=is_exact)} records in {partitions}{unknown}"
     is_timed = time_lag_is_exact(explained.partitions)
     yield f"  oldest unread record: {known_duration(group['max_time_lag_seconds'], is_exact=is_timed)} old"
     behind = [row for row in explained.partitions if row["lag"]]
@@ -59,7 +59,7 @@ def _partition_cells(row: Row, reader: Mapping[Place, Row]) -> tuple[str, ...]:
     owner = reader.get((row["topic"], row["partition"]))
     return (
         f"{short(row['topic'])}-{row['partition']}",
-        str(row["lag"]),
+        records(row["lag"]),
         known_duration(row["time_lag_seconds"], is_exact=not row["time_lag_censored"]),
         "nobody known" if owner is None else _who(owner),
     )
@@ -72,7 +72,7 @@ def _member_cells(line: MemberLine) -> tuple[str, ...]:
         _host(row),
         "-" if row["group_instance_id"] is None else short(row["group_instance_id"]),
         UNKNOWN if held is None else f"{len(row['assigned'])}: {short(ranges(held)) or UNKNOWN}",
-        known(line.lag, is_exact=line.lag_is_exact),
+        records(line.lag, is_exact=line.lag_is_exact),
         known_duration(line.time_lag_seconds, is_exact=line.time_lag_is_exact),
     )
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from shlex import quote
 
+from laggard.cli.explain_now import lag_of
 from laggard.cli.explain_rows import Explained
 from laggard.cli.published import Row
 from laggard.cli.words import listed, short
 from laggard.errors import NOT_FOUND, LaggardError
 from laggard.exporter.escape import escape_label
-from laggard.lag.status import KNOWN_STATUSES
 
 
 def of_topic(explained: Explained, name: str) -> Explained:
@@ -25,7 +25,7 @@ def of_topic(explained: Explained, name: str) -> Explained:
     return replace(
         explained,
         topic=chosen,
-        group=explained.group | _lag(partitions),
+        group=explained.group | lag_of(partitions),
         partitions=partitions,
         diagnosis=replace(
             diagnosis,
@@ -38,22 +38,6 @@ def of_topic(explained: Explained, name: str) -> Explained:
 
 def _of(findings: Sequence[Row], topic: str) -> list[Row]:
     return [row for row in findings if row["topic"] in (None, topic)]
-
-
-def _lag(partitions: Sequence[Row]) -> Row:
-    """The columns of group_status that are sums over partitions, with the nulls they have there."""
-    ok = [row for row in partitions if row["status"] == "ok"]
-    bad = [row for row in partitions if row["status"] not in KNOWN_STATUSES]
-    lag = sum(row["lag"] for row in ok) if ok else None
-    return {
-        "lag": None if bad else lag,
-        "lag_known": lag,
-        "max_time_lag_seconds": max((row["time_lag_seconds"] or 0.0 for row in ok), default=None),
-        "partitions_total": len(partitions),
-        "partitions_ok": len(ok),
-        "partitions_no_commit": len(partitions) - len(ok) - len(bad),
-        "partitions_unknown": len(bad),
-    }
 
 
 def _no_such_topic(explained: Explained, topics: Sequence[str], name: str) -> LaggardError:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from laggard.cli.judged import read_worst_windows
 from laggard.cli.published import published_batch, warn_if_old
-from laggard.cli.words import aligned, count, known, known_duration, moment, short
+from laggard.cli.words import aligned, count, known, known_duration, moment, records, short
 from laggard.errors import INTERRUPTED, NOT_FOUND, OK, LaggardError
 from laggard.exporter.collect_state import generation_or_epoch
 from laggard.exporter.escape import escape_label, printable, printable_json
@@ -180,7 +180,7 @@ def _cells(line: GroupLine) -> tuple[str, ...]:
         short(line.group),
         line.state,
         known(line.members),
-        known(line.lag, is_exact=line.lag_is_exact),
+        records(line.lag, is_exact=line.lag_is_exact),
         known_duration(line.time_lag_seconds, is_exact=line.time_lag_is_exact),
         short(line.worst_partition) or "-",
         known(line.generation),

@@ -53,6 +53,11 @@ def known(value: object, *, is_exact: bool = True) -> str:
     return str(value) if is_exact else f"≥ {value}"
 
 
+def records(number: int | None, *, is_exact: bool = True) -> str:
+    """The same for a number of records: 1,200; ≥ 1,200; unknown."""
+    return known(None if number is None else f"{number:,}", is_exact=is_exact)
+
+
 def known_duration(seconds: float | None, *, is_exact: bool = True) -> str:
     """The same for seconds."""
     return known(None if seconds is None else duration(seconds), is_exact=is_exact)

@@ -17,7 +17,7 @@ FINDINGS = (
     " where \"group\" = '{}' order by at desc, role desc"
 )
 VERDICT = (
-    "select window_end, lag_known as lag, primary_code, scale_verdict from group_windows"
+    "select window_end, primary_code, scale_verdict from group_windows"
     " where \"group\" = '{}' order by window_end desc limit 1"
 )
 
