@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from laggard.tables import readers
+from laggard.tables import log, readers
 from laggard.tables.arrow import arrow_schema, arrow_type
 from laggard.tables.readers import TableMissing, TableUnreadable, newest_batch, read_newest, read_table
 from laggard.tables.schemas import TABLES
@@ -20,8 +20,23 @@ from tables.fixtures import NOW, batch_row, partition_row, topic_row, write_batc
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 
-def test_the_newest_batch_is_the_tick_or_backfill_with_the_largest_id(tmp_path: Path) -> None:
-    for batch_id, kind in ((1, "tick"), (3, "tick"), (2, "backfill"), (9, "gap")):
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with a log whose newest entries do not say: the table is loaded."""
+
+    def fail(uri: str) -> int:
+        raise ValueError(uri)
+
+    monkeypatch.setattr(log, "newest_version", fail)
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_the_newest_batch_is_the_tick_or_backfill_with_the_largest_id(
+    tmp_path: Path, request: pytest.FixtureRequest, *, is_loaded: bool
+) -> None:
+    if is_loaded:
+        request.getfixturevalue("loaded")
+    for batch_id, kind in ((1, "tick"), (2, "backfill"), (3, "tick"), (9, "gap")):
         write_rows(tmp_path, "batches", [batch_row(batch_id, {"partition_status": batch_id}, kind=kind)])
     batch = newest_batch(str(tmp_path))
     assert batch is not None
@@ -37,6 +52,7 @@ def test_there_is_no_batch_in_an_empty_log_or_one_with_gaps_only(tmp_path: Path)
     assert (empty, newest_batch(str(tmp_path))) == (None, None)
 
 
+@pytest.mark.usefixtures("loaded")
 def test_the_newest_batch_opens_one_file_of_a_long_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for day in range(5):
         write_rows(
@@ -65,6 +81,48 @@ def test_a_row_of_an_older_job_has_nothing_in_the_columns_that_came_later(tmp_pa
     assert (batch.batch_id, batch.values["clock"], batch.clock_at) == (7, None, NOW)
 
 
+@pytest.mark.parametrize("entries", [0, 1, 5, 99, 100, 101, 203])
+def test_the_newest_entry_of_a_log_is_found_in_a_dozen_looks(tmp_path: Path, entries: int) -> None:
+    folder = tmp_path / "batches" / "_delta_log"
+    folder.mkdir(parents=True)
+    for version in range(7, 7 + entries):  # earlier ones have expired
+        (folder / f"{version:020}.json").touch()
+    (folder / "_last_checkpoint").write_text('{"version": 7}')
+    if entries:
+        assert log.newest_version(str(tmp_path / "batches")) == 6 + entries
+    else:
+        with pytest.raises(ValueError, match="has no entry 7"):
+            log.newest_version(str(tmp_path / "batches"))
+
+
+def test_the_newest_batch_needs_no_loading_after_any_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commits, checkpoints of the log, compaction, VACUUM and gap rows, in any order."""
+    uri = str(tmp_path / "batches")
+    write_rows(tmp_path, "batches", [])
+    DeltaTable(uri).alter.set_table_properties({"delta.checkpointInterval": "5"})
+    loads: list[str] = []
+    load = readers.open_table
+    monkeypatch.setattr(readers, "open_table", lambda *where: loads.append(where[1]) or load(*where))
+    for batch_id in range(23):
+        write_rows(tmp_path, "batches", [batch_row(batch_id, {})])
+        if batch_id % 4 == 1:
+            DeltaTable(uri).optimize.compact()
+        if batch_id % 4 == 2:
+            DeltaTable(uri).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+        if batch_id % 4 == 3:
+            write_rows(tmp_path, "batches", [batch_row(batch_id, {}, kind="gap", gap_seq=1)])
+        batch = newest_batch(str(tmp_path))
+        assert batch is not None
+        assert (batch.batch_id, batch.version) == (batch_id, DeltaTable(uri).version())
+        assert batch.values["date"] == NOW.date()
+    assert loads == []
+    DeltaTable(uri).optimize.compact()
+    DeltaTable(uri).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+    batch = newest_batch(str(tmp_path))  # its own file is gone: the table says where its row is now
+    assert (batch and batch.batch_id, loads) == (22, ["batches"])
+
+
+@pytest.mark.usefixtures("loaded")
 def test_files_without_statistics_are_found_by_date(tmp_path: Path) -> None:
     schema = arrow_schema(TABLES["batches"])
     for day in (1, 0):

@@ -55,14 +55,20 @@ def write_files(table_path: str, table: Table, rows: pa.Table, label: str = "par
     return files
 
 
-def read_files(table: Table, uris: Iterable[str]) -> pa.Table:
-    """All rows of files of a table that has no partitions; a column that an older file lacks is null."""
+def read_files(table: Table, uris: Iterable[str], *, is_whole: bool = False) -> pa.Table:
+    """All rows of files; a column that an older file lacks is null, as is the partition column, which no file has.
+
+    If the files are to be whole, a column that is never null must be in them: KeyError.
+    """
     schema = arrow_schema(table)
+    required = {column.name for column in table.columns if not column.null} - {"date"}
     found = [schema.empty_table()]
     for uri in uris:
         system, where = open_uri(uri)
         with system.open_input_file(where) as source:
             rows = pq.ParquetFile(source).read()
+        if is_whole and (absent := required - set(rows.column_names)):
+            raise KeyError(*absent)
         found.append(
             pa.table(
                 [

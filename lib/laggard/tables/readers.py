@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,14 @@ from pyarrow.fs import SubTreeFileSystem
 
 from laggard.errors import DAMAGED, NOT_FOUND, LaggardError
 from laggard.files import is_local, locate, open_uri
+from laggard.tables import log
+from laggard.tables.data_files import read_files
 from laggard.tables.schemas import BATCHES, TABLES
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _FRAME = re.compile(r"\d+:")  # of a native backtrace
 _LONGEST_CAUSE = 500
+_LOOK_BACK = 20  # entries of the log: those of maintenance have no row
 TICK = "tick"
 BACKFILL = "backfill"
 
@@ -130,8 +133,15 @@ def read_newest(root: str, name: str, version: int, columns: Sequence[str]) -> p
 def newest_batch(root: str) -> Batch | None:
     """The newest published tick or backfill; None while nothing is published.
 
-    The log grows for months, so file statistics choose the files: usually one is read.
+    By the newest entries of the Delta log, at a cost that does not grow. Where these do not say (a table that was
+    rewritten, or is damaged), the table is loaded and the files' statistics choose which files are read.
     """
+    try:
+        newest = _newest_in_log(table_uri(root, BATCHES.name))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # loading names what is wrong
+        newest = None
+    if newest is not None:
+        return newest
     table = open_table(root, BATCHES.name)
     for bound in _batch_bounds(table):
         row = _newest_row(table, root, f"batch_id >= {bound}")
@@ -140,6 +150,16 @@ def newest_batch(root: str) -> Batch | None:
     predicate = _newest_date(table)  # files without statistics
     row = _newest_row(table, root, predicate) if predicate else None
     return Batch(row, table.version()) if row else None
+
+
+def _newest_in_log(uri: str) -> Batch | None:
+    newest = log.newest_version(uri)
+    for version in range(newest, max(newest - _LOOK_BACK, -1), -1):
+        for path, partition in log.read_added(uri, version).items():
+            row = _newest_of(read_files(BATCHES, [path], is_whole=True))
+            if row is not None:
+                return Batch(row | {"date": date.fromisoformat(partition["date"])}, newest)
+    return None
 
 
 def has_batch_of(root: str, kind: str) -> bool:
@@ -152,6 +172,10 @@ def _newest_row(table: DeltaTable, root: str, predicate: str) -> dict[str, Any] 
     older = [column.name for column in BATCHES.columns if column.null]  # that the table of an older job may lack
     required = [name for name in BATCHES.names if name not in older]
     rows = _read(table, table_uri(root, BATCHES.name), [*required, *older], predicate, optional=older)
+    return _newest_of(rows)
+
+
+def _newest_of(rows: pa.Table) -> dict[str, Any] | None:
     rows = rows.filter(pc.is_in(rows["kind"], pa.array([TICK, BACKFILL])))
     if not rows.num_rows:
         return None
