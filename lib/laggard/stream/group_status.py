@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -53,7 +54,7 @@ def finish_group_status(table: pa.Table, changed: Changed, tick: Tick) -> tuple[
     """The table with its carried columns, and the rebalances that are over."""
     before, history = changed.before, changed.known.history
     prior = before.take(pc.index_in(table["group"], value_set=before["group"].combine_chunks()))
-    table = _put(table, _times(table, prior, changed.grown, tick))
+    table = _put(table, _times(table, prior, changed.grown, history.generations, tick))
     table = _put(table, {"window_state_seconds": add_state_seconds(prior, tick)})
     gaps = pa.table({"group": changed.partitions[1]["group"], **changed.gaps})
     table = _put(table, add_to_groups(prior, table["group"], gaps))
@@ -118,19 +119,45 @@ def _since(under_way: OpenRebalance | None) -> datetime | None:
     return None if under_way is None else under_way.start.est or under_way.opened_at
 
 
-def _times(table: pa.Table, prior: pa.Table, grown: Mapping[str, Mapping[str, int]], tick: Tick) -> dict[str, Any]:
+def _is_next(prior: pa.Table, tick: Tick) -> Any:
+    """True for groups that were seen within the last window, by the time that truly passed."""
+    if tick.shift is None:
+        return pa.scalar(False)
+    seen = pc.add(prior["sampled_at"], pa.scalar(tick.shift, pa.duration("us")))
+    return pc.greater_equal(seen, pa.scalar(tick.now - tick.window, TIMESTAMP))
+
+
+def _has_other_generation(table: pa.Table, prior: pa.Table, generations: Sequence[Mapping[str, Any]]) -> Any:
+    """True for groups that rebalanced since the tick before, whatever their state is now."""
+    written = pc.is_in(table["group"], value_set=pa.array({row["group"] for row in generations}, pa.string()))
+    numbers = (differ(prior[name], table[name]) for name in ("generation", "group_epoch"))
+    return reduce(pc.or_, numbers, written)
+
+
+def _times(
+    table: pa.Table,
+    prior: pa.Table,
+    grown: Mapping[str, Mapping[str, int]],
+    generations: Sequence[Mapping[str, Any]],
+    tick: Tick,
+) -> dict[str, Any]:
     """Since when, per group; what a poll found to have changed may have done so since the poll before."""
     now = repeat(tick.now, TIMESTAMP, table.num_rows)
     has_grown = pc.is_in(table["group"], value_set=pa.array(list(grown), pa.string()))
     has_moved = differ(prior["coordinator"], table["coordinator"])
     was_empty, is_empty = (equal(each["members"], 0) for each in (prior, table))
-    follows = differ(prior["status"], "stale")
+    follows = both(differ(prior["status"], "stale"), _is_next(prior, tick))
     watched = when(follows, pc.coalesce(prior["watched_since"], now), now)
-    emptied = when(both(is_empty, pc.greater(prior["members"], 0)), now, where(was_empty, prior["empty_since"]))
-    is_same = equal(prior["group_state"], table["group_state"])
+    is_other = _has_other_generation(table, prior, generations)
+    emptied = when(
+        both(was_empty, pc.invert(is_other)), prior["empty_since"], where(pc.is_valid(prior["members"]), now)
+    )
+    is_same = both(equal(prior["group_state"], table["group_state"]), pc.invert(is_other))
+    # the same generation proves the state where nothing was observed: a group leaves no state without another one
+    is_proven = pc.or_(follows, pc.or_(pc.is_valid(prior["generation"]), pc.is_valid(prior["group_epoch"])))
     return {
         "watched_since": where(pa.scalar(tick.is_caught_up), watched),
-        "state_since": when(is_same, pc.coalesce(prior["state_since"], now), now),
+        "state_since": when(both(is_same, is_proven), pc.coalesce(prior["state_since"], now), now),
         "empty_since": where(is_empty, emptied),
         "coordinator_changed_at": when(has_moved, prior["sampled_at"], prior["coordinator_changed_at"]),
         "partitions_added_at": when(has_grown, prior["sampled_at"], prior["partitions_added_at"]),
