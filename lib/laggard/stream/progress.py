@@ -9,6 +9,7 @@ from typing import Any
 
 from laggard.lag.tick import Tick
 from laggard.sources.snapshot import Snapshot
+from laggard.tables.batch_tables import OFFSETS_TOPIC_RECREATED, RECORDS_REMOVED
 
 OUTCOMES = {"record": "decoded", "tombstone": "tombstones", "unsupported": "unknown", "malformed": "dead"}
 
@@ -108,7 +109,7 @@ def find_gaps(
                 "gap_scope": "all",
                 "gap_from": last["polled_at"],
                 "gap_to": tick.now,
-                "gap_reason": "offsets_topic_recreated",
+                "gap_reason": OFFSETS_TOPIC_RECREATED,
             }
         )
     for part in snapshot.offsets_partitions.to_pylist():
@@ -121,7 +122,7 @@ def find_gaps(
                     "gap_to": tick.now,
                     "gap_from_offset": position,
                     "gap_to_offset": start,
-                    "gap_reason": "records_removed",
+                    "gap_reason": RECORDS_REMOVED,
                 }
             )
     return gaps

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from laggard.lag.tick import Tick
+from laggard.tables.batch_tables import LOG_TRUNCATED
 
 RECORDS_PER_READER = 50_000
-LOG_TRUNCATED = "log_truncated"
 
 Positions = Mapping[int, int]  # offsets partition to next offset
 

@@ -15,12 +15,10 @@ from typing import Any
 from laggard.lag.tick import Tick
 from laggard.sources.clock import Reading
 from laggard.sources.snapshot import Snapshot
+from laggard.tables.batch_tables import CLOCK, JOB_DOWN, TICK_LATE
 
 SLACK = timedelta(seconds=1)  # a clock that is behind by less is slewed, not set
 DRIFT = 0.001  # of the time that passed: more than a clock that is slewed differs (500 ppm)
-CLOCK = "clock"
-JOB_DOWN = "job_down"
-TICK_LATE = "tick_late"
 Gap = dict[str, Any]
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from laggard.tables.columns import BATCH_ID, CLUSTER, DATE, Column, Table
 
-GAP_REASONS = (
-    "job_down", "tick_late", "clock", "records_removed", "log_truncated", "offsets_topic_recreated",
-)  # fmt: skip
+JOB_DOWN = "job_down"
+TICK_LATE = "tick_late"
+CLOCK = "clock"  # the clock was set, or the machine was suspended
+RECORDS_REMOVED = "records_removed"
+LOG_TRUNCATED = "log_truncated"
+OFFSETS_TOPIC_RECREATED = "offsets_topic_recreated"
+GAP_REASONS = (JOB_DOWN, TICK_LATE, CLOCK, RECORDS_REMOVED, LOG_TRUNCATED, OFFSETS_TOPIC_RECREATED)
 
 DEAD_LETTERS = Table(
     "dead_letters",
