@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.harness import Exporter, series
+from laggard.cli.main import main
+from laggard.errors import OK
 from laggard.exporter.judged import Judged, judged_rows
 from laggard.exporter.render import TEXT, render_data
 from laggard.exporter.sift import REASONS, SIFTED, Skipped
@@ -192,6 +194,15 @@ def test_what_is_skipped_is_published_at_0_from_the_start_and_logged_once(
         "without a name; laggard_exporter_rows_skipped_total counts on"
     )
     assert [record.getMessage() for record in caplog.records] == [said]
+
+
+def test_status_names_what_it_skips(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [partition_row("g\x1b", "t", 0), partition_row("g\x1b", "t", 1, lag=-5)]
+    write_batch(tmp_path, partitions=rows, groups=[group_row("g\x1b", lag=None)])
+    assert main(["status", "--set", f"job.tables={tmp_path}"]) == OK
+    shown = capsys.readouterr()
+    assert "1 row of partition_status skipped (value), the first of group 'g\\x1b', topic 't', partition 1" in shown.err
+    assert "≥ 100" in shown.out
 
 
 def test_odd_rows_of_the_rules_cost_no_lag(tmp_path: Path) -> None:

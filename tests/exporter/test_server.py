@@ -252,7 +252,7 @@ def test_only_this_machine_reaches_a_loopback_address(host: str, expected: bool)
 @contextmanager
 def exporter_process(*words: str) -> Iterator[subprocess.Popen[str]]:
     script = (
-        "import sys; from laggard.exporter.run import *; sys.exit(run_exporter(ExporterOptions("
+        "from laggard.__main__ import leave; from laggard.exporter.run import *; leave(run_exporter(ExporterOptions("
         + ", ".join(words)
         + ")))"
     )

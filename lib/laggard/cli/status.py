@@ -16,7 +16,8 @@ from laggard.cli.published import published_batch, warn_if_old
 from laggard.cli.words import aligned, count, known, known_duration, moment, records, short
 from laggard.errors import INTERRUPTED, NOT_FOUND, OK, LaggardError
 from laggard.exporter.collect_state import generation_or_epoch
-from laggard.exporter.escape import escape_label, printable, printable_json
+from laggard.exporter.escape import escape_label, printable, printable_json, printable_lines
+from laggard.exporter.sift import Skipped
 from laggard.exporter.snapshot import Row, Snapshot, load_snapshot
 from laggard.tables.readers import Batch
 
@@ -84,7 +85,10 @@ def _read_page(args: argparse.Namespace, config: Config) -> str:
         from laggard.cli.status_rebalances import read_page
 
         return read_page(args, config)
-    snapshot = read_snapshot(config.job.tables)
+    skipped = Skipped()
+    snapshot = read_snapshot(config.job.tables, skipped)
+    for sentence in skipped.sentences().values():
+        print(f"laggard: {printable_lines(sentence)}", file=sys.stderr)
     warn_if_old(snapshot.batch, config)
     chosen = only_groups(snapshot, args.group)
     refuse_empty(args.group, chosen.groups)
@@ -100,9 +104,9 @@ def refuse_empty(glob: str, groups: Sequence[Row]) -> None:
         raise LaggardError(f'no group matches "{printable(glob)}"', fix="laggard status", exit_code=NOT_FOUND)
 
 
-def read_snapshot(root: str) -> Snapshot:
-    """The newest published batch, with all partitions that `status` may name."""
-    return load_snapshot(root, published_batch(root), partition_top_k=1)
+def read_snapshot(root: str, skipped: Skipped | None = None) -> Snapshot:
+    """The newest published batch, with all partitions that `status` may name; odd rows are counted in `skipped`."""
+    return load_snapshot(root, published_batch(root), 1, skipped)
 
 
 def status_lines(snapshot: Snapshot, limit: int = 0, judged: Judged = MappingProxyType({})) -> list[str]:

@@ -76,6 +76,8 @@ class Demo:
                 stack.callback(broker.stop, sig=signal.SIGKILL)
             if not self._stopping.is_set():
                 view.note(f"Kafka is up at {broker.bootstrap_servers}")
+                if not self._is_temporary:
+                    stack.callback(view.note, "job, exporter and load have ended; Kafka is ending")
                 self._start_children(stack, broker.bootstrap_servers)
                 is_seen = self._watch(old.batch.batch_id if old else None)
                 samples = sample_lines(self._url) if is_seen else []

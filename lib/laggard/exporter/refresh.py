@@ -112,14 +112,10 @@ class Refresher:
             self._stats.dropped["max_series"] += sum(data.withheld.values())
 
     def _count(self, skipped: Skipped) -> None:
-        for (table, reason), count in skipped.counts.items():
-            if not self._stats.skipped[table, reason]:  # once; the counter tells how often
-                rows, example = "row" if count == 1 else "rows", skipped.examples[table, reason]
-                log.warning(
-                    "%d %s of %s skipped (%s), the first %s; laggard_exporter_rows_skipped_total counts on",
-                    count, rows, table, reason, example,
-                )  # fmt: skip
-            self._stats.skipped[table, reason] += count
+        for key, sentence in skipped.sentences().items():
+            if not self._stats.skipped[key]:  # once; the counter tells how often
+                log.warning("%s; laggard_exporter_rows_skipped_total counts on", sentence)
+            self._stats.skipped[key] += skipped.counts[key]
 
     def _read_judged(self, batch: Batch, skipped: Skipped) -> Judged:
         """What the rules said last; an error there leaves what was said before, and lag goes on."""

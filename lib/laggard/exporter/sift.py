@@ -37,6 +37,14 @@ class Skipped:
             self.counts[table, reason] += count
             self.examples.setdefault((table, reason), example)
 
+    def sentences(self) -> dict[tuple[str, str], str]:
+        """By table and reason: how many were set apart, why, and which was the first."""
+        return {
+            (table, reason): f"{count} {'row' if count == 1 else 'rows'} of {table} skipped ({reason}), the first"
+            f" {self.examples[table, reason]}"
+            for (table, reason), count in self.counts.items()
+        }
+
 
 def find_odd(count: int, check: Callable[[int, int], object]) -> list[int]:
     """Positions for which `check(begin, end)` raises: a range that does is halved until they are alone."""
