@@ -151,6 +151,23 @@ def test_the_brokers_word_on_the_state_stands_until_a_record_or_the_next_listing
     assert seen == [("PreparingRebalance", "admin"), ("PreparingRebalance", "admin"), ("Stable", "record")]
 
 
+def test_a_coordinator_that_does_not_answer_leaves_the_last_word_on_its_groups() -> None:
+    """Other brokers answer, so the listing as a whole is new."""
+    job = live()
+    others = {"h": {"group": "h", "group_state": "Stable", "group_type": "classic"}}
+    seen = []
+    for records, listing in (
+        ([generation(1, READER)], told("PreparingRebalance")),
+        ([], Listing(others, {0: 7}, is_fresh=True, unlisted=frozenset({7, None}))),
+        ([], Listing(others, {0: None}, is_fresh=True, unlisted=frozenset({None}))),
+        ([], Listing(others, {0: 8}, is_fresh=True, unlisted=frozenset({7, None}))),
+    ):
+        job.tick(records=records, listing=listing)
+        seen.append((job.groups["g"]["group_state"], job.groups["g"]["state_source"]))
+    word = ("PreparingRebalance", "admin")
+    assert seen == [word, word, word, ("Stable", "record")]
+
+
 def test_offsets_without_a_group_record_belong_to_a_simple_group() -> None:
     job = live()
     listing = Listing({"g": {"group_state": "Empty", "group_type": "classic"}}, {}, is_fresh=True)

@@ -50,6 +50,13 @@ class Polls:
         pytest.fail("never whole")
 
 
+def listing_poll(polls: Polls) -> Snapshot:
+    """The next poll that asks for groups."""
+    while not (snapshot := polls.next()[0]).requests.get("list_groups"):
+        time.sleep(0.1)
+    return snapshot
+
+
 def answered(snapshot: Snapshot) -> set[int]:
     """Partitions of the watched topic, hence brokers, whose end is known; the others have the time-out's name."""
     rows = snapshot.positions.to_pylist()
@@ -81,14 +88,16 @@ def test_a_silent_broker_is_waited_for_once(cluster: StubCluster) -> None:
 
 
 def test_brokers_that_fall_silent_together_are_waited_for_together(cluster: StubCluster) -> None:
-    with closing(Polls(cluster)) as polls:
+    with closing(Polls(cluster, state_poll_seconds=1)) as polls:
         polls.until_all_answer()
         for broker in cluster.brokers[1:]:
             broker.answering.clear()
         snapshot, seconds = polls.next()
         assert answered(snapshot) == {0}
         assert seconds < LIMIT
-        assert {row["group"] for row in snapshot.groups.to_pylist()} <= {"of-0"}
+        snapshot = listing_poll(polls)
+        assert [row["group"] for row in snapshot.groups.to_pylist()] == ["of-0"]
+        assert snapshot.unlisted_brokers == [1, 2]
 
 
 def test_a_cluster_that_is_silent_is_a_poll_without_ends(cluster: StubCluster) -> None:

@@ -32,7 +32,7 @@ def check_trial(cluster: Cluster) -> Iterable[Result]:
     spark = start_session(cluster.config.job.master, cluster.config.job.spark)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            frame = read_offsets_topic(spark, config.bootstrap_servers, config.offsets_topic, partitions, MOST_RECORDS)
+            frame = read_offsets_topic(spark, config, partitions, MOST_RECORDS)
             query = frame.writeStream.format("noop").option("checkpointLocation", folder).start()
             try:
                 records = _await_batch(query)

@@ -19,8 +19,9 @@ class Listing:
     """The brokers' word on groups; `is_fresh` is false in a tick that did not ask."""
 
     groups: Mapping[str, Mapping[str, Any]]  # group -> group_state, group_type, protocol_type
-    coordinators: Mapping[int, int]  # offsets partition -> broker
+    coordinators: Mapping[int, int | None]  # offsets partition -> broker; None: it has no leader
     is_fresh: bool
+    unlisted: frozenset[int | None] = frozenset()  # coordinators that did not list their groups
 
 
 def sum_partitions(rows: pa.Table) -> dict[str, dict[str, Any]]:
@@ -70,10 +71,13 @@ def _row(
     total, ok, no_commit = (totals.get(name) or 0 for name in ("status_count", "is_ok_sum", "is_no_commit_sum"))
     unknown = total - ok - no_commit
     status = "stale" if not tick.is_caught_up else PARTIAL if unknown else "ok"
-    state, source = _state(before, found, told, is_fresh=listing.is_fresh)
     offsets_partition = totals.get("commit_source_partition_max")
     if offsets_partition is None:
         offsets_partition = found.get("offsets_partition")
+    coordinator = listing.coordinators.get(offsets_partition) if offsets_partition is not None else None
+    # what others list says nothing about the groups of a coordinator that does not answer
+    is_fresh = listing.is_fresh and (offsets_partition is None or coordinator not in listing.unlisted)
+    state, source = _state(before, found, told, is_fresh=is_fresh)
     known_lag = totals.get("lag_sum") if ok else None
     return {
         **{name: found.get(name) for name in KEPT},
@@ -83,11 +87,11 @@ def _row(
         "batch_id": tick.batch_id,
         "poll_id": tick.poll_id,
         "sampled_at": tick.now,
-        "group_type": _type(before, found, told, is_fresh=listing.is_fresh),
+        "group_type": _type(before, found, told, is_fresh=is_fresh),
         "protocol_type": found.get("protocol_type") or told.get("protocol_type") or None,
         "group_state": state,
         "state_source": source,
-        "coordinator": listing.coordinators.get(offsets_partition) if offsets_partition is not None else None,
+        "coordinator": coordinator,
         "offsets_partition": offsets_partition,
         "lag": known_lag if status == "ok" else None,
         "lag_known": known_lag,

@@ -43,11 +43,15 @@ class Brokers:
         self.requests: Counter[str] = Counter()  # api -> requests
         self.failures: Counter[tuple[str, str]] = Counter()  # (api, error) -> failed requests
 
-    def begin(self, partitions: int) -> None:
+    def begin(self) -> None:
         """Set one deadline, and count from 0, for all that is asked until the next call."""
         self.requests.clear()
         self.failures.clear()
-        self._connections.begin(partitions)
+        self._connections.begin()
+
+    def allow(self, partitions: int) -> None:
+        """Move the deadline by the time that reading about so many partitions may take."""
+        self._connections.allow(partitions)
 
     def metadata(self, topics: Sequence[str] | None) -> dict[str, Any]:
         """Brokers, cluster id and topics with ids, partitions and leaders; None asks for all topics."""
@@ -113,17 +117,17 @@ class Brokers:
 
     def list_groups(self, brokers: Iterable[int]) -> list[dict[str, Any]]:
         """Groups and their states from every broker that answered."""
-        return self.start_list_groups(brokers)()
+        return self.start_list_groups(brokers)()[0]
 
-    def start_list_groups(self, brokers: Iterable[int]) -> Callable[[], list[dict[str, Any]]]:
-        """As `list_groups`, but only the result waits."""
+    def start_list_groups(self, brokers: Iterable[int]) -> Callable[[], tuple[list[dict[str, Any]], list[int]]]:
+        """As `list_groups`, with the brokers whose groups are not among them; only the result waits."""
         pending = self._start("list_groups", {broker: ListGroupsRequest(min_version=0) for broker in brokers})
 
-        def wait() -> list[dict[str, Any]]:
-            answers = [answer for answer in pending().values() if not isinstance(answer, str)]
-            return [
-                group.to_dict() for answer in answers if not error_name(answer.error_code) for group in answer.groups
-            ]
+        def wait() -> tuple[list[dict[str, Any]], list[int]]:
+            answers = pending()
+            failed = {key for key, answer in answers.items() if isinstance(answer, str) or answer.error_code}
+            listed = [group.to_dict() for key in answers.keys() - failed for group in answers[key].groups]
+            return listed, sorted(failed)
 
         return wait
 

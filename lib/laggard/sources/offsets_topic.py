@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from laggard.errors import INTERNAL, LaggardError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from laggard.config.sections import Cluster
 
 DEPRECATED_OFFSET_READER = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 _EARLIEST = -2  # in Spark's startingOffsets
@@ -18,13 +20,23 @@ READ_OPTIONS = {
     # a batch reads only what is there: a broker that holds a fetch back for more to come costs half a second each
     "kafka.fetch.max.wait.ms": "20",
     "failOnDataLoss": "false",  # compaction and retention are gaps, not failures
+    # Spark waits for every partition: while a broker does not answer, no batch ends until others lead its partitions.
+    # Each consumer then has to find that out. Kafka's defaults let it wait 30 s, ask the same broker for metadata, and
+    # reconnect to it before it can ask another one, on and on.
+    "kafka.metadata.max.age.ms": "1000",
+    "kafka.retry.backoff.ms": "100",
+    "kafka.retry.backoff.max.ms": "200",
+    "kafka.reconnect.backoff.ms": "2000",  # more than the wait before metadata is asked again, so of another broker
+    "kafka.reconnect.backoff.max.ms": "2000",
 }
+REQUEST_SHARE = 0.25  # of the time limit of a poll: the consumers of one task wait one after the other
+LEAST_REQUEST_SECONDS = 2.5
+API_SECONDS = 30  # longer than a controller needs to miss a broker: 9 s by default, 18 s with ZooKeeper
 
 
 def read_offsets_topic(
     spark: SparkSession,
-    bootstrap_servers: Sequence[str],
-    topic: str,
+    cluster: Cluster,
     partitions: int,
     max_records_per_batch: int,
     starts_at: Mapping[int, int] | None = None,
@@ -34,12 +46,17 @@ def read_offsets_topic(
     `assign` joins no consumer group on the watched cluster. With Spark 4.2's default offset reader the source
     resolves zero partitions of an internal topic and says nothing, so the job sets the other one.
     """
+    request_ms = str(round(1000 * max(LEAST_REQUEST_SECONDS, REQUEST_SHARE * cluster.request_timeout_seconds)))
     return (
         spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", ",".join(bootstrap_servers))
-        .option("assign", json.dumps({topic: list(range(partitions))}))
-        .option("startingOffsets", _starting_offsets(topic, partitions, starts_at))
+        .option("kafka.bootstrap.servers", ",".join(cluster.bootstrap_servers))
+        .option("assign", json.dumps({cluster.offsets_topic: list(range(partitions))}))
+        .option("startingOffsets", _starting_offsets(cluster.offsets_topic, partitions, starts_at))
         .options(**READ_OPTIONS)
+        .option("kafka.request.timeout.ms", request_ms)
+        .option("kafka.socket.connection.setup.timeout.ms", request_ms)
+        .option("kafka.socket.connection.setup.timeout.max.ms", request_ms)
+        .option("kafka.default.api.timeout.ms", str(max(API_SECONDS, cluster.request_timeout_seconds) * 1000))
         .option("fetchOffset.numRetries", "10")
         .option("fetchOffset.retryIntervalMs", "500")
         .option("maxOffsetsPerTrigger", str(max_records_per_batch))

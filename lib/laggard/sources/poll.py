@@ -68,8 +68,9 @@ class Poller:
     def poll(self, poll_id: int) -> Snapshot:
         """One complete snapshot; no failure of a broker raises."""
         started = time.monotonic()
-        self._brokers.begin(len(self._partitions) + len(self._offsets_topic))
+        self._brokers.begin()
         self._refresh_metadata(poll_id, force=False)
+        self._brokers.allow(len(self._partitions) + len(self._offsets_topic))
         reading = read_clock()
         polled_at_ms = reading.wall_ms
         new_window = self._window.is_new(polled_at_ms)
@@ -91,6 +92,7 @@ class Poller:
         if self._window.is_closed_by(polled_at_ms):  # not in the first poll: the first lags are not kept waiting
             facts = self._facts.ask(self._partitions, ends.latest)
             probes = self._facts.probe(self._partitions, ends.latest, polled_at_ms)
+        listed, unlisted = groups()
         closed, window_start_ms = self._window.add(poll_id, polled_at_ms, positions, facts)
         return Snapshot(
             poll_id=poll_id,
@@ -104,7 +106,8 @@ class Poller:
             window_start_ms=window_start_ms,
             positions=positions,
             offsets_partitions=self._offsets_partitions(ends, reading),
-            groups=groups(),
+            groups=listed,
+            unlisted_brokers=unlisted,
             closed=closed,
             probes=probes,
             offsets_retention_minutes=self._facts.offsets_retention_minutes,
@@ -224,17 +227,18 @@ class Poller:
         is_blocked = stable < high and lasted_ms >= self._options.window_seconds * 1000
         return now.wall_ms - lasted_ms if is_blocked else None
 
-    def _start_groups(self) -> Callable[[], pa.Table]:
+    def _start_groups(self) -> Callable[[], tuple[pa.Table, list[int]]]:
         every = self._options.state_poll_seconds
         if not every or time.monotonic() - self._groups_at < every * 0.9:
-            return lambda: shapes.GROUPS.empty_table()  # noqa: PLW0108 - pyarrow has no types
+            return lambda: (shapes.GROUPS.empty_table(), [])
         self._groups_at = time.monotonic()
         pending = self._brokers.start_list_groups(self._broker_ids)
 
-        def wait() -> pa.Table:
-            groups = pending()
+        def wait() -> tuple[pa.Table, list[int]]:
+            groups, unlisted = pending()
             names = ("group_id", "group_state", "protocol_type", "group_type")
-            return shapes.table_of(shapes.GROUPS, *([group.get(name) or None for group in groups] for name in names))
+            columns = ([group.get(name) or None for group in groups] for name in names)
+            return shapes.table_of(shapes.GROUPS, *columns), unlisted
 
         return wait
 

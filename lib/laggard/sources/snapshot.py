@@ -102,6 +102,7 @@ class Snapshot:
     groups: pa.Table = field(default_factory=GROUPS.empty_table)
     closed: pa.Table = field(default_factory=CLOSED.empty_table)
     probes: pa.Table = field(default_factory=PROBES.empty_table)
+    unlisted_brokers: list[int] = field(default_factory=list)  # asked for their groups, without an answer
     offsets_retention_minutes: int | None = None  # offsets.retention.minutes of a broker; None: not known
 
     @property

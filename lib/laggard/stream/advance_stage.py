@@ -104,6 +104,7 @@ def advance_stage(snapshot: Snapshot, tick: Tick, state: State, policies: Polici
             {row["group"]: row for row in poll.groups.to_pylist()},
             {row["offsets_partition"]: row["coordinator"] for row in poll.offsets_partitions.to_pylist()},
             is_fresh=poll.groups.num_rows > 0,
+            unlisted=frozenset([None, *poll.unlisted_brokers]),
         )
         tables = advance(
             state.read(schemas.PARTITION_STATUS, shard),

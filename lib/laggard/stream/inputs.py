@@ -49,9 +49,7 @@ def read_inputs(
             )
         ),
     )
-    records = read_offsets_topic(
-        spark, cluster.bootstrap_servers, cluster.offsets_topic, topic.partitions, job.max_records_per_batch, starts_at
-    )
+    records = read_offsets_topic(spark, cluster, topic.partitions, job.max_records_per_batch, starts_at)
     types = dict(records.dtypes)
     # a poll's row has no partition: it makes the batch, the poll itself is in the write-ahead log
     padded = polls.load().select(*(F.lit(None).cast(types[name]).alias(name) for name in records.columns))

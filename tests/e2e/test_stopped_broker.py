@@ -1,0 +1,107 @@
+"""One of three brokers is stopped in its tracks: batches go on without it, and no status changes to and fro."""
+
+import itertools
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from kafka import KafkaConsumer
+from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.errors import KafkaError
+
+from e2e.kit import Place, Run, View, at, commit_simply, now, offsets
+from laggard.demo.broker import Broker
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow, pytest.mark.full]
+
+STOPPED = 2
+PARTITIONS = 6
+TICKS = 8
+Statuses = dict[int, list[str]]
+
+
+@contextmanager
+def committing(servers: str, groups: int) -> Iterator[None]:
+    """Groups that commit all the time, on offsets partitions of all brokers, whoever leads them."""
+    ended = threading.Event()
+
+    def commit(group: str) -> None:
+        consumer = KafkaConsumer(
+            bootstrap_servers=servers, group_id=group, enable_auto_commit=False, request_timeout_ms=3000
+        )
+        consumer.assign([at("replicated", 0)])
+        for number in itertools.count():
+            with suppress(KafkaError):
+                consumer.commit(offsets({at("replicated", 0): number % 7}), timeout_ms=3000)
+            if ended.wait(0.3):
+                break
+        consumer.close(autocommit=False)
+
+    threads = [threading.Thread(target=commit, args=(f"busy-{number}",), daemon=True) for number in range(groups)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join(20)
+
+
+def statuses(place: Place, first: int, last: int) -> Statuses:
+    """What every tick of these batches said of the group's partitions."""
+    ticks = [row for row in place.rows("batches") if row["kind"] != "gap" and first <= row["batch_id"] <= last]
+    views = [View(str(place.tables), row).partitions for row in sorted(ticks, key=lambda row: row["batch_id"])]
+    return {number: [view["watched", "single", number]["status"] for view in views] for number in range(PARTITIONS)}
+
+
+def changes(found: list[str]) -> list[str]:
+    return [status for status, _ in itertools.groupby(found)]
+
+
+def test_batches_go_on_and_only_what_the_broker_led_is_unknown(tmp_path: Path) -> None:
+    with ExitStack() as running:
+        broker = running.enter_context(Broker(nodes=3))
+        servers = broker.bootstrap_servers
+        admin = KafkaAdminClient(bootstrap_servers=servers)
+        running.callback(admin.close)
+        admin.create_topics([NewTopic("single", PARTITIONS, 1), NewTopic("replicated", 1, 3)])
+        commit_simply(servers, "watched", {at("single", number): 0 for number in range(PARTITIONS)})
+        place = Place(tmp_path / "job", servers)
+        run = Run(place)
+        running.callback(run.kill)
+        run.wait_for(lambda batch: batch.kind == "tick", "first tick")
+        running.enter_context(committing(servers, 12))
+        before = run.tick_after(now())
+        [topic] = admin.describe_topics(["single"])
+        led = {part["partition_index"] for part in topic["partitions"] if part["leader_id"] == STOPPED}
+        os.kill(broker.pids[STOPPED], signal.SIGSTOP)
+        try:
+            stopped_at, began = now(), time.monotonic()
+            run.tick_after(stopped_at)
+            first_seconds = time.monotonic() - began
+            first = run.wait_for(lambda batch: all_unknown(place, led), "the broker's partitions are unknown")
+            last = run.wait_for(lambda batch: batch.batch_id >= first.batch_id + TICKS, "more ticks")
+            rest_seconds = time.monotonic() - began - first_seconds
+        finally:
+            os.kill(broker.pids[STOPPED], signal.SIGCONT)
+        print(f"first tick after {first_seconds:.1f} s, then {last.batch_id - first.batch_id} in {rest_seconds:.1f} s")
+        run.wait_for(lambda batch: all_ok(place), "everything known again")
+        found = statuses(place, before.batch_id, last.batch_id)
+    for number, each in found.items():
+        assert changes(each) == (["ok", "no_end_offset"] if number in led else ["ok"]), (number, each)
+
+
+def all_unknown(place: Place, partitions: set[int]) -> bool:
+    rows = place.view().partitions
+    return all(rows["watched", "single", number]["status"] == "no_end_offset" for number in partitions)
+
+
+def all_ok(place: Place) -> bool:
+    rows = place.view().partitions
+    return all(rows["watched", "single", number]["status"] == "ok" for number in range(PARTITIONS))
