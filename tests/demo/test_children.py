@@ -1,11 +1,16 @@
 """The demo's children get its own settings, not those of the user, and end side by side."""
 
+import socket
 import time
 from pathlib import Path
+
+import pytest
 
 from demo.processes import comes_true
 from laggard.cli.main import build_parser
 from laggard.demo.children import Child, child_environment, stop_children
+from laggard.demo.run import Options, check_options
+from laggard.errors import CONFIGURATION, LaggardError
 
 SLOW = """
 import signal, time
@@ -42,6 +47,18 @@ def test_children_of_data_that_goes_away_are_not_waited_for(tmp_path: Path) -> N
     began = time.monotonic()
     stop_children(children, 0)
     assert time.monotonic() - began < 30
+
+
+def test_a_place_that_cannot_be_had_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        for options in (Options(listen=address), Options(listen="192.0.2.1:80"), Options(work=tmp_path / "file" / "x")):
+            with pytest.raises(LaggardError) as refused:
+                check_options(options)
+            assert refused.value.exit_code == CONFIGURATION
+            assert len(str(refused.value).splitlines()) == 3
+    check_options(Options(listen=address, work=tmp_path / "new"))
 
 
 def test_a_folder_may_be_named_and_kept() -> None:

@@ -102,12 +102,12 @@ def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return kept | {"PYTHONPATH": os.pathsep.join([library, *filter(None, [environ.get("PYTHONPATH")])])}
 
 
-def is_free(port: int) -> bool:
-    """Whether nobody listens on the port at this moment."""
-    with closing(socket.socket()) as probe:
+def is_free(port: int, host: str = HOST) -> bool:
+    """True if the address is of this machine and nobody listens there at this moment."""
+    with closing(socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((HOST, port))
+            probe.bind((host, port))
         except OSError:
             return False
     return True

@@ -15,12 +15,12 @@ from threading import Event
 
 from laggard.demo.answers import Answers, has_answers, question_lines, sample_lines
 from laggard.demo.broker import Broker
-from laggard.demo.children import Child, start_children
+from laggard.demo.children import Child, is_free, start_children
 from laggard.demo.config_text import TIMINGS, config_text
 from laggard.demo.drill import Drill
 from laggard.demo.scenarios import scenario_of
 from laggard.demo.view import View
-from laggard.errors import OK, TEMPORARY, LaggardError
+from laggard.errors import CONFIGURATION, OK, TEMPORARY, LaggardError
 from laggard.exporter.snapshot import Snapshot
 
 REDRAW_SECONDS = 2.0
@@ -172,6 +172,7 @@ class Demo:
 
 def run_demo(options: Options, answers_in: Callable[[Path], Answers]) -> int:
     """Run the demo until its time is over, SIGTERM or Ctrl-C: all three are its normal end."""
+    check_options(options)
     view = View(sys.stdout)
     with _work_folder(options) as folder:
         demo = Demo(options, answers_in(folder), view, folder)
@@ -180,10 +181,29 @@ def run_demo(options: Options, answers_in: Callable[[Path], Answers]) -> int:
     return OK
 
 
+def check_options(options: Options) -> None:
+    """Refuse a place that cannot be had, before anything is started."""
+    if options.listen is not None:
+        host, _, port = options.listen.rpartition(":")
+        if int(port) and not is_free(int(port), host.strip("[]")):
+            what, fix = f"cannot listen on {options.listen}", "laggard demo --listen 127.0.0.1:0 takes a free port"
+            raise LaggardError(
+                what, cause="the address is in use or not of this machine", fix=fix, exit_code=CONFIGURATION
+            )
+    if options.work is not None:
+        try:
+            options.work.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            what, fix = (
+                f"cannot keep files in {options.work}",
+                "laggard demo --work DIR with a folder that you may write",
+            )
+            raise LaggardError(what, cause=str(error), fix=fix, exit_code=CONFIGURATION) from error
+
+
 @contextmanager
 def _work_folder(options: Options) -> Iterator[Path]:
     if options.work is not None:
-        options.work.mkdir(parents=True, exist_ok=True)
         yield options.work.absolute()
         return
     folder = Path(tempfile.mkdtemp(prefix="laggard-demo-"))
