@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import time
 from collections.abc import Callable
 from typing import TextIO
@@ -80,7 +81,14 @@ def start_log(level: str, *, is_json: bool) -> None:
     # who asks for everything gets everything
     handler = logging.StreamHandler() if level == "debug" else BoundedHandler()
     handler.setFormatter(JsonLines() if is_json else TextLines())
+    if level != "debug":
+        handler.addFilter(_is_not_of_py4j)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for name in _NOISY:
         # never debug: kafka-python writes its whole configuration there, py4j every call
         logging.getLogger(name).setLevel(logging.INFO if level == "debug" else logging.CRITICAL)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """False for what py4j writes past its own logger: a traceback for each thread that a JVM leaves behind."""
+    return f"{os.sep}py4j{os.sep}" not in record.pathname

@@ -79,6 +79,7 @@ def own_settings(master: str, extra: Mapping[str, str]) -> dict[str, str]:
         "spark.master": master,
         "spark.jars": ",".join(str(jar) for jar in spark_jars()),
         "spark.driver.memory": _LOCAL_DRIVER_MEMORY,
+        "spark.executorEnv.PYTHONPATH": str(PACKAGE / "stream" / "worker_path"),
         "spark.driver.extraJavaOptions": (
             f"-XX:+UseParallelGC -Xss4m -Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
         ),
