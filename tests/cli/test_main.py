@@ -259,10 +259,8 @@ def test_the_libraries_never_log_at_debug(level: str) -> None:
 def test_what_py4j_writes_past_its_own_logger_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     """py4j calls `logging.info(…, exc_info=True)` on the root logger for a connection that ended."""
     start_log("info", is_json=False)
-    code = compile(
-        "import logging; logging.error('Exception while sending command.')", "/x/py4j/java_gateway.py", "exec"
-    )
-    exec(code)
+    written = {"levelno": logging.ERROR, "msg": "Exception while sending", "pathname": "/x/py4j/java_gateway.py"}
+    logging.root.handle(logging.makeLogRecord(written))
     logging.getLogger("laggard.job").error("ours")
     assert "Exception while sending" not in (said := capsys.readouterr().err)
     assert "ours" in said

@@ -47,7 +47,7 @@ class Attempts(Job):
         spark: Any = SimpleNamespace(dataSource=SimpleNamespace(register=lambda source: None))
         batches: Any = SimpleNamespace(published=0)
         nothing: Any = None
-        self._run_queries(spark, TOPIC, batches, nothing)
+        self._run_queries(spark, TOPIC, batches, nothing, nothing)
 
 
 @pytest.fixture

@@ -52,6 +52,7 @@ class Job:
         self._failure: BaseException | None = None
         self._exit_code = errors.OK
         self._stop_by: float | None = None
+        self._is_starting = False  # Spark's JVM: nothing is written meanwhile, so nothing is waited for
         self._retries = Retries()
         self._logged = ""
         self._ticks = 0
@@ -66,11 +67,12 @@ class Job:
 
     def is_overdue(self) -> bool:
         """True if it should have ended by now."""
-        return self._stop_by is not None and time.monotonic() > self._stop_by
+        return self._stop_by is not None and (self._is_starting or time.monotonic() > self._stop_by)
 
     def cut_off(self) -> int:
         """Kill what runs below, as it did not end by itself; gives the exit code."""
-        log.warning("cut off after %d s: the batch at hand follows at the next start", self._config.job.stop_seconds)
+        if not self._is_starting:
+            log.warning("cut off, to end within %d s: the batch at hand is repeated", self._config.job.stop_seconds)
         kill_below()
         return self._exit_code
 
@@ -96,7 +98,9 @@ class Job:
         if topic is None:
             return False
         identity = prepare(config.job, topic)
+        self._is_starting = True
         spark = session.get()
+        self._is_starting = False
         diagnosis = DiagnoseQuery(spark, config, identity.checkpoint_id)
         try:
             writer = Writer(config.job.tables, identity.checkpoint_id)
