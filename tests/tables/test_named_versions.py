@@ -18,6 +18,7 @@ from laggard.tables.readers import newest_batch, read_table, table_uri
 from tables.fixtures import NOW
 
 AT_ONCE = Retention(30, 30, 30, 30, status_files_hours=0, vacuum_hours=0)  # what nobody names is removed now
+KEPT = Retention(30, 30, 30, 30, status_files_hours=1, vacuum_hours=168)
 YESTERDAY = NOW - timedelta(days=1)
 
 
@@ -110,6 +111,17 @@ def test_the_log_is_short_once_nothing_in_it_is_named(tmp_path: Path) -> None:
     care(tmp_path)
     assert len(list(Path(tmp_path, "batches", "_delta_log").glob("*.json"))) <= 5
     assert named_partitions(tmp_path) == [11]
+
+
+def test_files_of_the_day_at_hand_are_compacted_where_each_tick_adds_one(tmp_path: Path) -> None:
+    create_tables(str(tmp_path))
+    writer = Writer(str(tmp_path), "one")
+    for batch_id in range(3):
+        write_tick(writer, batch_id, NOW)
+    assert [each for each in maintain(str(tmp_path), KEPT, NOW) if each.error] == []
+    files = {name: len(DeltaTable(table_uri(str(tmp_path), name)).file_uris()) for name in ("batches", "group_events")}
+    assert files == {"batches": 1, "group_events": 3}
+    assert named_partitions(tmp_path) == [2]
 
 
 @pytest.mark.parametrize("bad", ["lag_windows", "partition_status", "batches"])

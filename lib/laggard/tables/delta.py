@@ -21,13 +21,18 @@ _PROPERTIES = {
     "delta.checkpointInterval": "100",
     # a commit that did it could remove the version that readers are at; tables/maintenance.py knows which that is
     "delta.enableExpiredLogCleanup": "false",
+    "delta.logRetentionDuration": "interval 2 days",
 }
-_SHORT_LOG = {"delta.logRetentionDuration": "interval 6 hours"}  # each entry costs every commit and look 10 µs
+# every commit lists the log and goes through the files: 10 µs an entry, 7 µs a file, 0.5 µs a removed one
+_EACH_TICK = {
+    "delta.logRetentionDuration": "interval 6 hours",
+    "delta.deletedFileRetentionDuration": "interval 1 days",
+}
 _OVERWRITTEN = {
     "delta.dataSkippingNumIndexedCols": "0",  # read whole each tick: statistics would cost more than they save
     "delta.deletedFileRetentionDuration": "interval 1 hours",
 }
-_APPENDED = {"delta.logRetentionDuration": "interval 2 days", "delta.dataSkippingNumIndexedCols": str(INDEXED_COLUMNS)}
+_APPENDED = {"delta.dataSkippingNumIndexedCols": str(INDEXED_COLUMNS)}
 
 
 def create_tables(root: str, tables: Iterable[Table] = tuple(TABLES.values())) -> None:
@@ -64,8 +69,8 @@ def _add_columns(delta: DeltaTable, table: Table) -> None:
 
 
 def _properties(table: Table) -> dict[str, str]:
-    often = _SHORT_LOG if table.name in EACH_TICK else {}
-    return _PROPERTIES | (_OVERWRITTEN if table.overwritten else _APPENDED) | often
+    often = _EACH_TICK if table.name in EACH_TICK else {}
+    return _PROPERTIES | often | (_OVERWRITTEN if table.overwritten else _APPENDED)
 
 
 def _set_properties(delta: DeltaTable, table: Table) -> None:

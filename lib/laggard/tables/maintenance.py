@@ -26,7 +26,7 @@ from laggard.tables.readers import (
     sentence_of,
     table_uri,
 )
-from laggard.tables.schemas import BATCHES, TABLES, Table
+from laggard.tables.schemas import BATCHES, EACH_TICK, TABLES, Table
 
 if TYPE_CHECKING:
     from laggard.config import Config
@@ -101,8 +101,10 @@ def _maintain_table(root: str, table: Table, retention: Retention, now: datetime
             oldest = (now - timedelta(days=retention.days(table.name))).date().isoformat()
             if min(dates_of(delta), default=oldest) < oldest:
                 delta.delete(f"date < '{oldest}'")
-            if optimize:  # the day at hand is compacted tomorrow
-                compact(delta, [date for date in _dates_to_compact(delta) if date < now.date().isoformat()])
+            if optimize:
+                # the day at hand waits for tomorrow, except where each tick adds a file: every commit pays for each
+                last = (now + timedelta(days=table.name in EACH_TICK)).date().isoformat()
+                compact(delta, [date for date in _dates_to_compact(delta) if date < last])
         delta.vacuum(
             retention.status_files_hours if table.overwritten else retention.vacuum_hours,
             dry_run=False,
