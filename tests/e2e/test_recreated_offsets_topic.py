@@ -46,7 +46,7 @@ def test_the_job_begins_anew_and_keeps_the_history(broker: Broker, tmp_path: Pat
     code, output, _ = place.exit_of(*once, limit=START_LIMIT)
 
     assert code == 0, output
-    assert "recreated: starting anew" in output
+    assert "starting with a new checkpoint" in output
     after = place.view()
     assert {(group, row["committed_offset"]) for (group, *_), row in after.partitions.items()} == {
         ("both", 2),
