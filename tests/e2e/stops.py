@@ -87,7 +87,7 @@ class Seat:
                 os.kill(each, signal.SIGKILL)
             process.wait()
         log = place.log.read_bytes()[log_begin:].decode(errors="replace")
-        complaint = next((each for each in ("Traceback", "internal error", "SIGSEGV", "Exception") if each in log), "")
+        complaint = next((each for each in ("Traceback", "internal error", "SIGSEGV", "\tat org.") if each in log), "")
         return Stop(f"{number.name} to the {whom}", moment, code, CODES[number], taken, left, complaint)
 
     def _spawn(self, mark: str) -> subprocess.Popen[bytes]:

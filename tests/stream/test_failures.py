@@ -12,9 +12,11 @@ from laggard.config.load import load_config
 from laggard.errors import LaggardError
 from laggard.sources.readiness import OffsetsTopic
 from laggard.stream import query
+from laggard.stream.diagnose import DiagnoseQuery
 from laggard.stream.offsets_topic_events import RebuildError
 from laggard.stream.query import Job
 from laggard.stream.retries import INTERNAL_TRIES
+from laggard.tables.delta import create_tables
 
 
 class PySparkError(Exception):
@@ -33,6 +35,7 @@ class Attempts(Job):
         super().__init__(load_config(str(path), [], {}), once=once)
         self._stopping.wait = lambda timeout=None: False  # no waiting
         self.failures, self.number = failures, 0
+        self.jvm_code: int | None = None
 
     def _has_backlog(self, batches: Any) -> bool:
         return False
@@ -44,7 +47,9 @@ class Attempts(Job):
         self.stop()
 
     def attempt(self) -> None:
-        spark: Any = SimpleNamespace(dataSource=SimpleNamespace(register=lambda source: None))
+        process = SimpleNamespace(poll=lambda: self.jvm_code, wait=lambda seconds: self.jvm_code)
+        context = SimpleNamespace(_gateway=SimpleNamespace(proc=process))
+        spark: Any = SimpleNamespace(dataSource=SimpleNamespace(register=lambda source: None), sparkContext=context)
         batches: Any = SimpleNamespace(published=0)
         nothing: Any = None
         self._run_queries(spark, TOPIC, batches, nothing, nothing)
@@ -99,3 +104,33 @@ def test_a_topic_that_is_another_one_at_the_next_try_ends_this_checkpoint(
     run = Attempts([BUSY], config, once=False)
     with pytest.raises(RebuildError):
         run.attempt()
+
+
+def test_a_jvm_that_is_gone_ends_the_job_at_once_with_a_name(config: Path) -> None:
+    run = Attempts([ConnectionRefusedError(111, "Connection refused")], config, once=False)
+    run.jvm_code = -9
+    with pytest.raises(LaggardError, match="JVM ended") as failure:
+        run.attempt()
+    assert failure.value.exit_code == errors.TEMPORARY
+    assert "signal 9" in failure.value.cause
+
+
+def test_the_diagnosis_never_stops_the_job_whatever_fails_in_it(config: Path, caplog: pytest.LogCaptureFixture) -> None:
+    loaded = load_config(str(config), [], {})
+    create_tables(loaded.job.tables)
+    nothing: Any = None  # a session on which everything fails
+    diagnosis = DiagnoseQuery(nothing, loaded, "c1")
+    for _ in range(5):
+        diagnosis.keep_running()
+        diagnosis._not_before = 0.0
+    diagnosis.stop()
+    stops = [each for each in caplog.records if "the diagnosis stopped" in each.message]
+    assert len(stops) == 5
+    assert "AttributeError" in stops[0].message
+    assert len([each for each in caplog.records if each.exc_info]) == 1
+
+    log = Path(loaded.job.tables, "finding_state", "_delta_log", "00000000000000000000.json")
+    log.write_text("garbled")
+    damaged = DiagnoseQuery(nothing, loaded, "c1")
+    damaged.keep_running()
+    assert "finding_state" in caplog.records[-1].message + caplog.records[-2].message

@@ -16,6 +16,10 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JNetworkError
+
+from laggard.errors import TEMPORARY, LaggardError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -42,12 +46,19 @@ class Session:
     def end(self) -> None:
         """End the session and every process that it started."""
         if self._spark is not None:
+            silence(self._spark)
             process = jvm_of(self._spark)
             below = descendants(process.pid) if process else []
             with suppress(Exception):  # the JVM may be gone already
                 self._spark.stop()
             if process is not None:
                 end_jvm(process, below)
+
+
+def silence(spark: SparkSession) -> None:
+    """End the JVM's log: what it says from now on is about being stopped."""
+    with suppress(Exception):  # it may be gone already
+        spark.sparkContext.setLogLevel("OFF")
 
 
 @contextmanager
@@ -93,6 +104,24 @@ def jvm_of(spark: SparkSession) -> subprocess.Popen[bytes] | None:
     """The process of the session's JVM; None under spark-submit, which started it."""
     found: subprocess.Popen[bytes] | None = spark.sparkContext._gateway.proc  # type: ignore[union-attr] # noqa: SLF001
     return found
+
+
+def check_alive(spark: SparkSession, error: BaseException) -> None:
+    """Raise a failure with a name if the error comes of a JVM that is gone: in this process none can follow it."""
+    process = jvm_of(spark)
+    if process is None:
+        return
+    if isinstance(error, (ConnectionError, Py4JNetworkError)):
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_GONE_SECONDS)
+    code = process.poll()
+    if code is not None:
+        raise LaggardError(
+            "Spark's JVM ended",
+            cause=f"{'signal' if code < 0 else 'exit code'} {abs(code)}; signal 9 is often a want of memory",
+            fix="start the job again: it goes on where it was; give it more memory if this repeats",
+            exit_code=TEMPORARY,
+        ) from error
 
 
 def end_jvm(process: subprocess.Popen[bytes], below: list[int]) -> None:

@@ -20,7 +20,7 @@ from laggard.sources.readiness import OffsetsTopic, count_backlog
 from laggard.stream.batch import Batches, BatchOptions
 from laggard.stream.diagnose import DiagnoseQuery
 from laggard.stream.inputs import read_inputs
-from laggard.stream.jvm import Session, kill_below, session_of
+from laggard.stream.jvm import Session, check_alive, kill_below, session_of, silence
 from laggard.stream.offsets_topic_events import GrownTopicError, RebuildError, check_same_topic
 from laggard.stream.retries import Retries
 from laggard.stream.starting import look_up, prepare, wait_for_offsets_topic
@@ -157,6 +157,7 @@ class Job:
                 self._failure = None
                 if self._stopping.is_set():
                     return  # cut off on purpose
+                check_alive(spark, error)
                 topic = self._try_again(cause, topic, batches)
 
     def _try_again(self, cause: LaggardError, topic: OffsetsTopic, batches: Batches) -> OffsetsTopic:
@@ -223,6 +224,7 @@ class Job:
                 return
             if diagnosis is not None and batches.last is not None:
                 diagnosis.keep_running()
+        silence(spark)
         self._stop_between_batches(query)
 
     def _stop_between_batches(self, query: StreamingQuery) -> None:
