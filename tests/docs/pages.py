@@ -30,7 +30,9 @@ _PARTS = (
 )
 # How rules are computed that have no condition of their own.
 _HOW = {
-    "RULE_FAILED": "The engine catches the error and names the rule as the subject; the other rules go on.",
+    "RULE_FAILED": "The engine catches the error and names the rule as the subject, or the stage: layout (recorded rows"
+    " to arrays), evaluation, findings (rows to write) or memory. Other rules and groups go on, and it is tried again"
+    " in the next window.",
     "MONITOR_BLIND": "At least half of a group's committed partitions have no log end, or are stale.",
     "SOURCE_BLOCKED": "The last stable offset of a group's partition of the offsets topic stands below its end; a page"
     " after 15 windows.",

@@ -30,7 +30,7 @@ RULE_FAILED = Rule(
     "RULE_FAILED",
     META,
     _never,
-    "A rule ended with an error: what it would have found of this group is not known.",
+    "A rule, or a stage of the diagnosis, ended with an error: what it would have found of this group is not known.",
     ("report the error and the job's log",),
     open_after=1,
 )

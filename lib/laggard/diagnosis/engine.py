@@ -6,7 +6,7 @@ Nothing in here reads a clock or a table: the stream, a replay over the past and
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from laggard.diagnosis import catalogue
@@ -18,7 +18,7 @@ from laggard.diagnosis.findings import Judgement, finding_rows
 from laggard.diagnosis.frames import GroupFrame, Policy, Row
 from laggard.diagnosis.group_windows import group_rows
 from laggard.diagnosis.memory import Memory
-from laggard.diagnosis.observation import CAUSE, HOLDS, SYMPTOM, Observation
+from laggard.diagnosis.observation import ABSTAINS, CAUSE, HOLDS, SYMPTOM, Observation
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.shared import verdict_columns, with_cluster
 from laggard.diagnosis.sizing import Sizing, size
@@ -28,6 +28,8 @@ from laggard.diagnosis.view import View
 from laggard.diagnosis.viewing import view_of
 
 RULE_FAILED = "RULE_FAILED"
+LAYOUT, EVALUATION, FINDINGS, MEMORY = "layout", "evaluation", "findings", "memory"  # stages, beside rules by code
+_ERROR_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +54,31 @@ def judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
     try:
         return _judge(frame, memory, parameters)
     except Exception as error:  # noqa: BLE001 - its report is the finding
-        return Judged(
-            frame.group,
-            frame.fact.get("coordinator"),
-            frame.policy,
-            [_failure("judge", error)],
-            frozenset(),
-            (),
-            Verdict("UNKNOWN_INPUT", {}, None),
-            Sizing(),
-            {},
-            no_signal(frame.group),
-            memory,
-        )
+        return failed(frame.group, EVALUATION, error, memory, frame.policy)
 
 
-def _failure(what: str, error: Exception) -> Observation:
-    return Observation(RULE_FAILED, subject=what, evidence_text={"error": f"{type(error).__name__}: {error}"})
+def failed(group: str, stage: str, error: Exception, memory: Memory, policy: Policy | None = None) -> Judged:
+    """A group that could not be evaluated in a window: one finding says so, and what was open of it is unknown."""
+    unknown = [Observation(code, state=ABSTAINS) for code in sorted({each.code for each in memory.tracks})]
+    return Judged(
+        group,
+        None,
+        policy or Policy(),
+        [failure(stage, error), *(each for each in unknown if each.code != RULE_FAILED)],
+        frozenset(),
+        (),
+        Verdict("UNKNOWN_INPUT", {}, None),
+        Sizing(),
+        {},
+        no_signal(group),
+        replace(memory, lost=""),
+    )
+
+
+def failure(stage: str, error: Exception | str) -> Observation:
+    """The finding that a stage, or a rule by its code, ended with an error."""
+    text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+    return Observation(RULE_FAILED, subject=stage, evidence_text={"error": text[:_ERROR_CHARACTERS]})
 
 
 def _judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
@@ -76,6 +86,8 @@ def _judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
     conditions, facts = group_conditions(view)
     view = replace(view, facts=facts)
     observations = list(_observe(view))
+    if memory.lost:
+        observations.append(failure(MEMORY, memory.lost))
     sizing = size(view)
     holding = _still_slow(memory.tracks) | _holding(observations)
     scaled = facts["scaled"]
@@ -91,7 +103,7 @@ def _judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
         sizing,
         completed(view),
         cluster_signal(view, observations),
-        replace(after, scaled=scaled, costly=proven_costly(view)),
+        replace(after, scaled=scaled, costly=proven_costly(view), lost=""),
     )
 
 
@@ -112,9 +124,57 @@ def settle(
         rows, told, remembered[each.group] = _settle_group(each, reaching, open_ids, cluster, parameters)
         windows += rows
         findings += told
-    for group in sorted(memories.keys() - remembered.keys()):
+    for group in sorted(memories.keys() - remembered.keys()):  # gone
         findings += _retired(group, memories[group], cluster, parameters)
     return windows, findings, remembered
+
+
+Check = Callable[[Sequence[Row], Sequence[Row], Mapping[str, Memory]], object]
+
+
+def settle_apart(
+    judged: Sequence[Judged],
+    cluster: ClusterFrame,
+    memories: Mapping[str, Memory],
+    parameters: Parameters,
+    check: Check = lambda *_: None,
+) -> tuple[list[Row], list[Row], dict[str, Memory]]:
+    """`settle`, with a group for which it raises, or `check` of its rows, set aside: a finding says so.
+
+    `check` gets rows of `group_windows`, of `findings`, and the memories.
+    """
+
+    def run(some: Sequence[Judged], known: Mapping[str, Memory]) -> tuple[list[Row], list[Row], dict[str, Memory]]:
+        found = settle(some, cluster, known, parameters)
+        check(*found)
+        return found
+
+    def error_of(some: Sequence[Judged], known: Mapping[str, Memory]) -> Exception | None:
+        try:
+            run(some, known)
+        except Exception as error:  # noqa: BLE001 - its report is the finding
+            return error
+        return None
+
+    try:
+        return run(judged, memories)
+    except Exception:  # noqa: BLE001 - looked for below
+        own = {name: memory for name, memory in memories.items() if name == ""}
+        if error_of([], own) is not None:
+            own = {}
+        sound, known = [], dict(own)
+        for each in judged:
+            before = memories.get(each.group, Memory())
+            error = error_of([each], {**own, each.group: before})
+            if error is not None:
+                each = failed(each.group, FINDINGS, error, before, each.policy)  # noqa: PLW2901 - in its place
+                if error_of([each], {**own, each.group: before}) is not None:
+                    before = Memory()  # what is remembered is what is odd
+                    each = failed(each.group, FINDINGS, error, before)  # noqa: PLW2901
+            sound.append(each)
+            known[each.group] = before
+        gone = {name: memories[name] for name in memories.keys() - known.keys() if name}
+        return run(sound, known | {name: each for name, each in gone.items() if not error_of([], {**own, name: each})})
 
 
 def _observe(view: View) -> Iterable[Observation]:
@@ -126,7 +186,8 @@ def _observe(view: View) -> Iterable[Observation]:
         try:
             yield from (each for each in rule.condition(view) if "fail" not in each.guards.values())
         except Exception as error:  # noqa: BLE001 - its report is the finding
-            yield _failure(rule.code, error)
+            yield failure(rule.code, error)
+            yield Observation(rule.code, state=ABSTAINS)  # what it said before is neither true nor over
 
 
 def _holding(observations: Iterable[Observation]) -> dict[str, Observation]:
@@ -178,7 +239,8 @@ def _settle_cluster(
 
 def _retired(group: str, memory: Memory, cluster: ClusterFrame, parameters: Parameters) -> list[Row]:
     """The end of what was open of a group that is gone."""
-    steps = [Step(track, None, "retired") for track in memory.tracks if track.opened_ms is not None]
+    known = [track for track in memory.tracks if track.code in catalogue.BY_CODE]
+    steps = [Step(track, None, "retired") for track in known if track.opened_ms is not None]
     judgement = Judgement(cluster.name, group, cluster.now_ms, None, memory.episode_ms, parameters)
     return finding_rows(judgement, steps, set(), catalogue.BY_CODE)[0]
 

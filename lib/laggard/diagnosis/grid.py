@@ -9,6 +9,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from laggard.diagnosis.columns import Ints, coded, distinct, kept, milliseconds, ranked
 from laggard.diagnosis.frames import Floats, Names
@@ -124,9 +125,19 @@ def _placed(rows: Rows, leader: str, is_own: IsOwn | None) -> tuple[pa.Table, np
             fresh = [text for text in texts if text not in known]
             known.update(zip(fresh, is_own(pa.array(fresh, pa.string())).tolist(), strict=True))
             is_mine = np.array([known[text] for text in texts], np.bool_)[codes]
+        is_mine &= _is_keyed(batch)
         flags.append(is_mine)
         pieces.append(kept(batch, pa.array(is_mine)))
     return pa.Table.from_batches(pieces, rows.schema), np.concatenate(flags)
+
+
+def _is_keyed(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    """Rows that have all of their key."""
+    found = np.ones(batch.num_rows, np.bool_)
+    for column in batch.columns:
+        if column.null_count:
+            found &= pc.is_valid(column).to_numpy(zero_copy_only=False)
+    return found
 
 
 def _series(
@@ -137,8 +148,9 @@ def _series(
         return {}, np.empty(0, np.int64), np.empty(0, np.int64)
     texts, ranks = zip(*(ranked(rows[name]) for name in keys), strict=True)
     partitions = rows["partition"].to_numpy().astype(np.int64)
-    sizes = (*(len(each) for each in texts), int(partitions.max()) + 1)
-    found, series = distinct(np.ravel_multi_index((*ranks, partitions), sizes))
+    numbered, places = distinct(partitions)
+    sizes = (*(len(each) for each in texts), len(numbered))
+    found, series = distinct(np.ravel_multi_index((*ranks, places), sizes))
     numbers = found // sizes[-1]
     starts = np.flatnonzero(np.r_[True, numbers[1:] != numbers[:-1]]).tolist()
     parts: dict[str, list[tuple[tuple[str, ...], int, int]]] = {}
@@ -146,7 +158,7 @@ def _series(
         codes = np.unravel_index(found[low], sizes)[:-1]
         key = tuple(text[code] for text, code in zip(texts, codes, strict=True))
         parts.setdefault(key[0], []).append((key, low, high))
-    return parts, found % sizes[-1], series
+    return parts, numbered[found % sizes[-1]], series
 
 
 def _turned(values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:

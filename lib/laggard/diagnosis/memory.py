@@ -29,6 +29,7 @@ class Memory:
     tracks: tuple[Track, ...] = ()
     episode_ms: int | None = None  # begin of the stretch of trouble
     quiet: int = 0  # windows without a finding in it
+    lost: str = ""  # why what was remembered could not be read; not remembered itself
 
     def to_json(self) -> str | None:
         """None when there is nothing to remember."""
@@ -49,9 +50,16 @@ class Memory:
 
 
 def from_json(text: str | None) -> Memory:
-    """The memory that `to_json` wrote; an empty one for None."""
+    """The memory that `to_json` wrote; an empty one for None, and for what cannot be read, which says so."""
     if text is None:
         return Memory()
+    try:
+        return _read(text)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        return Memory(lost=f"{type(error).__name__}: {error}")
+
+
+def _read(text: str) -> Memory:
     found = json.loads(text)
     scaled = found.get("scaled")
     return Memory(

@@ -72,6 +72,8 @@ def advance_tracks(
     abstaining = {each.code for each in observations if each.state == ABSTAINS}
     steps = []
     for track in tracks:
+        if track.code not in rules:  # of a newer version, before this one was put back
+            continue
         found = next((each for each in holding if _is_of(track, each)), None)
         if found is not None:
             holding.remove(found)

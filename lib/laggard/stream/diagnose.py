@@ -21,15 +21,15 @@ import pyarrow.compute as pc
 
 from laggard import files
 from laggard.diagnosis.columns import Rows, coded, kept
-from laggard.diagnosis.engine import Judged, settle
+from laggard.diagnosis.engine import Judged, settle_apart
 from laggard.diagnosis.frames import Row
 from laggard.diagnosis.memory import Memory, from_json
 from laggard.errors import DAMAGED, INTERNAL, TEMPORARY, LaggardError
 from laggard.failures import classify
 from laggard.files import locate
 from laggard.stream.advance_stage import carrying, shards_of
-from laggard.stream.judging import Baselines, judge_groups, lay_out, read_cluster
-from laggard.stream.reading import RECENT, Options, Window, find_closed, known_at, read_baseline, read_history, told
+from laggard.stream.judging import Baselines, check_rows, judge_window, read_cluster, writable
+from laggard.stream.reading import RECENT, Options, Window, find_closed, read_baseline, read_history
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer
@@ -85,7 +85,10 @@ class Diagnosis:
         """One window: all groups on the executors, the cluster and the findings here."""
         judged = self._judge_groups(window, versions)
         cluster = read_cluster(self._writer.root, versions, window, self._options)
-        windows, findings, memories = settle(judged, cluster, self._memories, self._options.parameters)
+        judged = [writable(each) for each in judged]
+        windows, findings, memories = settle_apart(
+            judged, cluster, self._memories, self._options.parameters, check_rows
+        )
         told = {
             name: [row for each in judged for row in each.told.get(name, ())] for name in ("deploys", "scale_events")
         }
@@ -106,11 +109,9 @@ class Diagnosis:
                 shard = {"shard": int(number), "shards": shards}
                 tables = read_history(root, versions, window.begin_ms, window.begin_ms, options)
                 tables |= {name: of_shard(tables[name], **shard) for name in (*RECENT, "group_history")}
-                history = lay_out(tables, window.begin_ms, window.begin_ms, options, partial(in_shard, **shard))
-                known = known_at(told(tables), window, options)
                 before = Baselines(partial(read_baseline, root, window.begin_ms, options))
                 remembered = {group: from_json(text) for group, text in memories.items()}
-                found = list(judge_groups(history, known, before.of, window, remembered, options))
+                found = judge_window(tables, window, remembered, before.of, options, partial(in_shard, **shard))
                 yield pa.RecordBatch.from_pydict({"judged": pa.array([pickle.dumps(found)], pa.binary())})
 
         frame = self._spark.range(0, shards, 1, shards).mapInArrow(judge_shard, "judged binary")

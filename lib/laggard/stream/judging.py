@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import compress
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from laggard.diagnosis.cluster import TOLD_WINDOWS, ClusterFrame
-from laggard.diagnosis.columns import Ints, places_of
-from laggard.diagnosis.engine import Judged, judge
+from laggard.diagnosis.columns import Ints, coded, kept, places_of
+from laggard.diagnosis.engine import FINDINGS, LAYOUT, Judged, failed, failure, judge
 from laggard.diagnosis.frames import Row
 from laggard.diagnosis.grid import IsOwn
 from laggard.diagnosis.history import Baseline, History, Rows
 from laggard.diagnosis.memory import Memory
-from laggard.stream.reading import Options, Window, known_at, read_span, told
+from laggard.errors import LaggardError, first_line
+from laggard.stream.reading import RECENT, Options, Window, known_at, read_span, told
+from laggard.tables import schemas
+from laggard.tables.arrow import to_arrow
+
+log = logging.getLogger("laggard.diagnose")
+NOT_ODD = (LaggardError, OSError, MemoryError)  # what no row of a group is the reason of
+_OF_GROUPS = (*RECENT, "group_history", "deploys", "places")
 
 
 def lay_out(
@@ -45,12 +58,118 @@ def judge_groups(
         yield judge(frame, memories.get(frame.group, Memory()), options.parameters)
 
 
+def judge_window(
+    tables: Mapping[str, pa.Table],
+    window: Window,
+    memories: Mapping[str, Memory],
+    baseline: Callable[[str], Baseline],
+    options: Options,
+    is_own: IsOwn | None = None,
+) -> list[Judged]:
+    """Each of one's own groups in a window; one whose rows raise is evaluated alone and set aside, the others are not.
+
+    What goes wrong in an evaluation is caught there; here it is what comes before, as all groups' rows become frames.
+    """
+
+    def run(own: IsOwn | None) -> list[Judged]:
+        chosen = (
+            tables
+            if own is None
+            else {**tables, **{name: _kept(tables[name], own) for name in _OF_GROUPS if name in tables}}
+        )
+        history = lay_out(chosen, window.begin_ms, window.begin_ms, options, own)
+        return list(judge_groups(history, known_at(told(chosen), window, options), baseline, window, memories, options))
+
+    try:
+        return run(is_own)
+    except NOT_ODD:
+        raise
+    except Exception as error:  # noqa: BLE001 - its report is a finding
+        log.warning("rows of some group cannot be evaluated: %s", first_line(error))
+    tables = _sound(tables, window, options)
+    names = _groups(tables, is_own)
+    found, odd = apart(names, lambda some: run(_among(some)))
+    set_aside = [failed(group, LAYOUT, error, memories.get(group, Memory())) for group, error in odd.items()]
+    return sorted([*found, *set_aside], key=lambda each: each.group)
+
+
+def apart(
+    names: Sequence[str], run: Callable[[Sequence[str]], list[Judged]]
+) -> tuple[list[Judged], dict[str, Exception]]:
+    """Run for all names, halved until those for which it raises are alone; gives what it gave, and their errors."""
+    try:
+        return run(names), {}
+    except NOT_ODD:
+        raise
+    except Exception as error:  # noqa: BLE001 - its report is a finding
+        if len(names) <= 1:
+            return [], dict.fromkeys(names, error)
+    middle = len(names) // 2
+    low, high = apart(names[:middle], run), apart(names[middle:], run)
+    return low[0] + high[0], low[1] | high[1]
+
+
+def _sound(tables: Mapping[str, pa.Table], window: Window, options: Options) -> dict[str, pa.Table]:
+    """The tables; one that all groups share is empty if its rows raise: then what it says is unknown to all."""
+    found = dict(tables) | {"lag_windows": tables["lag_windows"].schema.empty_table()}
+    found |= {name: found[name].schema.empty_table() for name in _OF_GROUPS if name in found}
+    for name in ("topic_windows", "batches"):
+        if name not in tables:
+            continue
+        others = {
+            each: found[each].schema.empty_table() for each in {"topic_windows", "batches"} & found.keys() - {name}
+        }
+        try:
+            lay_out({**found, **others}, window.begin_ms, window.begin_ms, options)
+        except NOT_ODD:
+            raise
+        except Exception as error:  # noqa: BLE001 - said here
+            log.warning("rows of %s cannot be read and are left out: %s", name, first_line(error))
+            found[name] = found[name].schema.empty_table()
+    return {**tables, **{name: found[name] for name in ("topic_windows", "batches") if name in tables}}
+
+
+def _groups(tables: Mapping[str, pa.Table], is_own: IsOwn | None) -> list[str]:
+    names = set[str]()
+    for name in {"lag_windows", *_OF_GROUPS} & tables.keys():
+        for batch in tables[name].select(["group"]).to_batches():
+            names.update(each for each in coded(batch["group"])[1] if each is not None)
+    found = sorted(names)
+    return found if is_own is None else list(compress(found, is_own(pa.array(found, pa.string())).tolist()))
+
+
+def _among(names: Sequence[str]) -> IsOwn:
+    values = pa.array(names, pa.string())
+
+    def is_among(groups: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+        found: npt.NDArray[np.bool_] = pc.is_in(groups, value_set=values).to_numpy(zero_copy_only=False).astype(bool)
+        return found
+
+    return is_among
+
+
+def _kept(rows: pa.Table, own: IsOwn) -> pa.Table:
+    return kept(rows, pa.array(own(rows["group"])))
+
+
 def read_cluster(root: str, versions: Mapping[str, int], window: Window, options: Options) -> ClusterFrame:
     """The window as the cluster's rules see it, with the cluster's own events up to its end."""
     end_ms = window.begin_ms + 1000 * options.window_seconds
     span = end_ms - 1000 * TOLD_WINDOWS * options.window_seconds, end_ms
     events = read_span(root, "group_events", versions.get("group_events"), *span, "event_at")
-    return cluster_frame(known_at(told({"group_events": events}), window, options), window, options)
+    return cluster_of(events, window, options)
+
+
+def cluster_of(events: pa.Table, window: Window, options: Options) -> ClusterFrame:
+    """The same from rows of `group_events`; what is odd of a group is no matter of the cluster."""
+    try:
+        own = events.filter(pc.is_null(events["group"]))
+        return cluster_frame(known_at(told({"group_events": own}), window, options), window, options)
+    except NOT_ODD:
+        raise
+    except Exception as error:  # noqa: BLE001 - said here
+        log.warning("events of the cluster cannot be read and are left out: %s", first_line(error))
+        return ClusterFrame(options.cluster, window.begin_ms, options.window_seconds, [])
 
 
 def cluster_frame(known: Rows, window: Window, options: Options) -> ClusterFrame:
@@ -80,3 +199,21 @@ class Baselines:
             for row in self._rows.take(self._places[group]).to_pylist():
                 found.setdefault(row["topic"], []).append(row)
         return found
+
+
+def check_rows(windows: Sequence[Row], findings: Sequence[Row], memories: Mapping[str, Memory]) -> None:
+    """Raise if any of it cannot be written."""
+    to_arrow(schemas.GROUP_WINDOWS, windows)
+    to_arrow(schemas.FINDINGS, findings)
+    for memory in memories.values():
+        memory.to_json()
+
+
+def writable(judged: Judged) -> Judged:
+    """The same with those rows of `deploys` and `scale_events` that can be written; a finding names the others."""
+    try:
+        for name, rows in judged.told.items():
+            to_arrow(schemas.TABLES[name], rows)
+    except Exception as error:  # noqa: BLE001 - its report is the finding
+        return replace(judged, told={}, observations=[*judged.observations, failure(FINDINGS, error)])
+    return judged

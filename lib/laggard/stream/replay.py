@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
@@ -10,13 +10,24 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.diagnosis.engine import settle
+from laggard.diagnosis.engine import Judged, settle_apart
 from laggard.diagnosis.frames import Row
+from laggard.diagnosis.history import History
 from laggard.diagnosis.memory import Memory, from_json
-from laggard.stream.judging import Baselines, cluster_frame, judge_groups, lay_out
+from laggard.stream.judging import (
+    NOT_ODD,
+    Baselines,
+    check_rows,
+    cluster_of,
+    judge_groups,
+    judge_window,
+    lay_out,
+    writable,
+)
 from laggard.stream.reading import (
     BASELINE,
     Options,
+    Told,
     Window,
     closed_windows,
     find_closed,
@@ -67,17 +78,47 @@ def replay(root: str, begin_ms: int, end_ms: int, remembered: Remembered, option
         if not find_closed(root, {}, first_ms, last_ms, options.window_seconds, told_ms=last_ms + 2 * step):
             continue
         tables = read_history(root, {}, first_ms, last_ms, options)
-        history, read = lay_out(tables, first_ms, last_ms, options), told(tables)
+        laid_out = _laid_out(tables, first_ms, last_ms, options)
         for window in closed_windows(tables, first_ms, last_ms, options.window_seconds):
-            known = known_at(read, window, options)
             before = Baselines(partial(baseline.at, window.begin_ms))
-            judged = list(judge_groups(history, known, before.of, window, memories, options))
-            cluster = cluster_frame(known, window, options)
-            windows, findings, memories = settle(judged, cluster, memories, options.parameters)
+            judged = [writable(each) for each in _judge(tables, laid_out, window, memories, before, options)]
+            cluster = cluster_of(tables["group_events"], window, options)
+            windows, findings, memories = settle_apart(judged, cluster, memories, options.parameters, check_rows)
             same = {"cluster": options.cluster, "batch_id": window.batch_id}
             found = Step(window, [row | same for row in windows], [row | same for row in findings])
             baseline.add(found.windows)
             yield found
+
+
+def _laid_out(
+    tables: Mapping[str, pa.Table], first_ms: int, last_ms: int, options: Options
+) -> tuple[History, Told] | None:
+    """The tables made ready for all windows at once; None if rows of some group raise."""
+    try:
+        return lay_out(tables, first_ms, last_ms, options), told(tables)
+    except NOT_ODD:
+        raise
+    except Exception:  # noqa: BLE001 - then each window by itself, as the stream does, which says what it is
+        return None
+
+
+def _judge(
+    tables: Mapping[str, pa.Table],
+    laid_out: tuple[History, Told] | None,
+    window: Window,
+    memories: Mapping[str, Memory],
+    before: Baselines,
+    options: Options,
+) -> list[Judged]:
+    if laid_out is not None:
+        try:
+            known = known_at(laid_out[1], window, options)
+            return list(judge_groups(laid_out[0], known, before.of, window, memories, options))
+        except NOT_ODD:
+            raise
+        except Exception:  # noqa: BLE001, S110 - said below
+            pass
+    return judge_window(tables, window, memories, before.of, options)
 
 
 class _Baseline:
