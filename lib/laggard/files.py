@@ -60,6 +60,12 @@ def open_uri(uri: str) -> tuple[fs.FileSystem, str]:
     return found
 
 
+def nearest_existing(path: Path) -> Path:
+    """The path, or the nearest folder above it that this user can see."""
+    above = (path.absolute(), *path.absolute().parents)
+    return next(each for each in above if os.path.exists(each))  # noqa: PTH110 - Path's raises below a closed folder
+
+
 def exists(path: str) -> bool:
     """Whether there is a file."""
     system, where = open_uri(path)

@@ -15,7 +15,7 @@ from laggard.cli.main import main
 from laggard.config import Config
 from laggard.config.sections import Job
 from laggard.doctor.result import Check, exit_code, run_checks
-from laggard.errors import DAMAGED, NOT_FOUND
+from laggard.errors import CONFIGURATION, DAMAGED, NOT_FOUND
 from laggard.tables.delta import create_tables
 from laggard.tables.schemas import TABLES
 from tables.fixtures import NOW, group_row, partition_row, write_batch, write_rows
@@ -72,6 +72,7 @@ def healthy_tables() -> Iterator[Path]:
         write_batch(tables, at=NOW, partitions=[partition_row("g", "t", 0)], groups=[group_row("g")])
         write_rows(tables, "finding_state", [{"date": NOW.date(), "group": "", "window_start": NOW, "batch_id": 1}])
         yield tables
+        Path(folder).chmod(0o755)
         for each in tables.rglob("*") if tables.is_dir() else ():
             each.chmod(0o755 if each.is_dir() else 0o644)
 
@@ -116,6 +117,7 @@ def a_file(root: Path) -> None:
 LOGS, DATA = "*/_delta_log/*.json", "*/**/*.parquet"
 DAMAGES: dict[str, tuple[Callable[[Path], None], set[int]]] = {
     "no right to the root": (closed("."), {DAMAGED}),
+    "no right to the folder above": (closed(".."), {DAMAGED}),
     "no right to a table": (closed("batches", "group_status", "finding_state"), {DAMAGED}),
     "no right to the logs": (closed_files("*/_delta_log"), {DAMAGED}),
     "no right to the log files": (closed_files(LOGS), {DAMAGED}),
@@ -141,7 +143,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], set[int]]] = {
 def test_every_verb_names_it(
     root: Path, damage: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(root.parent)
+    monkeypatch.chdir("/")
     hurt, codes = DAMAGES[damage]
     found = {}
     hurt(root)
@@ -161,6 +163,17 @@ def test_every_verb_names_it(
     assert not wrong, "\n".join(f"{verb}: {code}, {text[-500:]}" for verb, (code, text) in wrong.items())
     if 0 not in codes:
         assert str(root) in found["doctor"][1]
+
+
+def test_a_working_folder_that_may_not_be_searched_is_named(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root.parent)
+    root.parent.chmod(0)
+    with nobody():
+        code = main(["status"])
+    root.parent.chmod(0o755)
+    assert (code, "laggard.toml: Permission denied" in capsys.readouterr().err) == (CONFIGURATION, True)
 
 
 def table_checks(config: Config) -> Iterator[tuple[str, Check]]:

@@ -45,7 +45,14 @@ def refused(problems: Sequence[str]) -> LaggardError:
 
 def find_file(path: str | None, environ: Mapping[str, str]) -> str | None:
     """The file to read: the one named by the user, who then means it, else the first that is there."""
-    return path or environ.get("LAGGARD_CONFIG") or next((each for each in SEARCHED if Path(each).is_file()), None)
+    return path or environ.get("LAGGARD_CONFIG") or next(filter(_is_there, SEARCHED), None)
+
+
+def _is_there(path: str) -> bool:
+    try:
+        return Path(path).is_file()
+    except OSError as error:  # a folder that may not be searched could hold it: going on would be with other values
+        raise refused([f"{path}: {error.strerror}"]) from error
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from laggard.conf import checkout_root
 from laggard.doctor.result import Result
+from laggard.files import nearest_existing
 from laggard.ivy import find_java
 from laggard.jars import verify_jars
 
@@ -97,7 +98,7 @@ def check_memory() -> Iterable[Result]:
 
 def check_disk(folder: Path) -> Iterable[Result]:
     """Space left where the tables are."""
-    place = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
+    place = nearest_existing(folder)
     free = shutil.disk_usage(place).free
     fact = f"{free / 1024**3:.1f} GB free at {place}"
     enough = free >= LEAST_DISK_BYTES

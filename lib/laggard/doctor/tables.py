@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from laggard.doctor.result import Result
 from laggard.exporter.published import max_age
+from laggard.files import nearest_existing
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.lock import local_path
 from laggard.tables.readers import TableMissing, newest_batch, open_table
@@ -39,7 +40,7 @@ def check_folders(config: Config) -> Iterable[Result]:
         if folder is None:
             yield Result("ok", f"job.{key}", f"{root} is not on this machine and was not tried")
             continue
-        place = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+        place = nearest_existing(folder)
         if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
             yield Result("ok", f"job.{key}", f"{place} can be written")
         else:
