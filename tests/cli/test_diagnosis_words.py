@@ -37,7 +37,7 @@ def test_a_verdict_of_a_newer_job_is_shown_by_its_code() -> None:
 
 
 HOT = window("NO_HOT_PARTITION", hot_partitions=2, hot_arrival_rate=1500.0, best_capacity_rate=1000.0)
-STALLED = "of the worst topic's lag is on partitions that stand still or belong to nobody."
+STALLED = "of the worst topic's lag is on partitions that are stalled or belong to nobody."
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ STALLED = "of the worst topic's lag is on partitions that stand still or belong 
     [
         (
             window("YES", 3, 6, drain_at_desired_seconds=300.0, drain_at_members_seconds=math.inf),
-            "Yes: 3 → 6 members. Until the lag is gone with them: 5 m 00 s. As it is: never at this pace.",
+            "Yes: 3 → 6 members. Until the lag is gone with them: 5 m 00 s. As it is: never at the current rate.",
         ),
         # a sentence whose number is not known is left out, an answer never is
         (window("YES", 3, 6), "Yes: 3 → 6 members."),
@@ -126,7 +126,7 @@ def test_advice_has_the_numbers_of_the_window() -> None:
     [
         ("drain_seconds", 4.25, "4.2 s"),
         ("drain_seconds", 3700.0, "1 h 01 m"),
-        ("drain_seconds", math.inf, "never at this pace"),
+        ("drain_seconds", math.inf, "never at the current rate"),
         ("explained_ratio", 0.915, "91.5 %"),
         ("share", 0.5, "50.0 %"),
         ("imbalance_ratio", 2.5, "2.5"),

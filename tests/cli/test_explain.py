@@ -324,6 +324,6 @@ def test_the_data_have_exact_numbers_and_nulls(tmp_path: Path, capsys: pytest.Ca
     assert found["not_known"] == [
         {
             "code": "reasons",
-            "text": "Why a member left stands in no record: what is said above is inferred from commits and returns.",
+            "text": "Kafka does not record why a member left; the reason above is inferred from commits and returns.",
         }
     ]

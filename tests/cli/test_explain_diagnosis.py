@@ -102,14 +102,14 @@ def test_the_verdict_stands_with_its_numbers(judged: Path, capsys: pytest.Captur
     assert "the best member does 1,000 records/s, and a partition has one owner." in hot_one
     short = page(judged, capsys, "billing")["Would more consumers help?"]
     assert short.startswith("Yes: 3 → 12 members. Until the lag is gone with them: ")
-    assert "As it is: never at this pace." in short
+    assert "As it is: never at the current rate." in short
     assert "Cost: one eager rebalance that moves 11 partitions." in short
 
 
 def test_the_forecast_says_never_and_unknown(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert page(judged, capsys, "billing")["Forecast"] == (
-        "orders: lag never gone at this pace; not even with every member at its capacity; whether retention takes"
-        " unread records is unknown"
+        "orders: does not drain at the current rate; not even with every member at its capacity; whether retention"
+        " takes unread records is unknown"
     )
     assert "every member at its capacity" not in page(judged, capsys, "fraud")["Forecast"]  # one partition, one owner
     assert "When retention takes unread records (orders)" in page(judged, capsys, "billing")["Not known"]

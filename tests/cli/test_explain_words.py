@@ -56,7 +56,7 @@ def test_a_rebalance_of_which_all_is_known(tmp_path: Path, capsys: Capture) -> N
         " Why it left: unknown, perhaps a poll that came too late, max.poll.interval.ms (0.50)"
         " or an expired session, no heartbeat in time (0.30)."
         " 3 of 6 partitions moved, 1 of them needlessly."
-        " 6 partitions stood still: median 4.5 s, 95th percentile 8 s, longest 8 s."
+        " 6 partitions paused: median 4.5 s, 95th percentile 8 s, longest 8 s."
         " Records that had to wait: 600; read again: 12; lag: 100 → 700."
     )
 
@@ -193,13 +193,13 @@ def test_moved_partitions_are_told_with_those_that_need_not_have_moved(
     ("values", "text"),
     [
         ({"pause_max_seconds": None}, "median 4.5 s, 95th percentile 8 s, longest unknown."),
-        ({"paused_partitions": 0}, "No partition stood still."),
-        ({"paused_partitions": None}, "No partition had anything to read, so nothing stood still."),
-        ({"paused_partitions": None, "flags": ["pause_unknown"]}, "Whether partitions stood still is not known."),
-        ({"paused_partitions": None, "live_read": False}, "Whether partitions stood still is not known."),
+        ({"paused_partitions": 0}, "No partition paused."),
+        ({"paused_partitions": None}, "No partition had anything to read, so nothing paused."),
+        ({"paused_partitions": None, "flags": ["pause_unknown"]}, "Whether partitions paused is not known."),
+        ({"paused_partitions": None, "live_read": False}, "Whether partitions paused is not known."),
         ({"paused_partitions": None, "members_after": 0}, "Nobody was left to read."),
-        ({"paused_partitions": None, "members_before": 0}, "Nobody had read before, so nothing stood still."),
-        ({"paused_partitions": None, "members_before": None}, "Whether partitions stood still is not known."),
+        ({"paused_partitions": None, "members_before": 0}, "Nobody had read before, so nothing paused."),
+        ({"paused_partitions": None, "members_before": None}, "Whether partitions paused is not known."),
     ],
 )
 def test_a_pause_that_is_missing_says_why(tmp_path: Path, capsys: Capture, values: dict[str, Any], text: str) -> None:
@@ -362,7 +362,7 @@ def test_a_group_without_any_known_lag_does_not_keep_up(found: list[Row], line: 
 
 
 @pytest.mark.parametrize(
-    ("verdict", "course"), [("NO_STALLED", ", standing still"), ("NO_UNHEALTHY_MEMBER", " and going up and down")]
+    ("verdict", "course"), [("NO_STALLED", ", stalled"), ("NO_UNHEALTHY_MEMBER", " and going up and down")]
 )
 def test_lag_of_partitions_that_stand_still_is_not_said_to_swing(verdict: str, course: str) -> None:
     window = {

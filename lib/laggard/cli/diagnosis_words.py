@@ -14,7 +14,7 @@ from laggard.diagnosis.catalogue import BY_CODE
 from laggard.diagnosis.observation import Rule
 from laggard.diagnosis.parameters import Parameters
 
-NEVER = "never at this pace"
+NEVER = "never at the current rate"
 KINDS = ("silent", "repeating")  # of a finding, each with advice of its own
 # what the first line of the page ends with
 CLAUSES = {
@@ -33,7 +33,7 @@ SENTENCES = {
     "NO_MEMBERS": "No: the group has no member. Start it; how many it needs is not the question yet.",
     "NO_REBALANCE_FIRST": "No: it is busy with rebalances, {time_in_rebalance_ratio} of the last 10 minutes, and more"
     " members mean more of them.",
-    "NO_STALLED": "No: {stalled_lag_ratio} of the worst topic's lag is on partitions that stand still or belong to"
+    "NO_STALLED": "No: {stalled_lag_ratio} of the worst topic's lag is on partitions that are stalled or belong to"
     " nobody.",
     "NO_BROKER": "No: {explained_ratio} of the lag is on the broker's side.",
     "NO_HOT_PARTITION": "No: one partition gets {hot_arrival_rate}, the best member does {best_capacity_rate}, and a"

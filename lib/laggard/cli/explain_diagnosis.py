@@ -160,7 +160,7 @@ def _forecast(diagnosis: Diagnosis) -> Iterator[str]:
 def _forecasts(row: Row) -> Iterator[str]:
     drain, low, high = row["drain_seconds"], row["drain_low_seconds"], row["drain_high_seconds"]
     span = f" ({_time(low)} to {_time(high)})" if low is not None and high is not None and low != high else ""
-    yield _when(drain, "lag gone in {}", "lag never gone at this pace", "whether the lag goes is unknown") + span
+    yield _when(drain, "drains in {}", "does not drain at the current rate", "whether it drains is unknown") + span
     # the sum of what members can do says nothing of lag that lies with few of them
     if row["drain_at_capacity_seconds"] is not None and row["shape"] == "spread":
         never = "not even with every member at its capacity"
@@ -168,11 +168,13 @@ def _forecasts(row: Row) -> Iterator[str]:
     yield _when(
         row["loss_seconds"],
         "records lost to retention in {}",
-        "no record lost to retention at this pace",
+        "no record lost to retention at the current rate",
         "whether retention takes unread records is unknown",
     )
     if row["slo_breach_seconds"] is not None:
-        yield _when(row["slo_breach_seconds"], "service level broken in {}", "service level kept at this pace", "")
+        yield _when(
+            row["slo_breach_seconds"], "service level broken in {}", "service level kept at the current rate", ""
+        )
 
 
 def _when(seconds: float | None, at: str, never: str, unknown: str) -> str:

@@ -99,7 +99,7 @@ def _place(row: Row) -> str:
 def _course(row: Row) -> str:
     """What the lag does; that of a stall grows, whatever the group's does for the few minutes seen so far."""
     if row["scale_verdict"] == "NO_STALLED":
-        return ", standing still"
+        return ", stalled"
     trend = TRENDS.get(row["trend"])
     return f" and {trend}" if trend else ""
 

@@ -31,7 +31,7 @@ class MemberLine:
 
 def member_lines(explained: Explained) -> list[MemberLine]:
     """The members, those with the oldest unread record first."""
-    # a topic made anew has two rows for a partition: the one that is not of the old topic counts
+    # a recreated topic has two rows for a partition: the one that is not of the old topic counts
     rows = sorted(explained.partitions, key=lambda row: row["status"] != "topic_recreated")
     now = {(row["topic"], row["partition"]): row for row in rows}
     members = explained.members or ()

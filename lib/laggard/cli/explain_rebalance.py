@@ -17,7 +17,7 @@ CAUSE_WORDS = {
     "subscription_change": "a member changed the topics it subscribes to",
     "assignor_change": "the group switched to another assignor",
     "static_expired": "a static member was away for longer than its session timeout",
-    "static_return": "a static member came back after its session had expired",
+    "static_return": "a static member rejoined after its session had expired",
     "member_join": "new members joined",
     "member_left": "members left",
     "replacement": "members left and others took their place",
@@ -126,10 +126,10 @@ def _pauses(row: Row) -> str:
     if paused is None:
         return _why_no_pause(row)
     if not paused:
-        return "No partition stood still."
+        return "No partition paused."
     names = (("median", "p50"), ("95th percentile", "p95"), ("longest", "max"))
     told = ", ".join(f"{word} {_pause(row[f'pause_{name}_seconds'])}" for word, name in names)
-    return f"{count(paused, 'partition')} stood still: {told}."
+    return f"{count(paused, 'partition')} paused: {told}."
 
 
 def _pause(seconds: float | None) -> str:
@@ -138,12 +138,12 @@ def _pause(seconds: float | None) -> str:
 
 def _why_no_pause(row: Row) -> str:
     if not row["live_read"] or row["members_before"] is None or "pause_unknown" in row["flags"]:
-        return "Whether partitions stood still is not known."
+        return "Whether partitions paused is not known."
     if not row["members_after"]:
         return "Nobody was left to read."
     if not row["members_before"]:
-        return "Nobody had read before, so nothing stood still."
-    return "No partition had anything to read, so nothing stood still."
+        return "Nobody had read before, so nothing paused."
+    return "No partition had anything to read, so nothing paused."
 
 
 def _records(row: Row) -> Iterator[str]:

@@ -38,12 +38,12 @@ SENTENCES = {
     "under_way": "A rebalance that began {since} has no row yet: it gets one when every partition has committed again,"
     " at the latest 10 minutes after its end.",
     "ratio": "Time in rebalance: not watched for long enough, or the begin of a rebalance is not known.",
-    "reasons": "Why a member left stands in no record: what is said above is inferred from commits and returns.",
+    "reasons": "Kafka does not record why a member left; the reason above is inferred from commits and returns.",
 }
 STATUSES = {
     "stale": "not read up to now",
     "topic_missing": "the topic is gone, or we may not see it",
-    "topic_recreated": "the topic was made anew, the commit is of the old one",
+    "topic_recreated": "the topic was recreated, the commit belongs to the old one",
     "no_end_offset": "the broker gave no log end",
     "source_blocked": "an open transaction blocks the offsets topic",
     "committed_ahead": "the commit is beyond the log end",
@@ -65,7 +65,7 @@ LIMITS = {
     "sparse": "too few commits to tell a trend",
     "stale": "some partitions were not read up to now",
     "topic_missing": "a topic is gone, or we may not see it",
-    "topic_recreated": "a topic was made anew",
+    "topic_recreated": "a topic was recreated",
     "no_end_offset": "a broker gave no log end",
 }
 _SHOWN = 3

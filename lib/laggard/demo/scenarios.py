@@ -97,7 +97,7 @@ DRILLS: Mapping[str, Scenario] = {
         codes=("CRASH_LOOP",),
     ),
     "scale-to-zero": Scenario(
-        "billing has no member for a while, and then works off what came meanwhile",
+        "billing has no member for a while, and then drains what came meanwhile",
         _ORDERS,
         (_CHECKOUT, Part("billing", "orders", rate=150, script=((0, LEAVE), (90, JOIN)))),
         group="billing",

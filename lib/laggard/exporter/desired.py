@@ -62,7 +62,7 @@ def _lasting(
 
 
 def _fewer_would_do(rows: Sequence[Row], members: int) -> bool:
-    """Whether one less could work off what arrives and what lags, and most of what the members can do is not needed."""
+    """True if one less could drain what arrives and what lags, and most of what the members can do is not needed."""
     group, arrivals = rows[0], [row["arrival_rate"] for row in rows]
     bound, capacity = group["members_lower_bound"], group["capacity"]
     if group["members"] != members or bound is None or capacity is None or None in arrivals:

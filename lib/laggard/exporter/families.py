@@ -98,7 +98,7 @@ PARTITION_LOG_END = _gauge("partition_log_end_offset", KP, "partition_status.log
 PARTITION_LOG_START = _gauge("partition_log_start_offset", KP, "partition_status.log_start_offset: the newest known answer; do not sum.", "partition_offsets")
 
 # B. Shape and forecast, of the newest judged window
-GROUP_LAG_FLOOR = _judged("group_lag_floor_records", T, "group_windows.floor_records, the sum of 2 x arrival rate x commit interval + 1: lag below it is the rhythm of commits.", "topics")
+GROUP_LAG_FLOOR = _judged("group_lag_floor_records", T, "group_windows.floor_records, the sum of 2 x arrival rate x commit interval + 1: lag below it comes from the commit interval.", "topics")
 GROUP_LAG_GINI = _judged("group_lag_gini_ratio", T, "group_windows.gini: inequality of the lag at commits over partitions, sum((2i - n - 1) x lag_i) / ((n - 1) x sum(lag)) in ascending order; do not sum.", "shape")
 GROUP_LAG_TOP_DECILE = _judged("group_lag_top_decile_share_ratio", T, "group_windows.top_decile_share: share of the lag that the worst tenth of the partitions, rounded up, has; do not sum.", "shape")
 GROUP_LAG_EFFECTIVE = _judged("group_lag_effective_partitions", T, "group_windows.n_eff: sum(lag)^2 / sum(lag^2), how many partitions carry the lag; do not sum.", "shape")
@@ -106,10 +106,10 @@ GROUP_ARRIVAL_SHAPE = _judged("group_arrival_shape", T, "group_windows.arrival_s
 GROUP_LAG_SHAPE = _judged("group_lag_shape", T, "group_windows.shape: how lag lies over partitions, once it has lasted; exactly one is 1.", "shape", SHAPES)
 GROUP_LAG_TREND = _judged("group_lag_trend", T, "group_windows.trend: Theil-Sen trend of the lag at commits, abstain where there is too little to tell; exactly one is 1.", "shape", TRENDS)
 GROUP_LAG_SLOPE = _judged("group_lag_slope_records_per_second", T, "group_windows.slope: Theil-Sen slope of the lag at commits; absent where the trend abstains.", "shape")
-GROUP_DRAIN = _judged("group_drain_seconds", T, "group_windows.drain_seconds: lag / (consume rate - arrival rate), +Inf if never at this pace; do not sum.", "shape")
+GROUP_DRAIN = _judged("group_drain_seconds", T, "group_windows.drain_seconds: lag / (consume rate - arrival rate), +Inf if never at the current rate; do not sum.", "shape")
 GROUP_DRAIN_AT_CAPACITY = _judged("group_drain_at_capacity_seconds", T, "Experimental: group_windows.drain_at_capacity_seconds, lag / (members x capacity - arrival rate); absent where the capacity is unknown or not enough; do not sum.", "shape")
 GROUP_SLO_BREACH = _judged("group_slo_breach_seconds", T, "Experimental: group_windows.slo_breach_seconds, until time lag reaches the service level; absent without one and without a significant slope; do not sum.", "shape")
-GROUP_LOSS = _judged("group_loss_seconds", T, "group_windows.loss_seconds: until retention reaches the first unread record, +Inf if never at this pace; do not sum.", "shape")
+GROUP_LOSS = _judged("group_loss_seconds", T, "group_windows.loss_seconds: until retention reaches the first unread record, +Inf if never at the current rate; do not sum.", "shape")
 
 # C. Flow counters
 GROUP_PRODUCED = _counter("group_produced_records_total", T, "Rise of the log end while the group reads the topic: produced of group_status.topic_counters.", "topics")
@@ -135,7 +135,7 @@ GROUP_IMBALANCE = _gauge("group_assignment_imbalance_ratio", G, "group_status.as
 GROUP_GENERATION = _gauge("group_generation", G, "group_status.generation of the newest group record, or group_status.group_epoch of a modern group; do not sum.", "groups")
 GROUP_GENERATIONS = _counter("group_generations_total", G, "group_status.generations_total: generations seen to complete.", "groups")
 GROUP_INTERRUPTED = _counter("group_interrupted_generations_total", G, "group_status.interrupted_generations_total: generations that never got an assignment.", "groups")
-GROUP_STATIC_RESTARTS = _counter("group_static_restarts_absorbed_total", G, "group_status.static_restarts_absorbed_total: static members that came back without a rebalance.", "groups")
+GROUP_STATIC_RESTARTS = _counter("group_static_restarts_absorbed_total", G, "group_status.static_restarts_absorbed_total: static members that rejoined without a rebalance.", "groups")
 GROUP_REBALANCES = _counter("group_rebalances_total", (*G, "cause"), "group_status.rebalances_total: logical rebalances by cause.", "groups")
 GROUP_MEMBER_CHANGES = _counter("group_member_changes_total", (*G, "change"), "group_status.member_changes_total: members that joined, left or were replaced in rebalances.", "groups")
 GROUP_REBALANCE_DURATION = Family("laggard_group_rebalance_duration_seconds", "histogram", G, "Logical rebalances by rebalances.rebalance_seconds, end - estimated start, from group_status.rebalance_duration_buckets.", "histograms", bounds=REBALANCE_BOUNDS)

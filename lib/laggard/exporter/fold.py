@@ -87,7 +87,7 @@ def fold_topics(windows: pa.Table) -> list[dict[str, Any]]:
     is_newest = pc.equal(windows["window_start"], pc.max(windows["window_start"]))
     there = windows.filter(pc.and_(is_newest, pc.not_equal(windows["status"], "topic_missing")))
     there = there.append_column("retained", pc.subtract(there["log_end_offset"], there["log_start_offset"]))
-    # a topic made anew within the window has a row per topic id: the newest poll counts
+    # a recreated topic within the window has a row per topic id: the newest poll counts
     ordered = there.sort_by([("topic", "ascending"), ("partition", "ascending"), ("poll_id", "descending")])
     whole = pc.ScalarAggregateOptions(skip_nulls=False)
     unique = ordered.group_by(["topic", "partition"], use_threads=False).aggregate(

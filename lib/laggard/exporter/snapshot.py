@@ -139,7 +139,7 @@ def _version(root: str, batch: Batch, name: str) -> int:
 
 
 def _unique(rows: pa.Table, key: tuple[str, ...]) -> list[Row]:
-    """The first row of each key: a topic made anew has one per topic id, and a scrape allows one."""
+    """The first row of each key: a recreated topic has one per topic id, and a scrape allows one."""
     seen: dict[tuple[Any, ...], Row] = {}
     for row in rows.to_pylist():
         seen.setdefault(tuple(row[name] for name in key), row)
