@@ -13,6 +13,7 @@ from laggard.errors import DAMAGED, TEMPORARY, LaggardError
 from laggard.sources import snapshot as shapes
 from laggard.sources.snapshot import Snapshot
 from laggard.sources.spool import MOST_BYTES, Spool, poll_of
+from laggard.stream.checkpoint import check_checkpoint
 
 
 def poll(poll_id: int, partitions: int = 100) -> Snapshot:
@@ -124,7 +125,12 @@ def test_a_damaged_file_is_named_with_a_remedy(tmp_path: Path, damage: str) -> N
         job.read(0)
     assert raised.value.exit_code == DAMAGED
     assert str(path) in raised.value.cause
-    assert "move checkpoint and tables aside" in raised.value.fix
+    with pytest.raises(LaggardError, match=raised.value.what):
+        check_checkpoint(str(job.checkpoint))
+    (job.checkpoint / "commits").mkdir()
+    (job.checkpoint / "commits" / "0").write_text("v1\n{}")
+    check_checkpoint(str(job.checkpoint))  # it will not be run again
+    assert "laggard doctor --repair" in raised.value.fix
 
 
 def test_a_folder_that_takes_no_files_is_a_named_temporary_error(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from laggard.sources.topic_window import TopicWindow
 
 NO_LEADER = "LEADER_NOT_AVAILABLE"
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
-METADATA_SHARE = 10  # metadata is asked out of turn at most a tenth of the time: 100,000 partitions take 4 s to read
+METADATA_SHARE = 10  # metadata is asked out of turn at most a tenth of the time: 100,000 partitions take 1.5 s to read
 Partitions = Mapping[kafka.TopicPartition, Partition]
 Answers = Mapping[kafka.TopicPartition, kafka.Answer]
 

@@ -54,9 +54,15 @@ class Spool:
 
     def from_offset(self, offset: dict[str, Any]) -> Snapshot:
         """The poll that `to_offset` was given; LaggardError (74) if its file is missing or not as it was written."""
-        file = offset.get("file")
-        if file is None:
-            return unpack(offset)
+        return unpack(json.loads(self._read(offset["file"])) if "file" in offset else offset)
+
+    def check(self, wal_text: str) -> None:
+        """Raise as `from_offset` does if the poll of a batch in Spark's write-ahead log cannot be read."""
+        offset = _offset_in(wal_text)
+        if "file" in offset:
+            self._read(offset["file"])
+
+    def _read(self, file: dict[str, Any]) -> bytes:
         path = f"{self.folder}/{file['name']}"
         try:
             data = files.read_bytes(path)
@@ -64,13 +70,13 @@ class Spool:
             raise self._damaged(f"{path}: {error.strerror or error}") from error
         if len(data) != file["bytes"] or hashlib.sha256(data).hexdigest() != file["sha256"]:
             raise self._damaged(f"{path} has {len(data):,} bytes and another checksum; written were {file['bytes']:,}")
-        return unpack(json.loads(data))
+        return data
 
     def _damaged(self, cause: str) -> LaggardError:
         return LaggardError(
             "the poll of a batch that is to be run again cannot be read",
             cause=cause,
-            fix=f"restore {self.folder} with the checkpoint, or move checkpoint and tables aside and start again",
+            fix=f"restore {self.folder} with the checkpoint, or continue from the tables: laggard doctor --repair",
             exit_code=errors.DAMAGED,
         )
 

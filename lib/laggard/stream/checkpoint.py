@@ -12,6 +12,7 @@ import zlib
 
 from laggard import files
 from laggard.errors import DAMAGED, LaggardError
+from laggard.sources.spool import Spool
 
 REPAIR = "laggard doctor --repair"
 _VERSION = "v"
@@ -31,6 +32,9 @@ def check_checkpoint(checkpoint: str) -> None:
             raise _damaged(f"{folder}/{log}/{min(missing)} is missing")
     if files.exists(f"{folder}/metadata"):
         _check_file(f"{folder}/metadata", has_version=False)
+    planned = max(files.numbers(f"{folder}/offsets"), default=None)
+    if planned is not None and planned not in files.numbers(f"{folder}/commits"):  # it is run again, with its poll
+        Spool(folder).check(files.read_text(f"{folder}/offsets/{planned}"))
 
 
 def _check_file(path: str, *, has_version: bool = True) -> None:
