@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from laggard.cli.doctor import checks
 from laggard.cli.main import main
@@ -24,6 +25,7 @@ from laggard.doctor.network import find_unreachable
 from laggard.doctor.result import Result, exit_code, run_checks
 from laggard.errors import LaggardError
 from laggard.sources.brokers import Answer
+from laggard.tables.maintenance import write_done
 from laggard.tables.schemas import TABLES
 from patience import patient
 from tables.fixtures import NOW, group_row, partition_row, write_batch, write_rows
@@ -342,6 +344,24 @@ def test_rows_above_the_newest_batch_are_told(tmp_path: Path) -> None:
     write_rows(tmp_path, "partition_status", [partition_row("g", "t", 0)])
     last = list(tables.check_published(config_of(tmp_path), NOW))[-1]
     assert (last.level, last.fact) == ("warn", "newer than batch 1: partition_status")
+
+
+def test_maintenance_of_a_table_is_no_row_above_the_newest_batch(tmp_path: Path) -> None:
+    write_tables(tmp_path)
+    table = DeltaTable(str(tmp_path / "partition_status"))
+    table.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+    table.alter.set_table_properties({"delta.checkpointInterval": "50"})
+    last = list(tables.check_published(config_of(tmp_path), NOW))[-1]
+    assert (last.level, last.fact) == ("ok", "none")
+
+
+@pytest.mark.parametrize(("hours", "level"), [(25, "ok"), (27, "warn")])
+def test_tables_that_were_not_maintained_for_a_day_are_named(tmp_path: Path, hours: int, level: str) -> None:
+    assert list(tables.check_maintained(config_of(tmp_path), NOW)) == []  # a new root
+    write_done(str(tmp_path), {"batches": NOW - timedelta(hours=hours), "findings": NOW})
+    (result,) = tables.check_maintained(config_of(tmp_path), NOW)
+    assert result.level == level
+    assert ("batches" in result.fact, "findings" in result.fact) == (level == "warn", False)
 
 
 def test_a_table_of_other_columns_is_a_failure_that_lists_them_all(tmp_path: Path) -> None:

@@ -106,6 +106,7 @@ def checks(config: Config, *, with_trial: bool = False) -> Iterator[tuple[str, C
     for name in TABLES:
         yield name, partial(tables.check_table, config, name)
     yield "newest batch", partial(tables.check_published, config)
+    yield "maintenance", partial(tables.check_maintained, config)
 
 
 def _lines(result: Result) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
@@ -15,11 +15,14 @@ from laggard.exporter.published import max_age
 from laggard.files import nearest_existing
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.lock import local_path
+from laggard.tables.maintenance import read_done
 from laggard.tables.readers import TableMissing, newest_batch, open_table
 from laggard.tables.schemas import BATCHES, TABLES
 
 if TYPE_CHECKING:
     from laggard.config import Config
+
+MAINTAINED_HOURS = 26  # a day, and time to catch up
 
 
 def check_bootstrap(config: Config) -> Iterable[Result]:
@@ -108,6 +111,26 @@ def arrow_types(kind: pa.DataType) -> object:
     return str(kind)
 
 
+def _has_rows_after(root: str, name: str, version: int) -> bool:
+    """True if rows were written after a version; maintenance makes versions too."""
+    table = open_table(root, name)
+    newer = table.version() - version
+    return newer > 0 and any(entry.get("operation") == "WRITE" for entry in table.history(newer))
+
+
+def check_maintained(config: Config, now: datetime | None = None) -> Iterable[Result]:
+    """Maintenance, which is daily and hourly, has reached every table."""
+    moment = now or datetime.now(timezone.utc)
+    done = read_done(config.job.tables) if config.maintenance.enabled else {}
+    late = [name for name, at in done.items() if moment - at > timedelta(hours=MAINTAINED_HOURS)]
+    if late:
+        fact = f"not maintained for {MAINTAINED_HOURS} hours: {', '.join(sorted(late))}"
+        remedy = 'look for "maintenance of" in the log of laggard run; while that is down nothing is maintained'
+        yield Result("warn", "maintenance", fact, remedy)
+    elif done:
+        yield Result("ok", "maintenance", f"every table within {MAINTAINED_HOURS} hours")
+
+
 def check_published(config: Config, now: datetime | None = None) -> Iterable[Result]:
     """The newest batch is recent, and no status table is ahead of it."""
     root = config.job.tables
@@ -126,7 +149,7 @@ def check_published(config: Config, now: datetime | None = None) -> Iterable[Res
     ahead = [
         name
         for name, version in sorted(batch.table_versions.items())
-        if name != BATCHES.name and open_table(root, name).version() > version
+        if name != BATCHES.name and _has_rows_after(root, name, version)
     ]
     if ahead:
         fact = f"newer than batch {batch.batch_id}: {', '.join(ahead)}"

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from laggard.tables.maintenance import Outcome, Retention, maintain, read_done, write_done
@@ -144,6 +145,7 @@ def run_child() -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(OSError):
         os.nice(_NICENESS)
+        Path("/proc/self/oom_score_adj").write_text("1000")  # where memory runs out, it goes and not the job
     retention, now = Retention(**request["retention"]), datetime.fromisoformat(request["now"])
     for outcome in maintain(request["root"], retention, now, request["names"], optimize=request["optimize"]):
         sys.stdout.write(json.dumps(asdict(outcome)) + "\n")
