@@ -88,6 +88,8 @@ def test_failures_of_the_machine_have_a_class_on_either_side(error: Exception, e
         ("java.io.FileNotFoundException: /checkpoint/offsets/.3.tmp (Permission denied)", CONFIGURATION),
         ("org.apache.hadoop.fs.ChecksumException: Checksum error: file:/checkpoint/offsets/3", DAMAGED),
         ("java.lang.OutOfMemoryError: Java heap space", TEMPORARY),
+        ("[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.", TEMPORARY),
+        ("[CANNOT_OPEN_SOCKET] Can not open socket: tried to connect, but an error occurred: timed out", TEMPORARY),
         ("java.lang.NullPointerException", INTERNAL),
     ],
 )

@@ -145,6 +145,18 @@ _KNOWN = (
         'give it more: [job.spark] "spark.driver.memory" = "4g"',
     ),
     _Known(
+        r"JAVA_GATEWAY_EXITED",
+        TEMPORARY,
+        "Spark's JVM did not start",
+        "its own words are above; laggard doctor checks Java and memory",
+    ),
+    _Known(
+        r"CANNOT_OPEN_SOCKET",
+        TEMPORARY,
+        "a Python process and Spark's JVM did not find each other in time",
+        "none needed: it is tried again; give the job more CPU if this goes on",
+    ),
+    _Known(
         r"Python worker exited unexpectedly|Python worker process terminated",
         TEMPORARY,
         "a Python worker was killed",

@@ -35,6 +35,7 @@ DEFAULTS = {
     "spark.sql.streaming.numRecentProgressUpdates": "10",  # each repeats the poll
     "spark.sql.streaming.minBatchesToRetain": "20",
     "spark.sql.streaming.stopTimeout": "15000",
+    "spark.python.authenticate.socketTimeout": "600",  # seconds; 15 are few for a worker on a busy machine
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
     "spark.sql.files.maxPartitionBytes": "32m",
