@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from demo.processes import comes_true
 from exporter.harness import ask, slow_readers
 from exporter.stops import LATEST_SECONDS, Stop, changing_tables, start_exporter, stop_exporter, stop_many, table
+from tables.fixtures import partition_row, write_batch
 
 SOON_SECONDS = 15.0  # two for answers, two for the load under way, and a machine with much else to do
 
@@ -53,4 +56,26 @@ def test_slow_readers_do_not_hold_up_the_end(root: Path) -> None:
         with slow_readers(port, 20):
             process.send_signal(signal.SIGTERM)
             code = process.wait(SOON_SECONDS)
+    assert code == 0
+
+
+def is_opening(pid: int, path: Path) -> bool:
+    """True if a thread of the process waits for the other end of a pipe: nothing else of the exporter does."""
+    waits = [task / "wchan" for task in Path(f"/proc/{pid}/task").iterdir()]
+    return path.is_fifo() and any(wait.read_text() in ("wait_for_partner", "fifo_open") for wait in waits)
+
+
+def test_a_read_that_hangs_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    write_batch(tmp_path, partitions=[partition_row("g", "t", 0)])
+    (data,) = (tmp_path / "batches").glob("date=*/*.parquet")
+    data.unlink()
+    os.mkfifo(data)  # who opens it to read waits for a writer
+    with start_exporter(tmp_path) as process, ExitStack() as stack:
+        stack.callback(process.kill)
+        assert process.stderr
+        port = int(process.stderr.readline().split("127.0.0.1:")[1].split("/")[0])
+        comes_true(lambda: is_opening(process.pid, data), 20)  # a kernel that does not tell gets as long
+        assert [ask(port, path)[1] for path in ("/-/healthy", "/-/ready")] == [b"ok\n", b"default: starting\n"]
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(SOON_SECONDS)
     assert code == 0
