@@ -24,6 +24,7 @@ class LaggardError(Exception):
         self.cause = cause
         self.fix = fix
         self.exit_code = exit_code
+        self.is_logged = False  # its traceback stands in the log already
 
     def __str__(self) -> str:
         lines = [f"laggard: {self.what}"]

@@ -88,6 +88,7 @@ def test_a_bug_in_a_batch_ends_the_job_after_a_few_tries_with_one_traceback(
     assert (run.number, failure.value.exit_code) == (INTERNAL_TRIES + 1, errors.INTERNAL)
     assert len([each for each in caplog.records if each.exc_info]) == 1
     assert len([each for each in caplog.records if "query stopped" in each.message]) == INTERNAL_TRIES
+    assert failure.value.is_logged  # the command line does not print it once more
 
 
 def test_a_failure_after_the_stop_is_none(config: Path) -> None:

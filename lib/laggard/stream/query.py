@@ -177,9 +177,11 @@ class Job:
 
     def _log_traceback(self, failure: LaggardError) -> None:
         """Write the traceback of a failure without a name, once however often it repeats."""
-        if failure.exit_code == errors.INTERNAL and self._logged != failure.what:
-            self._logged = failure.what
-            log.error("%s", failure.what, exc_info=failure)
+        if failure.exit_code == errors.INTERNAL:
+            failure.is_logged = True
+            if self._logged != failure.what:
+                self._logged = failure.what
+                log.error("%s", failure.what, exc_info=failure)
 
     def _has_backlog(self, batches: Batches) -> bool:
         """Whether more records wait than one tick may read: those are read batch after batch, not tick by tick."""
