@@ -130,6 +130,16 @@ def test_query_prints_aligned_text_csv_or_json(tables: Path, capsys: pytest.Capt
     assert json.loads(printed["json"])["data"][1] == {"group": "billing", "generation": 7, "topics": []}
 
 
+def test_a_value_that_python_cannot_hold_costs_no_other(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    far = "arrow_cast(9223372036854775807, 'Timestamp(Microsecond, None)')"
+    sql = f"select 1 as n, {far} as at union all select 2, arrow_cast(0, 'Timestamp(Microsecond, None)') order by n"
+    for name in ("table", "csv", "json"):
+        call(query, tables, "--format", name, sql)
+        printed = capsys.readouterr().out
+        assert "<9223372036854775807 us since 1970>" in printed
+        assert "1970-01-01 00:00:00" in printed
+
+
 @pytest.mark.parametrize(
     "sql",
     [

@@ -18,7 +18,7 @@ from deltalake import QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from laggard.cli.questions import fill, find_question, read_questions
-from laggard.cli.words import aligned
+from laggard.cli.words import UNKNOWN, aligned
 from laggard.errors import OK, TEMPORARY, USAGE, LaggardError
 from laggard.exporter.escape import printable, printable_json
 from laggard.tables.readers import Batch, TableMissing, TableUnreadable, newest_batch, open_table, sentence_of
@@ -202,7 +202,26 @@ def _write_json(rows: pa.Table | list[dict[str, Any]], out: TextIO) -> None:
 
 
 def _records(rows: pa.Table) -> list[dict[str, Any]]:
-    return list(rows.to_pylist(maps_as_pydicts="strict"))
+    columns = [_values(column) for column in rows.columns]
+    return [dict(zip(rows.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    try:
+        return list(column.to_pylist(maps_as_pydicts="strict"))
+    except (OverflowError, ValueError, KeyError):  # one odd value must not cost the others
+        return [_value(each) for each in column]
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    """The value; of a time outside the calendar its number, of bytes that are no text a note."""
+    try:
+        return scalar.as_py(maps_as_pydicts="strict")
+    except OverflowError:
+        number, unit = getattr(scalar, "value", UNKNOWN), getattr(scalar.type, "unit", "")
+        return f"<{number} {unit} since 1970>"
+    except (ValueError, KeyError) as error:
+        return f"<{error}>"
 
 
 def _cell(value: Any) -> str:
