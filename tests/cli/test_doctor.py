@@ -340,9 +340,10 @@ def test_an_old_batch_is_a_warning(tmp_path: Path) -> None:
 
 
 def test_rows_above_the_newest_batch_are_told(tmp_path: Path) -> None:
-    write_tables(tmp_path)
-    write_rows(tmp_path, "partition_status", [partition_row("g", "t", 0)])
-    last = list(tables.check_published(config_of(tmp_path), NOW))[-1]
+    root = tmp_path / "of é #1?"
+    write_tables(root)
+    write_rows(root, "partition_status", [partition_row("g", "t", 0)])
+    last = list(tables.check_published(config_of(root), NOW))[-1]
     assert (last.level, last.fact) == ("warn", "newer than batch 1: partition_status")
 
 

@@ -13,10 +13,11 @@ import pyarrow as pa
 from laggard.doctor.result import Result
 from laggard.exporter.published import max_age
 from laggard.files import nearest_existing
+from laggard.tables import log
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.lock import local_path
 from laggard.tables.maintenance import read_done
-from laggard.tables.readers import TableMissing, newest_batch, open_table
+from laggard.tables.readers import TableMissing, naming_errors, newest_batch, open_table, table_uri
 from laggard.tables.schemas import BATCHES, TABLES
 
 if TYPE_CHECKING:
@@ -112,10 +113,10 @@ def arrow_types(kind: pa.DataType) -> object:
 
 
 def _has_rows_after(root: str, name: str, version: int) -> bool:
-    """True if rows were written after a version; maintenance makes versions too."""
-    table = open_table(root, name)
-    newer = table.version() - version
-    return newer > 0 and any(entry.get("operation") == "WRITE" for entry in table.history(newer))
+    """True if rows were written after a version."""
+    uri, newest = table_uri(root, name), open_table(root, name).version()
+    with naming_errors(uri):
+        return any(log.adds_rows(uri, each) for each in range(version + 1, newest + 1))
 
 
 def check_maintained(config: Config, now: datetime | None = None) -> Iterable[Result]:

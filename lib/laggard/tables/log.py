@@ -40,13 +40,25 @@ def newest_version(uri: str) -> int:
 
 def read_added(uri: str, version: int) -> dict[str, dict[str, str]]:
     """Paths of the files that an entry appended, with their partition values; none where it also removed some."""
-    system, folder = files.open_uri(f"{uri}/_delta_log")
-    with system.open_input_stream(_entry(folder, version)) as stream:
-        actions: list[dict[str, Any]] = [json.loads(line) for line in bytes(stream.read()).splitlines() if line]
+    actions = _read_entry(uri, version)
     if any("remove" in action for action in actions):
         return {}
     added = [action["add"] for action in actions if "add" in action]
     return {f"{uri}/{unquote(add['path'])}": add["partitionValues"] for add in added if add["dataChange"]}
+
+
+def adds_rows(uri: str, version: int) -> bool:
+    """True if an entry added rows; maintenance makes entries too.
+
+    Not by `DeltaTable.history`, which is empty below a folder with # or ? in its name.
+    """
+    return any(action["add"]["dataChange"] for action in _read_entry(uri, version) if "add" in action)
+
+
+def _read_entry(uri: str, version: int) -> list[dict[str, Any]]:
+    system, folder = files.open_uri(f"{uri}/_delta_log")
+    with system.open_input_stream(_entry(folder, version)) as stream:
+        return [json.loads(line) for line in bytes(stream.read()).splitlines() if line]
 
 
 def _entry(folder: str, version: int) -> str:
