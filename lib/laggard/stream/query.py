@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("laggard.job")
 FIRST_TICKS = 5
-CUT_SECONDS = 2.0  # before job.stop_seconds are over, what is left is killed
+CUT_SECONDS = 3.0  # before job.stop_seconds are over, what is left is killed, which takes a second at load 35
 _LEAST_SECONDS = 0.5
 ADMITTED = (SlowStartError, GrownTopicError)  # failures after which a single run, too, begins again
 
