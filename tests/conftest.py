@@ -45,11 +45,24 @@ HISTORIES = {
     "tests/e2e/live/test_kinds_of_groups.py": "life",
     "tests/e2e/live/test_changes_of_groups.py": "life",
 }
-# What takes longest starts first, or one worker ends long after the others; seconds alone on two cores. A file that
-# is not named here counts a tenth of a second per test: an error of some seconds costs nothing.
+# What takes longest starts first, or one worker ends long after the other. Seconds on two idle cores, of what takes more
+# than ten; an error of some seconds costs nothing.
 SECONDS = {
-    "history": 150,
+    "history": 240,
     "life": 90,
+    "tests/calibration/test_calibration.py": 75,
+    "tests/demo/test_demo.py": 80,
+    "tests/demo/test_drills.py": 110,
+    "tests/e2e/live/test_fail_over.py": 70,
+    "tests/e2e/test_doctor_on_a_broker.py": 60,
+    "tests/e2e/test_recreated_offsets_topic.py": 80,
+    "tests/e2e/test_service_levels.py": 60,
+    "tests/e2e/test_standalone_cluster.py": 150,
+    "tests/lag/test_extreme_offsets.py": 20,
+    "tests/lag/test_windows.py": 20,
+    "tests/rebalance/test_cuts.py": 60,
+    "tests/simulator/test_against_laggard.py": 40,
+    "tests/simulator/test_rebalances.py": 20,
 }
 
 
@@ -81,7 +94,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return HISTORIES.get(path, path)
 
         def _assign_work_unit(self, node: Any) -> None:
-            longest = max(self.workqueue, key=lambda scope: SECONDS.get(scope, len(self.workqueue[scope]) / 10))
+            longest = max(self.workqueue, key=lambda scope: SECONDS.get(scope, len(self.workqueue[scope]) / 100))
             self.workqueue.move_to_end(longest, last=False)
             super()._assign_work_unit(node)
 
