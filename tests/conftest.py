@@ -45,8 +45,8 @@ HISTORIES = {
     "tests/e2e/live/test_kinds_of_groups.py": "life",
     "tests/e2e/live/test_changes_of_groups.py": "life",
 }
-# What takes longest starts first, or one worker ends long after the other. Seconds on two idle cores, of what takes more
-# than ten; an error of some seconds costs nothing.
+# What takes longest starts first, or one worker ends long after the other: seconds on two idle cores, if more
+# than ten. An error of some seconds costs nothing.
 SECONDS = {
     "history": 240,
     "life": 90,
