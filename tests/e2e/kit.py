@@ -12,6 +12,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -33,6 +34,7 @@ from patience import patient
 
 TICK, WINDOW, MAX_AGE = 2, 10, 20
 START_LIMIT, STOP_LIMIT = 150, 20
+POLL_MS = 5000
 LOG_SETTINGS = f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
 QUICK_JVM = f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m {LOG_SETTINGS}"
 Row = dict[str, Any]
@@ -370,11 +372,11 @@ class Members:
     def join(self, group: str, topic: str, *names: str, **options: Any) -> list[KafkaConsumer]:
         """As many members as names; returns when all have partitions."""
         consumers: list[KafkaConsumer] = []
-        patience_ms = begun = 0.0
+        begun = 0.0
 
         def begin() -> None:
-            nonlocal patience_ms, begun
-            patience_ms, begun = 150.0, time.monotonic()
+            nonlocal begun
+            begun = time.monotonic()
             while consumers:
                 self.leave(consumers.pop())
             for name in names:
@@ -394,14 +396,16 @@ class Members:
                 self.living.append(consumers[-1])
 
         def are_assigned() -> bool:
-            nonlocal patience_ms
             if time.monotonic() - begun > START_LIMIT / 2:
                 begin()  # seen once in hundreds of runs: a client of kafka-python never hears of its partitions
-            for consumer in self.living:  # also those that are there: a rebalance needs every member
-                consumer.poll(timeout_ms=150 if consumer.assignment() else round(patience_ms))
-            # a poll that ends before the coordinator answered begins anew: on a busy machine that is for ever
-            patience_ms = min(1.3 * patience_ms, 3000)
-            return all(consumer.assignment() for consumer in consumers)
+            # all at once and each with patience: a rebalance needs every member, and a poll that ends before the
+            # coordinator answered asks it again, which a static member and a busy machine may never get out of
+            members = [consumer for consumer in self.living if consumer.config["group_id"] == group]
+            with ThreadPoolExecutor(len(members)) as pool:
+                list(pool.map(lambda consumer: consumer.poll(timeout_ms=POLL_MS), members))
+            held = [place for consumer in members for place in consumer.assignment()]
+            # one that has not heard of a rebalance still has what another was given, and could not commit
+            return all(consumer.assignment() for consumer in consumers) and len(held) == len(set(held))
 
         begin()
         wait_until(are_assigned, START_LIMIT, f"members of {group}")
