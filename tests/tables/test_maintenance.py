@@ -40,29 +40,31 @@ def event(writer: Writer, batch_id: int, at: datetime) -> None:
 
 
 def test_a_day_of_care(tmp_path: Path, spark: SparkSession) -> None:
-    create_tables(str(tmp_path))
-    writer = Writer(str(tmp_path), "one")
+    root = str(tmp_path / "of é #1?+%")
+    create_tables(root)
+    writer = Writer(root, "one")
     recent = [NOW - timedelta(days=1, minutes=minute) for minute in range(8)]
     for number, at in enumerate([NOW - timedelta(days=KEPT_DAYS + 1), *recent]):
         event(writer, number, at)
     for number in range(3):
         rows = to_arrow(schemas.PARTITION_STATUS, [{"group": "g", "partition": number}])
         writer.write(schemas.PARTITION_STATUS, rows, number)
-    folder = Path(table_uri(str(tmp_path), "partition_status"))
-    left_by_a_failed_task = Path(
-        table_uri(str(tmp_path), "group_events"), f"date={recent[0].date()}", "part-0-of-1-x.parquet"
-    )
+    folder = Path(table_uri(root, "partition_status"))
+    left_by_a_failed_task = Path(table_uri(root, "group_events"), f"date={recent[0].date()}", "part-0-of-1-x.parquet")
     left_by_a_failed_task.write_bytes(b"half a file")
     long_ago = time.time() - 200 * 3600
     os.utime(left_by_a_failed_task, (long_ago, long_ago))
     retention = Retention(KEPT_DAYS, KEPT_DAYS, KEPT_DAYS, KEPT_DAYS, status_files_hours=0, vacuum_hours=168)
 
-    assert [each for each in maintain(str(tmp_path), retention, NOW) if each.error] == []
+    assert [each for each in maintain(root, retention, NOW) if each.error] == []
 
-    events = DeltaTable(table_uri(str(tmp_path), "group_events"))
+    events = DeltaTable(table_uri(root, "group_events"))
     assert sorted(events.to_pyarrow_table()["event_at"].to_pylist()) == sorted(recent)
     assert len(events.file_uris()) == 1
-    assert spark.read.format("delta").load(table_uri(str(tmp_path), "group_events")).count() == len(recent)
+    assert spark.read.format("delta").load(table_uri(root, "group_events")).count() == len(recent)
+    followed = spark.readStream.format("delta").load(table_uri(root, "group_events")).writeStream.queryName("followed")
+    followed.format("memory").trigger(availableNow=True).start().awaitTermination()
+    assert spark.table("followed").count() == len(recent)
     assert [row["partition"] for row in DeltaTable(str(folder)).to_pyarrow_table().to_pylist()] == [2]
     assert len(list(folder.glob("*.parquet"))) == 1
     assert not left_by_a_failed_task.exists()
