@@ -222,6 +222,10 @@ class DiagnoseQuery:
         """End it between two windows; one that lasts is cut off, and what it had not written follows the next start."""
         if self._found is not None:
             self._found.stop()
+        self.interrupt()
+
+    def interrupt(self) -> None:
+        """End its query; `keep_running` starts it again."""
         if self._query is None:
             return
         # an interrupted batch makes Spark match a long Python error with a regular expression, on a stack too small
@@ -230,6 +234,7 @@ class DiagnoseQuery:
             with suppress(Exception):
                 self._query.stop()
         finally:
+            self._query = None
             if acquired:
                 self._in_batch.release()
 

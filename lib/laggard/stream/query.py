@@ -15,6 +15,7 @@ from laggard.failures import SlowStartError, classify
 from laggard.files import locate
 from laggard.names import NameFilter
 from laggard.sources.brokers import Brokers
+from laggard.sources.clock import read_clock
 from laggard.sources.log_ends import LogEnds
 from laggard.sources.readiness import OffsetsTopic, count_backlog
 from laggard.stream.batch import Batches, BatchOptions
@@ -220,11 +221,19 @@ class Job:
             if diagnosis is None
             else writer.trigger(processingTime=f"{config.job.tick_seconds} seconds")
         )
-        query = writer.start()
+        query, clock = writer.start(), read_clock()
         while not self._stopping.is_set():
             if query.awaitTermination(1):
                 return
-            if diagnosis is not None and batches.last is not None:
+            if diagnosis is None:
+                continue
+            clock, before = read_clock(), clock
+            if (back := clock.set_back_since(before)) > config.job.tick_seconds:
+                log.warning("the clock was set back by %.0f s: starting the queries again, as Spark would wait", back)
+                diagnosis.interrupt()
+                self._stop_between_batches(query)
+                return
+            if batches.last is not None:
                 diagnosis.keep_running()
         silence(spark)
         self._stop_between_batches(query)
