@@ -46,6 +46,12 @@ def refusal(found: Found, wanted: Identity = WANTED) -> LaggardError:
     return raised.value
 
 
+@pytest.mark.parametrize("root", ["/tables/", "file:/tables", "file:///tables", "/x/../tables"])
+def test_the_same_root_may_be_written_in_another_way(root: str) -> None:
+    assert judge_start(RESUMED, replace(WANTED, table_root=root)).checkpoint_id == "c1"
+    assert "table_root" in refusal(RESUMED, replace(WANTED, table_root=f"{root}2")).what
+
+
 @pytest.mark.parametrize("identity", [None, asdict(STORED)])
 def test_without_checkpoint_and_rows_it_is_a_first_start_with_new_ids(identity: dict[str, Any] | None) -> None:
     found = replace(NOTHING, identity=identity)
