@@ -42,7 +42,7 @@ test: jars lint ## lint, then the tests that prove the product in ten minutes
 
 test-all: jars ## the longer tests, which `make test` leaves out
 	@echo "laggard: the longer tests"
-	@$(BIN)/pytest --numprocesses 2 --dist loadfile -m full $(ARGS)
+	@ALL_EXAMPLES=1 $(BIN)/pytest --numprocesses 2 --dist loadfile -m 'full or examples' $(ARGS)
 
 tools: ## install what only test-all needs, by apt-get
 	@missing=$$(for tool in $(TOOLS); do command -v $${tool%%:*} > /dev/null || echo $${tool##*:}; done | xargs); \

@@ -63,6 +63,7 @@ SECONDS = {
     "tests/rebalance/test_cuts.py": 60,
     "tests/simulator/test_against_laggard.py": 40,
     "tests/simulator/test_rebalances.py": 20,
+    "tests/tables/test_maintenance.py": 40,
 }
 
 

@@ -215,11 +215,11 @@ def _make_groups(world: World) -> None:
     [live_a] = members.join("live", "orders", "live-a")
     members.join("live", "orders", "live-b", session_timeout_ms=90_000)
     [other] = members.join("other", "payments", "other-a", session_timeout_ms=120_000, group_instance_id="other-1")
-    live_a.commit(_one(min(live_a.assignment()), 13))  # its other partitions are never committed
-    other.commit(_one(at("payments", 1), RECORDS))
+    members.commit(live_a, {min(live_a.assignment()): 13})  # its other partitions are never committed
+    members.commit(other, {at("payments", 1): RECORDS})
     for group in ("empty", "leaving"):
         [consumer] = members.join(group, "payments", f"{group}-a")
-        consumer.commit(_one(at("payments", 0), 5))
+        members.commit(consumer, {at("payments", 0): 5})
         members.leave(consumer)
     commit_simply(servers, "simple", {at("payments", 0): 7, at("orders", 3): RECORDS})
     commit_simply(servers, "of-doomed", {at("doomed", 0): 3})
@@ -227,12 +227,6 @@ def _make_groups(world: World) -> None:
     commit_in_transaction(servers, "transactional", {at("orders", 1): 7}, abort=False)
     commit_in_transaction(servers, "transactional", {at("orders", 1): 9}, abort=True)
     commit_in_transaction(servers, "only-aborted", {at("orders", 2): 9}, abort=True)
-
-
-def _one(place: Any, offset: int) -> Any:
-    from e2e.kit import offsets
-
-    return offsets({place: offset})
 
 
 def _window_count(place: Place, batch: Any) -> int:

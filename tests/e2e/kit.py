@@ -24,6 +24,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.errors import CommitFailedError, RebalanceInProgressError
 from kafka.structs import OffsetAndMetadata
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -413,6 +414,20 @@ class Members:
             for consumer in self.living:
                 consumer.poll(timeout_ms=100)
         return consumers
+
+    def commit(self, consumer: KafkaConsumer, positions: Mapping[TopicPartition, int]) -> None:
+        """Commit; again when a rebalance that began late was in the way."""
+
+        def is_committed() -> bool:
+            try:
+                consumer.commit(offsets(positions))
+            except (CommitFailedError, RebalanceInProgressError):
+                for each in self.living:
+                    each.poll(timeout_ms=500)
+                return False
+            return True
+
+        wait_until(is_committed, START_LIMIT, f"a commit of {positions}")
 
     def leave(self, consumer: KafkaConsumer) -> None:
         self.living.remove(consumer)

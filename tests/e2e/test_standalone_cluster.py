@@ -23,7 +23,6 @@ from e2e.kit import (
     at,
     commit_in_transaction,
     commit_simply,
-    offsets,
     produce,
     wait_until,
 )  # fmt: skip
@@ -95,11 +94,11 @@ def make_groups(servers: str, members: Members) -> None:
     consumers = members.join("live", "orders", "live-a", **patient)
     consumers += members.join("live", "orders", "live-b", **patient)
     for consumer in consumers:
-        consumer.commit(offsets(dict.fromkeys(consumer.assignment(), 13)))
+        members.commit(consumer, dict.fromkeys(consumer.assignment(), 13))
     [static] = members.join("static", "payments", "static-a", group_instance_id="static-1", **patient)
-    static.commit(offsets({at("payments", 1): RECORDS}))  # its other partition is never committed
+    members.commit(static, {at("payments", 1): RECORDS})  # its other partition is never committed
     [gone] = members.join("empty", "payments", "empty-a")
-    gone.commit(offsets({at("payments", 0): 5}))
+    members.commit(gone, {at("payments", 0): 5})
     members.leave(gone)
     commit_simply(servers, "simple", {at("payments", 0): 7, at("orders", 3): RECORDS})
     commit_in_transaction(servers, "transactional", {at("orders", 1): 7}, abort=False)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from laggard.lag.arrays import MAX_LONG
 from laggard.lag.positions import COMMIT_TRUNCATED, NEGATIVE_OFFSET
+from patience import examples
 from stream.simulation import ID_A, ID_B, Record, Row, Simulation, commit, end, generation
 
 ENDS = [end(1000, start=10), end(1000, partition=1, start=0), end(1000, partition=2, start=0)]
@@ -164,7 +165,8 @@ def test_a_commit_on_a_partition_without_one_belongs_to_the_topic_that_the_poll_
 ANY = st.integers(-(2**63), MAX_LONG) | st.sampled_from([*ABOVE_DOUBLES, *NEGATIVE, 0, 999, 1000, 1001]) | st.none()
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.examples
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.lists(ANY, max_size=4), min_size=1, max_size=8))
 def test_whatever_one_group_commits_the_others_rows_are_as_without_it(ticks: list[list[int | None]]) -> None:
     def run(*, with_odd: bool) -> Simulation:

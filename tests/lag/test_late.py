@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from laggard.config.planned import Once
 from laggard.config.policy import Policies, PolicyRule
+from patience import examples
 from stream.simulation import ID_A, ID_B, Simulation, commit, end, generation
 
 SLO = 120.0
@@ -92,7 +93,8 @@ def test_late_is_what_matured_and_is_not_committed(
     assert probes.counted()[-2:] == [(None, None), expected]  # the first probe has none before it
 
 
-@settings(max_examples=8, deadline=None)
+@pytest.mark.examples
+@settings(max_examples=examples(8), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 80)), min_size=2, max_size=4))
 def test_every_record_is_counted_once(steps: list[tuple[int, int]]) -> None:
     probes, reached, committed, matured, late = after_rhythm(Probes(), 0), 0, 0, 0, 0

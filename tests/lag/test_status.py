@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laggard.lag.status import STATUSES
+from patience import examples
 from stream.simulation import ID_A, ID_B, Simulation, commit, end, generation
 
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
@@ -57,7 +58,8 @@ def test_of_two_conditions_the_first_in_the_list_wins(first: str, second: str) -
     assert reach(**{first: True, second: True}).row["status"] == NAMES[first]
 
 
-@settings(max_examples=40)
+@pytest.mark.examples
+@settings(max_examples=examples(40))
 @given(st.fixed_dictionaries({name: st.booleans() for name in ORDER}))
 def test_a_lag_is_known_exactly_where_the_status_is_ok(conditions: dict[str, bool]) -> None:
     row = reach(**conditions).row

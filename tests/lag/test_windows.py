@@ -7,10 +7,12 @@ from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laggard.lag.tick import Tick
+from patience import examples
 from stream.simulation import ID_B, NOON, Record, Simulation, commit, end
 
 MINUTE = timedelta(seconds=60)
@@ -67,7 +69,8 @@ def naive_windows(ticks: list[Row]) -> list[Row]:
     return found
 
 
-@settings(max_examples=40)
+@pytest.mark.examples
+@settings(max_examples=examples(40))
 @given(st.lists(STEP, max_size=25))
 def test_windows_are_what_a_naive_count_of_the_ticks_gives(steps: list[Step]) -> None:
     job, log_end, committed = Simulation(), 1000, 500
@@ -94,7 +97,8 @@ def test_windows_are_what_a_naive_count_of_the_ticks_gives(steps: list[Step]) ->
     assert len(windows(job)) == len(expected)
 
 
-@settings(max_examples=40)
+@pytest.mark.examples
+@settings(max_examples=examples(40))
 @given(st.lists(st.tuples(st.integers(1, 30), st.integers(0, 9), st.integers(0, 9)), min_size=5, max_size=25))
 def test_produced_and_consumed_add_up_over_adjacent_windows(steps: list[tuple[int, int, int]]) -> None:
     job, log_end, committed = Simulation(), 1000, 500
@@ -120,7 +124,8 @@ CHAOS = st.tuples(
 )
 
 
-@settings(max_examples=40)
+@pytest.mark.examples
+@settings(max_examples=examples(40))
 @given(st.lists(CHAOS, max_size=25))
 def test_whatever_happens_a_key_has_one_row_a_window(steps: list[Any]) -> None:
     job = Simulation()

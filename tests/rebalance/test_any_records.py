@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import encoder
 import layouts
 import made_up
+from patience import examples
 from rebalance.modern import CONSUMER, ENDS, folded
 from stream.simulation import Record, generation
 
@@ -35,7 +36,8 @@ def any_record(draw: st.DrawFn) -> Record:
     return Record(key, encoder.record_value(number, version, value))
 
 
-@settings(max_examples=60)
+@pytest.mark.examples
+@settings(max_examples=examples(60))
 @given(st.lists(st.lists(any_record(), max_size=6), max_size=3))
 def test_any_group_records_in_any_order_fail_no_batch(ticks: list[list[Record]]) -> None:
     job = folded(*ticks)

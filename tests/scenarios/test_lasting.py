@@ -16,11 +16,12 @@ from scenarios.scoring import opened
 HOURS = 2.0  # beyond the story's end: what an event has proven is long out of the hour that the rules look back
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "code", "verdict"),
     [
         ("SC53", "SCALE_OUT_FUTILE", "NO_DOWNSTREAM"),
-        pytest.param("SC09", "COSTLY_PARTITION", "NO_COSTLY_PARTITION", marks=pytest.mark.full),
+        ("SC09", "COSTLY_PARTITION", "NO_COSTLY_PARTITION"),
     ],
 )
 def test_what_an_event_has_proven_is_not_forgotten(name: str, code: str, verdict: str) -> None:

@@ -23,6 +23,7 @@ from laggard.stream.decode import decode_records
 from laggard.stream.decoded import of_kind, read_batch
 from laggard.tables import schemas
 from laggard.tables.data_files import read_files, write_files
+from patience import examples
 from stream.simulation import NOON, RECORDS, Record, Simulation, commit, end, generation
 
 Given = tuple[bytes | None, bytes | None, int]  # key, value, record timestamp in ms
@@ -156,7 +157,8 @@ def _keys(number: int) -> Iterable[tuple[str, st.SearchStrategy[Any]]]:
     return [(name, made_up.values_of(kind)) for name, kind in layouts.KEYS[number].items()]  # type: ignore[union-attr]
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.examples
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(records(), max_size=6), min_size=1, max_size=4))
 def test_any_records_fail_no_batch_and_leave_rows_that_can_be_written(tmp_path: Path, ticks: list[list[Given]]) -> None:
     job = Simulation(window_seconds=20)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laggard.lag.commit_gaps import MAX_GAP_MS
+from patience import examples
 from stream.simulation import NOON, Simulation, commit, end
 
 TOTALS = ("commit_gaps_total", "commit_gap_ms_total", "commit_gap_squares_total")
@@ -21,7 +23,8 @@ def totals(job: Simulation, group: str = "g") -> tuple[int, ...]:
     return tuple(job.groups[group][name] for name in TOTALS)
 
 
-@settings(max_examples=40, deadline=None)
+@pytest.mark.examples
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(
         st.lists(st.tuples(st.sampled_from(["g", "h"]), st.integers(0, 1), st.integers(-50, 9000)), max_size=5),
