@@ -34,6 +34,7 @@ _HOW = {
     " to arrays), evaluation, findings (rows to write) or memory. Other rules and groups go on, and it is tried again"
     " in the next window.",
     "MONITOR_BLIND": "At least half of a group's committed partitions have no log end, or are stale.",
+    "GROUP_QUARANTINED": "The columns of that name of the tick that closed the window, in batches.",
     "SOURCE_BLOCKED": "The last stable offset of a group's partition of the offsets topic stands below its end; a page"
     " after 15 windows.",
     "BROKER_CORRELATED": "Over the cluster: two or more groups of different clients say so of the same broker.",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
+from laggard.lag.arrays import key_codes
 from rebalance.lives import CREATE, DOWNGRADE, JOIN, LEAVE, STREAMS_LIFE, UPGRADE, UPGRADED
 from rebalance.modern import CONSUMER as C
 from rebalance.modern import ENDS, folded
@@ -57,3 +60,10 @@ def test_a_group_that_changes_its_protocol_keeps_its_owners() -> None:
 def test_tasks_of_a_streams_group_are_partitions_of_its_topics() -> None:
     job = lived(STREAMS_LIFE[:6], STREAMS_LIFE[6:15])
     assert owners(job)[-2:] == [[("a", 1), ("a", 1)], [("a", 2), ("b", 2)]]
+
+
+def test_a_topic_whose_id_nobody_has_named_owns_no_other_topics_partitions() -> None:
+    unnamed = key_codes(
+        [pa.table({"topic": ["t", "u"]}), pa.table({"topic": pa.array([None], pa.string())})], ["topic"]
+    )
+    assert unnamed[1][0] not in unnamed[0]

@@ -58,7 +58,8 @@ def diagnose(
         judged = list(
             judge_groups(history, known, lambda group: lambda: before.get(group, {}), window, memories, options)
         )
-        found, findings, memories = settle(judged, cluster_frame(known, window, options), memories, options.parameters)
+        cluster = cluster_frame(known, window, options, recorded.tables["batches"])
+        found, findings, memories = settle(judged, cluster, memories, options.parameters)
         result.windows += found
         for row in found:
             before.setdefault(row["group"], {}).setdefault(row["topic"], []).append(row)

@@ -9,7 +9,7 @@ from laggard.diagnosis.policy import Policy
 from scenarios.ground import Ground
 
 # classes of 6 of the specification; a code that is in none of them is hygiene or an event
-META = frozenset({"MONITOR_BLIND", "SOURCE_BLOCKED"})
+META = frozenset({"MONITOR_BLIND", "SOURCE_BLOCKED", "GROUP_QUARANTINED"})
 SYMPTOMS = frozenset({"TIME_LAG_SLO_BREACH", "DATA_LOST", "DATA_LOSS_FORECAST", "OFFSETS_EXPIRY_FORECAST"})
 CAUSES = frozenset(
     {

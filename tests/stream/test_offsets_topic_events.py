@@ -109,7 +109,7 @@ def test_an_id_that_nobody_told_is_no_other_topic(known: str, seen: str) -> None
 def test_the_finding_says_what_changed_in_the_windows_that_follow(tmp_path: Path, windows: int, is_told: bool) -> None:
     """Through the tables, as the job writes and reads them."""
     root = str(tmp_path)
-    create_tables(root, [schemas.GROUP_EVENTS])
+    create_tables(root, [schemas.GROUP_EVENTS, schemas.BATCHES])
     files = with_events({"lag_windows": []}, offsets_topic_events(LAST, polled(100), TICK), root)
     assert files["lag_windows"] == []
     writer = Writer(root, "c1")

@@ -163,6 +163,9 @@ def batch_row(batch_id: int, versions: Mapping[str, int], at: datetime = NOW, **
         "poll_errors_total": [{"api": "ListOffsets", "error": "NOT_LEADER_OR_FOLLOWER", "errors": 1}],
         "gaps_total": {"job_down": 1},
         "stage_seconds_total": {"poll": 5.0, "decode": 2.5, "advance": 10.0, "publish": 2.5},
+        "quarantined_groups": 0,
+        "quarantined": {},
+        "quarantines_total": 2,
         **values,
     }
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -33,6 +33,8 @@ class ClusterFrame:
     window_ms: int
     window_seconds: int
     events: Sequence[Row] = ()  # of group_events up to its end, without a group
+    quarantined: Mapping[str, str] = field(default_factory=dict)  # group to exception, after the tick that closed it
+    quarantined_groups: int = 0  # of which `quarantined` names some
 
     @property
     def now_ms(self) -> int:
@@ -96,6 +98,7 @@ def cluster_observations(cluster: ClusterFrame, signals: Sequence[Row], paramete
     """What the rules of the cluster say; each names its groups in `evidence_text`."""
     return [
         *_blind(signals),
+        *_quarantined(cluster),
         *_blocked(signals),
         *_coordinators(signals, parameters),
         *_brokers(signals),
@@ -114,6 +117,15 @@ def _blind(signals: Sequence[Row]) -> list[Observation]:
         return []
     evidence = {"groups": float(len(blind)), "share": len(blind) / len(signals)}
     return [Observation("MONITOR_BLIND", severity=PAGE, evidence=evidence, evidence_text=_named(blind))]
+
+
+def _quarantined(cluster: ClusterFrame) -> list[Observation]:
+    if not cluster.quarantined_groups:
+        return []
+    exceptions = ", ".join(sorted(set(cluster.quarantined.values())))
+    text = _named(list(cluster.quarantined)) | {"exceptions": exceptions}
+    evidence = {"groups": float(cluster.quarantined_groups)}
+    return [Observation("GROUP_QUARANTINED", severity=WARN, evidence=evidence, evidence_text=text)]
 
 
 def _blocked(signals: Sequence[Row]) -> list[Observation]:
@@ -209,6 +221,15 @@ RULES = (
         "We do not see the log ends or the commits of these groups: nothing else about them can be trusted.",
         ("look at the errors of the poll: laggard doctor, table batches", "repair the monitor first"), open_after=1,
         close_after=1,
+    ),
+    Rule(
+        "D79", "GROUP_QUARANTINED", META, _elsewhere,
+        "The ticks of these groups fail: their rows are stale, and all other groups are published.",
+        (
+            "report the exception, which the job's log and the event quarantined name, as a bug of laggard",
+            "read committed offsets and lag of these groups with kafka-consumer-groups.sh meanwhile",
+        ),
+        open_after=1, close_after=1,
     ),
     Rule(
         "D02", "SOURCE_BLOCKED", META, _elsewhere,

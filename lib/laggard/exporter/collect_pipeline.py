@@ -64,6 +64,8 @@ class PipelineCollector(Collector):
         yield filled(fam.BATCH_ID, [(self._labels, batch.batch_id)])
         yield filled(fam.BATCHES_TOTAL, [(self._labels, batch.values["batches_total"])])
         yield filled(fam.BATCH_SECONDS, [(self._labels, seconds)])
+        for family, column in ((fam.QUARANTINED, "quarantined_groups"), (fam.QUARANTINES, "quarantines_total")):
+            yield filled(family, [(self._labels, batch.values.get(column))])  # an older job did not count them
 
     def _totals(self, values: Mapping[str, Any]) -> Iterator[Metric]:
         for family, column, label, keys in _BY_NAME:

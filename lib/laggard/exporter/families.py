@@ -188,6 +188,8 @@ DEAD_LETTERS = _counter("dead_letters_total", (*C, "reason"), "batches.dead_lett
 UNKNOWN_RECORDS = _counter("unknown_records_total", (*C, "record_type", "version"), "batches.unknown_records_total: records of a type or version not known.")
 POLLS = _counter("polls_total", (*C, "api"), "batches.polls_total: broker requests so far.")
 POLL_ERRORS = _counter("poll_errors_total", (*C, "api", "error"), "batches.poll_errors_total: failed broker requests so far, by Kafka error name.")
+QUARANTINED = _gauge("quarantined_groups", C, "batches.quarantined_groups: groups whose tick failed, so that their rows are stale; all others are published.")
+QUARANTINES = _counter("quarantines_total", C, "batches.quarantines_total: times that a group came into quarantine so far.")
 GAPS = _counter("gaps_total", (*C, "reason"), "batches.gaps_total: gap rows so far.")
 
 # H. Exporter itself

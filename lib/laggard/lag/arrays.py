@@ -103,7 +103,8 @@ def key_codes(tables: Sequence[pa.Table], names: Sequence[str]) -> list[Ints]:
             [chunk for table in tables for chunk in table[name].chunks], tables[0].schema.field(name).type
         )
         encoded = column.combine_chunks().dictionary_encode()
-        indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        # null, as the topic of an assignment whose id nobody has named, is a value of its own
+        indices = pc.fill_null(encoded.indices, len(encoded.dictionary)).to_numpy().astype(np.int64)
         codes = codes * (len(encoded.dictionary) + 1) + indices
     return np.split(codes, np.cumsum(sizes)[:-1])
 

@@ -42,6 +42,7 @@ KEY = ("group", "topic", "partition")
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
 NOT_POLLED = "NOT_POLLED"  # the topic is newer than our list of topics
 COMMIT_TRUNCATED = "COMMIT_TRUNCATED"  # the offsets topic lost the commit, and no newer one was read
+ADVANCE_FAILED = "ADVANCE_FAILED"  # the group's tick raised: it is in quarantine
 NEGATIVE_OFFSET = "NEGATIVE_OFFSET"  # the newest commit: to the broker and to clients the group has no offset
 _MOST_REPEATS = 2**31 - 1
 _STRING, _LONG, _DOUBLE = pa.string(), pa.int64(), pa.float64()

@@ -11,7 +11,7 @@ import gc
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,9 +27,11 @@ from laggard.sources.snapshot import Snapshot, pack, unpack
 from laggard.stream.advance import Poll, advance
 from laggard.stream.decode import decode_stage
 from laggard.stream.decoded import DECODED, SCHEMA, of_kind, read_batch
+from laggard.stream.held import hold, recovery_events
+from laggard.stream.quarantine import Failed, Inputs, Quarantine, advance_apart, join
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
-from laggard.tables.data_files import DataFile, read_files, write_files
+from laggard.tables.data_files import DataFile, check_rows, read_files, write_files
 from laggard.tables.readers import table_uri
 
 if TYPE_CHECKING:
@@ -106,23 +108,37 @@ def advance_stage(snapshot: Snapshot, tick: Tick, state: State, policies: Polici
             is_fresh=poll.groups.num_rows > 0,
             unlisted=frozenset([None, *poll.unlisted_brokers]),
         )
-        tables = advance(
-            state.read(schemas.PARTITION_STATUS, shard),
-            state.read(schemas.GROUP_STATUS, shard),
-            read_batch(decoded),
-            Poll(poll.positions, listing, poll.probes),
-            tick,
-            policies,
+        inputs = Inputs(
+            state.read(schemas.PARTITION_STATUS, shard), state.read(schemas.GROUP_STATUS, shard), read_batch(decoded)
         )
+        tables, failed = advance_groups(inputs, Poll(poll.positions, listing, poll.probes), tick, policies)
         tables["dead_letters"] = _dead_letters(of_kind(decoded, "dead"), tick)
         for name, rows in tables.items():
             if rows.num_rows:
                 label = _label(shard, state.shards)
                 for file in write_files(table_uri(state.root, name), schemas.TABLES[name], rows, label):
                     yield _result(name, file.to_json())
-        yield _result(SUMMARY, json.dumps(_summary(decoded)))
+        yield _result(SUMMARY, json.dumps(_summary(decoded) | {"quarantine": asdict(Quarantine.of(failed))}))
 
     return run
+
+
+def advance_groups(
+    inputs: Inputs, poll: Poll, tick: Tick, policies: Policies | None
+) -> tuple[dict[str, pa.Table], Sequence[Failed]]:
+    """Rows per table after a tick, which can be written; groups whose tick raises are held back, and named."""
+
+    def run(part: Inputs) -> dict[str, pa.Table]:
+        tables = advance(part.partition_status, part.group_status, part.batch, poll, tick, policies)
+        for name, rows in tables.items():
+            check_rows(schemas.TABLES[name], rows)
+        return tables
+
+    settled = advance_apart(inputs, run)
+    if not settled.failed and not settled.recovered:
+        return settled.tables, ()
+    held = hold(inputs, settled.failed, poll.positions, tick)
+    return join([settled.tables, held, recovery_events(settled.recovered, tick)]), settled.failed
 
 
 @functools.cache
@@ -138,21 +154,23 @@ class Advanced:
     files: Mapping[str, Sequence[DataFile]]
     counts: Sequence[Mapping[str, Any]]
     decode_seconds: float
+    quarantine: Quarantine
 
 
 def gather(results: Iterable[Row]) -> Advanced:
     """The tasks' rows of `RESULT` together; the status tables are there even when no row is left in them."""
     files: dict[str, list[DataFile]] = {name: [] for name in STATUS_TABLES}
     counts: list[Mapping[str, Any]] = []
-    decode_seconds = 0.0
+    decode_seconds, quarantine = 0.0, Quarantine()
     for kind, data in results:
         if kind == SUMMARY:
             summary = json.loads(data)
             counts += summary["counts"]
             decode_seconds = max(decode_seconds, summary["decode_seconds"])
+            quarantine += Quarantine.from_plain(summary["quarantine"])
         else:
             files.setdefault(kind, []).append(DataFile(**json.loads(data)))
-    return Advanced(files, counts, decode_seconds)
+    return Advanced(files, counts, decode_seconds, quarantine)
 
 
 def _with_shard(stage: Stage, shards: int) -> Stage:

@@ -126,6 +126,7 @@ class Batches:
         if is_new_poll:
             totals.add_poll(snapshot)
         read = totals.add_records(advanced.counts)
+        totals.quarantines += advanced.quarantine.entered
         events = offsets_topic_events(self.last, snapshot, tick, self._identity if self._anew else None)
         versions = self._commit(with_events(advanced.files, events, self._writer.root), snapshot, tick)
         clock.lap("publish")
@@ -138,8 +139,10 @@ class Batches:
             **clock.times(not_before=tick.now),
             "durations_seconds": clock.seconds,
         }
+        row |= advanced.quarantine.columns()
         row |= totals.finish(clock.seconds, [gap["gap_reason"] for gap in gaps])
         self._publish(row, gaps, tick)
+        advanced.quarantine.log()
         check_truncated(fallen(row))
         check_grown(source_to, snapshot)
 

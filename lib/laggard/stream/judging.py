@@ -17,10 +17,10 @@ from laggard.diagnosis.columns import Ints, coded, kept, places_of
 from laggard.diagnosis.engine import FINDINGS, LAYOUT, Judged, failed, failure, judge
 from laggard.diagnosis.frames import Row
 from laggard.diagnosis.grid import IsOwn
-from laggard.diagnosis.history import Baseline, History, Rows
+from laggard.diagnosis.history import Baseline, History, Rows, rows_of
 from laggard.diagnosis.memory import Memory
 from laggard.errors import LaggardError, first_line
-from laggard.stream.reading import RECENT, Options, Window, known_at, read_span, told
+from laggard.stream.reading import QUARANTINE, RECENT, Options, Window, known_at, read_span, told
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 
@@ -157,14 +157,17 @@ def read_cluster(root: str, versions: Mapping[str, int], window: Window, options
     end_ms = window.begin_ms + 1000 * options.window_seconds
     span = end_ms - 1000 * TOLD_WINDOWS * options.window_seconds, end_ms
     events = read_span(root, "group_events", versions.get("group_events"), *span, "event_at")
-    return cluster_of(events, window, options)
+    # the tick that closed it was polled after its end
+    closing = window.begin_ms, end_ms + 1000 * options.window_seconds
+    batches = read_span(root, "batches", None, *closing, "polled_at", ("batch_id", *QUARANTINE))
+    return cluster_of(events, batches, window, options)
 
 
-def cluster_of(events: pa.Table, window: Window, options: Options) -> ClusterFrame:
-    """The same from rows of `group_events`; what is odd of a group is no matter of the cluster."""
+def cluster_of(events: pa.Table, batches: pa.Table, window: Window, options: Options) -> ClusterFrame:
+    """The same from rows of `group_events` and `batches`; what is odd of a group is no matter of the cluster."""
     try:
         own = events.filter(pc.is_null(events["group"]))
-        return cluster_frame(known_at(told({"group_events": own}), window, options), window, options)
+        return cluster_frame(known_at(told({"group_events": own}), window, options), window, options, batches)
     except NOT_ODD:
         raise
     except Exception as error:  # noqa: BLE001 - said here
@@ -172,10 +175,16 @@ def cluster_of(events: pa.Table, window: Window, options: Options) -> ClusterFra
         return ClusterFrame(options.cluster, window.begin_ms, options.window_seconds, [])
 
 
-def cluster_frame(known: Rows, window: Window, options: Options) -> ClusterFrame:
-    """The same from rows that are there already."""
+def cluster_frame(known: Rows, window: Window, options: Options, batches: pa.Table) -> ClusterFrame:
+    """The same from rows that are there already. `batches`: rows of that table; an older job's lack some columns."""
     rows = [row for row in known["group_events"] if row["group"] is None]
-    return ClusterFrame(options.cluster, window.begin_ms, options.window_seconds, rows)
+    frame = ClusterFrame(options.cluster, window.begin_ms, options.window_seconds, rows)
+    closing = batches.filter(pc.equal(batches["batch_id"], window.batch_id)) if batches.num_rows else batches
+    for row in rows_of(closing):
+        if row.get("quarantined_groups"):
+            found = dict(row["quarantined"] or {})
+            frame = replace(frame, quarantined=found, quarantined_groups=row["quarantined_groups"])
+    return frame
 
 
 class Baselines:

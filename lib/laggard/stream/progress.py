@@ -26,6 +26,7 @@ class Totals:
     poll_errors: Counter[tuple[str, str]] = field(default_factory=Counter)
     gaps: Counter[str] = field(default_factory=Counter)
     stage_seconds: dict[str, float] = field(default_factory=dict)
+    quarantines: int = 0
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any] | None) -> Totals:
@@ -43,6 +44,7 @@ class Totals:
             poll_errors=Counter({(each["api"], each["error"]): each["errors"] for each in row["poll_errors_total"]}),
             gaps=Counter(row["gaps_total"]),
             stage_seconds=dict(row["stage_seconds_total"]),
+            quarantines=row.get("quarantines_total") or 0,  # an older job did not count them
         )
 
     def columns(self) -> dict[str, Any]:
@@ -61,6 +63,7 @@ class Totals:
             ],
             "gaps_total": dict(self.gaps),
             "stage_seconds_total": dict(self.stage_seconds),
+            "quarantines_total": self.quarantines,
         }
 
     def add_records(self, counts: Iterable[Mapping[str, Any]]) -> dict[str, int]:

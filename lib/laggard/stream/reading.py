@@ -29,7 +29,10 @@ RECENT = ("rebalances", "generations", "group_members", "group_events")
 RECENT_SPAN = timedelta(hours=24)
 DEPLOYS_SPAN = timedelta(days=7)
 _KEYS = ("group", "topic", "topic_id", "partition", "window_start", "batch_id")
-BATCHED = ("batch_id", "polled_at", "kind", "offsets_retention_minutes", "source_to", "source_high_watermark")
+QUARANTINE = ("quarantined_groups", "quarantined")
+BATCHED = (
+    "batch_id", "polled_at", "kind", "offsets_retention_minutes", "source_to", "source_high_watermark", *QUARANTINE,
+)  # fmt: skip
 _COLUMNS = {
     "batches": BATCHED,
     "lag_windows": (*_KEYS, *NUMBERS.values(), *NAMES.values()),

@@ -82,7 +82,7 @@ def replay(root: str, begin_ms: int, end_ms: int, remembered: Remembered, option
         for window in closed_windows(tables, first_ms, last_ms, options.window_seconds):
             before = Baselines(partial(baseline.at, window.begin_ms))
             judged = [writable(each) for each in _judge(tables, laid_out, window, memories, before, options)]
-            cluster = cluster_of(tables["group_events"], window, options)
+            cluster = cluster_of(tables["group_events"], tables["batches"], window, options)
             windows, findings, memories = settle_apart(judged, cluster, memories, options.parameters, check_rows)
             same = {"cluster": options.cluster, "batch_id": window.batch_id}
             found = Step(window, [row | same for row in windows], [row | same for row in findings])

@@ -129,6 +129,9 @@ BATCHES = Table(
             "gap, or a row of an older job",
         ),
         Column("windows_closed_to", "timestamp", "state: start of the newest window that has rows", "gap, or none yet"),
+        Column("quarantined_groups", "int", "groups in quarantine after the tick: error ADVANCE_FAILED", "gap"),
+        Column("quarantined", "map<string,string>", "of these at most 20, to the class of their exception", "gap"),
+        Column("quarantines_total", "bigint", "times that a group came into quarantine so far", "gap"),
     ),
     time_column="polled_at",
 )

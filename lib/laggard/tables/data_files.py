@@ -45,7 +45,7 @@ class DataFile:
 
 def write_files(table_path: str, table: Table, rows: pa.Table, label: str = "part") -> list[DataFile]:
     """Write rows (the table's Arrow schema) as zstd Parquet: one file, in a table by date one for each date."""
-    _check(table, rows)
+    check_rows(table, rows)
     if table.overwritten:
         return [_write(table_path, table, rows, {}, label)]
     files = []
@@ -96,7 +96,8 @@ def _write(table_path: str, table: Table, rows: pa.Table, values: dict[str, str]
     return DataFile(path, size, values, int(time.time() * 1000), json.dumps(stats))
 
 
-def _check(table: Table, rows: pa.Table) -> None:
+def check_rows(table: Table, rows: pa.Table) -> None:
+    """Raise where a row breaks the table's CHECK, which Delta leaves to the writer of a file."""
     for name in CHECKED:
         lowest = pc.min(rows[name]).as_py() if name in table.names else None
         if lowest is not None and lowest < 0:

@@ -291,7 +291,7 @@ GROUP_EVENTS = Table(
             "string",
             "group_created, group_deleted, group_type_changed, became_empty, members_returned, offset_rewind,"
             " offset_skip, offset_deleted, static_replacement, static_expired, partitions_added, coordinator_changed,"
-            " topic_recreated, offsets_topic_changed",
+            " topic_recreated, offsets_topic_changed, quarantined, quarantine_ended",
         ),
         Column("event_at", "timestamp", "time of the record, or of the poll where no record tells"),
         MEMBERSHIP,

@@ -236,6 +236,12 @@ GROUP_STATUS = Table(
             "rebalance_state", "string", "state: the rebalance under way and where the last one left the group, as JSON"
         ),
         Column("recent_rebalances", _RECENT, "state: the rebalances of the last hour, the one under way last"),
+        Column(
+            "error",
+            "string",
+            "ADVANCE_FAILED: the group's tick raised, so it is in quarantine and its rows are the last that are known",
+            "not in quarantine",
+        ),
     ),
     overwritten=True,
 )

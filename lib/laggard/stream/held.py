@@ -1,0 +1,151 @@
+"""The rows of a group in quarantine: what was last known, as stale, with the positions that were read since.
+
+What its tick would have counted is lost: the window it falls in has no row, and flows are not counted from before it to
+after it. Its committed offsets are not lost, so its lag is right at the first tick that succeeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from laggard.lag.positions import ADVANCE_FAILED, forget_truncated
+from laggard.lag.tick import Tick
+from laggard.rebalance.group_facts import KEPT
+from laggard.rebalance.records import fold_records, touched_groups
+from laggard.rebalance.topics import Topics
+from laggard.stream.events import event_row
+from laggard.stream.group_status import column_of
+from laggard.stream.quarantine import Failed, Inputs, Tables, join
+from laggard.tables import schemas
+from laggard.tables.arrow import to_arrow
+
+Row = dict[str, Any]
+QUARANTINED, RECOVERED = "quarantined", "quarantine_ended"
+# not known of a row that is stale; its evidence and what it counted so far stay
+_UNKNOWN_OF_PARTITION = (
+    "lag", "time_lag_seconds", "time_lag_method", "time_lag_error_seconds", "time_lag_censored", "lost_records",
+    "readable_records", "ahead_records", "arrival_rate", "consume_rate", "window_start", "window_ticks",
+    "window_ok_ticks", "window_lag_min", "window_lag_max", "window_commits", "window_noop_commits",
+    "window_rewound_records", "window_lag_envelope", "base_at", "base_log_end_offset", "base_committed_offset",
+    "probe_offset", "window_matured_records", "window_late_records",
+)  # fmt: skip
+_UNKNOWN_OF_GROUP = ("lag", "lag_known", "max_time_lag_seconds", "time_in_rebalance_ratio", "watched_since")
+_OF_COMMIT = {  # column of the row: of the commit
+    "commit_source_partition": "source_partition",
+    "commit_source_offset": "source_offset",
+    "commit_timestamp": "commit_timestamp",
+    "committed_offset": "committed_offset",
+    "leader_epoch": "leader_epoch",
+}
+
+
+def hold(inputs: Inputs, failed: Sequence[Failed], polled: Any, tick: Tick) -> Tables:
+    """Rows of the status tables and of history for groups whose tick raised; one that is new is an event."""
+    found = [_hold_group(inputs.of([each.group]), each, polled, tick) for each in failed]
+    return join(found) if found else {}
+
+
+def recovery_events(groups: Iterable[str], tick: Tick) -> Tables:
+    """Rows of `group_events` for groups whose tick succeeded again."""
+    rows = [event_row(RECOVERED, tick, {"group": group, "event_at": tick.now}) for group in groups]
+    return {"group_events": to_arrow(schemas.GROUP_EVENTS, rows)}
+
+
+def _hold_group(inputs: Inputs, failed: Failed, polled: Any, tick: Tick) -> Tables:
+    partitions = _partitions(inputs, tick)
+    group = next(iter(inputs.group_status.to_pylist()), None) or _unknown_group(failed.group, tick)
+    records, history = _fold(inputs, polled, tick)
+    status = {
+        **group,
+        **dict.fromkeys(_UNKNOWN_OF_GROUP),
+        **records,
+        "status": "stale",
+        "error": ADVANCE_FAILED,
+        "batch_id": tick.batch_id,
+        "partitions_total": len(partitions),
+        "partitions_ok": 0,
+        "partitions_no_commit": 0,
+        "partitions_unknown": len(partitions),
+    }
+    detail = [("error", ADVANCE_FAILED), ("exception", failed.exception), ("message", failed.message)]
+    event = event_row(QUARANTINED, tick, {"group": failed.group, "event_at": tick.now, "detail": detail})
+    return {
+        "partition_status": to_arrow(schemas.PARTITION_STATUS, partitions),
+        "group_status": to_arrow(schemas.GROUP_STATUS, [status]),
+        "group_events": to_arrow(schemas.GROUP_EVENTS, [event] if failed.is_new else []),
+        **history,
+    }
+
+
+def _partitions(inputs: Inputs, tick: Tick) -> list[Row]:
+    """The partitions' rows with the commits of the batch; nothing of them is computed, so that nothing can raise."""
+    before = forget_truncated(inputs.partition_status, tick).to_pylist()
+    rows = {(row["topic"], row["partition"]): row for row in before}
+    for commit in inputs.batch.commits.to_pylist():
+        key = commit["topic"], commit["partition"]
+        row = rows.setdefault(key, {"group": commit["group"], "topic": key[0], "partition": key[1], "topic_id": ""})
+        if not _is_later(commit, row):
+            continue
+        is_moved = commit["committed_offset"] != row.get("committed_offset")
+        row |= {ours: commit[theirs] for ours, theirs in _OF_COMMIT.items()}
+        row["topic_id"] = commit["topic_id"] or ("" if commit["follows_deletion"] else row["topic_id"])
+        row["commit_poll_id"] = tick.poll_id if is_moved else row.get("commit_poll_id")
+        if commit["is_deleted"]:
+            row |= {"commit_source_partition": None, "commit_source_offset": None}
+    unknown = dict.fromkeys(_UNKNOWN_OF_PARTITION)
+    same = {"cluster": tick.cluster, "batch_id": tick.batch_id, "status": "stale", "error": ADVANCE_FAILED}
+    known = [{name: each for name, each in row.items() if each is not None} for row in rows.values()]
+    return [_sampled(tick) | row | unknown | same for row in known]
+
+
+def _sampled(tick: Tick) -> Row:
+    return {"poll_id": tick.poll_id, "sampled_at": tick.now}
+
+
+def _is_later(commit: Row, row: Mapping[str, Any]) -> bool:
+    """As `lag.positions.merge` has it."""
+    known = row.get("commit_source_offset")
+    is_other = row.get("commit_source_partition") != commit["source_partition"]
+    return bool(known is None or is_other or commit["source_offset"] > known)
+
+
+def _unknown_group(group: str, tick: Tick) -> Row:
+    """The columns that are never null of a group that no tick has seen yet."""
+    counters = {column.name: 0 for column in schemas.GROUP_STATUS.columns if _is_count(column.name, column.type)}
+    state = {"group_state": "Unknown", "state_source": "none", "is_held": False, **_sampled(tick)}
+    return {**counters, "cluster": tick.cluster, "group": group, **state}
+
+
+def _is_count(name: str, kind: str) -> bool:
+    return name.endswith("_total") and kind in ("bigint", "int")
+
+
+def _fold(inputs: Inputs, polled: Any, tick: Tick) -> tuple[Row, Tables]:
+    """What the batch's group records make of the group, and their history; members are unknown where they raise.
+
+    The rebalance under way is forgotten: it is not known what these records did to it.
+    """
+    records = inputs.batch.records
+    if not records:
+        return {}, {}
+    forgotten: Row = {"rebalance_state": None, "rebalancing_since": None, "recent_rebalances": None}
+    group = records[0]["group"]
+    kept = [{name: row[name] for name in ("group", *KEPT)} for row in inputs.group_status.to_pylist()]
+    before = {row["group"]: row for row in kept}
+    try:
+        folded = column_of(inputs.group_status, "folded", touched_groups(before, records))
+        known = fold_records(before, folded, records, Topics(polled, inputs.partition_status), tick)
+        facts = {name: known.facts[group].get(name) for name in KEPT} | {"folded": known.folded.get(group)}
+        history = {
+            "generations": to_arrow(schemas.GENERATIONS, known.history.generations),
+            "group_members": to_arrow(schemas.GROUP_MEMBERS, known.history.members),
+        }
+        to_arrow(schemas.GROUP_STATUS, [facts])
+    except Exception:  # noqa: BLE001 - the records may be what the tick raised by
+        newest = records[-1]
+        place = {"offsets_partition": newest["source_partition"], "group_record_offset": newest["source_offset"]}
+        count = before.get(group, {}).get("generations_total") or 0
+        lost = {**dict.fromkeys(KEPT), **place, "generations_total": count, "is_held": False, "folded": None}
+        return forgotten | lost, {}
+    return forgotten | facts, history

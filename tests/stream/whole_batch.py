@@ -1,0 +1,132 @@
+"""The whole batch without a JVM: decode, advance, files, Delta commits and the `batches` row, by the job's own code.
+
+Only Spark is replaced: its write-ahead log is a text, and its one job per batch runs here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from exporter.harness import Clock, Exporter, Key
+from laggard.config.policy import Policies
+from laggard.names import NameFilter
+from laggard.sources.snapshot import OFFSETS_PARTITIONS, POSITIONS, Snapshot
+from laggard.stream import batch as job
+from laggard.stream.advance_stage import advance_stage
+from laggard.stream.decode import decode_stage
+from laggard.stream.identity import Identity
+from laggard.tables import schemas
+from laggard.tables.arrow import arrow_schema
+from laggard.tables.delta import Writer, create_tables
+from laggard.tables.readers import newest_batch, open_table
+from stream.simulation import RECORDS, Row
+
+TOPIC = "__consumer_offsets"
+Given = tuple[bytes | None, bytes | None, int]  # key, value, record timestamp in ms
+
+
+@dataclass
+class _Frame:
+    records: pa.RecordBatch
+
+    def select(self, *_: str) -> _Frame:
+        return self
+
+
+@dataclass
+class WholeBatches:
+    """Tables in a folder, and batches on them; `scrape` is what an exporter serves of the newest."""
+
+    folder: Path
+    window_seconds: int = 20
+    now: datetime = field(default_factory=lambda: datetime.now(timezone.utc).replace(microsecond=0))
+    position: int = 0
+    spark_batch: int = -1
+
+    def __post_init__(self) -> None:
+        self.root, self.checkpoint = str(self.folder / "tables"), self.folder / "checkpoint"
+        (self.checkpoint / "offsets").mkdir(parents=True)
+        create_tables(self.root)
+        identity = Identity("cluster", "topic", self.root, self.window_seconds, "c1")
+        options = job.BatchOptions(
+            "prod", str(self.checkpoint), TOPIC, 1, self.window_seconds, NameFilter(), Policies()
+        )
+        spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1))
+        self.batches = job.Batches(spark, Writer(self.root, "c1"), identity, options)
+        self.exporter = Exporter(Path(self.root), Clock(), max_series=1_000_000)
+
+    def tick(self, ends: Iterable[Row], records: Iterable[Given], *, seconds: float = 10) -> Row:
+        """One batch with these records, so many seconds after the one before; gives its `batches` row."""
+        given, first = list(records), self.position
+        self.now += timedelta(seconds=seconds)
+        self.position += len(given)
+        self.spark_batch += 1
+        (self.checkpoint / "offsets" / str(self.spark_batch)).write_text(f'v1\n{{"{TOPIC}":{{"0":{self.position}}}}}')
+        self.snapshot = self._snapshot(list(ends))
+        columns = zip(*given, strict=True) if given else ((), (), ())
+        keys, values, times = columns
+        table = pa.record_batch(
+            [
+                pa.array([0] * len(given), pa.int32()),
+                pa.array(range(first, self.position), pa.int64()),
+                pa.array([at * 1000 for at in times], pa.timestamp("us", tz="UTC")),
+                pa.array(keys, pa.binary()),
+                pa.array(values, pa.binary()),
+            ],
+            schema=RECORDS,
+        )
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(job, "poll_of", lambda *_: self.snapshot)
+            patched.setattr(job, "advance_frame", _run_here)
+            self.batches.process(_Frame(table), self.spark_batch)  # type: ignore[arg-type]
+        newest = newest_batch(self.root)
+        assert newest is not None
+        return dict(newest.values)
+
+    def rows(self, name: str) -> list[Row]:
+        """Rows of a table at the version that the newest batch names."""
+        table = open_table(
+            self.root, name, self.batches.last["table_versions"].get(name) if self.batches.last else None
+        )
+        names = [field.name for field in arrow_schema(schemas.TABLES[name])]
+        rows: list[Row] = table.to_pyarrow_table(columns=names).to_pylist(maps_as_pydicts="lossy")
+        return rows
+
+    def scrape(self) -> dict[Key, float]:
+        """Samples of both formats."""
+        self.exporter.clock.now = self.now.timestamp() + 1
+        self.exporter.refresh()
+        return self.exporter.samples()
+
+    def _snapshot(self, ends: list[Row]) -> Snapshot:
+        number = self.spark_batch + 1
+        own = {"offsets_partition": 0, "high_watermark": self.position, "last_stable_offset": self.position}
+        return Snapshot(
+            poll_id=number,
+            polled_at_ms=round(self.now.timestamp() * 1000),
+            metadata_poll_id=number,
+            positions=pa.Table.from_pylist(ends, schema=POSITIONS),
+            offsets_partitions=pa.Table.from_pylist([own], schema=OFFSETS_PARTITIONS),
+        )
+
+
+def _run_here(
+    records: _Frame, names: NameFilter, snapshot: Snapshot, tick: Any, state: Any, _: int, policies: Policies
+) -> Any:
+    """The job of `advance_frame` in one task."""
+    decode = decode_stage(names, with_edges=tick.is_caught_up)
+    advance = advance_stage(snapshot, tick, state, policies)
+
+    def collect() -> Iterator[tuple[str, str]]:
+        for batch in advance(decode(iter([records.records]))):
+            yield from zip(batch["kind"].to_pylist(), batch["data"].to_pylist(), strict=True)
+
+    return SimpleNamespace(collect=lambda: list(collect()))
