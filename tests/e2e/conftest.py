@@ -32,6 +32,7 @@ from laggard.demo.broker import Broker
 
 TOPICS = {"orders": 4, "payments": 2, "quiet": 2, "doomed": 1, "shadow": 3}
 RECORDS = 40
+ODD_COMMITS = (2**63 - 1, 2**53 + 11, -1, 3)  # of group odd, by partition of orders: a broker takes any int64
 EXPIRES_AFTER = 15.0  # seconds; some ticks also on a busy machine
 
 
@@ -222,6 +223,8 @@ def _make_groups(world: World) -> None:
         members.commit(consumer, {at("payments", 0): 5})
         members.leave(consumer)
     commit_simply(servers, "simple", {at("payments", 0): 7, at("orders", 3): RECORDS})
+    for number, offset in enumerate(ODD_COMMITS):
+        commit_simply(servers, "odd", {at("orders", number): offset})
     commit_simply(servers, "of-doomed", {at("doomed", 0): 3})
     commit_simply(servers, "counted", {at("orders", number): 1 for number in range(4)})
     commit_in_transaction(servers, "transactional", {at("orders", 1): 7}, abort=False)

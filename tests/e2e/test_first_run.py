@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from e2e.conftest import Paused
+from e2e.conftest import ODD_COMMITS, RECORDS, Paused
 from e2e.kit import WINDOW, Row, unique
 from e2e.oracle import Described, Dumped, generations
 from patience import patient
@@ -18,6 +18,10 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mar
 def check_lag_equals_tool(
     partitions: Mapping[tuple[str, str, int], Row], described: Mapping[Any, Described], log: str
 ) -> None:
+    # of a commit ahead of the log the tool has a negative lag, and a row for one that its broker says is none
+    partitions, described = (
+        {key: row for key, row in each.items() if key[0] != "odd"} for each in (partitions, described)
+    )
     told = {key: (each.current_offset, each.log_end_offset, each.lag) for key, each in described.items()}
     ours = {key: (row["committed_offset"], row["log_end_offset"], row["lag"]) for key, row in partitions.items()}
     assert ours == told, log
@@ -36,6 +40,8 @@ def check_last_commits(partitions: Mapping[tuple[str, str, int], Row], dumped: I
         data = record.data
         if data is None:
             last.pop(key, None)
+        elif data["offset"] < 0:
+            last.pop(key, None)  # to the broker there is no offset
         else:
             epoch = None if data.get("leaderEpoch", -1) == -1 else data["leaderEpoch"]  # version 1 has none
             last[key] = (data["offset"], epoch, time_of(data["commitTimestamp"]), record.partition, record.offset)
@@ -76,11 +82,28 @@ def time_of(milliseconds: int) -> datetime:
 
 
 def test_partition_status_equals_the_groups_tool(paused: Paused) -> None:
-    groups = {group for group, _, _ in paused.described}
+    described = paused.described
+    groups = {group for group, _, _ in described}
     assert {"live", "other", "empty", "simple", "counted", "transactional"} <= groups
-    assert any(each.current_offset is None for each in paused.described.values())
+    assert any(each.current_offset is None for each in described.values())
 
-    check_lag_equals_tool(paused.view.partitions, paused.described, paused.place.tail())
+    check_lag_equals_tool(paused.view.partitions, described, paused.place.tail())
+
+
+def test_extreme_commits_are_a_status_of_their_own_row(paused: Paused) -> None:
+    rows = {place: row for (group, _, place), row in paused.view.partitions.items() if group == "odd"}
+    assert {place: (row["status"], row["committed_offset"], row["lag"]) for place, row in rows.items()} == {
+        0: ("committed_ahead", ODD_COMMITS[0], None),
+        1: ("committed_ahead", ODD_COMMITS[1], None),
+        2: ("no_commit", None, None),
+        3: ("ok", 3, RECORDS - 3),
+    }, paused.place.tail()
+    assert rows[2]["error"] == "NEGATIVE_OFFSET"
+    known = {place: each.current_offset for (group, _, place), each in paused.described.items() if group == "odd"}
+    assert {known[place] for place in (0, 1, 3)} == {ODD_COMMITS[0], ODD_COMMITS[1], 3}
+    assert known.get(2) in (None, -1)  # to the broker there is no offset
+    group = paused.view.groups["odd"]
+    assert (group["status"], group["lag"], group["lag_known"]) == ("partial", None, RECORDS - 3)
 
 
 def test_a_partition_never_committed_has_a_row_and_no_lag(paused: Paused) -> None:
