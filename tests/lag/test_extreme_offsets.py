@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -67,6 +68,20 @@ def test_records_that_do_not_exist_are_not_counted_as_consumed_or_read_again(off
     windows = [row for row in job.history["lag_windows"] if row["group"] == "g" and row["partition"] == 0]
     assert windows
     assert all(row["consumed"] is None or abs(row["consumed"]) <= 1000 for row in windows)
+
+
+def test_what_a_window_consumed_is_exact_though_a_commit_is_newer_than_its_poll() -> None:
+    job = Simulation()
+    for number in range(20):
+        job.tick([end(100 + number)], [commit(100 + number + number % 3)])
+    windows = job.history["lag_windows"]
+    pairs = [(before, after) for before, after in pairwise(windows) if after["consumed"] is not None]
+    assert pairs
+    assert all(
+        after["consumed"] == after["committed_offset"] - before["committed_offset"]
+        for before, after in pairs
+        if not after["rewound_records"]
+    )
 
 
 def test_many_commits_in_one_tick_do_not_overflow_their_sums() -> None:

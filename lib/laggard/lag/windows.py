@@ -23,7 +23,6 @@ from laggard.lag.arrays import (
     when,
     where,
 )
-from laggard.lag.reached import reached_since_base
 from laggard.lag.tick import Tick
 
 _LONG, _DOUBLE, _TIMESTAMP = pa.int64(), pa.float64(), pa.timestamp("us", tz="UTC")
@@ -96,7 +95,10 @@ def close_windows(rows: pa.Table, owners: Mapping[str, Any], tick: Tick, schema:
     seconds = seconds_between(rows["sampled_at"], rows["base_at"])
     risen = pc.subtract(rows["log_end_offset"], rows["base_log_end_offset"])
     produced = where(pc.greater_equal(risen, 0), risen)
-    moved = reached_since_base(rows)
+    # the difference of two commits, also of those newer than their poll; but nobody reads more than the log ever had
+    moved = pc.subtract(rows["committed_offset"], rows["base_committed_offset"])
+    log_end = pc.max_element_wise(rows["log_end_offset"], rows["base_log_end_offset"])
+    moved = where(pc.fill_null(pc.less_equal(pc.abs(moved), log_end), True), moved)
     consumed = where(pc.and_(pc.equal(rows["window_rewound_records"], 0), pc.is_valid(produced)), moved)
     window_us = pa.scalar(tick.window, pa.duration("us"))
     columns = {name: rows[name] for name in rows.column_names} | dict(owners)

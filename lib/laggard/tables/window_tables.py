@@ -53,8 +53,8 @@ LAG_WINDOWS = Table(
         Column(
             "consumed",
             "bigint",
-            "rise of min(committed_offset, log_end_offset) since then",
-            "as produced; also a rewind",
+            "rise of the committed offset since then",
+            "as produced; also a rewind, or a rise by more than the log end",
         ),
         Column("arrival_rate", "double", "produced per second", "as produced"),
         Column("consume_rate", "double", "consumed per second", "as consumed"),
