@@ -102,14 +102,15 @@ def test_out_of_the_source(spark: SparkSession, tmp_path: Path, error: Exception
         assert str(failure) == str(REFUSAL)
 
 
-def test_below_the_job_nobody_hears_a_sigterm(spark: SparkSession) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_below_the_job_nobody_hears_a_signal(spark: SparkSession, number: signal.Signals) -> None:
     process = jvm_of(spark)
     assert process is not None
     spark.range(0, 2, 1, 2).mapInArrow(lambda batches: batches, "id bigint").collect()
     below = descendants(process.pid)
     assert below
     for each in (process.pid, *below):
-        os.kill(each, signal.SIGTERM)
+        os.kill(each, number)
     time.sleep(1)  # a process that heard it would be gone
     assert process.poll() is None
     assert spark.range(0, 2, 1, 2).mapInArrow(lambda batches: batches, "id bigint").count() == 2

@@ -73,10 +73,10 @@ def session_of(start: Callable[[], SparkSession]) -> Iterator[Session]:
 
 @contextmanager
 def signals_ignored_below() -> Iterator[None]:
-    """Start JVMs that ignore SIGTERM, and whose own children never get one.
+    """Start JVMs that ignore SIGTERM and Ctrl-C, and whose own children never get them.
 
-    A JVM leaves alone what it inherits as ignored. The Python workers set a handler of their own for SIGTERM; they
-    inherit it blocked, through the JVM's threads.
+    A JVM leaves alone what it inherits as ignored. The Python workers set handlers of their own; they inherit both
+    signals blocked, through the JVM's threads.
     """
     from pyspark import java_gateway
 
@@ -89,7 +89,7 @@ def signals_ignored_below() -> Iterator[None]:
             if prepare is not None:
                 prepare()
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
 
         return subprocess.Popen(command, preexec_fn=ignore, **options)  # noqa: PLW1509 - as pyspark does for SIGINT
 
