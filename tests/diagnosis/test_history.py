@@ -176,3 +176,8 @@ def test_log_ends_are_told_of_partitions_that_something_held_back() -> None:
         for part, own in held.items()
     }
     assert (topic.facts["retention_seconds"], topic.facts["cleanup_policy"]) == (60 * (WINDOWS - 1), None)
+
+
+def test_a_group_without_a_name_is_not_taken_for_the_cluster() -> None:
+    rows = [lag_row(group, "x", "id", 0, window, Random(3)) for group in ("", "g") for window in range(WINDOWS)]
+    assert [each.group for each in frames(to_arrow(schemas.LAG_WINDOWS, rows))] == ["g"]

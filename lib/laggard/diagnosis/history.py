@@ -81,7 +81,8 @@ class History:
         told = [each["offsets_retention_minutes"] for each in self._retentions if each["batch_id"] <= batch_id]
         retention = next((float(each) for each in reversed(told) if each is not None), None)
         deleted = {group for group, events in lists["group_events"].items() if _was_deleted(events, window_ms)}
-        for group in sorted({*self._lags.leaders, *known, *deleted}):
+        # a broker takes commits of a group without a name; in findings that is the cluster
+        for group in sorted({*self._lags.leaders, *known, *deleted} - {""}):
             parts = self._lags.parts(group, first, last, batch_id)
             topics = _living([_topic_frame(part, topic_facts) for part in parts])
             history = known.get(group, [None] * len(windows))
