@@ -244,6 +244,7 @@ class Job:
             query.stop()
         except Exception as error:  # noqa: BLE001 - killing instead of stopping costs repeated work only
             log.info("the query was cut off while stopping: %s", first_line(error))
+            kill_below()  # stopping Spark under a query that hangs prints stacks
         finally:
             if acquired:
                 self._in_batch.release()
