@@ -90,6 +90,10 @@ def test_failures_of_the_machine_have_a_class_on_either_side(error: Exception, e
         ("java.lang.OutOfMemoryError: Java heap space", TEMPORARY),
         ("[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.", TEMPORARY),
         ("[CANNOT_OPEN_SOCKET] Can not open socket: tried to connect, but an error occurred: timed out", TEMPORARY),
+        (
+            "KafkaIllegalStateException: the timestamp overflows when converting to Spark's microsecond precision",
+            DAMAGED,
+        ),
         ("java.lang.NullPointerException", INTERNAL),
     ],
 )

@@ -98,7 +98,7 @@ def _carried_in(text: str) -> LaggardError | None:
 
 
 class _Known(NamedTuple):
-    """A failure by its text, with "{}" for the line it stands in."""
+    """A failure that is known by a pattern in its text; the line with the match is the cause."""
 
     pattern: str
     exit_code: int
@@ -137,6 +137,12 @@ _KNOWN = (
         DAMAGED,
         "the checkpoint is damaged",
         "laggard doctor --repair",
+    ),
+    _Known(
+        r"overflows when converting to Spark's microsecond",
+        DAMAGED,
+        "the offsets topic holds a record whose timestamp Spark's Kafka source cannot read",
+        "only a raw producer can write it: write its key again and let compaction remove the old record",
     ),
     _Known(
         r"OutOfMemoryError|Java heap space|GC overhead limit",
