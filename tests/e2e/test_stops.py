@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.kit import Place, Run
+from e2e.kit import Place, Run, at, commit_simply
 from e2e.stops import play
 from laggard.demo.broker import Broker
 from laggard.errors import TEMPORARY
@@ -23,6 +23,7 @@ def test_a_signal_at_any_moment_ends_the_job_as_promised(tmp_path: Path) -> None
 
 
 def test_a_jvm_that_is_killed_ends_the_job_with_75_and_the_next_start_goes_on(broker: Broker, tmp_path: Path) -> None:
+    commit_simply(broker.bootstrap_servers, "g", {at("orders", 0): 0})
     place = Place(tmp_path / "job", broker.bootstrap_servers)
     run = Run(place)
     try:
@@ -40,4 +41,7 @@ def test_a_jvm_that_is_killed_ends_the_job_with_75_and_the_next_start_goes_on(br
 
 
 def is_jvm(process: int) -> bool:
-    return b"/java" in Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")[0]
+    try:
+        return b"/java" in Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")[0]
+    except OSError:  # it ended meanwhile
+        return False

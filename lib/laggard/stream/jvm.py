@@ -40,6 +40,8 @@ class Session:
         """Give the session; the first call starts it."""
         if self._spark is None:
             self._spark = self._start()
+            server: Any = self._spark.sparkContext._accumulatorServer  # noqa: SLF001 - nothing public has it
+            server.handle_error = lambda *_: None  # prints a traceback when the JVM is gone, which has a name already
             Thread(target=_warm_up, args=(self._spark,), name="warm-up", daemon=True).start()
         return self._spark
 
