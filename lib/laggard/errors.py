@@ -36,7 +36,7 @@ class LaggardError(Exception):
 
     @property
     def sentence(self) -> str:
-        """What failed and why, in one line of the log."""
+        """The failure and its cause in one line of the log."""
         return f"{self.what} ({self.cause})" if self.cause else self.what
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """How many rows were set apart, by table and reason, and what was wrong with the first."""
+    """Number of rows set apart, by table and reason, and the fault of the first."""
 
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     examples: dict[tuple[str, str], str] = field(default_factory=dict)

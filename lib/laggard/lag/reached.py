@@ -1,4 +1,4 @@
-"""How far a group has read. No record lies beyond the log end, whatever offset is committed."""
+"""The end of what a group has read. No record lies beyond the log end, whatever offset is committed."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Spool:
 
     @property
     def folder(self) -> str:
-        """Where the files are."""
+        """Folder of the files."""
         return f"{self._checkpoint}.laggard.polls"
 
     def to_offset(self, snapshot: Snapshot) -> dict[str, Any]:

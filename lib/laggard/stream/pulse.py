@@ -1,4 +1,4 @@
-"""How long this process stood still: stopped by a signal or a freezer, or starved of CPU."""
+"""Measure for how long this process did not run: stopped by a signal or a freezer, or starved of CPU."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ Tables = dict[str, pa.Table]
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What `advance` is given of some groups: rows of the status tables, and what was read."""
+    """Input of `advance` for some groups: rows of the status tables, and the batch that was read."""
 
     partition_status: pa.Table
     group_status: pa.Table
@@ -84,7 +84,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """How many groups are in quarantine after a tick, how many came into it, and some of them by name."""
+    """Number of groups in quarantine after a tick, number that came into it, and some of them by name."""
 
     groups: int = 0
     entered: int = 0

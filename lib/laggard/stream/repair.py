@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What is wrong, what is done about it, and the identity to go on under; None to begin with nothing."""
+    """The fault, the steps of the repair, and the identity to go on under; None to begin with nothing."""
 
     reason: str
     steps: list[str]

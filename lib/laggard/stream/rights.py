@@ -47,7 +47,7 @@ def _places(job: Job) -> Iterator[tuple[str, Path]]:
 
 
 def local_folders(spark: Mapping[str, str]) -> list[str]:
-    """Where Spark keeps its own files; the JVM ends without a word of it if it cannot."""
+    """Folders of Spark's own files; without the right to write there the JVM ends and does not say why."""
     given = os.environ.get("SPARK_LOCAL_DIRS") or spark.get("spark.local.dir") or tempfile.gettempdir()
     return [each.strip() for each in given.split(",")]
 

@@ -28,7 +28,7 @@ def fallen(row: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def positions_to_go_on(row: Mapping[str, Any]) -> dict[int, int]:
-    """Where a new checkpoint starts: at the row's positions; a partition that fell is left out, to be read whole.
+    """Start positions of a new checkpoint: those of the row; a partition that fell is left out, to be read whole.
 
     What was written between the truncation and the batch that saw it lies below the position that it gave.
     """

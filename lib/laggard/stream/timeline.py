@@ -88,7 +88,7 @@ def time_gaps(
 ) -> list[Gap]:
     """Gap rows for time that no tick observed, and for time that the clock made up or takes back.
 
-    `frozen`: how long this process stood still since the poll before.
+    `frozen`: seconds for which this process did not run since the poll before.
     """
     since = last["polled_at"]
     if moment.is_held:  # nothing is counted until the clock is where it was before

@@ -65,7 +65,7 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one table; `error` is empty when all was done."""
+    """Outcome for one table; `error` is empty when all was done."""
 
     table: str
     error: str = ""

@@ -99,7 +99,7 @@ class Batch:
 
 
 def table_uri(root: str, name: str) -> str:
-    """Where a table of this root lives, as delta-rs, Arrow and Spark all take it."""
+    """Place of a table of this root, in the form that delta-rs, Arrow and Spark all take."""
     return f"{locate(root).rstrip('/')}/{name}"
 
 
