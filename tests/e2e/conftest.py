@@ -4,7 +4,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -29,10 +29,13 @@ from e2e.kit import (
 )  # fmt: skip
 from e2e.oracle import Described, Dumped, describe_groups, dump_offsets_topic
 from laggard.demo.broker import Broker
+from laggard.tables.maintenance import read_done, write_done
+from laggard.tables.schemas import TABLES
 
 TOPICS = {"orders": 4, "payments": 2, "quiet": 2, "doomed": 1, "shadow": 3}
 RECORDS = 40
 ODD_COMMITS = (2**63 - 1, 2**53 + 11, -1, 3)  # of group odd, by partition of orders: a broker takes any int64
+LONG_AGO = datetime(2000, 1, 1, tzinfo=timezone.utc)
 EXPIRES_AFTER = 15.0  # seconds; some ticks also on a busy machine
 
 
@@ -176,9 +179,11 @@ def resumed(world: World, paused: Paused) -> Resumed:
         return scrapes[-1][0] > MAX_AGE + 2
 
     wait_until(is_silent, 30, "data older than the limit")
+    write_done(str(place.tables), dict.fromkeys(TABLES, LONG_AGO))  # maintenance is due at the first tick
     world.run = run = Run(place)
     run.wait_for(lambda batch: batch.batch_id > last_before["batch_id"] + 2, "ticks after the restart")
     run.tick_after(now())
+    wait_until(lambda: LONG_AGO not in read_done(str(place.tables)).values(), 60, "maintenance", place.tail)
     traffic.pause()
     quiet_from = now()
     run.tick_after(quiet_from)

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,9 @@ from e2e.conftest import Resumed
 from e2e.kit import MAX_AGE, Row
 from e2e.oracle import generations
 from e2e.test_first_run import check_lag_equals_tool, check_last_commits, check_windows
+from laggard.tables.maintenance import read_done
+from laggard.tables.readers import table_uri
+from laggard.tables.schemas import TABLES
 from patience import patient
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow]
@@ -37,6 +41,15 @@ def test_the_batch_that_was_killed_is_made_again_and_its_windows_are_written_onc
     assert written_at < again["started_at"].timestamp()  # by the run that was killed
     assert again["table_versions"]["lag_windows"] == version
     assert again["source_from"] == before["source_to"]
+
+
+def test_tables_are_maintained_beside_the_ticks(resumed: Resumed) -> None:
+    done = read_done(str(resumed.place.tables))
+    assert set(done) == set(TABLES), resumed.place.tail()
+    entries = Path(table_uri(str(resumed.place.tables), "batches"), "_delta_log").glob("*.json")
+    assert any('"OPTIMIZE"' in entry.read_text() for entry in entries), resumed.place.tail()
+    newest = resumed.view.batch["table_versions"]
+    assert all(resumed.view.rows(name) is not None for name in newest)
 
 
 def test_each_batch_starts_where_the_one_before_ended_across_the_restarts(resumed: Resumed) -> None:
