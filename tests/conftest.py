@@ -62,6 +62,7 @@ SECONDS = {
     "tests/lag/test_extreme_offsets.py": 20,
     "tests/lag/test_windows.py": 20,
     "tests/rebalance/test_cuts.py": 60,
+    "tests/stream/test_whole_batch.py": 20,
     "tests/simulator/test_against_laggard.py": 40,
     "tests/simulator/test_rebalances.py": 20,
     "tests/tables/test_maintenance.py": 40,

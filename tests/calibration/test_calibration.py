@@ -5,7 +5,9 @@ What a row says must be equal, times as near as heartbeats, commit intervals and
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -19,18 +21,37 @@ from differential.kafka import NoCompilerError
 from laggard.demo.broker import Broker
 
 INITIAL_DELAY_MS = "3000"  # Kafka's default, and the simulator's
+RUNS = 3
 pytestmark = pytest.mark.full  # needs a Java compiler, and minutes
 by_story = pytest.mark.parametrize("story", STORIES, ids=[story.name for story in STORIES])
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Rows]:
+def real(tmp_path_factory: pytest.TempPathFactory, simulated: dict[str, Rows]) -> dict[str, Rows]:
+    """Rows of the real members; repeated at most twice if a busy machine may have kept them from their times."""
+    for _ in range(RUNS):
+        rows = _real_rows(tmp_path_factory.mktemp("calibration"))
+        if not _is_busy() or not any(_all_differences(story, rows, simulated) for story in STORIES):
+            break
+    return rows
+
+
+def _real_rows(folder: Path) -> dict[str, Rows]:
     with Broker(properties={"group.initial.rebalance.delay.ms": INITIAL_DELAY_MS}) as broker:
         try:
-            played = play_for_real(broker, tmp_path_factory.mktemp("calibration"))
+            return rows_by_group(play_for_real(broker, folder))
         except NoCompilerError:
             pytest.skip("java has no compiler here (Debian: apt-get install openjdk-17-jdk-headless)")
-    return rows_by_group(played)
+
+
+def _is_busy() -> bool:
+    """True if more processes want a core than there are cores: a member then starts seconds late."""
+    return os.getloadavg()[0] > len(os.sched_getaffinity(0))
+
+
+def _all_differences(story: Story, real: dict[str, Rows], simulated: dict[str, Rows]) -> list[str]:
+    pair = (real[story.name], simulated[story.name])
+    return [*differences(story, *pair), *time_differences(story, *pair)]
 
 
 @pytest.fixture(scope="module")

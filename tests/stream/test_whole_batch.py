@@ -15,6 +15,7 @@ from exporter.harness import Key
 from laggard.lag.positions import ADVANCE_FAILED
 from laggard.stream import advance_stage
 from laggard.stream.advance import advance
+from patience import examples
 from stream.simulation import Record, Row, commit, end, generation
 from stream.test_any_input import records as odd_records
 from stream.whole_batch import Given, WholeBatches
@@ -79,8 +80,11 @@ def test_the_commits_that_stopped_the_job_are_three_rows(tmp_path: Path) -> None
     assert lags == {group: 1000 - (118 + place) for place, group in enumerate(OTHERS)}
 
 
+@pytest.mark.examples
 @settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=examples(20),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.lists(st.lists(odd_records(), max_size=8), min_size=2, max_size=4))
 def test_any_records_leave_the_others_rows_and_series_as_they_are(tmp_path: Path, odd: list[list[Given]]) -> None:
