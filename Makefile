@@ -10,8 +10,8 @@ ARGS ?=
 export PYTHONPATH := $(CURDIR)/lib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-# of the longer tests, beyond Python and Java: command:Debian package
-TOOLS := javac:default-jdk-headless faketime:faketime
+# of the longer tests, beyond Python and Java: command:Debian packages
+TOOLS := javac:default-jdk-headless gcc:gcc,libc6-dev
 
 .PHONY: help venv jars tools demo demo-options test test-all test-unit test-fuzz lint docs bench scenarios zip wheel clean
 
@@ -45,7 +45,7 @@ test-all: jars ## the longer tests, which `make test` leaves out
 	@ALL_EXAMPLES=1 $(BIN)/pytest --numprocesses 2 --dist loadfile -m 'full or examples' $(ARGS)
 
 tools: ## install what only test-all needs, by apt-get
-	@missing=$$(for tool in $(TOOLS); do command -v $${tool%%:*} > /dev/null || echo $${tool##*:}; done | xargs); \
+	@missing=$$(for tool in $(TOOLS); do command -v $${tool%%:*} > /dev/null || echo $${tool##*:}; done | tr , ' ' | xargs); \
 	if [ -z "$$missing" ]; then echo "laggard: the tools of make test-all are installed"; exit 0; fi; \
 	run=(); [ "$$(id -u)" = 0 ] || run=(sudo -n); \
 	if ! command -v apt-get > /dev/null || ! "$${run[@]}" true 2> /dev/null; then \

@@ -53,7 +53,7 @@ SECONDS = {
     "tests/calibration/test_calibration.py": 75,
     "tests/demo/test_demo.py": 80,
     "tests/demo/test_drills.py": 110,
-    "tests/e2e/test_clocks.py": 90,
+    "tests/e2e/test_clocks.py": 240,
     "tests/e2e/live/test_fail_over.py": 70,
     "tests/e2e/test_doctor_on_a_broker.py": 60,
     "tests/e2e/test_recreated_offsets_topic.py": 80,

@@ -1,33 +1,74 @@
-"""The job is stopped for three windows and goes on: no window twice, no time back, and a gap row for what it missed."""
+"""The job is stopped for three windows, and its clock is set: it goes on, no window is doubled, no time goes back."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import struct
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from e2e.kit import TICK, WINDOW, Place, Row, Run, Traffic, at, commit_simply
+from e2e.kit import TICK, WINDOW, Place, Row, Run, Traffic, at, commit_simply, unique
 from e2e.test_first_run import check_windows
 from laggard.demo.broker import Broker
 from laggard.stream.jvm import descendants
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow, pytest.mark.full]
 GROUP = "timed"
+HOUR, MINUTE = 3600, 60  # seconds
+
+
+class Clock:
+    """The wall clock of a job's processes, which a test sets; time since boot goes on."""
+
+    def __init__(self, folder: Path) -> None:
+        self._offset, library = folder / "offset", folder / "clock_offset.so"
+        self.set(0)
+        source = Path(__file__).with_name("clock_offset.c")
+        subprocess.run(
+            ["gcc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o", library, source], check=True
+        )
+        self.environment = {"LD_PRELOAD": str(library), "LAGGARD_TEST_CLOCK": str(self._offset)}
+
+    def set(self, seconds: int) -> None:
+        """Set the clock so far ahead of the machine's."""
+        with self._offset.open("r+b" if self._offset.exists() else "wb") as file:  # processes have it mapped
+            file.write(struct.pack("=q", seconds))
+
+    def was_set(self, row: Row, seconds: int) -> bool:
+        """True if the clock was so far ahead of the machine's at the poll of a row of `batches`."""
+        booted_at = row["clock"]["wall"].timestamp() - row["clock"]["boot_ms"] / 1000
+        return abs(booted_at + time.clock_gettime(time.CLOCK_BOOTTIME) - time.time() - seconds) < MINUTE / 3
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> Clock:
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    return Clock(tmp_path)
 
 
 @contextmanager
-def running(broker: Broker, folder: Path) -> Iterator[Run]:
+def running(broker: Broker, folder: Path, clock: Clock | None = None) -> Iterator[Run]:
     """A job that has closed some windows of a group that commits all the time."""
     place = at("payments", 0)
     commit_simply(broker.bootstrap_servers, GROUP, {place: 1})
     traffic = Traffic(broker.bootstrap_servers, GROUP, [place], first=1)
-    run = Run(Place(folder / "job", broker.bootstrap_servers))
+    job = Place(folder / "job", broker.bootstrap_servers)
+    # Spark looks for lost executors each minute, mostly after the next heartbeat of one that is not lost
+    config = job.config.read_text().replace("[job.spark]", '[job.spark]\n"spark.network.timeoutInterval" = "1s"')
+    job.config.write_text(config)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (clock.environment if clock else {}).items():
+            patch.setenv(name, value)
+        run = Run(job)
     try:
         traffic.start()
         await_windows(run, 2)
@@ -51,13 +92,34 @@ def gaps(place: Place) -> list[Row]:
     return sorted((row for row in place.rows("batches") if row["kind"] == "gap"), key=lambda row: row["batch_id"])
 
 
+def newest_judged(place: Place) -> datetime:
+    return max(row["window_start"] for row in place.rows("group_windows"))
+
+
+def ticks(place: Place) -> list[Row]:
+    return sorted((row for row in place.rows("batches") if row["kind"] != "gap"), key=lambda row: row["batch_id"])
+
+
+def length(gap: Row) -> timedelta:
+    found: timedelta = gap["gap_to"] - gap["gap_from"]
+    return found
+
+
+def wall(row: Row) -> datetime:
+    """The clock at a poll; `polled_at` is the time of its rows."""
+    found: datetime = row["clock"]["wall"]
+    return found
+
+
 def check(place: Place) -> None:
     """Every window is there once or a gap row covers it, and no time goes back."""
     check_windows(place.rows("lag_windows"), gaps(place), place.tail())
-    ticks = sorted((row for row in place.rows("batches") if row["kind"] != "gap"), key=lambda row: row["batch_id"])
-    for name in ("polled_at", "started_at", "published_at"):
-        times = [row[name] for row in ticks]
-        assert times == sorted(times), f"{name}\n{place.tail()}"
+    unique(place.rows("group_history"), "group", "window_start")
+    unique(place.rows("group_windows"), "group", "topic", "window_start")
+    unique(place.rows("topic_windows"), "topic", "partition", "window_start")
+    times = [row["polled_at"] for row in ticks(place)]
+    assert times == sorted(times), place.tail()
+    assert [row for row in ticks(place) if not row["polled_at"] <= row["started_at"] <= row["published_at"]] == []
 
 
 def family(run: Run) -> list[int]:
@@ -96,6 +158,49 @@ def test_a_job_that_was_stopped_for_three_windows_goes_on_and_says_so(broker: Br
         ended = run.stop()
     stop = [gap for gap in gaps(place) if gap["batch_id"] > last["batch_id"] and gap["gap_reason"] == "clock"]
     assert len(stop) == 1, f"{stop}\n{place.tail()}"
-    assert stop[0]["gap_to"] - stop[0]["gap_from"] > timedelta(seconds=3 * WINDOW), stop
+    assert length(stop[0]) > timedelta(seconds=3 * WINDOW), stop
     check(place)
     assert ended[0] == 0, place.tail()
+
+
+def test_a_clock_that_is_set_forward_and_back_stops_nothing(broker: Broker, tmp_path: Path, clock: Clock) -> None:
+    with running(broker, tmp_path, clock) as run:
+        place = run.place
+
+        def step(seconds: int) -> tuple[Row, Row, list[Row]]:
+            """Set the clock; the first tick after it, one some ticks later, and the clock's gap rows since."""
+            before, what = place.view().batch["batch_id"], f"ticks with the clock set by {seconds} s"
+            clock.set(seconds)
+            seen = run.wait_for(lambda batch: clock.was_set(dict(batch.values), seconds), what)
+            later = run.wait_for(lambda batch: batch.batch_id > seen.batch_id + 2, what)
+            assert place.view(later).partitions[GROUP, "payments", 0]["status"] == "ok", place.tail()
+            first = next(row for row in ticks(place) if row["batch_id"] > before and clock.was_set(row, seconds))
+            found = [gap for gap in gaps(place) if first["batch_id"] <= gap["batch_id"] <= later.batch_id]
+            return first, dict(later.values), [gap for gap in found if gap["gap_reason"] == "clock"]
+
+        first, _, found = step(HOUR)
+        assert first["polled_at"] == wall(first)
+        assert abs(max(map(length, found)) - timedelta(seconds=HOUR)) < timedelta(seconds=MINUTE), found
+        await_windows(run, 2)
+
+        first, later, [gap] = step(0)
+        assert (gap["gap_from"], gap["gap_to"]) == (wall(first), first["polled_at"])
+        assert later["polled_at"] == first["polled_at"] > wall(later) > wall(first)
+
+        first, _, _ = step(HOUR)
+        assert first["polled_at"] == wall(first)
+        await_windows(run, 2)
+
+        first, _, [gap] = step(HOUR - MINUTE)
+        assert (gap["gap_from"], gap["gap_to"]) == (wall(first), first["polled_at"])
+        run.wait_for(lambda batch: batch.polled_at == batch.clock_at, "the time at which the clock was set back")
+        await_windows(run, 2)
+        end = first["polled_at"]
+        run.wait_for(lambda _: newest_judged(place) > end, "the diagnosis of later windows")
+        ended = run.stop()
+    check(place)
+    ages = [row["time_lag_seconds"] for row in windows(place) if row["time_lag_seconds"] is not None]
+    assert max(ages, default=0) < HOUR / 2
+    assert ended[0] == 0, place.tail()
+    log = place.log.read_text()
+    assert [each for each in ("Traceback", "Removing executor", " ERROR ") if each in log] == [], place.tail()

@@ -294,7 +294,7 @@ class _Stopwatch:
         self._since = now
 
     def times(self, not_before: datetime) -> dict[str, datetime]:
-        """Columns `started_at` and `published_at`: they do not go back with the clock either."""
+        """Columns `started_at` and `published_at`: true seconds apart, and not before the time of the rows."""
         started_at = max(self._started_at, not_before)
         return {
             "started_at": started_at,

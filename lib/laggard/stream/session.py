@@ -46,6 +46,9 @@ _CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 _LOCAL = {
     "spark.driver.host": "127.0.0.1",  # no open ports
     "spark.driver.bindAddress": "127.0.0.1",
+    # Spark measures the silence of executors by the wall clock: after a step forward, or a stop, of more than 2 minutes
+    # it could remove the only one, which is in the driver, and the JVM ended itself 10 minutes later
+    "spark.storage.blockManagerHeartbeatTimeoutMs": "3650d",
     # the default one starts a chmod process for every file it makes
     "spark.sql.streaming.checkpointFileManagerClass": f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager",
 }
