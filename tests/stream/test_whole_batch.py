@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from exporter.harness import Key
@@ -80,8 +81,19 @@ def test_the_commits_that_stopped_the_job_are_three_rows(tmp_path: Path) -> None
     assert lags == {group: 1000 - (118 + place) for place, group in enumerate(OTHERS)}
 
 
+def test_a_commit_of_the_far_future_costs_no_series(tmp_path: Path) -> None:
+    """Its microseconds have no exact double."""
+    job = WholeBatches(tmp_path / "job")
+    far = commit(500, group="far", at=datetime(8174, 8, 1, tzinfo=timezone.utc))
+    job.tick(ENDS, [raw(job, far), *steady(job, 0)])
+    lags = {dict(labels)["group"] for name, labels in job.scrape() if name == "laggard_group_lag_records"}
+    assert lags == {"far", *OTHERS}
+
+
 @pytest.mark.examples
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")  # it would hide what failed
 @settings(
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),  # to shrink an example takes minutes
     max_examples=examples(20),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -128,7 +128,7 @@ def _measures(partitions: pa.Table) -> dict[str, pa.ChunkedArray]:
     is_ok = pc.equal(status, "ok")
     lag = _where(is_ok, partitions["lag"])
     seconds = _where(is_ok, partitions["time_lag_seconds"])
-    commits = pc.divide(pc.cast(pc.cast(partitions["commit_timestamp"], pa.int64()), pa.float64()), _MICROSECONDS)
+    commits = pc.divide(_double(pc.cast(partitions["commit_timestamp"], pa.int64())), _MICROSECONDS)
     retained = pc.subtract(partitions["log_end_offset"], partitions["log_start_offset"])
     is_bare = pc.equal(status, "no_commit")
     return {
@@ -184,8 +184,11 @@ def _number(flags: Any) -> Any:
 
 
 def _ratio(part: Any, whole: Any) -> Any:
-    whole = pc.cast(_where(pc.greater(whole, 0), whole), pa.float64())
-    return pc.divide(pc.cast(part, pa.float64()), whole)
+    return pc.divide(_double(part), _double(_where(pc.greater(whole, 0), whole)))
+
+
+def _double(values: Any) -> Any:
+    return pc.cast(values, pa.float64(), safe=False)  # a rounding beyond 2^53 does no harm, and is no error
 
 
 def _codes(names: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.int64]]:
