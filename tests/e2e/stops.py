@@ -1,17 +1,20 @@
 """Start the job again and again and end it by a signal at a random moment; what became of it is counted.
 
-As a program: `python tests/e2e/stops.py 200 2` makes 200 runs, two side by side, and prints one line for each.
+As a program: `python tests/e2e/stops.py 200 2` makes 200 runs, two side by side, and prints one line for each and a
+table. The log of a run that was bad is kept, beside that of its seat.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -29,6 +32,7 @@ from laggard.demo.broker import Broker  # noqa: E402
 
 CODES = {signal.SIGTERM: 0, signal.SIGINT: 130}
 SPREAD = 8.0  # seconds after the first batch in which the moment lies
+COMPLAINT = re.compile(r"^.*(Traceback|internal error|SIGSEGV|Exception in thread|\tat \w+\.).*$", re.MULTILINE)
 MARK = "LAGGARD_TEST_RUN"  # in the environment of every process of a run
 
 
@@ -42,7 +46,7 @@ class Stop:
     expected: int
     seconds: float
     left: int  # processes that were still there
-    complaint: str  # a traceback or an internal error in the log
+    complaint: str  # the first line of a traceback, of a stack or of an internal error in the log
 
     @property
     def is_good(self) -> bool:
@@ -87,8 +91,12 @@ class Seat:
                 os.kill(each, signal.SIGKILL)
             process.wait()
         log = place.log.read_bytes()[log_begin:].decode(errors="replace")
-        complaint = next((each for each in ("Traceback", "internal error", "SIGSEGV", "\tat org.") if each in log), "")
-        return Stop(f"{number.name} to the {whom}", moment, code, CODES[number], taken, left, complaint)
+        found = COMPLAINT.search(log)
+        complaint = found.group().strip() if found else ""
+        stop = Stop(f"{number.name} to the {whom}", moment, code, CODES[number], taken, left, complaint)
+        if not stop.is_good:
+            (place.folder / f"bad-{mark}.log").write_text(f"{stop}\n{log}")
+        return stop
 
     def _spawn(self, mark: str) -> subprocess.Popen[bytes]:
         place = self.place
@@ -167,7 +175,23 @@ def play(runs: int, side_by_side: int, folder: Path, seed: int, says: Any = prin
         return [each for stops in pool.map(some, range(side_by_side)) for each in stops]
 
 
+def table(stops: list[Stop]) -> str:
+    """One line for each signal and target."""
+    lines = [
+        "| signal | runs | good | exit codes | longest | processes left | complaints |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for sent in sorted({each.sent for each in stops}):
+        of = [each for each in stops if each.sent == sent]
+        codes = ", ".join(f"{count} x {code}" for code, count in Counter(each.code for each in of).most_common())
+        left, complaints = sum(each.left for each in of), sum(bool(each.complaint) for each in of)
+        good, longest = sum(each.is_good for each in of), max(each.seconds for each in of)
+        lines.append(f"| {sent} | {len(of)} | {good} | {codes} | {longest:.1f} s | {left} | {complaints} |")
+    return "\n".join(lines)
+
+
 if __name__ == "__main__":
     RUNS, SIDE_BY_SIDE = int(sys.argv[1]), int(sys.argv[2])
     ENDED = play(RUNS, SIDE_BY_SIDE, Path(tempfile.mkdtemp(prefix="stops-")), seed=int(time.time()))
+    print(table(ENDED))
     print(f"{sum(each.is_good for each in ENDED)} of {len(ENDED)} good; slowest {max(e.seconds for e in ENDED):.1f} s")
