@@ -9,10 +9,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
-from kafka import KafkaProducer
+from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from e2e.kit import (
@@ -37,6 +38,7 @@ from e2e.standalone import (
     start,
 )  # fmt: skip
 from laggard.demo.broker import Broker
+from laggard.rebalance.parameters import RebalanceParameters
 from laggard.stream.session import DEFAULTS, FIXED, submitted_settings
 from laggard.stream.source_positions import RECORDS_PER_READER
 from laggard.tables.lock import writer_lock
@@ -70,8 +72,16 @@ class Both:
     cluster_rows: dict[str, dict[Any, Row]]
 
 
+@dataclass(frozen=True)
+class Past:
+    """A broker with every kind of group, where nothing happens any more."""
+
+    servers: str
+    settled_at: float  # on the monotonic clock: from then on no record can join a rebalance of the groups
+
+
 @pytest.fixture(scope="module")
-def servers() -> Iterator[str]:
+def past() -> Iterator[Past]:
     """A broker of its own: other tests' traffic would move what two runs one after the other must see alike."""
     with Broker() as broker:
         address = broker.bootstrap_servers
@@ -80,30 +90,49 @@ def servers() -> Iterator[str]:
         admin.close()
         members = Members(address)
         try:
-            make_groups(address, members)
-            yield address
+            longest_join = make_groups(address, members)
+            yield Past(address, monotonic() + longest_rest(longest_join))
         finally:
             members.close()
 
 
-def make_groups(servers: str, members: Members) -> None:
-    """Every kind of group, and nothing that goes on by itself."""
+def longest_rest(join_seconds: float) -> float:
+    """Seconds after the last record of a group from which its rebalance is over, as no other one can belong to it.
+
+    `join_seconds`: at least as long as the sync phase, which makes the rest longer.
+    """
+    limits = RebalanceParameters()
+    return limits.settle_gaps * max(limits.merge_seconds, limits.merge_sync_times * join_seconds)
+
+
+def make_groups(servers: str, members: Members) -> float:
+    """Every kind of group, and nothing that goes on by itself; gives the seconds of the longest join."""
+    longest = 0.0
+
+    def join(group: str, topic: str, name: str, **options: Any) -> list[KafkaConsumer]:
+        nonlocal longest
+        begun = monotonic()
+        joined = members.join(group, topic, name, **options)
+        longest = max(longest, monotonic() - begun)
+        return joined
+
     produce(servers, {at(topic, number): RECORDS for topic, count in TOPICS.items() for number in range(count)})
     # nobody polls while the two runs last: on a slow machine a member would be put out of its group between them
     patient: dict[str, Any] = {"max_poll_interval_ms": 3_600_000}
-    consumers = members.join("live", "orders", "live-a", **patient)
-    consumers += members.join("live", "orders", "live-b", **patient)
+    consumers = join("live", "orders", "live-a", **patient)
+    consumers += join("live", "orders", "live-b", **patient)
     for consumer in consumers:
         members.commit(consumer, dict.fromkeys(consumer.assignment(), 13))
-    [static] = members.join("static", "payments", "static-a", group_instance_id="static-1", **patient)
+    [static] = join("static", "payments", "static-a", group_instance_id="static-1", **patient)
     members.commit(static, {at("payments", 1): RECORDS})  # its other partition is never committed
-    [gone] = members.join("empty", "payments", "empty-a")
+    [gone] = join("empty", "payments", "empty-a")
     members.commit(gone, {at("payments", 0): 5})
     members.leave(gone)
     commit_simply(servers, "simple", {at("payments", 0): 7, at("orders", 3): RECORDS})
     commit_in_transaction(servers, "transactional", {at("orders", 1): 7}, abort=False)
     commit_in_transaction(servers, "transactional", {at("orders", 1): 9}, abort=True)
     commit_in_bulk(servers)
+    return longest
 
 
 def commit_in_bulk(servers: str) -> None:
@@ -130,11 +159,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def both(servers: str, spark: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Both:
+def both(past: Past, spark: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Both:
     folder = tmp_path_factory.mktemp("both")
-    local, cluster = Place(folder / "local", servers), Place(folder / "cluster", servers)
+    local, cluster = Place(folder / "local", past.servers), Place(folder / "cluster", past.servers)
     run(local, readme_command("laggard doctor"))
+    # A rebalance gets its row once its group has come to rest: it would be under way for the first run to poll, and
+    # over for the second.
+    sleep(max(0.0, past.settled_at - monotonic()))
     run(local, f"{readme_command('laggard run')} --once")
+
     copy_checkout(cluster.folder)
     run(cluster, readme_command("make zip"))
     shutil.rmtree(cluster.folder / "lib")  # from here on laggard is in the zip and nowhere else
@@ -187,6 +220,7 @@ def real(test: Callable[..., None]) -> Callable[..., None]:
 @pytest.mark.parametrize("name", COMPARED)
 def test_a_cluster_writes_the_rows_of_local_mode(both: Both, name: str) -> None:
     local, cluster = both.local_rows[name], both.cluster_rows[name]
+    assert all(row.get("rebalancing_since") is None for row in local.values())  # else it depends on the poll's moment
     assert cluster.keys() == local.keys()
     different = {
         (key, column): (local[key][column], value)
