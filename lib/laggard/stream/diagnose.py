@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +27,7 @@ from laggard.errors import DAMAGED, INTERNAL, TEMPORARY, LaggardError
 from laggard.failures import classify
 from laggard.files import locate
 from laggard.stream.advance_stage import carrying, shards_of
+from laggard.stream.gate import Gate
 from laggard.stream.judging import Baselines, check_rows, judge_window, read_cluster, writable
 from laggard.stream.reading import RECENT, Options, Window, find_closed, read_baseline, read_history
 from laggard.tables import schemas
@@ -45,6 +45,7 @@ log = logging.getLogger("laggard.diagnose")
 ROWS_PER_SHARD = 50_000  # partitions of the status table below which a second task costs more than it saves
 _CATCH_UP_MS = 86_400_000  # windows that closed longer ago, while the job was down, are left to a replay
 _MAX_BACKOFF_SECONDS = 60.0
+_INTERRUPT_SECONDS = 10.0  # for a batch, which may judge many windows, before it is broken off
 _STATE = ["group", "window_start", "state", "batch_id"]
 
 
@@ -161,8 +162,7 @@ class DiagnoseQuery:
         self._checkpoint = f"{locate(job.checkpoint)}.diagnose-{checkpoint_id[:8]}"
         self._seconds = job.tick_seconds
         self._query: StreamingQuery | None = None
-        self._in_batch = Lock()
-        self._stop_seconds = job.stop_seconds
+        self._gate = Gate()
         self._not_before = 0.0
         self._backoff = 1.0
         self._failure: Exception | None = None
@@ -219,27 +219,20 @@ class DiagnoseQuery:
         return writer.trigger(processingTime=f"{self._seconds} seconds").start()
 
     def stop(self) -> None:
-        """End it between two windows; one that lasts is cut off, and what it had not written follows the next start."""
+        """End it between two windows; what it had not written follows the next start."""
         if self._found is not None:
             self._found.stop()
-        self.interrupt()
+        self.interrupt(None)
 
-    def interrupt(self) -> None:
-        """End its query; `keep_running` starts it again."""
-        if self._query is None:
-            return
-        # an interrupted batch makes Spark match a long Python error with a regular expression, on a stack too small
-        acquired = self._in_batch.acquire(timeout=self._stop_seconds / 2)
-        try:
+    def interrupt(self, wait_seconds: float | None = _INTERRUPT_SECONDS) -> None:
+        """End its query after the batch at hand, waited for so long; `keep_running` starts it again."""
+        if self._query is not None:
             with suppress(Exception):
-                self._query.stop()
-        finally:
+                self._gate.end(self._query, wait_seconds)
             self._query = None
-            if acquired:
-                self._in_batch.release()
 
     def _process(self, frame: DataFrame, batch_id: int) -> None:
-        with self._in_batch:
+        with self._gate.batch():
             try:
                 self._diagnosis().process(frame, batch_id)
             except Exception as error:

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import closing
-from threading import Event, Lock
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from laggard import errors
@@ -20,6 +20,7 @@ from laggard.sources.log_ends import LogEnds
 from laggard.sources.readiness import OffsetsTopic, count_backlog
 from laggard.stream.batch import Batches, BatchOptions
 from laggard.stream.diagnose import DiagnoseQuery
+from laggard.stream.gate import Gate
 from laggard.stream.inputs import read_inputs
 from laggard.stream.jvm import Session, check_alive, kill_below, session_of, silence
 from laggard.stream.offsets_topic_events import GrownTopicError, RebuildError, check_same_topic
@@ -49,7 +50,7 @@ class Job:
         self._config = config
         self._once = once
         self._stopping = Event()
-        self._in_batch = Lock()
+        self._gate = Gate()
         self._failure: BaseException | None = None
         self._exit_code = errors.OK
         self._stop_by: float | None = None
@@ -73,7 +74,8 @@ class Job:
     def cut_off(self) -> int:
         """Kill what runs below, as it did not end by itself; gives the exit code."""
         if not self._is_starting:
-            log.warning("cut off, to end within %d s: the batch at hand is repeated", self._config.job.stop_seconds)
+            cost = "the batch at hand is repeated" if self._gate.has_batch else "no batch was at hand"
+            log.warning("cut off, to end within %d s: %s", self._config.job.stop_seconds, cost)
         kill_below()
         return self._exit_code
 
@@ -201,11 +203,9 @@ class Job:
         config = self._config
 
         def process(frame: DataFrame, batch_id: int) -> None:
-            with self._in_batch:
+            with self._gate.batch():
                 if self._stopping.is_set():
-                    return_early = LaggardError("stopping", exit_code=errors.TEMPORARY)
-                    self._failure = return_early
-                    raise return_early
+                    raise LaggardError("stopping", exit_code=errors.TEMPORARY)
                 try:
                     batches.process(frame, batch_id)
                 except BaseException as error:
@@ -239,15 +239,11 @@ class Job:
         self._stop_between_batches(query)
 
     def _stop_between_batches(self, query: StreamingQuery) -> None:
-        acquired = self._in_batch.acquire(timeout=self._config.job.stop_seconds / 2)
         try:
-            query.stop()
+            self._gate.end(query)  # a batch that lasts too long is cut off by the main thread
         except Exception as error:  # noqa: BLE001 - killing instead of stopping costs repeated work only
             log.info("the query was cut off while stopping: %s", first_line(error))
             kill_below()  # stopping Spark under a query that hangs prints stacks
-        finally:
-            if acquired:
-                self._in_batch.release()
 
     def _say_progress(self, row: dict[str, Any]) -> None:
         """A line for each batch of catching up and each of the first ticks, then one a minute."""

@@ -1,0 +1,94 @@
+"""A query is ended between two batches, also when one begins in that very moment."""
+
+import time
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from laggard.config import load_config
+from laggard.errors import LaggardError
+from laggard.stream.diagnose import DiagnoseQuery
+from laggard.stream.gate import Gate
+
+LIMIT = 20.0
+
+
+class Query:
+    """A query whose next batch begins while it is being stopped; like Spark it waits for that batch."""
+
+    def __init__(self, batch: Any) -> None:
+        self._batch = batch
+        self.refusals: list[LaggardError] = []
+        self.has_ended = False
+
+    def stop(self) -> None:
+        def begin() -> None:
+            try:
+                self._batch()
+            except LaggardError as error:
+                self.refusals.append(error)
+
+        thread = Thread(target=begin, daemon=True)
+        thread.start()
+        thread.join(LIMIT)
+        self.has_ended = not thread.is_alive()
+
+
+def test_a_batch_that_begins_while_the_diagnosis_is_ended_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    config = load_config(None, [f"job.tables={tmp_path / 'tables'}", "cluster.bootstrap_servers=['b:9092']"], {})
+    nothing: Any = None
+    diagnosis = DiagnoseQuery(nothing, config, "c1")
+    query: Any = Query(lambda: diagnosis._process(nothing, 0))
+    diagnosis._query = query
+    diagnosis.stop()
+    assert query.has_ended
+    assert len(query.refusals) == 1
+
+
+def test_the_end_waits_for_the_batch_at_hand() -> None:
+    gate, is_inside, may_end = Gate(), Event(), Event()
+    said = []
+
+    def batch() -> None:
+        with gate.batch():
+            is_inside.set()
+            may_end.wait(LIMIT)
+            said.append("batch ended")
+
+    query: Any = Query(lambda: said.append("query ended"))
+    running = Thread(target=batch, daemon=True)
+    running.start()
+    assert is_inside.wait(LIMIT)
+    assert gate.has_batch
+    ending = Thread(target=gate.end, args=(query,), daemon=True)
+    ending.start()
+    deadline = time.monotonic() + LIMIT
+    while not gate._is_closed and time.monotonic() < deadline:  # from then on it waits
+        time.sleep(0.01)
+    assert said == []
+    may_end.set()
+    ending.join(LIMIT)
+    assert said == ["batch ended", "query ended"]
+    assert not gate.has_batch
+
+
+def test_a_batch_that_lasts_is_broken_off_where_that_is_allowed_and_the_next_query_has_its_batches() -> None:
+    gate = Gate()
+    query: Any = Query(lambda: None)
+    with gate.batch():
+        gate.end(query, wait_seconds=0.0)
+        assert query.has_ended
+    with gate.batch():
+        pass
+
+
+def test_a_query_that_cannot_be_stopped_says_so() -> None:
+    class Hanging:
+        def stop(self) -> None:
+            raise TimeoutError
+
+    hanging: Any = Hanging()
+    with pytest.raises(TimeoutError):
+        Gate().end(hanging)
