@@ -1,13 +1,19 @@
-"""The process `laggard`: what signals do from the first line on, one verb, and how the process ends."""
+"""The process `laggard`: what signals do from the first line on, one verb, and how the process ends.
+
+Until the handlers are set a signal ends Python itself (-15), so each import before that counts: `typing` and
+`contextlib` would double what they cost together.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import NoReturn
+
+TYPE_CHECKING = False  # type checkers know the name
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
 
 SERVICES = ("run", "export")  # end in order on SIGTERM; any other verb is cut off by it, and its exit code says so
 OK, INTERRUPTED = 0, 130  # as in laggard.errors; nothing is imported before the signals are set
@@ -42,6 +48,8 @@ def leave(code: int) -> NoReturn:
     Threads of Arrow and delta-rs may still be at work; one of them that meets an interpreter half taken down is a
     segmentation fault.
     """
+    from contextlib import suppress
+
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):  # closed, full, or never there
             stream.flush()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import laggard
 from laggard.errors import INTERRUPTED
 from tables.fixtures import partition_row, write_batch
 
@@ -35,3 +36,15 @@ def test_ctrl_c_ends_a_verb_that_would_go_on_for_hours(tmp_path: Path, words: tu
         finally:
             process.kill()
     assert (process.returncode, b"Traceback" in error) == (INTERRUPTED, False)
+
+
+def test_little_is_imported_before_the_handlers_are_set() -> None:
+    code = (
+        "import sys, laggard.__main__; print(*({'typing', 'contextlib', 'pathlib', 're', 'logging'} & {*sys.modules}))"
+    )
+    # without site, which imports what an editable install needs
+    library = str(Path(laggard.__file__).parent.parent)
+    begun = subprocess.run(
+        [sys.executable, "-S", "-c", code], env={"PYTHONPATH": library}, capture_output=True, text=True, check=True
+    )
+    assert begun.stdout.split() == []
