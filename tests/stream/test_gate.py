@@ -1,16 +1,19 @@
 """A query is ended between two batches, also when one begins in that very moment."""
 
 import time
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
 import pytest
 
-from laggard.config import load_config
-from laggard.errors import LaggardError
+from interrupting import is_ended_if_interrupted
+from laggard.config import Config, load_config
+from laggard.errors import INTERRUPTED, OK, LaggardError
 from laggard.stream.diagnose import DiagnoseQuery
 from laggard.stream.gate import Gate
+from laggard.stream.query import Job
 
 LIMIT = 20.0
 
@@ -36,8 +39,20 @@ class Query:
         self.has_ended = not thread.is_alive()
 
 
-def test_a_batch_that_begins_while_the_diagnosis_is_ended_does_not_hold_up_the_end(tmp_path: Path) -> None:
-    config = load_config(None, [f"job.tables={tmp_path / 'tables'}", "cluster.bootstrap_servers=['b:9092']"], {})
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    return load_config(None, [f"job.tables={tmp_path / 'tables'}", "cluster.bootstrap_servers=['b:9092']"], {})
+
+
+@pytest.mark.parametrize("line", range(1, 25))
+def test_a_second_signal_at_any_moment_of_the_first_does_not_hold_up_the_end(config: Config, line: int) -> None:
+    job = Job(config)
+    assert is_ended_if_interrupted(partial(job.stop, OK), partial(job.stop, INTERRUPTED), line)
+    assert job._stopping.is_set()
+    assert job._exit_code in (OK, INTERRUPTED)
+
+
+def test_a_batch_that_begins_while_the_diagnosis_is_ended_does_not_hold_up_the_end(config: Config) -> None:
     nothing: Any = None
     diagnosis = DiagnoseQuery(nothing, config, "c1")
     query: Any = Query(lambda: diagnosis._process(nothing, 0))

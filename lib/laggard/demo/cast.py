@@ -19,6 +19,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
+from laggard.demo.flag import Flag
 from laggard.demo.scenarios import (
     CRASH,
     HANG,
@@ -146,7 +147,7 @@ def fair_shares(waiting: Mapping[TopicPartition, float], total: float) -> dict[T
 class Play:
     """A scenario on one cluster, until `stop` is set; the trouble of a drill begins when `cue` is."""
 
-    def __init__(self, bootstrap: str, scenario: Scenario, stop: Event, cue: Event) -> None:
+    def __init__(self, bootstrap: str, scenario: Scenario, stop: Flag, cue: Flag) -> None:
         self._bootstrap = bootstrap
         self._scenario = scenario
         self._stop = stop
@@ -235,7 +236,7 @@ def create_topics(bootstrap: str, scenario: Scenario) -> None:
 def main(bootstrap: str, drill: str = "") -> int:
     """Play until SIGTERM or Ctrl-C; SIGUSR1 is the cue of a drill."""
     logging.basicConfig(level=logging.WARNING)
-    stop, cue = Event(), Event()
+    stop, cue = Flag(), Flag()
 
     def end(*_: object) -> None:
         stop.set()

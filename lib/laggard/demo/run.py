@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
 
 from laggard.demo.answers import Answers, has_answers, question_lines, sample_lines
 from laggard.demo.broker import Broker
 from laggard.demo.children import Child, is_free, start_children
 from laggard.demo.config_text import TIMINGS, config_text
 from laggard.demo.drill import Drill
+from laggard.demo.flag import Flag
 from laggard.demo.scenarios import scenario_of
 from laggard.demo.view import View
 from laggard.errors import CONFIGURATION, OK, TEMPORARY, LaggardError
@@ -51,7 +51,7 @@ class Demo:
         self._view = view
         self._folder = folder
         self._tables = str(folder / "tables")
-        self._stopping = Event()
+        self._stopping = Flag()
         self._children: dict[str, Child] = {}
         self._url = ""
         self._seen_at = 0.0  # when the first lag was shown

@@ -62,10 +62,11 @@ class Job:
 
     def stop(self, exit_code: int = errors.OK) -> None:
         """End after the batch at hand, with this exit code; the first one counts."""
+        # a second signal may come in the middle of the first; it must not meet the lock of the event
         if self._stop_by is None:
             self._stop_by = time.monotonic() + max(_LEAST_SECONDS, self._config.job.stop_seconds - CUT_SECONDS)
             self._exit_code = exit_code
-        self._stopping.set()
+            self._stopping.set()
 
     def is_overdue(self) -> bool:
         """True if it should have ended by now."""
