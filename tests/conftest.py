@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # before anything starts a JVM: workers otherwise take the python3 of the path
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -23,8 +23,9 @@ for _name in [
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# a shared or slow machine must not fail a property; a failure prints how to repeat it
-settings.register_profile("laggard", deadline=None, print_blob=True, max_examples=50)
+# A shared or slow machine must not fail a property; a failure prints how to repeat it.
+_slow = [HealthCheck.too_slow]  # seconds to make up examples
+settings.register_profile("laggard", deadline=None, print_blob=True, max_examples=50, suppress_health_check=_slow)
 settings.load_profile("laggard")
 
 

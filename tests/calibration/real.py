@@ -15,6 +15,7 @@ from calibration.stories import STORIES, WARM_UPS
 from calibration.troupe import Real, Troupe
 from laggard.demo.broker import Broker
 from laggard.sources.poll import Poller, PollOptions
+from patience import patient
 from simulator.offsets_log import Record, Written
 from simulator.play import Played, Polled
 from simulator.truth import Truth
@@ -73,7 +74,7 @@ def _read(broker: Broker, ends: Mapping[int, Mapping[str, int]]) -> list[Written
     consumer.assign(list(until))
     consumer.seek_to_beginning()
     found: list[Written] = []
-    limit = time.monotonic() + READ_SECONDS
+    limit = time.monotonic() + patient(READ_SECONDS)
     while any(consumer.position(place) < end for place, end in until.items()):
         assert time.monotonic() < limit, "the offsets topic could not be read in time"
         for records in consumer.poll(timeout_ms=500).values():

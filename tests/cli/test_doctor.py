@@ -108,7 +108,7 @@ class FakeBrokers:
 def source_of(root: Path, leaders: list[int], brokers: FakeBrokers) -> list[Result]:
     parts = [{"partition_index": index, "leader_id": leader} for index, leader in enumerate(leaders)]
     metadata = {"brokers": [], "topics": [{"error_code": 0, "partitions": parts}]}
-    asked = cluster.Cluster(config_of(root), brokers, metadata=metadata)  # type: ignore[arg-type]
+    asked = cluster.Cluster(config_of(root), brokers, metadata=metadata)  # type: ignore[arg-type]  # it asks no more of them
     return list(cluster.check_source(asked))
 
 
@@ -246,7 +246,7 @@ def test_a_trial_that_reads_nothing_says_why(
 ) -> None:
     monkeypatch.setattr(trial, "TRIAL_SECONDS", 0.3)
     with pytest.raises(LaggardError) as raised:
-        trial._await_batch(FakeQuery(error))  # type: ignore[arg-type]
+        trial._await_batch(FakeQuery(error))  # type: ignore[arg-type]  # Spark's query, as far as it is asked
     assert raised.value.cause == cause
 
 

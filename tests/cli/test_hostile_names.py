@@ -19,17 +19,7 @@ import pytest
 from cli.group_rows import group, member_row, rebalance_row
 from laggard.cli.logs import TextLines
 from laggard.cli.main import main
-from tables.fixtures import (
-    NOW,
-    batch_row,
-    finding_row,
-    group_row,
-    partition_row,
-    topic_row,
-    window_row,
-    write_judged,
-    write_rows,
-)
+from tables import fixtures as made
 
 # escape sequences, a C1 control that begins one in a single character, a right-to-left mark, DEL, a forged line
 HOSTILE = "a\x1b[2J\x9b31m\u202eb\x7f\nlaggard: all is well\r"
@@ -41,22 +31,27 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("tables")
     counters = [{"topic": HOSTILE, "produced": 1}]
     rows: dict[str, list[dict[str, Any]]] = {
-        "partition_status": [partition_row(HOSTILE, HOSTILE, 0), partition_row(HOSTILE, HOSTILE, 1, "no_end_offset")],
+        "partition_status": [
+            made.partition_row(HOSTILE, HOSTILE, 0),
+            made.partition_row(HOSTILE, HOSTILE, 1, "no_end_offset"),
+        ],
         "group_status": [
             group() | {"group": HOSTILE, "topics": [HOSTILE], "topic_counters": counters, "assignor": HOSTILE},
-            group_row("other" + HOSTILE),
+            made.group_row("other" + HOSTILE),
         ],
         "group_members": [member_row(1, [(HOSTILE, 0)], group=HOSTILE, client_id=HOSTILE, client_host=HOSTILE)],
         "rebalances": [rebalance_row(group=HOSTILE, left=[HOSTILE], straggler_slot=HOSTILE)],
-        "topic_windows": [topic_row(HOSTILE, 0)],
+        "topic_windows": [made.topic_row(HOSTILE, 0)],
     }
-    versions = {name: write_rows(root, name, each) for name, each in rows.items()}
-    write_rows(root, "batches", [batch_row(1, versions)])
-    start = NOW - timedelta(minutes=20)
+    versions = {name: made.write_rows(root, name, each) for name, each in rows.items()}
+    made.write_rows(root, "batches", [made.batch_row(1, versions)])
+    start = made.NOW - timedelta(minutes=20)
     found = {"started_at": start, "opened_at": start, "rule": "D20", "evidence_text": {"owner": HOSTILE}}
     found |= {"topic": HOSTILE, "subject": HOSTILE, "partitions": [0], "evidence": {}}
-    write_judged(
-        root, windows=[window_row(HOSTILE, HOSTILE)], findings=[finding_row("PARTITION_STALLED", HOSTILE, **found)]
+    made.write_judged(
+        root,
+        windows=[made.window_row(HOSTILE, HOSTILE)],
+        findings=[made.finding_row("PARTITION_STALLED", HOSTILE, **found)],
     )
     return root
 

@@ -60,8 +60,8 @@ def test_one_node_serves_tools_and_clients_and_is_gone_afterwards() -> None:
 
 @pytest.mark.full
 def test_a_stopped_node_comes_back_on_its_port_with_its_data(tmp_path: Path) -> None:
-    # Kafka lets a killed node register again only after its old session has ended
-    with Broker(work_dir=tmp_path, properties={"broker.session.timeout.ms": "3000"}) as broker:
+    # no shorter session: a node of a busy machine would lose it, and then no topic can be made
+    with Broker(work_dir=tmp_path) as broker:
         address = broker.bootstrap_servers
         client = admin(broker)
         client.create_topics([NewTopic("orders", num_partitions=1, replication_factor=1)])

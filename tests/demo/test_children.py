@@ -1,7 +1,6 @@
 """The demo's children get its own settings, not those of the user, and end side by side."""
 
 import socket
-import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,12 @@ from laggard.errors import CONFIGURATION, LaggardError
 
 SLOW = """
 import signal, time
-signal.signal(signal.SIGTERM, lambda *_: (time.sleep({seconds}), exit(0)))
+def end(*_):
+    begun = time.monotonic()
+    time.sleep({seconds})
+    print(begun, time.monotonic(), flush=True)
+    exit(0)
+signal.signal(signal.SIGTERM, end)
 print("ready", flush=True)
 while True:
     signal.pause()
@@ -31,22 +35,21 @@ def start(folder: Path, names: tuple[str, ...], seconds: float) -> dict[str, Chi
     """Children that take so long to end after SIGTERM."""
     (folder / "slow.py").write_text(SLOW.format(seconds=seconds))
     children = {name: Child(name, ["slow"], folder, None) for name in names}
-    assert comes_true(lambda: all("ready" in child.printed() for child in children.values()), 30)
+    assert comes_true(lambda: all("ready" in child.printed() for child in children.values()), 60)
     return children
 
 
 def test_children_end_side_by_side(tmp_path: Path) -> None:
     children = start(tmp_path, ("job", "exporter", "load"), seconds=3)
-    began = time.monotonic()
     stop_children(children, 60)
-    assert 3 <= time.monotonic() - began < 8  # 9 one after the other
+    ends = [child.printed().split()[-2:] for child in children.values()]
+    assert max(float(begun) for begun, _ in ends) < min(float(ended) for _, ended in ends)
 
 
 def test_children_of_data_that_goes_away_are_not_waited_for(tmp_path: Path) -> None:
     children = start(tmp_path, ("job", "exporter", "load"), seconds=600)
-    began = time.monotonic()
     stop_children(children, 0)
-    assert time.monotonic() - began < 30
+    assert [child.printed().split()[-1] for child in children.values()] == ["ready"] * 3
 
 
 def test_a_place_that_cannot_be_had_is_refused_before_anything_starts(tmp_path: Path) -> None:

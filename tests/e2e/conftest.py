@@ -52,6 +52,7 @@ class Paused:
     scraped: dict[str, Any]
     scraped_view: View
     second_job: tuple[int, str, float]
+    expiring: str  # group whose commit was seen to expire
 
 
 @dataclass
@@ -68,7 +69,7 @@ class Resumed:
     batches: list[Row]
     described: dict[tuple[str, str, int], Described]
     dumped: list[Dumped]
-    scrapes_while_down: list[tuple[float, dict[str, Any]]] = field(default_factory=list)  # age of the data, samples
+    scrapes_while_down: list[tuple[float, dict[str, Any]]] = field(default_factory=list)  # least age of data, samples
     without_checkpoint: tuple[int, str, float] = (-1, "", 0.0)
 
 
@@ -125,7 +126,7 @@ def paused(world: World) -> Paused:
     admin.delete_topics(["doomed"])
     admin.close()
     commit_in_transaction(servers, "transactional", {at("orders", 1): 11}, abort=True)
-    _await_expiring_commit(world, run)
+    expiring = _await_expiring_commit(world, run)
     second_job = place.exit_of()
     # commits are counted from a key's first whole window on
     counted = [("counted", "orders", number) for number in range(4)]
@@ -138,7 +139,7 @@ def paused(world: World) -> Paused:
     world.traffic.start()
     run.wait_for(lambda batch: _window_count(place, batch) >= 2, "two closed windows", 60)
     world.traffic.pause()
-    run.wait_for(lambda batch: "expiring" not in place.view(batch).groups, "its end", 2 * EXPIRES_AFTER)
+    run.wait_for(lambda batch: expiring not in place.view(batch).groups, "its end", 2 * EXPIRES_AFTER)
     batch = run.tick_after(now())
     described, dumped = describe_groups(broker), dump_offsets_topic(broker)
     statuses = _statuses_since(place, topic_deleted_at)
@@ -147,8 +148,9 @@ def paused(world: World) -> Paused:
     scraped_row = next(row for row in place.rows("batches") if row["batch_id"] == scraped_id and row["kind"] == "tick")
     scraped_view = View(str(place.tables), scraped_row)
     return Paused(
-        place, place.view(batch), described, dumped, topic_deleted_at, statuses, scraped, scraped_view, second_job
-    )
+        place, place.view(batch), described, dumped, topic_deleted_at, statuses, scraped, scraped_view, second_job,
+        expiring,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -174,9 +176,9 @@ def resumed(world: World, paused: Paused) -> Resumed:
         shutil.move(aside, place.checkpoint)
 
     def is_silent() -> bool:
-        samples = world.exporter.scrape() if world.exporter else {}
-        scrapes.append(((now() - last_before["polled_at"]).total_seconds(), samples))
-        return scrapes[-1][0] > MAX_AGE + 2
+        age = (now() - last_before["polled_at"]).total_seconds()
+        scrapes.append((age, world.exporter.scrape() if world.exporter else {}))
+        return age > MAX_AGE + 2
 
     wait_until(is_silent, 30, "data older than the limit")
     write_done(str(place.tables), dict.fromkeys(TABLES, LONG_AGO))  # maintenance is due at the first tick
@@ -191,6 +193,8 @@ def resumed(world: World, paused: Paused) -> Resumed:
     batch = run.wait_for(lambda found: _window_count(place, found) >= windows + 1, "one more window", 60)
     described, dumped = describe_groups(world.broker), dump_offsets_topic(world.broker)
     view = place.view(batch)
+    # the rules follow the ticks at their own pace
+    wait_until(lambda: _judged_to(place) > last_before["polled_at"], 60, "the rules after the stop", place.tail)
     stopped_again = run.stop()
     return Resumed(
         place, traffic, stopped, stopped_again, killed_after, last_before, view, place.rows("batches"), described,
@@ -198,18 +202,21 @@ def resumed(world: World, paused: Paused) -> Resumed:
     )  # fmt: skip
 
 
-def _await_expiring_commit(world: World, run: Run) -> None:
-    """Commit what will expire, again when a busy job was too late to see it."""
-    committed_at = 0.0
+def _await_expiring_commit(world: World, run: Run) -> str:
+    """Commit what will expire, as another group when a busy job was too late to see it; gives the one that it saw."""
+    committed_at, number = 0.0, 0
 
     def is_seen(batch: Any) -> bool:
-        nonlocal committed_at
-        if time.monotonic() - committed_at > EXPIRES_AFTER:
-            committed_at = time.monotonic()
-            commit_with_retention(world.broker.bootstrap_servers, "expiring", {at("orders", 2): 5}, EXPIRES_AFTER)
-        return "expiring" in world.place.view(batch).groups
+        nonlocal committed_at, number
+        is_there = f"expiring-{number}" in world.place.view(batch).groups
+        if not is_there and time.monotonic() - committed_at > EXPIRES_AFTER:
+            committed_at, number = time.monotonic(), number + 1
+            commits = {at("orders", 2): 5}
+            commit_with_retention(world.broker.bootstrap_servers, f"expiring-{number}", commits, EXPIRES_AFTER)
+        return is_there
 
     run.wait_for(is_seen, "a commit that will expire")
+    return f"expiring-{number}"
 
 
 def _make_groups(world: World) -> None:
@@ -235,6 +242,11 @@ def _make_groups(world: World) -> None:
     commit_in_transaction(servers, "transactional", {at("orders", 1): 7}, abort=False)
     commit_in_transaction(servers, "transactional", {at("orders", 1): 9}, abort=True)
     commit_in_transaction(servers, "only-aborted", {at("orders", 2): 9}, abort=True)
+
+
+def _judged_to(place: Place) -> datetime:
+    """Begin of the newest window that the rules have judged."""
+    return max((row["window_start"] for row in place.rows("finding_state")), default=LONG_AGO)
 
 
 def _window_count(place: Place, batch: Any) -> int:

@@ -285,12 +285,13 @@ class Exporter:
                 samples.setdefault(sample.name, {})[key] = sample.value
         return samples
 
-    def scrape_when_ready(self) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
-        """The first scrape that serves data."""
+    def scrape_when_ready(self, batch_id: int = 0) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
+        """The first scrape that serves data, of this batch or a later one."""
 
         def ready() -> dict[str, dict[tuple[tuple[str, str], ...], float]] | None:
             samples = self.scrape()
-            return samples if list(samples["laggard_ready"].values()) == [1.0] else None
+            is_ready = list(samples["laggard_ready"].values()) == [1.0]
+            return samples if is_ready and max(samples["laggard_batch_id"].values()) >= batch_id else None
 
         found: dict[str, dict[tuple[tuple[str, str], ...], float]] = wait_until(
             ready, 60, "laggard_ready 1", lambda: f"{self.log.read_text()}\n{self.place.tail()}"

@@ -101,7 +101,7 @@ def survived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Survived]:
                 run.tick_after(now())
             for _ in range(3):  # a commit is proven to be ahead by later polls
                 batch = run.tick_after(now())
-            samples = exporter.scrape_when_ready()
+            samples = exporter.scrape_when_ready(batch.batch_id)
             view = place.view(batch)
             yield Survived(place, view.partitions, place.rows("batches"), place.rows("dead_letters"), samples, odd)
         finally:

@@ -167,7 +167,6 @@ def both(past: Past, spark: Cluster, tmp_path_factory: pytest.TempPathFactory) -
     # over for the second.
     sleep(max(0.0, past.settled_at - monotonic()))
     run(local, f"{readme_command('laggard run')} --once")
-
     copy_checkout(cluster.folder)
     run(cluster, readme_command("make zip"))
     shutil.rmtree(cluster.folder / "lib")  # from here on laggard is in the zip and nowhere else

@@ -24,6 +24,7 @@ from laggard.exporter.server import LimitedServer, Site
 from tables.fixtures import NOW
 
 POLLED = NOW.timestamp()
+LIMIT_SECONDS = 60.0  # met only by what hangs, also on a busy machine
 Key = tuple[str, frozenset[tuple[str, str]]]
 
 
@@ -100,7 +101,7 @@ def names(found: dict[Key, float]) -> set[str]:
 def serving(published: Published, clock: Clock | None = None, **limits: float) -> Iterator[tuple[int, SelfStats]]:
     """A server on a free port of this machine; gives the port."""
     loop, stats = asyncio.new_event_loop(), SelfStats()
-    options = ExporterOptions("unused", **limits)  # type: ignore[arg-type]
+    options = ExporterOptions("unused", **limits)  # type: ignore[arg-type]  # each limit has its own field
 
     async def start() -> tuple[LimitedServer, int]:
         server = LimitedServer(Site(options, stats, lambda: published, clock or Clock()))
@@ -110,7 +111,7 @@ def serving(published: Published, clock: Clock | None = None, **limits: float) -
 
     thread = Thread(target=loop.run_forever)
     thread.start()
-    server, port = asyncio.run_coroutine_threadsafe(start(), loop).result(5)
+    server, port = asyncio.run_coroutine_threadsafe(start(), loop).result(LIMIT_SECONDS)
     try:
         yield port, stats
     finally:
@@ -119,9 +120,9 @@ def serving(published: Published, clock: Clock | None = None, **limits: float) -
             server.stop()
             await server.close_all_connections()
 
-        asyncio.run_coroutine_threadsafe(stop(), loop).result(5)
+        asyncio.run_coroutine_threadsafe(stop(), loop).result(LIMIT_SECONDS)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(5)
+        thread.join(LIMIT_SECONDS)
         loop.close()
 
 
@@ -129,7 +130,7 @@ def ask(
     port: int, path: str = "/metrics", method: str = "GET", body: bytes | None = None, **headers: str
 ) -> tuple[http.client.HTTPResponse, bytes]:
     """One request on a connection of its own; an underscore in a header's name stands for a hyphen."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_SECONDS)
     try:
         connection.request(
             method, path, body=body, headers={name.replace("_", "-"): value for name, value in headers.items()}

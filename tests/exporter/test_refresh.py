@@ -5,13 +5,15 @@ from __future__ import annotations
 import shutil
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from exporter.harness import POLLED, Clock, Exporter, names, samples, series
 from laggard.exporter import refresh as refresh_module
 from laggard.exporter.published import max_age
-from laggard.tables.readers import TableUnreadable
+from laggard.exporter.snapshot import Snapshot
+from laggard.tables.readers import Batch, TableUnreadable
 from tables.fixtures import NOW, batch_row, group_row, partition_row, topic_row, write_batch, write_rows
 
 LAG = series("group_lag_records", group="g", topic="t")
@@ -147,11 +149,11 @@ def test_files_removed_under_the_reader_make_it_read_the_newer_batch(
     exporter = Exporter(tmp_path)
     load = refresh_module.load_snapshot
 
-    def vacuumed(root: str, batch: object, *rest: object) -> object:
-        if batch.batch_id == 1:  # type: ignore[attr-defined]
+    def vacuumed(root: str, batch: Batch, *rest: Any) -> Snapshot:
+        if batch.batch_id == 1:
             write_lag(tmp_path, 2, lag=6, seconds=10)
             raise TableUnreadable(root, "a file is gone")
-        return load(root, batch, *rest)  # type: ignore[arg-type]
+        return load(root, batch, *rest)
 
     monkeypatch.setattr(refresh_module, "load_snapshot", vacuumed)
     exporter.refresh()

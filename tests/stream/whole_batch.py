@@ -86,7 +86,7 @@ class WholeBatches:
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(job, "poll_of", lambda *_: self.snapshot)
             patched.setattr(job, "advance_frame", _run_here)
-            self.batches.process(_Frame(table), self.spark_batch)  # type: ignore[arg-type]
+            self.batches.process(_Frame(table), self.spark_batch)  # type: ignore[arg-type]  # no Spark
         newest = newest_batch(self.root)
         assert newest is not None
         return dict(newest.values)
