@@ -81,3 +81,18 @@ def test_a_failed_write_costs_no_finding(
             running.judge(window, {})
     assert failures
     assert rows_of(tmp_path) == unharmed
+
+
+def test_a_stop_ends_it_after_the_window_at_hand_and_the_others_follow(tmp_path: Path) -> None:
+    record(tmp_path, [hot(WINDOWS)])
+    now, closed = NOON.timestamp() + 60 * WINDOWS, WINDOWS
+
+    def judged() -> int:
+        windows = DeltaTable(str(tmp_path / "finding_state")).to_pyarrow_table()["window_start"]
+        return len(windows.unique())
+
+    writer = Writer(str(tmp_path), "c1")
+    Diagnosis(cast("Any", LocalSpark()), writer, OPTIONS, lambda: judged() > 0).judge_closed(now, {})
+    assert judged() == 1
+    Diagnosis(cast("Any", LocalSpark()), writer, OPTIONS).judge_closed(now, {})
+    assert judged() == closed

@@ -14,6 +14,7 @@ from laggard.errors import INTERRUPTED, OK, LaggardError
 from laggard.stream.diagnose import DiagnoseQuery
 from laggard.stream.gate import Gate
 from laggard.stream.query import Job
+from laggard.tables.delta import create_tables
 
 LIMIT = 20.0
 
@@ -60,6 +61,16 @@ def test_a_batch_that_begins_while_the_diagnosis_is_ended_does_not_hold_up_the_e
     diagnosis.stop()
     assert query.has_ended
     assert len(query.refusals) == 1
+
+
+def test_the_diagnosis_begins_no_window_once_the_job_is_being_stopped(config: Config) -> None:
+    create_tables(config.job.tables)
+    nothing: Any = None
+    stopping = Event()
+    found = DiagnoseQuery(nothing, config, "c1", stopping)._diagnosis()
+    assert not found._is_stopping()
+    stopping.set()
+    assert found._is_stopping()
 
 
 def test_the_end_waits_for_the_batch_at_hand() -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import logging
 import pickle
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from threading import Event
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,16 +53,14 @@ _STATE = ["group", "window_start", "state", "batch_id"]
 class Diagnosis:
     """The `foreachBatch` side; what it remembers is in `finding_state`, so a restart goes on where it was."""
 
-    def __init__(self, spark: SparkSession, writer: Writer, options: Options) -> None:
+    def __init__(
+        self, spark: SparkSession, writer: Writer, options: Options, is_stopping: Callable[[], bool] = lambda: False
+    ) -> None:
         self._spark = spark
         self._writer = writer
         self._options = options
         self._judged_ms, self._memories = last_state(writer.root)
-        self._is_stopping = False
-
-    def stop(self) -> None:
-        """End after the window at hand; the others follow the next start."""
-        self._is_stopping = True
+        self._is_stopping = is_stopping  # if so, windows after the one at hand follow the next start
 
     def process(self, frame: DataFrame, _: int) -> None:
         """Judge the windows that closed before the newest of these rows of `batches`."""
@@ -78,7 +77,7 @@ class Diagnosis:
         first_ms = max(self._judged_ms + step, now_ms - _CATCH_UP_MS)
         seconds = self._options.window_seconds
         for window in find_closed(self._writer.root, versions, first_ms, now_ms, seconds, told_ms=now_ms):
-            if self._is_stopping:
+            if self._is_stopping():
                 return
             self.judge(window, versions)
 
@@ -151,8 +150,10 @@ class Diagnosis:
 class DiagnoseQuery:
     """The stream over `batches`; a failure in it is logged and tried again, and the first query goes on."""
 
-    def __init__(self, spark: SparkSession, config: Config, checkpoint_id: str) -> None:
+    def __init__(self, spark: SparkSession, config: Config, checkpoint_id: str, stopping: Event | None = None) -> None:
         job = config.job
+        self._stopping = stopping or Event()
+        self._is_over = False
         self._options = Options(config.cluster.name, job.window_seconds, config.diagnosis, config.policies.of)
         self._spark = spark
         # a writer of its own: each table has one writing query
@@ -201,7 +202,9 @@ class DiagnoseQuery:
 
     def _diagnosis(self) -> Diagnosis:
         if self._found is None:
-            self._found = Diagnosis(self._spark, self._writer, self._options)
+            self._found = Diagnosis(
+                self._spark, self._writer, self._options, lambda: self._is_over or self._stopping.is_set()
+            )
         return self._found
 
     def _start(self) -> StreamingQuery:
@@ -220,8 +223,7 @@ class DiagnoseQuery:
 
     def stop(self) -> None:
         """End it between two windows; what it had not written follows the next start."""
-        if self._found is not None:
-            self._found.stop()
+        self._is_over = True
         self.interrupt(None)
 
     def interrupt(self, wait_seconds: float | None = _INTERRUPT_SECONDS) -> None:

@@ -75,8 +75,8 @@ class Job:
     def cut_off(self) -> int:
         """Kill what runs below, as it did not end by itself; gives the exit code."""
         if not self._is_starting:
-            cost = "the batch at hand is repeated" if self._gate.has_batch else "no batch was at hand"
-            log.warning("cut off, to end within %d s: %s", self._config.job.stop_seconds, cost)
+            why = "the batch at hand is repeated" if self._gate.has_batch else "Spark or the diagnosis did not end"
+            log.warning("cut off, to end within %d s: %s", self._config.job.stop_seconds, why)
         kill_below()
         return self._exit_code
 
@@ -105,7 +105,7 @@ class Job:
         self._is_starting = True
         spark = session.get()
         self._is_starting = False
-        diagnosis = DiagnoseQuery(spark, config, identity.checkpoint_id)
+        diagnosis = DiagnoseQuery(spark, config, identity.checkpoint_id, self._stopping)
         try:
             writer = Writer(config.job.tables, identity.checkpoint_id)
             batches = Batches(spark, writer, identity, self._batch_options(topic))
