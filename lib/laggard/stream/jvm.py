@@ -136,7 +136,7 @@ def end_jvm(process: subprocess.Popen[bytes], below: list[int]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
     deadline = time.monotonic() + _GONE_SECONDS
-    while any(map(_is_there, below)) and time.monotonic() < deadline:
+    while any(map(is_alive, below)) and time.monotonic() < deadline:
         time.sleep(0.02)
     kill(below)
 
@@ -166,8 +166,13 @@ def descendants(process: int) -> list[int]:
     return found
 
 
-def _is_there(process: int) -> bool:
-    return Path(f"/proc/{process}").exists()
+def is_alive(process: int) -> bool:
+    """True if it has not ended; one that nobody waited for stays in /proc, in a container perhaps for ever."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
 
 
 def _warm_up(spark: SparkSession) -> None:
