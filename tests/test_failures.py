@@ -95,6 +95,7 @@ def test_failures_of_the_machine_have_a_class_on_either_side(error: Exception, e
             DAMAGED,
         ),
         ("java.lang.NullPointerException", INTERNAL),
+        ("KafkaIllegalStateException: Partitions specified for Kafka start offsets don't match", INTERNAL),
     ],
 )
 def test_failures_of_spark_have_a_class_by_their_text(text: str, exit_code: int) -> None:

@@ -145,6 +145,12 @@ _KNOWN = (
         "only a raw producer can write it: write its key again and let compaction remove the old record",
     ),
     _Known(
+        r"you must specify all TopicPartitions|Partitions specified for Kafka start offsets don't match",
+        INTERNAL,
+        "source_resolved_wrong_partitions: Spark does not see every partition of the offsets topic",
+        "remove spark.sql.streaming.kafka.useDeprecatedOffsetFetching from your Spark settings; run: laggard doctor",
+    ),
+    _Known(
         r"OutOfMemoryError|Java heap space|GC overhead limit",
         TEMPORARY,
         "Spark's JVM ran out of memory",

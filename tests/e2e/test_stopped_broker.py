@@ -16,6 +16,7 @@ from kafka.errors import KafkaError
 
 from e2e.kit import Place, Run, View, at, commit_simply, now, offsets
 from laggard.demo.broker import Broker
+from laggard.wire.coordinator import coordinator_partition
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow, pytest.mark.full]
 
@@ -53,25 +54,39 @@ def committing(servers: str, groups: int) -> Iterator[None]:
             thread.join(20)
 
 
-def statuses(place: Place, first: int, last: int) -> Statuses:
+def statuses(place: Place, group: str, first: int, last: int) -> Statuses:
     """What every tick of these batches said of the group's partitions."""
     ticks = [row for row in place.rows("batches") if row["kind"] != "gap" and first <= row["batch_id"] <= last]
     views = [View(str(place.tables), row).partitions for row in sorted(ticks, key=lambda row: row["batch_id"])]
-    return {number: [view["watched", "single", number]["status"] for view in views] for number in range(PARTITIONS)}
+    return {number: [view[group, "single", number]["status"] for view in views] for number in range(PARTITIONS)}
 
 
 def changes(found: list[str]) -> list[str]:
     return [status for status, _ in itertools.groupby(found)]
 
 
-def test_batches_go_on_and_only_what_the_broker_led_is_unknown(tmp_path: Path) -> None:
+def groups_by_coordinator(admin: KafkaAdminClient) -> tuple[str, str]:
+    """Names of a group whose coordinator goes on, and of one whose coordinator is the broker that stops."""
+    [topic] = admin.describe_topics(["__consumer_offsets"])
+    leaders = {part["partition_index"]: part["leader_id"] for part in topic["partitions"]}
+    names = [f"group-{number}" for number in range(100)]
+    on_stopped = {name: leaders[coordinator_partition(name, len(leaders))] == STOPPED for name in names}
+    return next(name for name in names if not on_stopped[name]), next(name for name in names if on_stopped[name])
+
+
+@pytest.mark.parametrize("replicas", [3, 1], ids=["replicated", "no replicas"])
+def test_batches_go_on_and_only_what_the_broker_led_is_unknown(tmp_path: Path, replicas: int) -> None:
     with ExitStack() as running:
-        broker = running.enter_context(Broker(nodes=3))
+        properties = {"offsets.topic.replication.factor": str(replicas)}
+        broker = running.enter_context(Broker(nodes=3, properties=properties))
         servers = broker.bootstrap_servers
         admin = KafkaAdminClient(bootstrap_servers=servers)
         running.callback(admin.close)
         admin.create_topics([NewTopic("single", PARTITIONS, 1), NewTopic("replicated", 1, 3)])
-        commit_simply(servers, "watched", {at("single", number): 0 for number in range(PARTITIONS)})
+        commit_simply(servers, "first", {at("replicated", 0): 0})  # makes the offsets topic
+        watched, orphan = groups_by_coordinator(admin)
+        for group in (watched, orphan):
+            commit_simply(servers, group, {at("single", number): 0 for number in range(PARTITIONS)})
         place = Place(tmp_path / "job", servers)
         run = Run(place)
         running.callback(run.kill)
@@ -85,23 +100,39 @@ def test_batches_go_on_and_only_what_the_broker_led_is_unknown(tmp_path: Path) -
             stopped_at, began = now(), time.monotonic()
             run.tick_after(stopped_at)
             first_seconds = time.monotonic() - began
-            first = run.wait_for(lambda batch: all_unknown(place, led), "the broker's partitions are unknown")
+            first = run.wait_for(lambda batch: all_unknown(place, watched, led), "the broker's partitions are unknown")
             last = run.wait_for(lambda batch: batch.batch_id >= first.batch_id + TICKS, "more ticks")
             rest_seconds = time.monotonic() - began - first_seconds
+            if replicas == 1:
+                run.wait_for(lambda batch: all_stale(place, orphan, led), "commits without a coordinator are unknown")
         finally:
             os.kill(broker.pids[STOPPED], signal.SIGCONT)
         print(f"first tick after {first_seconds:.1f} s, then {last.batch_id - first.batch_id} in {rest_seconds:.1f} s")
-        run.wait_for(lambda batch: all_ok(place), "everything known again")
-        found = statuses(place, before.batch_id, last.batch_id)
+        for group in (watched, orphan):
+            run.wait_for(lambda batch, group=group: all_ok(place, group), "everything known again")
+        found = statuses(place, watched, before.batch_id, last.batch_id)
+        kinds = {
+            row["gap_reason"] or row["kind"] for row in place.rows("batches") if row["batch_id"] >= before.batch_id
+        }
     for number, each in found.items():
         assert changes(each) == (["ok", "no_end_offset"] if number in led else ["ok"]), (number, each)
+    assert kinds <= {"tick", "tick_late"}, "nothing was missed, and nobody else's lag was hidden"
 
 
-def all_unknown(place: Place, partitions: set[int]) -> bool:
+def all_unknown(place: Place, group: str, partitions: set[int]) -> bool:
     rows = place.view().partitions
-    return all(rows["watched", "single", number]["status"] == "no_end_offset" for number in partitions)
+    return all(rows[group, "single", number]["status"] == "no_end_offset" for number in partitions)
 
 
-def all_ok(place: Place) -> bool:
+def all_stale(place: Place, group: str, led: set[int]) -> bool:
     rows = place.view().partitions
-    return all(rows["watched", "single", number]["status"] == "ok" for number in range(PARTITIONS))
+    found = {
+        (rows[group, "single", number]["status"], rows[group, "single", number]["error"])
+        for number in set(range(PARTITIONS)) - led
+    }
+    return found == {("stale", "COORDINATOR_NOT_AVAILABLE")}
+
+
+def all_ok(place: Place, group: str) -> bool:
+    rows = place.view().partitions
+    return all(rows[group, "single", number]["status"] == "ok" for number in range(PARTITIONS))

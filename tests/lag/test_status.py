@@ -67,6 +67,19 @@ def test_a_lag_is_known_exactly_where_the_status_is_ok(conditions: dict[str, boo
     assert row["lag"] in (None, 50)
 
 
+@pytest.mark.parametrize("log_end", [100, None])
+def test_a_group_whose_commits_cannot_be_read_for_long_is_stale(log_end: int | None) -> None:
+    job = Simulation()
+    job.tick([end(100, start=10)], [commit(50, topic_id=ID_A)])
+    job.tick([end(log_end)], silent=(0,))
+    assert (job.row["status"], job.row["error"]) == (
+        "no_end_offset" if log_end is None else "stale", "COORDINATOR_NOT_AVAILABLE",
+    )  # fmt: skip
+    assert (job.row["committed_offset"], job.row["lag"]) == (50, None)
+    job.tick([end(100)], silent=(1,))
+    assert (job.row["status"], job.row["error"], job.row["lag"]) == ("ok", None, 50)
+
+
 def test_a_missing_topic_is_named_only_after_topics_were_listed_again() -> None:
     job = Simulation()
     job.tick([], [commit(5)], metadata_poll_id=0)

@@ -7,15 +7,13 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laggard.errors import INTERNAL, LaggardError
 from laggard.sources import snapshot as shapes
-from laggard.sources.offsets_topic import check_resolved, positions_of
+from laggard.sources.offsets_topic import READ_TO, positions_in
 from laggard.sources.snapshot import Snapshot, pack, unpack
-from laggard.sources.spool import Spool, poll_of
+from laggard.sources.spool import Spool, offset_in
 from stream.simulation import ID_A, end
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -76,26 +74,12 @@ def test_empty_tables_take_no_room() -> None:
     assert set(pack(Snapshot(1, 2))).isdisjoint({"positions", "offsets_partitions", "groups", "closed"})
 
 
-WAL = 'v1\n{"batchWatermarkMs":0}\n{"__consumer_offsets":{"1":42,"0":7}}\n'
+WAL = 'v1\n{"batchWatermarkMs":0}\n%s\n'
 
 
-def test_positions_are_found_in_the_write_ahead_log() -> None:
-    assert positions_of(WAL, "__consumer_offsets") == {0: 7, 1: 42}
-    assert positions_of(WAL, "other") == {}
-
-
-def test_the_poll_is_found_in_the_write_ahead_log() -> None:
+def test_poll_and_positions_are_found_in_the_write_ahead_log() -> None:
     wanted = Snapshot(poll_id=3, polled_at_ms=4, positions=pa.Table.from_pylist([end(5)], schema=shapes.POSITIONS))
-    assert poll_of(WAL + json.dumps(pack(wanted)), Spool("unused")) == wanted
-    assert poll_of(WAL + '{"poll_id": 0}', Spool("unused")) is None
-
-
-def test_all_partitions_pass() -> None:
-    check_resolved({0: 5, 1: 0}, 2, "__consumer_offsets")
-
-
-@pytest.mark.parametrize("positions", [{}, {0: 1}, {0: 1, 1: 1, 2: 1}])
-def test_any_other_set_of_partitions_is_a_loud_failure(positions: dict[int, int]) -> None:
-    with pytest.raises(LaggardError, match="source_resolved_wrong_partitions") as raised:
-        check_resolved(positions, 2, "__consumer_offsets")
-    assert raised.value.exit_code == INTERNAL
+    offset = offset_in(WAL % json.dumps(pack(wanted) | {READ_TO: {"1": 42, "0": 7}}))
+    assert Spool("unused").from_offset(offset) == wanted
+    assert positions_in(offset) == {0: 7, 1: 42}
+    assert offset_in(WAL % "-") == {}

@@ -12,7 +12,7 @@ import pytest
 from laggard.errors import DAMAGED, TEMPORARY, LaggardError
 from laggard.sources import snapshot as shapes
 from laggard.sources.snapshot import Snapshot
-from laggard.sources.spool import MOST_BYTES, Spool, poll_of
+from laggard.sources.spool import MOST_BYTES, Spool, offset_in
 from laggard.stream.checkpoint import check_checkpoint
 
 
@@ -51,8 +51,8 @@ class Job:
             f'v1\n{{"batchWatermarkMs":0}}\n{json.dumps(offset)}\n{{"orders":{{"0":1}}}}'
         )
 
-    def read(self, batch: int) -> Snapshot | None:
-        return poll_of((self.wal / str(batch)).read_text(), self.spool)
+    def read(self, batch: int) -> Snapshot:
+        return self.spool.from_offset(offset_in((self.wal / str(batch)).read_text()))
 
     @property
     def files(self) -> set[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -17,9 +16,9 @@ from laggard.names import NameFilter
 from laggard.rebalance.groups import Listing
 from laggard.sources.snapshot import OFFSETS_PARTITIONS, POSITIONS, PROBES, Snapshot
 from laggard.stream.advance import Poll, advance
-from laggard.stream.batch import Batches
 from laggard.stream.decode import decode_records
 from laggard.stream.decoded import Batch, read_batch
+from laggard.stream.ticks import next_tick
 from laggard.stream.timeline import clock_column, closed_to, place, time_gaps
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema
@@ -187,6 +186,7 @@ class Simulation:
         true_seconds: float | None = None,
         is_live: bool = True,
         blocked: tuple[int, ...] = (),
+        silent: tuple[int, ...] = (),
         metadata_poll_id: int | None = None,
         listing: Listing | None = None,
         batch: Batch | None = None,
@@ -208,7 +208,7 @@ class Simulation:
         positions = pa.Table.from_pylist(list(ends), schema=POSITIONS)
         probed = pa.Table.from_pylist(list(probes), schema=PROBES)
         poll = Poll(positions, listing or Listing({}, {}, is_fresh=False), probed)
-        tick = self._tick(positions, blocked, metadata_poll_id, is_live=is_live)
+        tick = self._tick(positions, blocked, silent, metadata_poll_id, is_live=is_live)
         tick = replace(tick, truncated_partitions=tuple((truncated or {}).items()))
         before = (self.tables["partition_status"], self.tables["group_status"])
         self.tables = advance(*before, batch, poll, tick, self.policies)
@@ -228,9 +228,16 @@ class Simulation:
         return self.tables
 
     def _tick(
-        self, positions: pa.Table, blocked: tuple[int, ...], metadata_poll_id: int | None, *, is_live: bool
+        self,
+        positions: pa.Table,
+        blocked: tuple[int, ...],
+        silent: tuple[int, ...],
+        metadata_poll_id: int | None,
+        *,
+        is_live: bool,
     ) -> Tick:
-        parts = {part: {"blocked_since": self.now, "last_stable_offset": 0} for part in blocked}
+        parts: dict[int, Row] = {part: {"blocked_since": self.now, "last_stable_offset": 0} for part in blocked}
+        parts |= {part: {"blocked_since": self.now, "last_stable_offset": None} for part in silent}
         parts.setdefault(49, {"last_stable_offset": 0 if is_live else 1})
         rows = [{"offsets_partition": part, **columns} for part, columns in parts.items()]
         snapshot = Snapshot(
@@ -243,12 +250,15 @@ class Simulation:
             positions=positions,
             offsets_partitions=pa.Table.from_pylist(rows, schema=OFFSETS_PARTITIONS),
         )
-        options = SimpleNamespace(cluster="c", window_seconds=self.window_seconds)
-        job = SimpleNamespace(
-            last=self.last, _options=options, _has_history=self.has_history, _anew=False, _rereads=False
+        tick = next_tick(
+            self.last,
+            snapshot,
+            dict.fromkeys(parts, 0),
+            cluster="c",
+            batch_id=self.batch_id,
+            window_seconds=self.window_seconds,
+            has_history=self.has_history,
         )
-        # the job's own rule for opening and closing windows, on a stand-in that has only what the rule reads
-        tick: Tick = Batches._tick(job, self.batch_id, snapshot, dict.fromkeys(parts, 0))  # type: ignore[arg-type]
         assert tick.is_caught_up == is_live
         self.snapshot = snapshot
         return tick

@@ -116,6 +116,15 @@ def test_a_recreated_offsets_topic_is_begun_anew_over_the_same_tables() -> None:
     assert not starts_anew(rebuilt, rebuilt.checkpoint_id)
 
 
+def test_a_checkpoint_of_an_older_layout_is_replaced_and_the_tables_go_on() -> None:
+    older = {name: value for name, value in asdict(STORED).items() if name != "layout"}
+    rebuilt = judge_start(replace(RESUMED, identity=older), WANTED)
+    assert replace(rebuilt, checkpoint_id="") == replace(WANTED, base_batch_id=108, replaces="c1", continues=True)
+    assert rebuilt.checkpoint_id not in ("", "c1")
+    cut_off = replace(RESUMED, identity=asdict(rebuilt))
+    assert judge_start(cut_off, WANTED) == rebuilt
+
+
 def test_a_recreated_offsets_topic_of_other_tables_is_refused() -> None:
     refusal(replace(RESUMED, batch_checkpoint_id="c2"), replace(WANTED, offsets_topic_id="recreated"))
 

@@ -12,14 +12,12 @@ from laggard.diagnosis.cluster import TOLD_WINDOWS, cluster_observations
 from laggard.diagnosis.observation import WARN
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.policy import Policy
-from laggard.errors import REFUSED, TEMPORARY, LaggardError
+from laggard.errors import REFUSED, LaggardError
 from laggard.lag.tick import Tick
 from laggard.sources.snapshot import OFFSETS_PARTITIONS, Snapshot
 from laggard.stream.identity import Identity
 from laggard.stream.judging import read_cluster
 from laggard.stream.offsets_topic_events import (
-    GrownTopicError,
-    check_grown,
     check_same_topic,
     offsets_topic_events,
     with_events,
@@ -78,17 +76,6 @@ def test_the_same_change_is_the_same_event_whoever_tells_it_again() -> None:
     (first,), (again,) = (offsets_topic_events(LAST, polled(100), TICK) for _ in range(2))
     assert first == again
     assert (first["group"], first["kind"], first["event_at"]) == (None, "offsets_topic_changed", NOON)
-
-
-def test_a_query_that_reads_too_few_partitions_starts_again() -> None:
-    with pytest.raises(GrownTopicError, match="more partitions") as raised:
-        check_grown(range(50), polled(100))
-    assert (raised.value.exit_code, raised.value.cause) == (TEMPORARY, "100, of which 50 are read")
-
-
-@pytest.mark.parametrize("snapshot", [polled(50), polled(0), polled(51, unanswered=(50,))])
-def test_a_query_goes_on_where_it_reads_all_that_can_be_read(snapshot: Snapshot) -> None:
-    check_grown(range(50), snapshot)
 
 
 def test_another_topic_of_that_name_is_refused_with_both_ids() -> None:

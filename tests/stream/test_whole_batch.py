@@ -13,9 +13,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from exporter.harness import Key
+from laggard.errors import INTERNAL, TEMPORARY, LaggardError
 from laggard.lag.positions import ADVANCE_FAILED
 from laggard.stream import advance_stage
 from laggard.stream.advance import advance
+from laggard.tables import schemas
+from laggard.tables.arrow import to_arrow
+from laggard.tables.delta import Writer
 from patience import examples
 from stream.simulation import Record, Row, commit, end, generation
 from stream.test_any_input import records as odd_records
@@ -49,6 +53,44 @@ def rows_of_others(job: WholeBatches) -> dict[str, list[Any]]:
 
 def series_of_others(job: WholeBatches) -> dict[Key, float]:
     return {key: value for key, value in job.scrape().items() if dict(key[1]).get("group") in OTHERS}
+
+
+def test_a_broker_that_falls_silent_between_poll_and_batch_is_read_by_a_later_one(tmp_path: Path) -> None:
+    job = WholeBatches(tmp_path / "job")
+    for number in range(2):
+        before = job.tick(ENDS, steady(job, number))
+    job.source.failure, job.source.answers = LaggardError("a fetch timed out", exit_code=TEMPORARY), False
+    left = job.tick(ENDS, steady(job, 2))
+    assert (left["kind"], left["records"], left["source_to"]) == ("tick", 0, before["source_to"])
+    assert {row["status"] for row in job.rows("partition_status")} == {"ok", "no_commit"}
+    job.source.answers = True  # would fail, if it were read before its broker gives an end
+    still = job.tick(ENDS, steady(job, 3), answers=False)
+    assert (still["kind"], still["records"], still["source_to"]) == ("tick", 0, before["source_to"])
+    job.source.failure = None
+    after = job.tick(ENDS, steady(job, 4))
+    assert (after["kind"], after["records"]) == ("tick", 60)
+    found = {row["committed_offset"] for row in job.rows("partition_status") if row["status"] == "ok"}
+    assert found == {112 + each for each in range(20)}
+
+
+@pytest.mark.parametrize("exit_code", [TEMPORARY, INTERNAL])
+def test_a_batch_that_fails_for_another_reason_leaves_nothing_for_later(tmp_path: Path, exit_code: int) -> None:
+    job = WholeBatches(tmp_path / "job")
+    job.tick(ENDS, steady(job, 0))
+    job.source.failure, job.source.answers = LaggardError("failed", exit_code=exit_code), exit_code == TEMPORARY
+    with pytest.raises(LaggardError, match="failed"):
+        job.tick(ENDS, steady(job, 1))
+
+
+def test_a_batch_of_which_rows_are_written_is_never_cut(tmp_path: Path) -> None:
+    job = WholeBatches(tmp_path / "job")
+    job.tick(ENDS, steady(job, 0))
+    row = {"date": job.now.date(), "cluster": "prod", "group": "g", "event_at": job.now, "batch_id": 1}
+    writer = Writer(job.root, "c1")
+    writer.write(schemas.GROUP_EVENTS, to_arrow(schemas.GROUP_EVENTS, [row]), 1)
+    job.source.failure, job.source.answers = LaggardError("a fetch timed out", exit_code=TEMPORARY), False
+    with pytest.raises(LaggardError, match="timed out"):
+        job.tick(ENDS, steady(job, 1))
 
 
 def test_the_commits_that_stopped_the_job_are_three_rows(tmp_path: Path) -> None:

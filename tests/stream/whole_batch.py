@@ -5,7 +5,8 @@ Only Spark is replaced: its write-ahead log is a text, and its one job per batch
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -18,7 +19,8 @@ import pytest
 from exporter.harness import Clock, Exporter, Key
 from laggard.config.policy import Policies
 from laggard.names import NameFilter
-from laggard.sources.snapshot import OFFSETS_PARTITIONS, POSITIONS, Snapshot
+from laggard.sources.offsets_topic import READ_TO
+from laggard.sources.snapshot import OFFSETS_PARTITIONS, POSITIONS, Snapshot, pack
 from laggard.stream import batch as job
 from laggard.stream.advance_stage import advance_stage
 from laggard.stream.decode import decode_stage
@@ -34,11 +36,22 @@ Given = tuple[bytes | None, bytes | None, int]  # key, value, record timestamp i
 
 
 @dataclass
-class _Frame:
-    records: pa.RecordBatch
+class _Source:
+    """Stands in for Spark's Kafka source: one partition, whose broker may stop answering before it is read."""
 
-    def select(self, *_: str) -> _Frame:
-        return self
+    records: list[pa.RecordBatch] = field(default_factory=list)
+    failure: Exception | None = None
+    answers: bool = True
+
+    def read(self, _: Any, begins: Mapping[int, int], ends: Mapping[int, int], __: Snapshot) -> pa.RecordBatch:
+        begin, end = begins.get(0, 0), ends.get(0, 0)
+        if self.failure is not None and end > begin:
+            raise self.failure
+        whole = pa.Table.from_batches(self.records, schema=RECORDS).slice(begin, max(0, end - begin))
+        return pa.RecordBatch.from_arrays([column.combine_chunks() for column in whole.columns], schema=RECORDS)
+
+    def silent(self, numbers: Iterable[int]) -> frozenset[int]:
+        return frozenset() if self.answers else frozenset(numbers)
 
 
 @dataclass
@@ -48,6 +61,8 @@ class WholeBatches:
     folder: Path
     window_seconds: int = 20
     now: datetime = field(default_factory=lambda: datetime.now(timezone.utc).replace(microsecond=0))
+    source: Any = field(default_factory=_Source)
+    spark: Any = field(default_factory=lambda: SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1)))
     position: int = 0
     spark_batch: int = -1
 
@@ -57,23 +72,27 @@ class WholeBatches:
         create_tables(self.root)
         identity = Identity("cluster", "topic", self.root, self.window_seconds, "c1")
         options = job.BatchOptions(
-            "prod", str(self.checkpoint), TOPIC, 1, self.window_seconds, NameFilter(), Policies()
+            "prod",
+            str(self.checkpoint),
+            self.source,
+            self.window_seconds,
+            NameFilter(),
+            Policies(),  # type: ignore[arg-type]
         )
-        spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1))
-        self.batches = job.Batches(spark, Writer(self.root, "c1"), identity, options)
+        self.batches = job.Batches(self.spark, Writer(self.root, "c1"), identity, options)
         self.exporter = Exporter(Path(self.root), Clock(), max_series=1_000_000)
 
-    def tick(self, ends: Iterable[Row], records: Iterable[Given], *, seconds: float = 10) -> Row:
+    def tick(self, ends: Iterable[Row], records: Iterable[Given], *, seconds: float = 10, answers: bool = True) -> Row:
         """One batch with these records, so many seconds after the one before; gives its `batches` row."""
         given, first = list(records), self.position
         self.now += timedelta(seconds=seconds)
         self.position += len(given)
         self.spark_batch += 1
-        (self.checkpoint / "offsets" / str(self.spark_batch)).write_text(f'v1\n{{"{TOPIC}":{{"0":{self.position}}}}}')
-        self.snapshot = self._snapshot(list(ends))
+        offset = pack(self._snapshot(list(ends), answers=answers)) | {READ_TO: {"0": self.position}}
+        (self.checkpoint / "offsets" / str(self.spark_batch)).write_text(f"v1\n{json.dumps(offset)}")
         columns = zip(*given, strict=True) if given else ((), (), ())
         keys, values, times = columns
-        table = pa.record_batch(
+        given_records = pa.record_batch(
             [
                 pa.array([0] * len(given), pa.int32()),
                 pa.array(range(first, self.position), pa.int64()),
@@ -83,10 +102,11 @@ class WholeBatches:
             ],
             schema=RECORDS,
         )
+        self.source.records.append(given_records)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(job, "poll_of", lambda *_: self.snapshot)
             patched.setattr(job, "advance_frame", _run_here)
-            self.batches.process(_Frame(table), self.spark_batch)  # type: ignore[arg-type]  # no Spark
+            frame: Any = SimpleNamespace(sparkSession=self.spark)
+            self.batches.process(frame, self.spark_batch)
         newest = newest_batch(self.root)
         assert newest is not None
         return dict(newest.values)
@@ -106,9 +126,10 @@ class WholeBatches:
         self.exporter.refresh()
         return self.exporter.samples()
 
-    def _snapshot(self, ends: list[Row]) -> Snapshot:
+    def _snapshot(self, ends: list[Row], *, answers: bool) -> Snapshot:
         number = self.spark_batch + 1
-        own = {"offsets_partition": 0, "high_watermark": self.position, "last_stable_offset": self.position}
+        position = self.position if answers else None
+        own = {"offsets_partition": 0, "high_watermark": position, "last_stable_offset": position}
         return Snapshot(
             poll_id=number,
             polled_at_ms=round(self.now.timestamp() * 1000),
@@ -119,14 +140,14 @@ class WholeBatches:
 
 
 def _run_here(
-    records: _Frame, names: NameFilter, snapshot: Snapshot, tick: Any, state: Any, _: int, policies: Policies
+    records: pa.RecordBatch, names: NameFilter, snapshot: Snapshot, tick: Any, state: Any, _: int, policies: Policies
 ) -> Any:
     """The job of `advance_frame` in one task."""
     decode = decode_stage(names, with_edges=tick.is_caught_up)
     advance = advance_stage(snapshot, tick, state, policies)
 
     def collect() -> Iterator[tuple[str, str]]:
-        for batch in advance(decode(iter([records.records]))):
+        for batch in advance(decode(iter([records]))):
             yield from zip(batch["kind"].to_pylist(), batch["data"].to_pylist(), strict=True)
 
     return SimpleNamespace(collect=lambda: list(collect()))

@@ -31,6 +31,7 @@ SPARK_FIXED = (  # the job is wrong with any other value, see stream/session.py
     "spark.sql.extensions",
     "spark.sql.session.timeZone",
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching",
+    "spark.sql.sources.useV1SourceList",
     "spark.sql.streaming.noDataMicroBatches.enabled",
 )
 

@@ -43,6 +43,7 @@ UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
 NOT_POLLED = "NOT_POLLED"  # the topic is newer than our list of topics
 COMMIT_TRUNCATED = "COMMIT_TRUNCATED"  # the offsets topic lost the commit, and no newer one was read
 ADVANCE_FAILED = "ADVANCE_FAILED"  # the group's tick raised: it is in quarantine
+NO_COORDINATOR = "COORDINATOR_NOT_AVAILABLE"  # the leader of the group's offsets partition has not answered for long
 NEGATIVE_OFFSET = "NEGATIVE_OFFSET"  # the newest commit: to the broker and to clients the group has no offset
 _MOST_REPEATS = 2**31 - 1
 _STRING, _LONG, _DOUBLE = pa.string(), pa.int64(), pa.float64()
@@ -235,12 +236,14 @@ def _status(columns: dict[str, Any], polled: pa.Table, is_other_topic: Any, tick
     )  # that poll began after the commit was read
     is_lost = pc.and_(pc.is_valid(committed), pc.is_null(columns["commit_source_offset"]))
     is_negative = pc.and_(pc.is_null(committed), pc.is_valid(columns["commit_source_offset"]))
+    silent = pc.is_in(columns["commit_source_partition"], value_set=pa.array(tick.silent_partitions, pa.int32()))
     blocked = pc.is_in(columns["commit_source_partition"], value_set=pa.array(tick.blocked_partitions, pa.int32()))
     cases = [
         ("stale", pc.or_(is_lost, not tick.is_caught_up)),
         ("topic_missing", pc.or_(is_unlisted, equal(polled["error"], UNKNOWN_TOPIC))),
         ("topic_recreated", is_other_topic),
         ("no_end_offset", pc.is_null(end)),
+        ("stale", silent),  # without any broker there is no end either, which says more
         ("source_blocked", blocked),
         ("no_commit", pc.is_null(committed)),
         ("committed_ahead", both(pc.greater(committed, end), is_proven)),
@@ -251,6 +254,7 @@ def _status(columns: dict[str, Any], polled: pa.Table, is_other_topic: Any, tick
         status = when(applies, name, status)
     unpolled_error = when(is_unlisted, UNKNOWN_TOPIC, where(is_unpolled, pa.repeat(NOT_POLLED, rows)))
     of_commit = when(is_lost, COMMIT_TRUNCATED, where(is_negative, pa.repeat(NEGATIVE_OFFSET, rows)))
+    of_commit = when(silent, NO_COORDINATOR, of_commit)
     return status, pc.coalesce(polled["error"], unpolled_error, of_commit)
 
 

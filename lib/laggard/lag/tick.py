@@ -21,6 +21,8 @@ class Tick:
     closes_windows: bool  # windows of the tick before end here
     has_history: bool  # some live tick came before: what is new now is new in the world
     blocked_partitions: tuple[int, ...] = ()  # of the offsets topic, frozen by an open transaction
+    unread_partitions: frozenset[int] = frozenset()  # of the offsets topic, whose leader did not answer
+    silent_partitions: tuple[int, ...] = ()  # those of them that have not been read for a window or more
     # of the offsets topic, cut below what was read, and where they end now: any record read of them from now on is
     # later than what is known
     truncated_partitions: tuple[tuple[int, int], ...] = ()

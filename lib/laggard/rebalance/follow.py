@@ -100,8 +100,9 @@ def _surroundings(group: str, row: Mapping[str, Any], tick: Tick) -> Surrounding
 
 
 def _read_until(row: Mapping[str, Any], tick: Tick) -> datetime:
-    """The records of a blocked offsets partition are not read up to the poll, and those of the past not to any time."""
-    is_blocked = row.get("offsets_partition") in tick.blocked_partitions
+    """The records of some offsets partitions are not read up to the poll, and those of the past not to any time."""
+    number = row.get("offsets_partition")
+    is_blocked = number in tick.blocked_partitions or number in tick.unread_partitions
     # by the clock that the brokers should have as well, which is not held
     return (tick.wall or tick.now) if tick.is_caught_up and not is_blocked else LONG_AGO
 

@@ -53,6 +53,11 @@ class Brokers:
         """Move the deadline by the time that reading about so many partitions may take."""
         self._connections.allow(partitions)
 
+    @property
+    def silent(self) -> frozenset[int]:
+        """Ids of brokers that did not answer, and are not waited for until they do."""
+        return self._connections.silent
+
     def metadata(self, topics: Sequence[str] | None) -> dict[str, Any]:
         """Brokers, cluster id and topics with ids, partitions and leaders; None asks for all topics."""
         names = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]

@@ -74,6 +74,11 @@ class Connections:
         except Exception as error:  # noqa: BLE001 - as above
             return self._failing({0: request}, error)()[0]
 
+    @property
+    def silent(self) -> frozenset[int]:
+        """Brokers that are probed and not waited for."""
+        return frozenset(self._silent)
+
     def learn(self, metadata: Any) -> None:
         """Take the brokers' addresses from a response to a metadata request."""
         addresses = copy.copy(metadata)

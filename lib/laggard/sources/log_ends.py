@@ -1,7 +1,7 @@
-"""Source B: a streaming source with one row per poll, the poll itself inside the offset.
+"""Source B: a streaming source with one row per poll; the offset holds the poll and how far to read.
 
-Spark writes the offset to its write-ahead log before the batch runs, and the batch takes the poll from there: a
-re-run reads the very same one. The row itself only says that there is a new poll.
+Spark writes the offset to its write-ahead log before the batch runs, and the batch takes both from there: a re-run
+reads the very same poll and the very same records. The row itself only says that there is a new poll.
 """
 
 from __future__ import annotations
@@ -16,12 +16,17 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from pyspark.sql.types import StructType
 
 from laggard.failures import carried
+from laggard.sources.offsets_topic import READ_TO, Positions, is_read, next_positions, positions_in
 from laggard.sources.poll import Poller, PollOptions
 from laggard.sources.spool import Spool
 
 
 class LogEnds(DataSource):
-    """`readStream.format("log_ends")`; options `poll` (`PollOptions` as JSON), `checkpoint`, `after_poll` (last id)."""
+    """`readStream.format("log_ends")`.
+
+    Options: `poll` (`PollOptions` as JSON), `checkpoint`, `most_records` of a batch, and where a new checkpoint begins:
+    `after_poll` (last id), `positions` (offsets partition to next offset, as JSON).
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -32,36 +37,35 @@ class LogEnds(DataSource):
 
     @carried()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's interface
-        after_poll = int(self.options.get("after_poll", "0"))
-        return LogEndsReader(options_from_json(self.options["poll"]), Spool(self.options["checkpoint"]), after_poll)
+        first = {"poll_id": int(self.options["after_poll"]), READ_TO: json.loads(self.options["positions"])}
+        most_records, spool = int(self.options["most_records"]), Spool(self.options["checkpoint"])
+        return LogEndsReader(options_from_json(self.options["poll"]), spool, most_records, first)
 
 
 class LogEndsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Polls when Spark asks for the newest offset: every trigger gets a poll of its own, never an old one."""
 
-    def __init__(self, options: PollOptions, spool: Spool, after_poll: int = 0) -> None:
+    def __init__(self, options: PollOptions, spool: Spool, most_records: int, first: dict[str, Any]) -> None:
         self._options = options
         self._spool = spool
-        self._after_poll = after_poll
+        self._most_records = most_records
+        self._first = first
         self._poller: Poller | None = None
-        self._polls_left: int | None = None  # None: as many as Spark asks for
+        self._ends = False  # True: no more polls once a batch reads up to the end that its poll saw
+        self._has_ended = False
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_poller": None, "_polls_left": None}  # sockets stay on the driver
+        return self.__dict__ | {"_poller": None}  # sockets stay on the driver
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's interface
-        return {"poll_id": self._after_poll}
+        return self._first
 
     @carried()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802
-        if self._polls_left == 0:
-            return start
-        if self._polls_left is not None:
-            self._polls_left -= 1
-        return self._poll(start["poll_id"] + 1)
+        return start if self._has_ended else self._poll(start["poll_id"] + 1, positions_in(start))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's interface
-        self._polls_left = 1  # catching up needs one poll, to know where the end is
+        self._ends = True
 
     @carried()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -75,10 +79,13 @@ class LogEndsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._poller.close()
             self._poller = None
 
-    def _poll(self, poll_id: int) -> dict[str, Any]:
+    def _poll(self, poll_id: int, positions: Positions) -> dict[str, Any]:
         if self._poller is None:
             self._poller = Poller(self._options)
-        return self._spool.to_offset(self._poller.poll(poll_id))
+        snapshot = self._poller.poll(poll_id)
+        read_to = next_positions(positions, snapshot.offsets_partitions, self._most_records)
+        self._has_ended = self._ends and is_read(read_to, snapshot.offsets_partitions)
+        return self._spool.to_offset(snapshot) | {READ_TO: {str(number): read_to[number] for number in sorted(read_to)}}
 
 
 def options_to_json(options: PollOptions) -> str:

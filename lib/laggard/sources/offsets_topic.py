@@ -1,12 +1,24 @@
-"""Source A: every partition of the offsets topic through Spark's Kafka source, and proof that it reads them all."""
+"""Source A: the offsets topic, read batch by batch from one position per partition to the next through Spark.
+
+The positions after a batch come from its poll and are part of its streaming offset, so that a re-run reads the same
+records. Spark itself is asked for no offsets: it would wait for every broker, and this waits for none.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from laggard.errors import INTERNAL, LaggardError
+import pyarrow as pa
+
+from laggard.sources.brokers import LATEST, Brokers, TopicPartition
+from laggard.sources.partitions import read_partitions
+from laggard.sources.snapshot import Snapshot
+from laggard.wire.coordinator import coordinator_partition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -14,15 +26,14 @@ if TYPE_CHECKING:
     from laggard.config.sections import Cluster
 
 DEPRECATED_OFFSET_READER = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
-_EARLIEST = -2  # in Spark's startingOffsets
+COLUMNS = {"partition": "int", "offset": "bigint", "timestamp": "timestamp", "key": "binary", "value": "binary"}
 READ_OPTIONS = {
     "kafka.isolation.level": "read_committed",  # an aborted transaction's commit is not progress
     # a batch reads only what is there: a broker that holds a fetch back for more to come costs half a second each
     "kafka.fetch.max.wait.ms": "20",
     "failOnDataLoss": "false",  # compaction and retention are gaps, not failures
-    # Spark waits for every partition: while a broker does not answer, no batch ends until others lead its partitions.
-    # Each consumer then has to find that out. Kafka's defaults let it wait 30 s, ask the same broker for metadata, and
-    # reconnect to it before it can ask another one, on and on.
+    # A consumer whose broker stops answering has to find the new leader. Kafka's defaults let it wait 30 s, ask the
+    # same broker for metadata, and reconnect to it before it can ask another one, on and on.
     "kafka.metadata.max.age.ms": "1000",
     "kafka.retry.backoff.ms": "100",
     "kafka.retry.backoff.max.ms": "200",
@@ -31,65 +42,120 @@ READ_OPTIONS = {
 }
 REQUEST_SHARE = 0.25  # of the time limit of a poll: the consumers of one task wait one after the other
 LEAST_REQUEST_SECONDS = 2.5
-API_SECONDS = 30  # longer than a controller needs to miss a broker: 9 s by default, 18 s with ZooKeeper
+LEAST_FETCH_SECONDS = 10  # a batch waits so long, up to twice, for a broker that stopped answering after the poll
+READ_TO = "read_to"  # key of the positions in the streaming offset
+GROUP = "spark-kafka-source-laggard"  # no group is joined, but Spark's consumers look for its coordinator
+
+Positions = Mapping[int, int]  # offsets partition to next offset
 
 
-def read_offsets_topic(
-    spark: SparkSession,
-    cluster: Cluster,
-    partitions: int,
-    max_records_per_batch: int,
-    starts_at: Mapping[int, int] | None = None,
-) -> DataFrame:
-    """One row per record: partition, offset, timestamp, key, value.
+def next_positions(positions: Positions, parts: pa.Table, most_records: int) -> dict[int, int]:
+    """Positions after a batch that reads up to the last stable offsets of a poll, at most so many records.
 
-    `assign` joins no consumer group on the watched cluster. With Spark 4.2's default offset reader the source
-    resolves zero partitions of an internal topic and says nothing, so the job sets the other one.
+    `parts` has the schema `OFFSETS_PARTITIONS`. A partition without an answer keeps its position; one whose last stable
+    offset is below its position falls to it. Of a larger backlog every partition gets the same share.
     """
-    request_ms = str(round(1000 * max(LEAST_REQUEST_SECONDS, REQUEST_SHARE * cluster.request_timeout_seconds)))
-    return (
-        spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", ",".join(cluster.bootstrap_servers))
-        .option("assign", json.dumps({cluster.offsets_topic: list(range(partitions))}))
-        .option("startingOffsets", _starting_offsets(cluster.offsets_topic, partitions, starts_at))
-        .options(**READ_OPTIONS)
-        .option("kafka.request.timeout.ms", request_ms)
-        .option("kafka.socket.connection.setup.timeout.ms", request_ms)
-        .option("kafka.socket.connection.setup.timeout.max.ms", request_ms)
-        .option("kafka.default.api.timeout.ms", str(max(API_SECONDS, cluster.request_timeout_seconds) * 1000))
-        .option("fetchOffset.numRetries", "10")
-        .option("fetchOffset.retryIntervalMs", "500")
-        .option("maxOffsetsPerTrigger", str(max_records_per_batch))
-        .load()
-        .select("partition", "offset", "timestamp", "key", "value")
-    )
+    ends = _known(parts, "last_stable_offset")
+    begins = begin_positions(positions, ends, parts)
+    waiting = {number: max(0, ends[number] - begin) for number, begin in begins.items()}
+    total = sum(waiting.values())
+    if total > most_records:
+        for number, records in waiting.items():
+            if records:
+                ends[number] = begins[number] + max(1, records * most_records // total)
+    return {**positions, **ends}
 
 
-def _starting_offsets(topic: str, partitions: int, starts_at: Mapping[int, int] | None) -> str:
-    if starts_at is None:
-        return "earliest"  # the last commits of idle groups are old
-    return json.dumps({topic: {str(number): starts_at.get(number, _EARLIEST) for number in range(partitions)}})
+def begin_positions(positions: Positions, ends: Positions, parts: pa.Table) -> dict[int, int]:
+    """Where reading up to `ends` begins: at the position, or at the start of the log where that is later."""
+    starts = _known(parts, "log_start_offset")
+    return {number: max(positions.get(number, 0), starts.get(number, 0)) for number in ends}
 
 
-def positions_of(wal_text: str, topic: str) -> dict[int, int]:
-    """Offsets partition to next offset, from the text of a batch in Spark's write-ahead log."""
-    for line in wal_text.splitlines():
-        if line.startswith("{"):
-            parsed = json.loads(line)
-            if topic in parsed:
-                return {int(partition): int(offset) for partition, offset in parsed[topic].items()}
-    return {}
+def is_read(positions: Positions, parts: pa.Table) -> bool:
+    """True if these positions are at the last stable offsets of a poll, as far as those are known."""
+    return all(positions.get(number, 0) >= end for number, end in _known(parts, "last_stable_offset").items())
 
 
-def check_resolved(positions: Mapping[int, int], partitions: int, topic: str) -> None:
-    """Fail loudly unless the batch reads exactly the assigned partitions: fewer would be silent blindness."""
-    expected, resolved = set(range(partitions)), set(positions)
-    if resolved != expected:
-        missing = sorted(expected - resolved)
-        raise LaggardError(
-            f"source_resolved_wrong_partitions: Spark reads {len(resolved)} of {partitions} partitions of {topic}",
-            cause=f"missing partitions {missing[:10]}{'…' if len(missing) > 10 else ''}; "
-            f"{DEPRECATED_OFFSET_READER} is off or no longer works in this Spark",
-            fix=f"remove {DEPRECATED_OFFSET_READER} from your Spark defaults; run: laggard doctor",
-            exit_code=INTERNAL,
+def unanswered(parts: pa.Table) -> frozenset[int]:
+    """Offsets partitions whose leader did not answer a poll."""
+    return frozenset(parts["offsets_partition"].to_pylist()) - _known(parts, "last_stable_offset").keys()
+
+
+def _known(parts: pa.Table, column: str) -> dict[int, int]:
+    pairs = zip(parts["offsets_partition"].to_pylist(), parts[column].to_pylist(), strict=True)
+    return {number: offset for number, offset in pairs if offset is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsSource:
+    """How Spark reads records of the offsets topic."""
+
+    bootstrap_servers: tuple[str, ...]
+    topic: str
+    request_timeout_seconds: float
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> OffsetsSource:
+        """The source of a configured cluster."""
+        return cls(tuple(cluster.bootstrap_servers), cluster.offsets_topic, cluster.request_timeout_seconds)
+
+    def read(self, spark: SparkSession, begins: Positions, ends: Positions, snapshot: Snapshot) -> DataFrame:
+        """One row per record: partition, offset, timestamp, key, value; and one row of nulls, so that a task runs.
+
+        `assign` joins no consumer group on the watched cluster. With Spark 4.2's default offset reader the source
+        resolves zero partitions of an internal topic, so the job sets the other one.
+        """
+        from pyspark.sql import functions as F
+
+        nothing = spark.range(1, numPartitions=1).select(
+            *(F.lit(None).cast(kind).alias(n) for n, kind in COLUMNS.items())
         )
+        numbers = sorted(number for number, end in ends.items() if end > begins.get(number, 0))
+        if not numbers:
+            return nothing
+        servers = snapshot.answering_brokers or self.bootstrap_servers
+        request_ms = str(round(1000 * max(LEAST_REQUEST_SECONDS, REQUEST_SHARE * self.request_timeout_seconds)))
+        fetch_ms = str(round(1000 * max(LEAST_FETCH_SECONDS, self.request_timeout_seconds)))
+        records = (
+            spark.read.format("kafka")
+            .option("kafka.bootstrap.servers", ",".join(servers))
+            .option("kafka.group.id", self.group(servers, snapshot.offsets_partitions))
+            .option("assign", json.dumps({self.topic: numbers}))
+            .option("startingOffsets", json.dumps({self.topic: {str(each): begins.get(each, 0) for each in numbers}}))
+            .option("endingOffsets", json.dumps({self.topic: {str(each): ends[each] for each in numbers}}))
+            .options(**READ_OPTIONS)
+            .option("kafka.request.timeout.ms", request_ms)
+            .option("kafka.socket.connection.setup.timeout.ms", request_ms)
+            .option("kafka.socket.connection.setup.timeout.max.ms", request_ms)
+            .option("kafka.default.api.timeout.ms", fetch_ms)
+            .option("kafkaConsumer.pollTimeoutMs", fetch_ms)
+            .load()
+        )
+        return nothing.unionByName(records.select(*COLUMNS))
+
+    def silent(self, numbers: Iterable[int]) -> frozenset[int]:
+        """Those of the offsets partitions whose leader does not answer now."""
+        wanted = frozenset(numbers)
+        brokers = Brokers(self.bootstrap_servers, self.request_timeout_seconds)
+        try:
+            leaders: dict[int, list[TopicPartition]] = {}
+            for key, found in read_partitions(brokers.metadata([self.topic])["topics"]).items():
+                if found.leader is not None:
+                    leaders.setdefault(found.leader, []).append(key)
+            answers = brokers.list_offsets(leaders, LATEST)
+        finally:
+            brokers.close()
+        return wanted - {number for (_, number), answer in answers.items() if answer.offset is not None}
+
+    def group(self, servers: Iterable[str], parts: pa.Table) -> str:
+        """A group id whose coordinator answers; the same for the same brokers, as executors keep consumers by it."""
+        name = f"{GROUP}-{zlib.crc32(','.join(servers).encode()):08x}"
+        silent, count = unanswered(parts), max(1, parts.num_rows)
+        turns = (f"{name}-{turn}" for turn in itertools.count())
+        return next(each for each in turns if coordinator_partition(each, count) not in silent)
+
+
+def positions_in(offset: Mapping[str, Any]) -> dict[int, int]:
+    """Offsets partition to next offset, from a streaming offset."""
+    return {int(partition): int(position) for partition, position in offset[READ_TO].items()}

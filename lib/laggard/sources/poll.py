@@ -53,7 +53,7 @@ class Poller:
         self._brokers = kafka.Brokers(options.bootstrap_servers, options.request_timeout_seconds)
         self._partitions: dict[kafka.TopicPartition, Partition] = {}
         self._offsets_topic: dict[kafka.TopicPartition, Partition] = {}
-        self._broker_ids: list[int] = []
+        self._addresses: dict[int, str] = {}
         self._cluster_id = ""
         self._metadata_poll_id = 0
         self._metadata_at = 0.0
@@ -108,6 +108,7 @@ class Poller:
             offsets_partitions=self._offsets_partitions(ends, reading),
             groups=listed,
             unlisted_brokers=unlisted,
+            answering_brokers=self._answering_brokers(),
             closed=closed,
             probes=probes,
             offsets_retention_minutes=self._facts.offsets_retention_minutes,
@@ -138,7 +139,7 @@ class Poller:
             return
         self._metadata_at, self._metadata_poll_id = time.monotonic(), poll_id
         self._metadata_took = self._metadata_at - started
-        self._broker_ids = [broker["node_id"] for broker in metadata["brokers"]]
+        self._addresses = {each["node_id"]: _address(each["host"], each["port"]) for each in metadata["brokers"]}
         self._cluster_id = metadata.get("cluster_id") or ""
         found = read_partitions([*metadata["topics"], *named["topics"]])
         self._offsets_topic = {key: value for key, value in found.items() if key[0] == self._options.offsets_topic}
@@ -215,16 +216,24 @@ class Poller:
             [stable[key].error or high[key].error for key in keys],
         )
 
+    def _answering_brokers(self) -> list[str]:
+        silent = self._brokers.silent
+        return sorted(address for broker, address in self._addresses.items() if broker not in silent) if silent else []
+
     def _blocked_since(self, partition: int, high: int | None, stable: int | None, now: Reading) -> int | None:
-        """When the last stable offset stopped behind the high watermark, once that has lasted a window."""
-        if high is None or stable is None:
-            return None
+        """Since when nothing new could be read, once that has lasted a window.
+
+        The last stable offset stopped behind the high watermark, or the leader did not give it.
+        """
         last, since_boot_ms = self._stable_since.get(partition, (-1, now.boot_ms))
-        if stable != last or stable >= high:
-            since_boot_ms = now.boot_ms
-        self._stable_since[partition] = (stable, since_boot_ms)
+        is_frozen = True
+        if high is not None and stable is not None:
+            is_frozen = stable < high
+            if stable != last or not is_frozen:
+                last, since_boot_ms = stable, now.boot_ms
+        self._stable_since[partition] = (last, since_boot_ms)
         lasted_ms = now.boot_ms - since_boot_ms  # the wall clock may have been set meanwhile
-        is_blocked = stable < high and lasted_ms >= self._options.window_seconds * 1000
+        is_blocked = is_frozen and lasted_ms >= self._options.window_seconds * 1000
         return now.wall_ms - lasted_ms if is_blocked else None
 
     def _start_groups(self) -> Callable[[], tuple[pa.Table, list[int]]]:
@@ -232,7 +241,7 @@ class Poller:
         if not every or time.monotonic() - self._groups_at < every * 0.9:
             return lambda: (shapes.GROUPS.empty_table(), [])
         self._groups_at = time.monotonic()
-        pending = self._brokers.start_list_groups(self._broker_ids)
+        pending = self._brokers.start_list_groups(list(self._addresses))
 
         def wait() -> tuple[pa.Table, list[int]]:
             groups, unlisted = pending()
@@ -241,6 +250,10 @@ class Poller:
             return shapes.table_of(shapes.GROUPS, *columns), unlisted
 
         return wait
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ OFFSETS_PARTITIONS = pa.schema(
         ("last_stable_offset", pa.int64()),
         ("log_start_offset", pa.int64()),
         ("coordinator", pa.int32()),
-        ("blocked_since", pa.timestamp("ms", tz="UTC")),  # frozen by an open transaction for a window or more
+        ("blocked_since", pa.timestamp("ms", tz="UTC")),  # nothing new could be read for a window or more
         ("error", pa.string()),
     ]
 )
@@ -103,6 +103,7 @@ class Snapshot:
     closed: pa.Table = field(default_factory=CLOSED.empty_table)
     probes: pa.Table = field(default_factory=PROBES.empty_table)
     unlisted_brokers: list[int] = field(default_factory=list)  # asked for their groups, without an answer
+    answering_brokers: list[str] = field(default_factory=list)  # host:port, given only if others do not answer
     offsets_retention_minutes: int | None = None  # offsets.retention.minutes of a broker; None: not known
 
     @property
@@ -125,9 +126,10 @@ def pack(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def unpack(packed: dict[str, Any]) -> Snapshot:
-    """The snapshot that `pack` was given."""
+    """The snapshot that `pack` was given; other keys of an offset are passed over."""
     tables = {name: _unpack_table(packed[name], schema) for name, schema in _TABLES.items() if name in packed}
-    return Snapshot(**{name: value for name, value in packed.items() if name not in _TABLES}, **tables)
+    plain = {name: packed[name] for name in Snapshot.__slots__ if name in packed and name not in _TABLES}
+    return Snapshot(**plain, **tables)
 
 
 def _pack_table(table: pa.Table) -> str:

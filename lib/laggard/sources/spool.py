@@ -33,7 +33,7 @@ class Spool:
         return f"{self._checkpoint}.laggard.polls"
 
     def to_offset(self, snapshot: Snapshot) -> dict[str, Any]:
-        """The offset that stands for this poll: the poll itself, or the name, size and checksum of its file."""
+        """The part of an offset that stands for a poll: the poll itself, or the name, size and checksum of its file."""
         packed = pack(snapshot)
         data = json.dumps(packed).encode()
         if len(data) <= self._most_bytes:
@@ -58,7 +58,7 @@ class Spool:
 
     def check(self, wal_text: str) -> None:
         """Raise as `from_offset` does if the poll of a batch in Spark's write-ahead log cannot be read."""
-        offset = _offset_in(wal_text)
+        offset = offset_in(wal_text)
         if "file" in offset:
             self._read(offset["file"])
 
@@ -97,19 +97,14 @@ class Spool:
                     files.remove(f"{self.folder}/{name}")
 
 
-def poll_of(wal_text: str, spool: Spool) -> Snapshot | None:
-    """The poll in the text of a batch in Spark's write-ahead log; None where there is none yet."""
-    offset = _offset_in(wal_text)
-    return spool.from_offset(offset) if offset.get("poll_id") else None
-
-
 def poll_id_of(wal_text: str) -> int | None:
     """The id of the poll in the text of a batch in Spark's write-ahead log; None where there is none."""
-    found = _offset_in(wal_text).get("poll_id")
+    found = offset_in(wal_text).get("poll_id")
     return None if found is None else int(found)
 
 
-def _offset_in(wal_text: str) -> dict[str, Any]:
+def offset_in(wal_text: str) -> dict[str, Any]:
+    """The streaming offset in the text of a batch in Spark's write-ahead log; empty where there is none."""
     for line in wal_text.splitlines():
         if line.startswith("{"):
             parsed: dict[str, Any] = json.loads(line)

@@ -17,6 +17,7 @@ from laggard.stream.checkpoint import REPAIR
 from laggard.stream.source_positions import fallen
 from laggard.tables.readers import newest_batch
 
+LAYOUT = 2  # 1: the offsets topic was a streaming source of its own
 FROZEN = ("cluster_id", "table_root", "window_seconds")  # a new offsets_topic_id is a rebuild
 RESTORE = "restore the checkpoint and tables that belong together, or continue from the tables: laggard doctor --repair"
 MOVE = "restore the value it had, or give this job its own job.tables and job.checkpoint"
@@ -35,6 +36,7 @@ class Identity:
     replaces: str = ""  # the checkpoint id whose tables this one continues, "" for none
     replaced_topic_id: str = ""  # id of the offsets topic that it had read
     continues: bool = False  # after a repair: state and positions of the tables go on; else they are of another topic
+    layout: int = LAYOUT  # of the streaming offsets; a checkpoint of another one is replaced, and the tables go on
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,11 @@ def to_json(identity: Identity) -> str:
     return json.dumps(asdict(identity), indent=2, sort_keys=True) + "\n"
 
 
+def identity_of(values: Mapping[str, Any]) -> Identity:
+    """The identity that was written; TypeError if it is not one of this version or an older one."""
+    return Identity(**{"layout": 1, **values})
+
+
 def judge_start(found: Found, wanted: Identity) -> Identity:
     """The identity to run under: new on a first start or a rebuild, stored on a resume; otherwise refuses.
 
@@ -71,7 +78,7 @@ def judge_start(found: Found, wanted: Identity) -> Identity:
         check_frozen(stored, wanted)  # a rebuild that was cut off
         if stored.continues and stored.offsets_topic_id != wanted.offsets_topic_id:
             return rebuilt(found, wanted, replaced_topic_id=stored.offsets_topic_id)
-        return replace(stored, offsets_topic_id=wanted.offsets_topic_id)
+        return replace(stored, offsets_topic_id=wanted.offsets_topic_id, layout=LAYOUT)
     if not found.has_checkpoint:
         if found.newest_batch_id is None:
             return replace(wanted, checkpoint_id=uuid.uuid4().hex)
@@ -99,7 +106,7 @@ def judge_start(found: Found, wanted: Identity) -> Identity:
             "the tables lost batches that the checkpoint committed",
             f"tables at batch {newest}, checkpoint at {committed}",
         )
-    return rebuilt(found, wanted) if found.has_truncation else stored
+    return rebuilt(found, wanted) if found.has_truncation or stored.layout != LAYOUT else stored
 
 
 def rebuilt(found: Found, wanted: Identity, *, replaced_topic_id: str = "", base: int = 0) -> Identity:
@@ -130,7 +137,7 @@ def _stored(found: Found) -> Identity | None:
             exit_code=DAMAGED,
         )
     try:
-        return Identity(**found.identity)
+        return identity_of(found.identity)
     except TypeError as error:
         raise _refusal("the checkpoint's identity file is not one of this version", str(error)) from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from laggard.errors import REFUSED, TEMPORARY, LaggardError
+from laggard.errors import REFUSED, LaggardError
 from laggard.lag.tick import Tick
 from laggard.sources.snapshot import Snapshot
 from laggard.stream.events import event_row
@@ -70,27 +70,6 @@ class RebuildError(LaggardError):
     def __init__(self, what: str, cause: str) -> None:
         fix = "start the job again: it keeps all history and goes on with the topic as it is"
         super().__init__(what, cause=cause, fix=fix, exit_code=REFUSED)
-
-
-def check_grown(read: Collection[int], snapshot: Snapshot) -> None:
-    """Ask for a query over all partitions where the poll knows some that this one does not read."""
-    parts = snapshot.offsets_partitions.to_pylist()
-    # one without a leader cannot be read yet
-    missing = {each["offsets_partition"] for each in parts if each["high_watermark"] is not None} - set(read)
-    if missing:
-        raise GrownTopicError(len(read), len(read) + len(missing))
-
-
-class GrownTopicError(LaggardError):
-    """The offsets topic has more partitions than the query reads."""
-
-    def __init__(self, read: int, there: int) -> None:
-        super().__init__(
-            "the offsets topic got more partitions",
-            cause=f"{there}, of which {read} are read",
-            fix="none needed: the query starts again over all of them",
-            exit_code=TEMPORARY,
-        )
 
 
 def count_known(*partitions: Iterable[int]) -> int:

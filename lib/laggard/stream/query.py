@@ -17,13 +17,14 @@ from laggard.names import NameFilter
 from laggard.sources.brokers import Brokers
 from laggard.sources.clock import read_clock
 from laggard.sources.log_ends import LogEnds
-from laggard.sources.readiness import OffsetsTopic, count_backlog
+from laggard.sources.offsets_topic import OffsetsSource
+from laggard.sources.readiness import count_backlog
 from laggard.stream.batch import Batches, BatchOptions
 from laggard.stream.diagnose import DiagnoseQuery
 from laggard.stream.gate import Gate
-from laggard.stream.inputs import read_inputs
+from laggard.stream.inputs import stream_polls
 from laggard.stream.jvm import Session, check_alive, kill_below, session_of, silence
-from laggard.stream.offsets_topic_events import GrownTopicError, RebuildError, check_same_topic
+from laggard.stream.offsets_topic_events import RebuildError, check_same_topic
 from laggard.stream.retries import Retries
 from laggard.stream.starting import look_up, prepare, wait_for_offsets_topic
 from laggard.tables.delta import Writer
@@ -40,7 +41,6 @@ log = logging.getLogger("laggard.job")
 FIRST_TICKS = 5
 CUT_SECONDS = 3.0  # before job.stop_seconds are over, what is left is killed, which takes a second at load 35
 _LEAST_SECONDS = 0.5
-ADMITTED = (SlowStartError, GrownTopicError)  # failures after which a single run, too, begins again
 
 
 class Job:
@@ -108,9 +108,9 @@ class Job:
         diagnosis = DiagnoseQuery(spark, config, identity.checkpoint_id, self._stopping)
         try:
             writer = Writer(config.job.tables, identity.checkpoint_id)
-            batches = Batches(spark, writer, identity, self._batch_options(topic))
+            batches = Batches(spark, writer, identity, self._batch_options())
             with closing(Schedule(config)) as schedule:
-                self._run_queries(spark, topic, batches, diagnosis, schedule)
+                self._run_queries(spark, topic.topic_id, batches, diagnosis, schedule)
                 if self._once:
                     diagnosis.catch_up()
                     schedule.finish(self._stopping)
@@ -122,20 +122,19 @@ class Job:
             diagnosis.stop()
         return False
 
-    def _batch_options(self, topic: OffsetsTopic) -> BatchOptions:
+    def _batch_options(self) -> BatchOptions:
         cluster, job = self._config.cluster, self._config.job
         return BatchOptions(
             cluster=cluster.name,
             checkpoint=job.checkpoint,
-            offsets_topic=cluster.offsets_topic,
-            offsets_partitions=topic.partitions,
+            source=OffsetsSource.of(cluster),
             window_seconds=job.window_seconds,
             names=NameFilter(cluster.groups, cluster.groups_ignore, cluster.topics, cluster.topics_ignore),
             policies=self._config.policies,
         )
 
     def _run_queries(
-        self, spark: SparkSession, topic: OffsetsTopic, batches: Batches, diagnosis: DiagnoseQuery, schedule: Schedule
+        self, spark: SparkSession, topic_id: str, batches: Batches, diagnosis: DiagnoseQuery, schedule: Schedule
     ) -> None:
         """Restart the query inside the process for causes that pass by themselves (`Retries`)."""
         spark.dataSource.register(LogEnds)
@@ -151,9 +150,9 @@ class Job:
             try:
                 if self._has_backlog(batches):
                     log.info("catching up: reading the backlog of %s first", self._config.cluster.offsets_topic)
-                    self._run_query(spark, topic, batches, None)
+                    self._run_query(spark, batches, None)
                 if not self._stopping.is_set():
-                    self._run_query(spark, topic, batches, None if self._once else diagnosis)
+                    self._run_query(spark, batches, None if self._once else diagnosis)
                 if self._once:
                     return
             except Exception as error:  # noqa: BLE001 - each failure has a class, which decides
@@ -162,22 +161,18 @@ class Job:
                 if self._stopping.is_set():
                     return  # cut off on purpose
                 check_alive(spark, error)
-                topic = self._try_again(cause, topic, batches)
+                self._wait_to_try_again(cause, topic_id)
 
-    def _try_again(self, cause: LaggardError, topic: OffsetsTopic, batches: Batches) -> OffsetsTopic:
-        """Wait and give the topic to go on with, looked up again; raises the failure if it is final."""
+    def _wait_to_try_again(self, cause: LaggardError, topic_id: str) -> None:
+        """Wait; raises the failure if it is final, or that the topic has been made again meanwhile."""
         self._log_traceback(cause)
-        if self._once and not isinstance(cause, ADMITTED):  # who asked for one run wants to know
+        if self._once and not isinstance(cause, SlowStartError):  # who asked for one run wants to know
             raise cause
         wait = self._retries.next_wait(cause)
         log.warning("query stopped: %s; starting again in %.0f s", cause.sentence, wait)
         self._stopping.wait(wait)
-        found = look_up(self._config.cluster) or topic
-        check_same_topic(topic.topic_id, found.topic_id)
-        if isinstance(cause, GrownTopicError):
-            batches.expect(found.partitions)
-            return found
-        return topic
+        if (found := look_up(self._config.cluster)) is not None:
+            check_same_topic(topic_id, found.topic_id)
 
     def _log_traceback(self, failure: LaggardError) -> None:
         """Write the traceback of a failure without a name, once however often it repeats."""
@@ -192,14 +187,12 @@ class Job:
         cluster = self._config.cluster
         brokers = Brokers(cluster.bootstrap_servers, cluster.request_timeout_seconds)
         try:
-            waiting = count_backlog(brokers, cluster.offsets_topic, (batches.last or {}).get("source_to") or {})
+            waiting = count_backlog(brokers, cluster.offsets_topic, batches.positions)
         finally:
             brokers.close()
         return waiting > self._config.job.max_records_per_batch
 
-    def _run_query(
-        self, spark: SparkSession, topic: OffsetsTopic, batches: Batches, diagnosis: DiagnoseQuery | None
-    ) -> None:
+    def _run_query(self, spark: SparkSession, batches: Batches, diagnosis: DiagnoseQuery | None) -> None:
         """Read tick by tick with the diagnosis beside it; without one, all there is and no more."""
         config = self._config
 
@@ -214,8 +207,8 @@ class Job:
                     raise
 
         after_poll = batches.last["poll_id"] if batches.last else 0
-        inputs = read_inputs(spark, config, topic, after_poll, batches.starts_at)
-        writer = inputs.writeStream.queryName("laggard").foreachBatch(process)
+        polls = stream_polls(spark, config, after_poll, batches.positions)
+        writer = polls.writeStream.queryName("laggard").foreachBatch(process)
         writer = writer.option("checkpointLocation", locate(config.job.checkpoint))
         writer = (
             writer.trigger(availableNow=True)

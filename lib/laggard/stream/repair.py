@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING
 
 from laggard.errors import DAMAGED, REFUSED, UNREACHABLE, LaggardError
 from laggard.stream.checkpoint import check_checkpoint
-from laggard.stream.identity import Found, Identity, check_frozen, find_state, judge_start, rebuilt, starts_anew
+from laggard.stream.identity import (
+    Found,
+    Identity,
+    check_frozen,
+    find_state,
+    identity_of,
+    judge_start,
+    rebuilt,
+    starts_anew,
+)
 from laggard.stream.starting import look_up, put_aside, settle
 from laggard.tables.delta import create_tables
 from laggard.tables.unpublished import remove_unpublished, tables_with_unpublished
@@ -95,7 +104,7 @@ def _planned(job: Job, found: Found, wanted: Identity, reason: str) -> Repair:
 def _readable(found: Found) -> Identity | None:
     """The stored identity, if there is one of this version that is of these tables' checkpoint."""
     try:
-        stored = Identity(**found.identity) if found.identity else None
+        stored = identity_of(found.identity) if found.identity else None
     except TypeError:
         return None
     return stored if stored and found.batch_checkpoint_id in (None, stored.checkpoint_id) else None

@@ -75,6 +75,8 @@ def settle(job: Job, found: Found, identity: Identity) -> None:
         else:
             # before the new identity: without rows, nothing else would tell it is old
             put_aside(job.checkpoint, stored_id)
+            if found.newest_batch_id is None:  # otherwise its rows would be published as the first batch's
+                remove_unpublished(job.tables, -1)
     if found.identity != asdict(identity):
         files.write_text(identity_path(job.checkpoint), to_json(identity))
     if anew:

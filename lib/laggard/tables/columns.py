@@ -82,7 +82,8 @@ EVIDENCE = (
         "error",
         "string",
         "Kafka's error name where the poll has no value; NEGATIVE_OFFSET of a commit by which the group has no offset;"
-        " COMMIT_TRUNCATED of one that the offsets topic lost; ADVANCE_FAILED of a group in quarantine",
+        " COMMIT_TRUNCATED of one that the offsets topic lost; COORDINATOR_NOT_AVAILABLE where the leader of its"
+        " offsets partition has not answered for a window; ADVANCE_FAILED of a group in quarantine",
         "no error",
     ),
 )

@@ -1,0 +1,101 @@
+"""A batch's constants from its poll and the `batches` row before it, and the row that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laggard.lag.tick import Tick
+from laggard.sources.offsets_topic import is_read, unanswered
+from laggard.sources.snapshot import Snapshot
+from laggard.stream.source_positions import truncated_partitions
+from laggard.stream.timeline import clock_column, closed_to, is_open, place
+from laggard.tables.readers import BACKFILL, TICK
+
+
+def next_tick(
+    last: Mapping[str, Any] | None,
+    snapshot: Snapshot,
+    source_to: Mapping[int, int],
+    *,
+    cluster: str,
+    batch_id: int,
+    window_seconds: int,
+    has_history: bool,
+    rereads: bool = False,
+    silent: frozenset[int] = frozenset(),
+) -> Tick:
+    """The tick of a batch that reads to these positions, after the newest published row.
+
+    `rereads`: some of its records were read before. `silent`: offsets partitions that did not answer after the poll.
+    """
+    was_live = last is not None and last["kind"] == TICK
+    moment = place(last, snapshot)
+    parts = snapshot.offsets_partitions
+    if parts.num_rows:
+        left_out = pc.is_in(parts["offsets_partition"], value_set=pa.array(sorted(silent), pa.int32()))
+        is_caught_up = is_read(source_to, parts.filter(pc.invert(left_out)))
+    else:  # the poll says nothing about the offsets topic
+        is_caught_up = was_live and snapshot.positions.num_rows > 0
+    truncated = truncated_partitions(last["source_to"] if last else {}, source_to)
+    unread = unanswered(parts) | silent
+    frozen = parts.filter(pc.is_valid(parts["blocked_since"]))["offsets_partition"].to_pylist()
+    tick = Tick(
+        cluster=cluster,
+        batch_id=batch_id,
+        poll_id=snapshot.poll_id,
+        metadata_poll_id=snapshot.metadata_poll_id,
+        now=moment.now,
+        window_seconds=window_seconds,
+        is_caught_up=is_caught_up and not rereads,  # what was read before is not counted again
+        opens_window=False,
+        closes_windows=False,
+        has_history=has_history,
+        blocked_partitions=tuple(number for number in frozen if number not in unread),
+        unread_partitions=unread,
+        silent_partitions=tuple(number for number in frozen if number in unread),
+        truncated_partitions=tuple((number, source_to[number]) for number in truncated),
+        wall=moment.wall,
+        is_held=moment.is_held,
+        shift=moment.shift,
+    )
+    opens = tick.counts and last is not None and last["polled_at"] < tick.window_start
+    # a window is closed once, also where ticks went on in it after it had to end early
+    closes = was_live and (opens or not tick.counts) and is_open(last, tick.window_seconds)
+    return replace(tick, opens_window=opens, closes_windows=closes)
+
+
+def batch_row(
+    last: Mapping[str, Any] | None,
+    tick: Tick,
+    snapshot: Snapshot,
+    source_to: Mapping[int, int],
+    versions: Mapping[str, int],
+) -> dict[str, Any]:
+    """Columns of `batches` that the poll, the positions and the tables' versions give."""
+    parts = {part["offsets_partition"]: part for part in snapshot.offsets_partitions.to_pylist()}
+    for part in parts.values():
+        if part["last_stable_offset"] is None:  # nobody knows whether a transaction is in the way
+            part["blocked_since"] = None
+
+    def by_partition(column: str) -> dict[int, Any] | None:
+        return {key: part[column] for key, part in parts.items() if part[column] is not None} if parts else None
+
+    return {
+        "kind": TICK if tick.is_caught_up else BACKFILL,
+        "gap_seq": 0,
+        "poll_id": tick.poll_id,
+        "source_from": dict.fromkeys(source_to, 0) | (last["source_to"] if last else {}),
+        "source_to": dict(source_to),
+        "clock": clock_column(snapshot.reading),
+        "windows_closed_to": closed_to(last, tick, snapshot),
+        "source_high_watermark": by_partition("high_watermark"),
+        "source_last_stable_offset": by_partition("last_stable_offset"),
+        "source_blocked_since": by_partition("blocked_since"),
+        "table_versions": dict(versions),
+        "offsets_retention_minutes": snapshot.offsets_retention_minutes,
+    }
