@@ -17,11 +17,11 @@ from laggard.cli.main import main
 from laggard.errors import OK
 from laggard.exporter.judged import Judged, judged_rows
 from laggard.exporter.render import TEXT, render_data
-from laggard.exporter.sift import REASONS, SIFTED, Skipped
 from laggard.exporter.snapshot import Read, Snapshot, make_snapshot
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.readers import Batch
 from laggard.tables.schemas import TABLES
+from laggard.tables.sift import REASONS, SIFTED, Skipped
 from tables.fixtures import (
     NOW,
     batch_row,
@@ -35,6 +35,7 @@ from tables.fixtures import (
     write_judged,
     write_rows,
 )
+from tables.odd import odd_arrays
 
 ODD, SOUND = "odd", ("a", "b", "z")
 START = NOW - timedelta(minutes=1)
@@ -105,30 +106,6 @@ def lines_of(lines: list[str], groups: tuple[str, ...]) -> list[str]:
 SOUND_LINES = lines_of(body_of(tables(*SOUND))[0], SOUND)
 
 
-def odd_values(kind: pa.DataType) -> st.SearchStrategy[pa.Array]:
-    """Arrays of one value of this type that no sound row has."""
-    values: list[Any] = [None]
-    if pa.types.is_string(kind):
-        names = [None, b"\xed\xa0\x80", b"\xff\xfe", b"", b"\x00\n'{}", b"x" * 40_000]
-        return st.sampled_from([pa.array([name], pa.binary()).view(kind) for name in names])
-    if pa.types.is_integer(kind):
-        top = 2 ** (kind.bit_width - 1)
-        values += [-1, 0, top - 1, -top, *([2**53 + 11] if kind.bit_width == 64 else [])]
-    elif pa.types.is_floating(kind):
-        values += [float("nan"), float("inf"), float("-inf"), -1.0, 1e308]
-    elif pa.types.is_timestamp(kind):
-        values += [2**62, -(2**62), 253_402_300_800_000_000, 0]
-    elif pa.types.is_list(kind):
-        inner = kind.value_type
-        wrong = {} if not pa.types.is_struct(inner) else dict.fromkeys(inner.names)
-        values += [[], [None], [wrong, wrong] if wrong else [1], [1] * 100 if not wrong else [wrong]]
-        values = [each for each in values if not (pa.types.is_string(inner) and each and each[0] == 1)]
-    elif pa.types.is_map(kind):
-        values += [[], [("joined", None)], [("joined", 1), ("joined", 2)], [("\x00", 1)]]
-        values = values if pa.types.is_integer(kind.item_type) else values[:2]
-    return st.sampled_from([pa.array([value], kind) for value in values])
-
-
 @st.composite
 def odd_rows(draw: st.DrawFn) -> tuple[str, pa.Table]:
     """A table, and its rows of the odd group with some values replaced."""
@@ -136,7 +113,7 @@ def odd_rows(draw: st.DrawFn) -> tuple[str, pa.Table]:
     rows = tables(ODD)[name]
     for column in draw(st.lists(st.sampled_from(sorted(rows.column_names)), min_size=1, max_size=4, unique=True)):
         index = rows.column_names.index(column)
-        odd = draw(odd_values(rows.schema.field(column).type))
+        odd = draw(st.sampled_from(odd_arrays(rows.schema.field(column).type)))
         rest = rows[column].combine_chunks().slice(1)
         rows = rows.set_column(index, rows.schema.field(column).with_nullable(True), pa.chunked_array([odd, rest]))
     return name, rows

@@ -10,12 +10,21 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyarrow.dataset import field
 
 from laggard.tables import log, readers
 from laggard.tables.arrow import arrow_schema, arrow_type
-from laggard.tables.readers import TableMissing, TableUnreadable, newest_batch, read_newest, read_table
+from laggard.tables.readers import (
+    TableMissing,
+    TableUnreadable,
+    newest_batch,
+    read_known,
+    read_newest,
+    read_table,
+    table_uri,
+)
 from laggard.tables.schemas import TABLES
-from tables.fixtures import NOW, batch_row, partition_row, topic_row, write_batch, write_rows
+from tables.fixtures import NOW, batch_row, partition_row, topic_row, write_arrow, write_batch, write_rows
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 
@@ -198,3 +207,20 @@ def test_every_declared_column_has_an_arrow_type_and_others_are_refused() -> Non
     assert [arrow_schema(table).names for table in TABLES.values()] == [list(table.names) for table in TABLES.values()]
     with pytest.raises(ValueError, match="no Arrow type for decimal"):
         arrow_type("decimal")
+
+
+@pytest.mark.parametrize(
+    ("column", "odd"),
+    [
+        ("window_start", pa.array([2**62], pa.timestamp("us", tz="UTC"))),
+        ("topic", pa.array([b"\xff\xfe"], pa.binary()).view(pa.string())),
+    ],
+)
+def test_a_value_that_statistics_cannot_hold_hides_no_other_row(tmp_path: Path, column: str, odd: pa.Array) -> None:
+    rows = pa.Table.from_pylist([topic_row("a", 0), topic_row("a", 1)], schema=arrow_schema(TABLES["topic_windows"]))
+    values = pa.chunked_array([rows[column].combine_chunks().slice(1), odd])
+    write_arrow(tmp_path, "topic_windows", rows.set_column(rows.column_names.index(column), column, values))
+    uri = table_uri(str(tmp_path), "topic_windows")
+    wanted = (field("topic") == "a") & (field("window_start") < pa.scalar(NOW, pa.timestamp("us", tz="UTC")))
+    found = read_known(DeltaTable(uri), uri, ("date", "partition"), wanted)
+    assert found.to_pylist() == [{"date": NOW.date(), "partition": 0}]

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from fnmatch import fnmatchcase
 from typing import Any
 
-from laggard.cli.published import Row
+from laggard.cli.published import Row, shown_rows
 from laggard.cli.words import count, moment, short
 from laggard.tables.arrow import to_arrow
 from laggard.tables.judged import read_between
@@ -64,7 +64,7 @@ class Comparison:
 def stored_findings(root: str, begin_ms: int, end_ms: int, window_seconds: int, glob: str) -> list[Row]:
     """Rows of the windows that begin from `begin_ms` to `end_ms`; a finding's time is the end of its window."""
     first, last = (datetime.fromtimestamp(ms / 1000 + window_seconds, timezone.utc) for ms in (begin_ms, end_ms))
-    rows = read_between(root, FINDINGS.name, FINDINGS.names, first, last).to_pylist()
+    rows = shown_rows(read_between(root, FINDINGS.name, FINDINGS.names, first, last), FINDINGS.name, FINDINGS.names)
     return [row for row in rows if is_asked(row, glob)]
 
 
@@ -75,7 +75,7 @@ def is_asked(row: Row, glob: str) -> bool:
 
 def compare(stored: Iterable[Row], replayed: Sequence[Row]) -> Comparison:
     """Row by row, by finding and number; as the table would hold them."""
-    before, after = _by_key(stored), _by_key(to_arrow(FINDINGS, replayed).to_pylist())
+    before, after = _by_key(stored), _by_key(to_arrow(FINDINGS, replayed).to_pylist(maps_as_pydicts="strict"))
     differences, equal = [], 0
     for key in before.keys() | after.keys():
         old, new = before.get(key), after.get(key)

@@ -18,8 +18,8 @@ from laggard.cli.explain_unknown import not_known
 from laggard.cli.judged import FOUND, is_severe
 from laggard.cli.published import Row, warn_if_old
 from laggard.cli.times import accept_spans, when
-from laggard.errors import OK
-from laggard.exporter.escape import printable_json
+from laggard.errors import DAMAGED, OK, LaggardError, first_line
+from laggard.exporter.escape import escape_label, printable_json
 
 if TYPE_CHECKING:
     from laggard.config import Config
@@ -53,21 +53,39 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Print the page, or the same as data."""
+    try:
+        explained = _read(args, config)
+        page = _page(explained, is_json=args.json)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise _unreadable(args.group, error) from error
+    if args.at is None:
+        warn_if_old(explained.batch, config)
+    print(page)
+    return FOUND if is_severe(explained.diagnosis.findings, args.fail_on) else OK
+
+
+def _read(args: argparse.Namespace, config: Config) -> Explained:
     root, limit = config.job.tables, args.limit or (_ALL if args.since else _FEW)
     explained = read_group(root, args.group, limit, args.at, config.job.window_seconds, args.since)
     if explained.since is not None:
         past = read_past(root, explained.group["group"], explained.since, explained.batch.polled_at)
         explained = replace(explained, past=past)
-    if args.topic is not None:
-        explained = of_topic(explained, args.topic)
-    if args.at is None:
-        warn_if_old(explained.batch, config)
-    if args.json:
-        content = {"v": 1, "ok": True, "data": to_data(explained)}
-        print(printable_json(content, datetime.isoformat))
-    else:
-        print("\n".join(page_lines(explained)))
-    return FOUND if is_severe(explained.diagnosis.findings, args.fail_on) else OK
+    return explained if args.topic is None else of_topic(explained, args.topic)
+
+
+def _page(explained: Explained, *, is_json: bool) -> str:
+    if is_json:
+        return printable_json({"v": 1, "ok": True, "data": to_data(explained)}, datetime.isoformat)
+    return "\n".join(page_lines(explained))
+
+
+def _unreadable(group: str, error: Exception) -> LaggardError:
+    return LaggardError(
+        f'the rows of group "{escape_label(group)}" hold values that no job writes',
+        cause=f"{type(error).__name__}: {first_line(error)}",
+        fix="laggard query shows the rows; if these are as they should be, report it with the traceback of -v",
+        exit_code=DAMAGED,
+    )
 
 
 def to_data(explained: Explained) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from laggard.cli.explain_members import ranges
@@ -49,6 +48,7 @@ STATUSES = {
     "committed_ahead": "the commit is beyond the log end",
     "below_log_start": "what it had to read next is deleted already",
 }
+IMPOSSIBLE = "its row holds an impossible value"
 FLAGS = {
     "bootstrap": "read from history, where records may be missing: cause, members, moves and pauses are not judged",
     "old_record": "an old broker states no time of the join phase: begin and duration are open",
@@ -117,8 +117,11 @@ def _of_group(explained: Explained) -> Iterator[Gap]:
 
 def _of_lag(explained: Explained) -> Iterator[Gap]:
     bad = explained.bad_partitions
-    for status in sorted(Counter(row["status"] for row in bad)):
-        yield f"status_{status}", f"Lag of {_partitions(explained, status)}: {STATUSES.get(status, status)}."
+    for status in sorted({row["status"] for row in bad}, key=str):
+        yield (
+            f"status_{status or 'unknown'}",
+            f"Lag of {_partitions(explained, status)}: {STATUSES.get(status, status)}.",
+        )
     ok = [row for row in explained.partitions if row["status"] == "ok"]
     if any(row["status"] == "no_commit" for row in explained.partitions) and explained.group["group_type"] != "share":
         yield _gap("no_commit", partitions=_partitions(explained, "no_commit"))
@@ -128,7 +131,7 @@ def _of_lag(explained: Explained) -> Iterator[Gap]:
         yield _gap("untimed")
 
 
-def _partitions(explained: Explained, status: str) -> str:
+def _partitions(explained: Explained, status: str | None) -> str:
     held = [(row["topic"], row["partition"]) for row in explained.partitions if row["status"] == status]
     return f"{count(len(held), 'partition')} ({listed([ranges(held)])})"
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 from laggard.cli.diagnosis_words import evidence_words, where
 from laggard.cli.explain_data import finite
 from laggard.cli.judged import FOUND, MAX_BEHIND, SEVERITIES, is_severe, open_findings, rank, read_findings
-from laggard.cli.published import Row, published_batch, warn_if_old
+from laggard.cli.published import Row, made_lines, published_batch, warn_if_old
 from laggard.cli.times import span
 from laggard.cli.words import aligned, moment, short
 from laggard.errors import OK
 from laggard.exporter.escape import printable_json
 from laggard.tables.judged import newest_judged
+from laggard.tables.schemas import FINDINGS
 
 if TYPE_CHECKING:
     from laggard.config import Config
@@ -63,7 +64,8 @@ def run(args: argparse.Namespace, config: Config) -> int:
     since = batch.polled_at - args.since
     rows = [] if judged_to is None else read_findings(root, min(since, judged_to - timedelta(hours=2)), judged_to)
     rows = [row for row in rows if row["event"] != "closed" or row["at"] >= since]
-    chosen = sorted((row for row in rows if _is_wanted(row, args)), key=_order)
+    ranked = made_lines([row for row in rows if _is_wanted(row, args)], FINDINGS.name, _ranked)
+    chosen = [row for _, row in sorted(ranked, key=lambda each: each[0])]
     if args.json:
         found = {"judged_to": judged_to, "polled_at": batch.polled_at, "findings": [finite(row) for row in chosen]}
         print(printable_json({"v": 1, "ok": True, "data": found}, datetime.isoformat))
@@ -91,6 +93,14 @@ def finding_lines(rows: Sequence[Row], judged_to: datetime | None, behind: int) 
         cells = [(moment(row["closed_at"]), row["close_reason"] or "-", *_cells(row)) for row in ended]
         lines += ["", *aligned([titles, *cells], [name in _RIGHT for name in titles])]
     return lines
+
+
+def _ranked(row: Row) -> tuple[tuple[object, ...], Row]:
+    """A row that can be shown, behind its place in the order."""
+    aligned([_cells(row)], [False] * len(_TITLES))
+    if row["event"] == "closed":
+        moment(row["closed_at"])
+    return _order(row), row
 
 
 def _cells(row: Row) -> tuple[str, ...]:

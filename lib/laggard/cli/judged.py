@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from pyarrow.dataset import Expression, field
 
-from laggard.cli.published import Row
+from laggard.cli.published import Row, shown_rows
 from laggard.tables.judged import newest_judged, read_between
 from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS
 
@@ -79,8 +79,7 @@ def rows_between(
     root: str, name: str, columns: Sequence[str], since: datetime, until: datetime, condition: Expression | None = None
 ) -> list[Row]:
     """Rows of a judged table by its time column, maps as dicts; a column that an older job did not write is null."""
-    rows = read_between(root, name, columns, since, until, condition).to_pylist(maps_as_pydicts="strict")
-    return [dict.fromkeys(columns) | row for row in rows]
+    return shown_rows(read_between(root, name, columns, since, until, condition), name, columns)
 
 
 def read_findings(root: str, since: datetime, until: datetime) -> list[Row]:

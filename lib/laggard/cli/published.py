@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -14,6 +14,7 @@ from pyarrow.dataset import Expression, field
 
 from laggard.cli.words import duration
 from laggard.errors import TEMPORARY, LaggardError
+from laggard.exporter.escape import printable_lines
 from laggard.exporter.published import is_fresh, max_age
 from laggard.tables.readers import (
     BACKFILL,
@@ -26,11 +27,13 @@ from laggard.tables.readers import (
     table_uri,
 )
 from laggard.tables.schemas import TABLES
+from laggard.tables.sift import Skipped, made_of, sound_rows
 
 if TYPE_CHECKING:
     from laggard.config import Config
 
 Row = dict[str, Any]
+T = TypeVar("T")
 
 
 def published_batch(root: str) -> Batch:
@@ -63,7 +66,7 @@ def read_where(
     root: str, batch: Batch, name: str, columns: Sequence[str], condition: Expression | None = None
 ) -> list[Row]:
     """Rows of an overwritten table that meet a condition; a column that an older job did not write is null."""
-    return _rows(_open(root, batch, name), table_uri(root, name), columns, condition)
+    return _rows(_open(root, batch, name), table_uri(root, name), name, columns, condition)
 
 
 def read_newest_of(
@@ -86,7 +89,7 @@ def read_newest_of(
     dates = [date for date in reversed(dates_of(table)) if date <= last]
     for newest, oldest in _spans(dates):
         files = f"date >= '{oldest}' AND date <= '{newest}' AND \"group\" = '{quoted}'"
-        rows += _rows(table, table_uri(root, name), columns, condition, files)
+        rows += _rows(table, table_uri(root, name), name, columns, condition, files)
         if is_enough(rows):
             break
     return rows
@@ -99,7 +102,7 @@ def read_dates(
     if not dates:
         return []
     files = "date IN (" + ", ".join(f"'{date}'" for date in sorted(dates)) + ")"
-    return _rows(_open(root, batch, name), table_uri(root, name), columns, condition, files)
+    return _rows(_open(root, batch, name), table_uri(root, name), name, columns, condition, files)
 
 
 def _spans(dates: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -119,8 +122,28 @@ def _open(root: str, batch: Batch, name: str) -> DeltaTable:
 
 
 def _rows(
-    table: DeltaTable, uri: str, columns: Sequence[str], condition: Expression | None, files: str = ""
+    table: DeltaTable, uri: str, name: str, columns: Sequence[str], condition: Expression | None, files: str = ""
 ) -> list[Row]:
-    """A column that an older job did not write is null."""
-    rows = read_known(table, uri, columns, condition, files).to_pylist(maps_as_pydicts="strict")
-    return [dict.fromkeys(columns) | row for row in rows]
+    return shown_rows(read_known(table, uri, columns, condition, files), name, columns)
+
+
+def shown_rows(rows: pa.Table, name: str, columns: Sequence[str]) -> list[Row]:
+    """Rows of a table as dicts; odd ones are left out and named. A column that an older job did not write is null."""
+    skipped = Skipped()
+    found = [dict.fromkeys(columns) | row for row in sound_rows(rows, name, skipped)]
+    warn_of(skipped)
+    return found
+
+
+def made_lines(rows: Sequence[Row], name: str, make: Callable[[Row], T]) -> list[T]:
+    """What is made of each row of a table; a row of which nothing can be made is left out and named."""
+    skipped = Skipped()
+    found = made_of(rows, name, make, skipped)
+    warn_of(skipped)
+    return found
+
+
+def warn_of(skipped: Skipped) -> None:
+    """A line on standard error for each kind of rows that cannot be shown."""
+    for sentence in skipped.sentences().values():
+        print(f"laggard: {printable_lines(sentence)}", file=sys.stderr)

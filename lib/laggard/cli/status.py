@@ -12,14 +12,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from laggard.cli.judged import read_worst_windows
-from laggard.cli.published import published_batch, warn_if_old
+from laggard.cli.published import made_lines, published_batch, warn_if_old, warn_of
 from laggard.cli.words import aligned, count, known, known_duration, moment, records, short
 from laggard.errors import INTERRUPTED, NOT_FOUND, OK, LaggardError
 from laggard.exporter.collect_state import generation_or_epoch
-from laggard.exporter.escape import escape_label, printable, printable_json, printable_lines
-from laggard.exporter.sift import Skipped
+from laggard.exporter.escape import escape_label, printable, printable_json
 from laggard.exporter.snapshot import Row, Snapshot, load_snapshot
 from laggard.tables.readers import Batch
+from laggard.tables.schemas import GROUP_STATUS
+from laggard.tables.sift import Skipped
 
 if TYPE_CHECKING:
     from laggard.config import Config
@@ -87,8 +88,7 @@ def _read_page(args: argparse.Namespace, config: Config) -> str:
         return read_page(args, config)
     skipped = Skipped()
     snapshot = read_snapshot(config.job.tables, skipped)
-    for sentence in skipped.sentences().values():
-        print(f"laggard: {printable_lines(sentence)}", file=sys.stderr)
+    warn_of(skipped)
     warn_if_old(snapshot.batch, config)
     chosen = only_groups(snapshot, args.group)
     refuse_empty(args.group, chosen.groups)
@@ -131,14 +131,17 @@ def group_lines(snapshot: Snapshot, judged: Judged = MappingProxyType({})) -> li
     for row in snapshot.group_topics.rows():
         topics.setdefault(row["group"], []).append(row)
     worst = _worst_partitions(snapshot.partitions)
-    lines = [
-        replace(
+
+    def shown_line(row: Row) -> GroupLine:
+        line = replace(
             _group_line(row, topics.get(row["group"], []), worst.get(row["group"], "")),
             shape=judged.get(row["group"], {}).get("shape"),
             verdict=judged.get(row["group"], {}).get("scale_verdict"),
         )
-        for row in snapshot.groups
-    ]
+        aligned([_cells(line)], [False] * len(_cells(line)))
+        return line
+
+    lines = made_lines(snapshot.groups, GROUP_STATUS.name, shown_line)
     return sorted(lines, key=lambda line: (-_rank(line.time_lag_seconds), -_rank(line.lag), line.group))
 
 

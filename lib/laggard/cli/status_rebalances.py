@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyarrow.dataset import field
 
-from laggard.cli.published import Row, published_batch, read_dates, read_where, warn_if_old
+from laggard.cli.published import Row, made_lines, published_batch, read_dates, read_where, warn_if_old
 from laggard.cli.status import refuse_empty, title_of
 from laggard.cli.words import NOTHING, aligned, known, moment, percent, short, short_duration
 from laggard.exporter.escape import printable_json
@@ -50,6 +50,9 @@ class RebalanceLine:
     time_in_rebalance_ratio: float | None
 
 
+Shown = tuple[RebalanceLine, tuple[str, ...]]  # a line, and its cells
+
+
 def read_page(args: argparse.Namespace, config: Config) -> str:
     """What `status --rebalances` prints."""
     batch = published_batch(config.job.tables)
@@ -59,7 +62,12 @@ def read_page(args: argparse.Namespace, config: Config) -> str:
     refuse_empty(args.group, chosen)
     shown = chosen[: args.limit] if args.limit else chosen
     last = _last_rebalances(config.job.tables, batch, shown)
-    lines = [_line(row, last.get(row["group"], {})) for row in shown]
+
+    def shown_line(row: Row) -> Shown:
+        line = _line(row, last.get(row["group"], {}))
+        return line, _cells(line)
+
+    lines = made_lines(shown, GROUP_STATUS.name, shown_line)
     return _json(batch, lines) if args.json else "\n".join(_text(batch, lines, len(chosen))) + "\n"
 
 
@@ -96,8 +104,8 @@ def _line(row: Row, last: Row) -> RebalanceLine:
     )
 
 
-def _text(batch: Batch, lines: Sequence[RebalanceLine], groups: int) -> list[str]:
-    table = aligned([_TITLES, *map(_cells, lines)], [name in _RIGHT for name in _TITLES])
+def _text(batch: Batch, lines: Sequence[Shown], groups: int) -> list[str]:
+    table = aligned([_TITLES, *(cells for _, cells in lines)], [name in _RIGHT for name in _TITLES])
     more = [f"… and {groups - len(lines)} more"] if len(lines) < groups else []
     return [title_of(batch, groups), *table, *more]
 
@@ -132,11 +140,11 @@ def _took(line: RebalanceLine) -> str | None:
     return None if seconds < NOTHING else f"≥ {short_duration(seconds)}"
 
 
-def _json(batch: Batch, lines: Sequence[RebalanceLine]) -> str:
+def _json(batch: Batch, lines: Sequence[Shown]) -> str:
     content = {
         "cluster": batch.cluster,
         "batch_id": batch.batch_id,
         "polled_at": batch.polled_at.isoformat(),
-        "groups": [asdict(line) for line in lines],
+        "groups": [asdict(line) for line, _ in lines],
     }
     return printable_json({"v": 1, "ok": True, "data": content}, datetime.isoformat) + "\n"

@@ -29,11 +29,25 @@ def milliseconds(column: pa.ChunkedArray) -> Ints:
 
 
 def coded(column: pa.Array | pa.ChunkedArray) -> tuple[Ints, list[Any]]:
-    """Text, or other values, as places in a list of the distinct ones, -1 where there is none."""
+    """Text, or other values, as places in a list of the distinct ones, -1 where there is none; None is no text."""
     whole = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     if isinstance(whole, pa.ChunkedArray):
         whole = whole.unify_dictionaries().combine_chunks()
-    return pc.fill_null(whole.indices, -1).to_numpy().astype(np.int64), whole.dictionary.to_pylist()
+    return pc.fill_null(whole.indices, -1).to_numpy().astype(np.int64), _values(whole.dictionary)
+
+
+def _values(found: pa.Array) -> list[Any]:
+    try:
+        return list(found.to_pylist())
+    except UnicodeDecodeError:  # one odd row must not cost the others
+        return [_text(value) for value in found]
+
+
+def _text(value: pa.Scalar) -> Any:
+    try:
+        return value.as_py()
+    except UnicodeDecodeError:
+        return None
 
 
 def listed(column: pa.Array | pa.ChunkedArray) -> list[Any]:
@@ -58,6 +72,10 @@ def places_of(column: pa.ChunkedArray) -> dict[str, Ints]:
 def ranked(column: pa.ChunkedArray) -> tuple[list[str], Ints]:
     """The distinct texts in order, and the place of each row's among them."""
     codes, texts = coded(column)
+    if None in texts:  # perhaps of rows that are not among these
+        if any(texts[code] is None for code in np.unique(codes).tolist()):
+            raise ValueError("bytes that are no text")
+        texts = [text or "" for text in texts]
     order = sorted(range(len(texts)), key=texts.__getitem__)
     places = np.empty(len(texts), np.int64)
     places[order] = np.arange(len(texts))

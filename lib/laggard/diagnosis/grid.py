@@ -82,7 +82,9 @@ class Grid:
             for whole, name, of_text in zip(self._codes, names.values(), places, strict=True):
                 if name in known:
                     codes, texts = coded(batch[name])
-                    numbered = np.array([*(of_text.setdefault(text, len(of_text)) for text in texts), 0], np.int32)
+                    numbered = np.array(
+                        [*(of_text.setdefault(text or "", len(of_text)) for text in texts), 0], np.int32
+                    )
                     whole.ravel()[to] = numbered[codes[chosen]]  # -1 is the last one
         self._texts = [np.array([*each], object) for each in places]
 

@@ -18,8 +18,8 @@ from laggard import __version__
 from laggard.exporter import families as fam
 from laggard.exporter.escape import escape_label
 from laggard.exporter.samples import filled
-from laggard.exporter.sift import REASONS, SIFTED
 from laggard.tables.schemas import TABLES
+from laggard.tables.sift import REASONS, SIFTED
 
 Failure: TypeAlias = Literal["table_missing", "table_unreadable", "findings_unreadable", "internal"]
 Refusal: TypeAlias = Literal["slow_reader", "connections"]

@@ -23,9 +23,9 @@ from laggard.diagnosis.frames import Row
 from laggard.diagnosis.observation import INFO, PAGE, WARN
 from laggard.diagnosis.ranking import SUPPRESSED
 from laggard.exporter.desired import SCALE_IN_SECONDS
-from laggard.exporter.sift import Skipped, plain_rows
 from laggard.tables.readers import open_table, read_known, read_newest, table_uri
 from laggard.tables.schemas import FINDING_STATE, FINDINGS, GROUP_WINDOWS
+from laggard.tables.sift import Skipped, plain_rows
 
 SEVERITIES = (INFO, WARN, PAGE)  # in order
 MIN_CONFIDENCE = 0.3  # below, a finding is hardly more than a guess

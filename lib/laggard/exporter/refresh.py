@@ -14,9 +14,9 @@ from laggard.exporter.judged import Judged, JudgedReader
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.published import MAX_AHEAD_SECONDS, Published, is_fresh, max_age
 from laggard.exporter.render import DataPart, render_bodies, render_data
-from laggard.exporter.sift import Skipped
 from laggard.exporter.snapshot import Snapshot, load_snapshot
 from laggard.tables.readers import BACKFILL, Batch, TableMissing, TableUnreadable, newest_batch
+from laggard.tables.sift import Skipped
 
 log = logging.getLogger("laggard.exporter")
 

@@ -25,8 +25,8 @@ from laggard.exporter.collect_shape import ShapeCollector
 from laggard.exporter.collect_sizing import SizingCollector
 from laggard.exporter.collect_state import StateCollector
 from laggard.exporter.collect_topics import TopicCollector
-from laggard.exporter.sift import ERROR, Skipped, error_of, find_odd
 from laggard.exporter.snapshot import Snapshot
+from laggard.tables.sift import ERROR, Skipped, error_of, find_odd
 
 TEXT = "text"
 OPENMETRICS = "openmetrics"

@@ -19,9 +19,9 @@ from laggard.exporter.fold import (
     sort_worst_first,
 )
 from laggard.exporter.judged import Judged
-from laggard.exporter.sift import VALUE, Skipped, plain_rows, sift_columns
 from laggard.tables.readers import BACKFILL, Batch, TableUnreadable, read_newest, read_table, table_uri
 from laggard.tables.schemas import BATCHES, GROUP_STATUS, PARTITION_STATUS, TOPIC_WINDOWS
+from laggard.tables.sift import VALUE, Skipped, sift_columns, sound_rows
 
 GROUP_COLUMNS = (
     "group", "status", "group_type", "protocol_type", "assignor", "rebalance_mode", "group_state", "generation",
@@ -110,7 +110,7 @@ def make_snapshot(batch: Batch, read: Read, partition_top_k: int, skipped: Skipp
     """Fold what was read."""
     key = ("group", "topic", "partition")
     partitions = sort_worst_first(sift_columns(read.partitions, PARTITION_STATUS.name, key, skipped))
-    groups = plain_rows(read.groups, GROUP_STATUS.name, ("group",), skipped, unique=("group",))
+    groups = sound_rows(read.groups, GROUP_STATUS.name, skipped, unique=("group",))
     for row in groups:
         _drop_odd_counters(row, skipped)
     return Snapshot(

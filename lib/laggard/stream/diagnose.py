@@ -29,7 +29,7 @@ from laggard.failures import classify
 from laggard.files import locate
 from laggard.stream.advance_stage import carrying, shards_of
 from laggard.stream.gate import Gate
-from laggard.stream.judging import Baselines, check_rows, judge_window, read_cluster, writable
+from laggard.stream.judging import Baselines, check_rows, judge_window, memories_of, read_cluster, writable
 from laggard.stream.reading import RECENT, Options, Window, find_closed, read_baseline, read_history
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
@@ -249,8 +249,9 @@ def last_state(root: str) -> tuple[int, dict[str, Memory]]:
     if not table.count():
         return -1, {}
     rows = read_newest(root, schemas.FINDING_STATE.name, table.version(), _STATE)
-    memories = {row["group"]: from_json(row["state"]) for row in rows.to_pylist()}
-    newest = pc.max(rows["window_start"]).as_py()
+    memories = memories_of(rows)
+    # the cluster has a row for every judged window
+    newest = pc.max(rows.filter(pc.equal(rows["group"], ""))["window_start"]).as_py()
     return round(newest.timestamp() * 1000), memories
 
 

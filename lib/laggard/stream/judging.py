@@ -18,11 +18,12 @@ from laggard.diagnosis.engine import FINDINGS, LAYOUT, Judged, failed, failure, 
 from laggard.diagnosis.frames import Row
 from laggard.diagnosis.grid import IsOwn
 from laggard.diagnosis.history import Baseline, History, Rows, rows_of
-from laggard.diagnosis.memory import Memory
+from laggard.diagnosis.memory import Memory, from_json
 from laggard.errors import LaggardError, first_line
 from laggard.stream.reading import QUARANTINE, RECENT, Options, Window, known_at, read_span, told
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
+from laggard.tables.sift import Skipped, sound_rows
 
 log = logging.getLogger("laggard.diagnose")
 NOT_ODD = (LaggardError, OSError, MemoryError)  # what no row of a group is the reason of
@@ -208,6 +209,15 @@ class Baselines:
             for row in self._rows.take(self._places[group]).to_pylist():
                 found.setdefault(row["topic"], []).append(row)
         return found
+
+
+def memories_of(rows: pa.Table) -> dict[str, Memory]:
+    """What was remembered of each group, from rows of `finding_state`; one that cannot be read is as if not there."""
+    skipped = Skipped()
+    found = sound_rows(rows, schemas.FINDING_STATE.name, skipped)
+    for sentence in skipped.sentences().values():
+        log.warning("%s", sentence)
+    return {row["group"]: from_json(row["state"]) for row in found}
 
 
 def check_rows(windows: Sequence[Row], findings: Sequence[Row], memories: Mapping[str, Memory]) -> None:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from laggard.diagnosis.engine import Judged, settle_apart
 from laggard.diagnosis.frames import Row
 from laggard.diagnosis.history import History
-from laggard.diagnosis.memory import Memory, from_json
+from laggard.diagnosis.memory import Memory
 from laggard.stream.judging import (
     NOT_ODD,
     Baselines,
@@ -22,6 +22,7 @@ from laggard.stream.judging import (
     judge_groups,
     judge_window,
     lay_out,
+    memories_of,
     writable,
 )
 from laggard.stream.reading import (
@@ -66,7 +67,7 @@ def memory_before(root: str, begin_ms: int) -> Remembered:
     if newest is None:
         return Remembered(None, {})
     rows = read_between(root, FINDING_STATE.name, ("group", "state"), newest, newest)
-    return Remembered(newest, {row["group"]: from_json(row["state"]) for row in rows.to_pylist()})
+    return Remembered(newest, memories_of(rows))
 
 
 def replay(root: str, begin_ms: int, end_ms: int, remembered: Remembered, options: Options) -> Iterator[Step]:

@@ -15,7 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
-from pyarrow.dataset import Dataset, Expression, ParquetReadOptions
+from pyarrow.dataset import (
+    Dataset,
+    Expression,
+    FileSystemDataset,
+    ParquetReadOptions,
+    field,
+    get_partition_keys,
+)
 from pyarrow.fs import SubTreeFileSystem
 
 from laggard.errors import DAMAGED, NOT_FOUND, LaggardError
@@ -252,10 +259,28 @@ def scan_known(
         # Arrow's own file system: delta-rs' runs in Python, and Arrow's threads may still ask it when Python ends
         native = SubTreeFileSystem(place, system)
         options = ParquetReadOptions(dictionary_columns=set(repeating))
-        dataset = table.to_pyarrow_dataset(
-            filesystem=native, file_pruning_predicate=files or None, parquet_read_options=options
+        dataset = _with_known_bounds(
+            table.to_pyarrow_dataset(
+                filesystem=native, file_pruning_predicate=files or None, parquet_read_options=options
+            )
         )
         return Scan(table, uri, dataset, [name for name in columns if name in dataset.schema.names], condition)
+
+
+def _with_known_bounds(dataset: FileSystemDataset) -> FileSystemDataset:
+    """The same files; without their statistics where a bound is null.
+
+    delta-rs gives null for a bound that it cannot hold: a time outside the calendar, bytes that are no text. Nothing
+    compares with null, so Arrow would leave the file out, with the rows of all groups.
+    """
+    fragments = list(dataset.get_fragments())
+    if not any("null[" in str(each.partition_expression) for each in fragments):
+        return dataset
+    files = []
+    for each in fragments:
+        date = get_partition_keys(each.partition_expression).get("date")
+        files.append(each.format.make_fragment(each.path, each.filesystem, date and field("date") == date))
+    return FileSystemDataset(files, dataset.schema, dataset.format, dataset.filesystem)
 
 
 def read_known(

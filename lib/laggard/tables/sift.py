@@ -1,15 +1,18 @@
-"""Set rows apart that cannot be shown, so that each costs its own series only, and count them."""
+"""Set rows apart that cannot be shown, so that each costs its own series, line or page only, and count them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS, LAG_WINDOWS, PARTITION_STATUS, TABLES
 
 SIFTED = ("partition_status", "group_status", "topic_windows", "group_windows", "findings")
 KEY = "key"  # a name or the partition is null, negative or no text: it cannot be said whose row this is
@@ -18,10 +21,13 @@ DUPLICATE = "duplicate"  # its key has come before
 ERROR = "error"  # making its series raised
 REASONS = (KEY, VALUE, DUPLICATE, ERROR)
 MAX_RECORDS = 2**53  # beyond, a sample is no longer exact, and sums of int64 may wrap
+_PARTITIONS = (PARTITION_STATUS.name, LAG_WINDOWS.name)
 _ANY_INTEGER = ("committed_offset",)  # a client may commit any
+_JUDGED = (GROUP_WINDOWS.name, FINDINGS.name)  # where a number may be infinite: a lag that never drains
 _CALENDAR = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # years 1 to 9999, in microseconds since 1970
 
 Row = dict[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,7 @@ def sift_columns(rows: pa.Table, table: str, key: Sequence[str], skipped: Skippe
     rows = rows.filter(pc.invert(is_keyless))
     skipped.add(table, KEY, _count(is_keyless), f"without a usable {', '.join(key)}")
     others = [name for name in rows.column_names if name not in key]
-    is_odd = _any(rows, _odd_columns(rows, others))
+    is_odd = _any(rows, [*_odd_columns(rows, others), *_contradictions(rows)])
     if _count(is_odd):
         odd = rows.filter(is_odd)
         skipped.add(table, VALUE, len(odd), f"of {_described(odd, key)}")
@@ -108,17 +114,65 @@ def plain_rows(
     return found
 
 
+def sound_rows(rows: pa.Table, table: str, skipped: Skipped, *, unique: Sequence[str] = ()) -> list[Row]:
+    """Rows of a table as dicts, without those that lack a part of their key or hold no number, time or text.
+
+    Of an odd partition the key stays, with null in all other columns: what is summed over it is unknown.
+    """
+    key = [each.name for each in TABLES[table].columns if each.name in TABLES[table].key and not each.null]
+    key = [name for name in key if name in rows.column_names]
+    if table in _PARTITIONS:
+        return plain_rows(sift_columns(rows, table, key, skipped), table, key, skipped, unique=unique)
+    # which integers are possible differs by column, and none is too large to be shown
+    others = [name for name in rows.column_names if not pa.types.is_integer(rows.schema.field(name).type)]
+    is_odd = _any(rows, _odd_columns(rows, others, may_be_endless=table in _JUDGED))
+    if _count(is_odd):
+        odd = rows.filter(is_odd)
+        named = [name for name in dict.fromkeys(("group", *key)) if name in rows.column_names]
+        skipped.add(table, VALUE, len(odd), f"of {_described(odd, named)}")
+    return plain_rows(rows.filter(pc.invert(is_odd)), table, key, skipped, unique=unique)
+
+
+def holdable(rows: pa.Table) -> pa.Table:
+    """The rows whose texts and times Python can hold, and whose doubles are numbers."""
+    others = [name for name in rows.column_names if not pa.types.is_integer(rows.schema.field(name).type)]
+    is_odd = _any(rows, _odd_columns(rows, others))
+    return rows.filter(pc.invert(is_odd)) if _count(is_odd) else rows
+
+
+def made_of(rows: Sequence[Row], table: str, make: Callable[[Row], T], skipped: Skipped) -> list[T]:
+    """What is made of each row; one of which nothing can be made costs no other."""
+    odd = set(find_odd(len(rows), lambda begin, end: [make(row) for row in rows[begin:end]]))
+    for place in sorted(odd):
+        error = error_of(partial(make, rows[place]))
+        skipped.add(table, ERROR, 1, f"of group {rows[place].get('group')!r}: {error}")
+    return [make(row) for place, row in enumerate(rows) if place not in odd]
+
+
 def _as_dicts(rows: pa.Table, begin: int, end: int) -> list[Row]:
     return list(rows.slice(begin, end - begin).to_pylist(maps_as_pydicts="strict"))
 
 
-def _odd_columns(rows: pa.Table, names: Sequence[str]) -> list[Any]:
+def _odd_columns(rows: pa.Table, names: Sequence[str], *, may_be_endless: bool = False) -> list[Any]:
     """A mask per column; null is not odd."""
-    return [pc.fill_null(mask, fill_value=False) for name in names for mask in _odd_values(name, rows[name])]
+    return [
+        pc.fill_null(mask, fill_value=False)
+        for name in names
+        for mask in _odd_values(name, rows[name], may_be_endless=may_be_endless)
+    ]
 
 
-def _odd_values(name: str, values: pa.ChunkedArray) -> list[Any]:
+def _contradictions(rows: pa.Table) -> list[Any]:
+    """A partition's lag is known if and only if its status is ok."""
+    if not {"lag", "status"} <= set(rows.column_names):
+        return []
+    return [pc.xor(pc.is_valid(rows["lag"]), pc.fill_null(pc.equal(rows["status"], "ok"), fill_value=False))]
+
+
+def _odd_values(name: str, values: pa.ChunkedArray, *, may_be_endless: bool) -> list[Any]:
     if pa.types.is_floating(values.type):
+        if may_be_endless:
+            return [pc.is_nan(values)]
         return [pc.invert(pc.is_finite(values)), _outside(values, -MAX_RECORDS, MAX_RECORDS)]
     if pa.types.is_integer(values.type) and name not in _ANY_INTEGER:
         return [_outside(pc.cast(values, pa.int64()), 0, MAX_RECORDS)]
@@ -146,4 +200,16 @@ def _count(mask: Any) -> int:
 
 
 def _described(rows: pa.Table, key: Sequence[str]) -> str:
-    return ", ".join(f"{name} {rows[name][0].as_py()!r}" for name in key)
+    """The key of the first row; what Python cannot hold as Arrow prints it."""
+    return ", ".join(f"{name} {_shown(rows[name][0])}" for name in key)
+
+
+def _shown(value: pa.Scalar) -> str:
+    try:
+        return repr(value.as_py())
+    except (OverflowError, ValueError):
+        return (
+            str(pc.cast(value, pa.int64()))
+            if pa.types.is_timestamp(value.type)
+            else repr(value.as_buffer().to_pybytes())
+        )
