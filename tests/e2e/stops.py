@@ -27,8 +27,11 @@ sys.path[:0] = [str(Path(__file__).parent.parent)]
 
 from kafka.admin import KafkaAdminClient, NewTopic  # noqa: E402
 
+from demo.processes import comes_true  # noqa: E402
 from e2e.kit import START_LIMIT, STOP_LIMIT, Place, at, commit_simply, produce  # noqa: E402
+from exporter.stops import catches  # noqa: E402
 from laggard.demo.broker import Broker  # noqa: E402
+from patience import patient  # noqa: E402
 
 CODES = {signal.SIGTERM: 0, signal.SIGINT: 130}
 SPREAD = 8.0  # seconds after the first batch in which the moment lies
@@ -50,7 +53,7 @@ class Stop:
 
     @property
     def is_good(self) -> bool:
-        in_time = self.seconds <= STOP_LIMIT
+        in_time = self.seconds <= patient(STOP_LIMIT)
         return self.code == self.expected and in_time and not self.left and not self.complaint
 
 
@@ -71,20 +74,21 @@ class Seat:
         process = self._spawn(mark)
         try:
             start = time.monotonic()
-            # an interpreter that has not begun to run Python cannot have a handler
             seconds = dice.uniform(1.0, 12.0) if is_early else dice.uniform(0.0, SPREAD)
             if not is_early:
                 self._await_batch(process, before)
             self._sleep(process, seconds)
+            # an interpreter that has not begun to run Python cannot have a handler
+            comes_true(lambda: catches(process.pid, signal.SIGTERM), patient(10))
             moment = f"{time.monotonic() - start:.1f} s after the start{'' if is_early else ', with batches'}"
             start = time.monotonic()
             _send(process, number, whom, mark)
             try:
-                code: int | None = process.wait(3 * STOP_LIMIT)
+                code: int | None = process.wait(patient(STOP_LIMIT))
             except subprocess.TimeoutExpired:
                 code = None
             taken = time.monotonic() - start
-            time.sleep(0.2)  # the kernel takes down what was killed
+            comes_true(lambda: not _processes(mark), patient(1))  # the kernel takes down what was killed
             left = len(_processes(mark))
         finally:
             for each in _processes(mark):

@@ -33,6 +33,7 @@ from tables.fixtures import group_row, partition_row, write_batch, write_rows
 pytestmark = [pytest.mark.broker, pytest.mark.e2e, pytest.mark.slow]
 
 TIMEOUT_SECONDS = 30  # for a busy machine; no test of a broker that answers takes as long
+TOO_LONG, ASK_TIMES = "unknown: the answer took", 10
 OFFSETS_TOPIC = "__consumer_offsets"
 ADMIN = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required "
@@ -72,6 +73,7 @@ class Report:
 
 
 def ask(folder: Path, servers: str, *words: str, json_wanted: bool = True) -> Report:
+    """One run; one more where a busy machine took so long that the clock is not known, as its remedy says."""
     settings = [
         f"cluster.bootstrap_servers={json.dumps(servers.split(','))}",
         f"cluster.request_timeout_seconds={TIMEOUT_SECONDS}",
@@ -82,9 +84,13 @@ def ask(folder: Path, servers: str, *words: str, json_wanted: bool = True) -> Re
     ]
     told = [word for setting in settings for word in ("--set", setting)]
     command = [sys.executable, "-m", "laggard", *(["--json"] if json_wanted else []), "doctor", *told, *words]
-    started = time.monotonic()
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, cwd=folder)
-    return Report(done.returncode, done.stdout, time.monotonic() - started)
+    for _ in range(ASK_TIMES):
+        started = time.monotonic()
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=folder)
+        report = Report(done.returncode, done.stdout, time.monotonic() - started)
+        if TOO_LONG not in report.output:
+            break
+    return report
 
 
 def commit(servers: str) -> None:
@@ -214,7 +220,10 @@ def test_a_wrong_clock_is_told_with_its_side(seen: Seen, shift: float, side: str
     brokers = Brokers([seen.servers], TIMEOUT_SECONDS)
     config = Config(cluster=ClusterSection(bootstrap_servers=(seen.servers,)))
     brokers.metadata([])  # the first request also connects
-    (line,) = clock.check_clock(Cluster(config, brokers, clock=lambda: time.time() + shift))
+    for _ in range(ASK_TIMES):
+        (line,) = clock.check_clock(Cluster(config, brokers, clock=lambda: time.time() + shift))
+        if TOO_LONG not in line.fact:
+            break
     brokers.close()
     assert (line.level, side in line.fact) == ("warn" if shift else "ok", True)
     assert not shift or "3600." in line.fact or "3599." in line.fact

@@ -11,6 +11,7 @@ from e2e.stops import play
 from laggard.demo.broker import Broker
 from laggard.errors import TEMPORARY
 from laggard.stream.jvm import descendants
+from patience import patient
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow, pytest.mark.full]
 RUNS = int(os.environ.get("LAGGARD_STOPS", "6"))  # 200 for a release
@@ -30,7 +31,7 @@ def test_a_jvm_that_is_killed_ends_the_job_with_75_and_the_next_start_goes_on(br
         first = run.wait_for(lambda batch: batch.kind == "tick", "first tick")
         (jvm,) = [each for each in descendants(run.process.pid) if is_jvm(each)]
         os.kill(jvm, signal.SIGKILL)
-        assert run.process.wait(60) == TEMPORARY, place.tail()
+        assert run.process.wait(patient(60)) == TEMPORARY, place.tail()
         assert "Spark's JVM ended" in place.tail()
         assert "Traceback" not in place.tail()
         run = Run(place)
