@@ -6,7 +6,7 @@ import json
 import struct
 import zlib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -270,6 +270,34 @@ def test_after_a_truncation_a_start_reads_the_partition_again_under_a_new_checkp
     identity = prepare(job, TOPIC)
     assert (identity.base_batch_id, identity.replaces, identity.continues) == (112, "c1", True)
     assert prepare(job, TOPIC) == identity  # cut off before its first batch
+
+
+def test_a_checkpoint_of_an_older_version_is_put_aside_and_the_tables_go_on(job: Job) -> None:
+    path = Path(identity_path(job.checkpoint))
+    older = {name: value for name, value in json.loads(path.read_text()).items() if name != "layout"}
+    path.write_text(json.dumps(older))
+    identity = prepare(job, TOPIC)
+    assert (identity.base_batch_id, identity.replaces, identity.continues) == (111, "c1", True)
+    assert events(job) == [109, 110], "what was written of a batch that is not repeated"
+    assert len(list(Path(job.checkpoint).parent.glob("checkpoint.c1*"))) == 1
+    assert prepare(job, TOPIC) == identity
+
+
+def test_of_an_older_version_that_published_nothing_nothing_is_left(tmp_path: Path, checkpoint: Path) -> None:
+    job = Job(tables=str(tmp_path / "tables"), checkpoint=str(checkpoint))
+    create_tables(job.tables)
+    event = {"date": NOON.date(), "cluster": "c", "group": "g", "event_at": NOON, "batch_id": 0}
+    Writer(job.tables, "c1").write(schemas.GROUP_EVENTS, to_arrow(schemas.GROUP_EVENTS, [event]), 0)
+    older = asdict(Identity("cluster", "topic id", job.tables, job.window_seconds, "c1"))
+    for number in range(1, BATCHES):
+        remove(checkpoint / "offsets" / str(number))
+        (checkpoint / "commits" / str(number)).unlink(missing_ok=True)
+    (checkpoint / "commits" / "0").unlink()
+    Path(identity_path(job.checkpoint)).write_text(json.dumps({k: v for k, v in older.items() if k != "layout"}))
+    identity = prepare(job, TOPIC)
+    assert (identity.base_batch_id, identity.replaces) == (0, "")
+    assert identity.checkpoint_id != "c1"
+    assert events(job) == []
 
 
 def test_the_command_needs_brokers_and_says_so_before_it_touches_anything(job: Job) -> None:

@@ -29,4 +29,5 @@ def _newest_batch(table: DeltaTable) -> int:
     actions = pa.table(table.get_add_actions(flatten=True))
     if "max.batch_id" not in actions.column_names:
         return -1
-    return int(pc.max(actions["max.batch_id"]).as_py() or -1)
+    newest = pc.max(actions["max.batch_id"]).as_py()
+    return -1 if newest is None else int(newest)
