@@ -68,7 +68,9 @@ SECONDS = {
     "tests/lag/test_windows.py": 20,
     "tests/rebalance/test_cuts.py": 60,
     "tests/stream/test_whole_batch.py": 20,
+    "tests/cli/test_odd_rows.py": 90,
     "tests/simulator/test_against_laggard.py": 40,
+    "tests/sources/test_odd_records.py": 40,
     "tests/simulator/test_rebalances.py": 20,
     "tests/tables/test_maintenance.py": 40,
 }

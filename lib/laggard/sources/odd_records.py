@@ -1,0 +1,80 @@
+"""Records that Spark's Kafka source cannot read, read by another client.
+
+The source makes microseconds of a record's timestamp before it leaves out any column, so a record whose timestamp does
+not fit into them fails every read of its range (KafkaRecordToRowConverter, SPARK-56243).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Sequence
+
+import pyarrow as pa
+from kafka import KafkaConsumer, TopicPartition
+
+from laggard.errors import TEMPORARY, LaggardError
+
+SCHEMA = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
+_NAMED = re.compile(r"Record at topic (\S+) partition (\d+) offset (\d+) has timestamp value -?\d+ that overflows")
+_MAX_MS = (2**63 - 1) // 1000
+_POLL_MS = 1000
+
+
+def named_record(text: str) -> tuple[int, int] | None:
+    """Partition and offset of the record that a failure of Spark's Kafka source names."""
+    found = _NAMED.search(text)
+    return (int(found[2]), int(found[3])) if found else None
+
+
+def read_records(
+    servers: Sequence[str], topic: str, partition: int, begin: int, end: int, timeout_seconds: float
+) -> pa.Table:
+    """Committed records from offset `begin` to before `end`; a timestamp beyond int64 microseconds is null.
+
+    `timeout_seconds` limits the wait for the next records. They are held in memory: keep the range short.
+    """
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # as the poll does
+    place = TopicPartition(topic, partition)
+    consumer = KafkaConsumer(
+        bootstrap_servers=list(servers),
+        group_id=None,
+        client_id="laggard",
+        enable_auto_commit=False,
+        isolation_level="read_committed",
+        request_timeout_ms=int(timeout_seconds * 1000),
+    )
+    rows = []
+    try:
+        consumer.assign([place])
+        consumer.seek(place, begin)
+        position, limit = begin, time.monotonic() + timeout_seconds
+        while position < end:
+            for record in consumer.poll(_POLL_MS).get(place, ()):
+                if record.offset < end:
+                    known = abs(record.timestamp) <= _MAX_MS
+                    at = record.timestamp * 1000 if known else None
+                    rows.append((partition, record.offset, at, record.key, record.value))
+            before, position = position, consumer.position(place)
+            if position > before:
+                limit = time.monotonic() + timeout_seconds
+            elif time.monotonic() > limit:
+                raise LaggardError(
+                    f"partition {partition} of {topic} cannot be read from offset {position} on",
+                    cause=f"its leader gave no record for {timeout_seconds:g} s",
+                    fix="none needed if it passes; otherwise: laggard doctor",
+                    exit_code=TEMPORARY,
+                )
+    finally:
+        consumer.close(autocommit=False)
+    columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
+    return pa.table([pa.array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)], SCHEMA)
