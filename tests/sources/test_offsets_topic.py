@@ -14,10 +14,12 @@ from laggard.sources.log_ends import LogEndsReader
 from laggard.sources.offsets_topic import (
     READ_TO,
     OffsetsSource,
+    Piece,
     begin_positions,
     is_read,
     next_positions,
     positions_in,
+    rounds,
     unanswered,
 )
 from laggard.sources.poll import PollOptions
@@ -136,3 +138,29 @@ def test_catching_up_ends_with_the_batch_that_reads_to_the_end_of_its_poll(reade
         offsets.append(following)
     assert [positions_in(each)[0] for each in offsets] == [5, 15, 25, 30]
     assert [each["poll_id"] for each in offsets] == [6, 7, 8, 9]
+
+
+@settings(max_examples=examples(400))
+@given(
+    st.dictionaries(st.integers(0, 3), st.tuples(st.integers(0, 30), st.integers(0, 40))),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 40), st.integers(1, 9)), max_size=6),
+)
+def test_the_rounds_and_the_pieces_are_every_record_once_and_in_order(
+    ranges: dict[int, tuple[int, int]], drawn: list[tuple[int, int, int]]
+) -> None:
+    begins = {number: begin for number, (begin, _) in ranges.items()}
+    ends = {number: end for number, (_, end) in ranges.items()}
+    pieces: list[Piece] = []
+    for number, begin, length in drawn:  # as they come: of what Spark is still to read
+        read = [each[number] for each in rounds(begins, ends, pieces) if number in each]
+        if any(low <= begin < high for low, high in read):
+            end = next(high for low, high in read if low <= begin < high)
+            pieces.append(Piece(number, begin, min(end, begin + length), pa.table({})))
+    found = rounds(begins, ends, pieces)
+    for number, (begin, end) in ranges.items():
+        read = [each[number] for each in found if number in each]
+        assert read == sorted(read)
+        offsets = [offset for low, high in read for offset in range(low, high)]
+        offsets += [offset for each in pieces if each.partition == number for offset in range(each.begin, each.end)]
+        assert sorted(offsets) == list(range(begin, end))
+    assert all(found)

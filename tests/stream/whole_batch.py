@@ -43,7 +43,7 @@ class _Source:
     failure: Exception | None = None
     answers: bool = True
 
-    def read(self, _: Any, begins: Mapping[int, int], ends: Mapping[int, int], __: Snapshot) -> pa.RecordBatch:
+    def read(self, _: Any, begins: Mapping[int, int], ends: Mapping[int, int], *__: Any) -> pa.RecordBatch:
         begin, end = begins.get(0, 0), ends.get(0, 0)
         if self.failure is not None and end > begin:
             raise self.failure

@@ -9,13 +9,14 @@ from __future__ import annotations
 import itertools
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from laggard.sources.brokers import LATEST, Brokers, TopicPartition
+from laggard.sources.odd_records import read_records
 from laggard.sources.partitions import read_partitions
 from laggard.sources.snapshot import Snapshot
 from laggard.wire.coordinator import coordinator_partition
@@ -44,6 +45,7 @@ REQUEST_SHARE = 0.25  # of the time limit of a poll: the consumers of one task w
 LEAST_REQUEST_SECONDS = 2.5
 LEAST_FETCH_SECONDS = 10  # a batch waits so long, up to twice, for a broker that stopped answering after the poll
 READ_TO = "read_to"  # key of the positions in the streaming offset
+PIECE_RECORDS = 10_000  # held in memory
 GROUP = "spark-kafka-source-laggard"  # no group is joined, but Spark's consumers look for its coordinator
 
 Positions = Mapping[int, int]  # offsets partition to next offset
@@ -88,6 +90,32 @@ def _known(parts: pa.Table, column: str) -> dict[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """Records of one partition from offset `begin` to before `end`, with the columns `COLUMNS`."""
+
+    partition: int
+    begin: int
+    end: int
+    records: pa.Table
+
+
+def rounds(begins: Positions, ends: Positions, pieces: Iterable[Piece] = ()) -> list[dict[int, tuple[int, int]]]:
+    """Ranges to read, with one range per partition in each round: more than one only where pieces are left out."""
+    found: list[dict[int, tuple[int, int]]] = []
+    for number, end in sorted(ends.items()):
+        begin, place = begins.get(number, 0), 0
+        cuts = sorted((piece.begin, piece.end) for piece in pieces if piece.partition == number)
+        for low, high in [*cuts, (end, end)]:
+            if low > begin:
+                if place == len(found):
+                    found.append({})
+                found[place][number] = (begin, low)
+                place += 1
+            begin = max(begin, high)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
 class OffsetsSource:
     """How Spark reads records of the offsets topic."""
 
@@ -100,20 +128,37 @@ class OffsetsSource:
         """The source of a configured cluster."""
         return cls(tuple(cluster.bootstrap_servers), cluster.offsets_topic, cluster.request_timeout_seconds)
 
-    def read(self, spark: SparkSession, begins: Positions, ends: Positions, snapshot: Snapshot) -> DataFrame:
+    def read(
+        self, spark: SparkSession, begins: Positions, ends: Positions, snapshot: Snapshot, pieces: Sequence[Piece] = ()
+    ) -> DataFrame:
         """One row per record: partition, offset, timestamp, key, value; and one row of nulls, so that a task runs.
+
+        `pieces` were read by `read_piece` and Spark does not read them again.
+        """
+        from pyspark.sql import functions as F
+
+        nulls = (F.lit(None).cast(kind).alias(name) for name, kind in COLUMNS.items())
+        rows = spark.range(1, numPartitions=1).select(*nulls)
+        for part in rounds(begins, ends, pieces):
+            rows = rows.unionByName(self._read(spark, part, snapshot))
+        for piece in pieces:
+            rows = rows.unionByName(spark.createDataFrame(piece.records))
+        return rows.coalesce(1).sortWithinPartitions("partition", "offset") if pieces else rows
+
+    def read_piece(self, partition: int, begin: int, end: int) -> Piece:
+        """Records that Spark's source fails on, read by another client; at most `PIECE_RECORDS`."""
+        end, seconds = min(end, begin + PIECE_RECORDS), max(LEAST_FETCH_SECONDS, self.request_timeout_seconds)
+        records = read_records(self.bootstrap_servers, self.topic, partition, begin, end, seconds)
+        return Piece(partition, begin, end, records)
+
+    def _read(self, spark: SparkSession, ranges: Mapping[int, tuple[int, int]], snapshot: Snapshot) -> DataFrame:
+        """Records of one range per partition.
 
         `assign` joins no consumer group on the watched cluster. With Spark 4.2's default offset reader the source
         resolves zero partitions of an internal topic, so the job sets the other one.
         """
-        from pyspark.sql import functions as F
-
-        nothing = spark.range(1, numPartitions=1).select(
-            *(F.lit(None).cast(kind).alias(n) for n, kind in COLUMNS.items())
-        )
-        numbers = sorted(number for number, end in ends.items() if end > begins.get(number, 0))
-        if not numbers:
-            return nothing
+        begins = {str(number): begin for number, (begin, _) in ranges.items()}
+        ends = {str(number): end for number, (_, end) in ranges.items()}
         servers = snapshot.answering_brokers or self.bootstrap_servers
         request_ms = str(round(1000 * max(LEAST_REQUEST_SECONDS, REQUEST_SHARE * self.request_timeout_seconds)))
         fetch_ms = str(round(1000 * max(LEAST_FETCH_SECONDS, self.request_timeout_seconds)))
@@ -121,9 +166,9 @@ class OffsetsSource:
             spark.read.format("kafka")
             .option("kafka.bootstrap.servers", ",".join(servers))
             .option("kafka.group.id", self.group(servers, snapshot.offsets_partitions))
-            .option("assign", json.dumps({self.topic: numbers}))
-            .option("startingOffsets", json.dumps({self.topic: {str(each): begins.get(each, 0) for each in numbers}}))
-            .option("endingOffsets", json.dumps({self.topic: {str(each): ends[each] for each in numbers}}))
+            .option("assign", json.dumps({self.topic: list(ranges)}))
+            .option("startingOffsets", json.dumps({self.topic: begins}))
+            .option("endingOffsets", json.dumps({self.topic: ends}))
             .options(**READ_OPTIONS)
             .option("kafka.request.timeout.ms", request_ms)
             .option("kafka.socket.connection.setup.timeout.ms", request_ms)
@@ -132,7 +177,7 @@ class OffsetsSource:
             .option("kafkaConsumer.pollTimeoutMs", fetch_ms)
             .load()
         )
-        return nothing.unionByName(records.select(*COLUMNS))
+        return records.select(*COLUMNS)
 
     def silent(self, numbers: Iterable[int]) -> frozenset[int]:
         """Those of the offsets partitions whose leader does not answer now."""

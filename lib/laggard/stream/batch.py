@@ -15,7 +15,8 @@ from laggard.errors import TEMPORARY
 from laggard.failures import classify
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
-from laggard.sources.offsets_topic import OffsetsSource, begin_positions, positions_in, unanswered
+from laggard.sources.odd_records import named_record
+from laggard.sources.offsets_topic import OffsetsSource, Piece, begin_positions, positions_in, unanswered
 from laggard.sources.snapshot import Snapshot
 from laggard.sources.spool import Spool, offset_in
 from laggard.stream.advance_stage import (
@@ -152,17 +153,24 @@ class Batches:
         Partitions of silent brokers are left to a later batch; a broker may also fall silent between poll and batch.
         """
         source_to = self._without(unanswered(snapshot.offsets_partitions), source_to)
-        tick = self._tick(batch_id, snapshot, source_to)
-        try:
-            return tick, source_to, self._advance(spark, snapshot, tick, source_to)
-        except Exception as error:
-            silent = self._silent(batch_id, source_to, classify(error))
-            if not silent:
-                raise
-            log.warning("offsets partitions %s are left for later: their broker does not answer", sorted(silent))
-        source_to = self._without(silent, source_to)
-        tick = self._tick(batch_id, snapshot, source_to, silent)
-        return tick, source_to, self._advance(spark, snapshot, tick, source_to)
+        silent: frozenset[int] = frozenset()
+        pieces: list[Piece] = []
+        while True:
+            tick = self._tick(batch_id, snapshot, source_to, silent)
+            try:
+                return tick, source_to, self._advance(spark, snapshot, tick, source_to, pieces)
+            except Exception as error:
+                failure = classify(error)
+                if odd := named_record(failure.cause):
+                    pieces.append(self._options.source.read_piece(*odd, source_to[odd[0]]))
+                    log.info("offsets partition %d has a record that Spark cannot read, at offset %d", *odd)
+                    continue
+                found = self._silent(batch_id, source_to, failure) - silent
+                if not found:
+                    raise
+                log.warning("offsets partitions %s are left for later: their broker does not answer", sorted(found))
+                silent |= found
+                source_to = self._without(found, source_to)
 
     def _without(self, left_out: frozenset[int], source_to: Mapping[int, int]) -> dict[int, int]:
         """The positions to read to if these partitions are not read."""
@@ -176,7 +184,14 @@ class Batches:
         moved = [number for number, offset in source_to.items() if offset > before.get(number, 0)]
         return frozenset() if is_other or not moved else self._options.source.silent(moved)
 
-    def _advance(self, spark: SparkSession, snapshot: Snapshot, tick: Tick, source_to: Mapping[int, int]) -> Advanced:
+    def _advance(
+        self,
+        spark: SparkSession,
+        snapshot: Snapshot,
+        tick: Tick,
+        source_to: Mapping[int, int],
+        pieces: Sequence[Piece] = (),
+    ) -> Advanced:
         """Run the batch's Spark job: it leaves data files that no table version names yet."""
         cores = self._spark.sparkContext.defaultParallelism
         before = self.last["table_versions"] if self.last and not self._anew else {}
@@ -188,7 +203,7 @@ class Batches:
         begins = begin_positions(self.positions, source_to, snapshot.offsets_partitions)
         readers = count_readers(begins, source_to, cores)
         options = self._options
-        records = options.source.read(spark, begins, source_to, snapshot)
+        records = options.source.read(spark, begins, source_to, snapshot, pieces)
         frame = advance_frame(records, options.names, snapshot, tick, state, readers, options.policies)
         return gather(frame.collect())
 
