@@ -17,9 +17,9 @@ from laggard.stream.identity import (
     Found,
     Identity,
     find_state,
+    follows_another,
     identity_path,
     judge_start,
-    starts_anew,
     to_json,
 )
 from laggard.stream.starting import prepare
@@ -108,12 +108,12 @@ def test_a_recreated_offsets_topic_is_begun_anew_over_the_same_tables() -> None:
     cut_off = replace(RESUMED, identity=asdict(rebuilt), has_checkpoint=False)
     assert judge_start(cut_off, again) == rebuilt
     assert judge_start(replace(cut_off, has_checkpoint=True), again) == rebuilt
-    assert starts_anew(rebuilt, "c1")
+    assert follows_another(rebuilt, "c1")
 
     gone_on = replace(RESUMED, identity=asdict(rebuilt), newest_batch_id=109, batch_checkpoint_id=rebuilt.checkpoint_id)
     gone_on = replace(gone_on, newest_wal_batch_id=1, newest_committed_batch_id=0)
     assert judge_start(gone_on, again) == rebuilt
-    assert not starts_anew(rebuilt, rebuilt.checkpoint_id)
+    assert not follows_another(rebuilt, rebuilt.checkpoint_id)
 
 
 def test_a_checkpoint_of_an_older_layout_is_replaced_and_the_tables_go_on() -> None:

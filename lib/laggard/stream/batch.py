@@ -27,7 +27,7 @@ from laggard.stream.advance_stage import (
     advance_frame,
     gather,
 )
-from laggard.stream.identity import Identity, starts_anew
+from laggard.stream.identity import Identity, follows_another
 from laggard.stream.offsets_topic_events import (
     check_same_topic,
     check_truncated,
@@ -83,17 +83,17 @@ class Batches:
         self._options = options
         newest = newest_batch(writer.root)
         self.last: dict[str, Any] | None = dict(newest.values) if newest else None  # the newest published `batches` row
-        is_rebuilt = starts_anew(identity, newest.values["checkpoint_id"] if newest else None)
+        is_rebuilt = follows_another(identity, newest.values["checkpoint_id"] if newest else None)
         # a rebuild goes on counting, but the state and the positions are perhaps of a topic that is no more
-        self._anew = is_rebuilt and not identity.continues
+        self._begins_again = is_rebuilt and not identity.continues
         self._rereads = False
         if self.last is not None and is_rebuilt and identity.continues:
             self._rereads = bool(fallen(self.last))
             self.last |= {"source_to": positions_to_go_on(self.last)}
-        if self.last is not None and self._anew:
+        if self.last is not None and self._begins_again:
             self.last |= {"source_to": {}, "kind": BACKFILL}
         self._has_history = False
-        if newest is not None and not self._anew:
+        if newest is not None and not self._begins_again:
             self._has_history = newest.kind == TICK or has_batch_of(writer.root, TICK)
         self._pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="publish")
         self._pulse = Pulse()
@@ -127,12 +127,12 @@ class Batches:
         totals.add_poll(snapshot)
         read = totals.add_records(advanced.counts)
         totals.quarantines += advanced.quarantine.entered
-        events = offsets_topic_events(self.last, snapshot, tick, self._identity if self._anew else None)
+        events = offsets_topic_events(self.last, snapshot, tick, self._identity if self._begins_again else None)
         versions = self._commit(with_events(advanced.files, events, self._writer.root), snapshot, tick)
         clock.lap("publish")
         clock.seconds["poll"] = snapshot.seconds
         gaps = self._time_gaps(snapshot, tick)
-        gaps += find_gaps(self.last, snapshot, tick, was_recreated=self._anew)
+        gaps += find_gaps(self.last, snapshot, tick, was_recreated=self._begins_again)
         gaps += find_truncations(self.last, source_to, tick)
         row = batch_row(self.last, tick, snapshot, source_to, versions) | read
         row |= {
@@ -194,7 +194,7 @@ class Batches:
     ) -> Advanced:
         """Run the batch's Spark job: it leaves data files that no table version names yet."""
         cores = self._spark.sparkContext.defaultParallelism
-        before = self.last["table_versions"] if self.last and not self._anew else {}
+        before = self.last["table_versions"] if self.last and not self._begins_again else {}
         state = State(
             self._writer.root,
             {name: self._writer.file_uris(name, before[name]) for name in STATUS_TABLES if name in before},
@@ -261,6 +261,6 @@ class Batches:
         self._writer.write(schemas.BATCHES, to_arrow(schemas.BATCHES, rows), tick.batch_id)
         self.last = rows[0]
         self._has_history = self._has_history or row["kind"] == TICK
-        self._anew = self._rereads = False
+        self._begins_again = self._rereads = False
         self.published += 1
         self.on_published(rows[0])

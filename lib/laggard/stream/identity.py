@@ -71,10 +71,10 @@ def identity_of(values: Mapping[str, Any]) -> Identity:
 def judge_start(found: Found, wanted: Identity) -> Identity:
     """The identity to run under: new on a first start or a rebuild, stored on a resume; otherwise refuses.
 
-    Where nothing is published under the given identity yet (`starts_anew`), a checkpoint that is there is in the way.
+    Where nothing is published under the given identity yet (`follows_another`), a checkpoint is in the way.
     """
     stored = None if found.newest_batch_id is None and not found.has_checkpoint else _stored(found)
-    if stored is not None and stored.replaces and starts_anew(stored, found.batch_checkpoint_id):
+    if stored is not None and stored.replaces and follows_another(stored, found.batch_checkpoint_id):
         check_frozen(stored, wanted)  # a rebuild that was cut off
         if stored.continues and stored.offsets_topic_id != wanted.offsets_topic_id:
             return rebuilt(found, wanted, replaced_topic_id=stored.offsets_topic_id)
@@ -121,7 +121,7 @@ def rebuilt(found: Found, wanted: Identity, *, replaced_topic_id: str = "", base
     )
 
 
-def starts_anew(identity: Identity, batch_checkpoint_id: str | None) -> bool:
+def follows_another(identity: Identity, batch_checkpoint_id: str | None) -> bool:
     """True if nothing is published under this identity yet while something is under an earlier one."""
     return batch_checkpoint_id is not None and batch_checkpoint_id == identity.replaces
 

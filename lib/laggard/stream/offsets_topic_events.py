@@ -21,7 +21,7 @@ def offsets_topic_events(
 ) -> list[dict[str, Any]]:
     """The row of `group_events`, without a group, of another number of partitions than at the last `batches` row or id.
 
-    `rebuild` is given for the first batch of a topic that was made anew.
+    `rebuild` is given for the first batch of a topic that was created again.
     """
     if last is None:
         return []

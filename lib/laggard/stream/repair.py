@@ -18,10 +18,10 @@ from laggard.stream.identity import (
     Identity,
     check_frozen,
     find_state,
+    follows_another,
     identity_of,
     judge_start,
     rebuilt,
-    starts_anew,
 )
 from laggard.stream.starting import look_up, put_aside, settle
 from laggard.tables.delta import create_tables
@@ -68,7 +68,7 @@ def plan_repair(config: Config) -> Repair | None:
     wanted = Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds)
     try:
         identity = judge_start(found, wanted)
-        if found.has_checkpoint and not starts_anew(identity, found.batch_checkpoint_id):
+        if found.has_checkpoint and not follows_another(identity, found.batch_checkpoint_id):
             check_checkpoint(job.checkpoint)
     except LaggardError as error:
         if error.exit_code not in (REFUSED, DAMAGED):

@@ -13,7 +13,7 @@ from laggard.errors import REFUSED, LaggardError
 from laggard.sources.brokers import Brokers
 from laggard.sources.readiness import NotReadyYet, OffsetsTopic, find_offsets_topic
 from laggard.stream.checkpoint import check_checkpoint
-from laggard.stream.identity import Found, Identity, find_state, identity_path, judge_start, starts_anew, to_json
+from laggard.stream.identity import Found, Identity, find_state, follows_another, identity_path, judge_start, to_json
 from laggard.stream.rights import check_rights
 from laggard.tables.delta import create_tables
 from laggard.tables.unpublished import remove_unpublished
@@ -67,9 +67,9 @@ def prepare(job: Job, topic: OffsetsTopic) -> Identity:
 
 def settle(job: Job, found: Found, identity: Identity) -> None:
     """Make tables and checkpoint those of the identity; what is cut off is done again by the next start."""
-    anew = starts_anew(identity, found.batch_checkpoint_id)
+    is_next = follows_another(identity, found.batch_checkpoint_id)
     stored_id = (found.identity or {}).get("checkpoint_id", "")
-    if found.has_checkpoint and not anew:
+    if found.has_checkpoint and not is_next:
         if stored_id == identity.checkpoint_id:
             check_checkpoint(job.checkpoint)
         else:
@@ -79,7 +79,7 @@ def settle(job: Job, found: Found, identity: Identity) -> None:
                 remove_unpublished(job.tables, -1)
     if found.identity != asdict(identity):
         files.write_text(identity_path(job.checkpoint), to_json(identity))
-    if anew:
+    if is_next:
         if found.has_checkpoint:
             put_aside(job.checkpoint, identity.replaces)
         if found.newest_batch_id is not None:
