@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from laggard.lag.positions import merge
+from laggard.lag.merged import merge
 from laggard.sources.snapshot import POSITIONS
 from laggard.stream.decoded import SCHEMA
 from laggard.stream.events import grown_topics

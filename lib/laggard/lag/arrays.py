@@ -133,3 +133,26 @@ def build(schema: pa.Schema, columns: dict[str, Any]) -> pa.Table:
         ],
         schema=schema,
     )
+
+
+def unless(condition: Any, value: Any) -> Any:
+    """`value` where the condition is false, unknown elsewhere."""
+    return where(pc.invert(condition), value)
+
+
+def numbers(column: Any) -> tuple[Ints, Any]:
+    """Values with 0 where unknown, and which are known."""
+    return pc.fill_null(column, 0).to_numpy().astype(np.int64), flags(pc.is_valid(column))
+
+
+def milliseconds(times: Any) -> Ints:
+    """Times in ms, -1 where unknown."""
+    found: Ints = pc.fill_null(pc.cast(times, pa.int64()), -1000).to_numpy().astype(np.int64) // 1000
+    return found
+
+
+def flags(column: Any) -> Any:
+    """Booleans without nulls as a numpy array."""
+    return np.asarray(
+        column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
+    ).astype(bool)

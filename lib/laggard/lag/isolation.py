@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.lag.arrays import when, where
-from laggard.lag.positions import Merged
+from laggard.lag.merged import Merged
 
 NO_STABLE_OFFSET = "NO_STABLE_OFFSET"  # the poll did not ask for it, or the broker did not give it
 

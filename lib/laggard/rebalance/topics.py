@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.lag.arrays import equal
-from laggard.lag.positions import UNKNOWN_TOPIC
+from laggard.lag.merged import UNKNOWN_TOPIC
 
 
 class Topics:

@@ -16,7 +16,8 @@ from laggard.config.policy import READ_COMMITTED, Policies
 from laggard.lag.flows import partition_outcomes
 from laggard.lag.isolation import readable_ends
 from laggard.lag.late import Probed, find_probes
-from laggard.lag.positions import advance_positions, forget_truncated, merge
+from laggard.lag.merged import forget_truncated, merge
+from laggard.lag.positions import advance_positions
 from laggard.lag.shifted import on_the_clock
 from laggard.lag.tick import Tick
 from laggard.lag.windows import close_windows, in_a_window

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.lag.arrays import both, differ, equal, when
-from laggard.lag.positions import KEY, NOT_POLLED, UNKNOWN_TOPIC, Merged
+from laggard.lag.merged import KEY, UNKNOWN_TOPIC, Merged
+from laggard.lag.positions import NOT_POLLED
 from laggard.lag.tick import Tick
 from laggard.rebalance.history import History
 from laggard.rebalance.result import Closed

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from laggard.lag.positions import ADVANCE_FAILED, forget_truncated
+from laggard.lag.merged import forget_truncated
+from laggard.lag.positions import ADVANCE_FAILED
 from laggard.lag.tick import Tick
 from laggard.rebalance.group_facts import KEPT
 from laggard.rebalance.records import fold_records, touched_groups
@@ -104,7 +105,7 @@ def _sampled(tick: Tick) -> Row:
 
 
 def _is_later(commit: Row, row: Mapping[str, Any]) -> bool:
-    """As `lag.positions.merge` has it."""
+    """As `lag.merged.merge` has it."""
     known = row.get("commit_source_offset")
     is_other = row.get("commit_source_partition") != commit["source_partition"]
     return bool(known is None or is_other or commit["source_offset"] > known)

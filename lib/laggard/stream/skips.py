@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.lag.arrays import as_double, both, differ, equal, seconds_between, when, where
-from laggard.lag.positions import Merged
+from laggard.lag.merged import Merged
 from laggard.lag.reached import reached_by, reached_offset, reached_since_base
 from laggard.lag.tick import Tick
 from laggard.rebalance.partitions import arrived_since_base, floor_records, window_rate

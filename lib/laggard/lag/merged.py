@@ -1,0 +1,102 @@
+"""What one tick knows of each partition of a group, side by side: the row before, the commit, the poll's answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laggard.lag.arrays import both, equal, flags, key_codes, match, take, unless
+from laggard.lag.tick import Tick
+
+KEY = ("group", "topic", "partition")
+UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Parallel rows: as they were before (`before`), the commit each got (`commit`), the poll's answer (`polled`).
+
+    Columns of a side that has nothing for a row are null. `is_new` marks a commit or tombstone to be taken,
+    `is_deleted` the tombstones among them.
+    """
+
+    keys: pa.Table
+    before: pa.Table
+    commit: pa.Table
+    polled: pa.Table
+    is_new: Any
+    is_deleted: Any
+    is_retired: Any
+
+
+def merge(before: pa.Table, commits: pa.Table, polled: pa.Table, subscribed: pa.Table) -> Merged:
+    """Bring the sides together by (group, topic, partition).
+
+    `before`: rows of `partition_status`. `commits`: unique per key. `polled`: the poll's positions. `subscribed`:
+    (group, topic) pairs that living members ask for; their partitions without a commit become rows too.
+    """
+    expected = _expected(subscribed, polled)
+    old, new, wanted = key_codes([before, commits, expected], KEY)
+    fresh = np.flatnonzero(match(new, old) < 0)
+    # a topic that is gone is polled once more: the rows it has say so, and those that ended do not come back
+    is_there = ~flags(equal(expected["error"], UNKNOWN_TOPIC))
+    missing = np.flatnonzero((match(wanted, old) < 0) & (match(wanted, new) < 0) & is_there)
+    before_at = np.r_[np.arange(len(old)), np.full(len(fresh) + len(missing), -1)]
+    commit_at = np.r_[match(old, new), fresh, np.full(len(missing), -1)]
+    keys = pa.concat_tables([before.select(KEY), commits.select(KEY).take(fresh), expected.select(KEY).take(missing)])
+    row, place = key_codes([keys, polled], KEY[1:])
+    prior, commit = take(before, before_at), take(commits, commit_at)
+    # a record read twice (the offsets topic was re-read) must not count twice
+    is_later = pc.or_kleene(
+        pc.greater(commit["source_offset"], prior["commit_source_offset"]),
+        pc.not_equal(commit["source_partition"], prior["commit_source_partition"]),
+    )
+    is_new = pc.and_(pc.is_valid(commit["source_offset"]), pc.fill_null(is_later, True))
+    # nobody subscribes to it any more, and it was never committed
+    is_unwanted = pa.array(np.r_[match(old, wanted) < 0, np.zeros(len(fresh) + len(missing), bool)])
+    # a negative offset commits nothing, but is there: only a row without a record of a commit may end by itself
+    has_no_commit = pc.and_(pc.is_null(prior["committed_offset"]), pc.is_null(prior["commit_source_offset"]))
+    was_uncommitted = pc.and_(pa.array(before_at >= 0), has_no_commit)
+    is_gone = pc.and_(pc.and_(is_unwanted, was_uncommitted), pc.invert(is_new))
+    is_gone = pc.and_(is_gone, polled.num_rows > 0)  # a poll that says nothing ends nothing
+    is_deleted = pc.and_(is_new, pc.fill_null(commit["is_deleted"], False))
+    # where a member still wants it, it is a partition without a commit
+    there = wanted[is_there]
+    is_not_there = np.r_[match(old, there) < 0, match(new[fresh], there) < 0, np.zeros(len(missing), bool)]
+    is_retired = pc.or_(pc.and_(is_deleted, pa.array(is_not_there)), is_gone)
+    return Merged(keys, prior, commit, take(polled, match(row, place)), is_new, is_deleted, is_retired)
+
+
+def forget_truncated(rows: pa.Table, tick: Tick) -> pa.Table:
+    """Rows of `partition_status` without the source offset of commits that the offsets topic no longer has.
+
+    After an unclean election its log may be shorter than what was read. The broker's view wins: the next commit counts,
+    though its source offset is lower, and until then the row is stale.
+    """
+    place = rows.schema.get_field_index("commit_source_offset")
+    for partition, log_end in tick.truncated_partitions:
+        found = rows["commit_source_offset"]
+        is_lost = both(pc.equal(rows["commit_source_partition"], partition), pc.greater_equal(found, log_end))
+        rows = rows.set_column(place, rows.schema.field(place), unless(is_lost, found))
+    return rows
+
+
+def _expected(subscribed: pa.Table, polled: pa.Table) -> pa.Table:
+    """(group, topic, partition) of every polled partition that a group subscribes to, with the poll's error."""
+    of_pair, of_place = key_codes([subscribed, polled], ["topic"])
+    order = np.argsort(of_place, kind="stable")
+    low, high = np.searchsorted(of_place[order], of_pair), np.searchsorted(of_place[order], of_pair, side="right")
+    counts = high - low
+    pairs = np.repeat(np.arange(len(of_pair)), counts)
+    places = (
+        order[np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(low, counts)]
+        if len(pairs)
+        else pairs
+    )
+    rows = subscribed.take(pairs)
+    asked = {"group": rows["group"], "topic": rows["topic"]}
+    return pa.table(asked | {name: polled[name].take(places) for name in ("partition", "error")})
