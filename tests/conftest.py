@@ -62,7 +62,7 @@ SECONDS = {
     "tests/e2e/test_service_levels.py": 60,
     "tests/e2e/test_repair.py": 300,
     "tests/e2e/test_standalone_cluster.py": 150,
-    "tests/e2e/test_stopped_broker.py": 90,
+    "tests/e2e/test_stopped_broker.py": 160,
     "tests/e2e/test_stops.py": 250,
     "tests/exporter/test_stops.py": 200,
     "tests/lag/test_extreme_offsets.py": 20,
