@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from laggard.errors import CONFIGURATION, INTERNAL, REFUSED, TEMPORARY, LaggardError
 from laggard.failures import carried, classify
 from laggard.stream.advance_stage import carrying
-from laggard.stream.jvm import descendants, end_jvm, jvm_of
+from laggard.stream.jvm import descendants, end_jvm, is_alive, jvm_of
 from laggard.stream.session import start_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]
@@ -31,13 +31,24 @@ def spark() -> Iterator[SparkSession]:
     below = descendants(process.pid)
     session.stop()
     end_jvm(process, below)
-    assert not [each for each in below if Path(f"/proc/{each}").exists()]
+    assert not list(filter(is_alive, below))
 
 
 def failure_of(run: Callable[[], Any]) -> LaggardError:
     with pytest.raises(Exception) as raised:  # noqa: PT011 - its class is what is asked
         run()
     return classify(raised.value)
+
+
+def test_a_query_that_was_killed_while_its_first_batch_was_planned_starts_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / ".0.3f6c.tmp").write_text("v1\n")
+    writer = spark.readStream.format("rate").load().writeStream.foreachBatch(lambda frame, number: None)
+    query = writer.option("checkpointLocation", str(tmp_path)).trigger(once=True).start()
+    query.awaitTermination()
+    assert (tmp_path / "commits" / "0").exists()
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ SPARK_FIXED = (  # the job is wrong with any other value, see stream/session.py
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching",
     "spark.sql.sources.useV1SourceList",
     "spark.sql.streaming.noDataMicroBatches.enabled",
+    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart",
 )
 
 

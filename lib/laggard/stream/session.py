@@ -26,6 +26,8 @@ FIXED = {
     # without "kafka": Spark's older batch reader turns each record into objects and back, a third slower
     "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
     "spark.sql.session.timeZone": "UTC",
+    # a kill in the first batch leaves a temporary file, and Spark would refuse every later start; we check it ourselves
+    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",  # the poll is the clock
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",  # status tables keep removed files one hour
 }
