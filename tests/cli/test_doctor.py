@@ -7,13 +7,16 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.errors.exceptions.base import PySparkException
 
 from laggard.cli.doctor import checks
 from laggard.cli.main import main
@@ -23,8 +26,10 @@ from laggard.doctor import clock, cluster, rights, runtime, tables, trial
 from laggard.doctor.cluster import judge_position, judge_topic_error, judge_transactions
 from laggard.doctor.network import find_unreachable
 from laggard.doctor.result import Result, exit_code, run_checks
-from laggard.errors import LaggardError
+from laggard.errors import TEMPORARY, LaggardError
 from laggard.sources.brokers import Answer
+from laggard.sources.snapshot import OFFSETS_PARTITIONS, Snapshot
+from laggard.stream import session
 from laggard.tables.maintenance import write_done
 from laggard.tables.schemas import TABLES
 from patience import patient
@@ -227,27 +232,45 @@ def test_a_clock_is_judged_by_what_it_must_be_off_at_least(
     assert (result.level, fact in result.fact) == (level, True), result
 
 
-class FakeQuery:
-    """A streaming query that failed, or that does nothing."""
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Result]]:
+    """A trial on a topic of two partitions, one without an answer; Spark reads 5 records, or fails so."""
+    rows = [{"offsets_partition": 0, "last_stable_offset": 5}, {"offsets_partition": 1}]
+    snapshot = Snapshot(1, 0, offsets_partitions=pa.Table.from_pylist(rows, schema=OFFSETS_PARTITIONS))
+    asked: Any = SimpleNamespace(
+        config=Config(cluster=Cluster(bootstrap_servers=("unused",))), topic={"partitions": [{}, {}]}
+    )
 
-    def __init__(self, error: Exception | None) -> None:
-        self.recentProgress: list[Any] = []
-        self._error = error
+    def run(failure: Exception | None = None) -> list[Result]:
+        def read(_: Any, __: Any, begins: dict[int, int], ends: dict[int, int], ___: Snapshot) -> Any:
+            assert (begins, ends) == ({0: 0}, {0: 5})
+            if failure is not None:
+                raise failure
+            return SimpleNamespace(dropna=lambda subset: SimpleNamespace(count=lambda: 5))
 
-    def exception(self) -> Exception | None:
-        return self._error
+        ended: list[str] = []
+        poller = SimpleNamespace(poll=lambda _: snapshot, close=lambda: ended.append("poller"))
+        monkeypatch.setattr(trial, "Poller", lambda _: poller)
+        monkeypatch.setattr(session, "start_session", lambda *_: SimpleNamespace(stop=lambda: ended.append("spark")))
+        monkeypatch.setattr(trial.OffsetsSource, "read", read)
+        try:
+            return list(trial.check_trial(asked))
+        finally:
+            assert ended == ["poller", "spark"]
+
+    return run
 
 
-@pytest.mark.parametrize(
-    ("error", "cause"), [(RuntimeError("denied\n  at java"), "denied"), (None, "0.3 s have passed")]
-)
-def test_a_trial_that_reads_nothing_says_why(
-    error: Exception | None, cause: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(trial, "TRIAL_SECONDS", 0.3)
-    with pytest.raises(LaggardError) as raised:
-        trial._await_batch(FakeQuery(error))  # type: ignore[arg-type]  # Spark's query, as far as it is asked
-    assert raised.value.cause == cause
+def test_a_trial_says_what_it_read_and_who_did_not_answer(tried: Callable[..., list[Result]]) -> None:
+    silent, read = tried()
+    assert (silent.level, silent.fact) == ("warn", "the leaders of 1 of 2 partitions did not answer: [1]")
+    assert (read.level, read.fact) == ("ok", "Spark read 5 records of 1 partitions in one batch")
+
+
+def test_a_trial_that_fails_says_why(tried: Callable[..., list[Result]]) -> None:
+    with pytest.raises(LaggardError, match="Spark cannot reach a broker") as raised:
+        tried(PySparkException("Caused by: org.apache.kafka.common.errors.TimeoutException: expired"))
+    assert raised.value.exit_code == TEMPORARY
 
 
 def test_without_a_cluster_it_says_how_to_name_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,7 +49,7 @@ def decoded(rows: Iterable[Given]) -> pa.Table:
 
 
 def tick_of(job: Simulation) -> Tick:
-    return job._tick(Snapshot(0, 0).positions, (), None, is_live=True)
+    return job._tick(Snapshot(0, 0).positions, (), (), None, is_live=True)
 
 
 def written(folder: Path, tables: dict[str, pa.Table]) -> None:
