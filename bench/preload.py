@@ -32,6 +32,7 @@ def preload(spark: SparkSession, bootstrap: str, topic: str, records: int) -> No
         .option("kafka.linger.ms", "20")
         .option("kafka.batch.size", "262144")
         .option("topic", topic)
+        .mode("append")
         .save()
     )
 
