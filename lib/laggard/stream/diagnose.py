@@ -46,7 +46,7 @@ log = logging.getLogger("laggard.diagnose")
 ROWS_PER_SHARD = 50_000  # partitions of the status table below which a second task costs more than it saves
 _CATCH_UP_MS = 86_400_000  # windows that closed longer ago, while the job was down, are left to a replay
 _MAX_BACKOFF_SECONDS = 60.0
-_INTERRUPT_SECONDS = 10.0  # for a batch, which may judge many windows, before it is broken off
+_INTERRUPT_SECONDS = 60.0  # for the window at hand, before it is broken off
 _STATE = ["group", "window_start", "state", "batch_id"]
 
 
@@ -153,7 +153,7 @@ class DiagnoseQuery:
     def __init__(self, spark: SparkSession, config: Config, checkpoint_id: str, stopping: Event | None = None) -> None:
         job = config.job
         self._stopping = stopping or Event()
-        self._is_over = False
+        self._is_over = self._is_ending = False
         self._options = Options(config.cluster.name, job.window_seconds, config.diagnosis, config.policies.of)
         self._spark = spark
         # a writer of its own: each table has one writing query
@@ -203,7 +203,10 @@ class DiagnoseQuery:
     def _diagnosis(self) -> Diagnosis:
         if self._found is None:
             self._found = Diagnosis(
-                self._spark, self._writer, self._options, lambda: self._is_over or self._stopping.is_set()
+                self._spark,
+                self._writer,
+                self._options,
+                lambda: self._is_over or self._is_ending or self._stopping.is_set(),
             )
         return self._found
 
@@ -227,10 +230,12 @@ class DiagnoseQuery:
         self.interrupt(None)
 
     def interrupt(self, wait_seconds: float | None = _INTERRUPT_SECONDS) -> None:
-        """End its query after the batch at hand, waited for so long; `keep_running` starts it again."""
+        """End its query after the window at hand, waited for so long; `keep_running` starts it again."""
         if self._query is not None:
+            self._is_ending = True
             with suppress(Exception):
                 self._gate.end(self._query, wait_seconds)
+            self._is_ending = False
             self._query = None
 
     def _process(self, frame: DataFrame, batch_id: int) -> None:
