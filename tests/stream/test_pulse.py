@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -39,6 +41,24 @@ def test_a_stopped_process_knows_for_how_long() -> None:
         longest, later = (float(each) for each in process.stdout.readline().split())
     assert longest >= 6
     assert later == 0 or later >= 6  # its thread may not have run yet: then the pause ends now
+
+
+class JustPutDown:
+    """The pauses of a pulse, read before its thread puts one down and counts from now on."""
+
+    def __init__(self, pulse: Pulse) -> None:
+        self._pulse = pulse
+
+    def __iter__(self) -> Iterator[tuple[Reading, float]]:
+        self._pulse._beat = read_clock()
+        return iter(())
+
+
+def test_a_pause_that_is_put_down_while_it_is_asked_for_is_not_lost() -> None:
+    pulse, start = Pulse(), read_clock()
+    pulse._beat = replace(start, boot_ms=start.boot_ms - 7000, awake_ms=start.awake_ms - 7000)
+    pulse._pauses = JustPutDown(pulse)  # type: ignore[assignment]  # as a thread that runs in between
+    assert pulse.longest_since(start).total_seconds() >= 7
 
 
 def test_a_process_that_runs_has_no_pause() -> None:

@@ -24,8 +24,9 @@ class Pulse:
 
     def longest_since(self, earlier: Reading) -> timedelta:
         """The longest pause that ended after an earlier reading, the one that is ending now included."""
+        beat = self._beat  # first: a pause that is put down meanwhile is then seen here, or among the pauses
         own = [seconds for end, seconds in tuple(self._pauses) if (end.seconds_since(earlier) or 0.0) > 0]
-        now = read_clock().seconds_since(self._beat) or 0.0
+        now = read_clock().seconds_since(beat) or 0.0
         return timedelta(seconds=max([*own, now if now > _PAUSE_SECONDS else 0.0]))
 
     def began_after(self, earlier: Reading) -> bool:
