@@ -119,7 +119,7 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def ask(reader: LogEndsReader, start: dict[str, Any]) -> dict[str, Any]:
-    return reader.latestOffset(start, limit=None)  # type: ignore[arg-type]
+    return reader.latestOffset(start, limit=None)  # type: ignore[arg-type]  # it is not looked at
 
 
 def test_each_trigger_polls_and_goes_on_where_the_offset_before_ended(reader: Any) -> None:

@@ -14,6 +14,7 @@ from laggard.config.policy import Policies
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
 from laggard.rebalance.groups import Listing
+from laggard.sources.odd_records import SCHEMA as RECORDS
 from laggard.sources.snapshot import OFFSETS_PARTITIONS, POSITIONS, PROBES, Snapshot
 from laggard.stream.advance import Poll, advance
 from laggard.stream.decode import decode_records
@@ -24,15 +25,6 @@ from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema
 
 NOON = datetime(2026, 11, 20, 12, 0, 0, tzinfo=timezone.utc)
-RECORDS = pa.schema(
-    [
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", tz="UTC")),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-    ]
-)
 ID_A, ID_B = "aaaaaaaaaaaaaaaaaaaaaA", "bbbbbbbbbbbbbbbbbbbbbA"
 Row = dict[str, Any]
 

@@ -18,7 +18,7 @@ from laggard.lag.positions import ADVANCE_FAILED
 from laggard.stream import advance_stage
 from laggard.stream.advance import advance
 from laggard.tables import schemas
-from laggard.tables.arrow import to_arrow
+from laggard.tables.arrow import arrow_schema
 from laggard.tables.delta import Writer
 from patience import examples
 from stream.simulation import Record, Row, commit, end, generation
@@ -73,6 +73,23 @@ def test_a_broker_that_falls_silent_between_poll_and_batch_is_read_by_a_later_on
     assert found == {112 + each for each in range(20)}
 
 
+def test_live_ticks_begin_when_every_partition_was_read_once(tmp_path: Path) -> None:
+    job = WholeBatches(tmp_path / "job")
+    assert job.tick(ENDS, steady(job, 0), answers=False)["kind"] == "backfill"
+    assert job.tick(ENDS, steady(job, 1))["kind"] == "tick"
+    assert job.rows("group_events") == [], "what a silent broker gives late is not new"
+    assert job.tick(ENDS, steady(job, 2), answers=False)["kind"] == "tick"
+
+
+def test_what_is_to_be_read_again_is_not_counted_however_late_its_broker_answers(tmp_path: Path) -> None:
+    job = WholeBatches(tmp_path / "job")
+    job.tick(ENDS, steady(job, 0))
+    assert job.batches.last is not None
+    job.batches.last["source_to"], job.batches._rereads = {}, frozenset({0})  # as after a truncation
+    kinds = [job.tick(ENDS, [], answers=answers)["kind"] for answers in (False, True, True)]
+    assert kinds == ["tick", "backfill", "tick"]
+
+
 @pytest.mark.parametrize("exit_code", [TEMPORARY, INTERNAL])
 def test_a_batch_that_fails_for_another_reason_leaves_nothing_for_later(tmp_path: Path, exit_code: int) -> None:
     job = WholeBatches(tmp_path / "job")
@@ -82,12 +99,11 @@ def test_a_batch_that_fails_for_another_reason_leaves_nothing_for_later(tmp_path
         job.tick(ENDS, steady(job, 1))
 
 
-def test_a_batch_of_which_rows_are_written_is_never_cut(tmp_path: Path) -> None:
+@pytest.mark.parametrize("table", [schemas.GROUP_EVENTS, schemas.PARTITION_STATUS])
+def test_a_batch_of_which_rows_are_written_is_never_cut(tmp_path: Path, table: schemas.Table) -> None:
     job = WholeBatches(tmp_path / "job")
     job.tick(ENDS, steady(job, 0))
-    row = {"date": job.now.date(), "cluster": "prod", "group": "g", "event_at": job.now, "batch_id": 1}
-    writer = Writer(job.root, "c1")
-    writer.write(schemas.GROUP_EVENTS, to_arrow(schemas.GROUP_EVENTS, [row]), 1)
+    Writer(job.root, "c1").write(table, arrow_schema(table).empty_table(), 1)
     job.source.failure, job.source.answers = LaggardError("a fetch timed out", exit_code=TEMPORARY), False
     with pytest.raises(LaggardError, match="timed out"):
         job.tick(ENDS, steady(job, 1))

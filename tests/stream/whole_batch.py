@@ -77,7 +77,7 @@ class WholeBatches:
             self.source,
             self.window_seconds,
             NameFilter(),
-            Policies(),  # type: ignore[arg-type]
+            Policies(),
         )
         self.batches = job.Batches(self.spark, Writer(self.root, "c1"), identity, options)
         self.exporter = Exporter(Path(self.root), Clock(), max_series=1_000_000)

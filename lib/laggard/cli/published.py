@@ -136,7 +136,7 @@ def shown_rows(rows: pa.Table, name: str, columns: Sequence[str]) -> list[Row]:
 
 
 def made_lines(rows: Sequence[Row], name: str, make: Callable[[Row], T]) -> list[T]:
-    """What is made of each row of a table; a row of which nothing can be made is left out and named."""
+    """Make something of each row of a table; a row of which nothing can be made is left out and named."""
     skipped = Skipped()
     found = made_of(rows, name, make, skipped)
     warn_of(skipped)

@@ -1,4 +1,4 @@
-"""What a tick's commits changed on each partition: the rhythm of commits, how far the offset moved, and counts."""
+"""Changes that a tick's commits made on each partition: the rhythm of commits, how far the offset moved, and counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one tick knows of each partition of a group, side by side: the row before, the commit, the poll's answer."""
+"""Facts of one tick on each partition of a group, side by side: the row before, the commit, the poll's answer."""
 
 from __future__ import annotations
 

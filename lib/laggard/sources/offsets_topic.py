@@ -69,7 +69,7 @@ def next_positions(positions: Positions, parts: pa.Table, most_records: int) -> 
 
 
 def begin_positions(positions: Positions, ends: Positions, parts: pa.Table) -> dict[int, int]:
-    """Where reading up to `ends` begins: at the position, or at the start of the log where that is later."""
+    """Begin of reading up to `ends`: the position, or the start of the log where that is later."""
     starts = _known(parts, "log_start_offset")
     return {number: max(positions.get(number, 0), starts.get(number, 0)) for number in ends}
 

@@ -50,7 +50,6 @@ from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.data_files import DataFile
 from laggard.tables.readers import BACKFILL, TICK, has_batch_of, newest_batch
-from laggard.tables.unpublished import tables_with_unpublished
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -86,9 +85,9 @@ class Batches:
         is_rebuilt = follows_another(identity, newest.values["checkpoint_id"] if newest else None)
         # a rebuild goes on counting, but the state and the positions are perhaps of a topic that is no more
         self._begins_again = is_rebuilt and not identity.continues
-        self._rereads = False
+        self._rereads: frozenset[int] = frozenset()  # offsets partitions that were read before, to be read again
         if self.last is not None and is_rebuilt and identity.continues:
-            self._rereads = bool(fallen(self.last))
+            self._rereads = frozenset(fallen(self.last))
             self.last |= {"source_to": positions_to_go_on(self.last)}
         if self.last is not None and self._begins_again:
             self.last |= {"source_to": {}, "kind": BACKFILL}
@@ -157,6 +156,8 @@ class Batches:
         pieces: list[Piece] = []
         while True:
             tick = self._tick(batch_id, snapshot, source_to, silent)
+            if not tick.has_history and (missing := sorted(tick.unread_partitions - source_to.keys())):
+                log.warning("no lag is known yet: the leaders of offsets partitions %s do not answer", missing)
             try:
                 return tick, source_to, self._advance(spark, snapshot, tick, source_to, pieces)
             except Exception as error:
@@ -179,7 +180,7 @@ class Batches:
 
     def _silent(self, batch_id: int, source_to: Mapping[int, int], failure: LaggardError) -> frozenset[int]:
         """Partitions without which the batch may be tried again: none once some of its rows are in a table."""
-        is_other = failure.exit_code != TEMPORARY or tables_with_unpublished(self._writer.root, batch_id - 1)
+        is_other = failure.exit_code != TEMPORARY or self._writer.has_written(batch_id)
         before = self.positions
         moved = [number for number, offset in source_to.items() if offset > before.get(number, 0)]
         return frozenset() if is_other or not moved else self._options.source.silent(moved)
@@ -219,7 +220,7 @@ class Batches:
             batch_id=batch_id,
             window_seconds=options.window_seconds,
             has_history=self._has_history,
-            rereads=self._rereads,
+            rereads=not self._rereads.isdisjoint(source_to),
             silent=silent,
         )
 
@@ -261,6 +262,7 @@ class Batches:
         self._writer.write(schemas.BATCHES, to_arrow(schemas.BATCHES, rows), tick.batch_id)
         self.last = rows[0]
         self._has_history = self._has_history or row["kind"] == TICK
-        self._begins_again = self._rereads = False
+        self._begins_again = False
+        self._rereads -= row["source_to"].keys()
         self.published += 1
         self.on_published(rows[0])

@@ -1,4 +1,4 @@
-"""What the query streams: polls of the brokers, each with how far to read the offsets topic."""
+"""The stream of polls of the brokers, each with how far to read the offsets topic."""
 
 from __future__ import annotations
 

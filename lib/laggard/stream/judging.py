@@ -212,7 +212,7 @@ class Baselines:
 
 
 def memories_of(rows: pa.Table) -> dict[str, Memory]:
-    """What was remembered of each group, from rows of `finding_state`; one that cannot be read is as if not there."""
+    """Memories of each group, from rows of `finding_state`; one that cannot be read is as if not there."""
     skipped = Skipped()
     found = sound_rows(rows, schemas.FINDING_STATE.name, skipped)
     for sentence in skipped.sentences().values():

@@ -32,6 +32,7 @@ def next_tick(
     """The tick of a batch that reads to these positions, after the newest published row.
 
     `rereads`: some of its records were read before. `silent`: offsets partitions that did not answer after the poll.
+    Live ticks begin when every partition has been read once: what a silent broker gives later would be taken for new.
     """
     was_live = last is not None and last["kind"] == TICK
     moment = place(last, snapshot)
@@ -41,8 +42,10 @@ def next_tick(
         is_caught_up = is_read(source_to, parts.filter(pc.invert(left_out)))
     else:  # the poll says nothing about the offsets topic
         is_caught_up = was_live and snapshot.positions.num_rows > 0
-    truncated = truncated_partitions(last["source_to"] if last else {}, source_to)
     unread = unanswered(parts) | silent
+    if not has_history and unread - source_to.keys():
+        is_caught_up = False
+    truncated = truncated_partitions(last["source_to"] if last else {}, source_to)
     frozen = parts.filter(pc.is_valid(parts["blocked_since"]))["offsets_partition"].to_pylist()
     tick = Tick(
         cluster=cluster,
@@ -79,7 +82,7 @@ def batch_row(
     """Columns of `batches` that the poll, the positions and the tables' versions give."""
     parts = {part["offsets_partition"]: part for part in snapshot.offsets_partitions.to_pylist()}
     for part in parts.values():
-        if part["last_stable_offset"] is None:  # nobody knows whether a transaction is in the way
+        if part["last_stable_offset"] is None:  # it is unknown whether a transaction is in the way
             part["blocked_since"] = None
 
     def by_partition(column: str) -> dict[int, Any] | None:

@@ -106,18 +106,29 @@ class Writer:
 
     def commit(self, table: Table, files: Sequence[DataFile], batch_id: int) -> int:
         """Append files or replace what is there with them, once per batch; gives the table's version after it."""
-        app_id = f"laggard/{self._checkpoint_id}/{table.name}"
         delta = self._newest(table.name)
-        recorded = delta.transaction_version(app_id)
-        if recorded is None or recorded < batch_id:
+        if self._recorded(table.name) < batch_id:
             delta.create_write_transaction(
                 [AddAction(**asdict(file), data_change=True) for file in files],
                 mode="overwrite" if table.overwritten else "append",
                 schema=delta.schema(),
                 partition_by=None if table.overwritten else ["date"],
-                commit_properties=CommitProperties(app_transactions=[Transaction(app_id, batch_id)]),
+                commit_properties=CommitProperties(app_transactions=[Transaction(self._app_id(table.name), batch_id)]),
             )
         return self.version(table.name)
+
+    def has_written(self, batch_id: int) -> bool:
+        """True if some table has rows of this batch or a later one already, published or not."""
+        # the diagnosis numbers its commits by itself
+        return any(self._recorded(name) >= batch_id for name, table in TABLES.items() if not table.is_judged)
+
+    def _recorded(self, table: str) -> int:
+        """The newest batch that a table has of this checkpoint; -1 for none."""
+        recorded = self._newest(table).transaction_version(self._app_id(table))
+        return -1 if recorded is None else int(recorded)
+
+    def _app_id(self, table: str) -> str:
+        return f"laggard/{self._checkpoint_id}/{table}"
 
     def version(self, table: str) -> int:
         """The newest version."""

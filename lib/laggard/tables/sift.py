@@ -141,7 +141,7 @@ def holdable(rows: pa.Table) -> pa.Table:
 
 
 def made_of(rows: Sequence[Row], table: str, make: Callable[[Row], T], skipped: Skipped) -> list[T]:
-    """What is made of each row; one of which nothing can be made costs no other."""
+    """Make something of each row; one of which nothing can be made costs no other."""
     odd = set(find_odd(len(rows), lambda begin, end: [make(row) for row in rows[begin:end]]))
     for place in sorted(odd):
         error = error_of(partial(make, rows[place]))
