@@ -84,6 +84,12 @@ def read_bytes(path: str) -> bytes:
         return bytes(stream.read())
 
 
+def modified_at(path: str) -> float:
+    """Unix seconds of the last write, by the clock of whoever keeps the file: the kernel, a file or object server."""
+    system, where = open_uri(path)
+    return float(system.get_file_info(where).mtime_ns) / 1e9
+
+
 def write_text(path: str, text: str) -> None:
     """Replace the file, as `write_bytes` does."""
     write_bytes(path, text.encode("utf-8"))

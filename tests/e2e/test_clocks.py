@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import struct
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,6 +16,7 @@ from e2e.kit import TICK, WINDOW, Place, Row, Run, Traffic, at, commit_simply, u
 from e2e.test_first_run import check_windows
 from laggard.demo.broker import Broker
 from laggard.stream.jvm import descendants
+from set_clock import Clock
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow, pytest.mark.full]
 GROUP = "timed"
@@ -26,34 +24,10 @@ HOUR, MINUTE = 3600, 60  # seconds
 STOPS = 3  # of a busy machine the tick after one may be late by a window more, and the gap has that reason
 
 
-class Clock:
-    """The wall clock of a job's processes, which a test sets; time since boot goes on."""
-
-    def __init__(self, folder: Path) -> None:
-        self._offset, library = folder / "offset", folder / "clock_offset.so"
-        self.set(0)
-        source = Path(__file__).with_name("clock_offset.c")
-        subprocess.run(
-            ["gcc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o", library, source], check=True
-        )
-        self.environment = {"LD_PRELOAD": str(library), "LAGGARD_TEST_CLOCK": str(self._offset)}
-
-    def set(self, seconds: int) -> None:
-        """Set the clock so far ahead of the machine's."""
-        with self._offset.open("r+b" if self._offset.exists() else "wb") as file:  # processes have it mapped
-            file.write(struct.pack("=q", seconds))
-
-    def was_set(self, row: Row, seconds: int) -> bool:
-        """True if the clock was so far ahead of the machine's at the poll of a row of `batches`."""
-        booted_at = row["clock"]["wall"].timestamp() - row["clock"]["boot_ms"] / 1000
-        return abs(booted_at + time.clock_gettime(time.CLOCK_BOOTTIME) - time.time() - seconds) < MINUTE / 3
-
-
-@pytest.fixture
-def clock(tmp_path: Path) -> Clock:
-    if shutil.which("gcc") is None:
-        pytest.skip("gcc is not installed")
-    return Clock(tmp_path)
+def was_set(row: Row, seconds: int) -> bool:
+    """True if the clock was so far ahead of the machine's at the poll of a row of `batches`."""
+    booted_at = row["clock"]["wall"].timestamp() - row["clock"]["boot_ms"] / 1000
+    return abs(booted_at + time.clock_gettime(time.CLOCK_BOOTTIME) - time.time() - seconds) < MINUTE / 3
 
 
 @contextmanager
@@ -173,7 +147,8 @@ def test_a_job_that_was_stopped_for_three_windows_goes_on_and_says_so(broker: Br
     assert ended[0] == 0, place.tail()
 
 
-def test_a_clock_that_is_set_forward_and_back_stops_nothing(broker: Broker, tmp_path: Path, clock: Clock) -> None:
+def test_a_clock_that_is_set_forward_and_back_stops_nothing(broker: Broker, tmp_path: Path) -> None:
+    clock = Clock(tmp_path)
     with running(broker, tmp_path, clock) as run:
         place = run.place
 
@@ -181,10 +156,10 @@ def test_a_clock_that_is_set_forward_and_back_stops_nothing(broker: Broker, tmp_
             """Set the clock; the first tick after it, one some ticks later, and the clock's gap rows since."""
             before, what = place.view().batch["batch_id"], f"ticks with the clock set by {seconds} s"
             clock.set(seconds)
-            seen = run.wait_for(lambda batch: clock.was_set(dict(batch.values), seconds), what)
+            seen = run.wait_for(lambda batch: was_set(dict(batch.values), seconds), what)
             later = run.wait_for(lambda batch: batch.batch_id > seen.batch_id + 2, what)
             assert place.view(later).partitions[GROUP, "payments", 0]["status"] == "ok", place.tail()
-            first = next(row for row in ticks(place) if row["batch_id"] > before and clock.was_set(row, seconds))
+            first = next(row for row in ticks(place) if row["batch_id"] > before and was_set(row, seconds))
             found = [gap for gap in gaps(place) if first["batch_id"] <= gap["batch_id"] <= later.batch_id]
             return first, dict(later.values), [gap for gap in found if gap["gap_reason"] == "clock"]
 

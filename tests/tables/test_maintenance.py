@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -18,13 +20,21 @@ from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.maintenance import Retention, maintain
 from laggard.tables.readers import table_uri
+from set_clock import Clock
 from tables.fixtures import NOW
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-KEPT_DAYS = 30
+KEPT_DAYS, HOUR = 30, 3600
+MAINTAIN = """
+import sys
+from datetime import datetime, timezone
+from laggard.tables.maintenance import Retention, maintain
+outcomes = maintain(sys.argv[1], Retention(30, 30, 30, 30, 1, 168), datetime.now(timezone.utc))
+print([each for each in outcomes if each.error])
+"""
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +80,26 @@ def test_a_day_of_care(tmp_path: Path, spark: SparkSession) -> None:
     assert not left_by_a_failed_task.exists()
     event(writer, 99, NOW)  # the job goes on after it
     assert writer.rows("group_events") == len(recent) + 1
+
+
+@pytest.mark.full  # for its compiler
+def test_a_file_just_written_is_kept_though_the_clock_was_set_forward(tmp_path: Path) -> None:
+    """A batch writes its files before it commits them; VACUUM compares their times with the machine's clock."""
+    root, clock = str(tmp_path / "tables"), Clock(tmp_path)
+    create_tables(root)
+    Writer(root, "one").write(schemas.PARTITION_STATUS, to_arrow(schemas.PARTITION_STATUS, [{"group": "g"}]), 0)
+    folder = Path(table_uri(root, "partition_status"))
+    just_written, left_over = folder / "part-0-of-1-new.parquet", folder / "part-0-of-1-old.parquet"
+    just_written.write_bytes(b"of the batch at hand")
+    left_over.write_bytes(b"of a batch that failed")
+    os.utime(left_over, (time.time() - 3 * HOUR,) * 2)
+    clock.set(6 * HOUR)
+
+    maintained = subprocess.run(
+        [sys.executable, "-c", MAINTAIN, root],
+        env={**os.environ, **clock.environment}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert (maintained.returncode, maintained.stdout) == (0, "[]\n"), maintained
+    assert just_written.exists()
+    assert not left_over.exists()

@@ -6,6 +6,8 @@ Each table is done for itself, and each date of it is a commit, so that what is 
 from __future__ import annotations
 
 import json
+import math
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 _WINDOWS = ("lag_windows", "group_history", "topic_windows")
 _SMALL_BYTES = 50_000_000  # half of what OPTIMIZE aims at
+_SLACK_SECONDS = 60.0  # of two clocks that agree, and of a coarse one
 _AT_A_TIME = 1  # files written side by side: the ticks need the other cores
 
 
@@ -76,9 +79,11 @@ def maintain(
 ) -> list[Outcome]:
     """Maintain one table after the other and record when it was done; one that fails stops none of the others."""
     done, outcomes = read_done(root), []
+    write_done(root, done)
+    behind = _hours_behind(root)
     for name in names:
         try:
-            _maintain_table(root, TABLES[name], retention, now, optimize=optimize)
+            _maintain_table(root, TABLES[name], retention, now, behind, optimize=optimize)
         except TableMissing:
             pass  # a job of an earlier release makes fewer
         except LaggardError as error:
@@ -93,7 +98,19 @@ def maintain(
     return outcomes
 
 
-def _maintain_table(root: str, table: Table, retention: Retention, now: datetime, *, optimize: bool) -> None:
+def _hours_behind(root: str) -> int:
+    """Whole hours, rounded up, by which the storage's clock is behind this machine's, after a write just now.
+
+    VACUUM subtracts the storage's times of files from the machine's: a file that a batch has just written, and that no
+    version names yet, would be an old one where the clocks are apart, as on a file server or after the clock was set.
+    """
+    behind = time.time() - files.modified_at(_done_path(root)) - _SLACK_SECONDS
+    return max(0, math.ceil(behind / 3600))
+
+
+def _maintain_table(
+    root: str, table: Table, retention: Retention, now: datetime, hours_behind: int, *, optimize: bool
+) -> None:
     named = _named_version(root, table)
     delta = open_table(root, table.name)
     with naming_errors(table_uri(root, table.name)):
@@ -106,7 +123,7 @@ def _maintain_table(root: str, table: Table, retention: Retention, now: datetime
                 last = (now + timedelta(days=table.name in EACH_TICK)).date().isoformat()
                 compact(delta, [date for date in _dates_to_compact(delta) if date < last])
         delta.vacuum(
-            retention.status_files_hours if table.overwritten else retention.vacuum_hours,
+            hours_behind + (retention.status_files_hours if table.overwritten else retention.vacuum_hours),
             dry_run=False,
             enforce_retention_duration=False,
             full=True,  # also what a task left that failed before its commit
