@@ -153,6 +153,13 @@ def test_a_join_of_a_heartbeat_and_a_batch_has_no_straggler() -> None:
     assert (straggler(8), straggler(5)) == (None, "app-2/10.0.0.2#0")
 
 
+def test_a_begin_after_the_end_gives_no_length() -> None:
+    """The epoch was written by a coordinator whose clock is ahead, and was Stable by the clock of the next one."""
+    events = [epoch(1, 0, [BOTH], 0), epoch(2, 100, [BOTH, TWO]), epoch(2, 100, [ONE, TWO], 93)]
+    row = run(events)[0][1].row
+    assert (row.started_est, row.ended_at, row.rebalance_seconds) == (at(100), at(93), None)
+
+
 def test_interrupted_rounds_are_counted() -> None:
     events = [generation(1, 0, [ONE]), generation(5, 100, [ONE, TWO], generation_gap=4)]
     row = run([*events, generation(6, 105, [ONE], generation_gap=2)])[0][1].row

@@ -11,6 +11,7 @@ from laggard.rebalance.times import (
     Start,
     find_start,
     is_straggling,
+    length_seconds,
     longest_rebalance_timeout,
     lower_median,
     sync_seconds,
@@ -138,3 +139,8 @@ def test_the_union_of_intervals_is_the_seconds_that_one_of_them_covers(spans: li
     covered = {second for begin, length in spans for second in range(begin, begin + length)} & set(range(100))
     intervals = [(at(begin), at(begin + length)) for begin, length in spans]
     assert union_seconds(intervals, at(0), at(100)) == len(covered)
+
+
+def test_a_length_is_not_known_where_the_end_is_before_the_begin() -> None:
+    assert [length_seconds(at(end), at(3)) for end in (5, 3, 2)] == [2, 0, None]
+    assert (length_seconds(None, at(3)), length_seconds(at(3), None)) == (None, None)

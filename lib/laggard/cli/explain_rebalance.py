@@ -46,7 +46,7 @@ def story_and_cost(row: Row, names: Mapping[str, str]) -> tuple[str, str]:
 def how_long(row: Row) -> str:
     """Exact, or estimate and bounds, as far as the records tell."""
     est, low, high = (seconds_between(row["ended_at"], row[f"started_{name}"]) for name in ("est", "low", "high"))
-    if est is None or high is None:
+    if est is None or high is None or est < 0:
         return "after a time that is not known"
     if low == high or (low is not None and low < NOTHING):
         return f"after {short_duration(est)}"

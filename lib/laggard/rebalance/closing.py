@@ -17,7 +17,7 @@ from laggard.rebalance.posterior import claim_reason, find_posterior, mix
 from laggard.rebalance.result import Closed, Rebalance
 from laggard.rebalance.slots import name_slots
 from laggard.rebalance.state import OpenRebalance, RebalanceState, stand
-from laggard.rebalance.times import seconds_between
+from laggard.rebalance.times import length_seconds
 
 _PARTIAL = {"bootstrap", "old_record", "skew", "partial", "pause_unknown"}
 
@@ -113,7 +113,7 @@ def _time(rebalance: OpenRebalance, ended_at: datetime) -> dict[str, object]:
         "started_high": start.high,
         "started_est": start.est,
         "ended_at": ended_at,
-        "rebalance_seconds": seconds_between(ended_at, start.est),
+        "rebalance_seconds": length_seconds(ended_at, start.est),
         "join_seconds": None if rebalance.last.generation_kind == "epoch" else start.join_seconds,
         "sync_seconds": rebalance.sync_seconds,
         "generations": rebalance.generations,

@@ -127,6 +127,12 @@ def seconds_between(later: datetime | None, earlier: datetime | None) -> float |
     return None if later is None or earlier is None else (later - earlier).total_seconds()
 
 
+def length_seconds(ended_at: datetime | None, started_at: datetime | None) -> float | None:
+    """Seconds from begin to end; None while one is not known, or where clocks that differ put the end first."""
+    seconds = seconds_between(ended_at, started_at)
+    return None if seconds is None or seconds < 0 else seconds
+
+
 def union_seconds(intervals: Iterable[tuple[datetime, datetime]], begin: datetime, end: datetime) -> float:
     """Length of the union of intervals within a range."""
     total, covered = 0.0, begin

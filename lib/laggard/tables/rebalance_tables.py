@@ -217,7 +217,7 @@ REBALANCES = Table(
             "no state timestamp",
         ),
         Column("ended_at", "timestamp", "record time of the last generation; of an epoch, when it was Stable"),
-        Column("rebalance_seconds", "double", "ended_at - started_est", "no begin"),
+        Column("rebalance_seconds", "double", "ended_at - started_est", "no begin, or one after the end"),
         Column(
             "join_seconds", "double", "from started_est to the end of the first join phase", "no begin, or an epoch"
         ),
