@@ -128,7 +128,7 @@ def job(tmp_path: Path, checkpoint: Path) -> Job:
     return job
 
 
-def publish(job: Job, number: int, source_from: dict[int, int], source_to: dict[int, int]) -> None:
+def publish(job: Job, number: int, source_from: dict[int, int], source_to: dict[int, int], **more: Any) -> None:
     row: dict[str, Any] = {
         "date": NOON.date(),
         "cluster": "c",
@@ -141,6 +141,7 @@ def publish(job: Job, number: int, source_from: dict[int, int], source_to: dict[
         "source_from": source_from,
         "source_to": source_to,
         "table_versions": {"group_events": 2},
+        **more,
     }
     Writer(job.tables, "c1").write(schemas.BATCHES, to_arrow(schemas.BATCHES, [row]), number)
 
@@ -178,7 +179,7 @@ def restore_old_checkpoint(job: Job) -> None:
         (Path(job.checkpoint) / "commits" / str(number)).unlink(missing_ok=True)
 
 
-REFUSED_OR_DAMAGED = [lose_identity, cut_identity, lose_checkpoint, damage_wal, restore_old_checkpoint]
+REFUSED_OR_DAMAGED = [lose_identity, cut_identity, damage_wal, restore_old_checkpoint]
 
 
 @pytest.mark.parametrize("harm", REFUSED_OR_DAMAGED)
@@ -187,7 +188,6 @@ def test_what_a_start_refuses_the_named_command_repairs(
 ) -> None:
     assert planned(job, monkeypatch) is None
     harm(job)
-    had_checkpoint = Path(job.checkpoint).exists()
     with pytest.raises(LaggardError) as raised:
         prepare(job, TOPIC)
     assert raised.value.exit_code in (REFUSED, DAMAGED)
@@ -202,7 +202,7 @@ def test_what_a_start_refuses_the_named_command_repairs(
     assert identity.checkpoint_id != "c1"
     assert events(job) == [109, 110]  # 111 was never visible
     assert not Path(job.checkpoint).exists()
-    assert (len(list(Path(job.checkpoint).parent.glob("checkpoint.c1*"))) == 1) is had_checkpoint
+    assert len(list(Path(job.checkpoint).parent.glob("checkpoint.c1*"))) == 1
     newest = newest_batch(job.tables)
     assert newest is not None
     assert newest.batch_id == 110
@@ -230,11 +230,43 @@ def test_a_repair_of_tables_whose_topic_was_recreated_reads_the_new_one_from_its
     damage_wal(job)
     repair = planned(job, monkeypatch, replace(TOPIC, topic_id="recreated"))
     assert repair is None  # a start does that by itself
-    lose_checkpoint(job)
+    lose_identity(job)
+    publish(
+        job,
+        111,
+        {0: 7, 1: 9},
+        {0: 7, 1: 9},
+        origin={"cluster_id": "cluster", "offsets_topic_id": "topic id", "window_seconds": 60},
+    )
     repair = planned(job, monkeypatch, replace(TOPIC, topic_id="recreated"))
     assert repair is not None
     assert repair.identity is not None
     assert (repair.identity.replaced_topic_id, repair.identity.continues) == ("topic id", False)
+
+
+def test_a_missing_checkpoint_needs_no_repair(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    lose_checkpoint(job)
+    assert planned(job, monkeypatch) is None
+    identity = prepare(job, TOPIC)
+    assert (identity.base_batch_id, identity.replaces, identity.continues) == (111, "c1", True)
+    assert events(job) == [109, 110], "111 was never visible"
+    assert prepare(job, TOPIC) == identity
+
+
+@pytest.mark.parametrize(
+    ("states", "left"), [([109], [108, 109]), ([109, 110], [108, 109, 110]), ([109, 111], [108, 109, 110])]
+)
+def test_of_a_window_whose_state_was_not_written_no_row_is_left(job: Job, states: list[int], left: list[int]) -> None:
+    """`finding_state` is the last table that a window is written to."""
+    for name, batches in (("findings", [108, 109, 110, 111]), ("finding_state", states)):
+        for number in batches:
+            row = {"date": NOON.date(), "cluster": "c", "group": "", "window_start": NOON, "batch_id": number}
+            row |= {"event_at": NOON} if name == "findings" else {"status": "ok"}
+            Writer(job.tables, "c1").write(schemas.TABLES[name], to_arrow(schemas.TABLES[name], [row]), number)
+    lose_checkpoint(job)
+    prepare(job, TOPIC)
+    found: pa.Table = open_table(job.tables, "findings").to_pyarrow_table()
+    assert sorted(found["batch_id"].to_pylist()) == left
 
 
 def test_another_window_length_is_refused_by_the_repair_too(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,8 +68,30 @@ def test_what_belongs_together_resumes(newest: int | None, wal: int | None, comm
     assert judge_start(found, WANTED) == STORED
 
 
-def test_rows_without_a_checkpoint_are_refused() -> None:
-    assert "checkpoint is missing" in str(refusal(replace(NOTHING, newest_batch_id=3)))
+LOST = replace(NOTHING, newest_batch_id=107, batch_checkpoint_id="c1", origin=STORED.origin())
+
+
+@pytest.mark.parametrize("identity", [None, {}, asdict(STORED), asdict(replace(STORED, checkpoint_id="c7"))])
+@pytest.mark.parametrize("origin", [STORED.origin(), None])
+def test_rows_whose_checkpoint_is_missing_go_on_if_they_or_the_identity_file_say_what_was_read(
+    origin: dict[str, Any] | None, identity: dict[str, Any] | None
+) -> None:
+    found = replace(LOST, origin=origin, identity=identity)
+    if origin is None and identity != asdict(STORED):
+        assert "checkpoint is missing" in str(refusal(found))
+    else:
+        made = judge_start(found, WANTED)
+        assert replace(made, checkpoint_id="") == replace(WANTED, base_batch_id=108, replaces="c1", continues=True)
+        assert made.checkpoint_id not in ("", "c1")
+
+
+def test_without_a_checkpoint_the_offsets_topic_may_be_another_one_and_the_cluster_may_not() -> None:
+    again = replace(WANTED, offsets_topic_id="recreated")
+    made = judge_start(LOST, again)
+    assert (made.replaced_topic_id, made.continues, made.base_batch_id) == ("topic id", False, 108)
+    for key, value in {"cluster_id": "other", "window_seconds": 61}.items():
+        assert key in refusal(LOST, replace(WANTED, **{key: value})).what
+    assert judge_start(LOST, replace(WANTED, table_root="/moved")).continues
 
 
 def test_a_checkpoint_without_its_identity_is_refused() -> None:

@@ -19,7 +19,6 @@ from laggard.stream import advance_stage
 from laggard.stream.advance import advance
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema
-from laggard.tables.delta import Writer
 from patience import examples
 from stream.simulation import Record, Row, commit, end, generation
 from stream.test_any_input import records as odd_records
@@ -103,7 +102,7 @@ def test_a_batch_that_fails_for_another_reason_leaves_nothing_for_later(tmp_path
 def test_a_batch_of_which_rows_are_written_is_never_cut(tmp_path: Path, table: schemas.Table) -> None:
     job = WholeBatches(tmp_path / "job")
     job.tick(ENDS, steady(job, 0))
-    Writer(job.root, "c1").write(table, arrow_schema(table).empty_table(), 1)
+    job.writer.write(table, arrow_schema(table).empty_table(), 1)
     job.source.failure, job.source.answers = LaggardError("a fetch timed out", exit_code=TEMPORARY), False
     with pytest.raises(LaggardError, match="timed out"):
         job.tick(ENDS, steady(job, 1))

@@ -18,16 +18,18 @@ import pytest
 
 from exporter.harness import Clock, Exporter, Key
 from laggard.config.policy import Policies
+from laggard.config.sections import Job
 from laggard.names import NameFilter
 from laggard.sources.offsets_topic import READ_TO
+from laggard.sources.readiness import OffsetsTopic
 from laggard.sources.snapshot import OFFSETS_PARTITIONS, POSITIONS, Snapshot, pack
 from laggard.stream import batch as job
 from laggard.stream.advance_stage import advance_stage
 from laggard.stream.decode import decode_stage
-from laggard.stream.identity import Identity
+from laggard.stream.starting import prepare
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema
-from laggard.tables.delta import Writer, create_tables
+from laggard.tables.delta import Writer
 from laggard.tables.readers import newest_batch, open_table
 from stream.simulation import RECORDS, Row
 
@@ -68,9 +70,14 @@ class WholeBatches:
 
     def __post_init__(self) -> None:
         self.root, self.checkpoint = str(self.folder / "tables"), self.folder / "checkpoint"
-        (self.checkpoint / "offsets").mkdir(parents=True)
-        create_tables(self.root)
-        identity = Identity("cluster", "topic", self.root, self.window_seconds, "c1")
+        self.start()
+        self.exporter = Exporter(Path(self.root), Clock(), max_series=1_000_000)
+
+    def start(self) -> None:
+        """Begin as the job does, with what the folder holds."""
+        places = Job(tables=self.root, checkpoint=str(self.checkpoint), window_seconds=self.window_seconds)
+        identity = prepare(places, OffsetsTopic("cluster", "topic", 1))
+        (self.checkpoint / "offsets").mkdir(parents=True, exist_ok=True)
         options = job.BatchOptions(
             "prod",
             str(self.checkpoint),
@@ -79,8 +86,9 @@ class WholeBatches:
             NameFilter(),
             Policies(),
         )
-        self.batches = job.Batches(self.spark, Writer(self.root, "c1"), identity, options)
-        self.exporter = Exporter(Path(self.root), Clock(), max_series=1_000_000)
+        self.writer = Writer(self.root, identity.checkpoint_id)
+        self.batches = job.Batches(self.spark, self.writer, identity, options)
+        self.spark_batch = len(list((self.checkpoint / "offsets").iterdir())) - 1
 
     def tick(self, ends: Iterable[Row], records: Iterable[Given], *, seconds: float = 10, answers: bool = True) -> Row:
         """One batch with these records, so many seconds after the one before; gives its `batches` row."""
@@ -127,7 +135,7 @@ class WholeBatches:
         return self.exporter.samples()
 
     def _snapshot(self, ends: list[Row], *, answers: bool) -> Snapshot:
-        number = self.spark_batch + 1
+        number = 1 + (self.batches.last["poll_id"] if self.batches.last else 0)
         position = self.position if answers else None
         own = {"offsets_partition": 0, "high_watermark": position, "last_stable_offset": position}
         return Snapshot(

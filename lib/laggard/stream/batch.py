@@ -137,6 +137,7 @@ class Batches:
         row |= {
             **clock.times(not_before=tick.now),
             "durations_seconds": clock.seconds,
+            "origin": self._identity.origin(),
         }
         row |= advanced.quarantine.columns()
         row |= totals.finish(clock.seconds, [gap["gap_reason"] for gap in gaps])

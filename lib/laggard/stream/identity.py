@@ -1,6 +1,7 @@
 """Which checkpoint belongs to which tables: Delta skips writes whose app id outlived its checkpoint, silently.
 
-So the app id's random part is kept beside the checkpoint, and every mismatch refuses to start.
+So the app id's random part is kept beside the checkpoint, and every mismatch refuses to start. A checkpoint that is not
+there at all is no mismatch: everything that it held for us is in the newest `batches` row.
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ class Identity:
     continues: bool = False  # after a repair: state and positions of the tables go on; else they are of another topic
     layout: int = LAYOUT  # of the streaming offsets; a checkpoint of another one is replaced, and the tables go on
 
+    def origin(self) -> dict[str, Any]:
+        """What each `batches` row keeps of it, so that the tables are enough to go on."""
+        return {name: getattr(self, name) for name in ("cluster_id", "offsets_topic_id", "window_seconds")}
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -51,6 +56,7 @@ class Found:
     newest_committed_batch_id: int | None  # in the checkpoint's commits
     identity_path: str = ""
     has_truncation: bool = False  # in the newest published batch a position fell: what follows it is to be read again
+    origin: Mapping[str, Any] | None = None  # of the newest published batch; None in a row of an older job
 
 
 def identity_path(checkpoint: str) -> str:
@@ -73,19 +79,14 @@ def judge_start(found: Found, wanted: Identity) -> Identity:
 
     Where nothing is published under the given identity yet (`follows_another`), a checkpoint is in the way.
     """
-    stored = None if found.newest_batch_id is None and not found.has_checkpoint else _stored(found)
+    stored = _stored(found) if found.has_checkpoint else readable(found)
     if stored is not None and stored.replaces and follows_another(stored, found.batch_checkpoint_id):
         check_frozen(stored, wanted)  # a rebuild that was cut off
         if stored.continues and stored.offsets_topic_id != wanted.offsets_topic_id:
             return rebuilt(found, wanted, replaced_topic_id=stored.offsets_topic_id)
         return replace(stored, offsets_topic_id=wanted.offsets_topic_id, layout=LAYOUT)
     if not found.has_checkpoint:
-        if found.newest_batch_id is None:
-            return replace(wanted, checkpoint_id=uuid.uuid4().hex)
-        raise _refusal(
-            "the tables hold batches but their checkpoint is missing",
-            f"newest batch {found.newest_batch_id}, no checkpoint",
-        )
+        return _without_checkpoint(found, wanted)
     if stored is None:
         raise _refusal("the checkpoint has no identity file", "the file <checkpoint>.laggard.json is missing")
     check_frozen(stored, wanted)
@@ -107,6 +108,39 @@ def judge_start(found: Found, wanted: Identity) -> Identity:
             f"tables at batch {newest}, checkpoint at {committed}",
         )
     return rebuilt(found, wanted) if found.has_truncation or stored.layout != LAYOUT else stored
+
+
+def _without_checkpoint(found: Found, wanted: Identity) -> Identity:
+    """A first start, or a checkpoint that was on a scratch disk: the tables know what it knew."""
+    if found.newest_batch_id is None:
+        return replace(wanted, checkpoint_id=uuid.uuid4().hex)
+    before = find_origin(found, wanted)
+    if before is None:
+        raise _refusal(
+            "the tables hold batches but their checkpoint is missing",
+            f"newest batch {found.newest_batch_id} is of an older version, which does not say what it read",
+        )
+    check_frozen(before, wanted)
+    is_same = before.offsets_topic_id == wanted.offsets_topic_id
+    return rebuilt(found, wanted, replaced_topic_id="" if is_same else before.offsets_topic_id)
+
+
+def find_origin(found: Found, wanted: Identity) -> Identity | None:
+    """The identity under which the newest batch was read, as far as it is frozen; None if nothing says it."""
+    return readable(found) if found.origin is None else replace(wanted, **found.origin)
+
+
+def readable(found: Found) -> Identity | None:
+    """The stored identity, if there is one of this version that is of these tables' checkpoint."""
+    try:
+        stored = identity_of(found.identity) if found.identity else None
+    except TypeError:
+        return None
+    return (
+        stored
+        if stored and found.batch_checkpoint_id in (None, stored.checkpoint_id, stored.replaces or None)
+        else None
+    )
 
 
 def rebuilt(found: Found, wanted: Identity, *, replaced_topic_id: str = "", base: int = 0) -> Identity:
@@ -170,6 +204,7 @@ def find_state(root: str, checkpoint: str) -> Found:
         newest_committed_batch_id=files.newest_number(f"{checkpoint.rstrip('/')}/commits"),
         identity_path=path,
         has_truncation=newest is not None and bool(fallen(newest.values)),
+        origin=newest.values["origin"] if newest else None,
     )
 
 

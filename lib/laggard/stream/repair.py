@@ -17,9 +17,9 @@ from laggard.stream.identity import (
     Found,
     Identity,
     check_frozen,
+    find_origin,
     find_state,
     follows_another,
-    identity_of,
     judge_start,
     rebuilt,
 )
@@ -78,9 +78,9 @@ def plan_repair(config: Config) -> Repair | None:
 
 
 def _planned(job: Job, found: Found, wanted: Identity, reason: str) -> Repair:
-    stored = _readable(found)
-    if stored is not None:
-        check_frozen(stored, wanted)
+    before = find_origin(found, wanted)
+    if before is not None:
+        check_frozen(before, wanted)
     aside = f"move {job.checkpoint} aside, keeping it"
     if found.newest_batch_id is None:
         steps = [
@@ -89,7 +89,7 @@ def _planned(job: Job, found: Found, wanted: Identity, reason: str) -> Repair:
             "begin with the first record: nothing is published yet",
         ]
         return Repair(reason, steps, job, found, None)
-    replaced = stored.offsets_topic_id if stored and stored.offsets_topic_id != wanted.offsets_topic_id else ""
+    replaced = before.offsets_topic_id if before and before.offsets_topic_id != wanted.offsets_topic_id else ""
     identity = rebuilt(found, wanted, replaced_topic_id=replaced)
     unpublished = tables_with_unpublished(job.tables, found.newest_batch_id)
     steps = [
@@ -99,12 +99,3 @@ def _planned(job: Job, found: Found, wanted: Identity, reason: str) -> Repair:
         *([f"delete rows that were never published from {', '.join(unpublished)}"] if unpublished else []),
     ]
     return Repair(reason, steps, job, found, identity)
-
-
-def _readable(found: Found) -> Identity | None:
-    """The stored identity, if there is one of this version that is of these tables' checkpoint."""
-    try:
-        stored = identity_of(found.identity) if found.identity else None
-    except TypeError:
-        return None
-    return stored if stored and found.batch_checkpoint_id in (None, stored.checkpoint_id) else None

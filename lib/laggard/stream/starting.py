@@ -69,19 +69,19 @@ def settle(job: Job, found: Found, identity: Identity) -> None:
     """Make tables and checkpoint those of the identity; what is cut off is done again by the next start."""
     is_next = follows_another(identity, found.batch_checkpoint_id)
     stored_id = (found.identity or {}).get("checkpoint_id", "")
-    if found.has_checkpoint and not is_next:
-        if stored_id == identity.checkpoint_id:
-            check_checkpoint(job.checkpoint)
-        else:
-            # before the new identity: without rows, nothing else would tell it is old
-            put_aside(job.checkpoint, stored_id)
-            if found.newest_batch_id is None:  # otherwise its rows would be published as the first batch's
-                remove_unpublished(job.tables, -1)
+    if found.has_checkpoint and not is_next and stored_id == identity.checkpoint_id:
+        check_checkpoint(job.checkpoint)
+    elif not is_next:
+        # before the new identity: without rows, nothing else would tell it is old
+        put_aside(job.checkpoint, stored_id)
+        if found.newest_batch_id is None:  # otherwise its rows would be published as the first batch's
+            remove_unpublished(job.tables, -1)
     if found.identity != asdict(identity):
         files.write_text(identity_path(job.checkpoint), to_json(identity))
     if is_next:
-        if found.has_checkpoint:
-            put_aside(job.checkpoint, identity.replaces)
+        if not found.has_checkpoint:
+            log.warning("the checkpoint is missing: going on after batch %s of the tables", found.newest_batch_id)
+        put_aside(job.checkpoint, identity.replaces)
         if found.newest_batch_id is not None:
             remove_unpublished(job.tables, found.newest_batch_id)
 
@@ -97,4 +97,5 @@ def put_aside(checkpoint: str, checkpoint_id: str) -> None:
             fix=f"move {checkpoint} aside yourself, keep its .laggard.json, and start again",
             exit_code=REFUSED,
         ) from error
-    log.warning("starting with a new checkpoint, the old one is %s", kept)
+    if kept is not None:
+        log.warning("starting with a new checkpoint, the old one is %s", kept)

@@ -132,6 +132,12 @@ BATCHES = Table(
         Column("quarantined_groups", "int", "groups in quarantine after the tick: error ADVANCE_FAILED", "gap"),
         Column("quarantined", "map<string,string>", "of these at most 20, to the class of their exception", "gap"),
         Column("quarantines_total", "bigint", "times that a group came into quarantine so far", "gap"),
+        Column(
+            "origin",
+            "struct<cluster_id:string,offsets_topic_id:string,window_seconds:int>",
+            "what was read: with it and source_to a lost checkpoint is made again",
+            "gap, or a row of an older job",
+        ),
     ),
     time_column="polled_at",
 )

@@ -1,4 +1,7 @@
-"""Rows that no `batches` row published: the next batch would bring them to light under its own number."""
+"""Rows that no `batches` row published: the next batch would bring them to light under its own number.
+
+The tables of the diagnosis have such rows as well: those of a window whose row of `finding_state` was not written.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +10,43 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from laggard.tables.readers import table_uri
-from laggard.tables.schemas import TABLES
+from laggard.tables.schemas import FINDING_STATE, TABLES
 
 
 def tables_with_unpublished(root: str, newest_batch_id: int) -> list[str]:
     """Append tables with rows of a batch above the newest published one, by the statistics of their files."""
-    # the diagnosis publishes its own tables; status tables are read at the version that `batches` names
-    names = [name for name, table in TABLES.items() if not (table.overwritten or table.is_judged or name == "batches")]
-    return [name for name in names if _newest_batch(DeltaTable(table_uri(root, name))) > newest_batch_id]
+    return list(_find(root, newest_batch_id))
 
 
 def remove_unpublished(root: str, newest_batch_id: int) -> list[str]:
     """Delete those rows; gives the tables that had some. Needs the writer lock."""
-    found = tables_with_unpublished(root, newest_batch_id)
-    for name in found:
-        DeltaTable(table_uri(root, name)).delete(f"batch_id > {newest_batch_id}")
-    return found
+    found = _find(root, newest_batch_id)
+    for name, bound in found.items():
+        DeltaTable(table_uri(root, name)).delete(f"batch_id > {bound}")
+    return list(found)
 
 
-def _newest_batch(table: DeltaTable) -> int:
-    actions = pa.table(table.get_add_actions(flatten=True))
+def _find(root: str, newest_batch_id: int) -> dict[str, int]:
+    """Table with such rows, to the newest batch id that is published there."""
+    # a window's rows carry the batch that closed it; its state is written last
+    state = _batches(root, FINDING_STATE.name)
+    bounds = {}
+    for name, table in TABLES.items():
+        found = _batches(root, name)
+        if not found or table.overwritten or name == "batches":
+            continue  # status tables are read at the version that `batches` names
+        bound = newest_batch_id
+        if table.is_judged:
+            # without states the first window was cut off, or all states are past their retention
+            bound = min(bound, max(state)) if state else -1 if min(found) == max(found) else max(found)
+        if max(found) > bound:
+            bounds[name] = bound
+    return bounds
+
+
+def _batches(root: str, name: str) -> set[int]:
+    """Least and largest batch id of the table's files; none of files without statistics."""
+    actions = pa.table(DeltaTable(table_uri(root, name)).get_add_actions(flatten=True))
     if "max.batch_id" not in actions.column_names:
-        return -1
-    newest = pc.max(actions["max.batch_id"]).as_py()
-    return -1 if newest is None else int(newest)
+        return set()
+    return {pc.min(actions["min.batch_id"]).as_py(), pc.max(actions["max.batch_id"]).as_py()} - {None}
