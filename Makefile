@@ -11,7 +11,7 @@ export PYTHONPATH := $(CURDIR)/lib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # of the longer tests, beyond Python and Java: command:Debian packages
-TOOLS := javac:default-jdk-headless gcc:gcc,libc6-dev
+TOOLS := javac:default-jdk-headless gcc:gcc,libc6-dev openssl:openssl
 
 .PHONY: help venv jars tools demo demo-options test test-all test-unit test-fuzz lint docs bench scenarios zip wheel clean
 

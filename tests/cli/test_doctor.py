@@ -336,6 +336,15 @@ def test_an_exporter_that_others_can_reach_is_a_warning(listen: str, level: str)
     assert result.level == level
 
 
+@pytest.mark.parametrize(("text", "level"), [("{}\n", "ok"), ("nothing: 1\n", "fail")])
+def test_a_web_config_file_that_would_be_refused_is_a_failure(tmp_path: Path, text: str, level: str) -> None:
+    (tmp_path / "web.yml").write_text(text, encoding="utf-8")
+    config = Config(exporter=Exporter(web_config_file=str(tmp_path / "web.yml")))
+    first = run_checks([("exporter.listen", lambda: tables.check_listen(config))])[0]
+    assert first.level == level
+    assert "web.yml" in first.fact
+
+
 def test_a_root_below_a_file_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     results = list(tables.check_folders(config_of(tmp_path / "file" / "tables")))

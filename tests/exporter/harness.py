@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import socket
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from laggard.exporter.published import Published
 from laggard.exporter.refresh import Refresher
 from laggard.exporter.render import OPENMETRICS, TEXT
 from laggard.exporter.server import LimitedServer, Site
+from laggard.exporter.web import Web
 from tables.fixtures import NOW
 
 POLLED = NOW.timestamp()
@@ -98,13 +100,15 @@ def names(found: dict[Key, float]) -> set[str]:
 
 
 @contextmanager
-def serving(published: Published, clock: Clock | None = None, **limits: float) -> Iterator[tuple[int, SelfStats]]:
+def serving(
+    published: Published, clock: Clock | None = None, web: Web | None = None, **limits: float
+) -> Iterator[tuple[int, SelfStats]]:
     """A server on a free port of this machine; gives the port."""
     loop, stats = asyncio.new_event_loop(), SelfStats()
     options = ExporterOptions("unused", **limits)  # type: ignore[arg-type]  # each limit has its own field
 
     async def start() -> tuple[LimitedServer, int]:
-        server = LimitedServer(Site(options, stats, lambda: published, clock or Clock()))
+        server = LimitedServer(Site(options, stats, lambda: published, clock or Clock(), web))
         server.listen(0, "127.0.0.1")
         (listening,) = server._sockets.values()
         return server, listening.getsockname()[1]
@@ -127,10 +131,19 @@ def serving(published: Published, clock: Clock | None = None, **limits: float) -
 
 
 def ask(
-    port: int, path: str = "/metrics", method: str = "GET", body: bytes | None = None, **headers: str
+    port: int,
+    path: str = "/metrics",
+    method: str = "GET",
+    body: bytes | None = None,
+    tls: ssl.SSLContext | None = None,
+    **headers: str,
 ) -> tuple[http.client.HTTPResponse, bytes]:
     """One request on a connection of its own; an underscore in a header's name stands for a hyphen."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_SECONDS)
+    connection = (
+        http.client.HTTPSConnection("127.0.0.1", port, timeout=LIMIT_SECONDS, context=tls)
+        if tls
+        else http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_SECONDS)
+    )
     try:
         connection.request(
             method, path, body=body, headers={name.replace("_", "-"): value for name, value in headers.items()}

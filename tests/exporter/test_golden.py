@@ -113,6 +113,7 @@ def golden_body(root: Path, name: str) -> str:
     exporter.stats.refused["connections"] = 1
     exporter.stats.dropped["max_series"] = 0
     exporter.stats.clock_offset_seconds = 2.0
+    exporter.stats.web_config_current = True
     published = exporter.refresh()
     return _VARYING.sub(r"\1 …", published.bodies(exporter.clock())[name].plain.decode())
 

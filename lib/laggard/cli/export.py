@@ -19,6 +19,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--listen", metavar="HOST:PORT", type=_address, help="instead of exporter.listen; port 0 takes a free one"
     )
+    parser.add_argument(
+        "--web.config.file",
+        dest="web_config_file",
+        metavar="FILE",
+        help="instead of exporter.web_config_file: TLS, passwords and rate limit",
+    )
     parser.add_argument("--print", action="store_true", help="print what one scrape would get, and end")
 
 
@@ -34,6 +40,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
         policy=config.policies.of,
         idle_seconds=config.policies.idle_seconds(config.cluster.name),
         listen=args.listen or config.exporter.listen,
+        web_config_file=config.exporter.web_config_file if args.web_config_file is None else args.web_config_file,
         refresh_seconds=config.exporter.refresh_seconds,
         max_age_seconds=config.exporter.max_age_seconds,
         max_series=config.metrics.max_series,

@@ -114,6 +114,7 @@ class Exporter:
     """The process that Prometheus scrapes."""
 
     listen: str = _key("127.0.0.1:8917", "host:port", is_host_port)
+    web_config_file: str = _key("", "path, or empty for none", lambda _: True)
     refresh_seconds: int = _between(1, 300, 5)
     max_age_seconds: int = _between(0, 86_400, 0)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from laggard.doctor.result import Result
 from laggard.exporter.published import max_age
+from laggard.exporter.web import WebFile
 from laggard.files import nearest_existing
 from laggard.tables import log
 from laggard.tables.arrow import arrow_schema
@@ -53,20 +53,18 @@ def check_folders(config: Config) -> Iterable[Result]:
 
 
 def check_listen(config: Config) -> Iterable[Result]:
-    """The exporter has no password: others should not reach it by accident."""
-    host = config.exporter.listen.rpartition(":")[0].strip("[]")
-    if _is_loopback(host):
-        yield Result("ok", "exporter.listen", config.exporter.listen)
+    """The web-config file can be used, and others do not reach the exporter unprotected."""
+    listen, path = config.exporter.listen, config.exporter.web_config_file
+    file = WebFile(path)
+    if path:
+        file.load()
+        yield Result("ok", "exporter.web_config_file", f"{path} can be used")
+    exposure = file.web.exposure(listen.rpartition(":")[0].strip("[]"))
+    if exposure:
+        remedy = "set 127.0.0.1, or exporter.web_config_file with TLS and a password (docs/exporter.md)"
+        yield Result("warn", "exporter.listen", f"{listen} can be reached from other machines {exposure}", remedy)
     else:
-        fact = f"{config.exporter.listen} can be reached from other machines, without a password"
-        yield Result("warn", "exporter.listen", fact, "set 127.0.0.1, or put a proxy with authentication before it")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+        yield Result("ok", "exporter.listen", listen)
 
 
 def check_table(config: Config, name: str) -> Iterable[Result]:

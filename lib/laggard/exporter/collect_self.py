@@ -22,7 +22,7 @@ from laggard.tables.schemas import TABLES
 from laggard.tables.sift import REASONS, SIFTED
 
 Failure: TypeAlias = Literal["table_missing", "table_unreadable", "findings_unreadable", "internal"]
-Refusal: TypeAlias = Literal["slow_reader", "connections"]
+Refusal: TypeAlias = Literal["slow_reader", "connections", "tls", "client_name"]
 Drop: TypeAlias = Literal["max_series"]
 Key = TypeVar("Key", bound=str | tuple[str, str])
 
@@ -40,6 +40,8 @@ class SelfStats:
     refreshed_at: float | None = None
     clock_offset_seconds: float | None = None  # this process's clock - the job's
     connections: int = 0
+    web_config_current: bool | None = None  # None without a web-config file
+    web_config_errors: int = 0
     refresh_errors: Counter[Failure] = field(default_factory=_zeros(get_args(Failure)))
     requests: Counter[tuple[str, str]] = field(default_factory=Counter)
     refused: Counter[Refusal] = field(default_factory=_zeros(get_args(Refusal)))
@@ -82,6 +84,9 @@ class SelfCollector(Collector):
         yield filled(fam.HTTP_REQUESTS, (({"path": key[0], "code": key[1]}, n) for key, n in sorted(requests.items())))
         yield filled(fam.HTTP_REFUSED, (({"reason": reason}, n) for reason, n in stats.counts(stats.refused).items()))
         yield filled(fam.HTTP_CONNECTIONS, [({}, stats.connections)])
+        if stats.web_config_current is not None:
+            yield filled(fam.WEB_CONFIG_CURRENT, [({}, int(stats.web_config_current))])
+            yield filled(fam.WEB_CONFIG_ERRORS, [({}, stats.web_config_errors)])
 
 
 def series_families(total: int, withheld: Mapping[str, int]) -> list[Metric]:

@@ -203,8 +203,10 @@ SERIES = _gauge("series", (), "Series in this body.")
 SERIES_WITHHELD = _gauge("series_withheld", ("level",), "Series left out of this body to keep it under max_series, by shedding level.")
 SERIES_DROPPED = _counter("series_dropped_total", ("reason",), "Series left out of the bodies of all batches since the exporter started.")
 HTTP_REQUESTS = _counter("http_requests_total", ("path", "code"), "Requests answered since the exporter started; path is other where there is none of ours.")
-HTTP_REFUSED = _counter("http_refused_total", ("reason",), "Connections closed without an answer since the exporter started.")
+HTTP_REFUSED = _counter("http_refused_total", ("reason",), "Connections closed without an answer since the exporter started: slow_reader, connections (too many), tls (no or failed handshake), client_name (certificate without an allowed name).")
 HTTP_CONNECTIONS = _gauge("http_connections", (), "Open connections.")
+WEB_CONFIG_CURRENT = _gauge("exporter_web_config_current", (), "1 while the newest web-config file is in force, 0 while that is refused and the one before stays; absent without one.")
+WEB_CONFIG_ERRORS = _counter("exporter_web_config_errors_total", (), "Changes of the web-config file, or of a file it names, that were refused since the exporter started; absent without one.")
 
 # fmt: on
 

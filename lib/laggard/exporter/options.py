@@ -24,6 +24,7 @@ class ExporterOptions:
     tables: str
     cluster: str = ""  # shown while there is no batch; then the rows say it
     listen: str = "127.0.0.1:8917"  # host:port; an IPv6 address in brackets, port 0 takes a free one
+    web_config_file: str = ""  # TLS, passwords and rate limit; empty: none of them
     refresh_seconds: float = 5.0
     max_age_seconds: int = 0  # 0: max(3 ticks, 90 s)
     tick_seconds: int = 10

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import signal
 import sys
-from ipaddress import ip_address
 
 from tornado.netutil import bind_sockets
 
@@ -16,6 +15,7 @@ from laggard.exporter.options import ExporterOptions
 from laggard.exporter.refresh import Refresher
 from laggard.exporter.render import TEXT
 from laggard.exporter.server import LimitedServer, Site
+from laggard.exporter.web import Web, WebFile, WebWatch
 
 __all__ = ["ExporterOptions", "run_exporter"]
 
@@ -35,33 +35,52 @@ def run_exporter(options: ExporterOptions) -> int:
         published = refresher.published
         sys.stdout.write(published.bodies(refresher.clock())[TEXT].plain.decode())
         return OK
+    web_file = WebFile(options.web_config_file) if options.web_config_file else None
+    if web_file:
+        web_file.load()
     sys.setswitchinterval(_SWITCH_SECONDS)
     # not closed: that would give signals their default action back, and a second SIGTERM would kill the process
     loop = asyncio.new_event_loop()
-    return loop.run_until_complete(_serve(options, stats, refresher))
+    return loop.run_until_complete(_serve(options, stats, refresher, web_file))
 
 
-async def _serve(options: ExporterOptions, stats: SelfStats, refresher: Refresher) -> int:
+async def _serve(options: ExporterOptions, stats: SelfStats, refresher: Refresher, web_file: WebFile | None) -> int:
     stopped: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     for number, code in ((signal.SIGTERM, OK), (signal.SIGINT, INTERRUPTED)):
         asyncio.get_running_loop().add_signal_handler(number, _resolve, stopped, code)
-    site = Site(options, stats, lambda: refresher.published)
+    site = Site(options, stats, lambda: refresher.published, web=web_file.web if web_file else None)
     server = LimitedServer(site)
     port = _listen(server, options)
-    if not is_loopback(options.host):
-        log.warning(
-            "listening on %s without TLS or password: everyone who reaches it sees group and topic names", options.host
-        )
-    host = options.listen.rpartition(":")[0]
-    print(f"laggard exporter serves http://{host}:{port}/metrics from {options.tables}", file=sys.stderr, flush=True)
+    if exposure := site.web.exposure(options.host):
+        log.warning("listening on %s %s", options.host, exposure)
+    host, scheme = options.listen.rpartition(":")[0], "https" if site.web.tls else "http"
+    print(
+        f"laggard exporter serves {scheme}://{host}:{port}/metrics from {options.tables}", file=sys.stderr, flush=True
+    )
+    watch = _watch(web_file, stats, server) if web_file else None
     refresher.start()
     code = await stopped
     refresher.stop()
+    if watch:
+        watch.stop()
     server.stop()
+    site.close()
     await site.drain(_DRAIN_SECONDS)
     await server.close_all_connections()
     refresher.join(_JOIN_SECONDS)
     return code
+
+
+def _watch(web_file: WebFile, stats: SelfStats, server: LimitedServer) -> WebWatch:
+    """Follow the file; handing over what it loads is all that the serving loop has to do with it."""
+    loop = asyncio.get_running_loop()
+
+    def use(web: Web) -> None:
+        loop.call_soon_threadsafe(server.use, web)
+
+    watch = WebWatch(web_file, stats, use)
+    watch.start()
+    return watch
 
 
 def _listen(server: LimitedServer, options: ExporterOptions) -> int:
@@ -77,14 +96,6 @@ def _listen(server: LimitedServer, options: ExporterOptions) -> int:
         ) from error
     server.add_sockets(sockets)
     return int(sockets[0].getsockname()[1])
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _resolve(stopped: asyncio.Future[int], code: int) -> None:

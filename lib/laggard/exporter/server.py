@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import socket
+import ssl
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tornado.http1connection import HTTP1ServerConnection
 from tornado.httpserver import HTTPServer
 from tornado.iostream import IOStream, StreamClosedError
-from tornado.web import Application, HTTPError, RequestHandler, stream_request_body
+from tornado.web import Application, Finish, HTTPError, RequestHandler, stream_request_body
 
 from laggard import __version__
 from laggard.exporter.collect_self import SelfStats
 from laggard.exporter.negotiate import choose_format, wants_gzip
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.published import Published
+from laggard.exporter.web import Web
 
+if TYPE_CHECKING:
+    from laggard.exporter.web_users import Doorkeeper, Users
+
+log = logging.getLogger("laggard.exporter")
 PATHS = ("/metrics", "/-/healthy", "/healthz", "/-/ready", "/readyz", "/")
+OPEN_PATHS = ("/-/healthy", "/healthz", "/-/ready", "/readyz")  # ask for no password and count for no rate limit
 _REFUSED = (405, 413, 431)
+_PROTECTED = (401, 429)  # where there is a web-config file
 ANSWERS = {  # path to the codes that it can answer with
     **dict.fromkeys(PATHS, (200, *_REFUSED)),
     **dict.fromkeys(("/-/ready", "/readyz"), (200, 503, *_REFUSED)),
@@ -54,17 +64,38 @@ class _Handler(RequestHandler):
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.set_header("X-Content-Type-Options", "nosniff")
         self.set_header("Cache-Control", "no-store")
+        for name, value in self.settings["site"].web.headers.items():
+            self.set_header(name, value)
 
     def compute_etag(self) -> str | None:
         return None
 
-    def prepare(self) -> None:
-        self.site.note_request(self.request.connection.stream)  # type: ignore[union-attr]
-        headers = self.request.headers
+    async def prepare(self) -> None:
+        stream, web, headers = self.request.connection.stream, self.site.web, self.request.headers  # type: ignore[union-attr]
+        self.site.note_request(stream)
+        if not _is_allowed(stream, web):  # Go's server ends the handshake; ours knows the names only after it
+            self.site.stats.refused["client_name"] += 1
+            stream.close()
+            raise Finish
+        is_open = self.request.path in OPEN_PATHS
+        if web.limit and not is_open and not web.limit.allows():
+            raise HTTPError(429)
         if sum(len(f"{name}: {value}\r\n") for name, value in headers.get_all()) > MAX_HEADER_BYTES:
             raise HTTPError(431)
         if headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in headers:
             raise HTTPError(413)
+        if web.users and not is_open and not await self._is_admitted(web.users, stream):
+            raise HTTPError(401)
+
+    async def _is_admitted(self, users: Users, stream: IOStream) -> bool:
+        from laggard.exporter.web_users import Busy
+
+        stream.set_close_callback(lambda: None)  # so that tornado notices when the client goes
+        header, address = self.request.headers.get("Authorization", ""), self.request.remote_ip or ""
+        try:
+            return await self.site.doorkeeper.admits(users, header, address, lambda: not stream.closed())
+        except Busy:
+            raise HTTPError(429) from None
 
     def data_received(self, chunk: bytes) -> None:
         """Tornado asks for this method, but hands over no body: none may be longer than nothing."""
@@ -72,6 +103,8 @@ class _Handler(RequestHandler):
     def write_error(self, status_code: int, **_: Any) -> None:
         if status_code in (405, 413, 431):  # answered before the request was read to its end
             self.set_header("Connection", "close")
+        if status_code == 401:
+            self.set_header("WWW-Authenticate", 'Basic realm="laggard"')
         if status_code == 405:
             self.set_header("Allow", ", ".join(self.SUPPORTED_METHODS))
         self.finish(f"{status_code} {self._reason}\n")
@@ -153,10 +186,13 @@ class Site:
         stats: SelfStats,
         published: Callable[[], Published],
         clock: Callable[[], float] = time.time,
+        web: Web | None = None,
     ) -> None:
         self.stats = stats
+        self.web = web or Web()
         for path, codes in ANSWERS.items():  # who watches a count has to see its first rise
-            stats.requests.update({(path, str(code)): 0 for code in codes})
+            protected = () if web is None or path in OPEN_PATHS else _PROTECTED
+            stats.requests.update({(path, str(code)): 0 for code in (*codes, *protected)})
         self.published = published
         self.clock = clock
         self.response_seconds = options.response_seconds
@@ -164,6 +200,21 @@ class Site:
         self.max_connections = options.max_connections
         self.header_seconds = options.header_seconds
         self.streams: dict[IOStream, None] = {}  # open connections, the one that has been silent longest first
+
+        self._doorkeeper: Doorkeeper | None = None
+
+    @property
+    def doorkeeper(self) -> Doorkeeper:
+        """Made when it is first needed: without passwords nothing is there to check them."""
+        from laggard.exporter.web_users import Doorkeeper
+
+        self._doorkeeper = self._doorkeeper or Doorkeeper()
+        return self._doorkeeper
+
+    def close(self) -> None:
+        """Let nothing that waits for a password hold up the end."""
+        if self._doorkeeper:
+            self._doorkeeper.close()
 
     def note_request(self, stream: IOStream) -> None:
         """Move a connection behind all others."""
@@ -192,7 +243,18 @@ class Site:
             default_handler_class=_Handler,
             default_handler_args=shared,
             log_function=lambda _: None,
+            site=self,
         )
+
+
+def _is_allowed(stream: IOStream, web: Web) -> bool:
+    """True if the client's certificate has one of the names that are asked for, or need have none."""
+    if not web.allowed_sans or not isinstance(stream.socket, ssl.SSLSocket):
+        return True
+    from laggard.exporter.web_tls import names_of
+
+    certificate = stream.socket.getpeercert()
+    return not certificate or not web.allowed_sans.isdisjoint(names_of(certificate))
 
 
 class LimitedServer(HTTPServer):
@@ -208,7 +270,23 @@ class LimitedServer(HTTPServer):
             max_header_size=MAX_READ_HEADER_BYTES,
             max_body_size=0,
             chunk_size=MAX_HEADER_BYTES,
+            ssl_options=site.web.tls,
         )
+
+    def use(self, web: Web) -> None:
+        """Put another web-config in force, for new connections and for the next request of those that are open."""
+        is_other_access = web.access != self._site.web.access
+        self._site.web, self.ssl_options = web, web.tls
+        if is_other_access:
+            for stream in list(self._streams):
+                stream.close()
+
+    def _handle_connection(self, connection: socket.socket, address: Any) -> None:
+        try:
+            super()._handle_connection(connection, address)
+        except Exception as error:  # noqa: BLE001 - one odd client; its socket must not stay open
+            log.debug("a connection could not be taken: %r", error)
+            connection.close()
 
     def handle_stream(self, stream: IOStream, address: Any) -> None:
         if len(self._streams) >= self._site.max_connections:
@@ -219,10 +297,21 @@ class LimitedServer(HTTPServer):
             self._streams.pop(idle, None)
         self._streams[stream] = None
         self._site.stats.connections = len(self._streams)
-        super().handle_stream(stream, address)
+        try:
+            super().handle_stream(stream, address)
+        except Exception:
+            self._streams.pop(stream, None)
+            stream.close()
+            raise
 
     def on_close(self, server_conn: object) -> None:
         if isinstance(server_conn, HTTP1ServerConnection):
             self._streams.pop(server_conn.stream, None)
+            self._count_handshake(server_conn.stream.error)
         self._site.stats.connections = len(self._streams)
         super().on_close(server_conn)
+
+    def _count_handshake(self, error: BaseException | None) -> None:
+        """Count a client without TLS or the right certificate, but not one that only looked if the port is open."""
+        if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+            self._site.stats.refused["tls"] += 1
