@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # of the longer tests, beyond Python and Java: command:Debian packages
 TOOLS := javac:default-jdk-headless gcc:gcc,libc6-dev openssl:openssl
 
-.PHONY: help venv jars tools demo demo-options test test-all test-unit test-fuzz lint docs bench scenarios zip wheel clean
+.PHONY: help venv jars tools demo demo-options test test-all test-unit test-fuzz lint docs bench scenarios pins zip wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -33,8 +33,8 @@ jars: venv ## fetch the jars of Spark's connectors and of the demo broker, once
 demo: demo-options jars ## real broker, load, job, exporter and live view; options in ARGS='...'
 	@$(BIN)/python -m laggard demo $(ARGS)
 
-demo-options: # wrong ones show before minutes of set-up; Python 3.10 has no TOML reader before that
-	@$(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit(); from laggard.cli.main import build_parser; build_parser("demo").parse_args(["demo", *sys.argv[1:]])' $(ARGS)
+demo-options: # wrong ones show before minutes of set-up; so does a Python that is too old
+	@$(PYTHON) -c 'import sys; sys.version_info < (3, 10) and sys.exit("laggard: Python 3.10 or newer is needed, this is " + sys.version.split()[0]); from laggard.cli.main import build_parser; build_parser("demo").parse_args(["demo", *sys.argv[1:]])' $(ARGS)
 
 test: jars lint ## lint, then the tests that prove the product in ten minutes
 	@echo "laggard: tests"
@@ -70,6 +70,9 @@ lint: venv ## ruff, mypy, import directions
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
+
+pins: venv ## write conf/jars.sha256 from conf/ivy.xml, by Ivy
+	@$(BIN)/python -m laggard.ivy
 
 docs: venv ## write the generated pages under docs/ from the declarations
 	@$(BIN)/python tests/docs/pages.py

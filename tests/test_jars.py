@@ -2,15 +2,18 @@
 
 import hashlib
 import os
-import socket
+import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from laggard import ivy, jars
+from laggard import download, ivy, jars
 from laggard.conf import conf_file
 from laggard.errors import CONFIGURATION, DAMAGED, UNREACHABLE, LaggardError
+from patience import patient
+from web_server import Answers, serving
 
 CONTENTS = {"one-1.0.jar": b"first", "two-2.0.jar": b"second"}
 SUMS = {name: hashlib.sha256(content).hexdigest() for name, content in CONTENTS.items()}
@@ -20,7 +23,7 @@ SUMS = {name: hashlib.sha256(content).hexdigest() for name, content in CONTENTS.
 def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A jar folder with two files in `spark` and a committed list that fits them."""
     sums_file = tmp_path / "jars.sha256"
-    sums_file.write_text("".join(f"{digest}  spark/{name}\n" for name, digest in SUMS.items()))
+    sums_file.write_text("".join(f"{digest}  spark/org/some/{name}\n" for name, digest in SUMS.items()))
     shipped = {"jars.sha256": sums_file, "ivy.xml": conf_file("ivy.xml")}
     monkeypatch.setattr(jars, "conf_file", shipped.__getitem__)
     base = tmp_path / "jars"
@@ -33,12 +36,23 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def no_download(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any attempt to run Ivy fails the test."""
+    """Any attempt to download fails the test."""
 
     def refuse(*_: object, **__: object) -> None:
-        pytest.fail("Ivy was started")
+        pytest.fail("a download was started")
 
-    monkeypatch.setattr(ivy, "retrieve", refuse)
+    monkeypatch.setattr(jars, "download", refuse)
+
+
+@pytest.fixture
+def mirror(base: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Answers]:
+    """A mirror with both files, and none of them here."""
+    for name in CONTENTS:
+        (base / "spark" / name).unlink()
+    monkeypatch.setattr(download, "RETRY_SECONDS", 0.01)
+    with serving({f"/maven/org/some/{name}": content for name, content in CONTENTS.items()}) as answers:
+        monkeypatch.setenv("LAGGARD_JARS_MIRROR", f"{answers.url}/maven/")
+        yield answers
 
 
 def test_every_kind_of_wrong_file_is_named(base: Path) -> None:
@@ -109,23 +123,115 @@ def test_verify_finds_a_change_that_keeps_size_and_time(base: Path) -> None:
     assert caught.value.fix.endswith("python -m laggard.jars")
 
 
-def test_a_download_with_wrong_sums_is_refused_and_never_looks_complete(
-    base: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def retrieve_wrong(_: object, into: Path, *__: object, **___: object) -> None:
-        (into / "spark").mkdir(parents=True)
-        (into / "spark" / "one-1.0.jar").write_bytes(b"damaged")
+def test_missing_jars_come_from_the_mirror(base: Path, mirror: Answers) -> None:
+    assert [path.read_bytes() for path in jars.spark_jars()] == [b"first", b"second"]
+    assert sorted(mirror.asked) == [f"/maven/org/some/{name}" for name in sorted(CONTENTS)]
+    assert jars.is_verified("spark")
 
-    (base / "spark" / "two-2.0.jar").unlink()
-    monkeypatch.setattr(ivy, "retrieve", retrieve_wrong)
+
+def test_a_folder_can_be_the_mirror(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mirror" / "org" / "some").mkdir(parents=True)
+    (base / "spark" / "one-1.0.jar").rename(tmp_path / "mirror/org/some/one-1.0.jar")
+    (base / "spark" / "two-2.0.jar").rename(tmp_path / "mirror/org/some/two-2.0.jar")
+    monkeypatch.setenv("LAGGARD_JARS_MIRROR", f"file://{tmp_path}/mirror")
+
+    assert [path.read_bytes() for path in jars.spark_jars()] == [b"first", b"second"]
+
+
+def test_a_download_with_a_wrong_sum_is_refused_and_never_looks_complete(
+    base: Path, mirror: Answers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mirror.bodies["/maven/org/some/one-1.0.jar"] = b"damaged"
 
     with pytest.raises(LaggardError) as caught:
         jars.fetch_jars(["spark"])
 
-    assert "missing: spark/two-2.0.jar" in caught.value.cause
-    assert "changed: spark/one-1.0.jar" in caught.value.cause
+    assert caught.value.exit_code == DAMAGED
+    assert f"has the sum {hashlib.sha256(b'damaged').hexdigest()}, expected {SUMS['one-1.0.jar']}" in caught.value.cause
     assert not jars.is_verified("spark")
-    assert "fetching the spark jars again: missing: spark/two-2.0.jar" in capsys.readouterr().err
+    assert "fetching the spark jars again: missing: spark/one-1.0.jar" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("base")
+def test_a_second_try_asks_only_for_what_the_first_did_not_bring(
+    mirror: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "CONNECTIONS", 1)
+    second = mirror.bodies.pop("/maven/org/some/two-2.0.jar")
+    with pytest.raises(LaggardError):
+        jars.fetch_jars(["spark"])
+    mirror.bodies["/maven/org/some/two-2.0.jar"] = second
+    mirror.asked.clear()
+
+    jars.fetch_jars(["spark"])
+
+    assert mirror.asked == ["/maven/org/some/two-2.0.jar"]
+
+
+@pytest.mark.usefixtures("base")
+def test_an_overloaded_mirror_is_asked_again(mirror: Answers) -> None:
+    mirror.refusals["/maven/org/some/one-1.0.jar"] = 2
+
+    jars.fetch_jars(["spark"])
+
+    assert mirror.asked.count("/maven/org/some/one-1.0.jar") == 3
+
+
+@pytest.mark.usefixtures("base")
+@pytest.mark.parametrize("length", ["many", "-5", "4", "999"])
+def test_a_wrong_length_in_the_answer_never_crashes(mirror: Answers, length: str) -> None:
+    mirror.lengths["/maven/org/some/one-1.0.jar"] = length
+
+    if length == "4":
+        with pytest.raises(LaggardError, match="differs from the list"):
+            jars.fetch_jars(["spark"])
+    else:  # the sum decides
+        jars.fetch_jars(["spark"])
+
+
+@pytest.mark.usefixtures("base")
+def test_an_answer_that_trickles_ends_at_the_time_limit(mirror: Answers, tmp_path: Path) -> None:
+    mirror.pause_seconds = 0.2
+    mirror.bodies["/long"] = b"x" * 10_000
+    start = time.monotonic()
+    wanted = download.Wanted(f"{mirror.url}/long", tmp_path / "long", "0")
+
+    with pytest.raises(LaggardError, match="could not be downloaded") as caught:
+        download.download([wanted], limit_seconds=0.5)
+
+    assert caught.value.exit_code == UNREACHABLE
+    assert time.monotonic() - start < patient(3)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("http://[::1", "host:notaport", "http://host:notaport/x", "http://host:0/x", " ", "?x=1", "https:///x"),
+        *("https://host/x?y=1", "https://host/x#y", "https://ann:secret@host/x", "ftp://host/x", "https://ho st/x"),
+        *("file:relative", "file://host/x", "/folder", "https://host/x ", "http://host:99999/x"),
+    ],
+)
+@pytest.mark.usefixtures("mirror")
+def test_a_mirror_that_is_no_address_is_refused_with_the_form_it_should_have(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAGGARD_JARS_MIRROR", address)
+
+    with pytest.raises(LaggardError, match="LAGGARD_JARS_MIRROR is no address") as caught:
+        jars.fetch_jars(["spark"])
+
+    assert caught.value.exit_code == CONFIGURATION
+    assert "https://HOST[:PORT]/PATH" in caught.value.fix
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("address", ["http://[::1]:8081/maven", "https://host", "file:///some/folder/"])
+def test_a_mirror_may_be_any_host_or_a_folder(address: str) -> None:
+    assert download.check_base(address, "X") == address.rstrip("/")
+
+
+def test_the_public_repository_is_the_one_that_ivy_knows() -> None:
+    assert re.fullmatch(r"https://[a-z0-9.]+/maven2", ivy.public_repository())
 
 
 def test_an_unwritable_place_is_named_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,21 +245,16 @@ def test_an_unwritable_place_is_named_with_a_remedy(monkeypatch: pytest.MonkeyPa
     assert "LAGGARD_JARS=" in caught.value.fix
 
 
-def test_an_unreachable_repository_ends_in_an_error_that_shows_what_ivy_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with socket.socket() as closed:  # bound and not listening: every connection is refused at once
-        closed.bind(("127.0.0.1", 0))
-        port = closed.getsockname()[1]
-        monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort={port}")
-        monkeypatch.setenv("LAGGARD_JARS", str(tmp_path))
+@pytest.mark.usefixtures("base")
+def test_an_unreachable_mirror_is_named_with_three_remedies(mirror: Answers) -> None:
+    mirror.close()
 
-        with pytest.raises(LaggardError) as caught:
-            jars.fetch_jars(["spark"])
+    with pytest.raises(LaggardError) as caught:
+        jars.fetch_jars(["spark"])
 
     assert caught.value.exit_code == UNREACHABLE
-    assert "spark-sql-kafka" in caught.value.cause
-    assert "proxy" in caught.value.fix
+    assert f"{mirror.url}/maven/org/some/" in caught.value.cause
+    assert all(word in caught.value.fix for word in ("python -m laggard.jars", "https_proxy", "LAGGARD_JARS_MIRROR"))
     assert not jars.is_verified("spark")
 
 
@@ -187,6 +288,18 @@ def test_the_committed_list_names_both_folders_and_no_file_twice() -> None:
     assert sum(map(len, listed.values())) == len(lines)
     assert "kafka-clients-3.9.2.jar" in listed["spark"]
     assert "kafka-clients-4.2.0.jar" in listed["broker"]
+
+
+def test_the_committed_list_has_what_ivy_xml_declares() -> None:
+    """conf/ivy.xml is the declaration: `make pins` writes the list from it."""
+    declared = re.findall(r'org="([^"]+)" name="([^"]+)" rev="([^"]+)" conf="(\w+)->', conf_file("ivy.xml").read_text())
+    paths = [line.split()[1].rsplit("/", 2) for line in conf_file("jars.sha256").read_text().splitlines()]
+    versions = {path: version for path, version, _ in paths}
+
+    assert len(declared) == 10
+    for organisation, name, revision, conf in declared:
+        found = versions[f"{conf}/{organisation.replace('.', '/')}/{name}"]
+        assert found == revision or (conf == "broker" and found > revision)  # there Kafka may ask for a newer one
 
 
 @pytest.mark.usefixtures("base", "no_download")

@@ -1,82 +1,63 @@
-"""Downloads by the Ivy that ships inside pyspark: nothing to install beside Java."""
+"""The Ivy that ships inside pyspark: it knows the public repository, and writes the list of jars from conf/ivy.xml."""
 
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Sequence
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
+from zipfile import ZipFile
 
 from laggard.conf import conf_file
-from laggard.errors import CONFIGURATION, TEMPORARY, UNREACHABLE, LaggardError
+from laggard.errors import CONFIGURATION, UNREACHABLE, LaggardError
 
 OLDEST_JAVA = 17
-RETRIEVE_LIMIT_SECONDS = 1800  # cold it took 82 s; a slow line may need minutes, a dead one must still end
-CONNECT_LIMIT_MS, READ_LIMIT_MS = 10_000, 60_000  # Java's own default is to wait for ever
-PROGRESS_SECONDS = 10
-REPORTED_LOG_LINES = 12
+RESOLVE_LIMIT_SECONDS = 1800
+_RESOLVER = "org/apache/ivy/plugins/resolver/IBiblioResolver.class"
 
 
-def retrieve(confs: Sequence[str], into: Path, cache: Path, *, jar_count: int, lock_fd: int) -> None:
-    """Put the jars of each configuration into its folder below `into`, showing progress on stderr."""
-    log = cache / "ivy.log"
-    command = [
-        *(find_java(), f"-Dsun.net.client.defaultConnectTimeout={CONNECT_LIMIT_MS}"),
-        *(f"-Dsun.net.client.defaultReadTimeout={READ_LIMIT_MS}", "-cp", str(_ivy_jar()), "org.apache.ivy.Main"),
-        *("-ivy", str(conf_file("ivy.xml")), "-cache", str(cache), "-confs", *confs),
-        *("-retrieve", f"{into}/[conf]/[artifact]-[revision].[ext]", "-types", "jar", "bundle"),
-    ]
-    with log.open("wb") as output:
-        # the child holds the lock too: should we be killed, nobody else works in its cache until it ends
-        ivy = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, pass_fds=(lock_fd,))
-    try:
-        code = _await_end(ivy, cache, jar_count)
-    finally:
-        ivy.kill()
-        ivy.wait()
-    if code != 0:
-        raise _failure(log)
-
-
-def _await_end(ivy: subprocess.Popen[bytes], cache: Path, jar_count: int) -> int | None:
-    """Exit code of Ivy, or None when it ran past the limit."""
-    start = shown = time.monotonic()
-    is_terminal = sys.stderr.isatty()
-    while (code := ivy.poll()) is None and time.monotonic() - start < RETRIEVE_LIMIT_SECONDS:
-        if is_terminal or time.monotonic() - shown >= PROGRESS_SECONDS:
-            shown = time.monotonic()
-            _show_progress(cache, jar_count, shown - start, end="\r" if is_terminal else "\n")
-        time.sleep(0.2)
-    if is_terminal:
-        print(file=sys.stderr)
-    return code
-
-
-def _show_progress(cache: Path, jar_count: int, seconds: float, end: str) -> None:
-    # most of the time goes into reading dependency lists, before the first jar: both numbers must move
-    found = (cache / "ivy.log").read_text(errors="replace").count("\tfound ")
-    here = sum(1 for _ in cache.glob("*/*/*/*.jar"))
-    text = f"laggard: fetching jars: {here} of {jar_count} here, {found} looked up, {seconds:.0f} s"
-    print(text, end=end, file=sys.stderr, flush=True)
-
-
-def _failure(log: Path) -> LaggardError:
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip(" \t:.")]
-    tail = "\n  ".join(lines[-REPORTED_LOG_LINES:])
-    if "No space left on device" in tail:
-        return LaggardError(
-            "the disk is full, the jars were not fetched", cause=tail, fix=f"df -h {log.parent}", exit_code=TEMPORARY
+def public_repository() -> str:
+    """The address of the public Maven repository, as Ivy has it among its constants."""
+    with ZipFile(_ivy_jar()) as jar:
+        found = re.search(rb"https://[\w./-]+/maven2(?=/)", jar.read(_RESOLVER))
+    if found is None:
+        raise LaggardError(
+            "the Ivy inside pyspark names no public repository",
+            cause=f"{_ivy_jar()}: no address in {_RESOLVER}",
+            fix="export LAGGARD_JARS_MIRROR=https://HOST/PATH",
+            exit_code=CONFIGURATION,
         )
-    return LaggardError(
-        "the jars could not be downloaded",
-        cause=f"the last lines of Ivy, the rest is in {log}:\n  {tail}",
-        fix="run it again, what was downloaded is kept: python -m laggard.jars\n"
-        "  behind a proxy first: export JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=HOST -Dhttps.proxyPort=PORT'",
-        exit_code=UNREACHABLE,
+    return found[0].decode()
+
+
+def resolve(into: Path) -> list[str]:
+    """Lines for conf/jars.sha256: the sum of each jar that conf/ivy.xml asks for, and its configuration and path."""
+    command = [
+        *(find_java(), "-cp", str(_ivy_jar()), "org.apache.ivy.Main", "-ivy", str(conf_file("ivy.xml"))),
+        *("-cache", str(into / "cache"), "-confs", "spark", "broker", "-types", "jar", "bundle"),
+        *("-retrieve", f"{into}/jars/[conf]/[organisation]/[module]/[revision]/[artifact]-[revision].[ext]"),
+    ]
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=RESOLVE_LIMIT_SECONDS, check=False
     )
+    if done.returncode != 0:
+        tail = done.stdout.decode(errors="replace").strip().splitlines()[-12:]
+        what = "Ivy could not find the jars of conf/ivy.xml"
+        raise LaggardError(what, cause="\n  ".join(tail), fix="mend conf/ivy.xml", exit_code=UNREACHABLE)
+    return [_line(path, into / "jars") for conf in ("spark", "broker") for path in _sorted(into / "jars" / conf)]
+
+
+def _sorted(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.jar"), key=lambda path: path.name)
+
+
+def _line(path: Path, base: Path) -> str:
+    conf, organisation, *rest = path.relative_to(base).parts
+    where = "/".join([conf, *organisation.split("."), *rest])
+    return f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {where}\n"
 
 
 def _ivy_jar() -> Path:
@@ -113,3 +94,10 @@ def find_java() -> str:
 def _java_error(what: str, cause: str) -> LaggardError:
     fix = "install Java 17 or 21 (Debian: apt-get install openjdk-17-jre-headless), then set JAVA_HOME to it"
     return LaggardError(what, cause=cause, fix=fix, exit_code=CONFIGURATION)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch:
+        lines = resolve(Path(scratch))
+    conf_file("jars.sha256").write_text("".join(lines), encoding="utf-8")
+    print(f"laggard: {len(lines)} jars in conf/jars.sha256", file=sys.stderr)

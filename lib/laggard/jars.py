@@ -1,5 +1,7 @@
 """The jars laggard runs on: fetched once, checked against conf/jars.sha256, then used offline.
 
+A line of that list is a sum, the configuration, and the path in a Maven repository: nothing has to be looked up.
+
 A configuration's folder appears by one rename, after its sums were checked: what exists is whole.
 """
 
@@ -13,14 +15,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from laggard import ivy
 from laggard.conf import checkout_root, conf_file
+from laggard.download import Wanted, check_base, download
 from laggard.errors import CONFIGURATION, DAMAGED, TEMPORARY, LaggardError
+from laggard.ivy import find_java, public_repository
 
 CONFS = ("spark", "broker")  # two folders, as they hold different versions of kafka-clients and slf4j
 FETCH = "python -m laggard.jars"
 STAMP = ".verified"
-LOCK_LIMIT_SECONDS = ivy.RETRIEVE_LIMIT_SECONDS
+MIRROR = "LAGGARD_JARS_MIRROR"
+LOCK_LIMIT_SECONDS = 1800
 
 
 def jars_dir() -> Path:
@@ -54,9 +58,9 @@ def fetch_jars(confs: Iterable[str] = CONFS) -> None:
     if not (wanted := [conf for conf in wanted if not _adopt(base, conf)]):
         return
     try:
-        with _locked(base) as lock_fd:  # two commands started at once download once
+        with _locked(base):  # two commands started at once download once
             if wanted := [conf for conf in wanted if not _adopt(base, conf)]:
-                _download(wanted, base, lock_fd)
+                _download(wanted, base)
     except OSError as error:
         raise LaggardError(
             f"the jars cannot be stored in {base}",
@@ -79,13 +83,21 @@ def _adopt(base: Path, conf: str) -> bool:
     return True
 
 
-def _download(confs: Sequence[str], base: Path, lock_fd: int) -> None:
+def repository() -> str:
+    """$LAGGARD_JARS_MIRROR, else the public Maven repository."""
+    chosen = os.environ.get(MIRROR)
+    return check_base(chosen, MIRROR) if chosen else public_repository()
+
+
+def _download(confs: Sequence[str], base: Path) -> None:
+    root = repository()
+    find_java()  # jars are of no use without it, and this is the time to say so
     work = base / ".download"
-    cache, fresh, old = work / "cache", work / "fresh", work / "old"
-    for leftover in (fresh, old):
-        shutil.rmtree(leftover, ignore_errors=True)
-    cache.mkdir(parents=True, exist_ok=True)  # kept after a failure: the next try goes on from there
-    ivy.retrieve(confs, fresh, cache, jar_count=sum(len(expected_sums(conf)) for conf in confs), lock_fd=lock_fd)
+    fresh, old = work / "fresh", work / "old"
+    shutil.rmtree(old, ignore_errors=True)
+    for conf in confs:
+        (fresh / conf).mkdir(parents=True, exist_ok=True)  # kept after a failure: the next try goes on from there
+    download([file for conf in confs for file in _missing(root, fresh / conf, conf)])
     problems = [problem for conf in confs for problem in sum_problems(fresh, conf, expected_sums(conf))]
     if problems:
         shutil.rmtree(work)
@@ -97,6 +109,17 @@ def _download(confs: Sequence[str], base: Path, lock_fd: int) -> None:
             (base / conf).rename(old / conf)
         (fresh / conf).rename(base / conf)
     shutil.rmtree(work)
+
+
+def _missing(root: str, folder: Path, conf: str) -> Iterator[Wanted]:
+    """The files of a configuration that an earlier try did not bring."""
+    sums = expected_sums(conf)
+    for found in folder.iterdir():
+        if sums.get(found.name) != _sha256(found):
+            found.unlink()
+    for path, digest in _listed(conf):
+        if not (folder / Path(path).name).exists():
+            yield Wanted(f"{root}/{path}", folder / Path(path).name, digest)
 
 
 def is_verified(conf: str) -> bool:
@@ -129,8 +152,13 @@ def sum_problems(base: Path, conf: str, sums: Mapping[str, str]) -> list[str]:
 
 def expected_sums(conf: str) -> dict[str, str]:
     """File name to SHA-256 sum in hex, from the committed list."""
+    return {Path(path).name: digest for path, digest in _listed(conf)}
+
+
+def _listed(conf: str) -> list[tuple[str, str]]:
+    """Path in a Maven repository and sum of each jar of a configuration."""
     lines = (line.split(maxsplit=1) for line in conf_file("jars.sha256").read_text().splitlines())
-    return {path.partition("/")[2]: digest for digest, path in lines if path.startswith(f"{conf}/")}
+    return [(path.partition("/")[2], digest) for digest, path in lines if path.startswith(f"{conf}/")]
 
 
 def _wrong_jars(what: str, problems: Sequence[str], fix: str) -> LaggardError:
@@ -151,13 +179,13 @@ def _fingerprint(folder: Path, conf: str) -> str:
 
 
 @contextmanager
-def _locked(base: Path) -> Iterator[int]:
-    """Hold the folder's lock; the value is its open file descriptor."""
+def _locked(base: Path) -> Iterator[None]:
+    """Hold the folder's lock."""
     base.mkdir(parents=True, exist_ok=True)
     fd = os.open(base / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
         _take_lock(fd, base)
-        yield fd
+        yield
     finally:
         os.close(fd)
 

@@ -11,11 +11,6 @@ from typing import Any
 
 from laggard.errors import CONFIGURATION, LaggardError
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 MAX_FILE_BYTES = 256 * 1024
 SEARCHED = ("laggard.toml", "/etc/laggard/laggard.toml")
 FILE, POLICY_FILE, ENVIRONMENT, SET = range(4)  # the later wins
@@ -68,12 +63,21 @@ def read_toml(path: str) -> TomlFile:
     """The file, or the error that says why it cannot be read."""
     text = _read(path)
     try:
-        tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        tree = _parse(text)
+    except ValueError as error:
         at_line = re.search(r" \(at line (\d+), column \d+\)$", str(error))
         place, end = (f"{path}:{at_line[1]}", at_line.start()) if at_line else (path, None)
         raise refused([f"{place}: {str(error)[:end]}"]) from error
     return TomlFile(path, text, tree)
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """The TOML text as a tree; raises a ValueError."""
+    if sys.version_info >= (3, 11):  # here: `make demo` checks its options before tomli can be installed
+        import tomllib
+    else:
+        import tomli as tomllib
+    return tomllib.loads(text)
 
 
 def policy_files(path: str) -> list[str]:
@@ -155,7 +159,7 @@ def from_sets(sets: Sequence[str]) -> Iterator[Given]:
 def _from_text(text: str) -> Any:
     """The text read as a TOML value, else the text itself."""
     try:
-        tree = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+        tree = _parse(f"value = {text}")
+    except ValueError:
         return text
     return tree["value"] if len(tree) == 1 else text  # a line break could smuggle in a second key
