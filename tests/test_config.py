@@ -11,7 +11,8 @@ import pytest
 from laggard.conf import conf_file
 from laggard.config import Config, load_config, require_brokers
 from laggard.config.load import SPARK_FIXED
-from laggard.config.sections import SECTIONS, is_host_port, keys, value_of
+from laggard.config.ranges import is_host_port
+from laggard.config.sections import SECTIONS, keys, value_of
 from laggard.config.sources import MAX_FILE_BYTES, line_of
 from laggard.diagnosis.parameters import Parameters
 from laggard.errors import CONFIGURATION, LaggardError

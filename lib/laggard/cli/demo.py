@@ -8,7 +8,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from laggard.config.sections import is_host_port
+from laggard.config.ranges import is_host_port
 from laggard.demo.scenarios import DRILLS
 
 if TYPE_CHECKING:

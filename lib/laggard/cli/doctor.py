@@ -72,7 +72,7 @@ def _agrees() -> bool:
 
 def checks(config: Config, *, with_trial: bool = False) -> Iterator[tuple[str, Check]]:
     """Every check with its name, in the order of the report."""
-    from laggard.doctor import runtime, tables
+    from laggard.doctor import principal, runtime, tables
     from laggard.tables.lock import local_path
     from laggard.tables.schemas import TABLES
 
@@ -85,13 +85,14 @@ def checks(config: Config, *, with_trial: bool = False) -> Iterator[tuple[str, C
     if folder is not None:
         yield "disk", partial(runtime.check_disk, folder)
     yield "bootstrap servers", partial(tables.check_bootstrap, config)
+    yield principal.CHECK, partial(principal.check_security, config)
     yield "folders", partial(tables.check_folders, config)
     yield "exporter.listen", partial(tables.check_listen, config)
     if config.cluster.bootstrap_servers:
         from laggard.doctor import clock, cluster, rights, trial
         from laggard.sources.brokers import Brokers
 
-        brokers = Brokers(config.cluster.bootstrap_servers, config.cluster.request_timeout_seconds)
+        brokers = Brokers.of(config.cluster)
         asked = cluster.Cluster(config, brokers)
         yield "brokers", asked.check_reach
         for name, check in {

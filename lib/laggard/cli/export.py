@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from laggard.config.sections import is_host_port
+from laggard.config.ranges import is_host_port
 
 if TYPE_CHECKING:
     from laggard.config import Config

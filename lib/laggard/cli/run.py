@@ -46,7 +46,8 @@ def run_job(config: Config, *, once: bool = False) -> int:
     job = Job(config, once=once)
     for number, code in ((signal.SIGTERM, OK), (signal.SIGINT, INTERRUPTED)):
         signal.signal(number, partial(_stop, job, code))
-    return run_in_thread(job, partial(job.run, lambda: start_session(config.job.master, config.job.spark)))
+    start = partial(start_session, config.job.master, config.job.spark, config.cluster.security)
+    return run_in_thread(job, partial(job.run, start))
 
 
 def _stop(job: Job, code: int, *_: Any) -> None:

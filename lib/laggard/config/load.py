@@ -9,6 +9,7 @@ from typing import Any
 from laggard.config.policy import Policies, PolicyRule
 from laggard.config.policy_rules import PolicyFile
 from laggard.config.sections import CONFIG_VERSION, SECTIONS, Config, keys, value_of
+from laggard.config.security import mistakes
 from laggard.config.sources import (
     FILE,
     POLICY_FILE,
@@ -25,6 +26,7 @@ from laggard.config.sources import (
 from laggard.config.values import shown, suggestion, typed
 from laggard.diagnosis.policy import Policy
 
+SECURITY = "cluster.security."
 SPARK_FIXED = (  # the job is wrong with any other value, see stream/session.py
     "spark.databricks.delta.retentionDurationCheck.enabled",
     "spark.sql.catalog.spark_catalog",
@@ -121,14 +123,24 @@ def _across(config: Config, winners: Mapping[str, Given]) -> Iterator[tuple[tupl
     if window % tick:
         given = winners.get("job.window_seconds") or winners["job.tick_seconds"]
         yield given.order, given.says(f"window of {window} s is not a multiple of job.tick_seconds ({tick})")
+    for name, problem in mistakes(config.cluster.security):
+        key = f"{SECURITY}{name}"
+        # a key that is missing is missing for the protocol's sake
+        found = (
+            winners.get(key) or winners.get("cluster.security.mechanism") or winners.get("cluster.security.protocol")
+        )
+        if found is not None:
+            yield found.order, found.says(problem if found.key == key else f"{key} {problem}")
 
 
 def _with_values(values: Mapping[str, Any], places: Mapping[str, str]) -> Config:
     config = Config(origins={key: places.get(key, "default") for key in keys()})
     for key, value in values.items():
-        section, _, name = key.rpartition(".")
-        if section:  # config_version has but one right value
-            config = dataclasses.replace(
-                config, **{section: dataclasses.replace(getattr(config, section), **{name: value})}
-            )
+        config = _replaced(config, key.split("."), value)
     return config
+
+
+def _replaced(section: Any, names: Sequence[str], value: Any) -> Any:
+    """The section with one value within it replaced."""
+    name, *inner = names
+    return dataclasses.replace(section, **{name: _replaced(getattr(section, name), inner, value) if inner else value})

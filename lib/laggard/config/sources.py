@@ -107,12 +107,13 @@ def _read(path: str) -> str:
         raise refused([f"{path}: not UTF-8 at byte {error.start}"]) from error
 
 
-def _flat(tree: Mapping[str, Any], sections: Collection[str]) -> Iterator[tuple[str, Any]]:
+def _flat(tree: Mapping[str, Any], sections: Collection[str], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in tree.items():
-        if isinstance(value, dict) and name in sections:
-            yield from ((f"{name}.{inner}", each) for inner, each in value.items())
+        key = f"{prefix}{name}"
+        if isinstance(value, dict) and key in sections:
+            yield from _flat(value, sections, f"{key}.")
         else:
-            yield name, value
+            yield key, value
 
 
 def line_of(text: str, key: str) -> int | None:

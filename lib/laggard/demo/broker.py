@@ -29,12 +29,20 @@ class Broker:
     """A Kafka cluster that lives as long as its `with` block, whatever ends the block or this process.
 
     Without `work_dir` its files are in a temporary folder, removed at the end; a given folder is kept and can be used
-    again. `properties` are Kafka's own names, set on all nodes over the defaults.
+    again. `properties` are Kafka's own names, set on all nodes over the defaults. `listeners` are more ones of a single
+    node, as Kafka writes them: NAME://host:port.
     """
 
-    def __init__(self, work_dir: Path | None = None, nodes: int = 1, properties: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        work_dir: Path | None = None,
+        nodes: int = 1,
+        properties: dict[str, str] | None = None,
+        listeners: Collection[str] = (),
+    ) -> None:
         self.node_count = nodes
         self.properties = properties or {}
+        self.listeners = listeners
         self._kept_dir = work_dir.absolute() if work_dir else None
         self._temporary_dir: Path | None = None
         self._nodes: dict[int, Node] = {}
@@ -118,7 +126,8 @@ class Broker:
             for number in range(1, self.node_count + 1)
         }
         for node in self._nodes.values():
-            node.write_settings(default_properties(node, list(self._nodes.values())) | self.properties)
+            settings = default_properties(node, list(self._nodes.values())) | self.properties
+            node.write_settings(settings | {"listeners": ",".join([settings["listeners"], *self.listeners])})
         self._format()
         self._launch(self._nodes.values())
 

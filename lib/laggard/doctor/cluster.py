@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from laggard import files
 from laggard.doctor.network import find_unreachable
+from laggard.doctor.principal import principal_of
 from laggard.doctor.result import Result
-from laggard.doctor.rights import PRINCIPAL, allow
+from laggard.doctor.rights import allow
 from laggard.sources.brokers import EARLIEST, LATEST, READ_COMMITTED, Answer, Brokers, error_name
 from laggard.stream.identity import identity_path
 from laggard.tables.readers import TableMissing, newest_batch
@@ -130,7 +131,8 @@ def judge_topic_error(config: Config, problem: str) -> Result:
     name = config.cluster.offsets_topic
     if problem == TOPIC_DENIED:
         command = allow(config, "Describe", "Read", resource=("--topic", name))
-        return Result("fail", "offsets topic", f"{name}: Describe is denied to {PRINCIPAL} ({problem})", command)
+        fact = f"{name}: Describe is denied to {principal_of(config.cluster.security)} ({problem})"
+        return Result("fail", "offsets topic", fact, command)
     if problem == TOPIC_MISSING and name == KAFKAS_OWN:
         fact = f"{name} does not exist yet: no group of this cluster has ever committed"
         return Result("warn", "offsets topic", fact, "commit with any group: Kafka creates it then; laggard run waits")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kafka.protocol.admin import DescribeClusterRequest, DescribeGroupsRequest
 from kafka.protocol.consumer import FetchRequest
 
+from laggard.doctor.principal import principal_of
 from laggard.doctor.result import Result
 from laggard.names import NameFilter
 from laggard.sources.brokers import error_name
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from laggard.config import Config
     from laggard.doctor.cluster import Cluster
 
-PRINCIPAL = "User:ANONYMOUS"  # what Kafka calls a client without TLS or SASL; laggard has no settings for these yet
 # Whether we may describe what does not exist tells whether we may describe everything: brokers look at rights first.
 UNUSED_NAME = "laggard-doctor"
 SPARKS_GROUPS = "spark-kafka-source-"  # how the names begin that Spark's consumers make up, one per query
@@ -29,7 +29,14 @@ def allow(config: Config, *operations: str, resource: tuple[str, ...]) -> str:
     """The command of Kafka that allows us these operations."""
     wanted = [word for operation in operations for word in ("--operation", operation)]
     server = config.cluster.bootstrap_servers[0]
-    start = ["kafka-acls.sh", "--bootstrap-server", server, "--add", "--allow-principal", PRINCIPAL]
+    start = [
+        "kafka-acls.sh",
+        "--bootstrap-server",
+        server,
+        "--add",
+        "--allow-principal",
+        principal_of(config.cluster.security),
+    ]
     return shlex.join([*start, *wanted, *resource])
 
 
@@ -52,33 +59,35 @@ def judge_read(config: Config, error: str | None) -> Result:
     """Without Read on the offsets topic there is nothing to do."""
     name = config.cluster.offsets_topic
     if error is None:
-        return Result("ok", f"Read {name}", f"{PRINCIPAL} may")
+        return Result("ok", f"Read {name}", f"{principal_of(config.cluster.security)} may")
     if error not in DENIED:
         return _unknown(f"Read {name}", error)
-    return Result("fail", f"Read {name}", _denied(error), allow(config, "Describe", "Read", resource=("--topic", name)))
+    return Result(
+        "fail", f"Read {name}", _denied(config, error), allow(config, "Describe", "Read", resource=("--topic", name))
+    )
 
 
 def judge_sparks_groups(config: Config, error: str | None) -> Result:
     """Spark joins no group, yet its consumer looks up the coordinator of its made-up one, and fails if denied."""
     check = f"Describe groups {SPARKS_GROUPS}*"
     if error is None:
-        return Result("ok", check, f"{PRINCIPAL} may")
+        return Result("ok", check, f"{principal_of(config.cluster.security)} may")
     if error not in DENIED:
         return _unknown(check, error)
     resource = ("--group", SPARKS_GROUPS, "--resource-pattern-type", "prefixed")
-    return Result("fail", check, _denied(error), allow(config, "Describe", resource=resource))
+    return Result("fail", check, _denied(config, error), allow(config, "Describe", resource=resource))
 
 
 def judge_topics(config: Config, error: str | None, visible: int) -> Result:
     """A topic that we may not describe looks like a missing one: its lag stays unknown."""
     check, fact = "Describe topics", f"watched topics that we see: {visible}"
     if error not in DENIED:  # the name is unknown, as it should be
-        return Result("ok", check, f"{PRINCIPAL} may describe every topic; {fact}")
+        return Result("ok", check, f"{principal_of(config.cluster.security)} may describe every topic; {fact}")
     command = allow(config, "Describe", resource=("--topic", "*"))
     if not visible:
-        return Result("fail", check, f"{_denied(error)}; {fact}", command)
+        return Result("fail", check, f"{_denied(config, error)}; {fact}", command)
     if "*" in config.cluster.topics:
-        return Result("warn", check, f"{_denied(error)} on every topic; {fact}, others may be hidden", command)
+        return Result("warn", check, f"{_denied(config, error)} on every topic; {fact}, others may be hidden", command)
     return Result("ok", check, f"{fact}; not every topic may be described, and not every one is watched")
 
 
@@ -88,20 +97,20 @@ def judge_groups(config: Config, error: str | None, visible: int, *, is_cluster_
     if error is not None and error not in DENIED:
         return _unknown(check, error)
     if error is None or is_cluster_allowed:  # either right lists all groups
-        return Result("ok", check, f"{PRINCIPAL} may list every group; {fact}")
+        return Result("ok", check, f"{principal_of(config.cluster.security)} may list every group; {fact}")
     if visible and "*" not in config.cluster.groups:
         return Result("ok", check, f"{fact}; not every group may be described, and not every one is watched")
     command = allow(config, "Describe", resource=("--group", "*"))
-    return Result("warn", check, f"{_denied(error)}; {fact}, the state of others stays unknown", command)
+    return Result("warn", check, f"{_denied(config, error)}; {fact}, the state of others stays unknown", command)
 
 
 def judge_cluster(config: Config, error: str | None) -> Result:
     """Nothing but the doctor's look at the clock needs this right."""
     if error is None:
-        return Result("ok", "Describe cluster", f"{PRINCIPAL} may")
+        return Result("ok", "Describe cluster", f"{principal_of(config.cluster.security)} may")
     if error not in DENIED:
         return _unknown("Describe cluster", error)
-    fact = f"{_denied(error)}; only the check of the clock needs it"
+    fact = f"{_denied(config, error)}; only the check of the clock needs it"
     return Result("warn", "Describe cluster", fact, allow(config, "Describe", resource=("--cluster",)))
 
 
@@ -145,8 +154,8 @@ def _try_cluster(cluster: Cluster) -> str | None:
     return None if DESCRIBE in response.authorized_operations else "CLUSTER_AUTHORIZATION_FAILED"
 
 
-def _denied(error: str | None) -> str:
-    return f"denied to {PRINCIPAL} ({error})"
+def _denied(config: Config, error: str | None) -> str:
+    return f"denied to {principal_of(config.cluster.security)} ({error})"
 
 
 def _unknown(check: str, error: str) -> Result:

@@ -25,14 +25,15 @@ def check_trial(cluster: Cluster) -> Iterable[Result]:
         yield Result("warn", "trial query", "not tried, as the topic is not there", 'first mend "offsets topic"')
         return
     source = OffsetsSource.of(config)
-    poller = Poller(PollOptions(source.bootstrap_servers, source.topic, (), (), source.request_timeout_seconds))
+    servers, seconds = source.bootstrap_servers, source.request_timeout_seconds
+    poller = Poller(PollOptions(servers, source.topic, (), (), seconds, security=source.security))
     try:
         snapshot = poller.poll(1)
     finally:
         poller.close()
     parts = snapshot.offsets_partitions
     ends = next_positions({}, parts, MOST_RECORDS)
-    spark = start_session(cluster.config.job.master, cluster.config.job.spark)
+    spark = start_session(cluster.config.job.master, cluster.config.job.spark, config.security)
     try:
         records = source.read(spark, begin_positions({}, ends, parts), ends, snapshot).dropna(subset=["offset"]).count()
     except Exception as error:

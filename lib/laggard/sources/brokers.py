@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import kafka.errors
 from kafka.protocol.admin import DescribeConfigsRequest, ListGroupsRequest
@@ -15,6 +15,10 @@ from kafka.protocol.metadata import MetadataRequest
 
 from laggard import errors
 from laggard.sources.connections import Connections, Pending
+
+if TYPE_CHECKING:
+    from laggard.config.sections import Cluster
+    from laggard.config.security import Security
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 TOPIC, BROKER = 2, 4  # org.apache.kafka.common.config.ConfigResource.Type
@@ -36,12 +40,19 @@ class Answer:
 class Brokers:
     """Questions to the brokers; it only asks, never writes, and creates no topic."""
 
-    def __init__(self, bootstrap_servers: Sequence[str], timeout_seconds: float) -> None:
+    def __init__(
+        self, bootstrap_servers: Sequence[str], timeout_seconds: float, security: Security | None = None
+    ) -> None:
         self._bootstrap_servers = list(bootstrap_servers)
         self._timeout_seconds = timeout_seconds
-        self._connections = Connections(bootstrap_servers, timeout_seconds)
+        self._connections = Connections(bootstrap_servers, timeout_seconds, security)
         self.requests: Counter[str] = Counter()  # api -> requests
         self.failures: Counter[tuple[str, str]] = Counter()  # (api, error) -> failed requests
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> Brokers:
+        """The brokers of a configured cluster."""
+        return cls(cluster.bootstrap_servers, cluster.request_timeout_seconds, cluster.security)
 
     def begin(self) -> None:
         """Set one deadline, and count from 0, for all that is asked until the next call."""
@@ -64,6 +75,9 @@ class Brokers:
         request = MetadataRequest(topics=names, allow_auto_topic_creation=False)
         answer = self.ask("metadata", request)
         if isinstance(answer, str):
+            if failure := self._connections.failure:
+                self._connections.forget_failure()
+                raise failure
             raise errors.LaggardError(
                 f"cannot read metadata from {', '.join(self._bootstrap_servers)}",
                 cause=answer,

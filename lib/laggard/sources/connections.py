@@ -11,17 +11,22 @@ from contextlib import suppress
 from threading import Event
 from typing import Any
 
-from kafka.errors import KafkaConnectionError, KafkaTimeoutError, RequestTimedOutError
+from kafka.errors import BrokerResponseError, KafkaConnectionError, KafkaTimeoutError, RequestTimedOutError
 from kafka.future import Future
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
+
+from laggard.config.security import Security
+from laggard.errors import LaggardError
+from laggard.sources.security import Login, refusal
 
 HEDGE_SECONDS = 1.0  # then a question that any broker can answer goes to one more
 READING_SECONDS = 3e-4  # per partition, on a busy machine; idle, each question about it takes 7 µs and metadata 15
 CLOSE_SECONDS = 2.0
 STUCK_SECONDS = 5.0  # past a deadline: only a name look-up, which blocks the loop, takes longer
 MOST_IN_FLIGHT = 1000  # per connection; kafka-python refuses requests beyond
+NO_LOGIN = "AuthenticationError"  # kafka-python has no name for a refused certificate, or a token that is not given
 TIMEOUT = KafkaTimeoutError.__name__
 Pending = Callable[[], dict[Any, Any]]
 
@@ -33,9 +38,11 @@ class Connections:
     counted from the last answer of any broker. Without `begin` each request has these seconds of its own.
     """
 
-    def __init__(self, bootstrap_servers: Sequence[str], seconds: float) -> None:
+    def __init__(self, bootstrap_servers: Sequence[str], seconds: float, security: Security | None = None) -> None:
         self._bootstrap_servers = list(bootstrap_servers)
         self._seconds = seconds
+        self._login = Login(security or Security(), seconds / 2)
+        self.failure: LaggardError | None = None  # why we could not log in, since `begin`
         self._fixed_deadline: float | None = None
         self._heard_at = 0.0  # when any broker last answered
         self._silent: dict[int, Future] = {}  # broker -> its probe
@@ -43,7 +50,14 @@ class Connections:
 
     def begin(self) -> None:
         """Set one deadline for all that is asked until the next call."""
+        self.forget_failure()
         self._fixed_deadline = time.monotonic() + self._seconds
+
+    def forget_failure(self) -> None:
+        """After a refusal, connect again with what is in the files now."""
+        if self.failure is not None:
+            self.failure = None
+            self.close()
 
     def allow(self, partitions: int) -> None:
         """Move the deadline by the time that reading about so many partitions may take."""
@@ -53,6 +67,7 @@ class Connections:
         """Send each broker its request, in the order of the calls; the result waits for responses or error names."""
         deadline = self._deadline()
         try:
+            self._login.renew()
             future = self._open().call_soon(self._ask_each, requests, deadline)
         except Exception as error:  # noqa: BLE001 - as below
             return self._failing(requests, error)
@@ -70,6 +85,7 @@ class Connections:
         """The first response of any broker, or an error name when none answers."""
         deadline = self._deadline()
         try:
+            self._login.renew()
             return _wait(self._open().call_soon(self._ask_until_one, request, deadline), deadline + STUCK_SECONDS)
         except Exception as error:  # noqa: BLE001 - as above
             return self._failing({0: request}, error)()[0]
@@ -113,6 +129,7 @@ class Connections:
                 "reconnect_backoff_max_ms": 1000,
                 "receive_message_max_bytes": 100_000_000,
                 "max_in_flight_requests_per_connection": MOST_IN_FLIGHT,
+                **self._login.settings(),
             }
             # not KafkaAdminClient: it waits for one bootstrap address, taken by chance, until its time is over
             net = NetworkSelector(**settings)
@@ -122,7 +139,15 @@ class Connections:
 
     def _failing(self, requests: Mapping[int, Any], error: Exception) -> Pending:
         self.close()
-        return lambda: dict.fromkeys(requests, type(error).__name__)
+        return lambda: dict.fromkeys(requests, self._name(error))
+
+    def _name(self, error: BaseException) -> str:
+        """The name of an error; keeps why, if it is about the login."""
+        found = error if isinstance(error, LaggardError) else refusal(error)
+        if found is None:
+            return type(error).__name__
+        self.failure = found
+        return type(error).__name__ if isinstance(error, BrokerResponseError) else NO_LOGIN
 
     # from here on: in the thread of the event loop
 
@@ -148,7 +173,7 @@ class Connections:
         if isinstance(future.exception, (KafkaTimeoutError, RequestTimedOutError)):
             self._probe(broker)
             return TIMEOUT
-        return future.value if future.exception is None else type(future.exception).__name__
+        return future.value if future.exception is None else self._name(future.exception)
 
     async def _ask_until_one(self, request: Any, deadline: float) -> Any:
         nodes, error = self._candidates(), TIMEOUT
@@ -161,7 +186,7 @@ class Connections:
             for future in [each for each in sent if each.is_done]:
                 if future.exception is None:
                     return future.value
-                error = type(future.exception).__name__
+                error = self._name(future.exception)
                 sent.remove(future)
             if time.monotonic() >= deadline:
                 return TIMEOUT

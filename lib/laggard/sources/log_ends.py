@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from laggard.config.security import OAuth, Security
 from laggard.failures import carried
 from laggard.sources.offsets_topic import READ_TO, Positions, is_read, next_positions, positions_in
 from laggard.sources.poll import Poller, PollOptions
@@ -97,4 +98,5 @@ def options_from_json(text: str) -> PollOptions:
     """The inverse of `options_to_json`."""
     plain: dict[str, Any] = json.loads(text)
     values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
-    return PollOptions(**values)
+    security = values.pop("security")
+    return PollOptions(**values, security=Security(**security | {"oauth": OAuth(**security["oauth"])}))

@@ -14,7 +14,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 from kafka import KafkaConsumer, TopicPartition
 
+from laggard.config.security import Security
 from laggard.errors import TEMPORARY, LaggardError
+from laggard.sources.security import Login
 
 SCHEMA = pa.schema(
     [
@@ -37,7 +39,13 @@ def named_record(text: str) -> tuple[int, int] | None:
 
 
 def read_records(
-    servers: Sequence[str], topic: str, partition: int, begin: int, end: int, timeout_seconds: float
+    servers: Sequence[str],
+    topic: str,
+    partition: int,
+    begin: int,
+    end: int,
+    timeout_seconds: float,
+    security: Security | None = None,
 ) -> pa.Table:
     """Committed records from offset `begin` to before `end`; a timestamp beyond int64 microseconds is null.
 
@@ -52,6 +60,7 @@ def read_records(
         enable_auto_commit=False,
         isolation_level="read_committed",
         request_timeout_ms=int(timeout_seconds * 1000),
+        **Login(security or Security(), timeout_seconds).settings(),
     )
     rows = []
     try:

@@ -10,15 +10,18 @@ import itertools
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from laggard.config.security import Security
 from laggard.sources.brokers import LATEST, Brokers, TopicPartition
 from laggard.sources.odd_records import read_records
 from laggard.sources.partitions import read_partitions
+from laggard.sources.security import version_of
 from laggard.sources.snapshot import Snapshot
+from laggard.sources.spark_security import spark_options
 from laggard.wire.coordinator import coordinator_partition
 
 if TYPE_CHECKING:
@@ -122,11 +125,13 @@ class OffsetsSource:
     bootstrap_servers: tuple[str, ...]
     topic: str
     request_timeout_seconds: float
+    security: Security = field(default_factory=Security)
 
     @classmethod
     def of(cls, cluster: Cluster) -> OffsetsSource:
         """The source of a configured cluster."""
-        return cls(tuple(cluster.bootstrap_servers), cluster.offsets_topic, cluster.request_timeout_seconds)
+        servers = tuple(cluster.bootstrap_servers)
+        return cls(servers, cluster.offsets_topic, cluster.request_timeout_seconds, cluster.security)
 
     def read(
         self, spark: SparkSession, begins: Positions, ends: Positions, snapshot: Snapshot, pieces: Sequence[Piece] = ()
@@ -148,7 +153,7 @@ class OffsetsSource:
     def read_piece(self, partition: int, begin: int, end: int) -> Piece:
         """Records that Spark's source fails on, read by another client; at most `PIECE_RECORDS`."""
         end, seconds = min(end, begin + PIECE_RECORDS), max(LEAST_FETCH_SECONDS, self.request_timeout_seconds)
-        records = read_records(self.bootstrap_servers, self.topic, partition, begin, end, seconds)
+        records = read_records(self.bootstrap_servers, self.topic, partition, begin, end, seconds, self.security)
         return Piece(partition, begin, end, records)
 
     def _read(self, spark: SparkSession, ranges: Mapping[int, tuple[int, int]], snapshot: Snapshot) -> DataFrame:
@@ -175,6 +180,7 @@ class OffsetsSource:
             .option("kafka.socket.connection.setup.timeout.max.ms", request_ms)
             .option("kafka.default.api.timeout.ms", fetch_ms)
             .option("kafkaConsumer.pollTimeoutMs", fetch_ms)
+            .options(**spark_options(self.security, is_local=(spark.sparkContext.master or "").startswith("local")))
             .load()
         )
         return records.select(*COLUMNS)
@@ -182,7 +188,7 @@ class OffsetsSource:
     def silent(self, numbers: Iterable[int]) -> frozenset[int]:
         """Those of the offsets partitions whose leader does not answer now."""
         wanted = frozenset(numbers)
-        brokers = Brokers(self.bootstrap_servers, self.request_timeout_seconds)
+        brokers = Brokers(self.bootstrap_servers, self.request_timeout_seconds, self.security)
         try:
             leaders: dict[int, list[TopicPartition]] = {}
             for key, found in read_partitions(brokers.metadata([self.topic])["topics"]).items():
@@ -195,7 +201,9 @@ class OffsetsSource:
 
     def group(self, servers: Iterable[str], parts: pa.Table) -> str:
         """A group id whose coordinator answers; the same for the same brokers, as executors keep consumers by it."""
-        name = f"{GROUP}-{zlib.crc32(','.join(servers).encode()):08x}"
+        # of another name once a secret is exchanged: a kept consumer would go on with the old one
+        known_by = ",".join([*servers, version_of(self.security)])
+        name = f"{GROUP}-{zlib.crc32(known_by.encode()):08x}"
         silent, count = unanswered(parts), max(1, parts.num_rows)
         turns = (f"{name}-{turn}" for turn in itertools.count())
         return next(each for each in turns if coordinator_partition(each, count) not in silent)

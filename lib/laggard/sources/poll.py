@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from laggard.config.security import Security
 from laggard.errors import LaggardError
 from laggard.names import NameFilter
 from laggard.sources import brokers as kafka
@@ -39,6 +40,7 @@ class PollOptions:
     window_seconds: int = 60
     slo_seconds: tuple[float, ...] = ()  # service levels of time lag that some policy declares
     reads_committed: bool = False  # True if some policy's isolation is read_committed
+    security: Security = field(default_factory=Security)
 
 
 class Poller:
@@ -50,7 +52,7 @@ class Poller:
     def __init__(self, options: PollOptions) -> None:
         self._options = options
         self._names = NameFilter(topics=options.topics, topics_ignore=options.topics_ignore)
-        self._brokers = kafka.Brokers(options.bootstrap_servers, options.request_timeout_seconds)
+        self._brokers = kafka.Brokers(options.bootstrap_servers, options.request_timeout_seconds, options.security)
         self._partitions: dict[kafka.TopicPartition, Partition] = {}
         self._offsets_topic: dict[kafka.TopicPartition, Partition] = {}
         self._addresses: dict[int, str] = {}

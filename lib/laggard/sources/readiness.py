@@ -29,6 +29,8 @@ def find_offsets_topic(brokers: Brokers, name: str) -> OffsetsTopic:
     try:
         metadata = brokers.metadata([name])
     except LaggardError as error:
+        if error.exit_code != errors.UNREACHABLE:
+            raise
         raise NotReadyYet(f"broker_unreachable: {error.what} ({error.cause}); {error.fix}") from error
     topic = metadata["topics"][0]
     problem = error_name(topic["error_code"])

@@ -29,6 +29,7 @@ def stream_polls(spark: SparkSession, config: Config, after_poll: int, positions
         window_seconds=job.window_seconds,
         slo_seconds=config.policies.slo_seconds(cluster.name),
         reads_committed=config.policies.reads_committed(cluster.name),
+        security=cluster.security,
     )
     polls = spark.readStream.format("log_ends").option("poll", options_to_json(options))
     polls = polls.option("checkpoint", job.checkpoint).option("most_records", str(job.max_records_per_batch))

@@ -19,6 +19,7 @@ from laggard.sources.clock import read_clock
 from laggard.sources.log_ends import LogEnds
 from laggard.sources.offsets_topic import OffsetsSource
 from laggard.sources.readiness import count_backlog
+from laggard.sources.security import check_files, warnings
 from laggard.stream.batch import Batches, BatchOptions
 from laggard.stream.diagnose import DiagnoseQuery
 from laggard.stream.gate import Gate
@@ -83,6 +84,9 @@ class Job:
     def run(self, start_session: Callable[[], SparkSession]) -> int:
         """Run until stopped; gives the exit code. Every failure it raises is a LaggardError."""
         try:
+            check_files(self._config.cluster.security)
+            for sentence in warnings(self._config.cluster.security):
+                log.warning("cluster.security: %s", sentence)
             with writer_lock(self._config.job.tables), session_of(start_session) as session:
                 while not self._stopping.is_set() and self._run_on_one_topic(session):
                     log.warning("the offsets topic is another one or was truncated: going on with a new checkpoint")
@@ -185,7 +189,7 @@ class Job:
     def _has_backlog(self, batches: Batches) -> bool:
         """Whether more records wait than one tick may read: those are read batch after batch, not tick by tick."""
         cluster = self._config.cluster
-        brokers = Brokers(cluster.bootstrap_servers, cluster.request_timeout_seconds)
+        brokers = Brokers.of(cluster)
         try:
             waiting = count_backlog(brokers, cluster.offsets_topic, batches.positions)
         finally:

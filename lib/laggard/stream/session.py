@@ -11,8 +11,10 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from laggard.conf import PACKAGE, conf_file
+from laggard.config.security import Security
 from laggard.jars import spark_jars
 from laggard.sources.offsets_topic import DEPRECATED_OFFSET_READER
+from laggard.sources.spark_security import jvm_properties
 from laggard.stream.jvm import signals_ignored_below
 
 if TYPE_CHECKING:
@@ -59,22 +61,27 @@ _LOCAL = {
 _LOCAL_DRIVER_MEMORY = "2g"
 
 
-def start_session(master: str, extra: Mapping[str, str]) -> SparkSession:
+def start_session(master: str, extra: Mapping[str, str], security: Security | None = None) -> SparkSession:
     """A session with the job's jars; under spark-submit it takes the master and the jars that were given there."""
+    properties = jvm_properties(security or Security())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers otherwise take python3 from the path
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
     if _is_submitted():
         _end_with(os.getppid())
-        settings = submitted_settings(_given(), extra)
+        given = _given()
+        settings = submitted_settings(given, extra)
     else:
-        settings = own_settings(master, extra)
+        given, settings = {}, own_settings(master, extra)
+    settings |= _executor_properties(given | settings, properties)
     builder = SparkSession.builder.appName("laggard")
     for name, value in settings.items():
         builder = builder.config(name, value)
     with signals_ignored_below():
         spark = builder.getOrCreate()
+    for name, value in properties.items():
+        spark.sparkContext._jvm.java.lang.System.setProperty(name, value)  # type: ignore[union-attr] # noqa: SLF001
     _show_zip_to_source(spark)
     if not spark.sparkContext.getConf().contains("spark.sql.shuffle.partitions"):
         spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
@@ -100,6 +107,13 @@ def submitted_settings(given: Mapping[str, str], extra: Mapping[str, str]) -> di
     # the master of the configuration says nothing here: executors elsewhere must find the driver
     ours = DEFAULTS | _local_settings(given["spark.master"])
     return {name: value for name, value in ours.items() if name not in given} | dict(extra) | FIXED
+
+
+def _executor_properties(settings: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str]:
+    """System properties for the JVMs of executors elsewhere, behind what was set for them."""
+    name = "spark.executor.extraJavaOptions"
+    options = [settings.get(name, ""), *(f"-D{key}={value}" for key, value in properties.items())]
+    return {name: " ".join(options).strip()}
 
 
 def _local_settings(master: str) -> dict[str, str]:

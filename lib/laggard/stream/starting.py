@@ -27,7 +27,7 @@ SAY_EVERY_SECONDS = 10.0
 
 def wait_for_offsets_topic(cluster: Cluster, stopping: Event) -> OffsetsTopic | None:
     """The offsets topic once it exists; says every 10 s what is missing. None when stopped meanwhile."""
-    brokers = Brokers(cluster.bootstrap_servers, cluster.request_timeout_seconds)
+    brokers = Brokers.of(cluster)
     said_at, backoff = 0.0, 1.0
     try:
         while not stopping.is_set():
@@ -46,7 +46,7 @@ def wait_for_offsets_topic(cluster: Cluster, stopping: Event) -> OffsetsTopic | 
 
 def look_up(cluster: Cluster) -> OffsetsTopic | None:
     """The offsets topic by one question to the brokers; None if they do not answer it."""
-    brokers = Brokers(cluster.bootstrap_servers, cluster.request_timeout_seconds)
+    brokers = Brokers.of(cluster)
     try:
         return find_offsets_topic(brokers, cluster.offsets_topic)
     except (NotReadyYet, LaggardError):

@@ -1,0 +1,67 @@
+"""One key of a section: its default, and its range in the words that errors and conf/reference.toml print."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import field
+from typing import Any
+from urllib.parse import urlsplit
+
+
+def key(default: Any, accepts: str, holds: Callable[[Any], object] = bool) -> Any:
+    """A key with its default and its range."""
+    metadata = {"accepts": accepts, "holds": holds}
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def between(low: int, high: int, default: int) -> Any:
+    """A number from `low` to `high`."""
+    return key(default, f"{low} to {high}", lambda value: low <= value <= high)
+
+
+def one_of(*values: str, default: str) -> Any:
+    """One of these words."""
+    return key(default, f"{', '.join(values[:-1])} or {values[-1]}", values.__contains__)
+
+
+def switch(*, default: bool) -> Any:
+    """True or false."""
+    return key(default, "true or false", lambda _: True)
+
+
+def globs(*default: str) -> Any:
+    """Names to take; without one nothing would be watched."""
+    return key(default, "list of globs, not empty", lambda value: value and all(value))
+
+
+def ignored(*default: str) -> Any:
+    """Names to leave out."""
+    return key(default, "list of globs", all)
+
+
+def path() -> Any:
+    """A file; empty: none."""
+    return key("", "path, may be empty", lambda value: value.isprintable())
+
+
+def is_host_port(text: str) -> bool:
+    """Whether the text is host:port; an IPv6 address stands in brackets."""
+    host, _, port = text.rpartition(":")
+    is_host = re.fullmatch(r"\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+", host) is not None
+    return is_host and re.fullmatch(r"[0-9]{1,5}", port) is not None and int(port) <= 65535
+
+
+def is_url(text: str) -> bool:
+    """True if the text is a URL of HTTP or HTTPS, without a user, a password or a fragment in it."""
+    if not re.fullmatch(r"[!-~]+", text):
+        return False
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError:  # http://[::1 and ports that are none
+        return False
+    plain = not (parts.username or parts.password or "@" in parts.netloc or parts.fragment)
+    return parts.scheme in ("http", "https") and bool(host) and port != 0 and plain and "\\" not in text

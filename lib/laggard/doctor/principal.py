@@ -1,0 +1,68 @@
+"""The name that Kafka gives to the client of a configuration, as its ACLs want it."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING, Any
+
+from laggard.config.security import WITH_PASSWORD
+from laggard.doctor.result import Result
+from laggard.sources.security import check_files, warnings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from laggard.config import Config
+    from laggard.config.security import Security
+
+CHECK = "cluster.security"
+_SHORT = {  # RFC 2253; Java writes any other attribute as a number
+    "commonName": "CN",
+    "localityName": "L",
+    "stateOrProvinceName": "ST",
+    "organizationName": "O",
+    "organizationalUnitName": "OU",
+    "countryName": "C",
+    "streetAddress": "STREET",
+    "domainComponent": "DC",
+    "userId": "UID",
+}
+
+
+def principal_of(security: Security) -> str:
+    """The principal, without the mappings that brokers may be told to make; a description where it is not known."""
+    if security.has_sasl:
+        known = security.mechanism in WITH_PASSWORD
+        return f"User:{security.username}" if known else f"User:<that of the {security.mechanism} login>"
+    if security.has_tls and security.cert_file:
+        return f"User:{_subject(security.cert_file) or '<the subject of cert_file>'}"
+    return "User:ANONYMOUS"
+
+
+def _subject(path: str) -> str:
+    try:
+        decoded: dict[str, Any] = ssl._ssl._test_decode_cert(path)  # type: ignore[attr-defined] # noqa: SLF001
+    except (ssl.SSLError, OSError):
+        return ""
+    parts = [[(_SHORT.get(name), value) for name, value in part] for part in reversed(decoded.get("subject", ()))]
+    if not parts or any(name is None for part in parts for name, _ in part):
+        return ""
+    return ",".join("+".join(f"{name}={escaped(value)}" for name, value in part) for part in parts)
+
+
+def escaped(value: str) -> str:
+    """A value of a distinguished name as RFC 2253 writes it."""
+    text = "".join(f"\\{each}" if each in ',+"\\<>;' else each for each in value)
+    if text.startswith(("#", " ")):
+        text = f"\\{text}"
+    return f"{text[:-1]}\\ " if text.endswith(" ") and len(value) > 1 else text
+
+
+def check_security(config: Config) -> Iterable[Result]:
+    """The login can be made, and what an attacker on the network could use."""
+    security = config.cluster.security
+    check_files(security)
+    words = [security.protocol, *filter(None, [security.mechanism])]
+    yield Result("ok", CHECK, f"{', '.join(words)}, as {principal_of(security)}")
+    for sentence in warnings(security):
+        yield Result("warn", CHECK, sentence, "see docs/security.md")

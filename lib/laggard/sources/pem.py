@@ -1,0 +1,59 @@
+"""Certificates and private keys in PEM, checked for what both clients can use."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+
+from laggard.errors import CONFIGURATION, LaggardError
+
+_ENTRY = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----\s*(.*?)-----END \1-----", re.DOTALL)
+_PLAIN, _ENCRYPTED = "PRIVATE KEY", "ENCRYPTED PRIVATE KEY"
+_CURVES = (b"\x06\x03\x2b\x65\x70", b"\x06\x03\x2b\x65\x71")  # object ids of Ed25519 and Ed448
+_ALGORITHM_AT = 40  # an algorithm stands at the begin of a private key; further on the key itself could look alike
+
+
+def entries(text: str) -> list[tuple[str, str]]:
+    """Label and whole text of each entry, with plain line breaks; whatever stands between them is left out."""
+    return [(found[1], found[0].replace("\r\n", "\n") + "\n") for found in _ENTRY.finditer(text)]
+
+
+def certificates(text: str, path: str, key: str) -> str:
+    """The certificates of a file."""
+    found = [entry for label, entry in entries(text) if label in ("CERTIFICATE", "X509 CERTIFICATE")]
+    if not found:
+        raise _refused(path, f"{key}: it holds no certificate in PEM", "openssl x509 -in FILE -out FILE.pem")
+    return "".join(found)
+
+
+def private_key(text: str, path: str, key: str, *, has_password: bool) -> str:
+    """The private key of a file, as long as Spark's client can read it: PKCS #8, of RSA or an elliptic curve."""
+    found = [(label, entry) for label, entry in entries(text) if label.endswith("PRIVATE KEY")]
+    if len(found) != 1:
+        raise _refused(path, f"{key}: it holds {len(found)} private keys in PEM", "name a file with one private key")
+    label, entry = found[0]
+    if label not in (_PLAIN, _ENCRYPTED):
+        cause = f"{key}: it holds a {label}, and Spark's client reads PKCS #8 only"
+        raise _refused(path, cause, f"openssl pkcs8 -topk8 -nocrypt -in {path} -out {path}.pkcs8")
+    if label == _ENCRYPTED and not has_password:
+        raise _refused(path, f"{key}: the key is encrypted", "set cluster.security.key_password_file")
+    if label == _PLAIN:
+        if has_password:
+            raise _refused(path, f"{key}: the key is not encrypted", "remove cluster.security.key_password_file")
+        if any(curve in _der(entry)[:_ALGORITHM_AT] for curve in _CURVES):
+            cause = f"{key}: it is a key of Ed25519 or Ed448, which Spark's client cannot read"
+            raise _refused(path, cause, "use a key of RSA or of an elliptic curve such as P-256")
+    return entry
+
+
+def _der(entry: str) -> bytes:
+    body = "".join(line for line in entry.splitlines() if not line.startswith("-") and ":" not in line)
+    try:
+        return base64.b64decode(body)
+    except binascii.Error:
+        return b""
+
+
+def _refused(path: str, cause: str, fix: str) -> LaggardError:
+    return LaggardError(f"cannot use {path}", cause=cause, fix=fix, exit_code=CONFIGURATION)
