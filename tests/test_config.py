@@ -1,5 +1,6 @@
 """The configuration: precedence, errors, and the reference file."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import FrozenInstanceError, asdict, fields, replace
@@ -11,7 +12,7 @@ import pytest
 from laggard.conf import conf_file
 from laggard.config import Config, load_config, require_brokers
 from laggard.config.load import SPARK_FIXED
-from laggard.config.ranges import is_host_port
+from laggard.config.ranges import is_host_port, is_url
 from laggard.config.sections import SECTIONS, keys, value_of
 from laggard.config.sources import MAX_FILE_BYTES, line_of
 from laggard.diagnosis.parameters import Parameters
@@ -308,3 +309,128 @@ def test_every_default_is_in_its_own_range(key: str) -> None:
     value: Any = value_of(Config(), key)
     assert keys()[key].metadata["holds"](value)
     assert key.partition(".")[0] in (*SECTIONS, "config_version")
+
+
+def other_value(key: str) -> Any:
+    """A value of the key's range that is not its default."""
+    default, accepts = value_of(Config(), key), keys()[key].metadata["accepts"]
+    if isinstance(default, bool):
+        return not default
+    if isinstance(default, (int, float)):
+        steps = (default + 1, default - 1, default * 2, default * 0.99, default / 2)
+        return next(value for value in steps if value != default and keys()[key].metadata["holds"](value))
+    if isinstance(default, tuple):
+        return ["a:1"] if "host:port" in accepts else ["NO_RULE_MATCHED"]
+    if isinstance(default, Mapping):
+        return {"spark.x": "1"}
+    words = ("https://id.example/token", "127.0.0.2:1", *re.split(r", | or ", accepts), "other")
+    return next(word for word in words if word != default and keys()[key].metadata["holds"](word))
+
+
+LONELY = [key for key in keys() if not key.startswith("cluster.security.") and key != "config_version"]
+LOGINS = (  # keys that belong together
+    {
+        "protocol": "SASL_SSL",
+        "mechanism": "SCRAM-SHA-512",
+        "username": "2024",
+        "password_file": "/p",
+        "ca_file": "/ca",
+        "cert_file": "/c",
+        "key_file": "/k",
+        "key_password_file": "/kp",
+        "verify_hostname": False,
+        "min_tls": "1.3",
+    },
+    {
+        "protocol": "SASL_SSL",
+        "mechanism": "OAUTHBEARER",
+        "oauth.token_url": "https://id.example/token",
+        "oauth.client_id": "c",
+        "oauth.client_secret_file": "/s",
+        "oauth.scope": "kafka",
+        "oauth.ca_file": "/ca",
+    },
+)
+
+
+def written(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f'"{name}" = "{each}"' for name, each in value.items()) + "}"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        *({key: other_value(key)} for key in LONELY),
+        *({f"cluster.security.{name}": value for name, value in login.items()} for login in LOGINS),
+    ],
+    ids=min,
+)
+def test_environment_and_set_reach_every_key(values: dict[str, Any]) -> None:
+    if "job.tick_seconds" in values:
+        values = values | {"job.window_seconds": 11 * 60}
+    expected = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    environ = {f"LAGGARD_{key.upper().replace('.', '__')}": written(value) for key, value in values.items()}
+    if "job.window_seconds" in values and "job.tick_seconds" not in values:
+        environ["LAGGARD_JOB__TICK_SECONDS"] = "1"
+    for config in (
+        load(environ=environ),
+        load("", *(f"{name[8:].lower().replace('__', '.')}={text}" for name, text in environ.items())),
+    ):
+        assert {key: value_of(config, key) for key in values} == expected
+
+
+def test_every_key_is_among_those_that_are_set() -> None:
+    tried = {*LONELY, "config_version", *(f"cluster.security.{name}" for login in LOGINS for name in login)}
+    assert tried == set(keys())
+
+
+SASL = '[cluster.security]\nprotocol = "SASL_SSL"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (SASL, "laggard.toml:2: cluster.security.protocol: cluster.security.mechanism is needed for SASL_SSL"),
+        (f'{SASL}mechanism = "PLAIN"\npassword_file = "p"\n', "cluster.security.username is needed for PLAIN"),
+        (f'{SASL}mechanism = "SCRAM-SHA-256"\nusername = "a,b"\npassword_file = "p"\n', "neither comma nor equals"),
+        (f'{SASL}mechanism = "PLAIN"\nusername = "u"\npassword_file = "p"\npassword = "x"\n', "unknown key"),
+        ('[cluster.security]\nca_file = "c"\n', "laggard.toml:2: cluster.security.ca_file: has no use in PLAINTEXT"),
+        ('[cluster.security]\nprotocol = "SSL"\ncert_file = "c"\n', "cert_file and key_file belong together"),
+        ('[cluster.security]\nprotocol = "SSL"\nkey_password_file = "c"\n', "has no use without key_file"),
+        ('[cluster.security]\nprotocol = "SSL"\nusername = "u"\n', "has no use with no mechanism"),
+        ('[cluster.security]\nprotocol = "SSL"\nmechanism = "PLAIN"\n', "mechanism: has no use in SSL"),
+        ("[cluster.security]\nmin_tls = 1.2\n", "expected string, got float 1.2"),
+        ('[cluster.security.oauth]\nscope = "s"\n', "laggard.toml:2: cluster.security.oauth.scope: has no use with"),
+        ('[cluster]\nsecurity = "SSL"\n', "cluster.security: expected table, got"),
+        ("[cluster.security]\nssl_crlfile = 'x'\n", "cluster.security.ssl_crlfile: unknown key"),
+    ],
+)
+def test_keys_of_the_login_that_do_not_go_together_are_named(text: str, problem: str) -> None:
+    found = problems(text)
+    assert any(problem in each for each in found), found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("https://id.example/token", True),
+        ("http://127.0.0.1:8080/a?b=c", True),
+        ("https://[::1]:443/", True),
+        ("ftp://id.example", False),
+        ("https://", False),
+        ("https://user@id.example/", False),
+        ("https://user:pass@id.example/", False),
+        ("https://@id.example/", False),
+        ("https://id.example:99999/", False),
+        ("https://id.example:x/", False),
+        ("http://[::1", False),
+        ("https://id.example/#part", False),
+        ("https://id example/", False),
+        ("https://id.example/\n", False),
+        ("id.example/token", False),
+    ],
+)
+def test_urls(text: str, expected: bool) -> None:
+    assert is_url(text) is expected

@@ -56,8 +56,8 @@ def mistakes(security: Security) -> Iterator[tuple[str, str]]:
     """Keys below `cluster.security` that do not go together, each with the problem."""
     protocol, mechanism, oauth = security.protocol, security.mechanism, security.oauth
     if security.has_sasl != bool(mechanism):
-        needs = f"{protocol} needs one of {', '.join(MECHANISMS)}" if security.has_sasl else f"has no use in {protocol}"
-        yield "mechanism", needs
+        problem = f"is needed for {protocol}: one of {', '.join(MECHANISMS)}"
+        yield "mechanism", problem if security.has_sasl else f"has no use in {protocol}"
     with_password = security.has_sasl and mechanism in WITH_PASSWORD
     with_token = security.has_sasl and mechanism == OAUTHBEARER
     in_tls, in_login = f"has no use in {protocol}", f"has no use with {mechanism or 'no mechanism'}"

@@ -11,7 +11,8 @@ from laggard.errors import CONFIGURATION, LaggardError
 _ENTRY = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----\s*(.*?)-----END \1-----", re.DOTALL)
 _PLAIN, _ENCRYPTED = "PRIVATE KEY", "ENCRYPTED PRIVATE KEY"
 _CURVES = (b"\x06\x03\x2b\x65\x70", b"\x06\x03\x2b\x65\x71")  # object ids of Ed25519 and Ed448
-_ALGORITHM_AT = 40  # an algorithm stands at the begin of a private key; further on the key itself could look alike
+_PBES2 = b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x05\x0d"
+_ALGORITHM_AT = 40  # bytes: the algorithm is at the begin of a private key; further on the key itself could look alike
 
 
 def entries(text: str) -> list[tuple[str, str]]:
@@ -38,6 +39,11 @@ def private_key(text: str, path: str, key: str, *, has_password: bool) -> str:
         raise _refused(path, cause, f"openssl pkcs8 -topk8 -nocrypt -in {path} -out {path}.pkcs8")
     if label == _ENCRYPTED and not has_password:
         raise _refused(path, f"{key}: the key is encrypted", "set cluster.security.key_password_file")
+    if label == _ENCRYPTED and _PBES2 in _der(entry)[:_ALGORITHM_AT]:
+        # Kafka asks Java for a cipher "PBES2", which is none (DefaultSslEngineFactory of 3.9.2)
+        cause = f"{key}: the key is encrypted by PBES2, which Spark's client cannot read"
+        command = f"openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES -in {path} -out {path}.v1"
+        raise _refused(path, cause, f"{command}, or keep it without encryption, mode 0600")
     if label == _PLAIN:
         if has_password:
             raise _refused(path, f"{key}: the key is not encrypted", "remove cluster.security.key_password_file")

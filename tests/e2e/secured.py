@@ -1,0 +1,281 @@
+"""A broker with a listener for each way to log in, its authority, its users, and a token server."""
+
+import base64
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from kafka.admin import KafkaAdminClient, ScramMechanism, UserScramCredentialUpsertion
+
+from laggard.demo.broker import Broker
+from laggard.demo.node import HOST, free_ports
+from laggard.sources.spark_security import URLS_PROPERTY
+
+USER, CLIENT = "laggard", "lag reader"
+SECURITY = "org.apache.kafka.common.security"
+MODES = ("PLAINTEXT", "SSL", "mTLS", "SASL_PLAINTEXT", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+LISTENERS = {  # name -> protocol
+    "TLS": "SSL",
+    "MTLS": "SSL",
+    "OPEN": "SASL_PLAINTEXT",
+    "LOGIN": "SASL_SSL",
+    "EXPIRED": "SSL",
+    "OTHERNAME": "SSL",
+}
+
+
+class Authority:
+    """Keys and certificates, made by openssl."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._openssl("req", "-x509", *self._new("ca"), "-days", "30", "-out", "ca.pem", "-subj", "/CN=authority")
+
+    @property
+    def ca(self) -> Path:
+        return self.folder / "ca.pem"
+
+    def issue(self, name: str, subject: str, host: str = f"IP:{HOST}", days: int = 30) -> tuple[Path, Path]:
+        """Certificate and key."""
+        self._openssl("req", *self._new(name), "-out", f"{name}.csr", "-subj", subject)
+        (self.folder / "names").write_text(f"subjectAltName={host}\n")
+        signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", str(days), "-extfile", "names")
+        self._openssl("x509", "-req", "-in", f"{name}.csr", *signed, "-out", f"{name}.pem")
+        return self.folder / f"{name}.pem", self.folder / f"{name}.key"
+
+    def store(self, name: str, *settings: Any, **more: Any) -> Path:
+        """Certificate and key in one file, as a broker takes them."""
+        certificate, key = self.issue(name, *settings, **more)
+        together = self.folder / f"{name}.store"
+        together.write_text(key.read_text() + certificate.read_text())
+        return together
+
+    def encrypt(self, key: Path, password: str) -> Path:
+        target = key.with_suffix(".encrypted")
+        self._openssl(
+            "pkcs8",
+            "-topk8",
+            "-v1",
+            "PBE-SHA1-3DES",
+            "-in",
+            str(key),
+            "-passout",
+            f"pass:{password}",
+            "-out",
+            str(target),
+        )
+        target.chmod(0o600)
+        return target
+
+    def _new(self, name: str) -> list[str]:
+        return ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{name}.key"]
+
+    def _openssl(self, *words: str) -> None:
+        done = subprocess.run(["openssl", *words], cwd=self.folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+class TokenServer:
+    """The client credentials grant: a signed token for who knows the secret."""
+
+    def __init__(self, folder: Path, secret: str) -> None:
+        self.secret, self.asked, self.life = secret, 0, 3600
+        self._key = folder / "tokens.key"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._run("genrsa", "-out", str(self._key), "2048")
+        modulus = self._run("rsa", "-in", str(self._key), "-noout", "-modulus").decode().strip().partition("=")[2]
+        key = {
+            "kty": "RSA",
+            "kid": "one",
+            "use": "sig",
+            "alg": "RS256",
+            "e": "AQAB",
+            "n": _url64(bytes.fromhex(modulus)),
+        }
+        self.keys = folder / "keys.json"
+        self.keys.write_text(json.dumps({"keys": [key]}))
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                outer.asked += 1
+                length = int(self.headers["Content-Length"])
+                body = self.rfile.read(length).decode()
+                login = base64.b64encode(f"{CLIENT}:{outer.secret}".encode()).decode()
+                is_known = self.headers["Authorization"] == f"Basic {login}" and "client_credentials" in body
+                answer = outer.answer() if is_known else {"error": "invalid_client", "error_description": "SECRET ECHO"}
+                raw = json.dumps(answer).encode()
+                self.send_response(200 if is_known else 401)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(raw)))
+                self.end_headers()
+                self.wfile.write(raw)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer((HOST, 0), Handler)
+        self.url = f"http://{HOST}:{self._server.server_address[1]}/token"
+        Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def answer(self) -> dict[str, Any]:
+        now = int(time.time())
+        claims = {"sub": USER, "iat": now, "exp": now + self.life, "iss": "tests", "scope": "kafka"}
+        head = _url64(json.dumps({"alg": "RS256", "kid": "one"}).encode())
+        signed = f"{head}.{_url64(json.dumps(claims).encode())}"
+        signature = self._run("dgst", "-sha256", "-sign", str(self._key), stdin=signed.encode())
+        return {"access_token": f"{signed}.{_url64(signature)}", "expires_in": self.life, "token_type": "Bearer"}
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _run(self, *words: str, stdin: bytes = b"") -> bytes:
+        return subprocess.run(["openssl", *words], input=stdin, capture_output=True, check=True).stdout
+
+
+def _url64(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+@dataclass
+class Secured:
+    """The running broker, and the settings of a client for each mode."""
+
+    broker: Broker
+    folder: Path
+    authority: Authority
+    tokens: TokenServer
+    addresses: Mapping[str, str]
+    passwords: Mapping[str, str]
+    encrypted_key: Path
+    client: tuple[Path, Path] = field(default=(Path(), Path()))
+
+    @property
+    def admin(self) -> str:
+        return self.broker.bootstrap_servers
+
+    def secret(self, name: str, text: str) -> Path:
+        """A file with a secret, as users write it: with a line break at its end."""
+        path = self.folder / "secrets" / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch(mode=0o600)
+        path.write_text(text + "\n")
+        return path
+
+    def settings(self, mode: str) -> dict[str, str]:
+        """Keys below `cluster`, dotted, as strings."""
+        listener = {"SSL": "TLS", "mTLS": "MTLS", "SASL_PLAINTEXT": "OPEN", "PLAINTEXT": ""}.get(mode, "LOGIN")
+        if not listener:
+            return {"bootstrap_servers": self.admin}
+        found = {"bootstrap_servers": self.addresses[listener], "security.protocol": LISTENERS[listener]}
+        if LISTENERS[listener].endswith("SSL"):
+            found["security.ca_file"] = str(self.authority.ca)
+        if mode == "mTLS":
+            found["security.cert_file"] = str(self.client[0])
+            found["security.key_file"] = str(self.encrypted_key)
+            found["security.key_password_file"] = str(self.secret("key", self.passwords["key"]))
+        if LISTENERS[listener].startswith("SASL"):
+            found["security.mechanism"] = mechanism = "PLAIN" if mode == "SASL_PLAINTEXT" else mode
+            if mechanism == "OAUTHBEARER":
+                found["security.oauth.token_url"] = self.tokens.url
+                found["security.oauth.client_id"] = CLIENT
+                found["security.oauth.client_secret_file"] = str(self.secret("client", self.passwords["client"]))
+                found["security.oauth.scope"] = "kafka"
+            else:
+                name = "plain" if mechanism == "PLAIN" else "scram"
+                found["security.username"] = USER
+                found["security.password_file"] = str(self.secret(name, self.passwords[name]))
+        return found
+
+    def set_scram(self, password: str) -> None:
+        admin = KafkaAdminClient(bootstrap_servers=self.admin)
+        try:
+            for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+                admin.alter_user_scram_credentials([UserScramCredentialUpsertion(USER, mechanism, password)])
+        finally:
+            admin.close()
+
+    def acl(self, verb: str, principal: str, *words: str) -> None:
+        """`--add` or `--remove` one right."""
+        sure = ["--force"] if verb == "--remove" else []
+        self.broker.run_tool(
+            "org.apache.kafka.tools.AclCommand",
+            *["--bootstrap-server", self.admin, verb, *sure, "--allow-principal", principal, *words],
+        )
+
+
+@contextmanager
+def secured(folder: Path, passwords: Mapping[str, str]) -> Iterator[Secured]:
+    """A cluster whose PLAINTEXT listener may do everything, and every other one what its principal may."""
+    authority, tokens = Authority(folder / "authority"), TokenServer(folder / "tokens", passwords["client"])
+    ports = free_ports(len(LISTENERS))
+    addresses = {name: f"{HOST}:{port}" for name, port in zip(LISTENERS, ports, strict=True)}
+    stores = {
+        "TLS": authority.store("broker", "/CN=broker"),
+        "EXPIRED": authority.store("expired", "/CN=broker", days=-1),
+        "OTHERNAME": authority.store("other", "/CN=broker", host="DNS:kafka.example"),
+    }
+    protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"} | LISTENERS
+    properties = {
+        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "false",
+        "super.users": "User:ANONYMOUS",
+        "listener.name.mtls.ssl.client.auth": "required",
+        "listener.name.open.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.login.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+        "listener.name.login.oauthbearer.sasl.server.callback.handler.class": (
+            f"{SECURITY}.oauthbearer.OAuthBearerValidatorCallbackHandler"
+        ),
+        "listener.name.login.oauthbearer.sasl.oauthbearer.jwks.endpoint.url": tokens.keys.as_uri(),
+        "sasl.oauthbearer.jwks.endpoint.url": tokens.keys.as_uri(),
+        "listener.name.login.oauthbearer.sasl.jaas.config": f"{SECURITY}.oauthbearer.OAuthBearerLoginModule required;",
+    }
+    quoted = passwords["plain"].replace("\\", "\\\\").replace('"', '\\"').replace("\\", "\\\\")  # in a properties file
+    for name in ("open", "login"):
+        login = f'{SECURITY}.plain.PlainLoginModule required user_{USER}="{quoted}";'
+        properties[f"listener.name.{name}.plain.sasl.jaas.config"] = login
+    for mechanism in ("scram-sha-256", "scram-sha-512"):
+        login = f"{SECURITY}.scram.ScramLoginModule required;"
+        properties[f"listener.name.login.{mechanism}.sasl.jaas.config"] = login
+    for name, protocol in LISTENERS.items():
+        if protocol.endswith("SSL"):
+            own = f"listener.name.{name.lower()}.ssl"
+            properties |= {
+                f"{own}.keystore.type": "PEM",
+                f"{own}.keystore.location": str(stores.get(name, stores["TLS"])),
+            }
+            properties |= {f"{own}.truststore.type": "PEM", f"{own}.truststore.location": str(authority.ca)}
+    before = os.environ.get("JAVA_TOOL_OPTIONS")
+    os.environ["JAVA_TOOL_OPTIONS"] = f"-D{URLS_PROPERTY}={tokens.keys.as_uri()}"
+    broker = Broker(properties=properties, listeners=[f"{name}://{address}" for name, address in addresses.items()])
+    try:
+        with broker:
+            certificate, key = authority.issue("client", f"/O=Lag, Inc./CN={USER}")
+            encrypted = authority.encrypt(key, passwords["key"])
+            _restore(before)
+            found = Secured(
+                broker, folder, authority, tokens, addresses, passwords, encrypted, (certificate, encrypted)
+            )
+            found.set_scram(passwords["scram"])
+            yield found
+    finally:
+        _restore(before)
+        tokens.close()
+
+
+def _restore(before: str | None) -> None:
+    if before is None:
+        os.environ.pop("JAVA_TOOL_OPTIONS", None)
+    else:
+        os.environ["JAVA_TOOL_OPTIONS"] = before
