@@ -236,3 +236,19 @@ def test_its_queries_answer_on_real_tables(tmp_path: Path, query: str) -> None:
 
 def test_it_has_three_queries() -> None:
     assert len(QUERIES) == 2
+
+
+def rights_in(name: str) -> list[list[str]]:
+    """Resource and operation of each row of a page's table of rights."""
+    rows = [
+        [cell.strip() for cell in line.strip().strip("|").split("|")][:2]
+        for line in (ROOT / name).read_text(encoding="utf-8").splitlines()
+        if re.match(r"\s*\| (topic|groups|resource)", line)
+    ]
+    return rows[rows.index(["resource", "operation"]) + 1 :]
+
+
+def test_the_readme_and_the_page_on_security_name_the_same_rights() -> None:
+    readme = rights_in("README.md")[:5]
+    assert readme == rights_in("SECURITY.md")
+    assert ["topic `__consumer_offsets`", "Describe, Read"] in readme

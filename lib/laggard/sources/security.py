@@ -32,7 +32,7 @@ _SASL_REFUSALS = (SaslAuthenticationFailedError, UnsupportedSaslMechanismError, 
 
 
 class Login:
-    """The login of one client: reads the files anew for each set of connections, so that a rotation counts."""
+    """The login of one client: reads the files again for each set of connections, so that a rotation counts."""
 
     def __init__(self, security: Security, seconds: float) -> None:
         self._security = security

@@ -42,7 +42,7 @@ def jvm_properties(security: Security) -> dict[str, str]:
 
 
 def spark_options(security: Security, *, is_local: bool) -> dict[str, str]:
-    """Options for Spark's Kafka source; reads the files anew. `is_local`: executors are in this machine's JVM."""
+    """Options for Spark's Kafka source; reads the files again. `is_local`: executors are in this machine's JVM."""
     if not (security.has_tls or security.has_sasl):
         return {}
     refer = _in_memory if is_local else _in_place
