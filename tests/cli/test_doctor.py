@@ -345,6 +345,15 @@ def test_a_web_config_file_that_would_be_refused_is_a_failure(tmp_path: Path, te
     assert "web.yml" in first.fact
 
 
+def test_two_roots_of_one_cluster_are_a_failure_of_the_exporter(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_batch(tmp_path / name, partitions=[])
+    config = Config(exporter=Exporter(tables=tuple(str(tmp_path / name) for name in ("a", "none", "b"))))
+    results = list(tables.check_roots(config))
+    assert [result.level for result in results] == ["ok", "warn", "fail"]
+    assert list(tables.check_roots(Config())) == []
+
+
 def test_a_root_below_a_file_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     results = list(tables.check_folders(config_of(tmp_path / "file" / "tables")))

@@ -18,8 +18,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from laggard.diagnosis.policy import Policy
 from laggard.exporter.collect_self import SelfStats
 from laggard.exporter.options import ExporterOptions
+from laggard.exporter.publish import Publisher
 from laggard.exporter.published import Published
-from laggard.exporter.refresh import Refresher
 from laggard.exporter.render import OPENMETRICS, TEXT
 from laggard.exporter.server import LimitedServer, Site
 from laggard.exporter.web import Web
@@ -54,22 +54,23 @@ class Exporter:
     def __post_init__(self) -> None:
         self.stats = SelfStats()
         options = ExporterOptions(
-            str(self.root),
+            (str(self.root),),
             "configured",
             max_series=self.max_series,
             partition_top_k=self.partition_top_k,
             policy=lambda _, group, __: self.policies.get(group, Policy()),
             idle_seconds=self.idle_seconds,
         )
-        self.refresher = Refresher(options, self.stats, self.clock)
+        self.publisher = Publisher(options, self.stats, self.clock)
+        (self.refresher,) = self.publisher.refreshers
 
     def refresh(self) -> Published:
         self.refresher.refresh()
-        return self.refresher.published
+        return self.publisher.published
 
     def samples(self) -> dict[Key, float]:
         """What a scrape gets now."""
-        return samples(self.refresher.published, self.clock())
+        return samples(self.publisher.published, self.clock())
 
 
 def samples(published: Published, now: float) -> dict[Key, float]:
@@ -105,7 +106,7 @@ def serving(
 ) -> Iterator[tuple[int, SelfStats]]:
     """A server on a free port of this machine; gives the port."""
     loop, stats = asyncio.new_event_loop(), SelfStats()
-    options = ExporterOptions("unused", **limits)  # type: ignore[arg-type]  # each limit has its own field
+    options = ExporterOptions(("unused",), **limits)  # type: ignore[arg-type]  # each limit has its own field
 
     async def start() -> tuple[LimitedServer, int]:
         server = LimitedServer(Site(options, stats, lambda: published, clock or Clock(), web))

@@ -32,7 +32,7 @@ def run(root: Path, apart: float, batches: int = 3) -> Exporter:
 
 
 def reason(exporter: Exporter) -> str:
-    return exporter.refresher.published.reason_at(exporter.clock())
+    return exporter.publisher.published.roots[0].reason_at(exporter.clock())
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_live_values_are_served_while_time_is_held(tmp_path: Path) -> None:
     assert found[series("partition_lag_records", group="g", topic="t", partition=0)] == 100
     assert found[series("clock_held_seconds")] == 3600
     assert found[series("data_timestamp_seconds")] == POLLED - 3600
-    assert exporter.refresher.published.cluster == CLUSTER
+    assert exporter.publisher.published.roots[0].cluster == CLUSTER
 
 
 def test_a_clock_that_is_not_set_back_holds_nothing(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_gap_reasons_are_declared_in_one_place() -> None:
 def test_every_answer_of_the_server_is_in_the_list(exporter: Exporter) -> None:
     ready, late = Clock(), Clock(exporter.clock() + 1000)
     for clock in (ready, late):
-        with serving(exporter.refresher.published, clock) as (port, stats):
+        with serving(exporter.publisher.published, clock) as (port, stats):
             assert set(stats.requests.values()) == {0}
             for path in (*ANSWERS, "/x"):
                 address = path if path.startswith("/") else "/other"

@@ -263,7 +263,7 @@ def test_nothing_is_read_again_until_a_window_was_judged(tmp_path: Path, monkeyp
 def test_tables_of_a_job_without_rules_are_served_as_before(tmp_path: Path) -> None:
     write_tick(tmp_path)
     exporter = Exporter(tmp_path)
-    assert exporter.refresh().reason_at(exporter.clock()) == ""
+    assert exporter.refresh().roots[0].reason_at(exporter.clock()) == ""
     assert names(exporter.samples()) & JUDGED == set()
     assert not +exporter.stats.refresh_errors
 

@@ -113,9 +113,9 @@ def test_a_backfill_drops_the_data_of_the_batch_before(tmp_path: Path) -> None:
 
 def test_no_tables_read_table_missing_and_an_empty_log_reads_starting(tmp_path: Path) -> None:
     exporter = Exporter(tmp_path)
-    reasons = [exporter.refresh().reason]
+    reasons = [exporter.refresh().roots[0].reason]
     write_rows(tmp_path, "batches", [])
-    reasons.append(exporter.refresh().reason)
+    reasons.append(exporter.refresh().roots[0].reason)
     assert reasons == ["table_missing", "starting"]
     assert ("cluster", "configured") in {label for _, labels in exporter.samples() for label in labels}
 
@@ -139,7 +139,7 @@ def test_a_missing_column_reads_table_unreadable(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "partition_status", tmp_path / "group_status")
     assert versions["group_status"] == 0
     exporter = Exporter(tmp_path)
-    assert exporter.refresh().reason == "table_unreadable"
+    assert exporter.refresh().roots[0].reason == "table_unreadable"
 
 
 def test_files_removed_under_the_reader_make_it_read_the_newer_batch(

@@ -278,7 +278,7 @@ def exporter_process(*words: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_the_process_says_where_it_serves_and_ends_with_0_on_sigterm(tmp_path: Path) -> None:
-    with exporter_process(repr(str(tmp_path)), "listen='127.0.0.1:0'") as process:
+    with exporter_process(repr((str(tmp_path),)), "listen='127.0.0.1:0'") as process:
         line = process.stderr.readline() if process.stderr else ""
         port = int(line.split("127.0.0.1:")[1].split("/")[0])
         answer, _ = ask(port)
@@ -288,14 +288,14 @@ def test_the_process_says_where_it_serves_and_ends_with_0_on_sigterm(tmp_path: P
 
 def test_once_prints_one_body(tmp_path: Path) -> None:
     write_batch(tmp_path, partitions=[partition_row("g", "t", 0)])
-    with exporter_process(repr(str(tmp_path)), "once=True") as process:
+    with exporter_process(repr((str(tmp_path),)), "once=True") as process:
         out, _ = process.communicate(timeout=LIMIT_SECONDS)
     assert 'laggard_batch_id{cluster="prod"} 1.0\n' in out
     assert process.returncode == 0
 
 
 def test_a_place_that_is_taken_is_an_error_with_a_remedy(port: int, tmp_path: Path) -> None:
-    with exporter_process(repr(str(tmp_path)), f"listen='127.0.0.1:{port}'") as process:
+    with exporter_process(repr((str(tmp_path),)), f"listen='127.0.0.1:{port}'") as process:
         _, error = process.communicate(timeout=LIMIT_SECONDS)
     assert f"cannot listen on 127.0.0.1:{port}" in error
 

@@ -88,6 +88,7 @@ def checks(config: Config, *, with_trial: bool = False) -> Iterator[tuple[str, C
     yield principal.CHECK, partial(principal.check_security, config)
     yield "folders", partial(tables.check_folders, config)
     yield "exporter.listen", partial(tables.check_listen, config)
+    yield "exporter.tables", partial(tables.check_roots, config)
     if config.cluster.bootstrap_servers:
         from laggard.doctor import clock, cluster, rights, trial
         from laggard.sources.brokers import Brokers

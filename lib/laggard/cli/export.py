@@ -20,6 +20,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--listen", metavar="HOST:PORT", type=_address, help="instead of exporter.listen; port 0 takes a free one"
     )
     parser.add_argument(
+        "--tables",
+        metavar="PATH",
+        action="append",
+        help="instead of exporter.tables; once for each table root, each of another cluster",
+    )
+    parser.add_argument(
         "--web.config.file",
         dest="web_config_file",
         metavar="FILE",
@@ -32,13 +38,14 @@ def run(args: argparse.Namespace, config: Config) -> int:
     """Serve until told to stop."""
     from laggard.exporter.run import ExporterOptions, run_exporter  # brings Arrow and tornado along
 
+    tables = tuple(args.tables or config.exporter.tables) or (config.job.tables,)
     options = ExporterOptions(
-        tables=config.job.tables,
+        tables=tables,
         cluster=config.cluster.name,
         tick_seconds=config.job.tick_seconds,
         window_seconds=config.job.window_seconds,
         policy=config.policies.of,
-        idle_seconds=config.policies.idle_seconds(config.cluster.name),
+        idle_seconds=config.policies.idle_seconds(config.cluster.name if len(tables) == 1 else None),
         listen=args.listen or config.exporter.listen,
         web_config_file=config.exporter.web_config_file if args.web_config_file is None else args.web_config_file,
         refresh_seconds=config.exporter.refresh_seconds,

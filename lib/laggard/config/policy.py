@@ -58,9 +58,12 @@ class Policies:
             rule.values.get("isolation") == READ_COMMITTED for rule in self.rules if matches(cluster, [rule.cluster])
         )
 
-    def idle_seconds(self, cluster: str) -> float:
-        """The longest time that a group of the cluster may have to be idle before it scales to zero; 0: none does."""
-        rules = [rule.values for rule in self.rules if matches(cluster, [rule.cluster])]
+    def idle_seconds(self, cluster: str | None) -> float:
+        """The longest time that a group of the cluster may have to be idle before it scales to zero; 0: none does.
+
+        None stands for any cluster.
+        """
+        rules = [rule.values for rule in self.rules if cluster is None or matches(cluster, [rule.cluster])]
         if not any(values.get("scale_to_zero", self.default.scale_to_zero) for values in rules):
             return 0.0
         declared: list[float] = [values["idle_seconds"] for values in rules if "idle_seconds" in values]

@@ -80,6 +80,7 @@ class Exporter:
     """The process that Prometheus scrapes."""
 
     listen: str = key("127.0.0.1:8917", "host:port", is_host_port)
+    tables: tuple[str, ...] = key((), "list of paths, empty for job.tables alone", all)
     web_config_file: str = key("", "path, or empty for none", lambda _: True)
     refresh_seconds: int = between(1, 300, 5)
     max_age_seconds: int = between(0, 86_400, 0)

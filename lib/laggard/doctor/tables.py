@@ -67,6 +67,25 @@ def check_listen(config: Config) -> Iterable[Result]:
         yield Result("ok", "exporter.listen", listen)
 
 
+def check_roots(config: Config) -> Iterable[Result]:
+    """The exporter's table roots can be read, each of another cluster."""
+    found: dict[str, str] = {}
+    for root in config.exporter.tables:
+        try:
+            batch = newest_batch(root)
+        except TableMissing as missing:
+            yield Result("warn", "exporter.tables", missing.what, missing.fix)
+            continue
+        if batch is None:
+            yield Result("warn", "exporter.tables", f"{root}: nothing is published yet", "laggard run")
+        elif batch.cluster in found:
+            fact = f"{root} and {found[batch.cluster]} are both of cluster {batch.cluster}"
+            yield Result("fail", "exporter.tables", fact, "give each job its own cluster.name, or leave one root out")
+        else:
+            found[batch.cluster] = root
+            yield Result("ok", "exporter.tables", f"{root}: cluster {batch.cluster}")
+
+
 def check_table(config: Config, name: str) -> Iterable[Result]:
     """The table exists, every Delta reader can read it, and it has the columns of this code."""
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import product
@@ -21,7 +21,9 @@ from laggard.exporter.samples import filled
 from laggard.tables.schemas import TABLES
 from laggard.tables.sift import REASONS, SIFTED
 
-Failure: TypeAlias = Literal["table_missing", "table_unreadable", "findings_unreadable", "internal"]
+Failure: TypeAlias = Literal[
+    "table_missing", "table_unreadable", "findings_unreadable", "duplicate_cluster", "internal"
+]
 Refusal: TypeAlias = Literal["slow_reader", "connections", "tls", "client_name"]
 Drop: TypeAlias = Literal["max_series"]
 Key = TypeVar("Key", bound=str | tuple[str, str])
@@ -60,25 +62,37 @@ class SelfStats:
 
 
 class SelfCollector(Collector):
-    """Build, refresh and HTTP of this process."""
+    """Build, refresh and HTTP of this process; the refresh of each table root."""
 
-    def __init__(self, cluster: str, stats: SelfStats) -> None:
-        self._labels = {"cluster": escape_label(cluster)}
-        self._stats = stats
+    def __init__(self, roots: Sequence[tuple[str, SelfStats]], process: SelfStats) -> None:
+        self._roots = [({"cluster": escape_label(cluster)}, stats) for cluster, stats in roots]
+        self._process = process
 
     def collect(self) -> Iterator[Metric]:
-        stats = self._stats
+        roots, stats = self._roots, self._process
         yield filled(fam.BUILD_INFO, [(build_labels(), 1)])
-        yield filled(fam.REFRESH_SECONDS, [(self._labels, stats.refresh_seconds)])
-        yield filled(fam.CLOCK_OFFSET, [(self._labels, stats.clock_offset_seconds)])
-        yield filled(fam.REFRESH_TIMESTAMP, [(self._labels, stats.refreshed_at)])
-        errors = stats.counts(stats.refresh_errors)
-        yield filled(fam.REFRESH_ERRORS, (({**self._labels, "reason": reason}, n) for reason, n in errors.items()))
-        yield filled(fam.SERIES_DROPPED, (({"reason": reason}, n) for reason, n in stats.counts(stats.dropped).items()))
-        skipped = stats.counts(stats.skipped)
+        yield filled(fam.REFRESH_SECONDS, [(labels, each.refresh_seconds) for labels, each in roots])
+        yield filled(fam.CLOCK_OFFSET, [(labels, each.clock_offset_seconds) for labels, each in roots])
+        yield filled(fam.REFRESH_TIMESTAMP, [(labels, each.refreshed_at) for labels, each in roots])
+        yield filled(
+            fam.REFRESH_ERRORS,
+            (
+                ({**labels, "reason": reason}, n)
+                for labels, each in roots
+                for reason, n in each.counts(each.refresh_errors).items()
+            ),
+        )
+        dropped: Counter[Drop] = Counter()
+        for _, each in roots:
+            dropped.update(each.counts(each.dropped))
+        yield filled(fam.SERIES_DROPPED, (({"reason": reason}, n) for reason, n in dropped.items()))
         yield filled(
             fam.ROWS_SKIPPED,
-            (({**self._labels, "table": name, "reason": reason}, n) for (name, reason), n in skipped.items()),
+            (
+                ({**labels, "table": name, "reason": reason}, n)
+                for labels, each in roots
+                for (name, reason), n in each.counts(each.skipped).items()
+            ),
         )
         requests = stats.counts(stats.requests)
         yield filled(fam.HTTP_REQUESTS, (({"path": key[0], "code": key[1]}, n) for key, n in sorted(requests.items())))

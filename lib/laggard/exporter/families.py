@@ -29,7 +29,7 @@ TRENDS = (trend.GROWING, trend.FLAT, trend.DRAINING, trend.SAWTOOTH, trend.ABSTA
 CHANGES = ("joined", "left", "replaced")
 REASONS = (
     "starting", "broker_unreachable", "offsets_topic_missing", "catching_up", "stale",
-    "auth", "table_missing", "table_unreadable", "clock",
+    "auth", "table_missing", "table_unreadable", "clock", "duplicate_cluster",
 )  # fmt: skip
 
 # shedding levels, in the order in which they go when the body is over `max_series`

@@ -21,8 +21,8 @@ def no_policy(_cluster: str, _group: str, _at: datetime) -> Policy:
 class ExporterOptions:
     """Options with the defaults of the configuration."""
 
-    tables: str
-    cluster: str = ""  # shown while there is no batch; then the rows say it
+    tables: tuple[str, ...]  # the roots, each of another cluster
+    cluster: str = ""  # shown while one root has no batch; then the rows say it
     listen: str = "127.0.0.1:8917"  # host:port; an IPv6 address in brackets, port 0 takes a free one
     web_config_file: str = ""  # TLS, passwords and rate limit; empty: none of them
     refresh_seconds: float = 5.0

@@ -8,37 +8,51 @@ from dataclasses import dataclass
 from laggard.exporter.render import Body
 
 MAX_AHEAD_SECONDS = 60.0
+_LATE_SECONDS = 15.0  # for a body of several roots to be made again without the one that became too old
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
-    """Bodies of the newest batch: `full` while its data is fresh, `own` (families G and H) when it is not."""
+class Shown:
+    """What a body has of one table root."""
 
     cluster: str
-    own: Mapping[str, Body]
     reason: str  # why data is not served, when it is not
-    full: Mapping[str, Body] | None = None
+    has_data: bool = False
     batch_id: int | None = None
     polled_at: float = 0.0
     max_age_seconds: float = 0.0
 
-    def is_ready(self, now: float) -> bool:
-        """Whether the data families are served at this moment."""
-        return self.full is not None and is_fresh(self.polled_at, now, self.max_age_seconds)
+    def reason_at(self, now: float) -> str:
+        """Why data is not served at this moment; empty while it is."""
+        is_ready = self.has_data and is_fresh(self.polled_at, now, self.max_age_seconds)
+        return "" if is_ready else self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Bodies of the newest batches: `full` while their data is fresh, `own` (families G and H) when it is not."""
+
+    own: Mapping[str, Body]
+    roots: tuple[Shown, ...]
+    full: Mapping[str, Body] | None = None
+
+    def reasons(self, now: float) -> dict[str, str]:
+        """Per cluster why its data is not served; empty while it is."""
+        return {root.cluster: root.reason_at(now) for root in self.roots}
 
     def bodies(self, now: float) -> Mapping[str, Body]:
         """What a scrape at this moment gets."""
-        return self.full if self.full is not None and self.is_ready(now) else self.own
-
-    def reason_at(self, now: float) -> str:
-        """Empty while ready."""
-        return "" if self.is_ready(now) else self.reason
+        late = _LATE_SECONDS if len(self.roots) > 1 else 0.0
+        limits = [(root.polled_at, root.max_age_seconds + late) for root in self.roots if root.has_data]
+        is_current = all(is_fresh(polled_at, now, limit) for polled_at, limit in limits)
+        return self.full if self.full is not None and is_current else self.own
 
     def etag(self, now: float) -> str:
-        """The batch id, weak: the exporter's own numbers change within a batch."""
-        if self.batch_id is None:
+        """The batch ids, weak: the exporter's own numbers change within a batch."""
+        if all(root.batch_id is None for root in self.roots):
             return ""
-        return f'W/"{self.batch_id}"' if self.is_ready(now) else f'W/"{self.batch_id}-{self.reason}"'
+        parts = [(root.batch_id, root.reason_at(now)) for root in self.roots]
+        return 'W/"{}"'.format(".".join(f"{number}-{reason}" if reason else f"{number}" for number, reason in parts))
 
 
 def is_fresh(polled_at: float, now: float, max_age_seconds: float) -> bool:

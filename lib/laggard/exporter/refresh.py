@@ -1,4 +1,4 @@
-"""The refresh thread: looks for a new batch, loads and renders it, and swaps one reference."""
+"""The refresh thread of one table root: looks for a new batch, loads it and renders its data."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from laggard.errors import LaggardError
 from laggard.exporter.collect_self import Failure, SelfStats
 from laggard.exporter.judged import Judged, JudgedReader
 from laggard.exporter.options import ExporterOptions
-from laggard.exporter.published import MAX_AHEAD_SECONDS, Published, is_fresh, max_age
-from laggard.exporter.render import DataPart, render_bodies, render_data
+from laggard.exporter.published import MAX_AHEAD_SECONDS, is_fresh, max_age
+from laggard.exporter.render import DataPart, render_data
 from laggard.exporter.snapshot import Snapshot, load_snapshot
 from laggard.tables.readers import BACKFILL, Batch, TableMissing, TableUnreadable, newest_batch
 from laggard.tables.sift import Skipped
@@ -22,21 +22,30 @@ log = logging.getLogger("laggard.exporter")
 
 
 class Refresher:
-    """Keeps `published` at the newest batch; every look is one call of `refresh`."""
+    """Keeps `known` at the newest batch; every look is one call of `refresh`, which ends with `publish`."""
 
-    def __init__(self, options: ExporterOptions, stats: SelfStats, clock: Callable[[], float] = time.time) -> None:
-        self._options = options
-        self._stats = stats
+    def __init__(
+        self,
+        root: str,
+        options: ExporterOptions,
+        stats: SelfStats,
+        clock: Callable[[], float],
+        publish: Callable[[], None],
+    ) -> None:
+        self.root = root
+        self.stats = stats
         self.clock = clock
-        self._max_age = max_age(options.tick_seconds, options.max_age_seconds)
-        self._judged = JudgedReader(options.tables, options.window_seconds, options.idle_seconds)
+        self.max_age_seconds = max_age(options.tick_seconds, options.max_age_seconds)
         self.steady: Callable[[], float] = time.monotonic
+        self._options = options
+        self._publish = publish
+        self._judged = JudgedReader(root, options.window_seconds, options.idle_seconds)
         self._arrived_at: float | None = None  # the newest batch, by `steady`
         self._snapshot: Snapshot | None = None
         self._data: DataPart | None = None
+        self.known: tuple[Snapshot | None, DataPart | None, str] = (None, None, "starting")
         self._stop = Event()
         self._thread = Thread(target=self._run, name="refresh", daemon=True)  # a hung read must not stop the exit
-        self.published = self._publish("starting")
 
     def start(self) -> None:
         self._thread.start()
@@ -53,7 +62,7 @@ class Refresher:
         error = ""
         try:
             self._load_newest()
-            self._stats.refreshed_at = self.clock()
+            self.stats.refreshed_at = self.clock()
         except TableMissing as failure:
             error = self._failed("table_missing", failure)
         except TableUnreadable as failure:
@@ -61,8 +70,9 @@ class Refresher:
         except Exception as failure:  # noqa: BLE001 - a fault of ours in one batch must not end the thread
             self._failed("internal", failure)
             error = "table_unreadable"
+        self.known = (self._snapshot, self._data, error or self._reason())
         try:
-            self.published = self._publish(error or self._reason())
+            self._publish()
         except Exception as failure:  # noqa: BLE001 - an odd row of `batches`: the next one may be sound
             self._failed("internal", failure)
 
@@ -72,7 +82,7 @@ class Refresher:
             self._stop.wait(self._options.refresh_seconds)
 
     def _load_newest(self) -> None:
-        batch = newest_batch(self._options.tables)
+        batch = newest_batch(self.root)
         if batch is None or self._is_loaded(batch):
             return
         if self._snapshot is None or _identity(batch) != _identity(self._snapshot.batch):
@@ -82,18 +92,18 @@ class Refresher:
             self._load(batch)
         except TableUnreadable:
             # the job may have moved on and removed the files meanwhile: then a newer row says where
-            newer = newest_batch(self._options.tables)
+            newer = newest_batch(self.root)
             if newer is None or _identity(newer) == _identity(batch):
                 raise
             self._load(newer)
-        self._stats.refresh_seconds = time.perf_counter() - started
+        self.stats.refresh_seconds = time.perf_counter() - started
 
     def _is_loaded(self, batch: Batch) -> bool:
         is_same = self._snapshot is not None and _identity(batch) == _identity(self._snapshot.batch)
         return is_same and (self._data is not None or not self._is_servable(batch))
 
     def _is_servable(self, batch: Batch) -> bool:
-        return batch.kind != BACKFILL and is_fresh(batch.clock_at.timestamp(), self.clock(), self._max_age)
+        return batch.kind != BACKFILL and is_fresh(batch.clock_at.timestamp(), self.clock(), self.max_age_seconds)
 
     def _load(self, batch: Batch) -> None:
         skipped = Skipped()
@@ -101,7 +111,7 @@ class Refresher:
         if not self._is_servable(batch):
             self._snapshot, self._data = Snapshot(batch, judged=Judged(judged.until)), None
             return
-        snapshot = load_snapshot(self._options.tables, batch, self._options.partition_top_k, skipped)
+        snapshot = load_snapshot(self.root, batch, self._options.partition_top_k, skipped)
         groups = (row["group"] for row in snapshot.groups)
         policies = {group: self._options.policy(batch.cluster, group, batch.polled_at) for group in groups}
         snapshot = replace(snapshot, judged=judged, policies=policies)
@@ -109,13 +119,13 @@ class Refresher:
         self._snapshot, self._data = snapshot, data
         self._count(skipped)
         if data.withheld:
-            self._stats.dropped["max_series"] += sum(data.withheld.values())
+            self.stats.dropped["max_series"] += sum(data.withheld.values())
 
     def _count(self, skipped: Skipped) -> None:
         for key, sentence in skipped.sentences().items():
-            if not self._stats.skipped[key]:  # once; the counter tells how often
+            if not self.stats.skipped[key]:  # once; the counter tells how often
                 log.warning("%s; laggard_exporter_rows_skipped_total counts on", sentence)
-            self._stats.skipped[key] += skipped.counts[key]
+            self.stats.skipped[key] += skipped.counts[key]
 
     def _read_judged(self, batch: Batch, skipped: Skipped) -> Judged:
         """What the rules said last; an error there leaves what was said before, and lag goes on."""
@@ -142,31 +152,20 @@ class Refresher:
         is_arrival = self._snapshot is not None
         if is_arrival or apart < -MAX_AHEAD_SECONDS:
             self._arrived_at = self.steady()
-            self._stats.clock_offset_seconds = apart
+            self.stats.clock_offset_seconds = apart
 
     def _is_off(self) -> bool:
         """True if batches still arrive and their times are far from the clock of this process."""
-        apart, arrived_at = self._stats.clock_offset_seconds, self._arrived_at
-        if apart is None or arrived_at is None or self.steady() - arrived_at > self._max_age:
+        apart, arrived_at = self.stats.clock_offset_seconds, self._arrived_at
+        if apart is None or arrived_at is None or self.steady() - arrived_at > self.max_age_seconds:
             return False
         return abs(apart) > MAX_AHEAD_SECONDS
 
-    def _publish(self, reason: str) -> Published:
-        snapshot = self._snapshot
-        cluster = snapshot.cluster if snapshot else self._options.cluster
-        own = render_bodies(None, cluster, reason, snapshot, self._stats)
-        if snapshot is None:
-            return Published(cluster, own, reason)
-        full = None
-        if self._data and is_fresh(snapshot.polled_at, self.clock(), self._max_age):
-            full = render_bodies(self._data, cluster, "", snapshot, self._stats)
-        return Published(cluster, own, reason, full, snapshot.batch.batch_id, snapshot.polled_at, self._max_age)
-
     def _failed(self, reason: Failure, failure: Exception) -> str:
-        if not self._stats.refresh_errors[reason]:  # once; the counter tells how often
+        if not self.stats.refresh_errors[reason]:  # once; the counter tells how often
             detail = f"{failure.what}: {failure.cause}" if isinstance(failure, LaggardError) else repr(failure)
             log.warning("%s: %s", reason, detail)
-        self._stats.refresh_errors[reason] += 1
+        self.stats.refresh_errors[reason] += 1
         return reason
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -25,6 +26,7 @@ from laggard.exporter.collect_shape import ShapeCollector
 from laggard.exporter.collect_sizing import SizingCollector
 from laggard.exporter.collect_state import StateCollector
 from laggard.exporter.collect_topics import TopicCollector
+from laggard.exporter.merge import merge_families, merge_text
 from laggard.exporter.snapshot import Snapshot
 from laggard.tables.sift import ERROR, Skipped, error_of, find_odd
 
@@ -88,19 +90,42 @@ def render_data(snapshot: Snapshot, max_series: int, skipped: Skipped | None = N
     return DataPart(heads, count_series(budgeted.families), budgeted.withheld)
 
 
-def render_bodies(
-    data: DataPart | None, cluster: str, reason: str, snapshot: Snapshot | None, stats: SelfStats
-) -> dict[str, Body]:
+@dataclass(frozen=True, slots=True)
+class View:
+    """What families G and H show of one table root; `reason` is empty while its data is served."""
+
+    cluster: str
+    reason: str
+    snapshot: Snapshot | None
+    stats: SelfStats
+
+
+def pipeline_families(view: View) -> list[Metric]:
+    """Family G of one table root."""
+    return _collect(PipelineCollector(view.cluster, view.reason, view.snapshot))
+
+
+def render_bodies(data: DataPart | None, views: Sequence[View], process: SelfStats) -> dict[str, Body]:
     """Bodies per format: the data part if there is one, then families G and H."""
     part = data or NO_DATA
-    own = _collect(
-        PipelineCollector(cluster, reason, snapshot), SelfCollector(cluster, stats), ProcessCollector(registry=None)
+    own = merge_families(metric for view in views for metric in pipeline_families(view))
+    own += _collect(
+        SelfCollector([(view.cluster, view.stats) for view in views], process), ProcessCollector(registry=None)
     )
     own += series_families(part.series + count_series(own), part.withheld)
     return {
         TEXT: part.heads[TEXT].followed_by(_text(own)),
         OPENMETRICS: part.heads[OPENMETRICS].followed_by(_openmetrics(own) + _EOF),
     }
+
+
+def merge_data(parts: Sequence[DataPart]) -> DataPart:
+    """The data of several table roots as one part."""
+    heads = {name: _head(merge_text([part.heads[name].plain for part in parts])) for name in _FORMATS}
+    withheld: Counter[str] = Counter()
+    for part in parts:
+        withheld.update(part.withheld)
+    return DataPart(heads, sum(part.series for part in parts), dict(withheld))
 
 
 def _collect_by(

@@ -6,13 +6,14 @@ import asyncio
 import logging
 import signal
 import sys
+import time
 
 from tornado.netutil import bind_sockets
 
 from laggard.errors import CONFIGURATION, INTERRUPTED, OK, LaggardError
 from laggard.exporter.collect_self import SelfStats
 from laggard.exporter.options import ExporterOptions
-from laggard.exporter.refresh import Refresher
+from laggard.exporter.publish import Publisher
 from laggard.exporter.render import TEXT
 from laggard.exporter.server import LimitedServer, Site
 from laggard.exporter.web import Web, WebFile, WebWatch
@@ -29,11 +30,12 @@ _SWITCH_SECONDS = 0.0005
 def run_exporter(options: ExporterOptions) -> int:
     """Serve until SIGTERM (exit 0) or Ctrl-C (130), or print one body and end."""
     stats = SelfStats()
-    refresher = Refresher(options, stats)
+    publisher = Publisher(options, stats)
     if options.once:
-        refresher.refresh()
-        published = refresher.published
-        sys.stdout.write(published.bodies(refresher.clock())[TEXT].plain.decode())
+        for refresher in publisher.refreshers:
+            refresher.refresh()
+        publisher.refuse_twice()
+        sys.stdout.write(publisher.published.bodies(time.time())[TEXT].plain.decode())
         return OK
     web_file = WebFile(options.web_config_file) if options.web_config_file else None
     if web_file:
@@ -41,33 +43,35 @@ def run_exporter(options: ExporterOptions) -> int:
     sys.setswitchinterval(_SWITCH_SECONDS)
     # not closed: that would give signals their default action back, and a second SIGTERM would kill the process
     loop = asyncio.new_event_loop()
-    return loop.run_until_complete(_serve(options, stats, refresher, web_file))
+    return loop.run_until_complete(_serve(options, stats, publisher, web_file))
 
 
-async def _serve(options: ExporterOptions, stats: SelfStats, refresher: Refresher, web_file: WebFile | None) -> int:
+async def _serve(options: ExporterOptions, stats: SelfStats, publisher: Publisher, web_file: WebFile | None) -> int:
     stopped: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     for number, code in ((signal.SIGTERM, OK), (signal.SIGINT, INTERRUPTED)):
         asyncio.get_running_loop().add_signal_handler(number, _resolve, stopped, code)
-    site = Site(options, stats, lambda: refresher.published, web=web_file.web if web_file else None)
+    site = Site(options, stats, lambda: publisher.published, web=web_file.web if web_file else None)
     server = LimitedServer(site)
     port = _listen(server, options)
     if exposure := site.web.exposure(options.host):
         log.warning("listening on %s %s", options.host, exposure)
     host, scheme = options.listen.rpartition(":")[0], "https" if site.web.tls else "http"
     print(
-        f"laggard exporter serves {scheme}://{host}:{port}/metrics from {options.tables}", file=sys.stderr, flush=True
+        f"laggard exporter serves {scheme}://{host}:{port}/metrics from {', '.join(options.tables)}",
+        file=sys.stderr,
+        flush=True,
     )
     watch = _watch(web_file, stats, server) if web_file else None
-    refresher.start()
+    publisher.start()
     code = await stopped
-    refresher.stop()
+    publisher.stop()
     if watch:
         watch.stop()
     server.stop()
     site.close()
     await site.drain(_DRAIN_SECONDS)
     await server.close_all_connections()
-    refresher.join(_JOIN_SECONDS)
+    publisher.join(_JOIN_SECONDS)
     return code
 
 

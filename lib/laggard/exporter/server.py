@@ -18,6 +18,7 @@ from tornado.web import Application, Finish, HTTPError, RequestHandler, stream_r
 
 from laggard import __version__
 from laggard.exporter.collect_self import SelfStats
+from laggard.exporter.escape import escape_label
 from laggard.exporter.negotiate import choose_format, wants_gzip
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.published import Published
@@ -165,10 +166,9 @@ class _Healthy(_Handler):
 
 class _Ready(_Handler):
     def answer(self) -> bytes:
-        published = self.site.published()
-        reason = published.reason_at(self.site.clock())
-        self.set_status(503 if reason else 200)
-        return f"{published.cluster}: {reason or 'ready'}\n".encode()
+        reasons = self.site.published().reasons(self.site.clock())
+        self.set_status(503 if any(reasons.values()) else 200)
+        return "".join(f"{escape_label(name)}: {reason or 'ready'}\n" for name, reason in reasons.items()).encode()
 
 
 class _Landing(_Handler):
