@@ -31,11 +31,26 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="FILE",
         help="instead of exporter.web_config_file: TLS, passwords and rate limit",
     )
+    parser.add_argument(
+        "--check",
+        nargs="?",
+        const="live",
+        choices=("live", "ready"),
+        help="serve nothing: ask the running exporter, exit with 0 if it answers (and has metrics), else 1",
+    )
     parser.add_argument("--print", action="store_true", help="print what one scrape would get, and end")
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
-    """Serve until told to stop."""
+    """Serve until told to stop, or ask the exporter that serves."""
+    listen = args.listen or config.exporter.listen
+    web_config_file = config.exporter.web_config_file if args.web_config_file is None else args.web_config_file
+    if args.check:
+        from laggard.exporter.check import check
+
+        is_good, sentence = check(listen, ready=args.check == "ready", tls_first=bool(web_config_file))
+        print(sentence)
+        return 0 if is_good else 1
     from laggard.exporter.run import ExporterOptions, run_exporter  # brings Arrow and tornado along
 
     tables = tuple(args.tables or config.exporter.tables) or (config.job.tables,)
@@ -46,8 +61,8 @@ def run(args: argparse.Namespace, config: Config) -> int:
         window_seconds=config.job.window_seconds,
         policy=config.policies.of,
         idle_seconds=config.policies.idle_seconds(config.cluster.name if len(tables) == 1 else None),
-        listen=args.listen or config.exporter.listen,
-        web_config_file=config.exporter.web_config_file if args.web_config_file is None else args.web_config_file,
+        listen=listen,
+        web_config_file=web_config_file,
         refresh_seconds=config.exporter.refresh_seconds,
         max_age_seconds=config.exporter.max_age_seconds,
         max_series=config.metrics.max_series,

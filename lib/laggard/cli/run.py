@@ -9,7 +9,7 @@ from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from laggard.errors import INTERRUPTED, OK
+from laggard.errors import CONFIGURATION, INTERRUPTED, OK, LaggardError
 
 if TYPE_CHECKING:
     from laggard.config import Config
@@ -24,11 +24,33 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "run", help="run the job", description="Read the offsets topic, write the tables; until SIGTERM or Ctrl-C."
     )
     parser.add_argument("--once", action="store_true", help="read what is there now, publish it, and end")
+    parser.add_argument(
+        "--check",
+        choices=("live", "ready"),
+        help="run nothing: look at job.heartbeat_file, exit with 0 if the running job gets on (and published), else 1",
+    )
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
-    """Run the job until it is told to stop."""
+    """Run the job until it is told to stop, or look at the one that runs."""
+    if args.check:
+        return _check(config, ready=args.check == "ready")
     return run_job(config, once=args.once)
+
+
+def _check(config: Config, *, ready: bool) -> int:
+    from laggard.stream.heartbeat import check
+
+    if not config.job.heartbeat_file:
+        raise LaggardError(
+            "there is no heartbeat to look at",
+            cause="job.heartbeat_file is empty",
+            fix="export LAGGARD_JOB__HEARTBEAT_FILE=/tmp/laggard-heartbeat.json, for the job too",
+            exit_code=CONFIGURATION,
+        )
+    is_good, sentence = check(config.job.heartbeat_file, ready=ready)
+    print(sentence)
+    return OK if is_good else 1
 
 
 def run_job(config: Config, *, once: bool = False) -> int:
@@ -55,7 +77,7 @@ def _stop(job: Job, code: int, *_: Any) -> None:
 
 
 def run_in_thread(job: Job, run: Callable[[], int]) -> int:
-    """Run the job and give its exit code; one that does not end in time after a stop is cut off."""
+    """Run the job and give its exit code; one that is stuck, or does not end in time after a stop, is cut off."""
     ended: list[int | BaseException] = []
 
     def keep() -> None:
@@ -66,7 +88,7 @@ def run_in_thread(job: Job, run: Callable[[], int]) -> int:
 
     thread = Thread(target=keep, name="job", daemon=True)
     thread.start()
-    while thread.is_alive() and not job.is_overdue():
+    while thread.is_alive() and not job.is_overdue() and not job.is_stuck():
         thread.join(_LOOK_SECONDS)
     if not ended:
         return job.cut_off()

@@ -44,6 +44,8 @@ class Job:
     window_seconds: int = between(1, 3600, 60)
     max_records_per_batch: int = between(1000, 100_000_000, 500_000)
     stop_seconds: int = between(1, 600, 20)
+    stuck_seconds: int = between(60, 86_400, 900)
+    heartbeat_file: str = key("", "path, or empty for none", lambda _: True)
     spark: Mapping[str, str] = key({}, "table of Spark settings", lambda _: True)
 
 

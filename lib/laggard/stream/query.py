@@ -23,6 +23,7 @@ from laggard.sources.security import check_files, warnings
 from laggard.stream.batch import Batches, BatchOptions
 from laggard.stream.diagnose import DiagnoseQuery
 from laggard.stream.gate import Gate
+from laggard.stream.heartbeat import Heartbeat, idle_limit
 from laggard.stream.inputs import stream_polls
 from laggard.stream.jvm import Session, check_alive, kill_below, session_of, silence
 from laggard.stream.offsets_topic_events import RebuildError, check_same_topic
@@ -57,6 +58,8 @@ class Job:
         self._stop_by: float | None = None
         self._is_starting = False  # Spark's JVM: nothing is written meanwhile, so nothing is waited for
         self._retries = Retries()
+        idle_seconds = idle_limit(config.job.tick_seconds, config.cluster.request_timeout_seconds)
+        self._heartbeat = Heartbeat(config.job.heartbeat_file, idle_seconds, config.job.stuck_seconds)
         self._logged = ""
         self._ticks = 0
         self._progress_said_at = 0.0
@@ -73,6 +76,14 @@ class Job:
         """True if it should have ended by now."""
         return self._stop_by is not None and (self._is_starting or time.monotonic() > self._stop_by)
 
+    def is_stuck(self) -> bool:
+        """True if nothing has got on for job.stuck_seconds; it then ends with 75. To be asked often."""
+        if self._stop_by is not None or not (what := self._heartbeat.stuck()):
+            return False
+        log.error("stuck: %s, more than job.stuck_seconds = %d", what, self._config.job.stuck_seconds)
+        self._exit_code = errors.TEMPORARY
+        return True
+
     def cut_off(self) -> int:
         """Kill what runs below, as it did not end by itself; gives the exit code."""
         if not self._is_starting:
@@ -83,6 +94,7 @@ class Job:
 
     def run(self, start_session: Callable[[], SparkSession]) -> int:
         """Run until stopped; gives the exit code. Every failure it raises is a LaggardError."""
+        self._heartbeat.batch("starting")  # also replaces the file that an earlier process left
         try:
             check_files(self._config.cluster.security)
             for sentence in warnings(self._config.cluster.security):
@@ -102,9 +114,10 @@ class Job:
     def _run_on_one_topic(self, session: Session) -> bool:
         """Run under one checkpoint; True if the next one is to be prepared."""
         config = self._config
-        topic = wait_for_offsets_topic(config.cluster, self._stopping)
+        topic = wait_for_offsets_topic(config.cluster, self._stopping, self._heartbeat.idle)
         if topic is None:
             return False
+        self._heartbeat.batch("preparing tables and Spark")
         identity = prepare(config.job, topic)
         self._is_starting = True
         spark = session.get()
@@ -116,6 +129,7 @@ class Job:
             with closing(Schedule(config)) as schedule:
                 self._run_queries(spark, topic.topic_id, batches, diagnosis, schedule)
                 if self._once:
+                    self._heartbeat.unlimited("the diagnosis")
                     diagnosis.catch_up()
                     schedule.finish(self._stopping)
         except RebuildError:
@@ -145,6 +159,7 @@ class Job:
 
         def on_published(row: dict[str, Any]) -> None:
             self._retries.published()
+            self._heartbeat.published()
             self._say_progress(row)
             if schedule.run_due(row["polled_at"]):
                 batches.look_up_versions()
@@ -174,6 +189,7 @@ class Job:
             raise cause
         wait = self._retries.next_wait(cause)
         log.warning("query stopped: %s; starting again in %.0f s", cause.sentence, wait)
+        self._heartbeat.idle("waiting to start the query again", wait_seconds=wait)
         self._stopping.wait(wait)
         if (found := look_up(self._config.cluster)) is not None:
             check_same_topic(topic_id, found.topic_id)
@@ -204,12 +220,14 @@ class Job:
             with self._gate.batch():
                 if self._stopping.is_set():
                     raise LaggardError("stopping", exit_code=errors.TEMPORARY)
+                self._heartbeat.batch(f"batch {batch_id}")
                 try:
                     batches.process(frame, batch_id)
                 except BaseException as error:
                     self._failure = error
                     raise
 
+        self._heartbeat.idle("waiting for the first batch")
         after_poll = batches.last["poll_id"] if batches.last else 0
         polls = stream_polls(spark, config, after_poll, batches.positions)
         writer = polls.writeStream.queryName("laggard").foreachBatch(process)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from threading import Event
 from typing import TYPE_CHECKING
@@ -25,12 +26,13 @@ log = logging.getLogger("laggard.job")
 SAY_EVERY_SECONDS = 10.0
 
 
-def wait_for_offsets_topic(cluster: Cluster, stopping: Event) -> OffsetsTopic | None:
+def wait_for_offsets_topic(cluster: Cluster, stopping: Event, beat: Callable[[str], None]) -> OffsetsTopic | None:
     """The offsets topic once it exists; says every 10 s what is missing. None when stopped meanwhile."""
     brokers = Brokers.of(cluster)
     said_at, backoff = 0.0, 1.0
     try:
         while not stopping.is_set():
+            beat("waiting for the offsets topic")
             try:
                 return find_offsets_topic(brokers, cluster.offsets_topic)
             except NotReadyYet as reason:
