@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import signal
 import sys
 import time
+from dataclasses import replace
 
 from tornado.netutil import bind_sockets
 
@@ -22,6 +24,9 @@ __all__ = ["ExporterOptions", "run_exporter"]
 
 log = logging.getLogger("laggard.exporter")
 _DRAIN_SECONDS = 2.0
+# connections that wait to be taken; beyond it the kernel drops one, and its client tries again after a second
+_BACKLOG = 1024
+_OTHER_FILES = 256  # tables being read, threads, certificates
 _JOIN_SECONDS = 2.0  # for a load under way; a read that hangs is left behind
 # rendering 100,000 rows takes a second of Python: with the default of 5 ms a scrape meanwhile took 50 ms, so 7 ms
 _SWITCH_SECONDS = 0.0005
@@ -40,6 +45,7 @@ def run_exporter(options: ExporterOptions) -> int:
     web_file = WebFile(options.web_config_file) if options.web_config_file else None
     if web_file:
         web_file.load()
+    options = replace(options, max_connections=fitting_connections(options.max_connections))
     sys.setswitchinterval(_SWITCH_SECONDS)
     # not closed: that would give signals their default action back, and a second SIGTERM would kill the process
     loop = asyncio.new_event_loop()
@@ -75,6 +81,23 @@ async def _serve(options: ExporterOptions, stats: SelfStats, publisher: Publishe
     return code
 
 
+def fitting_connections(wanted: int) -> int:
+    """Connections that the limit of open files leaves room for, after raising it as far as is allowed.
+
+    Without room for one more file nothing can be accepted, and the tables cannot be read.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    need = wanted + _OTHER_FILES
+    if resource.RLIM_INFINITY != soft < need:
+        soft = need if hard == resource.RLIM_INFINITY else min(need, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY or soft >= need:
+        return wanted
+    fitting = max(1, soft - min(_OTHER_FILES, soft // 2))
+    log.warning("only %d connections at once, as this process may open only %d files", fitting, soft)
+    return fitting
+
+
 def _watch(web_file: WebFile, stats: SelfStats, server: LimitedServer) -> WebWatch:
     """Follow the file; handing over what it loads is all that the serving loop has to do with it."""
     loop = asyncio.get_running_loop()
@@ -90,7 +113,7 @@ def _watch(web_file: WebFile, stats: SelfStats, server: LimitedServer) -> WebWat
 def _listen(server: LimitedServer, options: ExporterOptions) -> int:
     """Bind, and give the port, which the system chooses for port 0."""
     try:
-        sockets = bind_sockets(options.port, options.host)
+        sockets = bind_sockets(options.port, options.host, backlog=_BACKLOG)
     except OSError as error:
         raise LaggardError(
             f"cannot listen on {options.listen}",

@@ -1,0 +1,120 @@
+"""What a crowd of bad clients costs the others: 1,000 half-open requests, 50 silent clients, huge headers."""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+
+from common import report
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "lib")]
+
+from exporter.crowd import crowd  # noqa: E402
+from exporter.pki import make_pki  # noqa: E402
+from tables.fixtures import partition_row, write_batch  # noqa: E402
+
+MODES = {"HTTP": "", "TLS, EC key": "server", "TLS, RSA key": "rsa"}
+
+
+def main() -> None:
+    """Each mode by itself."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--spread", type=float, default=5.0, help="seconds over which they come; 0: all at one moment")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        pki = make_pki(Path(folder) / "pki")
+        tables = Path(folder) / "tables"
+        rows = [partition_row(f"g{n}", "t", p) for n in range(100) for p in range(100)]
+        write_batch(tables, 1, datetime.now(timezone.utc), partitions=rows)
+        report("abuse", [measure(mode, tables, pki, args.seconds, args.spread) for mode in MODES])
+
+
+@contextmanager
+def running_exporter(tables: Path, pki: Path, key: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """`laggard export` on a free port, with TLS if a key is named."""
+    web = pki / "web.yml"
+    tls = f"tls_server_config:\n  cert_file: {key}.crt\n  key_file: {key}.key\n"
+    web.write_text(tls if key else "{}\n", encoding="utf-8")
+    words = ["export", "--listen", "127.0.0.1:0", "--web.config.file", str(web), "--tables", str(tables)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "laggard", "--set", "exporter.max_age_seconds=86400", *words],
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            line = process.stderr.readline() if process.stderr else ""
+            yield process, int(line.split("127.0.0.1:")[1].split("/")[0])
+        finally:
+            process.kill()
+
+
+def measure(mode: str, tables: Path, pki: Path, seconds: float, spread: float) -> dict[str, object]:
+    """Answers before and while the crowd is there, each on a connection of its own."""
+    key = MODES[mode]
+    tls = ssl.create_default_context(cafile=str(pki / "ca.crt")) if key else None
+    with running_exporter(tables, pki, key) as (process, port):
+        while ask(port, "/-/ready", tls)[0] != 200:
+            time.sleep(0.1)
+        ask(port, "/metrics", tls)
+        quiet = sorted(ask(port, "/-/healthy", tls)[1] for _ in range(50))
+        before = status(process.pid)
+        with crowd(port, spread, pki / "ca.crt" if key else None):
+            healthy, scrapes, threads, memory = [], [], 0, 0
+            until = time.monotonic() + seconds
+            while time.monotonic() < until:
+                healthy += [ask(port, "/-/healthy", tls)[1] for _ in range(5)]
+                scrapes.append(ask(port, "/metrics", tls)[1])
+                now = status(process.pid)
+                threads, memory = max(threads, now["Threads"]), max(memory, now["VmRSS"])
+                time.sleep(0.05)
+    healthy.sort()
+    return {
+        "mode": mode,
+        "healthy_quiet_p50_ms": 1000 * quiet[len(quiet) // 2],
+        "healthy_p50_ms": 1000 * healthy[len(healthy) // 2],
+        "healthy_p99_ms": 1000 * healthy[int(len(healthy) * 0.99)],
+        "healthy_longest_ms": 1000 * healthy[-1],
+        "probes": len(healthy),
+        "scrape_longest_ms": 1000 * max(scrapes),
+        "threads": threads,
+        "memory_more_mb": (memory - before["VmRSS"]) / 1024,
+    }
+
+
+def ask(port: int, path: str, tls: ssl.SSLContext | None) -> tuple[int, float]:
+    """Status and seconds of one request, connecting included."""
+    began = time.perf_counter()
+    connection = (
+        http.client.HTTPSConnection("127.0.0.1", port, timeout=30, context=tls)
+        if tls
+        else http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    )
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status, time.perf_counter() - began
+    finally:
+        connection.close()
+
+
+def status(pid: int) -> dict[str, int]:
+    """Threads and resident KB of a process."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    pairs = (line.split(":") for line in lines if line.startswith(("Threads", "VmRSS")))
+    return {name: int(value.split()[0]) for name, value in pairs}
+
+
+if __name__ == "__main__":
+    main()
