@@ -7,13 +7,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 ARGS ?=
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' lib/laggard/__init__.py)
+ENGINE ?= $(firstword $(foreach name,docker podman buildah,$(if $(shell command -v $(name)),$(name))))
 export PYTHONPATH := $(CURDIR)/lib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # of the longer tests, beyond Python and Java: command:Debian packages
-TOOLS := javac:default-jdk-headless gcc:gcc,libc6-dev openssl:openssl
+TOOLS := javac:default-jdk-headless gcc:gcc,libc6-dev openssl:openssl buildah:buildah debootstrap:debootstrap
 
-.PHONY: help venv jars tools demo demo-options test test-all test-unit test-fuzz lint docs bench scenarios pins zip wheel clean
+.PHONY: help venv jars tools demo demo-options test test-all test-unit test-fuzz lint docs bench scenarios images pins zip wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -71,7 +73,13 @@ lint: venv ## ruff, mypy, import directions
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 
-pins: venv ## write conf/jars.sha256 from conf/ivy.xml, by Ivy
+images: ## the images of job and exporter, by docker, podman or buildah: ENGINE=buildah ARGS='--build-arg BASE=...'
+	@[ -n "$(ENGINE)" ] || { echo "laggard: none of docker, podman and buildah is on the path"; exit 1; }
+	@$(ENGINE) build $(ARGS) --file docker/Dockerfile --tag laggard:$(VERSION) .
+	@$(ENGINE) build $(ARGS) --file docker/exporter.Dockerfile --tag laggard-exporter:$(VERSION) .
+
+pins: venv ## write conf/jars.sha256 from conf/ivy.xml, docker/requirements-*.txt from setup.cfg
+	@$(BIN)/python docker/pins.py
 	@$(BIN)/python -m laggard.ivy
 
 docs: venv ## write the generated pages under docs/ from the declarations
