@@ -1,8 +1,9 @@
-"""What a crowd of bad clients costs the others: 1,000 half-open requests, 50 silent clients, huge headers."""
+"""What bad clients cost the others: 1,000 half-open requests, 50 silent clients, huge headers; then guesses."""
 
 from __future__ import annotations
 
 import argparse
+import base64
 import http.client
 import ssl
 import subprocess
@@ -14,15 +15,17 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 
+import bcrypt
 from common import report
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "lib")]
 
-from exporter.crowd import crowd  # noqa: E402
+from exporter.crowd import GUESSING, crowd  # noqa: E402
 from exporter.pki import make_pki  # noqa: E402
 from tables.fixtures import partition_row, write_batch  # noqa: E402
 
+USER, SECRET = ["prometheus", "secret"]
 MODES = {"HTTP": "", "TLS, EC key": "server", "TLS, RSA key": "rsa"}
 
 
@@ -35,9 +38,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         pki = make_pki(Path(folder) / "pki")
         tables = Path(folder) / "tables"
-        rows = [partition_row(f"g{n}", "t", p) for n in range(100) for p in range(100)]
-        write_batch(tables, 1, datetime.now(timezone.utc), partitions=rows)
-        report("abuse", [measure(mode, tables, pki, args.seconds, args.spread) for mode in MODES])
+        partitions = [partition_row(f"g{n}", "t", p) for n in range(100) for p in range(100)]
+        write_batch(tables, 1, datetime.now(timezone.utc), partitions=partitions)
+        rows = [measure(mode, tables, pki, args.seconds, args.spread) for mode in MODES]
+        report("abuse", [*rows, measure("HTTP, guesses", tables, pki, args.seconds, GUESSING)])
 
 
 @contextmanager
@@ -45,7 +49,8 @@ def running_exporter(tables: Path, pki: Path, key: str) -> Iterator[tuple[subpro
     """`laggard export` on a free port, with TLS if a key is named."""
     web = pki / "web.yml"
     tls = f"tls_server_config:\n  cert_file: {key}.crt\n  key_file: {key}.key\n"
-    web.write_text(tls if key else "{}\n", encoding="utf-8")
+    user = f"basic_auth_users: {{{USER}: {bcrypt.hashpw(SECRET.encode(), bcrypt.gensalt(10)).decode()}}}\n"
+    web.write_text(user + (tls if key else ""), encoding="utf-8")
     words = ["export", "--listen", "127.0.0.1:0", "--web.config.file", str(web), "--tables", str(tables)]
     with subprocess.Popen(
         [sys.executable, "-m", "laggard", "--set", "exporter.max_age_seconds=86400", *words],
@@ -59,9 +64,9 @@ def running_exporter(tables: Path, pki: Path, key: str) -> Iterator[tuple[subpro
             process.kill()
 
 
-def measure(mode: str, tables: Path, pki: Path, seconds: float, spread: float) -> dict[str, object]:
+def measure(mode: str, tables: Path, pki: Path, seconds: float, spread: float | str) -> dict[str, object]:
     """Answers before and while the crowd is there, each on a connection of its own."""
-    key = MODES[mode]
+    key = MODES.get(mode, "")
     tls = ssl.create_default_context(cafile=str(pki / "ca.crt")) if key else None
     with running_exporter(tables, pki, key) as (process, port):
         while ask(port, "/-/ready", tls)[0] != 200:
@@ -101,7 +106,8 @@ def ask(port: int, path: str, tls: ssl.SSLContext | None) -> tuple[int, float]:
         else http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     )
     try:
-        connection.request("GET", path)
+        authorization = base64.b64encode(f"{USER}:{SECRET}".encode()).decode()
+        connection.request("GET", path, headers={"Authorization": f"Basic {authorization}"})
         answer = connection.getresponse()
         answer.read()
         return answer.status, time.perf_counter() - began

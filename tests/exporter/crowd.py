@@ -1,4 +1,4 @@
-"""Clients that mean no good, as a process: `python tests/exporter/crowd.py PORT SPREAD_SECONDS [CA]` keeps them coming.
+"""Clients that mean no good, as a process that keeps them coming: `python tests/exporter/crowd.py PORT SPREAD [CA]`.
 
 Half-open requests, connections that say nothing, and requests with headers that are too large. What the server
 closes is opened again at once. They come spread over some seconds; with 0 all come, and come again, at one moment.
@@ -7,7 +7,9 @@ closes is opened again at once. They come spread over some seconds; with 0 all c
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+import itertools
 import ssl
 import subprocess
 import sys
@@ -15,12 +17,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HALF_OPEN, SILENT, OVERSIZED = 1000, 50, 10
+GUESSING = "guess"  # in place of SPREAD: wrong passwords instead
+GUESSERS = 40
 _OVERSIZED = b"GET /metrics HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 20_000 + b"\r\n\r\n"
 _ERRORS = (OSError, asyncio.IncompleteReadError)
 
 
 @contextlib.contextmanager
-def crowd(port: int, spread_seconds: float, ca: Path | None = None) -> Iterator[subprocess.Popen[bytes]]:
+def crowd(port: int, spread_seconds: float | str, ca: Path | None = None) -> Iterator[subprocess.Popen[bytes]]:
     """The process, for as long as the block."""
     words = [sys.executable, __file__, str(port), str(spread_seconds), *([str(ca)] if ca else [])]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
@@ -56,5 +60,24 @@ async def _main(port: int, spread: float, ca: str | None) -> None:
     )
 
 
+async def _guess(port: int) -> None:
+    guesses = itertools.count()
+
+    async def one() -> None:
+        while True:
+            password = base64.b64encode(f"prometheus:{next(guesses)}".encode()).decode()
+            headers = f"Host: x\r\nConnection: close\r\nAuthorization: Basic {password}\r\n"
+            with contextlib.suppress(*_ERRORS):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(f"GET /metrics HTTP/1.1\r\n{headers}\r\n".encode())
+                await reader.read()
+                writer.close()
+            await asyncio.sleep(0.02)
+
+    await asyncio.gather(*(one() for _ in range(GUESSERS)))
+
+
 if __name__ == "__main__":
+    if sys.argv[2] == GUESSING:
+        asyncio.run(_guess(int(sys.argv[1])))
     asyncio.run(_main(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else None))

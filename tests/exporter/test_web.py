@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import http.client
 import shutil
@@ -26,7 +27,7 @@ from exporter.stops import REPOSITORY
 from exporter.web_fixtures import TLS
 from laggard.exporter.published import Published
 from laggard.exporter.web import Web, WebFile
-from laggard.exporter.web_users import MAX_PER_ADDRESS, MAX_UNDER_WAY, Users
+from laggard.exporter.web_users import MAX_PER_ADDRESS, MAX_UNDER_WAY, Busy, Doorkeeper, Users
 from patience import patient
 from tables.fixtures import partition_row, write_batch
 
@@ -235,6 +236,27 @@ def test_a_right_password_is_computed_once() -> None:
     assert users.is_known(b"a", b"secret")
     assert not users.check(b"a", b"wrong")
     assert not users.is_known(b"a", b"wrong")
+
+
+def test_passwords_under_way_are_bounded_in_all_and_for_each_address() -> None:
+    users = Users({"a": hashed("secret", 12).encode()})
+
+    async def ask_many(addresses: int, each: int) -> list[object]:
+        doorkeeper = Doorkeeper()
+        try:
+            checks = [
+                doorkeeper.admits(users, basic("a", f"{n} {m}"), f"10.0.0.{n}", lambda: False)
+                for n in range(addresses)
+                for m in range(each)
+            ]
+            return await asyncio.gather(*checks, return_exceptions=True)
+        finally:
+            doorkeeper.close()
+
+    for addresses, each, taken in ((1, 40, MAX_PER_ADDRESS), (10, 10, MAX_UNDER_WAY)):
+        found = asyncio.run(ask_many(addresses, each))
+        assert sum(result is False for result in found) == taken  # nothing is computed: no client waits
+        assert sum(isinstance(result, Busy) for result in found) == addresses * each - taken
 
 
 def test_headers_of_the_file_are_in_every_answer(pki: Path, published: Published) -> None:
