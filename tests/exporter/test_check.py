@@ -83,10 +83,11 @@ def test_an_exporter_without_tls_in_its_web_config_is_asked_without(pki: Path, p
         assert check(f"127.0.0.1:{port}", ready=False, tls_first=True) == (True, "it answers 200: ok")
 
 
+@pytest.mark.parametrize("version", ["TLS12", "TLS13"])  # in the handshake, or after it
 def test_an_exporter_that_wants_a_client_certificate_is_live_and_its_readiness_unknown(
-    pki: Path, published: Published
+    pki: Path, published: Published, version: str
 ) -> None:
-    with serving(published, web=load(pki, MUTUAL)) as (port, _):
+    with serving(published, web=load(pki, f"{MUTUAL}  max_version: {version}\n")) as (port, _):
         is_live, why = check(f"127.0.0.1:{port}", ready=False, tls_first=True)
         is_ready, _ = check(f"127.0.0.1:{port}", ready=True, tls_first=True)
     assert (is_live, is_ready) == (True, False)

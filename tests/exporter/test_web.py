@@ -371,6 +371,20 @@ def test_a_connection_of_another_time_is_closed_when_the_access_changes(pki: Pat
         assert comes_true(is_closed, LIMIT_SECONDS)
 
 
+def test_clients_that_fail_at_tls_write_no_line_into_the_log(pki: Path, tmp_path: Path) -> None:
+    path = pki / "log.yml"
+    path.write_text(TLS, encoding="utf-8")
+    with exporter(tmp_path / "none", "--web.config.file", str(path)) as (process, port, _):
+        for _ in range(5):
+            with pytest.raises((http.client.HTTPException, OSError)):
+                ask(port)
+        body = ask(port, tls=trusting(pki))[1]
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=LIMIT_SECONDS)
+    assert b"laggard_exporter_web_config_current 1.0" in body
+    assert "SSL" not in log
+
+
 def test_a_flood_of_guesses_does_not_hold_up_the_end(pki: Path, tmp_path: Path) -> None:
     path = pki / "flood.yml"
     path.write_text(f"basic_auth_users:\n  prometheus: {hashed('secret', 13)}\n", encoding="utf-8")

@@ -13,8 +13,8 @@ _REFUSALS = (401, 403, 429)  # it answers; a probe has no password
 def check(listen: str, *, ready: bool, tls_first: bool) -> tuple[bool, str]:
     """True if the exporter at `listen` lives, or is ready; and why, in one line.
 
-    A socket that only opens or closes is no life: that takes an HTTP answer, or a whole TLS handshake after which it
-    closes for want of a client certificate. Its own certificate names another host than the loopback address.
+    A socket that only opens or closes is no life: that takes an HTTP answer, or a TLS handshake that it ends, or after
+    which it closes, for want of a client certificate. Its own certificate names another host than the loopback address.
     """
     host, _, port = listen.rpartition(":")
     host = _reachable(host.strip("[]"))
@@ -24,6 +24,8 @@ def check(listen: str, *, ready: bool, tls_first: bool) -> tuple[bool, str]:
         try:
             connection.connect()
         except OSError as error:
+            if is_tls and "ALERT" in str(getattr(error, "reason", "")):  # TLS 1.2 asks within the handshake
+                return not ready, f"it speaks TLS and wants a client certificate: {_said(error)}"
             said.append(f"{'TLS' if is_tls else 'HTTP'}: {_said(error)}")
             continue
         try:

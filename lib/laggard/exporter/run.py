@@ -46,6 +46,8 @@ def run_exporter(options: ExporterOptions) -> int:
     if web_file:
         web_file.load()
     options = replace(options, max_connections=fitting_connections(options.max_connections))
+    # a line for each client that fails at TLS would push out what matters; laggard_http_refused_total counts them
+    logging.getLogger("tornado.general").setLevel(logging.ERROR)
     sys.setswitchinterval(_SWITCH_SECONDS)
     # not closed: that would give signals their default action back, and a second SIGTERM would kill the process
     loop = asyncio.new_event_loop()
