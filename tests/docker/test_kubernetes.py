@@ -1,0 +1,183 @@
+"""The manifests and the chart: valid for the API, the same as each other, and true to the code."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from laggard import __version__
+from laggard.config import load_config
+from laggard.config.sections import Config
+from laggard.exporter.families import FAMILIES
+
+ROOT = Path(__file__).parent.parent.parent
+K8S = ROOT / "docker" / "k8s"
+CHART = ROOT / "docker" / "helm" / "laggard"
+OF_OPERATORS = ("monitoring.coreos.com/v1", "keda.sh/v1alpha1", "sparkoperator.k8s.io/v1beta2", "spark.apache.org/v1")
+API = kubernetes_validate.latest_version()
+Manifest = dict[str, Any]
+
+
+def documents(text: str) -> list[Manifest]:
+    return [each for each in yaml.safe_load_all(text) if each]
+
+
+def base() -> list[Manifest]:
+    """What `kubectl apply -k docker/k8s` would send, but for the namespace in each."""
+    listed = yaml.safe_load((K8S / "kustomization.yaml").read_text())["resources"]
+    return [each for name in listed for each in documents((K8S / name).read_text())]
+
+
+def by_name(manifests: list[Manifest]) -> dict[tuple[str, str], Manifest]:
+    found = {(each["kind"], each["metadata"]["name"]): each for each in manifests}
+    assert len(found) == len(manifests)
+    return found
+
+
+def pod(name: str) -> Manifest:
+    spec: Manifest = by_name(base())["Deployment", name]["spec"]["template"]["spec"]
+    return spec
+
+
+@pytest.mark.parametrize("manifest", base(), ids=lambda each: f"{each['kind']}-{each['metadata']['name']}")
+def test_a_manifest_holds_to_the_schema_of_its_api(manifest: Manifest) -> None:
+    kubernetes_validate.validate(manifest, API, strict=True)
+
+
+def test_every_file_is_read_by_somebody() -> None:
+    listed = yaml.safe_load((K8S / "kustomization.yaml").read_text())["resources"]
+    assert {path.name for path in K8S.glob("*.yaml")} == {*listed, "kustomization.yaml"}
+
+
+def test_the_schemas_find_a_wrong_key() -> None:
+    manifest = by_name(base())["Deployment", "laggard-job"]
+    manifest["spec"]["template"]["spec"]["containers"][0]["livenesProbe"] = {}
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(manifest, API, strict=True)
+
+
+@pytest.mark.parametrize(
+    "path", [*sorted(K8S.glob("examples/*.yaml")), K8S / "monitoring" / "monitor.yaml"], ids=lambda path: path.stem
+)
+def test_what_is_for_an_operator_names_its_api(path: Path) -> None:
+    for manifest in documents(path.read_text()):
+        assert manifest["apiVersion"] in OF_OPERATORS
+        assert manifest["metadata"]["name"]
+
+
+@pytest.mark.parametrize("name", ["laggard-job", "laggard-exporter"])
+def test_a_pod_has_no_rights_it_does_not_need(name: str) -> None:
+    spec = pod(name)
+    (container,) = spec["containers"]
+
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["enableServiceLinks"] is False  # they would set LAGGARD_… in the environment
+    assert (
+        spec["securityContext"] | {"runAsNonRoot": True, "runAsUser": 10001, "fsGroup": 10001}
+        == spec["securityContext"]
+    )
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert "memory" in container["resources"]["limits"]
+    assert all(volume["secret"]["defaultMode"] == 0o440 for volume in spec["volumes"] if "secret" in volume)
+
+
+def test_there_is_one_job_and_its_end_has_time() -> None:
+    job = by_name(base())["Deployment", "laggard-job"]["spec"]
+    assert (job["replicas"], job["strategy"]) == (1, {"type": "Recreate"})
+    assert job["template"]["spec"]["terminationGracePeriodSeconds"] >= Config().job.stop_seconds + 10
+
+
+def test_the_jobs_probes_are_its_own_command() -> None:
+    (container,) = pod("laggard-job")["containers"]
+    probes = {name: container[name]["exec"]["command"] for name in container if name.endswith("Probe")}
+    live, ready = (["laggard", "run", "--check", what] for what in ("live", "ready"))
+    assert probes == {"startupProbe": live, "livenessProbe": live, "readinessProbe": ready}
+
+
+def test_ports_and_labels_lead_from_prometheus_to_the_exporter() -> None:
+    found = by_name([*base(), *documents((K8S / "monitoring" / "monitor.yaml").read_text())])
+    port = int(Config().exporter.listen.rpartition(":")[2])
+    labels = found["Deployment", "laggard-exporter"]["spec"]["template"]["metadata"]["labels"]
+    (container,) = pod("laggard-exporter")["containers"]
+    monitor, policy = found["ServiceMonitor", "laggard-exporter"], found["NetworkPolicy", "laggard-exporter"]
+
+    assert container["ports"] == [{"name": "http", "containerPort": port}]
+    assert found["Service", "laggard-exporter"]["spec"]["selector"] == labels
+    assert found["Service", "laggard-exporter"]["spec"]["ports"] == [
+        {"name": "http", "port": port, "targetPort": "http"}
+    ]
+    assert monitor["spec"]["selector"]["matchLabels"] == found["Service", "laggard-exporter"]["metadata"]["labels"]
+    assert monitor["spec"]["endpoints"][0]["port"] == "http"
+    assert policy["spec"]["ingress"][0]["ports"] == [{"protocol": "TCP", "port": port}]
+    for name in ("job", "exporter"):
+        chosen = found["Deployment", f"laggard-{name}"]["spec"]["template"]["metadata"]["labels"]
+        for kind, key in (("NetworkPolicy", "podSelector"), ("PodDisruptionBudget", "selector")):
+            assert found[kind, f"laggard-{name}"]["spec"][key]["matchLabels"] == chosen
+
+
+def test_the_configuration_is_accepted(tmp_path: Path) -> None:
+    (tmp_path / "laggard.toml").write_text(by_name(base())["ConfigMap", "laggard"]["data"]["laggard.toml"])
+    config = load_config(str(tmp_path / "laggard.toml"), [], {})
+    assert config.cluster.bootstrap_servers == ("kafka-bootstrap.kafka:9092",)
+    assert config.exporter.listen == "0.0.0.0:8917"
+
+
+def test_images_have_the_version_of_the_package() -> None:
+    images = {spec["containers"][0]["image"] for spec in map(pod, ("laggard-job", "laggard-exporter"))}
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert images == {f"laggard:{__version__}", f"laggard-exporter:{__version__}"}
+    assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
+
+
+def test_keda_asks_for_a_metric_that_is_served() -> None:
+    (scaled,) = documents((K8S / "examples" / "keda.yaml").read_text())
+    metric = scaled["spec"]["triggers"][0]["metadata"]["query"].removeprefix("max(").partition("{")[0]
+    assert metric in {family.name for family in FAMILIES}
+
+
+def helm() -> str:
+    """The helm of `make tools`."""
+    found = shutil.which("helm", path=str(ROOT / ".tools")) or shutil.which("helm")
+    if not found:
+        pytest.skip("helm is not here: make tools builds it where Go is installed")
+    return found
+
+
+def rendered(*options: str) -> list[Manifest]:
+    command = [helm(), "template", "laggard", str(CHART), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return documents(done.stdout)
+
+
+@pytest.mark.full
+def test_the_chart_renders_what_the_manifests_say() -> None:
+    manifests = by_name([*base(), *documents((K8S / "monitoring" / "monitor.yaml").read_text())])
+    del manifests["Namespace", "laggard"]
+    assert by_name(rendered("--set", "serviceMonitor=true")) == manifests
+
+
+@pytest.mark.full
+def test_the_chart_is_valid_with_other_values_too() -> None:
+    values = (
+        "volume.accessModes={ReadWriteMany}",
+        "volume.storageClassName=nfs",
+        "network.ports={9095}",
+        "job.image=x:1",
+    )
+    found = by_name(rendered(*(word for value in values for word in ("--set", value))))
+    for manifest in found.values():
+        kubernetes_validate.validate(manifest, API, strict=True)
+    assert "affinity" not in found["Deployment", "laggard-exporter"]["spec"]["template"]["spec"]
+    assert found["NetworkPolicy", "laggard-job"]["spec"]["egress"][1]["ports"] == [{"protocol": "TCP", "port": 9095}]
