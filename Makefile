@@ -14,7 +14,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # of the longer tests, beyond Python and Java: command:Debian packages
 TOOLS := javac:default-jdk-headless gcc:gcc,libc6-dev openssl:openssl buildah:buildah debootstrap:debootstrap
-HELM := .tools/helm
+# built by Go: the chart's renderer and the tests' S3 server
+HELM := helm.sh/helm/v3/cmd/helm@v3.19.2
+VERSITYGW := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
 .PHONY: help venv jars tools demo demo-options test test-all test-unit test-fuzz lint docs bench scenarios images pins zip wheel clean
 
@@ -47,7 +49,7 @@ test-all: jars ## the longer tests, which `make test` leaves out
 	@echo "laggard: the longer tests"
 	@ALL_EXAMPLES=1 $(BIN)/pytest --numprocesses 2 --dist loadfile -m 'full or examples' $(ARGS)
 
-tools: $(HELM) ## install what only test-all needs, by apt-get, and helm by Go
+tools: .tools/helm .tools/versitygw ## install what only test-all needs, by apt-get and Go
 	@missing=$$(for tool in $(TOOLS); do command -v $${tool%%:*} > /dev/null || echo $${tool##*:}; done | tr , ' ' | xargs); \
 	if [ -z "$$missing" ]; then echo "laggard: the tools of make test-all are installed"; exit 0; fi; \
 	run=(); [ "$$(id -u)" = 0 ] || run=(sudo -n); \
@@ -58,10 +60,12 @@ tools: $(HELM) ## install what only test-all needs, by apt-get, and helm by Go
 	"$${run[@]}" apt-get update -qq; \
 	"$${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends $$missing
 
-$(HELM):
-	@echo "laggard: building helm"
-	@command -v go > /dev/null || { echo "laggard: helm needs Go 1.24 or newer"; exit 1; }
-	@GOBIN=$(CURDIR)/.tools go install helm.sh/helm/v3/cmd/helm@v3.19.2
+.tools/helm: PACKAGE := $(HELM)
+.tools/versitygw: PACKAGE := $(VERSITYGW)
+.tools/%:
+	@echo "laggard: building $(@F) (two minutes)"
+	@command -v go > /dev/null || { echo "laggard: $(@F) needs Go 1.26 or newer: https://go.dev/doc/install"; exit 1; }
+	@GOBIN=$(CURDIR)/.tools go install $(PACKAGE)
 
 test-unit: venv ## the tests that start no JVM
 	@$(BIN)/pytest -m 'not broker and not spark' $(ARGS)

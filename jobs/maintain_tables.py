@@ -19,9 +19,11 @@ def main() -> int:
     start_log("info", is_json=False)
     try:
         config = load_config(args.config, args.set, os.environ)
+        from laggard import storage
         from laggard.tables.lock import writer_lock
         from laggard.tables.maintenance import Retention, maintain
 
+        storage.use(config.storage)
         with writer_lock(config.job.tables):
             retention, now = Retention.from_config(config), datetime.now(timezone.utc)
             outcomes = maintain(config.job.tables, retention, now, optimize=config.maintenance.optimize)

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import NamedTuple, NoReturn
 
 from laggard.errors import CONFIGURATION, DAMAGED, DENIED, INTERNAL, TEMPORARY, LaggardError, first_line
+from laggard.storage import of_store
 
 _MARK = "laggard failed: "
 _MAX_TRACEBACK = 8000  # characters
@@ -194,14 +195,16 @@ def _known(error: BaseException, text: str) -> LaggardError | None:
             fix="give the machine or the container more memory",
             exit_code=TEMPORARY,
         )
+    if (found := of_store(error)) is not None:
+        return found
     if isinstance(error, OSError):
         return _of_os(error, text)
     if type(error).__module__.partition(".")[0] in _PROGRAMS:
         if re.search(_SLOW_START, text):
             return SlowStartError()
         for known in _KNOWN:
-            if found := re.search(known.pattern, text):
-                return _made(known, _line_at(text, found.start()))
+            if match := re.search(known.pattern, text):
+                return _made(known, _line_at(text, match.start()))
     return None
 
 

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from pyarrow import fs
 
+from laggard import storage
 from laggard.errors import CONFIGURATION, LaggardError
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+")
@@ -24,12 +25,14 @@ def locate(place: str) -> str:
     scheme, _, rest = place.partition(":")
     if not (rest.startswith("/") and _SCHEME.fullmatch(scheme)):
         return _located(Path(place).expanduser() if place.partition("/")[0] == "~" else Path(place))
-    if scheme.lower() != "file" and rest.startswith("//"):
-        return place.rstrip("/")
+    if scheme.lower() in storage.SCHEMES and rest.startswith("//"):
+        return f"{scheme.lower()}:{rest.rstrip('/')}"
     if scheme.lower() == "file" and (path := _FILE_PATH.fullmatch(rest)):
         return _located(Path(unquote(path[1])))
+    known = ", ".join(storage.SCHEMES)
     raise _refused(
-        f"{place!r} is the URL of no place", "a place elsewhere is scheme://…, one of this machine file:///…"
+        f"{place!r} is not a place for tables",
+        f"on this machine it is file:///…, in a bucket {known}; others, as HDFS, cannot refuse a second writer",
     )
 
 
@@ -55,9 +58,7 @@ def open_uri(uri: str) -> tuple[fs.FileSystem, str]:
     place = locate(uri)
     if is_local(place):
         return fs.LocalFileSystem(), place
-    # Hadoop's name of the scheme; Arrow knows it without the "a"
-    found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(place.replace("s3a://", "s3://", 1))
-    return found
+    return storage.arrow_system(place)
 
 
 def nearest_existing(path: Path) -> Path:

@@ -22,7 +22,6 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import CommitFailedError, RebalanceInProgressError
 from kafka.structs import OffsetAndMetadata
@@ -30,7 +29,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from e2e.oracle import Dumped
 from laggard.conf import conf_file
-from laggard.tables.readers import Batch, TableMissing, newest_batch, read_table
+from laggard.tables.readers import Batch, TableMissing, newest_batch, open_table, read_table
 from patience import patient
 
 TICK, WINDOW, MAX_AGE = 2, 10, 20
@@ -68,6 +67,7 @@ class Place:
     folder: Path
     bootstrap_servers: str
     cluster: Mapping[str, Any] = field(default_factory=dict)
+    more: str = ""  # sections
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True)
@@ -91,6 +91,7 @@ class Place:
             f"max_age_seconds = {MAX_AGE}",
             "[logging]",
             'format = "text"',
+            self.more,
         ]
         self.config.write_text("\n".join(lines) + "\n")
 
@@ -146,7 +147,7 @@ class Place:
 
     def rows(self, name: str) -> list[Row]:
         """All rows of a table as it is now."""
-        return list(DeltaTable(str(self.tables / name)).to_pyarrow_table().to_pylist(maps_as_pydicts="strict"))
+        return list(open_table(str(self.tables), name).to_pyarrow_table().to_pylist(maps_as_pydicts="strict"))
 
     def view(self, batch: Batch | None = None) -> "View":
         found = batch or self.newest()

@@ -16,6 +16,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
 
+from e2e.bucket import BucketPlace
 from e2e.kit import (
     START_LIMIT,
     Members,
@@ -37,12 +38,14 @@ from e2e.standalone import (
     standalone_cluster,
     start,
 )  # fmt: skip
+from laggard import storage
 from laggard.demo.broker import Broker
 from laggard.rebalance.parameters import RebalanceParameters
 from laggard.stream.session import DEFAULTS, FIXED, submitted_settings
 from laggard.stream.source_positions import RECORDS_PER_READER
 from laggard.tables.lock import writer_lock
 from laggard.tables.schemas import TABLES
+from s3 import S3Server
 
 TOPICS = {"orders": 4, "payments": 2}
 RECORDS = 40
@@ -229,6 +232,33 @@ def test_a_cluster_writes_the_rows_of_local_mode(both: Both, name: str) -> None:
     }
     assert different == {}
     assert {key[1] for key in local} >= {"live", "static", "empty"}
+
+
+@pytest.fixture(scope="module")
+def in_bucket(both: Both, past: Past, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BucketPlace]:
+    """The same job on the same cluster, whose nodes share no folder but the one of the access keys."""
+    folder, before = tmp_path_factory.mktemp("bucket"), storage.settings()
+    with S3Server(folder / "s3") as server:
+        storage.use(server.settings)
+        place = BucketPlace.of(folder / "job", past.servers, server)
+        copy_checkout(place.folder)
+        shutil.copytree(both.cluster.folder / "dist", place.folder / "dist")
+        shutil.rmtree(place.folder / "lib")
+        job = both.spark.submit(place.folder, "--once")
+        try:
+            assert job.wait(LIMIT) == 0, job.tail()
+        finally:
+            job.end()
+        yield place
+    storage.use(before)
+
+
+@real
+@pytest.mark.parametrize("name", COMPARED)
+def test_a_cluster_without_a_shared_disk_writes_the_same_rows_to_a_bucket(
+    both: Both, in_bucket: BucketPlace, name: str
+) -> None:
+    assert by_key(in_bucket, name) == both.local_rows[name]
 
 
 @real

@@ -52,8 +52,8 @@ def _repair(config: Config, *, is_agreed: bool) -> int:
     from laggard.tables.lock import writer_lock
 
     require_brokers(config)
-    with writer_lock(config.job.tables):
-        repair = plan_repair(config)
+    with writer_lock(config.job.tables) as lease:
+        repair = plan_repair(config, lease)
         if repair is None:
             print("nothing to repair: the checkpoint is whole and belongs to the tables")
             return 0

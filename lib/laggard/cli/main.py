@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from laggard import __version__
+from laggard import __version__, storage
 from laggard.config import Config, load_config
 from laggard.errors import INTERNAL, INTERRUPTED, OK, USAGE, LaggardError
 from laggard.exporter.escape import printable_lines
@@ -74,6 +74,7 @@ def _run(words: Sequence[str]) -> int:
     verb: str = args.verb
     config = Config() if verb in OWN_CONFIG else load_config(args.config, args.set, os.environ)
     _start_log(verb, args, config)
+    storage.use(config.storage)
     code: int = import_module(f"laggard.cli.{verb}").run(args, config)
     return code
 

@@ -25,6 +25,7 @@ from laggard.config.sources import (
 )
 from laggard.config.values import shown, suggestion, typed
 from laggard.diagnosis.policy import Policy
+from laggard.storage import S3, SCHEMES
 
 SECURITY = "cluster.security."
 SPARK_FIXED = (  # the job is wrong with any other value, see stream/session.py
@@ -131,6 +132,14 @@ def _across(config: Config, winners: Mapping[str, Given]) -> Iterator[tuple[tupl
         )
         if found is not None:
             yield found.order, found.says(problem if found.key == key else f"{key} {problem}")
+    if config.job.checkpoint.partition(":")[0].lower() in SCHEMES:
+        given = winners["job.checkpoint"]
+        yield given.order, given.says("expected a folder of this machine: it need not last, as the tables are enough")
+    scheme = config.job.tables.partition("://")[0].lower()
+    if scheme in set(SCHEMES) - set(S3):
+        for key in ("storage.endpoint", "storage.region", "storage.credentials_file"):
+            if (found := winners.get(key)) is not None and found.value:
+                yield found.order, found.says(f"is for S3 only; for {scheme}:// set what docs/storage.md names")
 
 
 def _with_values(values: Mapping[str, Any], places: Mapping[str, str]) -> Config:

@@ -7,11 +7,12 @@ from dataclasses import Field, dataclass, field, fields, is_dataclass
 from typing import Any
 
 from laggard.config.policy import Policies
-from laggard.config.ranges import between, globs, ignored, is_host_port, key, one_of, switch
+from laggard.config.ranges import between, globs, ignored, is_host_port, is_url, key, one_of, path, switch
 from laggard.config.security import Security
 from laggard.config.values import CODES, is_code
 from laggard.diagnosis.parameters import Parameters
 from laggard.errors import CONFIGURATION, LaggardError
+from laggard.storage import Settings
 
 CONFIG_VERSION = 1
 
@@ -47,6 +48,16 @@ class Job:
     stuck_seconds: int = between(60, 86_400, 900)
     heartbeat_file: str = key("", "path, or empty for none", lambda _: True)
     spark: Mapping[str, str] = key({}, "table of Spark settings", lambda _: True)
+
+
+@dataclass(frozen=True)
+class Storage(Settings):
+    """Tables in a bucket."""
+
+    endpoint: str = key("", "URL of http or https, may be empty", lambda value: not value or is_url(value))
+    region: str = key("", "text, may be empty", lambda _: True)
+    credentials_file: str = path()
+    lease_seconds: int = between(5, 600, 30)
 
 
 @dataclass(frozen=True)
@@ -111,6 +122,7 @@ class Config:
     config_version: int = key(CONFIG_VERSION, str(CONFIG_VERSION), lambda value: value == CONFIG_VERSION)
     cluster: Cluster = Cluster()
     job: Job = Job()
+    storage: Storage = Storage()
     retention: Retention = Retention()
     maintenance: Maintenance = Maintenance()
     diagnosis: Diagnosis = Diagnosis()

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from laggard.doctor.result import Result
+from laggard.errors import LaggardError
 from laggard.exporter.published import max_age
 from laggard.exporter.web import WebFile
-from laggard.files import nearest_existing
+from laggard.failures import classify
+from laggard.files import list_names, nearest_existing
 from laggard.tables import log
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.lock import local_path
@@ -42,7 +44,7 @@ def check_folders(config: Config) -> Iterable[Result]:
         root = getattr(config.job, key)
         folder = local_path(root)
         if folder is None:
-            yield Result("ok", f"job.{key}", f"{root} is not on this machine and was not tried")
+            yield from _check_bucket(key, root)
             continue
         place = nearest_existing(folder)
         if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
@@ -50,6 +52,19 @@ def check_folders(config: Config) -> Iterable[Result]:
         else:
             remedy = f"set job.{key} to a folder that this user can write"
             yield Result("fail", f"job.{key}", f"{place} cannot be written", remedy)
+
+
+def _check_bucket(key: str, root: str) -> Iterable[Result]:
+    if key == "checkpoint":
+        yield Result("fail", "job.checkpoint", f"{root} is not on this machine", "set job.checkpoint to a folder")
+        return
+    try:
+        list_names(root)
+    except (LaggardError, OSError) as error:
+        failure = classify(error)
+        yield Result("fail", f"job.{key}", failure.sentence, failure.fix)
+    else:
+        yield Result("ok", f"job.{key}", f"{root} can be read; what the job may write there shows at its start")
 
 
 def check_listen(config: Config) -> Iterable[Result]:

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from laggard import storage
 from laggard.config.policy import Policies
 from laggard.failures import carried
 from laggard.lag.tick import Tick
@@ -84,10 +85,12 @@ def advance_frame(
 
 
 def carrying(stage: Stage) -> Stage:
-    """The stage, whose failures keep their class on the way to the driver."""
+    """The stage with the driver's storage settings, whose failures keep their class on the way to the driver."""
+    chosen = storage.settings()
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with carried():
+            storage.use(chosen)
             yield from stage(batches)
 
     return run

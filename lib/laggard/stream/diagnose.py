@@ -26,7 +26,7 @@ from laggard.diagnosis.frames import Row
 from laggard.diagnosis.memory import Memory, from_json
 from laggard.errors import DAMAGED, INTERNAL, TEMPORARY, LaggardError
 from laggard.failures import classify
-from laggard.files import locate
+from laggard.files import is_local, locate
 from laggard.stream.advance_stage import carrying, shards_of
 from laggard.stream.gate import Gate
 from laggard.stream.judging import Baselines, check_rows, judge_window, memories_of, read_cluster, writable
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from laggard.config import Config
+    from laggard.tables.lease import Lease
 
 log = logging.getLogger("laggard.diagnose")
 ROWS_PER_SHARD = 50_000  # partitions of the status table below which a second task costs more than it saves
@@ -150,14 +151,21 @@ class Diagnosis:
 class DiagnoseQuery:
     """The stream over `batches`; a failure in it is logged and tried again, and the first query goes on."""
 
-    def __init__(self, spark: SparkSession, config: Config, checkpoint_id: str, stopping: Event | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        config: Config,
+        checkpoint_id: str,
+        stopping: Event | None = None,
+        lease: Lease | None = None,
+    ) -> None:
         job = config.job
         self._stopping = stopping or Event()
         self._is_over = self._is_ending = False
         self._options = Options(config.cluster.name, job.window_seconds, config.diagnosis, config.policies.of)
         self._spark = spark
         # a writer of its own: each table has one writing query
-        self._writer = Writer(job.tables, checkpoint_id)
+        self._writer = Writer(job.tables, checkpoint_id, lease)
         self._found: Diagnosis | None = None
         self._root = job.tables
         self._checkpoint = f"{locate(job.checkpoint)}.diagnose-{checkpoint_id[:8]}"
@@ -212,17 +220,20 @@ class DiagnoseQuery:
 
     def _start(self) -> StreamingQuery:
         self._diagnosis()  # reads what it remembers
+        writer = self._batches().writeStream.queryName("diagnose").foreachBatch(self._process)
+        writer = writer.option("checkpointLocation", self._checkpoint)
+        return writer.trigger(processingTime=f"{self._seconds} seconds").start()
+
+    def _batches(self) -> DataFrame:
+        """What wakes it: the table `batches`; in a bucket, where Spark would need Hadoop's connector, a timer."""
+        place = table_uri(self._root, schemas.BATCHES.name)
+        if not is_local(place):
+            return self._spark.readStream.format("rate").load()
         batches = self._spark.readStream.format("delta").option("skipChangeCommits", "true")
         # what was published before is in the state of the diagnosis already, or is found from there
         # a row whose log entry expired while this query was down is no loss: windows are found from the tables
         batches = batches.option("startingVersion", "latest").option("failOnDataLoss", "false")
-        writer = (
-            batches.load(table_uri(self._root, schemas.BATCHES.name))
-            .writeStream.queryName("diagnose")
-            .foreachBatch(self._process)
-        )
-        writer = writer.option("checkpointLocation", self._checkpoint)
-        return writer.trigger(processingTime=f"{self._seconds} seconds").start()
+        return batches.load(place)
 
     def stop(self) -> None:
         """End it between two windows; what it had not written follows the next start."""
@@ -241,7 +252,10 @@ class DiagnoseQuery:
     def _process(self, frame: DataFrame, batch_id: int) -> None:
         with self._gate.batch():
             try:
-                self._diagnosis().process(frame, batch_id)
+                if is_local(self._writer.root):
+                    self._diagnosis().process(frame, batch_id)
+                else:
+                    self.catch_up()
             except Exception as error:
                 self._failure = error
                 raise

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from laggard.config import Config
+    from laggard.tables.lease import Lease
 
 log = logging.getLogger("laggard.job")
 FIRST_TICKS = 5
@@ -53,6 +54,7 @@ class Job:
         self._once = once
         self._stopping = Event()
         self._gate = Gate()
+        self._lease: Lease | None = None
         self._failure: BaseException | None = None
         self._exit_code = errors.OK
         self._stop_by: float | None = None
@@ -90,6 +92,8 @@ class Job:
             why = "the batch at hand is repeated" if self._gate.has_batch else "Spark or the diagnosis did not end"
             log.warning("cut off, to end within %d s: %s", self._config.job.stop_seconds, why)
         kill_below()
+        if self._lease is not None:
+            self._lease.give_back()
         return self._exit_code
 
     def run(self, start_session: Callable[[], SparkSession]) -> int:
@@ -99,7 +103,8 @@ class Job:
             check_files(self._config.cluster.security)
             for sentence in warnings(self._config.cluster.security):
                 log.warning("cluster.security: %s", sentence)
-            with writer_lock(self._config.job.tables), session_of(start_session) as session:
+            root, is_stopping = self._config.job.tables, self._stopping.is_set
+            with writer_lock(root, is_stopping) as self._lease, session_of(start_session) as session:
                 while not self._stopping.is_set() and self._run_on_one_topic(session):
                     log.warning("the offsets topic is another one or was truncated: going on with a new checkpoint")
         except Exception as error:  # noqa: BLE001 - each failure has a class, which is the exit code
@@ -118,13 +123,13 @@ class Job:
         if topic is None:
             return False
         self._heartbeat.batch("preparing tables and Spark")
-        identity = prepare(config.job, topic)
+        identity = prepare(config.job, topic, self._lease)
         self._is_starting = True
         spark = session.get()
         self._is_starting = False
-        diagnosis = DiagnoseQuery(spark, config, identity.checkpoint_id, self._stopping)
+        diagnosis = DiagnoseQuery(spark, config, identity.checkpoint_id, self._stopping, self._lease)
         try:
-            writer = Writer(config.job.tables, identity.checkpoint_id)
+            writer = Writer(config.job.tables, identity.checkpoint_id, self._lease)
             batches = Batches(spark, writer, identity, self._batch_options())
             with closing(Schedule(config)) as schedule:
                 self._run_queries(spark, topic.topic_id, batches, diagnosis, schedule)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from laggard.errors import DAMAGED, REFUSED, UNREACHABLE, LaggardError
@@ -30,6 +30,7 @@ from laggard.tables.unpublished import remove_unpublished, tables_with_unpublish
 if TYPE_CHECKING:
     from laggard.config import Config
     from laggard.config.sections import Job
+    from laggard.tables.lease import Lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +42,19 @@ class Repair:
     job: Job
     found: Found
     identity: Identity | None
+    lease: Lease | None = None
 
     def carry_out(self) -> Iterator[str]:
         """Do it; what is cut off is finished by the next start, or by another repair."""
         if self.identity is None:
             put_aside(self.job.checkpoint, uuid.uuid4().hex)
-            remove_unpublished(self.job.tables, -1)
+            remove_unpublished(self.job.tables, -1, self.lease)
         else:
-            settle(self.job, self.found, self.identity)
+            settle(self.job, self.found, self.identity, self.lease)
         yield "repaired; laggard run goes on"
 
 
-def plan_repair(config: Config) -> Repair | None:
+def plan_repair(config: Config, lease: Lease | None = None) -> Repair | None:
     """Find what a start would refuse; None if it would go on. Needs the writer lock, and an answer of the brokers."""
     job = config.job
     topic = look_up(config.cluster)
@@ -63,7 +65,7 @@ def plan_repair(config: Config) -> Repair | None:
             fix="check [cluster] with: laggard doctor",
             exit_code=UNREACHABLE,
         )
-    create_tables(job.tables)
+    create_tables(job.tables, lease=lease)
     found = find_state(job.tables, job.checkpoint)
     wanted = Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds)
     try:
@@ -73,7 +75,7 @@ def plan_repair(config: Config) -> Repair | None:
     except LaggardError as error:
         if error.exit_code not in (REFUSED, DAMAGED):
             raise
-        return _planned(job, found, wanted, f"{error.what} ({error.cause})")
+        return replace(_planned(job, found, wanted, f"{error.what} ({error.cause})"), lease=lease)
     return None
 
 

@@ -38,10 +38,9 @@ def _places(job: Job) -> Iterator[tuple[str, Path]]:
         for name in TABLES:
             for place in (Path(tables, name), Path(tables, name, "_delta_log")):
                 yield "job.tables", place
-    if is_local(checkpoint):
-        for place in (Path(checkpoint), Path(checkpoint, "offsets"), Path(checkpoint, "commits")):
-            yield "job.checkpoint", place
-        yield "job.checkpoint", Path(identity_path(checkpoint))
+    for place in (Path(checkpoint), Path(checkpoint, "offsets"), Path(checkpoint, "commits")):
+        yield "job.checkpoint", place
+    yield "job.checkpoint", Path(identity_path(checkpoint))
     for folder in local_folders(job.spark):
         yield "spark.local.dir", Path(folder)
 

@@ -21,6 +21,7 @@ from laggard.tables.unpublished import remove_unpublished
 
 if TYPE_CHECKING:
     from laggard.config.sections import Cluster, Job
+    from laggard.tables.lease import Lease
 
 log = logging.getLogger("laggard.job")
 SAY_EVERY_SECONDS = 10.0
@@ -57,17 +58,17 @@ def look_up(cluster: Cluster) -> OffsetsTopic | None:
         brokers.close()
 
 
-def prepare(job: Job, topic: OffsetsTopic) -> Identity:
+def prepare(job: Job, topic: OffsetsTopic, lease: Lease | None = None) -> Identity:
     """Create what is missing and refuse what does not belong together, before anything expensive starts."""
     check_rights(job)
-    create_tables(job.tables)
+    create_tables(job.tables, lease=lease)
     found = find_state(job.tables, job.checkpoint)
     identity = judge_start(found, Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds))
-    settle(job, found, identity)
+    settle(job, found, identity, lease)
     return identity
 
 
-def settle(job: Job, found: Found, identity: Identity) -> None:
+def settle(job: Job, found: Found, identity: Identity, lease: Lease | None) -> None:
     """Make tables and checkpoint those of the identity; what is cut off is done again by the next start."""
     is_next = follows_another(identity, found.batch_checkpoint_id)
     stored_id = (found.identity or {}).get("checkpoint_id", "")
@@ -77,7 +78,7 @@ def settle(job: Job, found: Found, identity: Identity) -> None:
         # before the new identity: without rows, nothing else would tell it is old
         put_aside(job.checkpoint, stored_id)
         if found.newest_batch_id is None:  # otherwise its rows would be published as the first batch's
-            remove_unpublished(job.tables, -1)
+            remove_unpublished(job.tables, -1, lease)
     if found.identity != asdict(identity):
         files.write_text(identity_path(job.checkpoint), to_json(identity))
     if is_next:
@@ -85,7 +86,7 @@ def settle(job: Job, found: Found, identity: Identity) -> None:
             log.warning("the checkpoint is missing: going on after batch %s of the tables", found.newest_batch_id)
         put_aside(job.checkpoint, identity.replaces)
         if found.newest_batch_id is not None:
-            remove_unpublished(job.tables, found.newest_batch_id)
+            remove_unpublished(job.tables, found.newest_batch_id, lease)
 
 
 def put_aside(checkpoint: str, checkpoint_id: str) -> None:

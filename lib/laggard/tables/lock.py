@@ -1,15 +1,19 @@
-"""One writer per table root: Delta on a plain file system is safe inside one JVM only."""
+"""One writer per table root: the kernel's lock on a local disk, a lease in a bucket."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from laggard import storage
 from laggard.errors import CONFIGURATION, REFUSED, LaggardError
 from laggard.files import is_local, locate
+from laggard.tables.lease import Lease, claim
+from laggard.tables.readers import has_table, open_table
+from laggard.tables.schemas import TABLES
 
 
 def local_path(root: str) -> Path | None:
@@ -19,12 +23,30 @@ def local_path(root: str) -> Path | None:
 
 
 @contextmanager
-def writer_lock(root: str) -> Iterator[None]:
-    """Hold `<root>/_laggard/writer.lock`; the kernel releases it however the process ends."""
+def writer_lock(
+    root: str,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> Iterator[Lease | None]:
+    """Hold the only right to write below a root; gives the lease that commits there need, None on a local disk.
+
+    Locally it is `<root>/_laggard/writer.lock`, which the kernel releases however the process ends.
+    """
     folder = local_path(root)
-    if folder is None:  # other file systems: the log store there decides (docs/architecture.md)
-        yield
-        return
+    if folder is None:
+        lease = Lease(locate(root), storage.settings().lease_seconds)
+        lease.take(is_stopping)
+        try:
+            claim([open_table(root, name) for name in TABLES if has_table(root, name)], lease)
+            yield lease
+        finally:
+            lease.give_back()
+    else:
+        with _kernel_lock(folder):
+            yield None
+
+
+@contextmanager
+def _kernel_lock(folder: Path) -> Iterator[None]:
     path = folder / "_laggard" / "writer.lock"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -32,7 +54,7 @@ def writer_lock(root: str) -> Iterator[None]:
         handle = path.open("r+")  # in append mode every write would go to the end
     except OSError as error:
         raise LaggardError(
-            f"cannot write to the table root {root}",
+            f"cannot write to the table root {folder}",
             cause=f"{error.strerror}: {error.filename}",
             fix="set job.tables to a folder this user can write",
             exit_code=CONFIGURATION,
@@ -43,7 +65,7 @@ def writer_lock(root: str) -> Iterator[None]:
         except BlockingIOError as error:
             handle.seek(0)
             raise LaggardError(
-                f"another process writes to {root}",
+                f"another process writes to {folder}",
                 cause=f"{path} is held by process {handle.read().strip() or 'unknown'}",
                 fix="stop that process, or give this job its own job.tables and job.checkpoint",
                 exit_code=REFUSED,

@@ -27,11 +27,11 @@ from pyarrow.fs import SubTreeFileSystem
 
 from laggard.errors import DAMAGED, NOT_FOUND, LaggardError
 from laggard.files import is_local, locate, open_uri
+from laggard.storage import delta_options, of_store, without_answer
 from laggard.tables import log
 from laggard.tables.data_files import read_files
 from laggard.tables.schemas import BATCHES, TABLES
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _FRAME = re.compile(r"\d+:")  # of a native backtrace
 _LONGEST_CAUSE = 500
 _LOOK_BACK = 20  # entries of the log: those of maintenance have no row
@@ -117,7 +117,14 @@ def open_table(root: str, name: str, version: int | None = None) -> DeltaTable:
         if is_local(uri) and not Path(uri, "_delta_log").is_dir():
             is_file = Path(locate(root)).is_file()
             raise TableMissing(uri, f"{root} is a file" if is_file else "there is no _delta_log folder")
-        return DeltaTable(uri, version=version)
+        return DeltaTable(uri, version=version, storage_options=delta_options(uri))
+
+
+def has_table(root: str, name: str) -> bool:
+    """Whether there is a Delta table."""
+    uri = table_uri(root, name)
+    with naming_errors(uri):
+        return DeltaTable.is_deltatable(uri, delta_options(uri))
 
 
 def read_table(root: str, name: str, version: int, columns: Sequence[str] | None = None) -> pa.Table:
@@ -300,13 +307,15 @@ def naming_errors(uri: str, version: int | None = None) -> Iterator[None]:
     except (DeltaError, OSError, ValueError) as error:  # ArrowInvalid is a ValueError
         if isinstance(error, TableNotFoundError) and version is None:  # otherwise the log has lost that version
             raise TableMissing(uri, sentence_of(error)) from error
+        if (failure := of_store(error)) is not None:
+            raise failure from error
         at = "" if version is None else f"version {version}: "
         raise TableUnreadable(uri, at + sentence_of(error)) from error
 
 
 def sentence_of(error: Exception) -> str:
     """The error's text in one line: delta-rs colours some and adds a native backtrace to others."""
-    text = _COLOUR.sub("", str(error)).replace("↳", ":")
+    text = without_answer(str(error))
     return " ".join(takewhile(lambda word: not _FRAME.fullmatch(word), text.split()))[:_LONGEST_CAUSE]
 
 

@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from laggard import storage
 from laggard.tables.maintenance import Outcome, Retention, maintain, read_done, write_done
 from laggard.tables.schemas import EACH_TICK, TABLES
 
@@ -106,7 +107,7 @@ class Schedule:
         self._started_at = time.monotonic()
         request = {
             "root": self._root, "retention": asdict(self._retention), "now": now.isoformat(), "names": list(names),
-            "optimize": self._care.optimize,
+            "optimize": self._care.optimize, "storage": asdict(storage.settings()),
         }  # fmt: skip
         assert self._child.stdin is not None  # noqa: S101 - for the type checker
         self._child.stdin.write(json.dumps(request) + "\n")
@@ -146,6 +147,7 @@ def run_child() -> None:
     with suppress(OSError):
         os.nice(_NICENESS)
         Path("/proc/self/oom_score_adj").write_text("1000")  # where memory runs out, it goes and not the job
+    storage.use(storage.Settings(**request["storage"]))
     retention, now = Retention(**request["retention"]), datetime.fromisoformat(request["now"])
     for outcome in maintain(request["root"], retention, now, request["names"], optimize=request["optimize"]):
         sys.stdout.write(json.dumps(asdict(outcome)) + "\n")

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
-from laggard.tables.readers import table_uri
+from laggard.tables.lease import Lease, fenced, signed
+from laggard.tables.readers import open_table
 from laggard.tables.schemas import FINDING_STATE, TABLES
 
 
@@ -18,11 +18,13 @@ def tables_with_unpublished(root: str, newest_batch_id: int) -> list[str]:
     return list(_find(root, newest_batch_id))
 
 
-def remove_unpublished(root: str, newest_batch_id: int) -> list[str]:
-    """Delete those rows; gives the tables that had some. Needs the writer lock."""
+def remove_unpublished(root: str, newest_batch_id: int, lease: Lease | None) -> list[str]:
+    """Delete those rows; gives the tables that had some. Needs the writer lock, and its lease."""
     found = _find(root, newest_batch_id)
     for name, bound in found.items():
-        DeltaTable(table_uri(root, name)).delete(f"batch_id > {bound}")
+        delta = open_table(root, name)
+        with fenced(delta, lease):
+            delta.delete(f"batch_id > {bound}", commit_properties=signed(lease))
     return list(found)
 
 
@@ -46,7 +48,7 @@ def _find(root: str, newest_batch_id: int) -> dict[str, int]:
 
 def _batches(root: str, name: str) -> set[int]:
     """Least and largest batch id of the table's files; none of files without statistics."""
-    actions = pa.table(DeltaTable(table_uri(root, name)).get_add_actions(flatten=True))
+    actions = pa.table(open_table(root, name).get_add_actions(flatten=True))
     if "max.batch_id" not in actions.column_names:
         return set()
     return {pc.min(actions["min.batch_id"]).as_py(), pc.max(actions["max.batch_id"]).as_py()} - {None}

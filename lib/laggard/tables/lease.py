@@ -1,0 +1,246 @@
+"""The lease of a root in a bucket: who holds it may write, and nobody else.
+
+One object beside the tables, taken and renewed by conditional put. The clocks of machines are never compared: a lease
+is over when its object did not change for `lease_seconds` by the clock of the one who waits for it. The epoch goes up
+with each holder; every commit carries it, so that one who comes back from a pause cannot commit
+(docs/decisions/0024-lease-and-epoch.md).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError
+
+from laggard import storage
+from laggard.errors import DAMAGED, REFUSED, TEMPORARY, LaggardError
+from laggard.failures import classify
+
+log = logging.getLogger("laggard.lease")
+NAME = "_laggard/lease.json"
+_EPOCH = "laggard/epoch"
+_SAY_EVERY_SECONDS = 10.0
+
+
+def awake_seconds() -> float:
+    """Seconds of a clock that also runs while the machine sleeps, and that nobody sets."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+@contextmanager
+def fenced(delta: DeltaTable, lease: Lease | None) -> Iterator[None]:
+    """Commit to a table within it: refused where another holder has, before or at the same moment.
+
+    Two commits with the epoch's transaction at once conflict (Delta protocol, `txn`), so none slips in between.
+    """
+    if lease is None:
+        yield
+        return
+    lease.check()
+    _check_epoch(delta, lease)
+    try:
+        yield
+    except CommitFailedError:
+        delta.update_incremental()
+        _check_epoch(delta, lease)
+        raise
+
+
+def signed(lease: Lease | None, *transactions: Transaction) -> CommitProperties:
+    """What a commit carries: these transactions and the epoch."""
+    own = [] if lease is None else [Transaction(_EPOCH, lease.epoch)]
+    return CommitProperties(app_transactions=[*transactions, *own])
+
+
+def claim(tables: Sequence[DeltaTable], lease: Lease) -> None:
+    """Raise the epoch above all that these tables have, and commit it to each: no earlier holder commits after that."""
+    lease.raise_epoch(1 + max((_epoch_of(each) for each in tables), default=0))
+
+    def commit(delta: DeltaTable) -> None:
+        partitions = delta.metadata().partition_columns or None
+        with fenced(delta, lease):
+            delta.create_write_transaction(
+                [], mode="append", schema=delta.schema(), partition_by=partitions, commit_properties=signed(lease)
+            )
+
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        list(pool.map(commit, tables))
+
+
+def _epoch_of(delta: DeltaTable) -> int:
+    return int(delta.transaction_version(_EPOCH) or 0)
+
+
+def _check_epoch(delta: DeltaTable, lease: Lease) -> None:
+    if (found := _epoch_of(delta)) > lease.epoch:
+        raise lease.taken(f"the holder of epoch {found}; this one has {lease.epoch}")
+
+
+class _Found(NamedTuple):
+    e_tag: str
+    epoch: int
+    holder: str
+    says: str  # host and process
+    is_free: bool
+
+
+class Lease:
+    """Take it with `take`, ask `check` before each commit, end with `give_back`."""
+
+    def __init__(self, root: str, seconds: float) -> None:
+        self.root = root
+        self.epoch = 0
+        self._seconds = seconds
+        self._holder = uuid.uuid4().hex
+        self._e_tag = ""
+        self._valid_until = 0.0
+        self._renewals = 0
+        self._is_over = threading.Event()
+        self._lost: LaggardError | None = None
+        self._lock = threading.Lock()  # one put at a time: each needs the e-tag of the one before
+        self._thread: threading.Thread | None = None
+
+    def take(self, is_stopping: Callable[[], bool] = lambda: False) -> None:
+        """Take it, after the wait for a holder that does not renew it; refused (73) if one does."""
+        found = self._read()
+        if found is not None and not found.is_free:
+            found = self._wait_for(found, is_stopping)
+        self.epoch = 1 + (found.epoch if found else 0)
+        self._put(found.e_tag if found else "")
+        self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
+        self._thread.start()
+
+    def raise_epoch(self, epoch: int) -> None:
+        """Go on under a higher epoch."""
+        if epoch > self.epoch:
+            self.epoch = epoch
+            self.renew()
+
+    def check(self) -> None:
+        """Raise unless this process may commit now: 73 if another one has taken it, 75 while nobody can say."""
+        if self._lost is None and awake_seconds() >= self._valid_until:
+            self.renew()
+        if self._lost is not None:
+            raise self._lost
+        if awake_seconds() >= self._valid_until:
+            raise LaggardError("the lease of the tables was given back", exit_code=TEMPORARY)
+
+    def renew(self) -> None:
+        """Put it once more."""
+        with self._lock:
+            if not self._is_over.is_set():
+                self._put(self._e_tag)
+
+    def give_back(self) -> None:
+        """Free it for the next job; where that fails it is over by itself after its seconds."""
+        self._is_over.set()
+        with self._lock:  # a renewal in flight would take it again
+            if self._lost is not None or not self._e_tag:
+                return
+            try:
+                self._put(self._e_tag, is_free=True)
+            except LaggardError as error:
+                log.info("the lease ends by itself in %.0f s: %s", self._seconds, error.sentence)
+            self._e_tag, self._valid_until = "", 0.0
+
+    def taken(self, by: str) -> LaggardError:
+        """The refusal for one who is no longer the holder; it stays."""
+        self._lost = LaggardError(
+            f"another process writes to {self.root}",
+            cause=f"{self.root}/{NAME} was taken by {by}",
+            fix="stop one of them, or give this job its own job.tables and job.checkpoint",
+            exit_code=REFUSED,
+        )
+        return self._lost
+
+    def _wait_for(self, found: _Found, is_stopping: Callable[[], bool]) -> _Found | None:
+        began, said_at = awake_seconds(), 0.0
+        while (waited := awake_seconds() - began) < self._seconds:
+            if is_stopping():
+                raise LaggardError("stopped while waiting for the lease", exit_code=TEMPORARY)
+            if time.monotonic() - said_at >= _SAY_EVERY_SECONDS:
+                left = self._seconds - waited
+                log.info("waiting up to %.0f s: %s held the lease of %s last", left, found.says, self.root)
+                said_at = time.monotonic()
+            time.sleep(min(1.0, self._seconds / 10))
+            now = self._read()
+            if now is None or now.is_free:
+                return now
+            if now.e_tag != found.e_tag:
+                raise self.taken(now.says)
+        return found
+
+    def _keep(self) -> None:
+        said = False
+        while not self._is_over.wait(self._seconds / 3):
+            try:
+                self.renew()
+                said = False
+            except LaggardError as error:
+                if self._lost is not None:
+                    log.error("%s", error.sentence)  # noqa: TRY400 - no traceback for what is no fault of ours
+                    return
+                if not said:
+                    log.warning("the lease cannot be renewed, tried again: %s", error.sentence)
+                said = True
+
+    def _put(self, e_tag: str, *, is_free: bool = False) -> None:
+        """Create it (no e-tag) or replace what the e-tag names; a put whose answer was lost counts as done."""
+        import obstore
+
+        self._renewals += 1
+        host = f"{socket.gethostname()}, process {os.getpid()}"
+        values = {"epoch": self.epoch, "holder": self._holder, "says": host, "is_free": is_free, "n": self._renewals}
+        until = awake_seconds() + self._seconds  # from before the request
+        try:
+            mode: Any = {"e_tag": e_tag} if e_tag else "create"
+            self._e_tag = str(obstore.put(self._store(), NAME, json.dumps(values).encode(), mode=mode)["e_tag"])
+        except (obstore.exceptions.PreconditionError, obstore.exceptions.AlreadyExistsError):
+            now = self._read()
+            if now is None or now.holder != self._holder:
+                raise self.taken(now.says if now else "nobody: it was deleted") from None
+            self._e_tag = now.e_tag
+        except Exception as error:
+            raise _failure(error) from error
+        self._valid_until = until
+
+    def _read(self) -> _Found | None:
+        import obstore
+
+        try:
+            answer = obstore.get(self._store(), NAME)
+            content, e_tag = bytes(answer.bytes()), str(answer.meta["e_tag"])
+        except FileNotFoundError:
+            return None
+        except Exception as error:
+            raise _failure(error) from error
+        try:
+            values = json.loads(content)
+            return _Found(e_tag, int(values["epoch"]), values["holder"], str(values["says"]), bool(values["is_free"]))
+        except (ValueError, LookupError, TypeError) as error:
+            raise LaggardError(
+                "the lease of the tables is damaged",
+                cause=f"{self.root}/{NAME} is not what laggard writes",
+                fix="delete it when no job writes to these tables; the next start makes it again",
+                exit_code=DAMAGED,
+            ) from error
+
+    def _store(self) -> Any:
+        return storage.open_store(self.root, request_seconds=self._seconds / 5)
+
+
+def _failure(error: Exception) -> LaggardError:
+    if isinstance(error, FileNotFoundError):  # of a put: there is no bucket
+        error = OSError(f"NoSuchBucket: {error}")
+    return storage.of_store(error) or classify(error)
