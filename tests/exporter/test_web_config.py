@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from laggard.errors import CONFIGURATION, LaggardError
 from laggard.exporter.collect_self import SelfStats
 from laggard.exporter.rate_limit import RateLimit
 from laggard.exporter.web import MAX_FILE_BYTES, Web, WebFile, WebWatch
+from patience import examples
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +41,47 @@ def test_a_file_is_taken_whole_or_refused_by_the_name_of_the_key(folder: Path, n
     assert expected in refused.value.cause
     assert f"{path}:" in refused.value.cause
     assert refused.value.exit_code == CONFIGURATION
+
+
+def test_a_bundle_of_authorities_may_have_comments_in_any_script(folder: Path) -> None:
+    path = write(folder, "RequireAndVerifyClientCert")
+    (folder / "ca.crt").write_text("# Zertifizierungsstelle für Prüfungen\n" + (folder / "ca.crt").read_text())
+    assert WebFile(str(path)).load().asks_who
+
+
+@pytest.mark.examples
+def test_whatever_bytes_a_file_has_it_is_taken_or_refused_with_a_reason(folder: Path) -> None:
+    rng = random.Random(7)
+    pieces = (b": ", b"\n", b"- ", b"[", b"{", b"&a ", b"*a", b"!!x ", b"'", b'"', b"|", b"%", b"\xef\xbb\xbf", b"\x00")
+    causes: list[str] = []
+    for _ in range(examples(2000)):
+        path = write(folder, rng.choice(list(FIXTURES)))
+        content = bytearray(path.read_bytes())
+        for _ in range(rng.randint(1, 5)):
+            at = rng.randrange(len(content) + 1)
+            cut = rng.randint(0, 9) * rng.randint(0, 1)
+            content[at : at + cut] = rng.choice((*pieces, bytes([rng.randrange(256)])))
+        path.write_bytes(content)
+        try:
+            WebFile(str(path)).load()
+        except LaggardError as error:
+            causes.append(error.cause)
+    assert causes
+    assert [cause for cause in causes if not cause.startswith(f"{path}:")] == []
+
+
+def test_a_file_that_becomes_a_pipe_is_counted_and_not_waited_for(folder: Path) -> None:
+    path = folder / "web.yml"
+    path.write_text(TLS, encoding="utf-8")
+    file, stats = WebFile(str(path)), SelfStats()
+    file.load()
+    watch = WebWatch(file, stats, lambda _: None)
+    for name in ("server.key", "web.yml"):
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+        for _ in range(3):
+            watch.look()
+    assert stats.web_config_errors == 2
 
 
 def test_every_mistake_is_named_at_once_in_the_order_of_the_lines(folder: Path) -> None:

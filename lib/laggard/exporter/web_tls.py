@@ -43,7 +43,7 @@ def make_context(tls: Tls) -> ssl.SSLContext:
     _load_key(context, tls)
     if tls.client_ca:
         try:
-            context.load_verify_locations(cadata=tls.client_ca.decode("ascii", "replace"))
+            context.load_verify_locations(cadata=tls.client_ca.decode("ascii", "ignore"))
         except (ssl.SSLError, ValueError) as error:
             raise Refused([f"1: tls_server_config.client_ca: no certificate can be read ({_reason(error)})"]) from error
     context.verify_mode = _MODES[tls.client_auth]
