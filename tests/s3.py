@@ -9,7 +9,6 @@ import subprocess
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Self
 
 import pytest
 
@@ -35,7 +34,7 @@ class S3Server:
         self.credentials_file = folder / "credentials"
         self.write_keys(KEYS)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> S3Server:  # noqa: PYI034 - Self is of Python 3.11
         self.start()
         return self
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self, cast
+from typing import cast
 
 from e2e.kit import Place
 from s3 import S3Server
@@ -17,7 +17,7 @@ class BucketPlace(Place):
     """Its checkpoint is on its own disk."""
 
     @classmethod
-    def of(cls, folder: Path, servers: str, server: S3Server) -> Self:
+    def of(cls, folder: Path, servers: str, server: S3Server) -> BucketPlace:
         """With the settings of a server in its configuration."""
         chosen = server.settings
         lines = [

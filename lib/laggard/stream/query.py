@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import closing
-from threading import Event
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from laggard import errors
@@ -92,8 +92,10 @@ class Job:
             why = "the batch at hand is repeated" if self._gate.has_batch else "Spark or the diagnosis did not end"
             log.warning("cut off, to end within %d s: %s", self._config.job.stop_seconds, why)
         kill_below()
-        if self._lease is not None:
-            self._lease.give_back()
+        if self._lease is not None:  # a store that does not answer must not hold up the end
+            back = Thread(target=self._lease.give_back, daemon=True)
+            back.start()
+            back.join(CUT_SECONDS / 2)
         return self._exit_code
 
     def run(self, start_session: Callable[[], SparkSession]) -> int:
