@@ -16,6 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 TOOLS := javac:default-jdk-headless gcc:gcc,libc6-dev openssl:openssl buildah:buildah debootstrap:debootstrap
 # built by Go: the chart's renderer and the tests' S3 server
 HELM := helm.sh/helm/v3/cmd/helm@v3.19.2
+KUSTOMIZE := sigs.k8s.io/kustomize/kustomize/v5@v5.7.1
 VERSITYGW := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
 .PHONY: help venv jars tools demo demo-options test test-all test-unit test-fuzz lint docs bench scenarios images pins zip wheel clean
@@ -49,7 +50,7 @@ test-all: jars ## the longer tests, which `make test` leaves out
 	@echo "laggard: the longer tests"
 	@ALL_EXAMPLES=1 $(BIN)/pytest --numprocesses 2 --dist loadfile -m 'full or examples' $(ARGS)
 
-tools: .tools/helm .tools/versitygw ## install what only test-all needs, by apt-get and Go
+tools: .tools/helm .tools/kustomize .tools/versitygw ## install what only test-all needs, by apt-get and Go
 	@missing=$$(for tool in $(TOOLS); do command -v $${tool%%:*} > /dev/null || echo $${tool##*:}; done | tr , ' ' | xargs); \
 	if [ -z "$$missing" ]; then echo "laggard: the tools of make test-all are installed"; exit 0; fi; \
 	run=(); [ "$$(id -u)" = 0 ] || run=(sudo -n); \
@@ -61,6 +62,7 @@ tools: .tools/helm .tools/versitygw ## install what only test-all needs, by apt-
 	"$${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends $$missing
 
 .tools/helm: PACKAGE := $(HELM)
+.tools/kustomize: PACKAGE := $(KUSTOMIZE)
 .tools/versitygw: PACKAGE := $(VERSITYGW)
 .tools/%:
 	@echo "laggard: building $(@F) (two minutes)"

@@ -146,19 +146,31 @@ def test_keda_asks_for_a_metric_that_is_served() -> None:
     assert metric in {family.name for family in FAMILIES}
 
 
-def helm() -> str:
-    """The helm of `make tools`."""
-    found = shutil.which("helm", path=str(ROOT / ".tools")) or shutil.which("helm")
+def tool(name: str) -> str:
+    """A program of `make tools`."""
+    found = shutil.which(name, path=str(ROOT / ".tools")) or shutil.which(name)
     if not found:
-        pytest.skip("helm is not here: make tools builds it where Go is installed")
+        pytest.skip(f"{name} is not here: make tools builds it where Go is installed")
     return found
 
 
-def rendered(*options: str) -> list[Manifest]:
-    command = [helm(), "template", "laggard", str(CHART), *options]
+def printed(*command: str) -> list[Manifest]:
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return documents(done.stdout)
+
+
+def rendered(*options: str) -> list[Manifest]:
+    return printed(tool("helm"), "template", "laggard", str(CHART), *options)
+
+
+def built(folder: Path) -> dict[tuple[str, str], Manifest]:
+    """What `kubectl apply -k` would send."""
+    found = by_name(printed(tool("kustomize"), "build", str(folder)))
+    for manifest in found.values():
+        if manifest["apiVersion"] not in OF_OPERATORS:
+            kubernetes_validate.validate(manifest, API, strict=True)
+    return found
 
 
 @pytest.mark.full
@@ -181,3 +193,41 @@ def test_the_chart_is_valid_with_other_values_too() -> None:
         kubernetes_validate.validate(manifest, API, strict=True)
     assert "affinity" not in found["Deployment", "laggard-exporter"]["spec"]["template"]["spec"]
     assert found["NetworkPolicy", "laggard-job"]["spec"]["egress"][1]["ports"] == [{"protocol": "TCP", "port": 9095}]
+
+
+@pytest.mark.full
+def test_kustomize_builds_the_manifests_in_their_namespace_and_with_the_monitor(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(K8S, tmp_path / "k8s"))
+    file = folder / "kustomization.yaml"
+    file.write_text(file.read_text().replace("# components: [monitoring]", "components: [monitoring]"))
+
+    found = built(folder)
+
+    expected = by_name([*base(), *documents((K8S / "monitoring" / "monitor.yaml").read_text())])
+    for (kind, _), manifest in expected.items():
+        if kind != "Namespace":
+            manifest["metadata"]["namespace"] = "laggard"
+    assert found == expected
+
+
+@pytest.mark.full
+def test_with_a_bucket_nothing_is_shared_and_both_pods_reach_it() -> None:
+    found = built(ROOT / "docker" / "k8s-bucket")
+    pods = {name: found["Deployment", f"laggard-{name}"]["spec"]["template"]["spec"] for name in ("job", "exporter")}
+
+    assert ("PersistentVolumeClaim", "laggard") not in found
+    assert "persistentVolumeClaim" not in str(pods)
+    assert "affinity" not in pods["exporter"]
+    assert {"name": "laggard", "emptyDir": {"sizeLimit": "5Gi"}} in pods["job"]["volumes"]
+    assert pods["job"]["containers"][0]["env"] == pods["exporter"]["containers"][0]["env"]
+    for name, spec in pods.items():
+        environment = {each["name"]: each["value"] for each in spec["containers"][0]["env"]}
+        config = load_config(None, [], environment)
+        assert config.job.tables.startswith("s3://")
+        assert config.storage.region == "eu-west-1"
+        assert ("ServiceAccount", spec["serviceAccountName"]) in found
+        egress = found["NetworkPolicy", f"laggard-{name}"]["spec"]["egress"]
+        ports = {(port["port"], to.get("ipBlock", {}).get("cidr")) for rule in egress for port in rule["ports"]
+                 for to in rule.get("to", [{}])}  # fmt: skip
+        assert {(53, None), (443, None), (80, "169.254.170.23/32"), (80, "169.254.169.254/32")} <= ports
+        assert (9092, None) in ports or name == "exporter"
