@@ -16,7 +16,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import bcrypt
-from common import report
+from common import cpu_seconds, report
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "lib")]
@@ -76,13 +76,15 @@ def measure(mode: str, tables: Path, pki: Path, seconds: float, spread: float | 
         before = status(process.pid)
         with crowd(port, spread, pki / "ca.crt" if key else None):
             healthy, scrapes, threads, memory = [], [], 0, 0
-            until = time.monotonic() + seconds
+            began, spent = time.monotonic(), cpu_seconds(process.pid)
+            until = began + seconds
             while time.monotonic() < until:
                 healthy += [ask(port, "/-/healthy", tls)[1] for _ in range(5)]
                 scrapes.append(ask(port, "/metrics", tls)[1])
                 now = status(process.pid)
                 threads, memory = max(threads, now["Threads"]), max(memory, now["VmRSS"])
                 time.sleep(0.05)
+            share = (cpu_seconds(process.pid) - spent) / (time.monotonic() - began)
     healthy.sort()
     return {
         "mode": mode,
@@ -92,6 +94,7 @@ def measure(mode: str, tables: Path, pki: Path, seconds: float, spread: float | 
         "healthy_longest_ms": 1000 * healthy[-1],
         "probes": len(healthy),
         "scrape_longest_ms": 1000 * max(scrapes),
+        "cores": share,
         "threads": threads,
         "memory_more_mb": (memory - before["VmRSS"]) / 1024,
     }
