@@ -7,9 +7,14 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from laggard.exporter.escape import printable_json, printable_lines
+
+if TYPE_CHECKING:
+    _Stream = logging.StreamHandler[TextIO]
+else:
+    _Stream = logging.StreamHandler  # takes no type in Python 3.10
 
 LINES_PER_MINUTE, KEPT_FOR_ERRORS = 40, 10  # the JVM of the job may write 20 more
 _NOISY = ("kafka", "py4j")  # one dead broker gives two lines a second; what matters comes back as an error of ours
@@ -40,7 +45,7 @@ class TextLines(logging.Formatter):
         return f"{clock} {record.levelname.lower()} {message}{error}"
 
 
-class BoundedHandler(logging.StreamHandler[TextIO]):
+class BoundedHandler(_Stream):
     """At most `LINES_PER_MINUTE` lines a minute whatever goes wrong; tells how many were left out.
 
     The last lines of a minute are kept for errors.
