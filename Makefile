@@ -99,7 +99,7 @@ docs: venv ## write the generated pages under docs/ from the declarations
 	@$(BIN)/python tests/questions/page.py
 
 bench: jars ## the benchmarks; each prints a table
-	@for file in bench/group_records.py bench/diagnose.py bench/tick.py bench/catch_up.py bench/restart.py; do echo "laggard: $$file"; $(BIN)/python $$file $(ARGS) || exit 1; done
+	@for file in bench/group_records.py bench/diagnose.py bench/tick.py bench/catch_up.py bench/restart.py bench/abuse.py; do echo "laggard: $$file"; $(BIN)/python $$file $(ARGS) || exit 1; done
 
 scenarios: venv ## simulated faults and look-alikes, what the rules make of them; ARGS='--seeds 20 --write docs/scenarios.md'
 	@$(BIN)/python tests/scenarios/report.py $(ARGS)
