@@ -24,6 +24,7 @@ def delta(status: str, code: str) -> str:
     )
 
 
+MISREAD = ("abfs://c/x", "abfss://account/x", "s3://", "s3:///", "s3://b/a#b", "gs://b/x?y", "s3://b/%41")
 TEXTS = [
     (delta("404 Not Found", "NoSuchBucket"), CONFIGURATION, "bucket does not exist"),
     ("When initiating: AWS Error NO_SUCH_BUCKET during CreateMultipartUpload", CONFIGURATION, "bucket"),
@@ -36,6 +37,10 @@ TEXTS = [
     (delta("501 Not Implemented", "NotImplemented"), CONFIGURATION, "refused a request"),
     (delta("503 Slow Down", "SlowDown"), TEMPORARY, "does not answer"),
     ("Generic S3 error\n ↳ error sending request\n ↳ Connection refused (os error 111)", TEMPORARY, "does not answer"),
+    (delta("400 Bad Request", "RequestTimeout"), TEMPORARY, "does not answer"),
+    ("google::cloud::Status(UNAVAILABLE: Retry policy exhausted)", TEMPORARY, "does not answer"),
+    ("google::cloud::Status(PERMISSION_DENIED: no)", DENIED, "denied"),
+    ("GetProperties() failed. Azure Error: [AuthorizationFailure] 403 Forbidden", DENIED, "denied"),
     ("AWS Error NETWORK_CONNECTION during HeadObject operation: curlCode: 7", TEMPORARY, "does not answer"),
 ]  # fmt: skip
 
@@ -97,14 +102,16 @@ def test_a_file_without_keys_is_refused_and_not_shown(tmp_path: Path, text: str)
     assert "canary" not in str(raised.value)
 
 
-@pytest.mark.parametrize("url", ["S3://Bucket/a b", "s3a://b/x/", "gs://b/x", "abfss://c@account/x", "az://c/x"])
+@pytest.mark.parametrize("url", ["S3://Bucket/a b", "s3a://b/x/", "gs://b/x", "abfss://c@account/x"])
 def test_the_place_of_a_bucket_keeps_its_path_and_has_a_small_scheme(url: str) -> None:
     scheme, _, rest = url.partition(":")
     assert locate(url) == f"{scheme.lower()}:{rest.rstrip('/')}"
 
 
-@pytest.mark.parametrize("url", ["hdfs://host:8020/x", "http://host/x", "dbfs:/x", "wasb://c@account/x"])
-def test_a_place_that_cannot_refuse_a_second_writer_is_refused(url: str) -> None:
+@pytest.mark.parametrize(
+    "url", ["hdfs://host:8020/x", "http://host/x", "dbfs:/x", "wasb://c@account/x", "az://c/x", *MISREAD]
+)
+def test_a_place_that_cannot_refuse_a_second_writer_or_is_read_differently_is_refused(url: str) -> None:
     with pytest.raises(LaggardError) as raised:
         locate(url)
     assert raised.value.exit_code == CONFIGURATION

@@ -14,6 +14,7 @@ from laggard.errors import CONFIGURATION, LaggardError
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+")
 _FILE_PATH = re.compile(r"(?://(?:localhost)?(?=/))?(/(?!/).*)", re.DOTALL)  # behind "file:"
+_MISREAD_URL = re.compile(r"[#?%\\\x00-\x1f\x7f]")
 _MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|[\\\x00-\x1f\x7f]")  # delta-rs decodes a path once more, and takes \ for /
 
 
@@ -26,7 +27,7 @@ def locate(place: str) -> str:
     if not (rest.startswith("/") and _SCHEME.fullmatch(scheme)):
         return _located(Path(place).expanduser() if place.partition("/")[0] == "~" else Path(place))
     if scheme.lower() in storage.SCHEMES and rest.startswith("//"):
-        return f"{scheme.lower()}:{rest.rstrip('/')}"
+        return _in_bucket(scheme.lower(), rest.rstrip("/"))
     if scheme.lower() == "file" and (path := _FILE_PATH.fullmatch(rest)):
         return _located(Path(unquote(path[1])))
     known = ", ".join(storage.SCHEMES)
@@ -34,6 +35,17 @@ def locate(place: str) -> str:
         f"{place!r} is not a place for tables",
         f"on this machine it is file:///…, in a bucket {known}; others, as HDFS, cannot refuse a second writer",
     )
+
+
+def _in_bucket(scheme: str, rest: str) -> str:
+    found = f"{scheme}:{rest}"
+    if scheme.startswith("abfs") and not re.match(r"//[^/@]+@[^/@]+", rest):
+        raise _refused(f"{found!r} is not a place for tables", "on Azure it is abfss://container@account…/path")
+    if not rest.strip("/"):
+        raise _refused(f"{found!r} is not a place for tables", "it names no bucket")
+    if misread := _MISREAD_URL.search(found):
+        raise _refused(f"{found!r} cannot be read as a URL", f"the libraries take {misread[0]!r} for different texts")
+    return found
 
 
 def _located(path: Path) -> str:
@@ -102,8 +114,8 @@ def write_bytes(path: str, data: bytes) -> None:
     On a local disk by a temporary file beside it, fsync, rename and fsync of the folder; object stores put whole files.
     """
     system, where = open_uri(path)
-    system.create_dir(str(Path(where).parent), recursive=True)
-    if isinstance(system, fs.LocalFileSystem):
+    if isinstance(system, fs.LocalFileSystem):  # a bucket has no folders, and a marker for each would need rights
+        system.create_dir(str(Path(where).parent), recursive=True)
         _replace_local(Path(where), data)
     else:
         with system.open_output_stream(where) as stream:

@@ -20,7 +20,7 @@ from laggard.secret_files import read_secret
 if TYPE_CHECKING:
     from pyarrow import fs  # the configuration is read before anything is installed
 
-SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
+SCHEMES = ("s3", "s3a", "gs", "abfs", "abfss")
 S3 = ("s3", "s3a")
 _FILE_KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 _CONNECT_SECONDS, _REQUEST_SECONDS, _RETRY_SECONDS = 5, 30, 10
@@ -68,7 +68,8 @@ def arrow_system(place: str) -> tuple[fs.FileSystem, str]:
     from pyarrow.fs import FileSystem
 
     if not _is_s3(place):
-        found: tuple[fs.FileSystem, str] = FileSystem.from_uri(place)
+        limit = f"?retry_limit_seconds={_RETRY_SECONDS}" if place.startswith("gs:") else ""
+        found: tuple[fs.FileSystem, str] = FileSystem.from_uri(place + limit)
         return found
     return _arrow_s3(_settings, tuple(_keys().items())), place.partition("://")[2]
 
@@ -99,7 +100,8 @@ def open_store(place: str, *, request_seconds: float) -> Any:
     if _is_s3(place):
         options = {"region": _settings.region, "endpoint": _settings.endpoint}
         given = {name: value for name, value in (options | _keys()).items() if value}
-        client["allow_http"] = _settings.endpoint.startswith("http:")
+        if _settings.endpoint:
+            client["allow_http"] = _settings.endpoint.startswith("http:")
     retries: Any = {"max_retries": 1, "retry_timeout": limit}
     make: Any = store.from_url  # its overloads know the regions of Amazon only
     return make(place, client_options=client, retry_config=retries, **given)
@@ -139,11 +141,16 @@ def _wrong(path: str, cause: str) -> LaggardError:
 
 _IS_OF_STORE = re.compile(
     r"Generic (S3|GCS|MicrosoftAzure|HTTP) error|AWS Error|Error performing [A-Z]+ http|<Error><Code>"
+    r"|google::cloud::Status|Azure Error"
 )
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 _ANSWER = re.compile(r"<\?xml.*|<(Error|html|!DOCTYPE)\b.*", re.DOTALL | re.IGNORECASE)
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m *↳?")  # delta-rs paints the steps to the cause
 _KINDS = (
+    (
+        r"SlowDown|RequestTimeout|OperationAborted|ConditionalRequestConflict|IncompleteBody|UNAVAILABLE",
+        (TEMPORARY, "the object store does not answer", "none needed if it passes"),
+    ),
     (
         r"NoSuchBucket|NO_SUCH_BUCKET|InvalidBucketName|ContainerNotFound",
         (CONFIGURATION, "the bucket does not exist", "make the bucket, or set job.tables to another one"),
@@ -164,7 +171,7 @@ _KINDS = (
         (
             r"\b40[13] (Forbidden|Unauthorized)|AccessDenied|ACCESS_DENIED|SignatureDoesNotMatch|InvalidAccessKeyId"
             r"|INVALID_ACCESS_KEY|SIGNATURE_DOES_NOT_MATCH|UserNotFound|ExpiredToken|InvalidToken|lacked the necessary"
-            r"|PermissionDenied|Unauthenticated|UNRECOGNIZED_CLIENT|INVALID_CLIENT_TOKEN"
+            r"|PermissionDenied|PERMISSION_DENIED|Unauthenticated|UNAUTHENTICATED|UNRECOGNIZED_CLIENT|INVALID_CLIENT_TOKEN"
         ),
         (
             DENIED,

@@ -35,7 +35,7 @@ def lose_checkpoint(job: WholeBatches) -> None:
             shutil.rmtree(place) if place.is_dir() else place.unlink()
 
 
-def cut_off(job: WholeBatches, number: int, commits: int) -> None:
+def cut_off(job: WholeBatches, number: int, commits: int, *, is_first: bool) -> None:
     """A tick that ends before its `batches` row, after at most so many commits to other tables."""
     commit, done = Writer.commit, []
 
@@ -48,7 +48,15 @@ def cut_off(job: WholeBatches, number: int, commits: int) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Writer, "commit", some)
         with pytest.raises(CutOffError):
-            job.tick(ENDS, steady(job, number))
+            attempt(job, number, is_first=is_first)
+
+
+def attempt(job: WholeBatches, number: int, *, is_first: bool) -> None:
+    """A tick; at its second attempt its records are in the topic already, and its moment is the same."""
+    if is_first:
+        job.tick(ENDS, steady(job, number))
+    else:
+        job.tick(ENDS, [], seconds=0)
 
 
 def rows_of(job: WholeBatches) -> dict[str, list[str]]:
@@ -59,22 +67,24 @@ def rows_of(job: WholeBatches) -> dict[str, list[str]]:
     return {name: sorted(told(row) for row in job.rows(name)) for name in names}
 
 
-def made(folder: Path, losses: dict[int, int | None]) -> WholeBatches:
-    """A job that loses its checkpoint before some ticks, some of them after a number of commits of that tick."""
+def made(folder: Path, losses: dict[int, list[tuple[int | None, bool]]]) -> WholeBatches:
+    """A job that is started again before some ticks, each time after so many commits of that tick (None: before it).
+
+    The flag says whether the checkpoint is lost at the start, or kept as where a container starts again.
+    """
     job = WholeBatches(folder / uuid4().hex)
     begin = job.now.replace(year=2026, month=1, day=1, hour=12, minute=0, second=0)
     job.now = begin
     for number in range(TICKS):
-        commits = losses.get(number)
-        if commits is not None:
-            cut_off(job, number, commits)
-        if number in losses:
-            lose_checkpoint(job)
+        is_first = True
+        for commits, is_lost in losses.get(number, ()):
+            if commits is not None:
+                cut_off(job, number, commits, is_first=is_first)
+                is_first = False
+            if is_lost:
+                lose_checkpoint(job)
             job.start()
-        if commits is None:
-            job.tick(ENDS, steady(job, number))
-        else:
-            job.tick(ENDS, [], seconds=0)  # its records are in the topic already, and its moment is the same
+        attempt(job, number, is_first=is_first)
     return job
 
 
@@ -89,9 +99,16 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     deadline=None,
 )
-@given(st.dictionaries(st.integers(0, TICKS - 1), st.none() | st.integers(0, 9), min_size=1, max_size=2))
+@given(
+    st.dictionaries(
+        st.integers(0, TICKS - 1),
+        st.lists(st.tuples(st.none() | st.integers(0, 9), st.booleans()), min_size=1, max_size=3),
+        min_size=1,
+        max_size=2,
+    )
+)
 def test_a_checkpoint_that_is_lost_at_any_moment_changes_no_row(
-    tmp_path: Path, undisturbed: dict[str, list[str]], losses: dict[int, int | None]
+    tmp_path: Path, undisturbed: dict[str, list[str]], losses: dict[int, list[tuple[int | None, bool]]]
 ) -> None:
     found = rows_of(made(tmp_path, losses))
     assert {name: len(rows) for name, rows in found.items()} == {name: len(rows) for name, rows in undisturbed.items()}
@@ -101,4 +118,10 @@ def test_a_checkpoint_that_is_lost_at_any_moment_changes_no_row(
 def test_what_a_first_batch_left_before_it_was_published_is_removed(
     tmp_path: Path, undisturbed: dict[str, list[str]]
 ) -> None:
-    assert rows_of(made(tmp_path, {0: 9})) == undisturbed
+    assert rows_of(made(tmp_path, {0: [(9, True)]})) == undisturbed
+
+
+def test_a_container_that_starts_again_after_the_loss_does_not_leave_out_what_was_cut_off(
+    tmp_path: Path, undisturbed: dict[str, list[str]]
+) -> None:
+    assert rows_of(made(tmp_path, {2: [(None, True), (9, False), (4, False)]})) == undisturbed

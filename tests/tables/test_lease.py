@@ -18,7 +18,7 @@ import pytest
 from obstore.store import MemoryStore
 
 from laggard import storage
-from laggard.errors import DAMAGED, REFUSED, TEMPORARY, LaggardError
+from laggard.errors import CONFIGURATION, DAMAGED, REFUSED, TEMPORARY, LaggardError
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer, create_tables
@@ -105,15 +105,36 @@ def test_a_put_whose_answer_was_lost_counts_as_done(monkeypatch: pytest.MonkeyPa
     put, calls = obstore.put, []
 
     def unanswered(*given: Any, **more: Any) -> Any:
-        found = put(*given, **more)
-        calls.append(found)
-        return put(*given, **more)  # the library's own second try, after the first was carried out
+        calls.append(put(*given, **more))
+        # the library's own second try, after the first was carried out
+        return put(*given, **more) if len(calls) in (1, 3) else calls[-1]
 
     monkeypatch.setattr(obstore, "put", unanswered)
     lease = taken(held)
     lease.renew()
-    assert len(calls) == 2
+    assert len(calls) == 4, "each of the two was put once more"
     lease.check()
+
+
+def test_a_store_that_creates_twice_is_refused(monkeypatch: pytest.MonkeyPatch, held: list[Lease]) -> None:
+    put = obstore.put
+    monkeypatch.setattr(obstore, "put", lambda *given, **_: put(*given, mode="overwrite"))
+    with pytest.raises(LaggardError, match="conditional writes") as raised:
+        taken(held)
+    assert raised.value.exit_code == CONFIGURATION
+
+
+def test_a_put_that_is_refused_for_another_reason_is_not_taken_for_done(
+    monkeypatch: pytest.MonkeyPatch, held: list[Lease]
+) -> None:
+    lease = taken(held, 0.3)
+
+    def conflict(*_: Any, **__: Any) -> None:
+        raise obstore.exceptions.PreconditionError("409 Conflict ConditionalRequestConflict")
+
+    monkeypatch.setattr(obstore, "put", conflict)
+    time.sleep(0.4)
+    assert refused(lease).exit_code == TEMPORARY, "another one may take it now"
 
 
 def test_while_the_store_does_not_answer_nobody_knows_and_afterwards_it_goes_on(

@@ -84,7 +84,8 @@ def judge_start(found: Found, wanted: Identity) -> Identity:
         check_frozen(stored, wanted)  # a rebuild that was cut off
         if stored.continues and stored.offsets_topic_id != wanted.offsets_topic_id:
             return rebuilt(found, wanted, replaced_topic_id=stored.offsets_topic_id)
-        return replace(stored, offsets_topic_id=wanted.offsets_topic_id, layout=LAYOUT)
+        # under an id of its own again: tables that the cut-off batch has reached would leave out its second run
+        return replace(stored, checkpoint_id=uuid.uuid4().hex, offsets_topic_id=wanted.offsets_topic_id, layout=LAYOUT)
     if not found.has_checkpoint:
         return _without_checkpoint(found, wanted)
     if stored is None:

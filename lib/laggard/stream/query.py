@@ -100,7 +100,8 @@ class Job:
 
     def run(self, start_session: Callable[[], SparkSession]) -> int:
         """Run until stopped; gives the exit code. Every failure it raises is a LaggardError."""
-        self._heartbeat.batch("starting")  # also replaces the file that an earlier process left
+        # also replaces the file that an earlier process left
+        self._heartbeat.idle("starting", wait_seconds=self._config.storage.lease_seconds)
         try:
             check_files(self._config.cluster.security)
             for sentence in warnings(self._config.cluster.security):

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from laggard.errors import INTERNAL, LaggardError
-from laggard.files import open_uri
+from laggard.files import is_local, open_uri
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.schemas import Table
 
@@ -87,7 +87,7 @@ def _write(table_path: str, table: Table, rows: pa.Table, values: dict[str, str]
     folder = "/".join(f"{name}={value}" for name, value in values.items())  # dates: nothing to encode
     path = f"{folder}/{label}-{uuid.uuid4()}.parquet".lstrip("/")
     system, where = open_uri(f"{table_path}/{path}")
-    if folder:
+    if folder and is_local(table_path):
         system.create_dir(where.rpartition("/")[0], recursive=True)
     with system.open_output_stream(where) as sink:
         pq.write_table(rows, sink, compression="zstd", store_schema=False)

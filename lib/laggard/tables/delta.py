@@ -14,7 +14,7 @@ from laggard.storage import delta_options
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.data_files import CHECKED, INDEXED_COLUMNS, DataFile, write_files
 from laggard.tables.lease import Lease, fenced, signed
-from laggard.tables.readers import has_table, open_table, table_uri
+from laggard.tables.readers import load_table, table_uri
 from laggard.tables.schemas import EACH_TICK, TABLES, Table
 
 _PROPERTIES = {
@@ -45,8 +45,8 @@ def create_tables(root: str, tables: Iterable[Table] = tuple(TABLES.values()), l
     """
     for table in tables:
         path = table_uri(root, table.name)
-        if has_table(root, table.name):
-            delta = open_table(root, table.name)
+        if DeltaTable.is_deltatable(path, delta_options(path)):
+            delta = load_table(path)
             with fenced(delta, lease):
                 _add_columns(delta, table)
                 _set_properties(delta, table)
@@ -148,14 +148,14 @@ class Writer:
     def file_uris(self, table: str, version: int) -> list[str]:
         """The data files of a table's version."""
         delta, uri = self._newest(table), table_uri(self.root, table)
-        named = delta if delta.version() == version else open_table(self.root, table, version)
+        named = delta if delta.version() == version else load_table(uri, version)
         # not delta-rs' own URIs, which are encoded even where they are local paths
         return [f"{uri}/{path}" for path in pa.table(named.get_add_actions())["path"].to_pylist()]
 
     def _newest(self, table: str) -> DeltaTable:
         if (options := delta_options(self.root)) != self._options:  # the access keys were replaced
             self._options, self._tables = options, {}
-        if table not in self._tables:
-            self._tables[table] = open_table(self.root, table)
-        self._tables[table].update_incremental()  # maintenance commits too
-        return self._tables[table]
+        delta = self._tables.get(table) or load_table(table_uri(self.root, table))
+        self._tables[table] = delta
+        delta.update_incremental()  # maintenance commits too
+        return delta

@@ -24,13 +24,14 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError
 
 from laggard import storage
-from laggard.errors import DAMAGED, REFUSED, TEMPORARY, LaggardError
+from laggard.errors import CONFIGURATION, DAMAGED, REFUSED, TEMPORARY, LaggardError
 from laggard.failures import classify
 
 log = logging.getLogger("laggard.lease")
 NAME = "_laggard/lease.json"
 _EPOCH = "laggard/epoch"
 _SAY_EVERY_SECONDS = 10.0
+_REQUEST_SECONDS = 5.0
 
 
 def awake_seconds() -> float:
@@ -88,7 +89,7 @@ def _check_epoch(delta: DeltaTable, lease: Lease) -> None:
 
 
 class _Found(NamedTuple):
-    e_tag: str
+    tag: dict[str, str]
     epoch: int
     holder: str
     says: str  # host and process
@@ -103,7 +104,7 @@ class Lease:
         self.epoch = 0
         self._seconds = seconds
         self._holder = uuid.uuid4().hex
-        self._e_tag = ""
+        self._tag: dict[str, str] = {}  # of the object: e-tag, and on Google's store its generation
         self._valid_until = 0.0
         self._renewals = 0
         self._is_over = threading.Event()
@@ -117,15 +118,17 @@ class Lease:
         if found is not None and not found.is_free:
             found = self._wait_for(found, is_stopping)
         self.epoch = 1 + (found.epoch if found else 0)
-        self._put(found.e_tag if found else "")
+        self._put(found.tag if found else {})
+        self._check_store()
         self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
         self._thread.start()
 
     def raise_epoch(self, epoch: int) -> None:
         """Go on under a higher epoch."""
         if epoch > self.epoch:
-            self.epoch = epoch
-            self.renew()
+            with self._lock:
+                self.epoch = epoch
+                self._put(self._tag)
 
     def check(self) -> None:
         """Raise unless this process may commit now: 73 if another one has taken it, 75 while nobody can say."""
@@ -137,22 +140,23 @@ class Lease:
             raise LaggardError("the lease of the tables was given back", exit_code=TEMPORARY)
 
     def renew(self) -> None:
-        """Put it once more."""
+        """Put it once more, unless another thread has done so meanwhile."""
+        until = self._valid_until
         with self._lock:
-            if not self._is_over.is_set():
-                self._put(self._e_tag)
+            if not self._is_over.is_set() and self._valid_until == until:
+                self._put(self._tag)
 
     def give_back(self) -> None:
         """Free it for the next job; where that fails it is over by itself after its seconds."""
         self._is_over.set()
         with self._lock:  # a renewal in flight would take it again
-            if self._lost is not None or not self._e_tag:
+            if self._lost is not None or not self._tag:
                 return
             try:
-                self._put(self._e_tag, is_free=True)
+                self._put(self._tag, is_free=True)
             except LaggardError as error:
                 log.info("the lease ends by itself in %.0f s: %s", self._seconds, error.sentence)
-            self._e_tag, self._valid_until = "", 0.0
+            self._tag, self._valid_until = {}, 0.0
 
     def taken(self, by: str) -> LaggardError:
         """The refusal for one who is no longer the holder; it stays."""
@@ -177,13 +181,13 @@ class Lease:
             now = self._read()
             if now is None or now.is_free:
                 return now
-            if now.e_tag != found.e_tag:
+            if now.tag != found.tag:
                 raise self.taken(now.says)
         return found
 
     def _keep(self) -> None:
         said = False
-        while not self._is_over.wait(self._seconds / 3):
+        while not self._is_over.wait(1.0 if said else self._seconds / 3):
             try:
                 self.renew()
                 said = False
@@ -195,39 +199,71 @@ class Lease:
                     log.warning("the lease cannot be renewed, tried again: %s", error.sentence)
                 said = True
 
-    def _put(self, e_tag: str, *, is_free: bool = False) -> None:
-        """Create it (no e-tag) or replace what the e-tag names; a put whose answer was lost counts as done."""
+    def _put(self, tag: dict[str, str], *, is_free: bool = False) -> None:
+        """Create it (no tag) or replace what the tag names."""
         import obstore
 
         self._renewals += 1
         host = f"{socket.gethostname()}, process {os.getpid()}"
         values = {"epoch": self.epoch, "holder": self._holder, "says": host, "is_free": is_free, "n": self._renewals}
-        until = awake_seconds() + self._seconds  # from before the request
+        content = json.dumps(values).encode()
+        for _ in range(2):
+            until = awake_seconds() + self._seconds  # from before the request
+            try:
+                self._tag = _tag_of(obstore.put(self._store(), NAME, content, mode=_mode(tag)))
+            except (obstore.exceptions.PreconditionError, obstore.exceptions.AlreadyExistsError) as error:
+                tag = self._tag_after(tag, error)
+            except Exception as error:
+                raise _failure(error) from error
+            else:
+                self._valid_until = until
+                return
+        raise LaggardError("the lease of the tables cannot be renewed", cause=self.root, exit_code=TEMPORARY)
+
+    def _tag_after(self, tag: dict[str, str], error: Exception) -> dict[str, str]:
+        """The tag of the object after a refused put: our own where the answer of an earlier put was lost."""
+        now = self._read()
+        if now is not None and now.tag == tag:  # refused for another reason, as two puts at once
+            raise LaggardError(
+                "the lease of the tables cannot be renewed",
+                cause=storage.without_answer(str(error)),
+                fix="none needed if it passes",
+                exit_code=TEMPORARY,
+            ) from None
+        if now is None or now.holder != self._holder:
+            raise self.taken(now.says if now else "nobody: it was deleted") from None
+        return now.tag
+
+    def _check_store(self) -> None:
+        """Refuse a store that takes a second creation: on such a one two jobs would write."""
+        import obstore
+
         try:
-            mode: Any = {"e_tag": e_tag} if e_tag else "create"
-            self._e_tag = str(obstore.put(self._store(), NAME, json.dumps(values).encode(), mode=mode)["e_tag"])
-        except (obstore.exceptions.PreconditionError, obstore.exceptions.AlreadyExistsError):
-            now = self._read()
-            if now is None or now.holder != self._holder:
-                raise self.taken(now.says if now else "nobody: it was deleted") from None
-            self._e_tag = now.e_tag
+            obstore.put(self._store(), NAME, b"", mode="create")
+        except (obstore.exceptions.AlreadyExistsError, obstore.exceptions.PreconditionError):
+            return
         except Exception as error:
             raise _failure(error) from error
-        self._valid_until = until
+        raise LaggardError(
+            f"the object store of {self.root} has no conditional writes",
+            cause="it created an object that was there already, so it cannot refuse a second job",
+            fix="take a store that knows If-None-Match and If-Match (docs/storage.md)",
+            exit_code=CONFIGURATION,
+        )
 
     def _read(self) -> _Found | None:
         import obstore
 
         try:
             answer = obstore.get(self._store(), NAME)
-            content, e_tag = bytes(answer.bytes()), str(answer.meta["e_tag"])
+            content, tag = bytes(answer.bytes()), _tag_of(answer.meta)
         except FileNotFoundError:
             return None
         except Exception as error:
             raise _failure(error) from error
         try:
             values = json.loads(content)
-            return _Found(e_tag, int(values["epoch"]), values["holder"], str(values["says"]), bool(values["is_free"]))
+            return _Found(tag, int(values["epoch"]), values["holder"], str(values["says"]), bool(values["is_free"]))
         except (ValueError, LookupError, TypeError) as error:
             raise LaggardError(
                 "the lease of the tables is damaged",
@@ -237,7 +273,15 @@ class Lease:
             ) from error
 
     def _store(self) -> Any:
-        return storage.open_store(self.root, request_seconds=self._seconds / 5)
+        return storage.open_store(self.root, request_seconds=min(_REQUEST_SECONDS, self._seconds / 5))
+
+
+def _tag_of(found: Any) -> dict[str, str]:
+    return {name: found[name] for name in ("e_tag", "version") if found.get(name)}
+
+
+def _mode(tag: dict[str, str]) -> Any:
+    return tag or "create"
 
 
 def _failure(error: Exception) -> LaggardError:

@@ -117,7 +117,12 @@ def open_table(root: str, name: str, version: int | None = None) -> DeltaTable:
         if is_local(uri) and not Path(uri, "_delta_log").is_dir():
             is_file = Path(locate(root)).is_file()
             raise TableMissing(uri, f"{root} is a file" if is_file else "there is no _delta_log folder")
-        return DeltaTable(uri, version=version, storage_options=delta_options(uri))
+        return load_table(uri, version)
+
+
+def load_table(uri: str, version: int | None = None) -> DeltaTable:
+    """The same by its place, for those who write: failures are the library's own, which `failures` gives a class."""
+    return DeltaTable(uri, version=version, storage_options=delta_options(uri))
 
 
 def has_table(root: str, name: str) -> bool:

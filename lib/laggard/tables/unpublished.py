@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.tables.lease import Lease, fenced, signed
-from laggard.tables.readers import open_table
+from laggard.tables.readers import load_table, table_uri
 from laggard.tables.schemas import FINDING_STATE, TABLES
 
 
@@ -22,7 +22,7 @@ def remove_unpublished(root: str, newest_batch_id: int, lease: Lease | None) -> 
     """Delete those rows; gives the tables that had some. Needs the writer lock, and its lease."""
     found = _find(root, newest_batch_id)
     for name, bound in found.items():
-        delta = open_table(root, name)
+        delta = load_table(table_uri(root, name))
         with fenced(delta, lease):
             delta.delete(f"batch_id > {bound}", commit_properties=signed(lease))
     return list(found)
@@ -48,7 +48,7 @@ def _find(root: str, newest_batch_id: int) -> dict[str, int]:
 
 def _batches(root: str, name: str) -> set[int]:
     """Least and largest batch id of the table's files; none of files without statistics."""
-    actions = pa.table(open_table(root, name).get_add_actions(flatten=True))
+    actions = pa.table(load_table(table_uri(root, name)).get_add_actions(flatten=True))
     if "max.batch_id" not in actions.column_names:
         return set()
     return {pc.min(actions["min.batch_id"]).as_py(), pc.max(actions["max.batch_id"]).as_py()} - {None}
