@@ -19,7 +19,7 @@ HELM := helm.sh/helm/v3/cmd/helm@v3.19.2
 KUSTOMIZE := sigs.k8s.io/kustomize/kustomize/v5@v5.7.1
 VERSITYGW := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
-.PHONY: help venv jars tools demo demo-options test test-all test-unit test-fuzz lint docs bench scenarios images pins zip wheel clean
+.PHONY: help venv jars tools demo demo-options test test-all test-unit test-fuzz lint docs bench scenarios images image-job image-exporter pins zip wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -85,10 +85,11 @@ lint: venv ## ruff, mypy, import directions
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 
-images: ## the images of job and exporter, by docker, podman or buildah: ENGINE=buildah ARGS='--build-arg BASE=...'
+images: image-job image-exporter ## both images, by docker, podman or buildah: ENGINE=buildah ARGS='--build-arg BASE=...'
+
+image-job image-exporter: image-%: # the job's Dockerfile has no prefix
 	@[ -n "$(ENGINE)" ] || { echo "laggard: none of docker, podman and buildah is on the path"; exit 1; }
-	@$(ENGINE) build $(ARGS) --file docker/Dockerfile --tag laggard:$(VERSION) .
-	@$(ENGINE) build $(ARGS) --file docker/exporter.Dockerfile --tag laggard-exporter:$(VERSION) .
+	@$(ENGINE) build $(ARGS) --file docker/$(if $(filter exporter,$*),exporter.)Dockerfile --tag laggard$(if $(filter exporter,$*),-exporter):$(VERSION) .
 
 pins: venv ## write conf/jars.sha256 from conf/ivy.xml, docker/requirements-*.txt from setup.cfg
 	@$(BIN)/python docker/pins.py

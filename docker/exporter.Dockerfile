@@ -4,7 +4,7 @@ ARG BASE=debian:bookworm-slim@sha256:96e378d7e6531ac9a15ad505478fcc2e69f371b10f5
 FROM ${BASE} AS build
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends ca-certificates python3-venv
-COPY docker/requirements-build.txt docker/requirements-exporter.txt docker/exporter_files.py /build/docker/
+COPY docker/requirements-build.txt docker/requirements-exporter.txt docker/exporter_files.py docker/sbom.py /build/docker/
 RUN python3 -m venv --copies /opt/laggard \
     && /opt/laggard/bin/pip install --no-cache-dir --require-hashes -r /build/docker/requirements-build.txt \
     && /opt/laggard/bin/pip install --no-cache-dir --require-hashes --only-binary=:all: --no-compile \
@@ -15,7 +15,8 @@ COPY lib /build/lib
 RUN cd /build \
     && /opt/laggard/bin/pip install --no-cache-dir --no-deps --no-build-isolation --no-index --no-compile \
         --target /image/opt/laggard . \
-    && /opt/laggard/bin/python docker/exporter_files.py /image
+    && /opt/laggard/bin/python docker/exporter_files.py /image > /build/files \
+    && python3 docker/sbom.py /image/opt/laggard/sbom.cdx.json laggard-exporter /image/opt/laggard --files $(cat /build/files)
 
 FROM scratch
 COPY --from=build /image /

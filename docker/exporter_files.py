@@ -24,6 +24,7 @@ def main(image: Path) -> None:
     library = Path(sysconfig.get_path("stdlib"))
     packages = image / "opt" / "laggard"
     place(python, image / "usr/bin/python3")
+    print(library / "os.py")
     shutil.copytree(library, below(image, library), ignore=shutil.ignore_patterns(*UNUSED.split(), "dist-packages"))
     for pattern in UNUSED_ARROW.split():
         remove((packages / "pyarrow").glob(pattern))
@@ -33,7 +34,7 @@ def main(image: Path) -> None:
     for binary in [image / "usr/bin/python3", *image.rglob("*.so"), *image.rglob("*.so.*")]:
         for needed in libraries(binary):
             if not below(image, needed).exists() and not needed.is_relative_to(image):
-                place(needed.resolve(), below(image, needed))
+                place(needed, below(image, needed))
     place(Path("/etc/ssl/certs/ca-certificates.crt"), image / "etc/ssl/certs/ca-certificates.crt")
     (image / "etc/passwd").write_text(USER, encoding="ascii")
     (image / "etc/group").write_text("laggard:x:10001:\n", encoding="ascii")
@@ -55,6 +56,7 @@ def place(source: Path, target: Path) -> None:
     """Copy one file, with the folders above it."""
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(source, target)
+    print(source)  # for the list of Debian packages that the image has files of
 
 
 def remove(paths: object) -> None:

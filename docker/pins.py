@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = "3.11"  # of the base image
-NOT_IN_THE_EXPORTER = ("pyspark", "delta-spark", "kafka-python", "pandas")
+NOT_IN_THE_EXPORTER = ("pyspark", "delta-spark", "kafka-python", "pandas", "obstore")
 BUILD = ("setuptools>=68,<81", "wheel")
 
 
