@@ -58,6 +58,7 @@ SECONDS = {
     "history": 240,
     "life": 90,
     "tests/e2e/test_object_store.py": 200,
+    "tests/deploy/test_images.py": 250,
     "tests/calibration/test_calibration.py": 75,
     "tests/demo/test_demo.py": 80,
     "tests/demo/test_drills.py": 110,

@@ -1,0 +1,262 @@
+"""Both images, built as users build them and run with the rights they get: they read a real broker and are scraped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+from kafka.admin import KafkaAdminClient, NewTopic
+
+from e2e.kit import at, commit_simply, produce, wait_until
+from laggard import __version__
+from laggard.demo.broker import Broker
+from patience import patient
+
+ROOT = Path(__file__).parent.parent.parent
+LAUNCHER = Path(__file__).with_name("container.py")
+HOST_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")  # with the authority of a proxy, where there is one
+USER = "10001:10001"
+pytestmark = [pytest.mark.full, pytest.mark.slow, pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
+
+
+def run(*command: str, limit: float) -> str:
+    """What it printed; its whole log where it failed."""
+    done = subprocess.run(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=patient(limit), check=False
+    )
+    text = done.stdout.decode(errors="replace")
+    if done.returncode:
+        pytest.fail(f"{' '.join(command)}: {done.returncode}\n{text[-4000:]}", pytrace=False)
+    return text.strip()
+
+
+@dataclass
+class Store:
+    """buildah's images in a folder of the test."""
+
+    folder: Path
+
+    @property
+    def buildah(self) -> tuple[str, ...]:
+        return ("buildah", "--root", str(self.folder / "root"), "--runroot", str(self.folder / "run"))
+
+    def make_base(self) -> str:
+        """Debian 12 by debootstrap: the same packages as the official image, without its registry."""
+        root = self.folder / "base"
+        run("debootstrap", "--variant=minbase", "bookworm", str(root), limit=120)
+        (root / "usr/local/share/ca-certificates").mkdir()
+        shutil.copy(HOST_BUNDLE, root / "usr/local/share/ca-certificates/host.crt")
+        shutil.rmtree(root / "var/cache/apt/archives")
+        container = run(*self.buildah, "from", "scratch", limit=10)
+        run(*self.buildah, "add", container, str(root), "/", limit=60)
+        run(*self.buildah, "commit", "--disable-compression", "--rm", container, "base", limit=60)
+        shutil.rmtree(root)
+        return "localhost/base"
+
+    def unpack(self, image: str) -> Path:
+        """The image's files."""
+        container = run(*self.buildah, "from", "--pull-never", f"localhost/{image}:{__version__}", limit=20)
+        return Path(run(*self.buildah, "mount", container, limit=20))
+
+    def says(self, image: str) -> dict[str, Any]:
+        """The image's own command, environment and user."""
+        text = run(*self.buildah, "inspect", "--type", "image", f"localhost/{image}:{__version__}", limit=20)
+        found: dict[str, Any] = json.loads(text)["OCIv1"]["config"]
+        return found
+
+    def remove(self) -> None:
+        for words in (("rm", "--all"), ("rmi", "--all", "--force")):
+            subprocess.run([*self.buildah, *words], stdout=subprocess.DEVNULL, timeout=120, check=False)
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """Both images, built by the command that users are given."""
+    missing = [name for name in ("buildah", "debootstrap", "unshare") if shutil.which(name) is None]
+    if missing or os.geteuid() != 0:
+        pytest.skip(f"images are built and run by root with {', '.join(missing) or 'its rights'}: make tools")
+    store = Store(tmp_path_factory.mktemp("images"))
+    try:
+        base = store.make_base()
+        options = f"--isolation chroot --network host --pull-never --build-arg BASE={base}"
+        run("make", "--jobs=2", "images", f"ENGINE={' '.join(store.buildah)}", f"ARGS={options}", limit=240)
+        yield store
+    finally:
+        store.remove()
+
+
+class Container:
+    """A running image: its own command, as its own user, on a read-only root."""
+
+    def __init__(
+        self, store: Store, image: str, folder: Path, environment: dict[str, str], volumes: dict[str, Any], *words: str
+    ) -> None:
+        says = store.says(image)
+        assert says["User"] == USER
+        self.root = store.unpack(image)
+        self.log = folder / f"{image}.log"
+        self.environment = dict(each.split("=", 1) for each in says["Env"]) | environment
+        self.entrypoint: list[str] = says["Entrypoint"]
+        spec = {
+            "root": str(self.root),
+            "folder": says["WorkingDir"],
+            "user": says["User"],
+            "environment": self.environment,
+            "command": [*self.entrypoint, *(words or says["Cmd"])],
+            "volumes": volumes,
+        }
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                ["unshare", "--mount", sys.executable, str(LAUNCHER), json.dumps(spec)], stdout=log, stderr=log
+            )
+
+    def probe(self, *words: str) -> tuple[int, str]:
+        """Run a command beside it, as a probe does: exit code and what it said."""
+        user, group = USER.split(":")
+        inside = [
+            "nsenter",
+            f"--target={self.process.pid}",
+            "--mount",
+            "--root",
+            f"--setuid={user}",
+            f"--setgid={group}",
+        ]
+        done = subprocess.run(
+            [*inside, *self.entrypoint, *words],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=patient(30),
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def status(self) -> dict[str, str]:
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
+
+    def tail(self) -> str:
+        return self.log.read_text(errors="replace")[-4000:]
+
+    def stop(self) -> int | None:
+        self.process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(patient(40))
+        code = self.process.poll()
+        self.process.kill()
+        self.process.wait()
+        return code
+
+
+def scrape(port: int) -> str:
+    """The metrics, or nothing yet."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            return str(answer.read().decode())
+    except OSError:
+        return ""
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def megabytes(root: Path) -> int:
+    return int(run("du", "--one-file-system", "--summarize", "--block-size=1000000", str(root), limit=60).split()[0])
+
+
+@pytest.mark.parametrize(
+    ("image", "kinds"),
+    [
+        ("laggard", {"pkg:deb": "openjdk-17-jre-headless", "pkg:pypi": "pyspark", "pkg:maven": "kafka-clients"}),
+        ("laggard-exporter", {"pkg:deb": "libssl3", "pkg:pypi": "deltalake"}),
+    ],
+)
+def test_an_image_lists_what_it_holds(store: Store, image: str, kinds: dict[str, str]) -> None:
+    root = store.unpack(image)
+    text = (root / "opt/laggard/sbom.cdx.json").read_text()
+    components = json.loads(text)["components"]
+    names: dict[str, set[str]] = {}
+    for component in components:
+        names.setdefault(component["purl"].split("/")[0], set()).add(component["name"])
+
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    assert names.keys() == kinds.keys()
+    assert all(name in names[kind] for kind, name in kinds.items())
+    jars = {hashlib.sha256(path.read_bytes()).hexdigest() for path in root.glob("opt/**/*.jar")}
+    assert jars == {each["hashes"][0]["content"] for each in components if each["purl"].startswith("pkg:maven")}
+    pins = (ROOT / "docker" / f"requirements-{'job' if image == 'laggard' else 'exporter'}.txt").read_text()
+    pinned = {line.split("==")[0] for line in pins.splitlines() if "==" in line}
+    assert pinned | {"laggard"} <= names["pkg:pypi"]
+    assert [each["name"] for each in components if "pypi" in each["purl"] and "licenses" not in each] == []
+
+
+def test_both_images_work_with_no_right_on_a_read_only_root(store: Store, broker: Broker, tmp_path: Path) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
+    admin.create_topics([NewTopic("from-an-image", 1, 1)])
+    admin.close()
+    produce(broker.bootstrap_servers, {at("from-an-image", 0): 40})
+    commit_simply(broker.bootstrap_servers, "image", {at("from-an-image", 0): 33})
+    for name in ("tables", "state"):
+        (tmp_path / name).mkdir()
+        os.chown(tmp_path / name, 10001, 10001)
+    port, tables = free_port(), "/var/lib/laggard/tables"
+    job = Container(
+        store,
+        "laggard",
+        tmp_path,
+        {"LAGGARD_CLUSTER__BOOTSTRAP_SERVERS": f'["{broker.bootstrap_servers}"]', "LAGGARD_JOB__TICK_SECONDS": "2"},
+        {tables: (str(tmp_path / "tables"), False), "/var/lib/laggard/state": (str(tmp_path / "state"), False)},
+    )
+    exporter = Container(
+        store,
+        "laggard-exporter",
+        tmp_path,
+        {"LAGGARD_EXPORTER__REFRESH_SECONDS": "1"},
+        {tables: (str(tmp_path / "tables"), True)},
+        *("export", "--listen", f"127.0.0.1:{port}"),
+    )
+    try:
+        expected = 'laggard_group_lag_records{cluster="default",group="image",topic="from-an-image"} 7.0'
+
+        def said() -> str:
+            return f"{job.tail()}\n{exporter.tail()}\n{scrape(port)[-3000:]}"
+
+        wait_until(lambda: expected in scrape(port) or job.process.poll() is not None, 150, expected, said)
+        assert job.process.poll() is None, said()
+
+        assert job.probe("run", "--check", "ready")[0] == 0
+        assert exporter.probe("export", "--check", "--listen", f"127.0.0.1:{port}")[0] == 0
+        for each in (job, exporter):
+            status = each.status()
+            assert (status["Uid"].split()[0], status["CapBnd"].strip("0"), status["NoNewPrivs"]) == ("10001", "", "1")
+        assert not list(exporter.root.rglob("sh")) + list(exporter.root.rglob("java"))
+        sizes = {"job": megabytes(job.root), "exporter": megabytes(exporter.root)}
+        print(f"sizes in MB: {sizes}")
+        assert sizes["job"] < 1700
+        assert sizes["exporter"] < 450
+    finally:
+        codes = (job.stop(), exporter.stop())
+    assert codes == (0, 0), f"{job.tail()}\n{exporter.tail()}"
