@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from laggard.errors import CONFIGURATION, LaggardError
+from laggard.errors import DENIED, LaggardError
 from laggard.secret_files import MAX_BYTES, Secret, fingerprint, read_password, read_secret
 
 KEY = "cluster.security.password_file"
@@ -55,7 +55,7 @@ def test_a_file_that_is_no_good_is_refused_without_telling_the_secret(
     path = write(tmp_path / "s", content, mode)
     with pytest.raises(LaggardError) as caught:
         read_password(path, KEY)
-    assert (caught.value.cause, caught.value.exit_code) == (f"{KEY}: {cause}", CONFIGURATION)
+    assert (caught.value.cause, caught.value.exit_code) == (f"{KEY}: {cause}", DENIED)
     assert path in caught.value.what
     assert "cret" not in str(caught.value).replace("secret", "")
 

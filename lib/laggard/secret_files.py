@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from laggard.errors import CONFIGURATION, LaggardError
+from laggard.errors import DENIED, LaggardError
 
 MAX_BYTES = 64 * 1024
 
@@ -81,7 +81,7 @@ def _others(found: os.stat_result) -> str:
 
 
 def _refused(path: str, key: str, cause: str, fix: str) -> LaggardError:
-    return LaggardError(f"cannot use the secret file {path}", cause=f"{key}: {cause}", fix=fix, exit_code=CONFIGURATION)
+    return LaggardError(f"cannot use the secret file {path}", cause=f"{key}: {cause}", fix=fix, exit_code=DENIED)
 
 
 def fingerprint(paths: tuple[str, ...]) -> str:

@@ -11,14 +11,25 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, TypeAlias
 
-from kafka.admin import KafkaAdminClient, ScramMechanism, UserScramCredentialUpsertion
+from kafka.admin import (
+    ACL,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    KafkaAdminClient,
+    ResourcePattern,
+    ResourceType,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 
 from laggard.demo.broker import Broker
 from laggard.demo.node import HOST, free_ports
 from laggard.sources.spark_security import URLS_PROPERTY
 
+Right: TypeAlias = tuple[str, str, str, str]  # kind, name, operation, pattern
 USER, CLIENT = "laggard", "lag reader"
 SECURITY = "org.apache.kafka.common.security"
 MODES = ("PLAINTEXT", "SSL", "mTLS", "SASL_PLAINTEXT", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
@@ -197,21 +208,35 @@ class Secured:
                 found["security.password_file"] = str(self.secret(name, self.passwords[name]))
         return found
 
-    def set_scram(self, password: str) -> None:
+    def set_scram(self, password: str, user: str = USER) -> None:
         admin = KafkaAdminClient(bootstrap_servers=self.admin)
         try:
             for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
-                admin.alter_user_scram_credentials([UserScramCredentialUpsertion(USER, mechanism, password)])
+                admin.alter_user_scram_credentials([UserScramCredentialUpsertion(user, mechanism, password)])
         finally:
             admin.close()
 
-    def acl(self, verb: str, principal: str, *words: str) -> None:
-        """`--add` or `--remove` one right."""
-        sure = ["--force"] if verb == "--remove" else []
-        self.broker.run_tool(
-            "org.apache.kafka.tools.AclCommand",
-            *["--bootstrap-server", self.admin, verb, *sure, "--allow-principal", principal, *words],
-        )
+    def grant(self, principal: str, *rights: Right) -> None:
+        """Give rights."""
+        admin = KafkaAdminClient(bootstrap_servers=self.admin)
+        try:
+            admin.create_acls([acl_of(principal, right) for right in rights])
+        finally:
+            admin.close()
+
+    def revoke(self, principal: str, *rights: Right) -> None:
+        """Take rights away."""
+        admin = KafkaAdminClient(bootstrap_servers=self.admin)
+        try:
+            admin.delete_acls([acl_of(principal, right) for right in rights])
+        finally:
+            admin.close()
+
+
+def acl_of(principal: str, right: Right) -> ACL:
+    kind, name, operation, pattern = right
+    where = ResourcePattern(ResourceType[kind], name, ACLResourcePatternType[pattern])
+    return ACL(principal, "*", ACLOperation[operation], ACLPermissionType.ALLOW, where)
 
 
 @contextmanager
@@ -232,6 +257,7 @@ def secured(folder: Path, passwords: Mapping[str, str]) -> Iterator[Secured]:
         "allow.everyone.if.no.acl.found": "false",
         "super.users": "User:ANONYMOUS",
         "listener.name.mtls.ssl.client.auth": "required",
+        "listener.name.login.connections.max.reauth.ms": "4000",  # an exchanged password counts at once
         "listener.name.open.sasl.enabled.mechanisms": "PLAIN",
         "listener.name.login.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
         "listener.name.login.oauthbearer.sasl.server.callback.handler.class": (

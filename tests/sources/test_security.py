@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import ssl
 import subprocess
@@ -88,7 +89,7 @@ def test_a_key_that_one_client_cannot_read_is_refused_by_name(
         private_key(openssl(*command), "k.pem", "key_file", has_password=has_password)
     assert cause in caught.value.cause
     assert fix in caught.value.fix
-    assert caught.value.exit_code == CONFIGURATION
+    assert caught.value.exit_code == DENIED
 
 
 def test_a_file_without_a_certificate_is_refused(key: Path, certificate: Path) -> None:
@@ -105,6 +106,7 @@ def test_sparks_options_refer_to_the_password_and_follow_its_file(password: Path
     options = spark_options(security, is_local=True)
     assert "CANARY" not in json.dumps(options)
     assert options["kafka.sasl.mechanism"] == mechanism
+    assert options["kafka.config.providers.laggard.param.allowed.paths"] == f"/proc/{os.getpid()}/fd"
     login = options["kafka.sasl.jaas.config"]
     assert resolved(login).endswith('required username="we\\"ird\\\\" password="pa\\"ss\\\\word-CANARY";')
     descriptors = len([*Path("/proc/self/fd").iterdir()])

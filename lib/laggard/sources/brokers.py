@@ -46,6 +46,7 @@ class Brokers:
         self._bootstrap_servers = list(bootstrap_servers)
         self._timeout_seconds = timeout_seconds
         self._connections = Connections(bootstrap_servers, timeout_seconds, security)
+        self._refusal: errors.LaggardError | None = None
         self.requests: Counter[str] = Counter()  # api -> requests
         self.failures: Counter[tuple[str, str]] = Counter()  # (api, error) -> failed requests
 
@@ -58,11 +59,19 @@ class Brokers:
         """Set one deadline, and count from 0, for all that is asked until the next call."""
         self.requests.clear()
         self.failures.clear()
+        self._refusal = None
         self._connections.begin()
 
     def allow(self, partitions: int) -> None:
         """Move the deadline by the time that reading about so many partitions may take."""
         self._connections.allow(partitions)
+
+    @property
+    def refusal(self) -> errors.LaggardError | None:
+        """Why we cannot log in, if since `begin` every request failed; one broker that answers is enough."""
+        if self.failures.total() < self.requests.total():
+            return None
+        return self._connections.failure or self._refusal
 
     @property
     def silent(self) -> frozenset[int]:
@@ -77,6 +86,7 @@ class Brokers:
         if isinstance(answer, str):
             if failure := self._connections.failure:
                 self._connections.forget_failure()
+                self._refusal = failure
                 raise failure
             raise errors.LaggardError(
                 f"cannot read metadata from {', '.join(self._bootstrap_servers)}",

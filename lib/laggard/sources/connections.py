@@ -43,6 +43,7 @@ class Connections:
         self._seconds = seconds
         self._login = Login(security or Security(), seconds / 2)
         self.failure: LaggardError | None = None  # why we could not log in, since `begin`
+        self._is_refused = False  # True: what we connect with is of no use
         self._fixed_deadline: float | None = None
         self._heard_at = 0.0  # when any broker last answered
         self._silent: dict[int, Future] = {}  # broker -> its probe
@@ -55,8 +56,8 @@ class Connections:
 
     def forget_failure(self) -> None:
         """After a refusal, connect again with what is in the files now."""
-        if self.failure is not None:
-            self.failure = None
+        self.failure = None
+        if self._is_refused:
             self.close()
 
     def allow(self, partitions: int) -> None:
@@ -67,7 +68,7 @@ class Connections:
         """Send each broker its request, in the order of the calls; the result waits for responses or error names."""
         deadline = self._deadline()
         try:
-            self._login.renew()
+            self._renew()
             future = self._open().call_soon(self._ask_each, requests, deadline)
         except Exception as error:  # noqa: BLE001 - as below
             return self._failing(requests, error)
@@ -85,7 +86,7 @@ class Connections:
         """The first response of any broker, or an error name when none answers."""
         deadline = self._deadline()
         try:
-            self._login.renew()
+            self._renew()
             return _wait(self._open().call_soon(self._ask_until_one, request, deadline), deadline + STUCK_SECONDS)
         except Exception as error:  # noqa: BLE001 - as above
             return self._failing({0: request}, error)()[0]
@@ -105,6 +106,7 @@ class Connections:
         """Drop the connections; the next request opens new ones."""
         manager, self._manager = self._manager, None
         self._silent.clear()
+        self._is_refused = False
         if manager is not None:
             net = manager._net  # noqa: SLF001 - there is no public way to end the loop
             with suppress(Exception):  # a loop that has crashed
@@ -141,12 +143,19 @@ class Connections:
         self.close()
         return lambda: dict.fromkeys(requests, self._name(error))
 
+    def _renew(self) -> None:
+        try:
+            self._login.renew()
+        except LaggardError as error:  # connections that are open serve on
+            self.failure = error
+
     def _name(self, error: BaseException) -> str:
         """The name of an error; keeps why, if it is about the login."""
         found = error if isinstance(error, LaggardError) else refusal(error)
         if found is None:
             return type(error).__name__
-        self.failure = found
+        self.failure = self.failure or found
+        self._is_refused = True
         return type(error).__name__ if isinstance(error, BrokerResponseError) else NO_LOGIN
 
     # from here on: in the thread of the event loop

@@ -18,7 +18,7 @@ from urllib.parse import urlencode, urlsplit
 from kafka.errors import SaslAuthenticationFailedError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from laggard.errors import DENIED, TEMPORARY, UNREACHABLE, LaggardError
+from laggard.errors import DENIED, UNREACHABLE, LaggardError
 from laggard.secret_files import Secret, read_password
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MAX_ANSWER_BYTES = 64 * 1024
 MAX_LIFE_SECONDS = 30 * 86400
+AGAIN_SECONDS = 5.0  # after a failure: a poll asks several times
 RENEW_SHARE = 0.5  # of its life: then a new token is asked for, while the old one still serves
 _FIX = "check [cluster.security.oauth], and the log of the token server"
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")
@@ -49,16 +50,21 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python carri
         self._oauth = oauth
         self._seconds = seconds
         self._token: Token | None = None
+        self._failure: LaggardError | None = None
+        self._failed_at = 0.0
 
     def renew(self) -> None:
         """Ask for a token unless the one at hand is fresh; an old one serves on while none can be had."""
         now = time.monotonic()
-        if self._token is None or now >= self._token.renew_at:
+        if self._token is not None and now < self._token.renew_at:
+            return
+        if self._failure is None or now >= self._failed_at + AGAIN_SECONDS:
             try:
-                self._token = ask_token(self._oauth, self._seconds)
-            except LaggardError:
-                if self._token is None or now >= self._token.ends_at:
-                    raise
+                self._token, self._failure = ask_token(self._oauth, self._seconds), None
+            except LaggardError as error:
+                self._failure, self._failed_at = error, time.monotonic()
+        if self._failure is not None and (self._token is None or now >= self._token.ends_at):
+            raise self._failure
 
     def token(self) -> Secret:
         """The token at hand: this runs in the thread of all connections, which must not wait."""
@@ -87,7 +93,7 @@ def trusting(ca_file: str, key: str) -> ssl.SSLContext:
     except (OSError, ssl.SSLError) as error:
         what = f"cannot use {ca_file}"
         fix = f"{key} is to name a file of certificates in PEM that this user can read"
-        raise LaggardError(what, cause=f"{key}: {error.strerror or error}", fix=fix, exit_code=TEMPORARY) from error
+        raise LaggardError(what, cause=f"{key}: {error.strerror or error}", fix=fix, exit_code=DENIED) from error
 
 
 def _within(seconds: float, oauth: OAuth, start: Callable[[], _Request]) -> tuple[int, bytes]:

@@ -6,7 +6,7 @@ import base64
 import binascii
 import re
 
-from laggard.errors import CONFIGURATION, LaggardError
+from laggard.errors import DENIED, LaggardError
 
 _ENTRY = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----\s*(.*?)-----END \1-----", re.DOTALL)
 _PLAIN, _ENCRYPTED = "PRIVATE KEY", "ENCRYPTED PRIVATE KEY"
@@ -62,4 +62,4 @@ def _der(entry: str) -> bytes:
 
 
 def _refused(path: str, cause: str, fix: str) -> LaggardError:
-    return LaggardError(f"cannot use {path}", cause=cause, fix=fix, exit_code=CONFIGURATION)
+    return LaggardError(f"cannot use {path}", cause=cause, fix=fix, exit_code=DENIED)

@@ -16,6 +16,7 @@ from laggard.sources import snapshot as shapes
 from laggard.sources.clock import Reading, read_clock
 from laggard.sources.log_facts import LogFacts
 from laggard.sources.partitions import Partition, read_partitions
+from laggard.sources.readiness import DENIED_TOPIC, denied
 from laggard.sources.snapshot import Snapshot
 from laggard.sources.topic_window import TopicWindow
 
@@ -55,6 +56,7 @@ class Poller:
         self._brokers = kafka.Brokers(options.bootstrap_servers, options.request_timeout_seconds, options.security)
         self._partitions: dict[kafka.TopicPartition, Partition] = {}
         self._offsets_topic: dict[kafka.TopicPartition, Partition] = {}
+        self._is_denied = False  # True: we may not describe the offsets topic
         self._addresses: dict[int, str] = {}
         self._cluster_id = ""
         self._metadata_poll_id = 0
@@ -68,7 +70,7 @@ class Poller:
         self._facts = LogFacts(self._brokers, options.slo_seconds)
 
     def poll(self, poll_id: int) -> Snapshot:
-        """One complete snapshot; no failure of a broker raises."""
+        """One complete snapshot; no failure of a broker raises, but that none lets us in, or to the offsets topic."""
         started = time.monotonic()
         self._brokers.begin()
         self._refresh_metadata(poll_id, force=False)
@@ -95,6 +97,10 @@ class Poller:
             facts = self._facts.ask(self._partitions, ends.latest)
             probes = self._facts.probe(self._partitions, ends.latest, polled_at_ms)
         listed, unlisted = groups()
+        if refusal := self._brokers.refusal:
+            raise refusal
+        if self._is_denied:
+            raise denied(self._options.offsets_topic)
         closed, window_start_ms = self._window.add(poll_id, polled_at_ms, positions, facts)
         return Snapshot(
             poll_id=poll_id,
@@ -143,7 +149,10 @@ class Poller:
         self._metadata_took = self._metadata_at - started
         self._addresses = {each["node_id"]: _address(each["host"], each["port"]) for each in metadata["brokers"]}
         self._cluster_id = metadata.get("cluster_id") or ""
-        found = read_partitions([*metadata["topics"], *named["topics"]])
+        topics = [*metadata["topics"], *named["topics"]]
+        errors = {topic["name"]: kafka.error_name(topic["error_code"]) for topic in topics}
+        self._is_denied = errors.get(self._options.offsets_topic) == DENIED_TOPIC
+        found = read_partitions(topics)
         self._offsets_topic = {key: value for key, value in found.items() if key[0] == self._options.offsets_topic}
         watched = {key: value for key, value in found.items() if self._names.watches_topic(key[0])}
         gone = {

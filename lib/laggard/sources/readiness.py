@@ -10,6 +10,8 @@ from laggard.errors import LaggardError
 from laggard.sources.brokers import EARLIEST, LATEST, Brokers, error_name
 from laggard.sources.partitions import topic_id_text
 
+DENIED_TOPIC = "TOPIC_AUTHORIZATION_FAILED"
+
 
 @dataclass(frozen=True, slots=True)
 class OffsetsTopic:
@@ -34,13 +36,8 @@ def find_offsets_topic(brokers: Brokers, name: str) -> OffsetsTopic:
         raise NotReadyYet(f"broker_unreachable: {error.what} ({error.cause}); {error.fix}") from error
     topic = metadata["topics"][0]
     problem = error_name(topic["error_code"])
-    if problem == "TOPIC_AUTHORIZATION_FAILED":
-        raise LaggardError(
-            f"cannot read {name}",
-            cause=problem,
-            fix=f"allow Describe and Read on topic {name} for this principal",
-            exit_code=errors.DENIED,
-        )
+    if problem == DENIED_TOPIC:
+        raise denied(name)
     if problem is not None:
         raise NotReadyYet(
             f"offsets_topic_missing: {name} does not exist yet ({problem}); Kafka creates it with the first commit"
@@ -48,6 +45,12 @@ def find_offsets_topic(brokers: Brokers, name: str) -> OffsetsTopic:
     return OffsetsTopic(
         metadata.get("cluster_id") or "", topic_id_text(topic.get("topic_id")), len(topic["partitions"])
     )
+
+
+def denied(name: str) -> LaggardError:
+    """The failure that we may not even know of the topic."""
+    fix = f"allow Describe and Read on topic {name} for this principal"
+    return LaggardError(f"cannot read {name}", cause=DENIED_TOPIC, fix=fix, exit_code=errors.DENIED)
 
 
 def count_backlog(brokers: Brokers, name: str, positions: Mapping[int, int]) -> int:

@@ -71,7 +71,10 @@ def has_tokens(security: Security) -> bool:
 
 
 def check_files(security: Security) -> None:
-    """Raise if a file that the login needs cannot be used: at start that is a mistake of the configuration."""
+    """Raise if a file that the login needs cannot be used: at start that is a mistake of the configuration.
+
+    Later on it is a login that fails, which is tried again: a file may be missing while a secret is exchanged.
+    """
     try:
         if security.has_tls:
             _context(security)
@@ -114,7 +117,7 @@ def refusal(error: BaseException) -> LaggardError | None:
     if found is None and not isinstance(error, _SASL_REFUSALS):
         return None
     if found is None:
-        what, said = "a broker refuses the login", str(error).removeprefix("[Error 58] ")
+        what, said = "a broker refuses the login", re.sub(r"^(\[Error \d+\] )?(\w+Error: )*", "", str(error))
         fix = f"check {KEY}mechanism, username and the secret's file"
     elif found[1] == "CERTIFICATE_VERIFY_FAILED":
         what, said = "a broker's certificate is refused", re.sub(r"\s*\(_ssl\.c:\d+\)", "", found[2])
@@ -131,7 +134,7 @@ def _context(security: Security) -> ssl.SSLContext:
     except (ssl.SSLError, OSError) as error:
         what, cause = "cannot use the certificates of [cluster.security]", getattr(error, "reason", None) or str(error)
         fix = "check that the key belongs to the certificate, the key's password, and that all files are PEM"
-        raise LaggardError(what, cause=cause, fix=fix, exit_code=CONFIGURATION) from error
+        raise LaggardError(what, cause=cause, fix=fix, exit_code=DENIED) from error
 
 
 def _made_context(security: Security) -> ssl.SSLContext:
@@ -167,4 +170,4 @@ def read_public(path: str, key: str) -> str:
     except OSError as error:
         fix = "name a file of certificates in PEM that this user can read"
         what, cause = f"cannot use {path}", f"{key}: {error.strerror}"
-        raise LaggardError(what, cause=cause, fix=fix, exit_code=CONFIGURATION) from error
+        raise LaggardError(what, cause=cause, fix=fix, exit_code=DENIED) from error

@@ -8,6 +8,7 @@ executors elsewhere read the files of the configuration, which must be there und
 from __future__ import annotations
 
 import os
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 PROVIDER = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
 PROVIDERS_PROPERTY = "org.apache.kafka.automatic.config.providers"  # which providers a client may use at all
 URLS_PROPERTY = "org.apache.kafka.sasl.oauthbearer.allowed.urls"  # where a client may send its secret
+_REFERENCE = re.compile(r"\$\{laggard:([^:{}]+):[^:{}]+\}")
 _MODULES = "org.apache.kafka.common.security"
 _LOGINS = {PLAIN: f"{_MODULES}.plain.PlainLoginModule"} | dict.fromkeys(SCRAM, f"{_MODULES}.scram.ScramLoginModule")
 _OAUTH_LOGIN = f"{_MODULES}.oauthbearer.OAuthBearerLoginModule"
@@ -46,12 +48,15 @@ def spark_options(security: Security, *, is_local: bool) -> dict[str, str]:
     if not (security.has_tls or security.has_sasl):
         return {}
     refer = _in_memory if is_local else _in_place
-    found = {"security.protocol": security.protocol, "config.providers": "laggard"}
-    found["config.providers.laggard.class"] = PROVIDER
+    found = {"security.protocol": security.protocol}
     if security.has_tls:
         found |= _tls(security, refer)
     if security.has_sasl:
         found |= _sasl(security, is_local=is_local)
+    if folders := {each[1] for value in found.values() for each in _REFERENCE.finditer(value)}:
+        found["config.providers"] = "laggard"
+        found["config.providers.laggard.class"] = PROVIDER
+        found["config.providers.laggard.param.allowed.paths"] = ",".join(sorted(folders))
     return {f"kafka.{name}": value for name, value in found.items()}
 
 
@@ -123,8 +128,8 @@ def _escaped(text: str) -> str:
 def _in_place(_: str, path: str, text: str) -> str:
     """Refer to a file of the configuration, which executors read as it stands."""
     whole = os.path.abspath(path)  # noqa: PTH100 - as above
-    if set(whole) & set(":{}"):
-        raise _refused(path, "Kafka takes a colon or a brace in the path for its own")
+    if set(whole) & set(":{},"):
+        raise _refused(path, "Kafka takes a colon, a comma or a brace in the path for its own")
     with open(whole, "rb") as file:  # noqa: PTH123 - checked when it was read
         is_same = file.read(MAX_BYTES + 1) == text.encode()
     if not is_same and "-----BEGIN" not in text:
