@@ -67,6 +67,7 @@ SECONDS = {
     "tests/e2e/live/test_fail_over.py": 70,
     "tests/e2e/test_doctor_on_a_broker.py": 60,
     "tests/e2e/test_recreated_offsets_topic.py": 80,
+    "tests/e2e/test_security.py": 280,
     "tests/e2e/test_service_levels.py": 60,
     "tests/e2e/test_repair.py": 300,
     "tests/e2e/test_standalone_cluster.py": 150,
