@@ -24,6 +24,7 @@ def main() -> int:
         from laggard.tables.maintenance import Retention, maintain
 
         storage.use(config.storage)
+        storage.check_keys()
         with writer_lock(config.job.tables):
             retention, now = Retention.from_config(config), datetime.now(timezone.utc)
             outcomes = maintain(config.job.tables, retention, now, optimize=config.maintenance.optimize)

@@ -97,9 +97,12 @@ def test_a_file_without_keys_is_refused_and_not_shown(tmp_path: Path, text: str)
     storage.use(Settings(credentials_file=str(file)))
     with pytest.raises(LaggardError) as raised:
         delta_options(PLACE)
-    assert raised.value.exit_code == CONFIGURATION
+    assert raised.value.exit_code == DENIED, "of a running job: it tries again"
     assert str(file) in str(raised.value)
     assert "canary" not in str(raised.value)
+    with pytest.raises(LaggardError) as at_start:
+        storage.check_keys()
+    assert at_start.value.exit_code == CONFIGURATION
 
 
 @pytest.mark.parametrize("url", ["S3://Bucket/a b", "s3a://b/x/", "gs://b/x", "abfss://c@account/x"])

@@ -128,12 +128,24 @@ def _keys() -> dict[str, str]:
     return {name: section[name] for name in _FILE_KEYS if section.get(name)}
 
 
+def check_keys() -> None:
+    """Raise if the file of keys cannot be used: at start that is a mistake of the configuration.
+
+    Later on access is denied, which a running job tries again: a file may be missing while it is replaced.
+    """
+    try:
+        _keys()
+    except LaggardError as error:
+        error.exit_code = CONFIGURATION
+        raise
+
+
 def _wrong(path: str, cause: str) -> LaggardError:
     return LaggardError(
         f"cannot use the access keys in {path}",
         cause=f"storage.credentials_file: {cause}",
         fix="write it as the AWS command line does: [default], aws_access_key_id = …, aws_secret_access_key = …",
-        exit_code=CONFIGURATION,
+        exit_code=DENIED,
     )
 
 

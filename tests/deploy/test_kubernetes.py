@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -69,6 +70,17 @@ def test_what_is_for_an_operator_names_its_api(path: Path) -> None:
     for manifest in documents(path.read_text()):
         assert manifest["apiVersion"] in OF_OPERATORS
         assert manifest["metadata"]["name"]
+
+
+@pytest.mark.parametrize("path", sorted(K8S.glob("examples/spark-*.yaml")), ids=lambda path: path.stem)
+def test_a_job_of_an_operator_has_jars_brokers_and_tables_on_its_volume(path: Path) -> None:
+    """The image is Spark's own: what ours sets in its environment is said here."""
+    text = path.read_text()
+    for key in ("JOB__TABLES", "JOB__CHECKPOINT"):
+        assert re.search(rf"LAGGARD_{key}(: |, value: )/var/lib/laggard/", text)
+    assert text.count("extraClassPath: /opt/laggard/jars/spark/*") == 2
+    assert "LAGGARD_CLUSTER__BOOTSTRAP_SERVERS" in text or "LAGGARD_CONFIG, value: /etc/laggard/" in text
+    assert "local:///opt/laggard/jars/spark/*" not in text, "Spark expands no pattern in such a place"
 
 
 @pytest.mark.parametrize("name", ["laggard-job", "laggard-exporter"])
@@ -177,7 +189,11 @@ def built(folder: Path) -> dict[tuple[str, str], Manifest]:
 def test_the_chart_renders_what_the_manifests_say() -> None:
     manifests = by_name([*base(), *documents((K8S / "monitoring" / "monitor.yaml").read_text())])
     del manifests["Namespace", "laggard"]
-    assert by_name(rendered("--set", "serviceMonitor=true")) == manifests
+    found = by_name(rendered("--set", "serviceMonitor=true"))
+    for each in found.values():  # the chart starts pods again when their configuration changes
+        if each["kind"] == "Deployment":
+            assert len(each["spec"]["template"]["metadata"].pop("annotations")["checksum/config"]) == 64
+    assert found == manifests
 
 
 @pytest.mark.full

@@ -42,13 +42,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
-    """Serve until told to stop, or ask the exporter that serves."""
+    """Serve until stopped, or ask the exporter that serves."""
     listen = args.listen or config.exporter.listen
     web_config_file = config.exporter.web_config_file if args.web_config_file is None else args.web_config_file
     if args.check:
-        from laggard.exporter.check import check
+        from laggard.exporter.check import asks_for_tls, check
 
-        is_good, sentence = check(listen, ready=args.check == "ready", tls_first=bool(web_config_file))
+        is_good, sentence = check(listen, ready=args.check == "ready", tls_first=asks_for_tls(web_config_file))
         print(sentence)
         return 0 if is_good else 1
     from laggard.exporter.run import ExporterOptions, run_exporter  # brings Arrow and tornado along

@@ -75,6 +75,7 @@ def _run(words: Sequence[str]) -> int:
     config = Config() if verb in OWN_CONFIG else load_config(args.config, args.set, os.environ)
     _start_log(verb, args, config)
     storage.use(config.storage)
+    storage.check_keys()
     code: int = import_module(f"laggard.cli.{verb}").run(args, config)
     return code
 

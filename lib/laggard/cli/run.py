@@ -27,12 +27,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--check",
         choices=("live", "ready"),
-        help="run nothing: look at job.heartbeat_file, exit with 0 if the running job gets on (and published), else 1",
+        help="run nothing: look at job.heartbeat_file, exit with 0 if the job makes progress (and published), else 1",
     )
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
-    """Run the job until it is told to stop, or look at the one that runs."""
+    """Run the job until it is stopped, or look at the one that runs."""
     if args.check:
         return _check(config, ready=args.check == "ready")
     return run_job(config, once=args.once)

@@ -1,4 +1,4 @@
-"""What is in force: default, then file, then environment, then --set; every mistake told at once."""
+"""What is in force: default, then file, then environment, then --set; every mistake reported at once."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def path() -> Any:
 
 
 def is_host_port(text: str) -> bool:
-    """Whether the text is host:port; an IPv6 address stands in brackets."""
+    """True if the text is host:port; an IPv6 address stands in brackets."""
     host, _, port = text.rpartition(":")
     is_host = re.fullmatch(r"\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+", host) is not None
     return is_host and re.fullmatch(r"[0-9]{1,5}", port) is not None and int(port) <= 65535

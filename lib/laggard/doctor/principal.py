@@ -30,7 +30,7 @@ _SHORT = {  # RFC 2253; Java writes any other attribute as a number
 
 
 def principal_of(security: Security) -> str:
-    """The principal, without the mappings that brokers may be told to make; a description where it is not known."""
+    """The principal, without the mappings that brokers may make; a description where it is not known."""
     if security.has_sasl:
         known = security.mechanism in WITH_PASSWORD
         return f"User:{security.username}" if known else f"User:<that of the {security.mechanism} login>"

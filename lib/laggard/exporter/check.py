@@ -5,9 +5,20 @@ from __future__ import annotations
 import http.client
 import ssl
 from ipaddress import ip_address
+from pathlib import Path
 
 ASK_SECONDS = 4.0
 _REFUSALS = (401, 403, 429)  # it answers; a probe has no password
+
+
+def asks_for_tls(web_config_file: str) -> bool:
+    """True if the web-config file may have a part for TLS; the wait for a handshake that never comes takes seconds."""
+    if not web_config_file:
+        return False
+    try:
+        return "tls_server_config" in Path(web_config_file).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return True
 
 
 def check(listen: str, *, ready: bool, tls_first: bool) -> tuple[bool, str]:

@@ -140,6 +140,7 @@ class WebFile:
             raise
         self._seen[path] = hashlib.sha256(content).hexdigest()
         if self._expected.get(path, self._seen[path]) != self._seen[path]:
+            self._seen[path] = ""  # so that the next look sees the change, too
             raise ValueError("changed again while it was read")
         return content
 

@@ -159,7 +159,7 @@ class Poller:
             topic["name"]: kafka.error_name(topic["error_code"]) for topic in named["topics"] if topic["error_code"]
         }
         for key, before in self._partitions.items():
-            if key not in watched and before.error != UNKNOWN_TOPIC:  # told once more as missing, then forgotten
+            if key not in watched and before.error != UNKNOWN_TOPIC:  # reported once more as missing, then forgotten
                 watched[key] = Partition(before.topic_id, None, gone.get(key[0], UNKNOWN_TOPIC))
         self._partitions = watched
 

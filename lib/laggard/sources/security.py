@@ -1,4 +1,4 @@
-"""`[cluster.security]` as kafka-python wants it, and how a broker's refusal is told."""
+"""`[cluster.security]` as kafka-python wants it, and how a broker's refusal is reported."""
 
 from __future__ import annotations
 

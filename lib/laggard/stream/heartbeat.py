@@ -1,4 +1,4 @@
-"""A sign of life: when the job last got on, for the job itself and, by a small file, for a probe.
+"""Keep a sign of life: when the job last made progress, for the job itself and, by a small file, for a probe.
 
 The job beats when a batch begins and when it ends, when it starts a query, and while it waits for brokers. Each beat
 says how long the next one may take. Nothing here imports Spark: `laggard run --check` is asked every few seconds.
@@ -62,9 +62,9 @@ class Heartbeat:
         self._beat(doing, float("inf"))
 
     def stuck(self) -> str:
-        """What has lasted too long, in words; empty if nothing. To be asked often."""
+        """Say what has lasted too long; empty if nothing. To be asked often."""
         now = self._clock()
-        # a process that was stopped, or a machine that slept, has had no time to get on
+        # a process that was stopped, or a machine that slept, has had no time to make progress
         self._ran += min(now - self._looked_at, _PAUSE_SECONDS)
         self._looked_at = now
         limit = max(self._limit, self._stuck_seconds)

@@ -1,4 +1,4 @@
-"""The job: the query, run and started again until told to stop."""
+"""The job: the query, run and started again until it is stopped."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Job:
         return self._stop_by is not None and (self._is_starting or time.monotonic() > self._stop_by)
 
     def is_stuck(self) -> bool:
-        """True if nothing has got on for job.stuck_seconds; it then ends with 75. To be asked often."""
+        """True if there was no progress for job.stuck_seconds; it then ends with 75. To be asked often."""
         if self._stop_by is not None or not (what := self._heartbeat.stuck()):
             return False
         log.error("stuck: %s, more than job.stuck_seconds = %d", what, self._config.job.stuck_seconds)
