@@ -59,12 +59,19 @@ def attempt(job: WholeBatches, number: int, *, is_first: bool) -> None:
         job.tick(ENDS, [], seconds=0)
 
 
-def rows_of(job: WholeBatches) -> dict[str, list[str]]:
-    def told(row: Row) -> str:
+class Rows(dict[str, list[str]]):
+    """Rows by table, as text; short where an example is printed."""
+
+    def __repr__(self) -> str:
+        return f"Rows of {len(self)} tables"
+
+
+def rows_of(job: WholeBatches) -> Rows:
+    def as_text(row: Row) -> str:
         return str({name: value for name, value in row.items() if name not in TIMES})
 
     names = [name for name, table in schemas.TABLES.items() if not table.is_judged]
-    return {name: sorted(told(row) for row in job.rows(name)) for name in names}
+    return Rows({name: sorted(as_text(row) for row in job.rows(name)) for name in names})
 
 
 def made(folder: Path, losses: dict[int, list[tuple[int | None, bool]]]) -> WholeBatches:
@@ -89,7 +96,7 @@ def made(folder: Path, losses: dict[int, list[tuple[int | None, bool]]]) -> Whol
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     return rows_of(made(tmp_path_factory.mktemp("undisturbed"), {}))
 
 
@@ -108,20 +115,18 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]
     )
 )
 def test_a_checkpoint_that_is_lost_at_any_moment_changes_no_row(
-    tmp_path: Path, undisturbed: dict[str, list[str]], losses: dict[int, list[tuple[int | None, bool]]]
+    tmp_path: Path, undisturbed: Rows, losses: dict[int, list[tuple[int | None, bool]]]
 ) -> None:
     found = rows_of(made(tmp_path, losses))
     assert {name: len(rows) for name, rows in found.items()} == {name: len(rows) for name, rows in undisturbed.items()}
     assert found == undisturbed
 
 
-def test_what_a_first_batch_left_before_it_was_published_is_removed(
-    tmp_path: Path, undisturbed: dict[str, list[str]]
-) -> None:
+def test_what_a_first_batch_left_before_it_was_published_is_removed(tmp_path: Path, undisturbed: Rows) -> None:
     assert rows_of(made(tmp_path, {0: [(9, True)]})) == undisturbed
 
 
 def test_a_container_that_starts_again_after_the_loss_does_not_leave_out_what_was_cut_off(
-    tmp_path: Path, undisturbed: dict[str, list[str]]
+    tmp_path: Path, undisturbed: Rows
 ) -> None:
     assert rows_of(made(tmp_path, {2: [(None, True), (9, False), (4, False)]})) == undisturbed
