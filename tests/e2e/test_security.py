@@ -231,7 +231,7 @@ def test_a_wrong_login_is_named_within_ten_seconds_with_exit_77(cluster: Secured
     assert re.search(r"(?m)^laggard: .+\ncause: .+\nfix: .+$", output), output
     doctor_code, report = client.run("doctor", "--json")
     assert doctor_code == 2
-    assert expected in report
+    assert expected in report, report
     assert client.canaries() == []
     assert [*(client.folder / "tables").glob("*/_delta_log")] == []
 
