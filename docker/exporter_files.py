@@ -48,7 +48,7 @@ def main(image: Path) -> None:
 
 
 def below(image: Path, path: Path) -> Path:
-    """Where a file of this machine is in the image."""
+    """Give the place of a file of this machine in the image."""
     return image / path.relative_to("/")
 
 

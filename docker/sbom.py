@@ -93,7 +93,7 @@ def coordinates(jar: ZipFile, name: str) -> str:
 
 
 def manifest_licence(jar: ZipFile) -> str:
-    """What the jar's manifest says, continued lines joined."""
+    """Read the jar's manifest, continued lines joined."""
     if "META-INF/MANIFEST.MF" not in jar.namelist():
         return ""
     text = jar.read("META-INF/MANIFEST.MF").decode("utf-8", "replace").replace("\r\n", "\n").replace("\n ", "")
@@ -102,7 +102,7 @@ def manifest_licence(jar: ZipFile) -> str:
 
 
 def pom_licence(jar: ZipFile, group: str, name: str) -> str:
-    """What the artifact's own pom says, where the jar has it."""
+    """Read the artifact's own pom, where the jar has it."""
     path = f"META-INF/maven/{group}/{name}/pom.xml"
     text = jar.read(path).decode("utf-8", "replace") if path in jar.namelist() else ""
     return ", ".join(re.findall(r"<license>\s*<name>\s*([^<]+?)\s*</name>", text))

@@ -1,4 +1,4 @@
-"""What is in force: default, then file, then environment, then --set; every mistake reported at once."""
+"""Find what is in force: default, then file, then environment, then --set; report every mistake at once."""
 
 from __future__ import annotations
 

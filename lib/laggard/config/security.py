@@ -16,7 +16,7 @@ MECHANISMS = (*WITH_PASSWORD, OAUTHBEARER, *PASS_THROUGH)
 
 @dataclass(frozen=True)
 class OAuth:
-    """Where tokens come from: the client credentials grant of OAuth 2."""
+    """Name where tokens come from: the client credentials grant of OAuth 2."""
 
     token_url: str = key("", "URL of http or https, may be empty", lambda value: not value or is_url(value))
     client_id: str = key("", "text, may be empty", str.isprintable)

@@ -25,7 +25,7 @@ _LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Root:
-    """What one refresher knows, under the name that no other root has."""
+    """Hold what one refresher knows, under the name that no other root has."""
 
     view: View
     data: DataPart | None

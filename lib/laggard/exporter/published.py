@@ -13,7 +13,7 @@ _LATE_SECONDS = 15.0  # for a body of several roots to be made again without the
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a body has of one table root."""
+    """Hold what a body has of one table root."""
 
     cluster: str
     reason: str  # why data is not served, when it is not

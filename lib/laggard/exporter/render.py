@@ -92,7 +92,7 @@ def render_data(snapshot: Snapshot, max_series: int, skipped: Skipped | None = N
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What families G and H show of one table root; `reason` is empty while its data is served."""
+    """Hold what families G and H show of one table root; `reason` is empty while its data is served."""
 
     cluster: str
     reason: str
