@@ -67,7 +67,7 @@ def _read(path: str, key: str) -> bytes:
 
 
 def _others(found: os.stat_result) -> str:
-    """Who else may get at the file; empty if nobody.
+    """Say who else may get at the file; empty if nobody.
 
     Kubernetes gives a pod's secrets to root and the group of `fsGroup`, mode 0440: that group is the pod's own.
     """

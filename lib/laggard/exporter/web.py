@@ -1,4 +1,4 @@
-"""What protects the exporter's HTTP: the web-config file in force, and the one that follows it."""
+"""Hold what protects the exporter's HTTP: the web-config file in force, and the one that follows it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Web:
         return self.users is not None or (self.tls is not None and self.tls.verify_mode == ssl.CERT_REQUIRED)
 
     def exposure(self, host: str) -> str:
-        """What others than this machine could see, in words; empty if nothing."""
+        """Say what others than this machine could see; empty if nothing."""
         if is_loopback(host):
             return ""
         if not self.asks_who:

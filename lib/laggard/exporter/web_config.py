@@ -60,7 +60,7 @@ Read: TypeAlias = Callable[[str], bytes]  # a named file; OSError or ValueError 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """What `tls_server_config` asks for, with the content of the files it names."""
+    """Hold what `tls_server_config` asks for, with the content of the files it names."""
 
     cert: bytes
     key: bytes
@@ -76,7 +76,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class WebConfig:
-    """What a web-config file asks for."""
+    """Hold what a web-config file asks for."""
 
     tls: Tls | None = None
     users: Mapping[str, bytes] = field(default_factory=dict)  # name to bcrypt hash

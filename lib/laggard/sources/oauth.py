@@ -44,7 +44,7 @@ class Token:
 
 
 class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python carries no types
-    """What kafka-python asks for the token; `renew` is called where waiting holds up no other request."""
+    """Give kafka-python the token it asks for; `renew` is called where waiting holds up no other request."""
 
     def __init__(self, oauth: OAuth, seconds: float) -> None:
         self._oauth = oauth

@@ -225,7 +225,7 @@ class DiagnoseQuery:
         return writer.trigger(processingTime=f"{self._seconds} seconds").start()
 
     def _batches(self) -> DataFrame:
-        """What wakes it: the table `batches`; in a bucket, where Spark would need Hadoop's connector, a timer."""
+        """Name what wakes it: the table `batches`; in a bucket, where Spark would need Hadoop's connector, a timer."""
         place = table_uri(self._root, schemas.BATCHES.name)
         if not is_local(place):
             return self._spark.readStream.format("rate").load()

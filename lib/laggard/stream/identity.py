@@ -40,7 +40,7 @@ class Identity:
     layout: int = LAYOUT  # of the streaming offsets; a checkpoint of another one is replaced, and the tables go on
 
     def origin(self) -> dict[str, Any]:
-        """What each `batches` row keeps of it, so that the tables are enough to go on."""
+        """Give what each `batches` row keeps of it, so that the tables are enough to go on."""
         return {name: getattr(self, name) for name in ("cluster_id", "offsets_topic_id", "window_seconds")}
 
 
