@@ -21,7 +21,7 @@ from cli.group_rows import (
     rebalance_row,
     write,
 )
-from laggard.cli.explain_rows import read_group
+from laggard.cli.explain.rows import read_group
 from laggard.cli.published import read_where
 from laggard.errors import NOT_FOUND, OK, TEMPORARY, USAGE
 from laggard.tables.readers import newest_batch

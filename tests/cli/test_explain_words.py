@@ -10,9 +10,9 @@ from typing import Any, cast
 import pytest
 
 from cli.group_rows import AGO, codes, data, group, member_row, members, page, partitions, publish, rebalance_row, write
-from laggard.cli.explain_headline import headline
-from laggard.cli.explain_rebalance import CAUSE_WORDS, REASON_WORDS
-from laggard.cli.explain_unknown import FLAGS, STATUSES
+from laggard.cli.explain.headline import headline
+from laggard.cli.explain.rebalance import CAUSE_WORDS, REASON_WORDS
+from laggard.cli.explain.unknown import FLAGS, STATUSES
 from laggard.cli.judged import Diagnosis
 from laggard.lag.status import KNOWN_STATUSES
 from laggard.lag.status import STATUSES as ALL_STATUSES

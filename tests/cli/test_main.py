@@ -75,7 +75,9 @@ def test_every_verb_has_help_with_the_global_options(name: str, capsys: pytest.C
 def test_the_list_of_verbs_is_the_folder() -> None:
     folder = Path(str(sys.modules["laggard.cli.main"].__file__)).parent
     no_verbs = {"__init__", "main", "logs"}
-    verbs = {path.stem for path in folder.glob("*.py") if "def add_parser(" in path.read_text(encoding="utf-8")}
+    files = [*folder.glob("*.py"), *folder.glob("*/verb.py")]
+    found = [path for path in files if "def add_parser(" in path.read_text(encoding="utf-8")]
+    verbs = {path.parent.name if path.stem == "verb" else path.stem for path in found}
     assert verbs == set(VERBS)
     assert verbs.isdisjoint(no_verbs)
 

@@ -16,7 +16,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from laggard.diagnosis.policy import Policy
-from laggard.exporter.collect_self import SelfStats
+from laggard.exporter.collectors.own import SelfStats
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.publish import Publisher
 from laggard.exporter.published import Published

@@ -11,7 +11,7 @@ import pytest
 import laggard
 from exporter.harness import Clock, Exporter, ask, names, serving
 from laggard.exporter import families as fam
-from laggard.exporter.collect_self import Drop, Failure, Refusal
+from laggard.exporter.collectors.own import Drop, Failure, Refusal
 from laggard.exporter.server import ANSWERS
 from laggard.tables import batch_tables
 from laggard.tables.batch_tables import GAP_REASONS

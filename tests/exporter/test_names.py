@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from laggard.exporter.escape import MAX_BYTES, escape_label
+from laggard.escape import MAX_BYTES, escape_label
 from laggard.exporter.families import GROUP_MEMBERS
 from laggard.exporter.render import _openmetrics, _text
 from laggard.exporter.samples import filled

@@ -19,7 +19,7 @@ from demo.processes import comes_true
 from exporter.harness import LIMIT_SECONDS, POLLED, Clock, ask, samples
 from exporter.stops import REPOSITORY
 from laggard.errors import CONFIGURATION, LaggardError
-from laggard.exporter.collect_self import SelfStats
+from laggard.exporter.collectors.own import SelfStats
 from laggard.exporter.merge import merge_text
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.publish import Publisher

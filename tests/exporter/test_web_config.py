@@ -13,7 +13,7 @@ import pytest
 from exporter.pki import make_pki
 from exporter.web_fixtures import FIXTURES, HASH, TLS, write
 from laggard.errors import CONFIGURATION, LaggardError
-from laggard.exporter.collect_self import SelfStats
+from laggard.exporter.collectors.own import SelfStats
 from laggard.exporter.rate_limit import RateLimit
 from laggard.exporter.web import MAX_FILE_BYTES, Web, WebFile, WebWatch
 from patience import examples

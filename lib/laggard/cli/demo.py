@@ -48,7 +48,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace, _: Config) -> int:
     """Run the demo until it is told to stop."""
-    from laggard.cli import explain
+    from laggard.cli.explain import verb as explain
     from laggard.cli.main import build_parser
     from laggard.cli.query import _write_table, run_query  # from here on Arrow and a Kafka client come along
     from laggard.cli.status import read_snapshot, status_lines

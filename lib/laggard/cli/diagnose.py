@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from laggard.cli.compared import Comparison, compare, is_asked, stored_findings
 from laggard.cli.diagnosis_words import evidence_words, where
-from laggard.cli.explain_data import finite
 from laggard.cli.published import Row, published_batch
 from laggard.cli.times import accept_spans, when
 from laggard.cli.words import aligned, count, moment, short
 from laggard.errors import OK, REFUSED, USAGE, LaggardError
-from laggard.exporter.escape import printable_json
+from laggard.escape import finite, printable_json
 
 if TYPE_CHECKING:
     from laggard.config import Config

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
-from laggard.cli.explain_members import ranges
+from laggard.cli.explain.members import ranges
 from laggard.cli.published import Row
 from laggard.cli.words import UNKNOWN, count, duration, moment, percent, short, short_duration
 from laggard.diagnosis.catalogue import BY_CODE

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
-from laggard.exporter.escape import printable_json
+from laggard.escape import printable_json
 
 if TYPE_CHECKING:
     from laggard.config import Config

@@ -9,13 +9,12 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from laggard.cli.diagnosis_words import evidence_words, where
-from laggard.cli.explain_data import finite
 from laggard.cli.judged import FOUND, MAX_BEHIND, SEVERITIES, is_severe, open_findings, rank, read_findings
 from laggard.cli.published import Row, made_lines, published_batch, warn_if_old
 from laggard.cli.times import span
 from laggard.cli.words import aligned, moment, short
 from laggard.errors import OK
-from laggard.exporter.escape import printable_json
+from laggard.escape import finite, printable_json
 from laggard.tables.judged import newest_judged
 from laggard.tables.schemas import FINDINGS
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
-from laggard.exporter.escape import printable_json, printable_lines
+from laggard.escape import printable_json, printable_lines
 
 if TYPE_CHECKING:
     _Stream = logging.StreamHandler[TextIO]

@@ -7,12 +7,13 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from types import ModuleType
 from typing import NoReturn
 
 from laggard import __version__, storage
 from laggard.config import Config, load_config
 from laggard.errors import INTERNAL, INTERRUPTED, OK, USAGE, LaggardError
-from laggard.exporter.escape import printable_lines
+from laggard.escape import printable_lines
 
 # The module laggard.cli.<verb> is imported when its verb is used: it may bring Spark or Arrow along.
 VERBS = {
@@ -76,8 +77,14 @@ def _run(words: Sequence[str]) -> int:
     _start_log(verb, args, config)
     storage.use(config.storage)
     storage.check_keys()
-    code: int = import_module(f"laggard.cli.{verb}").run(args, config)
+    code: int = _module(verb).run(args, config)
     return code
+
+
+def _module(verb: str) -> ModuleType:
+    """Import the module of a verb; a verb of several files is a folder with its entry in `verb`."""
+    module = import_module(f"laggard.cli.{verb}")
+    return import_module(f"{module.__name__}.verb") if hasattr(module, "__path__") else module
 
 
 def _start_log(verb: str, args: argparse.Namespace, config: Config) -> None:
@@ -110,7 +117,7 @@ def build_parser(verb: str | None) -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(dest="verb", metavar="verb", required=True, title="verbs")
     for name, sentence in VERBS.items():
         if name == verb:
-            import_module(f"laggard.cli.{name}").add_parser(subparsers)
+            _module(name).add_parser(subparsers)
             _add_global_options(subparsers.choices[name], default=argparse.SUPPRESS)
         else:
             subparsers.add_parser(name, help=sentence)

@@ -12,10 +12,10 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyarrow.dataset import Expression, field
 
-from laggard.cli.words import duration
-from laggard.errors import TEMPORARY, LaggardError
-from laggard.exporter.escape import printable_lines
-from laggard.exporter.published import is_fresh, max_age
+from laggard.cli.words import count, duration, moment
+from laggard.errors import NOT_FOUND, TEMPORARY, LaggardError
+from laggard.escape import escape_label, printable, printable_lines
+from laggard.tables.freshness import is_fresh, max_age
 from laggard.tables.readers import (
     BACKFILL,
     Batch,
@@ -51,6 +51,17 @@ def published_batch(root: str) -> Batch:
             exit_code=TEMPORARY,
         )
     return batch
+
+
+def title_of(batch: Batch, groups: int) -> str:
+    """Cluster, batch and time of the poll, above every table."""
+    return f"{escape_label(batch.cluster)}: batch {batch.batch_id}, {moment(batch.polled_at)}, {count(groups, 'group')}"
+
+
+def refuse_empty(glob: str, groups: Sequence[Row]) -> None:
+    """A glob that fits nothing is a slip."""
+    if glob != "*" and not groups:
+        raise LaggardError(f'no group matches "{printable(glob)}"', fix="laggard status", exit_code=NOT_FOUND)
 
 
 def warn_if_old(batch: Batch, config: Config) -> None:

@@ -20,7 +20,7 @@ from deltalake.exceptions import DeltaError
 from laggard.cli.questions import fill, find_question, read_questions
 from laggard.cli.words import UNKNOWN, aligned
 from laggard.errors import OK, TEMPORARY, USAGE, LaggardError
-from laggard.exporter.escape import printable, printable_json
+from laggard.escape import printable, printable_json
 from laggard.tables.readers import Batch, TableMissing, TableUnreadable, newest_batch, open_table, sentence_of
 from laggard.tables.schemas import BATCHES, TABLES
 

@@ -12,13 +12,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from laggard.cli.judged import read_worst_windows
-from laggard.cli.published import made_lines, published_batch, warn_if_old, warn_of
-from laggard.cli.words import aligned, count, known, known_duration, moment, records, short
-from laggard.errors import INTERRUPTED, NOT_FOUND, OK, LaggardError
-from laggard.exporter.collect_state import generation_or_epoch
-from laggard.exporter.escape import escape_label, printable, printable_json
+from laggard.cli.published import made_lines, published_batch, refuse_empty, title_of, warn_if_old, warn_of
+from laggard.cli.words import aligned, known, known_duration, records, short
+from laggard.errors import INTERRUPTED, OK
+from laggard.escape import printable_json
 from laggard.exporter.snapshot import Row, Snapshot, load_snapshot
-from laggard.tables.readers import Batch
+from laggard.rebalance.groups import generation_or_epoch
 from laggard.tables.schemas import GROUP_STATUS
 from laggard.tables.sift import Skipped
 
@@ -98,12 +97,6 @@ def _read_page(args: argparse.Namespace, config: Config) -> str:
     return "\n".join(status_lines(chosen, args.limit, judged)) + "\n"
 
 
-def refuse_empty(glob: str, groups: Sequence[Row]) -> None:
-    """A glob that fits nothing is a slip."""
-    if glob != "*" and not groups:
-        raise LaggardError(f'no group matches "{printable(glob)}"', fix="laggard status", exit_code=NOT_FOUND)
-
-
 def read_snapshot(root: str, skipped: Skipped | None = None) -> Snapshot:
     """The newest published batch, with all partitions that `status` may name; odd rows are counted in `skipped`."""
     return load_snapshot(root, published_batch(root), 1, skipped)
@@ -118,11 +111,6 @@ def status_lines(snapshot: Snapshot, limit: int = 0, judged: Judged = MappingPro
     cells = [_cells(line)[: len(titles)] for line in shown]
     lines = [title, *aligned([titles, *cells], [name in _RIGHT for name in titles])]
     return [*lines, f"… and {len(groups) - len(shown)} more"] if len(shown) < len(groups) else lines
-
-
-def title_of(batch: Batch, groups: int) -> str:
-    """Cluster, batch and time of the poll, above every table."""
-    return f"{escape_label(batch.cluster)}: batch {batch.batch_id}, {moment(batch.polled_at)}, {count(groups, 'group')}"
 
 
 def group_lines(snapshot: Snapshot, judged: Judged = MappingProxyType({})) -> list[GroupLine]:

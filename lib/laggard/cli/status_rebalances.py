@@ -12,10 +12,18 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyarrow.dataset import field
 
-from laggard.cli.published import Row, made_lines, published_batch, read_dates, read_where, warn_if_old
-from laggard.cli.status import refuse_empty, title_of
+from laggard.cli.published import (
+    Row,
+    made_lines,
+    published_batch,
+    read_dates,
+    read_where,
+    refuse_empty,
+    title_of,
+    warn_if_old,
+)
 from laggard.cli.words import NOTHING, aligned, known, moment, percent, short, short_duration
-from laggard.exporter.escape import printable_json
+from laggard.escape import printable_json
 from laggard.rebalance.times import seconds_between
 from laggard.tables.readers import Batch
 from laggard.tables.schemas import GROUP_STATUS, REBALANCES

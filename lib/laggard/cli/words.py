@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from textwrap import wrap
 
-from laggard.exporter.escape import escape_label
+from laggard.escape import escape_label
 
 UNKNOWN = "unknown"
 NAME_WIDTH = 48
 NOTHING = 0.05  # seconds; less is shown as less than a tenth, and is no lower bound worth a word
+WIDTH = 100
+_GLUE = "\u00a0"  # in no name: `short` writes it as bytes
+_TOGETHER = re.compile(r"(?<=\d) (?=[smhd]\b|%|UTC|records/s|\d\d[ :])")
 
 
 def aligned(rows: Sequence[Sequence[str]], is_right: Sequence[bool]) -> list[str]:
@@ -84,3 +89,16 @@ def listed(names: Iterable[str], limit: int = 5) -> str:
     found = list(names)
     shown = ", ".join(map(short, found[:limit]))
     return shown if len(found) <= limit else f"{shown} and {len(found) - limit} more"
+
+
+def paragraph(text: str, begin: str = "  - ", after: str = "    ") -> list[str]:
+    """Lines of one width; a number stays with its unit, and a date with its time."""
+    lines = wrap(
+        _TOGETHER.sub(_GLUE, text),
+        WIDTH,
+        initial_indent=begin,
+        subsequent_indent=after,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line.replace(_GLUE, " ") for line in lines]

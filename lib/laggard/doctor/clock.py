@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from kafka.protocol.admin import DescribeQuorumRequest
 
+from laggard.doctor.principal import allow
 from laggard.doctor.result import Result
-from laggard.doctor.rights import DENIED, allow
+from laggard.doctor.rights import DENIED
 from laggard.sources.brokers import error_name
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from laggard import files
 from laggard.doctor.network import find_unreachable
-from laggard.doctor.principal import principal_of
+from laggard.doctor.principal import allow, principal_of
 from laggard.doctor.result import Result
-from laggard.doctor.rights import allow
 from laggard.sources.brokers import EARLIEST, LATEST, READ_COMMITTED, Answer, Brokers, error_name
 from laggard.stream.identity import identity_path
 from laggard.tables.readers import TableMissing, newest_batch

@@ -1,7 +1,8 @@
-"""The name that Kafka gives to the client of a configuration, as its ACLs want it."""
+"""The name that Kafka gives to the client of a configuration, as its ACLs want it, and the command for an ACL."""
 
 from __future__ import annotations
 
+import shlex
 import ssl
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,21 @@ def principal_of(security: Security) -> str:
     if security.has_tls and security.cert_file:
         return f"User:{_subject(security.cert_file) or '<the subject of cert_file>'}"
     return "User:ANONYMOUS"
+
+
+def allow(config: Config, *operations: str, resource: tuple[str, ...]) -> str:
+    """The command of Kafka that allows us these operations."""
+    wanted = [word for operation in operations for word in ("--operation", operation)]
+    server = config.cluster.bootstrap_servers[0]
+    start = [
+        "kafka-acls.sh",
+        "--bootstrap-server",
+        server,
+        "--add",
+        "--allow-principal",
+        principal_of(config.cluster.security),
+    ]
+    return shlex.join([*start, *wanted, *resource])
 
 
 def _subject(path: str) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kafka.protocol.admin import DescribeClusterRequest, DescribeGroupsRequest
 from kafka.protocol.consumer import FetchRequest
 
-from laggard.doctor.principal import principal_of
+from laggard.doctor.principal import allow, principal_of
 from laggard.doctor.result import Result
 from laggard.names import NameFilter
 from laggard.sources.brokers import error_name
@@ -23,21 +22,6 @@ UNUSED_NAME = "laggard-doctor"
 SPARKS_GROUPS = "spark-kafka-source-"  # how the names begin that Spark's consumers make up, one per query
 DESCRIBE = 8  # org.apache.kafka.common.acl.AclOperation
 DENIED = {"CLUSTER_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED"}
-
-
-def allow(config: Config, *operations: str, resource: tuple[str, ...]) -> str:
-    """The command of Kafka that allows us these operations."""
-    wanted = [word for operation in operations for word in ("--operation", operation)]
-    server = config.cluster.bootstrap_servers[0]
-    start = [
-        "kafka-acls.sh",
-        "--bootstrap-server",
-        server,
-        "--add",
-        "--allow-principal",
-        principal_of(config.cluster.security),
-    ]
-    return shlex.join([*start, *wanted, *resource])
 
 
 def check_rights(cluster: Cluster) -> Iterable[Result]:

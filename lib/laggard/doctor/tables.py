@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from laggard.doctor.result import Result
 from laggard.errors import LaggardError
-from laggard.exporter.published import max_age
 from laggard.exporter.web import WebFile
 from laggard.failures import classify
 from laggard.files import list_names, nearest_existing
 from laggard.tables import log
 from laggard.tables.arrow import arrow_schema
+from laggard.tables.freshness import max_age
 from laggard.tables.lock import local_path
 from laggard.tables.maintenance import read_done
 from laggard.tables.readers import TableMissing, naming_errors, newest_batch, open_table, table_uri

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from prometheus_client.core import Metric
 
-from laggard.exporter.escape import escape_label
+from laggard.escape import escape_label
 from laggard.exporter.families import FAMILIES, LEVELS
 from laggard.exporter.judged import SEVERITIES
 from laggard.exporter.snapshot import Snapshot

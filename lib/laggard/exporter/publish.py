@@ -10,13 +10,14 @@ from threading import Event, Lock, Thread
 from typing import Final
 
 from laggard.errors import CONFIGURATION, LaggardError
-from laggard.exporter.collect_self import SelfStats
-from laggard.exporter.escape import escape_label
+from laggard.escape import escape_label
+from laggard.exporter.collectors.own import SelfStats
 from laggard.exporter.options import ExporterOptions
-from laggard.exporter.published import Published, Shown, is_fresh
+from laggard.exporter.published import Published, Shown
 from laggard.exporter.refresh import Refresher
 from laggard.exporter.render import DataPart, View, merge_data, pipeline_families, render_bodies
 from laggard.files import locate
+from laggard.tables.freshness import is_fresh
 
 log = logging.getLogger("laggard.exporter")
 TWICE: Final = "duplicate_cluster"

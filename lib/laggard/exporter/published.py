@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from laggard.exporter.render import Body
+from laggard.tables.freshness import is_fresh
 
-MAX_AHEAD_SECONDS = 60.0
 _LATE_SECONDS = 15.0  # for a body of several roots to be made again without the one that became too old
 
 
@@ -53,13 +53,3 @@ class Published:
             return ""
         parts = [(root.batch_id, root.reason_at(now)) for root in self.roots]
         return 'W/"{}"'.format(".".join(f"{number}-{reason}" if reason else f"{number}" for number, reason in parts))
-
-
-def is_fresh(polled_at: float, now: float, max_age_seconds: float) -> bool:
-    """Neither too old nor from the future."""
-    return -MAX_AHEAD_SECONDS <= now - polled_at <= max_age_seconds
-
-
-def max_age(tick_seconds: int, configured_seconds: int = 0) -> float:
-    """Age at which data disappears: max(3 ticks, 90 s), or what is configured."""
-    return float(configured_seconds or max(3 * tick_seconds, 90))

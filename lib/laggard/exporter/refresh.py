@@ -9,12 +9,12 @@ from dataclasses import replace
 from threading import Event, Thread
 
 from laggard.errors import LaggardError
-from laggard.exporter.collect_self import Failure, SelfStats
+from laggard.exporter.collectors.own import Failure, SelfStats
 from laggard.exporter.judged import Judged, JudgedReader
 from laggard.exporter.options import ExporterOptions
-from laggard.exporter.published import MAX_AHEAD_SECONDS, is_fresh, max_age
 from laggard.exporter.render import DataPart, render_data
 from laggard.exporter.snapshot import Snapshot, load_snapshot
+from laggard.tables.freshness import MAX_AHEAD_SECONDS, is_fresh, max_age
 from laggard.tables.readers import BACKFILL, Batch, TableMissing, TableUnreadable, newest_batch
 from laggard.tables.sift import Skipped
 

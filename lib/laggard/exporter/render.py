@@ -15,17 +15,17 @@ from prometheus_client.openmetrics.exposition import generate_latest as openmetr
 from prometheus_client.registry import Collector
 
 from laggard.exporter.budget import Budgeted, count_series, fit
-from laggard.exporter.collect_findings import FindingCollector
-from laggard.exporter.collect_flows import FlowCollector
-from laggard.exporter.collect_lag import LagCollector
-from laggard.exporter.collect_pipeline import PipelineCollector
-from laggard.exporter.collect_policy import PolicyCollector
-from laggard.exporter.collect_rebalances import RebalanceCollector
-from laggard.exporter.collect_self import SelfCollector, SelfStats, series_families
-from laggard.exporter.collect_shape import ShapeCollector
-from laggard.exporter.collect_sizing import SizingCollector
-from laggard.exporter.collect_state import StateCollector
-from laggard.exporter.collect_topics import TopicCollector
+from laggard.exporter.collectors.findings import FindingCollector
+from laggard.exporter.collectors.flows import FlowCollector
+from laggard.exporter.collectors.lag import LagCollector
+from laggard.exporter.collectors.own import SelfCollector, SelfStats, series_families
+from laggard.exporter.collectors.pipeline import PipelineCollector
+from laggard.exporter.collectors.policy import PolicyCollector
+from laggard.exporter.collectors.rebalances import RebalanceCollector
+from laggard.exporter.collectors.shape import ShapeCollector
+from laggard.exporter.collectors.sizing import SizingCollector
+from laggard.exporter.collectors.state import StateCollector
+from laggard.exporter.collectors.topics import TopicCollector
 from laggard.exporter.merge import merge_families, merge_text
 from laggard.exporter.snapshot import Snapshot
 from laggard.tables.sift import ERROR, Skipped, error_of, find_odd

@@ -14,7 +14,7 @@ from dataclasses import replace
 from tornado.netutil import bind_sockets
 
 from laggard.errors import CONFIGURATION, INTERRUPTED, OK, LaggardError
-from laggard.exporter.collect_self import SelfStats
+from laggard.exporter.collectors.own import SelfStats
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.publish import Publisher
 from laggard.exporter.render import TEXT

@@ -17,8 +17,8 @@ from tornado.iostream import IOStream, StreamClosedError
 from tornado.web import Application, Finish, HTTPError, RequestHandler, stream_request_body
 
 from laggard import __version__
-from laggard.exporter.collect_self import SelfStats
-from laggard.exporter.escape import escape_label
+from laggard.escape import escape_label
+from laggard.exporter.collectors.own import SelfStats
 from laggard.exporter.negotiate import choose_format, wants_gzip
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.published import Published

@@ -15,7 +15,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from laggard.errors import CONFIGURATION, LaggardError
-from laggard.exporter.collect_self import SelfStats
+from laggard.exporter.collectors.own import SelfStats
 from laggard.exporter.rate_limit import RateLimit
 
 if TYPE_CHECKING:

@@ -24,6 +24,12 @@ class Listing:
     unlisted: frozenset[int | None] = frozenset()  # coordinators that did not list their groups
 
 
+def generation_or_epoch(row: Mapping[str, Any]) -> int | None:
+    """The generation of a classic group, the epoch of a modern one: a group has one of them."""
+    number: int | None = row["generation"] if row["group_epoch"] is None else row["group_epoch"]
+    return number
+
+
 def sum_partitions(rows: pa.Table) -> dict[str, dict[str, Any]]:
     """Per group the fold of exactly these partition rows."""
     rows = rows.select(["group", "status", "lag", "time_lag_seconds", "commit_source_partition"])

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from shlex import quote
 
-from laggard.cli.explain_now import lag_of
-from laggard.cli.explain_rows import Explained
+from laggard.cli.explain.now import lag_of
+from laggard.cli.explain.rows import Explained
 from laggard.cli.published import Row
 from laggard.cli.words import listed, short
 from laggard.errors import NOT_FOUND, LaggardError
-from laggard.exporter.escape import escape_label
+from laggard.escape import escape_label
 
 
 def of_topic(explained: Explained, name: str) -> Explained:

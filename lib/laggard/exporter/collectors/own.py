@@ -15,8 +15,8 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from laggard import __version__
+from laggard.escape import escape_label
 from laggard.exporter import families as fam
-from laggard.exporter.escape import escape_label
 from laggard.exporter.samples import filled
 from laggard.tables.schemas import TABLES
 from laggard.tables.sift import REASONS, SIFTED

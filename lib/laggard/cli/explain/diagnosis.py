@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from shlex import quote
 
 from laggard.cli.diagnosis_words import advice, avoid, evidence_words, quantity, says, verdict_sentence, where
-from laggard.cli.explain_headline import has_trouble, leading
-from laggard.cli.explain_rows import Explained
-from laggard.cli.explain_shape import shape_lines
+from laggard.cli.explain.headline import has_trouble, leading
+from laggard.cli.explain.rows import Explained
+from laggard.cli.explain.shape import shape_lines
 from laggard.cli.judged import Diagnosis
-from laggard.cli.paragraph import paragraph
 from laggard.cli.published import Row
 from laggard.cli.words import (
     UNKNOWN,
@@ -19,6 +18,7 @@ from laggard.cli.words import (
     duration,
     known,
     moment,
+    paragraph,
     short,
     short_duration,
 )

@@ -10,9 +10,9 @@ from prometheus_client.registry import Collector
 
 from laggard.diagnosis import rules_evictions, rules_rebalances
 from laggard.diagnosis.policy import Policy
+from laggard.escape import escape_label
 from laggard.exporter import families as fam
 from laggard.exporter.desired import desired_consumers
-from laggard.exporter.escape import escape_label
 from laggard.exporter.samples import Labels, Value, filled, filled_states
 from laggard.exporter.snapshot import Row, Snapshot
 

@@ -10,9 +10,9 @@ from typing import Any
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from laggard.escape import escape_label
 from laggard.exporter import families as fam
-from laggard.exporter.collect_state import known_state
-from laggard.exporter.escape import escape_label
+from laggard.exporter.collectors.state import known_state
 from laggard.exporter.samples import Labels, Value, filled, filled_states
 from laggard.exporter.snapshot import Snapshot
 from laggard.tables.batch_tables import GAP_REASONS

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from laggard.cli.explain_headline import TRENDS
-from laggard.cli.explain_members import Place, ranges, readers
-from laggard.cli.explain_now import lag_of_topic
-from laggard.cli.explain_rows import Explained
-from laggard.cli.paragraph import paragraph
+from laggard.cli.explain.headline import TRENDS
+from laggard.cli.explain.members import Place, ranges, readers
+from laggard.cli.explain.now import lag_of_topic
+from laggard.cli.explain.rows import Explained
 from laggard.cli.published import Row
-from laggard.cli.words import UNKNOWN, aligned, known_duration, percent, records, short
+from laggard.cli.words import UNKNOWN, aligned, known_duration, paragraph, percent, records, short
 
 _SHAPES = {
     "spread": "spread: all partitions carry their share",

@@ -8,8 +8,8 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from laggard.diagnosis.policy import Policy
+from laggard.escape import escape_label
 from laggard.exporter import families as fam
-from laggard.exporter.escape import escape_label
 from laggard.exporter.samples import Labels, filled
 from laggard.exporter.snapshot import Row, Snapshot
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from laggard.cli.explain_members import MemberLine, Place, member_lines, ranges, readers, time_lag_is_exact
-from laggard.cli.explain_rows import Explained
+from laggard.cli.explain.members import MemberLine, Place, member_lines, ranges, readers, time_lag_is_exact
+from laggard.cli.explain.rows import Explained
 from laggard.cli.published import Row
 from laggard.cli.words import UNKNOWN, aligned, count, known_duration, listed, records, short
 

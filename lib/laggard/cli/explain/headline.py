@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from laggard.cli.diagnosis_words import clause, says
-from laggard.cli.explain_now import LagNow, lag_of_topic
-from laggard.cli.explain_rows import Explained
+from laggard.cli.explain.now import LagNow, lag_of_topic
+from laggard.cli.explain.rows import Explained
 from laggard.cli.judged import Diagnosis
 from laggard.cli.published import Row
 from laggard.cli.words import count, known, records, short

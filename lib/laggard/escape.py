@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from hashlib import sha256
@@ -35,6 +36,15 @@ def printable_json(value: Any, default: Callable[[Any], Any] | None = None) -> s
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in text)
+
+
+def finite(value: Any) -> Any:
+    """JSON has no infinity: it becomes the text Infinity, since null would say that it is not known."""
+    if isinstance(value, dict):
+        return {name: finite(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [finite(each) for each in value]
+    return str(value).replace("inf", "Infinity") if isinstance(value, float) and math.isinf(value) else value
 
 
 def printable_lines(text: str) -> str:

@@ -10,15 +10,15 @@ from shlex import quote
 
 from pyarrow.dataset import Expression, field
 
-from laggard.cli.explain_then import group_of_then, group_then, partitions_then
+from laggard.cli.explain.then import group_of_then, group_then, partitions_then
 from laggard.cli.judged import Diagnosis, read_diagnosis
 from laggard.cli.published import Row, published_batch, read_newest_of, read_where
 from laggard.cli.times import When
 from laggard.cli.words import UNKNOWN, listed
 from laggard.errors import NOT_FOUND, LaggardError
-from laggard.exporter.collect_state import generation_or_epoch
-from laggard.exporter.escape import escape_label
+from laggard.escape import escape_label
 from laggard.lag.status import KNOWN_STATUSES
+from laggard.rebalance.groups import generation_or_epoch
 from laggard.tables.readers import Batch
 from laggard.tables.schemas import GROUP_MEMBERS, GROUP_STATUS, PARTITION_STATUS, REBALANCES
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from laggard.escape import escape_label
 from laggard.exporter import families as fam
-from laggard.exporter.escape import escape_label
 from laggard.exporter.samples import Labels, Value, filled, filled_histogram
 from laggard.exporter.snapshot import Row, Snapshot
 from laggard.lag.status import STATUSES

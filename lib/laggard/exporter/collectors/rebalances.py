@@ -8,8 +8,8 @@ from itertools import accumulate
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from laggard.escape import escape_label
 from laggard.exporter import families as fam
-from laggard.exporter.escape import escape_label
 from laggard.exporter.samples import filled, filled_histogram
 from laggard.exporter.snapshot import Snapshot
 from laggard.rebalance.causes import CAUSES

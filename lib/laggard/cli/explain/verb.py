@@ -5,21 +5,18 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from laggard.cli.diagnosis_words import says
-from laggard.cli.explain_data import diagnosis_data, finite
-from laggard.cli.explain_members import member_lines, time_lag_is_exact
-from laggard.cli.explain_rows import Explained, read_group
-from laggard.cli.explain_since import read_past
-from laggard.cli.explain_text import page_lines
-from laggard.cli.explain_topic import of_topic
-from laggard.cli.explain_unknown import not_known
+from laggard.cli.explain.data import to_data
+from laggard.cli.explain.page import page_lines
+from laggard.cli.explain.rows import Explained, read_group
+from laggard.cli.explain.since import read_past
+from laggard.cli.explain.topic import of_topic
 from laggard.cli.judged import FOUND, is_severe
-from laggard.cli.published import Row, warn_if_old
+from laggard.cli.published import warn_if_old
 from laggard.cli.times import accept_spans, when
 from laggard.errors import DAMAGED, OK, LaggardError, first_line
-from laggard.exporter.escape import escape_label, printable_json
+from laggard.escape import escape_label, printable_json
 
 if TYPE_CHECKING:
     from laggard.config import Config
@@ -86,38 +83,6 @@ def _unreadable(group: str, error: Exception) -> LaggardError:
         fix="laggard query shows the rows; if these are as they should be, report it with the traceback of -v",
         exit_code=DAMAGED,
     )
-
-
-def to_data(explained: Explained) -> dict[str, Any]:
-    """What the page stands on, with exact numbers; null is not known."""
-    return {
-        "cluster": explained.batch.cluster,
-        "batch_id": explained.batch.batch_id,
-        "polled_at": explained.batch.polled_at,
-        "diagnosis": diagnosis_data(explained),
-        "group": explained.group | {"time_lag_is_exact": time_lag_is_exact(explained.partitions)},
-        "partitions": explained.partitions,
-        "members": None if explained.members is None else _members(explained),
-        "rebalances": explained.rebalances,
-        "topic": explained.topic,
-        "since": explained.since,
-        "past": None if explained.past is None else [finite(row) | {"says": says(row)} for row in explained.past],
-        "not_known": [{"code": code, "text": text} for code, text in not_known(explained)],
-    }
-
-
-def _members(explained: Explained) -> list[Row]:
-    return [
-        {
-            **{name: value for name, value in line.row.items() if name not in {"batch_id", "source_offset"}},
-            "is_idle": line.is_idle,
-            "lag": line.lag,
-            "lag_is_exact": line.lag_is_exact,
-            "time_lag_seconds": line.time_lag_seconds,
-            "time_lag_is_exact": line.time_lag_is_exact,
-        }
-        for line in member_lines(explained)
-    ]
 
 
 def _positive(text: str) -> int:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from laggard.escape import escape_label
 from laggard.exporter import families as fam
-from laggard.exporter.escape import escape_label
 from laggard.exporter.expiry import first_commits, offsets_expiry
 from laggard.exporter.samples import filled, filled_states
 from laggard.exporter.snapshot import Row, Snapshot
+from laggard.rebalance.groups import generation_or_epoch
 
 _SCALARS = (
     (fam.GROUP_MEMBERS, "members"),
@@ -47,12 +48,6 @@ def known_state(row: Row) -> str:
     """The group's state; one that Kafka added after this code is Unknown."""
     state = str(row["group_state"])
     return state if state in fam.GROUP_STATES else "Unknown"
-
-
-def generation_or_epoch(row: Row) -> int | None:
-    """The generation of a classic group, the epoch of a modern one: a group has one of them."""
-    number: int | None = row["generation"] if row["group_epoch"] is None else row["group_epoch"]
-    return number
 
 
 def _info(row: Row) -> dict[str, str]:

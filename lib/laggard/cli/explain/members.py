@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
-from laggard.cli.explain_rows import Explained
+from laggard.cli.explain.rows import Explained
 from laggard.cli.published import Row
 from laggard.lag.status import KNOWN_STATUSES
 

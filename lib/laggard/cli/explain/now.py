@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from laggard.cli.explain_members import time_lag_is_exact
-from laggard.cli.explain_rows import Explained
+from laggard.cli.explain.members import time_lag_is_exact
+from laggard.cli.explain.rows import Explained
 from laggard.cli.published import Row
 from laggard.cli.words import known_duration, records
 from laggard.lag.status import KNOWN_STATUSES

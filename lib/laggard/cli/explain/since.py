@@ -8,12 +8,11 @@ from datetime import datetime
 from pyarrow.dataset import field
 
 from laggard.cli.diagnosis_words import says
-from laggard.cli.explain_diagnosis import title
-from laggard.cli.explain_rows import Explained
+from laggard.cli.explain.diagnosis import title
+from laggard.cli.explain.rows import Explained
 from laggard.cli.judged import names_group, newest_rows, read_rows_of_findings
-from laggard.cli.paragraph import paragraph
 from laggard.cli.published import Row
-from laggard.cli.words import moment
+from laggard.cli.words import moment, paragraph
 from laggard.errors import USAGE, LaggardError
 
 

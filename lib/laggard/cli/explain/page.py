@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from laggard.cli.explain_diagnosis import diagnosis_sections
-from laggard.cli.explain_headline import headline
-from laggard.cli.explain_rebalance import CAUSE_WORDS, story_and_cost
-from laggard.cli.explain_rows import Explained
-from laggard.cli.explain_since import since_section
-from laggard.cli.explain_tables import lag_lines, member_page
-from laggard.cli.explain_unknown import not_known
-from laggard.cli.paragraph import paragraph
+from laggard.cli.explain.diagnosis import diagnosis_sections
+from laggard.cli.explain.headline import headline
+from laggard.cli.explain.rebalance import CAUSE_WORDS, story_and_cost
+from laggard.cli.explain.rows import Explained
+from laggard.cli.explain.since import since_section
+from laggard.cli.explain.tables import lag_lines, member_page
+from laggard.cli.explain.unknown import not_known
 from laggard.cli.published import Row
-from laggard.cli.words import UNKNOWN, count, duration, known, moment, percent, short
+from laggard.cli.words import UNKNOWN, count, duration, known, moment, paragraph, percent, short
 
 MODE_WORDS = {
     "eager": "each rebalance stops every partition",

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from laggard.escape import escape_label
 from laggard.exporter import families as fam
-from laggard.exporter.escape import escape_label
 from laggard.exporter.samples import filled
 from laggard.exporter.snapshot import Snapshot
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from laggard.cli.explain_members import ranges
-from laggard.cli.explain_rows import Explained
+from laggard.cli.explain.members import ranges
+from laggard.cli.explain.rows import Explained
 from laggard.cli.published import Row
 from laggard.cli.words import count, listed, moment
-from laggard.exporter.collect_state import generation_or_epoch
+from laggard.rebalance.groups import generation_or_epoch
 
 Gap = tuple[str, str]  # code and sentence
 SENTENCES = {

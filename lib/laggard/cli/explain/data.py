@@ -1,0 +1,70 @@
+"""The facts of the page with exact numbers, as `laggard explain --json` prints them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from laggard.cli.diagnosis_words import advice, avoid, says, verdict_sentence
+from laggard.cli.explain.headline import headline, leading
+from laggard.cli.explain.members import member_lines, time_lag_is_exact
+from laggard.cli.explain.rows import Explained
+from laggard.cli.explain.unknown import not_known
+from laggard.cli.published import Row
+from laggard.escape import finite
+
+
+def to_data(explained: Explained) -> dict[str, Any]:
+    """What the page stands on, with exact numbers; null is not known."""
+    return {
+        "cluster": explained.batch.cluster,
+        "batch_id": explained.batch.batch_id,
+        "polled_at": explained.batch.polled_at,
+        "diagnosis": _diagnosis(explained),
+        "group": explained.group | {"time_lag_is_exact": time_lag_is_exact(explained.partitions)},
+        "partitions": explained.partitions,
+        "members": None if explained.members is None else _members(explained),
+        "rebalances": explained.rebalances,
+        "topic": explained.topic,
+        "since": explained.since,
+        "past": None if explained.past is None else [finite(row) | {"says": says(row)} for row in explained.past],
+        "not_known": [{"code": code, "text": text} for code, text in not_known(explained)],
+    }
+
+
+def _members(explained: Explained) -> list[Row]:
+    return [
+        {
+            **{name: value for name, value in line.row.items() if name not in {"batch_id", "source_offset"}},
+            "is_idle": line.is_idle,
+            "lag": line.lag,
+            "lag_is_exact": line.lag_is_exact,
+            "time_lag_seconds": line.time_lag_seconds,
+            "time_lag_is_exact": line.time_lag_is_exact,
+        }
+        for line in member_lines(explained)
+    ]
+
+
+def _diagnosis(explained: Explained) -> dict[str, Any]:
+    """All keys are always there; what is not known, as after a rule that is behind, is null."""
+    diagnosis = explained.diagnosis
+    window = diagnosis.windows[0] if diagnosis.windows and diagnosis.is_current else None
+    found = leading(diagnosis) if diagnosis.is_current else None
+    data = {
+        "headline": headline(explained),
+        "judged_to": diagnosis.judged_to,
+        "windows_behind": diagnosis.windows_behind,
+        "is_current": diagnosis.is_current,
+        "verdict": None if window is None else window["scale_verdict"],
+        "verdict_text": None if window is None else verdict_sentence(window),
+        "members_desired": None if window is None else window["members_desired"],
+        "windows": diagnosis.windows if diagnosis.is_current else None,
+        "primary_finding_id": None if found is None else found["finding_id"],
+        "findings": [_finding(row, window or {}) for row in diagnosis.findings] if diagnosis.is_current else None,
+        "suppressed": diagnosis.suppressed if diagnosis.is_current else None,
+    }
+    return {name: finite(value) for name, value in data.items()}
+
+
+def _finding(row: Row, window: Row) -> Row:
+    return row | {"says": says(row), "advice": advice(row, window), "avoid": avoid(row)}

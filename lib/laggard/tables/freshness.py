@@ -1,0 +1,15 @@
+"""How old a batch may be before its numbers are no longer those of now."""
+
+from __future__ import annotations
+
+MAX_AHEAD_SECONDS = 60.0
+
+
+def is_fresh(polled_at: float, now: float, max_age_seconds: float) -> bool:
+    """Neither too old nor from the future."""
+    return -MAX_AHEAD_SECONDS <= now - polled_at <= max_age_seconds
+
+
+def max_age(tick_seconds: int, configured_seconds: int = 0) -> float:
+    """Age at which data disappears: max(3 ticks, 90 s), or what is configured."""
+    return float(configured_seconds or max(3 * tick_seconds, 90))
