@@ -21,8 +21,9 @@ from laggard import storage
 from laggard.errors import CONFIGURATION, DAMAGED, REFUSED, TEMPORARY, LaggardError
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
-from laggard.tables.delta import Writer, create_tables
+from laggard.tables.delta import Writer, _set_properties, create_tables
 from laggard.tables.lease import NAME, Lease, claim
+from laggard.tables.lock import writer_lock
 from laggard.tables.readers import open_table
 from laggard.tables.unpublished import remove_unpublished
 from stream.simulation import NOON
@@ -262,6 +263,33 @@ def test_one_that_was_suspended_at_its_start_deletes_nothing_of_the_next(
         remove_unpublished(root, 0, sleeper)  # batch 1 was not published when it looked
     assert raised.value.exit_code == REFUSED
     assert batches_in(root) == [0, 1]
+
+
+def test_one_that_was_suspended_within_a_change_of_a_table_cannot_end_it(
+    root: str, held: list[Lease], sleeper: Lease
+) -> None:
+    behind = open_table(root, EVENTS.name)
+    behind.alter.set_table_properties({"delta.checkpointInterval": "7"})  # as an older release made it
+    claimed(root, held)
+    with pytest.raises(LaggardError) as raised:
+        _set_properties(behind, EVENTS, sleeper)
+    assert raised.value.exit_code == REFUSED
+    assert open_table(root, EVENTS.name).metadata().configuration["delta.checkpointInterval"] == "7"
+
+
+def test_every_commit_of_a_new_table_carries_the_epoch(tmp_path: Path, held: list[Lease]) -> None:
+    lease = taken(held)
+    create_tables(str(tmp_path), [schemas.LAG_WINDOWS], lease)
+    entries = sorted((tmp_path / "lag_windows" / "_delta_log").glob("*.json"))
+    assert [len(entries), *('"laggard/epoch"' in entry.read_text() for entry in entries)] == [2, True, True]
+
+
+def test_a_holder_has_its_lease_before_it_reaches_any_table(held: list[Lease]) -> None:
+    """So that a job that is cut off while it claims the tables can give it back."""
+    with writer_lock(ROOT) as lease:  # in this store there is no table
+        assert lease is not None
+        held.append(lease)
+    taken(held)
 
 
 def test_the_epoch_goes_on_where_the_lease_was_deleted(root: str, held: list[Lease], store: MemoryStore) -> None:

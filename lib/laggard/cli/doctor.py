@@ -49,10 +49,11 @@ def _repair(config: Config, *, is_agreed: bool) -> int:
     """Print the plan, ask, and carry it out; 0 if nothing is left to repair, 1 if it was not agreed to."""
     from laggard.config import require_brokers
     from laggard.stream.repair import plan_repair
-    from laggard.tables.lock import writer_lock
+    from laggard.tables.lock import claim_tables, writer_lock
 
     require_brokers(config)
     with writer_lock(config.job.tables) as lease:
+        claim_tables(config.job.tables, lease)
         repair = plan_repair(config, lease)
         if repair is None:
             print("nothing to repair: the checkpoint is whole and belongs to the tables")

@@ -30,7 +30,7 @@ from laggard.stream.offsets_topic_events import RebuildError, check_same_topic
 from laggard.stream.retries import Retries
 from laggard.stream.starting import look_up, prepare, wait_for_offsets_topic
 from laggard.tables.delta import Writer
-from laggard.tables.lock import writer_lock
+from laggard.tables.lock import claim_tables, writer_lock
 from laggard.tables.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ class Job:
                 log.warning("cluster.security: %s", sentence)
             root, is_stopping = self._config.job.tables, self._stopping.is_set
             with writer_lock(root, is_stopping) as self._lease, session_of(start_session) as session:
+                claim_tables(root, self._lease)  # once `cut_off` can give the lease back
                 while not self._stopping.is_set() and self._run_on_one_topic(session):
                     log.warning("the offsets topic is another one or was truncated: going on with a new checkpoint")
         except Exception as error:  # noqa: BLE001 - each failure has a class, which is the exit code

@@ -47,10 +47,11 @@ def create_tables(root: str, tables: Iterable[Table] = tuple(TABLES.values()), l
         path = table_uri(root, table.name)
         if DeltaTable.is_deltatable(path, delta_options(path)):
             delta = load_table(path)
-            with fenced(delta, lease):
-                _add_columns(delta, table)
-                _set_properties(delta, table)
+            _add_columns(delta, table, lease)
+            _set_properties(delta, table, lease)
             continue
+        if lease is not None:
+            lease.check()
         created = DeltaTable.create(
             path,
             storage_options=delta_options(path),
@@ -58,18 +59,21 @@ def create_tables(root: str, tables: Iterable[Table] = tuple(TABLES.values()), l
             description=table.comment,
             partition_by=None if table.overwritten else ["date"],
             configuration=_properties(table),
+            commit_properties=signed(lease),
         )
         # to Spark's Delta a check that is unknown is a check that failed
         checked = [f"({name} IS NULL OR {name} >= 0)" for name in CHECKED if name in table.names]
         if checked:
-            created.alter.add_constraint({"not_negative": " AND ".join(checked)})
+            with fenced(created, lease):
+                created.alter.add_constraint({"not_negative": " AND ".join(checked)}, commit_properties=signed(lease))
 
 
-def _add_columns(delta: DeltaTable, table: Table) -> None:
+def _add_columns(delta: DeltaTable, table: Table, lease: Lease | None) -> None:
     known = {field.name for field in delta.schema().fields}
     missing = [field for field in Schema.from_arrow(_commented(table)).fields if field.name not in known]
     if missing:
-        delta.alter.add_columns(missing)
+        with fenced(delta, lease):
+            delta.alter.add_columns(missing, commit_properties=signed(lease))
 
 
 def _properties(table: Table) -> dict[str, str]:
@@ -77,11 +81,12 @@ def _properties(table: Table) -> dict[str, str]:
     return _PROPERTIES | often | (_OVERWRITTEN if table.overwritten else _APPENDED)
 
 
-def _set_properties(delta: DeltaTable, table: Table) -> None:
+def _set_properties(delta: DeltaTable, table: Table, lease: Lease | None) -> None:
     known = delta.metadata().configuration
     changed = {name: value for name, value in _properties(table).items() if known.get(name) != value}
     if changed:
-        delta.alter.set_table_properties(changed)
+        with fenced(delta, lease):
+            delta.alter.set_table_properties(changed, commit_properties=signed(lease))
 
 
 def _commented(table: Table) -> pa.Schema:

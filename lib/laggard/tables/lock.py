@@ -29,20 +29,26 @@ def writer_lock(
 ) -> Iterator[Lease | None]:
     """Hold the only right to write below a root; gives the lease that commits there need, None on a local disk.
 
-    Locally it is `<root>/_laggard/writer.lock`, which the kernel releases however the process ends.
+    In a bucket `claim_tables` comes next: until then an earlier holder may still commit. Locally it is
+    `<root>/_laggard/writer.lock`, which the kernel releases however the process ends.
     """
     folder = local_path(root)
     if folder is None:
         lease = Lease(locate(root), storage.settings().lease_seconds)
-        lease.take(is_stopping)
         try:
-            claim([open_table(root, name) for name in TABLES if has_table(root, name)], lease)
+            lease.take(is_stopping)
             yield lease
         finally:
             lease.give_back()
     else:
         with _kernel_lock(folder):
             yield None
+
+
+def claim_tables(root: str, lease: Lease | None) -> None:
+    """Shut out every earlier holder of the lease from all tables that are there."""
+    if lease is not None:
+        claim([open_table(root, name) for name in TABLES if has_table(root, name)], lease)
 
 
 @contextmanager
