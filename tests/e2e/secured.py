@@ -3,16 +3,18 @@
 import base64
 import json
 import os
-import subprocess
+import ssl
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any, TypeAlias
 
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from kafka.admin import (
     ACL,
     ACLOperation,
@@ -25,6 +27,7 @@ from kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
+from authority import Authority, new_key, weakly_encrypted, write_key
 from laggard.demo.broker import Broker
 from laggard.demo.node import HOST, free_ports
 from laggard.sources.spark_security import URLS_PROPERTY
@@ -43,74 +46,24 @@ LISTENERS = {  # name -> protocol
 }
 
 
-class Authority:
-    """Keys and certificates, made by openssl."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-        self._openssl("req", "-x509", *self._new("ca"), "-days", "30", "-out", "ca.pem", "-subj", "/CN=authority")
-
-    @property
-    def ca(self) -> Path:
-        return self.folder / "ca.pem"
-
-    def issue(self, name: str, subject: str, host: str = f"IP:{HOST}", days: int = 30) -> tuple[Path, Path]:
-        """Certificate and key."""
-        self._openssl("req", *self._new(name), "-out", f"{name}.csr", "-subj", subject)
-        (self.folder / "names").write_text(f"subjectAltName={host}\n")
-        signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", str(days), "-extfile", "names")
-        self._openssl("x509", "-req", "-in", f"{name}.csr", *signed, "-out", f"{name}.pem")
-        return self.folder / f"{name}.pem", self.folder / f"{name}.key"
-
-    def store(self, name: str, *settings: Any, **more: Any) -> Path:
-        """Certificate and key in one file, as a broker takes them."""
-        certificate, key = self.issue(name, *settings, **more)
-        together = self.folder / f"{name}.store"
-        together.write_text(key.read_text() + certificate.read_text())
-        return together
-
-    def encrypt(self, key: Path, password: str) -> Path:
-        target = key.with_suffix(".encrypted")
-        self._openssl(
-            "pkcs8",
-            "-topk8",
-            "-v1",
-            "PBE-SHA1-3DES",
-            "-in",
-            str(key),
-            "-passout",
-            f"pass:{password}",
-            "-out",
-            str(target),
-        )
-        target.chmod(0o600)
-        return target
-
-    def _new(self, name: str) -> list[str]:
-        return ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{name}.key"]
-
-    def _openssl(self, *words: str) -> None:
-        done = subprocess.run(["openssl", *words], cwd=self.folder, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-
-
 class TokenServer:
-    """The client credentials grant: a signed token for who knows the secret."""
+    """The client credentials grant over TLS by its own authority: a signed token for who knows the secret."""
 
     def __init__(self, folder: Path, secret: str) -> None:
         self.secret, self.asked, self.life = secret, 0, 3600
-        self._key = folder / "tokens.key"
-        folder.mkdir(parents=True, exist_ok=True)
-        self._run("genrsa", "-out", str(self._key), "2048")
-        modulus = self._run("rsa", "-in", str(self._key), "-noout", "-modulus").decode().strip().partition("=")[2]
+        authority = Authority(folder)
+        self.ca = authority.ca
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*authority.issue("server"))
+        self._key = rsa.generate_private_key(65537, 2048)
+        modulus = self._key.public_key().public_numbers().n
         key = {
             "kty": "RSA",
             "kid": "one",
             "use": "sig",
             "alg": "RS256",
             "e": "AQAB",
-            "n": _url64(bytes.fromhex(modulus)),
+            "n": _url64(modulus.to_bytes(256, "big")),
         }
         self.keys = folder / "keys.json"
         self.keys.write_text(json.dumps({"keys": [key]}))
@@ -134,8 +87,12 @@ class TokenServer:
             def log_message(self, *_: Any) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer((HOST, 0), Handler)
-        self.url = f"http://{HOST}:{self._server.server_address[1]}/token"
+            def setup(self) -> None:  # the handshake is made here, in the thread of one client
+                self.request = context.wrap_socket(self.request, server_side=True)
+                super().setup()
+
+        self._server = _Server((HOST, 0), Handler)
+        self.url = f"https://{HOST}:{self._server.server_address[1]}/token"
         Thread(target=self._server.serve_forever, daemon=True).start()
 
     def answer(self) -> dict[str, Any]:
@@ -143,15 +100,17 @@ class TokenServer:
         claims = {"sub": USER, "iat": now, "exp": now + self.life, "iss": "tests", "scope": "kafka"}
         head = _url64(json.dumps({"alg": "RS256", "kid": "one"}).encode())
         signed = f"{head}.{_url64(json.dumps(claims).encode())}"
-        signature = self._run("dgst", "-sha256", "-sign", str(self._key), stdin=signed.encode())
+        signature = self._key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256())
         return {"access_token": f"{signed}.{_url64(signature)}", "expires_in": self.life, "token_type": "Bearer"}
 
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
 
-    def _run(self, *words: str, stdin: bytes = b"") -> bytes:
-        return subprocess.run(["openssl", *words], input=stdin, capture_output=True, check=True).stdout
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: Any) -> None:
+        """Write nothing: a client that refuses the certificate is what a test wants."""
 
 
 def _url64(raw: bytes) -> str:
@@ -168,8 +127,6 @@ class Secured:
     tokens: TokenServer
     addresses: Mapping[str, str]
     passwords: Mapping[str, str]
-    encrypted_key: Path
-    client: tuple[Path, Path] = field(default=(Path(), Path()))
 
     @property
     def admin(self) -> str:
@@ -192,13 +149,14 @@ class Secured:
         if LISTENERS[listener].endswith("SSL"):
             found["security.ca_file"] = str(self.authority.ca)
         if mode == "mTLS":
-            found["security.cert_file"] = str(self.client[0])
-            found["security.key_file"] = str(self.encrypted_key)
+            found["security.cert_file"] = str(self.folder / "client.pem")
+            found["security.key_file"] = str(self.folder / "client.key")
             found["security.key_password_file"] = str(self.secret("key", self.passwords["key"]))
         if LISTENERS[listener].startswith("SASL"):
             found["security.mechanism"] = mechanism = "PLAIN" if mode == "SASL_PLAINTEXT" else mode
             if mechanism == "OAUTHBEARER":
                 found["security.oauth.token_url"] = self.tokens.url
+                found["security.oauth.ca_file"] = str(self.tokens.ca)
                 found["security.oauth.client_id"] = CLIENT
                 found["security.oauth.client_secret_file"] = str(self.secret("client", self.passwords["client"]))
                 found["security.oauth.scope"] = "kafka"
@@ -207,6 +165,14 @@ class Secured:
                 found["security.username"] = USER
                 found["security.password_file"] = str(self.secret(name, self.passwords[name]))
         return found
+
+    def issue_client(self, authority: Authority | None = None) -> None:
+        """Give the client of mTLS another certificate and key, of its broker's authority unless another is named."""
+        key = new_key()
+        text = weakly_encrypted(key, self.passwords["key"])
+        issued = (authority or self.authority).issue("client", f"CN={USER},O=Lag\\, Inc.", key=key)[0]
+        write_key(self.folder / "client.key.new", text).replace(self.folder / "client.key")
+        issued.replace(self.folder / "client.pem")
 
     def set_scram(self, password: str, user: str = USER) -> None:
         admin = KafkaAdminClient(bootstrap_servers=self.admin)
@@ -246,9 +212,9 @@ def secured(folder: Path, passwords: Mapping[str, str]) -> Iterator[Secured]:
     ports = free_ports(len(LISTENERS))
     addresses = {name: f"{HOST}:{port}" for name, port in zip(LISTENERS, ports, strict=True)}
     stores = {
-        "TLS": authority.store("broker", "/CN=broker"),
-        "EXPIRED": authority.store("expired", "/CN=broker", days=-1),
-        "OTHERNAME": authority.store("other", "/CN=broker", host="DNS:kafka.example"),
+        "TLS": authority.store("broker"),
+        "EXPIRED": authority.store("expired", days=-1),
+        "OTHERNAME": authority.store("other", hosts=["DNS:kafka.example"]),
     }
     protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"} | LISTENERS
     properties = {
@@ -287,12 +253,9 @@ def secured(folder: Path, passwords: Mapping[str, str]) -> Iterator[Secured]:
     broker = Broker(properties=properties, listeners=[f"{name}://{address}" for name, address in addresses.items()])
     try:
         with broker:
-            certificate, key = authority.issue("client", f"/O=Lag, Inc./CN={USER}")
-            encrypted = authority.encrypt(key, passwords["key"])
             _restore(before)
-            found = Secured(
-                broker, folder, authority, tokens, addresses, passwords, encrypted, (certificate, encrypted)
-            )
+            found = Secured(broker, folder, authority, tokens, addresses, passwords)
+            found.issue_client()
             found.set_scram(passwords["scram"])
             yield found
     finally:

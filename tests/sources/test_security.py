@@ -6,13 +6,13 @@ import json
 import os
 import re
 import ssl
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from kafka.errors import KafkaConnectionError, SaslAuthenticationFailedError
 
+from authority import ED25519, RSA, Authority, new_key, pem, write_key
 from laggard.config.security import OAuth, Security
 from laggard.doctor.principal import escaped, principal_of
 from laggard.errors import CONFIGURATION, DENIED, LaggardError
@@ -25,29 +25,20 @@ from laggard.sources.snapshot import OFFSETS_PARTITIONS
 from laggard.sources.spark_security import jvm_properties, spark_options
 
 URL = "https://id.example/token"
-EC = ("-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256")
+PARAMETERS = (
+    "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n"  # openssl writes them first
+)
 REFERENCE = re.compile(r"\$\{laggard:([^:}]+):([^:}]+)\}")
 
 
-def openssl(*words: str) -> str:
-    return subprocess.run(["openssl", *words], capture_output=True, text=True, check=True).stdout
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Authority(tmp_path_factory.mktemp("own")).issue("reader", "CN=reader,O=Lag\\, Inc.")[0]
 
 
 @pytest.fixture(scope="module")
-def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("key") / "key.pem"
-    openssl("genpkey", *EC, "-out", str(path))
-    path.chmod(0o600)
-    return path
-
-
-@pytest.fixture(scope="module")
-def certificate(key: Path) -> Path:
-    path = key.with_name("cert.pem")
-    openssl(
-        "req", "-x509", "-new", "-key", str(key), "-out", str(path), "-subj", "/O=Lag, Inc./CN=reader", "-days", "5"
-    )
-    return path
+def key(certificate: Path) -> Path:
+    return certificate.with_suffix(".key")
 
 
 @pytest.fixture
@@ -65,28 +56,29 @@ def resolved(text: str) -> str:
 
 def test_a_key_is_found_behind_other_text_and_entries_with_any_line_breaks(key: Path) -> None:
     entry = key.read_text()
-    other = "some words\n" + openssl("ecparam", "-name", "prime256v1") + openssl("genpkey", *EC).replace("PRIVATE", "")
+    other = "some words\n" + PARAMETERS + pem(new_key()).replace("PRIVATE", "")
     for text in (entry, other + entry + "more", (other + entry).replace("\n", "\r\n"), entry.rstrip()):
         assert private_key(text, "k", "key_file", has_password=False) == entry
 
 
 @pytest.mark.parametrize(
-    ("command", "has_password", "cause", "fix"),
+    ("text", "has_password", "cause", "fix"),
     [
-        (("genpkey", "-algorithm", "ED25519"), False, "Ed25519", "RSA"),
-        (("ecparam", "-genkey", "-name", "prime256v1"), False, "EC PRIVATE KEY", "openssl pkcs8"),
-        (("genrsa", "-traditional", "2048"), False, "RSA PRIVATE KEY", "openssl pkcs8"),
-        (("genpkey", *EC), True, "not encrypted", "remove"),
-        (("genpkey", *EC, "-aes256", "-pass", "pass:x"), True, "PBES2", "PBE-SHA1-3DES"),
-        (("genpkey", *EC, "-aes256", "-pass", "pass:x"), False, "is encrypted", "key_password_file"),
-        (("version",), False, "0 private keys", "one private key"),
+        (pem(new_key(ED25519)), False, "Ed25519", "RSA"),
+        (PARAMETERS + pem(new_key(), is_traditional=True), False, "EC PRIVATE KEY", "openssl pkcs8"),
+        (pem(new_key(RSA), is_traditional=True), False, "RSA PRIVATE KEY", "openssl pkcs8"),
+        (pem(new_key()), True, "not encrypted", "remove"),
+        (pem(new_key(), "x"), True, "PBES2", "PBE-SHA1-3DES"),
+        (pem(new_key(), "x"), False, "is encrypted", "key_password_file"),
+        ("words\n", False, "0 private keys", "one private key"),
     ],
+    ids=["Ed25519", "SEC1", "PKCS1", "plain", "PBES2", "encrypted", "none"],
 )
 def test_a_key_that_one_client_cannot_read_is_refused_by_name(
-    command: tuple[str, ...], has_password: bool, cause: str, fix: str
+    text: str, has_password: bool, cause: str, fix: str
 ) -> None:
     with pytest.raises(LaggardError) as caught:
-        private_key(openssl(*command), "k.pem", "key_file", has_password=has_password)
+        private_key(text, "k.pem", "key_file", has_password=has_password)
     assert cause in caught.value.cause
     assert fix in caught.value.fix
     assert caught.value.exit_code == DENIED
@@ -201,9 +193,7 @@ def test_a_file_that_is_not_there_is_a_mistake_of_the_configuration(
 
 
 def test_a_key_that_does_not_belong_to_the_certificate_is_refused(certificate: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other.pem"
-    openssl("genpkey", *EC, "-out", str(other))
-    other.chmod(0o600)
+    other = write_key(tmp_path / "other.pem", pem(new_key()))
     with pytest.raises(LaggardError) as caught:
         check_files(Security(protocol="SSL", cert_file=str(certificate), key_file=str(other)))
     assert caught.value.exit_code == CONFIGURATION
