@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import logging
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -121,7 +120,6 @@ class Connections:
 
     def _open(self) -> KafkaConnectionManager:
         if self._manager is None:
-            logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it logs every retry, and its passwords at DEBUG
             settings = {
                 "bootstrap_servers": self._bootstrap_servers,
                 "client_id": "laggard",

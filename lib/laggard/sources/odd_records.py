@@ -6,7 +6,6 @@ not fit into them fails every read of its range (KafkaRecordToRowConverter, SPAR
 
 from __future__ import annotations
 
-import logging
 import re
 import time
 from collections.abc import Sequence
@@ -51,7 +50,6 @@ def read_records(
 
     `timeout_seconds` limits the wait for the next records. They are held in memory: keep the range short.
     """
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # as the poll does
     place = TopicPartition(topic, partition)
     consumer = KafkaConsumer(
         bootstrap_servers=list(servers),

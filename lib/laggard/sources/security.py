@@ -18,6 +18,7 @@ from laggard.config.security import OAUTHBEARER, WITH_PASSWORD
 from laggard.errors import CONFIGURATION, DENIED, LaggardError
 from laggard.secret_files import fingerprint, read_password, read_secret
 from laggard.sources import pem
+from laggard.sources.client_log import silence_client
 from laggard.sources.oauth import Tokens, trusting
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Login:
 
     def settings(self) -> dict[str, Any]:
         """Arguments for kafka-python; a LaggardError says which file is wrong."""
+        silence_client()
         security = self._security
         found: dict[str, Any] = {"security_protocol": security.protocol}
         if security.has_tls:
