@@ -132,6 +132,8 @@ def test_a_client_certificate_must_have_an_allowed_name(
             with pytest.raises((http.client.HTTPException, OSError)):
                 ask(port, "/-/healthy", tls=trusting(pki, client))
         assert stats.refused["client_name"] == (not is_served)
+        assert comes_true(lambda: stats.connections == 0, LIMIT_SECONDS)  # by then a request is counted
+        assert sum(stats.requests.values()) == is_served
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,7 @@ class _Handler(RequestHandler):
 
     def initialize(self, site: Site) -> None:
         self.site = site
+        self.is_counted = True
 
     def set_default_headers(self) -> None:
         self.clear_header("Server")
@@ -76,6 +77,7 @@ class _Handler(RequestHandler):
         self.site.note_request(stream)
         if not _is_allowed(stream, web):  # Go's server ends the handshake; ours knows the names only after it
             self.site.stats.refused["client_name"] += 1
+            self.is_counted = False  # nothing is answered
             stream.close()
             raise Finish
         is_open = self.request.path in OPEN_PATHS
@@ -139,6 +141,8 @@ class _Handler(RequestHandler):
         raise HTTPError(404)
 
     def on_finish(self) -> None:
+        if not self.is_counted:
+            return
         path = self.request.path if self.request.path in PATHS else "other"
         self.site.stats.count_request(path, self.get_status())
 
