@@ -52,6 +52,7 @@ def mirror(base: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Answers]:
     monkeypatch.setattr(download, "RETRY_SECONDS", 0.01)
     with serving({f"/maven/org/some/{name}": content for name, content in CONTENTS.items()}) as answers:
         monkeypatch.setenv("LAGGARD_JARS_MIRROR", f"{answers.url}/maven/")
+        monkeypatch.setenv("no_proxy", "*")  # a proxy of this machine reaches no loopback address of ours
         yield answers
 
 
@@ -303,10 +304,10 @@ def test_the_committed_list_has_what_ivy_xml_declares() -> None:
 
 
 @pytest.mark.usefixtures("base", "no_download")
-def test_what_is_here_is_ready_within_0_3_seconds() -> None:
+def test_what_is_here_is_ready_at_once() -> None:
     jars.fetch_jars(["spark"])
     start = time.process_time()
 
     jars.fetch_jars(["spark"])
 
-    assert time.process_time() - start < 0.3
+    assert time.process_time() - start < patient(0.1)

@@ -14,12 +14,19 @@ from exporter.harness import Clock, Exporter, serving
 from exporter.pki import make_pki
 from exporter.web_fixtures import TLS
 from laggard.cli.main import main
+from laggard.exporter import check as checking
 from laggard.exporter.check import check
 from laggard.exporter.published import Published
 from laggard.exporter.web import Web, WebFile
+from patience import patient
 from tables.fixtures import partition_row, write_batch
 
 MUTUAL = f"{TLS}  client_ca_file: ca.crt\n  client_auth_type: RequireAndVerifyClientCert\n"
+
+
+@pytest.fixture(autouse=True)
+def on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "ASK_SECONDS", patient(checking.ASK_SECONDS))
 
 
 @pytest.fixture(scope="module")

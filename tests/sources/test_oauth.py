@@ -199,4 +199,4 @@ def test_an_old_token_serves_while_no_new_one_can_be_had(client: Callable[[str],
         tokens.renew()
     with pytest.raises(LaggardError):
         tokens.renew()
-    assert time.monotonic() - started < 5  # the server is not asked again each time
+    assert time.monotonic() - started < patient(1)  # the server is not asked again each time
