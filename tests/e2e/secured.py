@@ -3,10 +3,11 @@
 import base64
 import json
 import os
+import signal
 import ssl
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -91,6 +92,10 @@ class TokenServer:
                 self.request = context.wrap_socket(self.request, server_side=True)
                 super().setup()
 
+            def finish(self) -> None:
+                super().finish()
+                self.request.close()
+
         self._server = _Server((HOST, 0), Handler)
         self.url = f"https://{HOST}:{self._server.server_address[1]}/token"
         Thread(target=self._server.serve_forever, daemon=True).start()
@@ -113,6 +118,11 @@ class _Server(ThreadingHTTPServer):
         """Write nothing: a client that refuses the certificate is what a test wants."""
 
 
+def _quoted(password: str) -> str:
+    """A password as a login in a properties file holds it."""
+    return password.replace("\\", "\\\\").replace('"', '\\"').replace("\\", "\\\\")
+
+
 def _url64(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
@@ -126,7 +136,7 @@ class Secured:
     authority: Authority
     tokens: TokenServer
     addresses: Mapping[str, str]
-    passwords: Mapping[str, str]
+    passwords: dict[str, str]
 
     @property
     def admin(self) -> str:
@@ -174,6 +184,17 @@ class Secured:
         write_key(self.folder / "client.key.new", text).replace(self.folder / "client.key")
         issued.replace(self.folder / "client.pem")
 
+    def exchange(self, plain: str, clients: Authority) -> None:
+        """Start the broker again with a new certificate, another password of PLAIN and another authority of clients."""
+        self.broker.stop(1, signal.SIGKILL)
+        self.authority.store("broker")
+        (self.folder / "clients.pem").write_text(clients.ca.read_text())
+        settings = self.broker.work_dir / "node-1" / "server.properties"
+        settings.write_text(settings.read_text().replace(_quoted(self.passwords["plain"]), _quoted(plain)))
+        self.passwords["plain"] = plain
+        with _asking_for_keys(self.tokens):
+            self.broker.start(1)
+
     def set_scram(self, password: str, user: str = USER) -> None:
         admin = KafkaAdminClient(bootstrap_servers=self.admin)
         try:
@@ -206,7 +227,7 @@ def acl_of(principal: str, right: Right) -> ACL:
 
 
 @contextmanager
-def secured(folder: Path, passwords: Mapping[str, str]) -> Iterator[Secured]:
+def secured(folder: Path, passwords: dict[str, str]) -> Iterator[Secured]:
     """A cluster whose PLAINTEXT listener may do everything, and every other one what its principal may."""
     authority, tokens = Authority(folder / "authority"), TokenServer(folder / "tokens", passwords["client"])
     ports = free_ports(len(LISTENERS))
@@ -216,6 +237,8 @@ def secured(folder: Path, passwords: Mapping[str, str]) -> Iterator[Secured]:
         "EXPIRED": authority.store("expired", days=-1),
         "OTHERNAME": authority.store("other", hosts=["DNS:kafka.example"]),
     }
+    clients = folder / "clients.pem"
+    clients.write_text(authority.ca.read_text())
     protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"} | LISTENERS
     properties = {
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
@@ -233,7 +256,7 @@ def secured(folder: Path, passwords: Mapping[str, str]) -> Iterator[Secured]:
         "sasl.oauthbearer.jwks.endpoint.url": tokens.keys.as_uri(),
         "listener.name.login.oauthbearer.sasl.jaas.config": f"{SECURITY}.oauthbearer.OAuthBearerLoginModule required;",
     }
-    quoted = passwords["plain"].replace("\\", "\\\\").replace('"', '\\"').replace("\\", "\\\\")  # in a properties file
+    quoted = _quoted(passwords["plain"])
     for name in ("open", "login"):
         login = f'{SECURITY}.plain.PlainLoginModule required user_{USER}="{quoted}";'
         properties[f"listener.name.{name}.plain.sasl.jaas.config"] = login
@@ -247,24 +270,25 @@ def secured(folder: Path, passwords: Mapping[str, str]) -> Iterator[Secured]:
                 f"{own}.keystore.type": "PEM",
                 f"{own}.keystore.location": str(stores.get(name, stores["TLS"])),
             }
-            properties |= {f"{own}.truststore.type": "PEM", f"{own}.truststore.location": str(authority.ca)}
+            properties |= {f"{own}.truststore.type": "PEM", f"{own}.truststore.location": str(clients)}
+    broker = Broker(properties=properties, listeners=[f"{name}://{address}" for name, address in addresses.items()])
+    found = Secured(broker, folder, authority, tokens, addresses, passwords)
+    with ExitStack() as stack:
+        stack.callback(tokens.close)
+        with _asking_for_keys(tokens):
+            stack.enter_context(broker)
+        found.issue_client()
+        found.set_scram(passwords["scram"])
+        yield found
+
+
+@contextmanager
+def _asking_for_keys(tokens: TokenServer) -> Iterator[None]:
+    """Let a broker that starts now read the keys of the token server: Kafka asks only where it is allowed to."""
     before = os.environ.get("JAVA_TOOL_OPTIONS")
     os.environ["JAVA_TOOL_OPTIONS"] = f"-D{URLS_PROPERTY}={tokens.keys.as_uri()}"
-    broker = Broker(properties=properties, listeners=[f"{name}://{address}" for name, address in addresses.items()])
     try:
-        with broker:
-            _restore(before)
-            found = Secured(broker, folder, authority, tokens, addresses, passwords)
-            found.issue_client()
-            found.set_scram(passwords["scram"])
-            yield found
+        yield
     finally:
-        _restore(before)
-        tokens.close()
-
-
-def _restore(before: str | None) -> None:
-    if before is None:
-        os.environ.pop("JAVA_TOOL_OPTIONS", None)
-    else:
-        os.environ["JAVA_TOOL_OPTIONS"] = before
+        os.environ.pop("JAVA_TOOL_OPTIONS")
+        os.environ.update({"JAVA_TOOL_OPTIONS": before} if before else {})

@@ -1,141 +1,44 @@
-"""Every way to log in, live: job, poll, doctor and exporter; what is wrong with it; exchanged secrets; exact rights."""
+"""Every way to log in, live: job, poll, doctor and exporter; each wrong login named; the exact rights."""
 
 import json
-import os
+import logging
 import re
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from kafka.admin import KafkaAdminClient, NewTopic
 
-from e2e.kit import QUICK_JVM, at, commit_simply, now, produce, wait_until
-from e2e.secured import MODES, USER, Authority, Right, Secured, secured
-from laggard.conf import conf_file
+from authority import Authority
+from e2e.kit import now
+from e2e.secured import MODES, Right, Secured
+from e2e.secured_client import (
+    ALL_RIGHTS,
+    CANARY,
+    OFFSETS_TOPIC,
+    PASSWORDS,
+    PRINCIPALS,
+    RIGHTS,
+    Client,
+    watched_cluster,
+)
 from laggard.config import load_config
 from laggard.doctor.principal import principal_of
 from laggard.errors import CONFIGURATION, DENIED
 from laggard.sources.poll import Poller, PollOptions
 from patience import patient
-from test_readme import rights_in
 
 pytestmark = [pytest.mark.broker, pytest.mark.e2e, pytest.mark.slow, pytest.mark.full]
-
-PASSWORDS = {
-    "plain": 'pl"a\\in-CANARY-1',
-    "scram": "scram CANARY-2 $x",
-    "key": "key-CANARY-3",
-    "client": "client-CANARY-4",
-}
-CANARY = re.compile(rb"CANARY-\d|Q0FOQVJZ|eyJhbGciOi")  # plain, in base64, and the begin of a token
-OFFSETS_TOPIC = "__consumer_offsets"
-RIGHTS: dict[str, tuple[Right, ...]] = {  # the rows of the README
-    f"topic `{OFFSETS_TOPIC}`": (
-        ("TOPIC", OFFSETS_TOPIC, "DESCRIBE", "LITERAL"),
-        ("TOPIC", OFFSETS_TOPIC, "READ", "LITERAL"),
-    ),
-    "topics to watch": (("TOPIC", "*", "DESCRIBE", "LITERAL"),),
-    "topics to watch, cluster": (),
-    "groups (or cluster)": (("GROUP", "*", "DESCRIBE", "LITERAL"),),
-    "groups prefixed `spark-kafka-source-`": (("GROUP", "spark-kafka-source-", "DESCRIBE", "PREFIXED"),),
-}
-ALL_RIGHTS = tuple(right for row in rights_in("SECURITY.md") for right in RIGHTS[row[0]])
-PRINCIPALS = (f"User:{USER}", f"User:CN={USER},O=Lag\\, Inc.", "User:ANONYMOUS")
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    with secured(tmp_path_factory.mktemp("secured"), PASSWORDS) as found:
-        with closing(KafkaAdminClient(bootstrap_servers=found.admin)) as admin:
-            admin.create_topics([NewTopic("orders", 2, 1)])
-        produce(found.admin, {at("orders", 0): 10, at("orders", 1): 10})
-        commit_simply(found.admin, "g", {at("orders", 0): 7, at("orders", 1): 0})
-        for principal in PRINCIPALS:
-            found.grant(principal, *ALL_RIGHTS)
+    with watched_cluster(tmp_path_factory.mktemp("secured")) as found:
         yield found
-
-
-@dataclass
-class Client:
-    """Commands of one configuration, and all that they wrote."""
-
-    folder: Path
-    settings: Mapping[str, str]
-    is_loud: bool = False
-    written: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.folder.mkdir(parents=True)
-        (self.folder / "events").mkdir()
-        loud = self.folder / "log4j2.properties"
-        quiet = conf_file("log4j2.properties").read_text(encoding="utf-8")
-        quiet = (
-            re.sub(r"(?m)^.*\.burst\..*\n", "", quiet)
-            .replace("%.-500m", "%m")
-            .replace("rootLogger.level = warn", "rootLogger.level = info")
-        )
-        loud.write_text(re.sub(r"(logger\.kafka(conf)?\.level = ).*", r"\1debug", quiet))
-        jvm = QUICK_JVM.partition(" -Dlog4j2")[0] + f" -Dlog4j2.configurationFile={loud.as_uri()}"
-        spark = {
-            "spark.driver.extraJavaOptions": jvm if self.is_loud else QUICK_JVM,
-            "spark.eventLog.enabled": "true",
-            "spark.eventLog.compress": "false",  # to be searched
-            "spark.eventLog.dir": (self.folder / "events").as_uri(),
-        }
-        self.values = {
-            **{f"cluster.{name}": json.dumps(value) for name, value in self.settings.items()},
-            "cluster.bootstrap_servers": json.dumps([self.settings["bootstrap_servers"]]),
-            "cluster.metadata_seconds": "1",
-            "job.tables": json.dumps(str(self.folder / "tables")),
-            "job.checkpoint": json.dumps(str(self.folder / "checkpoint")),
-            "job.master": '"local[1]"',
-            "job.tick_seconds": "2",
-            "job.window_seconds": "10",
-            "job.spark": "{" + ", ".join(f'"{name}" = "{value}"' for name, value in spark.items()) + "}",
-            "exporter.max_age_seconds": "86400",
-        }
-        self.config.write_text("".join(f"{name} = {value}\n" for name, value in self.values.items()))
-
-    @property
-    def config(self) -> Path:
-        return self.folder / "laggard.toml"
-
-    def run(self, *words: str) -> tuple[int, str]:
-        """Exit code and output; a refusal must come within 10 s, everything else within minutes."""
-        loud = ["-v"] if self.is_loud else []
-        command = [sys.executable, "-m", "laggard", *loud, *words, "--config", str(self.config)]
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=patient(120),
-            check=False,
-            cwd=self.folder,
-            env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
-        )
-        self.written.append(f"{words}\n{done.stdout}{done.stderr}")
-        return done.returncode, done.stdout + done.stderr
-
-    def everything(self) -> Iterator[tuple[str, bytes]]:
-        """All output, all files, and the rows of the tables, whose files are compressed."""
-        yield from ((text.partition("\n")[0], text.encode()) for text in self.written)
-        for path in self.folder.rglob("*"):
-            if path.is_file():
-                yield str(path), path.read_bytes()
-        for log in self.folder.glob("tables/*/_delta_log"):
-            yield str(log.parent), repr(DeltaTable(str(log.parent)).to_pyarrow_table().to_pylist()).encode()
-
-    def canaries(self) -> list[str]:
-        """Places that hold a secret."""
-        return [place for place, content in self.everything() if CANARY.search(content)]
 
 
 @dataclass(frozen=True)
@@ -246,85 +149,6 @@ def test_a_secret_file_that_others_may_read_ends_the_start_with_78(cluster: Secu
     assert client.canaries() == []
 
 
-class Watched:
-    """A running job, and the marks of its newest tick."""
-
-    def __init__(self, client: Client) -> None:
-        self.client = client
-        self.log = client.folder / "job.log"
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "laggard", "run", "--config", str(client.config)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=client.folder,
-                env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
-            )
-
-    def lag(self) -> list[Any]:
-        """Lag of each partition in the newest published rows, None where it is unknown."""
-        from laggard.tables.readers import TableMissing, newest_batch, read_table
-
-        assert self.process.poll() is None, self.log.read_text()[-3000:]
-        root = str(self.client.folder / "tables")
-        try:
-            batch = newest_batch(root)
-        except TableMissing:
-            return []
-        if batch is None:
-            return []
-        rows = read_table(root, "partition_status", batch.table_versions["partition_status"]).to_pylist()
-        return [row["lag"] for row in sorted(rows, key=lambda row: row["partition"]) if row["group"] == "rotated"]
-
-    def says(self) -> str:
-        return f"{self.lag()}\n{self.log.read_text()[-3000:]}"
-
-    def await_line(self, *texts: str) -> None:
-        wait_until(lambda: any(text in self.log.read_text() for text in texts), 60, texts[0], self.says)
-
-    def await_lag(self, expected: list[Any], limit: float = 60) -> float:
-        started = now()
-        wait_until(
-            lambda: self.lag() == expected,
-            limit,
-            f"lag {expected}",
-            lambda: f"{self.lag()}\n{self.log.read_text()[-3000:]}",
-        )
-        return (now() - started).total_seconds()
-
-
-@pytest.mark.spark
-def test_an_exchanged_password_and_a_right_taken_away_need_nobody(cluster: Secured, tmp_path: Path) -> None:
-    user, orders = "rotated", (at("orders", 0), at("orders", 1))
-    cluster.set_scram("first-CANARY-5", user)
-    cluster.grant(f"User:{user}", *ALL_RIGHTS)
-    file = cluster.secret("rotated", "first-CANARY-5")
-    settings = cluster.settings("SCRAM-SHA-256") | {"security.username": user, "security.password_file": str(file)}
-    commit_simply(cluster.admin, "rotated", {orders[0]: 1, orders[1]: 1})
-    job = Watched(Client(tmp_path / "client", settings))
-    try:
-        job.await_lag([9, 9], 90)
-        cluster.set_scram("second-CANARY-6", user)
-        job.await_line("a broker refuses the login")
-        file.write_text("second-CANARY-6\n")
-        commit_simply(cluster.admin, "rotated", {orders[0]: 2, orders[1]: 2})
-        job.await_lag([8, 8])
-
-        read = ("TOPIC", OFFSETS_TOPIC, "READ", "LITERAL")
-        cluster.revoke(f"User:{user}", read)
-        commit_simply(cluster.admin, "rotated", {orders[0]: 3, orders[1]: 3})  # without records nothing is read
-        job.await_line("a broker denied the job's principal")
-        cluster.grant(f"User:{user}", read)
-        job.await_lag([7, 7])
-        job.process.send_signal(signal.SIGTERM)
-        assert job.process.wait(patient(20)) == 0
-    finally:
-        job.process.kill()
-        job.process.wait()
-    assert job.client.canaries() == []
-
-
 MISSING = {  # right -> what the job says or shows, and the line of the doctor
     RIGHTS[f"topic `{OFFSETS_TOPIC}`"]: (f"cannot read {OFFSETS_TOPIC}", "offsets topic"),
     RIGHTS[f"topic `{OFFSETS_TOPIC}`"][1:]: (
@@ -395,3 +219,17 @@ def test_a_right_that_is_missing_is_named_by_job_and_doctor(
 def test_the_principal_of_a_certificate_is_the_brokers_own_word_for_it(cluster: Secured, tmp_path: Path) -> None:
     client = Client(tmp_path / "client", cluster.settings("mTLS"))
     assert principal_of(load_config(str(client.config), (), {}).cluster.security) == PRINCIPALS[1]
+
+
+@pytest.mark.parametrize("mode", ["SASL_PLAINTEXT", "OAUTHBEARER"])
+def test_no_level_of_kafka_pythons_loggers_shows_a_secret(
+    cluster: Secured, tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: str
+) -> None:
+    for name in list(logging.root.manager.loggerDict):
+        if name.startswith("kafka."):
+            caplog.set_level(logging.DEBUG, name)
+    config = load_config(str(Client(tmp_path / mode, cluster.settings(mode)).config), (), {}).cluster
+    with closing(Poller(PollOptions(config.bootstrap_servers, security=config.security))) as poller:
+        assert poller.poll(1).positions["log_end_offset"].to_pylist() == [10, 10]
+    assert "kafka" in {record.name.partition(".")[0] for record in caplog.records}
+    assert [record.name for record in caplog.records if CANARY.search(record.getMessage().encode())] == []
