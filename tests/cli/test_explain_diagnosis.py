@@ -201,17 +201,17 @@ def test_the_status_has_shape_and_verdict_of_the_newest_judged_window(
 ) -> None:
     assert main(["status", "--set", f"job.tables={judged}"]) == OK
     _, titles, *lines = capsys.readouterr().out.splitlines()
-    assert titles.split()[-2:] == ["SHAPE", "VERDICT"]
-    assert {line.split()[0]: tuple(line.split()[-2:]) for line in lines} == {
-        "fraud": ("concentrated", "NO_HOT_PARTITION"),
-        "billing": ("spread", "YES"),
-        "checkout": ("none", "NOT_NEEDED"),
+    assert titles.split()[:4] == ["GROUP", "HEALTH", "FINDING", "VERDICT"]
+    assert {line.split()[0]: (*line.split()[1:4], line.split()[-1]) for line in lines} == {
+        "fraud": ("warn", "HOT_PARTITION_ARRIVAL", "NO_HOT_PARTITION", "concentrated"),
+        "billing": ("warn", "CAPACITY_SHORTAGE", "YES", "spread"),
+        "checkout": ("ok", "-", "NOT_NEEDED", "none"),
     }
 
 
 def test_the_status_leaves_them_out_while_nothing_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record(tmp_path, [hot(3)])
     assert main(["status", "--set", f"job.tables={tmp_path}"]) == OK
-    assert capsys.readouterr().out.splitlines()[1].split()[-1] == "STATUS"
+    assert capsys.readouterr().out.splitlines()[1].split()[-1] == "DATA"
     assert main(["status", "--set", f"job.tables={tmp_path}", "--json"]) == OK
     assert json.loads(capsys.readouterr().out)["data"]["groups"][0]["verdict"] is None

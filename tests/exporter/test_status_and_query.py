@@ -59,7 +59,7 @@ def call(verb: Any, root: Path, *words: str, as_json: bool = False) -> int:
 def test_status_shows_the_worst_group_first_with_unknown_and_lower_bounds_as_such(tables: Path) -> None:
     assert status.status_lines(status.read_snapshot(str(tables))) == [
         "prod: batch 42, 2026-11-20 12:00:00 UTC, 3 groups",
-        "GROUP         STATE    MEMBERS      LAG    TIME LAG  WORST PARTITION  GENERATION  STATUS",
+        "GROUP         STATE    MEMBERS      LAG    TIME LAG  WORST PARTITION  GENERATION  DATA",
         "audit         Stable         2    ≥ 100  ≥ 1 h 05 m  orders-0                  7  partial",
         "billing       Stable         2      100        10 s  orders-1                  7  ok",
         r"quiet\x1b[2J  Unknown  unknown  unknown     unknown  -                   unknown  ok",

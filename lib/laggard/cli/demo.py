@@ -13,6 +13,7 @@ from laggard.demo.scenarios import DRILLS
 
 if TYPE_CHECKING:
     from laggard.config import Config
+    from laggard.exporter.snapshot import Snapshot
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -49,6 +50,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace, _: Config) -> int:
     """Run the demo until it is told to stop."""
     from laggard.cli.explain import verb as explain
+    from laggard.cli.judged import read_health
     from laggard.cli.main import build_parser
     from laggard.cli.query import _write_table, run_query  # from here on Arrow and a Kafka client come along
     from laggard.cli.status import read_snapshot, status_lines
@@ -68,7 +70,12 @@ def run(args: argparse.Namespace, _: Config) -> int:
                 explain.run(asked, load_config(str(folder / "laggard.toml"), [], {}))
             return out.getvalue().splitlines()
 
-        return Answers(read_snapshot, status_lines, query_lines, explain_lines)
+        def lines_of(snapshot: Snapshot) -> list[str]:
+            config = load_config(str(folder / "laggard.toml"), [], {})
+            healths = read_health(config.job.tables, snapshot.batch.polled_at, config.job.window_seconds)
+            return status_lines(snapshot, healths=healths)
+
+        return Answers(read_snapshot, lines_of, query_lines, explain_lines)
 
     options = Options(args.seconds, args.work, args.keep, args.listen, args.scenario)
     return run_demo(options, answers_in)

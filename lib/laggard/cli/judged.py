@@ -1,14 +1,16 @@
-"""What the rules said of groups, as the verbs that show it read it."""
+"""Rows that the rules wrote of groups, as the verbs read and show them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from pyarrow.dataset import Expression, field
 
 from laggard.cli.published import Row, shown_rows
+from laggard.cli.words import UNKNOWN
 from laggard.tables.judged import newest_judged, read_between
 from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS
 
@@ -19,12 +21,15 @@ _OF_WINDOW = tuple(name for name in GROUP_WINDOWS.names if name not in {"date", 
 _KEPT = ("evidence", "evidence_text", "guards")
 _ROLES = ("primary", "symptom", "contributing", "note", "suppressed")
 SEVERITIES = ("page", "warn", "info")
+INFO = SEVERITIES[-1]
+LEVELS = ("page", "warn", "behind", UNKNOWN, INFO, "ok")  # of a group's health, the worst first
+_OF_HEALTH = ("group", "topic", "max_time_lag_seconds", "lag_known", "partitions_material", "shape", "scale_verdict")
 FOUND = 1  # exit code of --fail-on
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What the rules say of a group at a moment."""
+    """Windows and findings of a group at a moment."""
 
     judged_to: datetime | None  # end of the newest window that was judged of any group
     windows_behind: int | None  # windows that have closed since
@@ -48,6 +53,35 @@ class Diagnosis:
         return any(row["partitions_material"] for row in self.windows)
 
 
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What the rules say of a group in one line."""
+
+    windows: list[Row]  # of group_windows, the topic that is furthest behind first
+    findings: list[Row]  # open, neither suppressed nor notes, the one to act on first
+
+    @property
+    def level(self) -> str:
+        """The worst severity of an open finding, else `behind` with significant lag, else ok or unknown."""
+        severities = {row["severity"] for row in self.findings}
+        loudest = next((each for each in ("page", "warn") if each in severities), None)
+        if loudest is not None:
+            return loudest
+        if any(row["partitions_material"] for row in self.windows):
+            return "behind"
+        is_known = bool(self.windows) and not any(row["scale_verdict"] == "UNKNOWN_INPUT" for row in self.windows)
+        return (INFO if INFO in severities else "ok") if is_known else UNKNOWN
+
+    @property
+    def code(self) -> str | None:
+        """The finding to act on."""
+        return self.findings[0]["code"] if self.findings else None
+
+    def of_worst(self, name: str) -> Any:
+        """A column of the topic that is furthest behind."""
+        return self.windows[0][name] if self.windows else None
+
+
 def read_diagnosis(root: str, group: str, at: datetime, window_seconds: int) -> Diagnosis:
     """The newest judged window that ended by a moment, and what was open then."""
     window = timedelta(seconds=window_seconds)
@@ -64,15 +98,26 @@ def read_diagnosis(root: str, group: str, at: datetime, window_seconds: int) -> 
     return Diagnosis(end, behind, sorted(windows, key=_badness), shown, len(found) - len(shown))
 
 
-def read_worst_windows(root: str, at: datetime, window_seconds: int) -> dict[str, Row]:
-    """Of each group the row of its worst topic in the newest judged window; empty if the rules are too far behind."""
+def read_health(root: str, at: datetime, window_seconds: int) -> dict[str, Health]:
+    """Each group of the newest evaluated window that ended by a moment; empty if that is too long ago."""
     window = timedelta(seconds=window_seconds)
     start = newest_judged(root, at - window + timedelta(microseconds=1))
     if start is None or (at - start) / window - 1 > MAX_BEHIND:
         return {}
-    names = ("group", "topic", "max_time_lag_seconds", "lag_known", "shape", "scale_verdict")
-    rows = sorted(rows_between(root, GROUP_WINDOWS.name, names, start, start), key=_badness, reverse=True)
-    return {row["group"]: row for row in rows}
+    end = start + window
+    windows = sorted(rows_between(root, GROUP_WINDOWS.name, _OF_HEALTH, start, start), key=_badness)
+    found = open_findings(newest_rows(rows_between(root, FINDINGS.name, _OF_FINDING, end - _TOLD, end)))
+    shown = sorted((row for row in found if row["role"] not in ("suppressed", "note")), key=rank)
+    of_group: dict[str, list[Row]] = {}
+    for row in shown:
+        for group in [row["group"]] if row["group"] is not None else _groups_named(row):
+            of_group.setdefault(group, []).append(row)
+    of_window: dict[str, list[Row]] = {}
+    for row in windows:
+        of_window.setdefault(row["group"], []).append(row)
+    return {
+        group: Health(of_window.get(group, []), of_group.get(group, [])) for group in of_window.keys() | of_group.keys()
+    }
 
 
 def rows_between(
@@ -114,7 +159,11 @@ def is_severe(rows: Iterable[Row], limit: str | None) -> bool:
 
 def names_group(row: Row, group: str) -> bool:
     """Whether a finding about the cluster is about this group too."""
-    return row["group"] is None and group in row["evidence_text"].get("groups", "").split(", ")
+    return row["group"] is None and group in _groups_named(row)
+
+
+def _groups_named(row: Row) -> list[str]:
+    return row["evidence_text"].get("groups", "").split(", ")  # type: ignore[no-any-return]
 
 
 def rank(row: Row) -> tuple[object, ...]:

@@ -11,9 +11,9 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from laggard.cli.judged import read_worst_windows
+from laggard.cli.judged import LEVELS, Health, read_health
 from laggard.cli.published import made_lines, published_batch, refuse_empty, title_of, warn_if_old, warn_of
-from laggard.cli.words import aligned, known, known_duration, records, short
+from laggard.cli.words import UNKNOWN, aligned, known, known_duration, records, short
 from laggard.errors import INTERRUPTED, OK
 from laggard.escape import printable_json
 from laggard.exporter.snapshot import Row, Snapshot, load_snapshot
@@ -24,10 +24,13 @@ from laggard.tables.sift import Skipped
 if TYPE_CHECKING:
     from laggard.config import Config
 
-Judged = Mapping[str, Row]  # group to the row of group_windows of its worst topic
+Healths = Mapping[str, Health]  # by group; empty if the rules have not evaluated the moment
 _CLEAR = "\x1b[H\x1b[J"
-_TITLES = ("GROUP", "STATE", "MEMBERS", "LAG", "TIME LAG", "WORST PARTITION", "GENERATION", "STATUS")
-_JUDGED_TITLES = ("SHAPE", "VERDICT")
+_TITLES = (
+    "GROUP", "HEALTH", "FINDING", "VERDICT", "STATE", "MEMBERS", "LAG", "TIME LAG", "WORST PARTITION", "GENERATION",
+    "DATA", "SHAPE",
+)  # fmt: skip
+_OF_RULES = {"HEALTH", "FINDING", "VERDICT", "SHAPE"}
 _RIGHT = {"MEMBERS", "LAG", "TIME LAG", "GENERATION"}
 
 
@@ -44,8 +47,10 @@ class GroupLine:
     time_lag_is_exact: bool
     worst_partition: str
     generation: int | None
-    status: str
-    shape: str | None = None  # of the topic that is furthest behind, in the newest judged window
+    status: str  # of the data: how far its lag is known
+    health: str = UNKNOWN  # by the rules, in the newest window that they evaluated
+    finding: str | None = None  # code of the open finding to act on; None: none is open, or unknown as health is
+    shape: str | None = None  # of the topic that is furthest behind
     verdict: str | None = None
 
 
@@ -91,10 +96,10 @@ def _read_page(args: argparse.Namespace, config: Config) -> str:
     warn_if_old(snapshot.batch, config)
     chosen = only_groups(snapshot, args.group)
     refuse_empty(args.group, chosen.groups)
-    judged = read_worst_windows(config.job.tables, snapshot.batch.polled_at, config.job.window_seconds)
+    healths = read_health(config.job.tables, snapshot.batch.polled_at, config.job.window_seconds)
     if args.json:
-        return _json(chosen, args.limit, judged)
-    return "\n".join(status_lines(chosen, args.limit, judged)) + "\n"
+        return _json(chosen, args.limit, healths)
+    return "\n".join(status_lines(chosen, args.limit, healths)) + "\n"
 
 
 def read_snapshot(root: str, skipped: Skipped | None = None) -> Snapshot:
@@ -102,35 +107,39 @@ def read_snapshot(root: str, skipped: Skipped | None = None) -> Snapshot:
     return load_snapshot(root, published_batch(root), 1, skipped)
 
 
-def status_lines(snapshot: Snapshot, limit: int = 0, judged: Judged = MappingProxyType({})) -> list[str]:
-    """A title and one line per group, the largest time lag first; shape and verdict if the rules have judged."""
-    groups = group_lines(snapshot, judged)
+def status_lines(snapshot: Snapshot, limit: int = 0, healths: Healths = MappingProxyType({})) -> list[str]:
+    """A title and one line per group, the worst first; without what only the rules know if they have not evaluated."""
+    groups = group_lines(snapshot, healths)
     shown = groups[:limit] if limit else groups
     title = title_of(snapshot.batch, len(groups))
-    titles = _TITLES + (_JUDGED_TITLES if judged else ())
-    cells = [_cells(line)[: len(titles)] for line in shown]
+    titles = [name for name in _TITLES if healths or name not in _OF_RULES]
+    cells = [[_cells(line)[name] for name in titles] for line in shown]
     lines = [title, *aligned([titles, *cells], [name in _RIGHT for name in titles])]
     return [*lines, f"… and {len(groups) - len(shown)} more"] if len(shown) < len(groups) else lines
 
 
-def group_lines(snapshot: Snapshot, judged: Judged = MappingProxyType({})) -> list[GroupLine]:
-    """One entry per group, sorted by time lag, then lag, unknown last."""
+def group_lines(snapshot: Snapshot, healths: Healths = MappingProxyType({})) -> list[GroupLine]:
+    """One entry per group, sorted by health, then time lag, then lag, unknown last."""
     topics: dict[str, list[Row]] = {}
     for row in snapshot.group_topics.rows():
         topics.setdefault(row["group"], []).append(row)
     worst = _worst_partitions(snapshot.partitions)
 
     def shown_line(row: Row) -> GroupLine:
-        line = replace(
-            _group_line(row, topics.get(row["group"], []), worst.get(row["group"], "")),
-            shape=judged.get(row["group"], {}).get("shape"),
-            verdict=judged.get(row["group"], {}).get("scale_verdict"),
-        )
-        aligned([_cells(line)], [False] * len(_cells(line)))
+        line = _group_line(row, topics.get(row["group"], []), worst.get(row["group"], ""))
+        health = healths.get(row["group"])
+        if health is not None:
+            shape, verdict = health.of_worst("shape"), health.of_worst("scale_verdict")
+            line = replace(line, health=health.level, finding=health.code, shape=shape, verdict=verdict)
+        aligned([list(_cells(line).values())], [False] * len(_TITLES))
         return line
 
     lines = made_lines(snapshot.groups, GROUP_STATUS.name, shown_line)
-    return sorted(lines, key=lambda line: (-_rank(line.time_lag_seconds), -_rank(line.lag), line.group))
+    return sorted(lines, key=_order)
+
+
+def _order(line: GroupLine) -> tuple[int, float, float, str]:
+    return (LEVELS.index(line.health), -_rank(line.time_lag_seconds), -_rank(line.lag), line.group)
 
 
 def only_groups(snapshot: Snapshot, glob: str) -> Snapshot:
@@ -170,27 +179,30 @@ def _worst_partitions(rows: Sequence[Row]) -> dict[str, str]:
     return {group: name for group, (_, name) in worst.items()}
 
 
-def _cells(line: GroupLine) -> tuple[str, ...]:
-    return (
-        short(line.group),
-        line.state,
-        known(line.members),
-        records(line.lag, is_exact=line.lag_is_exact),
-        known_duration(line.time_lag_seconds, is_exact=line.time_lag_is_exact),
-        short(line.worst_partition) or "-",
-        known(line.generation),
-        line.status,
-        known(line.shape),
-        known(line.verdict),
-    )
+def _cells(line: GroupLine) -> dict[str, str]:
+    """Title to cell."""
+    return {
+        "GROUP": short(line.group),
+        "HEALTH": line.health,
+        "FINDING": line.finding or (UNKNOWN if line.health == UNKNOWN else "-"),
+        "VERDICT": known(line.verdict),
+        "STATE": line.state,
+        "MEMBERS": known(line.members),
+        "LAG": records(line.lag, is_exact=line.lag_is_exact),
+        "TIME LAG": known_duration(line.time_lag_seconds, is_exact=line.time_lag_is_exact),
+        "WORST PARTITION": short(line.worst_partition) or "-",
+        "GENERATION": known(line.generation),
+        "DATA": line.status,
+        "SHAPE": known(line.shape),
+    }
 
 
 def _rank(value: float | None) -> float:
     return -1.0 if value is None else value
 
 
-def _json(snapshot: Snapshot, limit: int, judged: Judged) -> str:
-    groups = group_lines(snapshot, judged)
+def _json(snapshot: Snapshot, limit: int, healths: Healths) -> str:
+    groups = group_lines(snapshot, healths)
     content = {
         "cluster": snapshot.cluster,
         "batch_id": snapshot.batch.batch_id,

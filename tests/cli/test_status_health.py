@@ -1,0 +1,125 @@
+"""`laggard status` beside the findings: the state of the data and the health of the group are two things."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from laggard.cli.main import main
+from laggard.errors import OK
+from tables.fixtures import NOW, Row, finding_row, group_row, partition_row, window_row, write_batch, write_judged
+
+COMMON = {
+    "started_at": NOW - timedelta(minutes=9), "opened_at": NOW - timedelta(minutes=5), "rule": "D30", "topic": "orders",
+    "partitions": [1], "evidence": {}, "evidence_text": {}, "guards": {}, "falsifier": "it moves",
+}  # fmt: skip
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(root: Path, *findings: Row, without: tuple[str, ...] = ()) -> None:
+    """Five groups of the same tick; `archive` lags most, and each has a window of its own unless it is `without`."""
+    lags = {"archive": 9000, "billing": 3540, "checkout": 40, "mailer": 700, "search": 0}
+    groups = [group_row(name, lag=lag, lag_known=lag, max_time_lag_seconds=lag / 10) for name, lag in lags.items()]
+    partitions = [partition_row(name, "orders", 1, lag=lag, time_lag_seconds=lag / 10) for name, lag in lags.items()]
+    windows = [
+        window_row(
+            name, "orders", lag_known=lag, max_time_lag_seconds=lag / 10, partitions_material=int(lag in (3540, 700)),
+            scale_verdict="NO_STALLED" if name == "billing" else "NOT_NEEDED",
+        )
+        for name, lag in lags.items()
+        if name not in without
+    ]  # fmt: skip
+    write_batch(root, 42, groups=groups, partitions=partitions)
+    write_judged(root, windows=windows, findings=[COMMON | row for row in findings])
+
+
+def shown(root: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, str]]:
+    """Group to its cells by title, in the order of the page."""
+    assert main(["status", "--set", f"job.tables={root}"]) == OK
+    _, titles, *lines = capsys.readouterr().out.splitlines()
+    names = ("GROUP", "HEALTH", "FINDING", "VERDICT")
+    starts = [titles.index(name) for name in names] + [titles.index("STATE")]
+    data = titles.index("DATA"), titles.index("SHAPE")
+    return {
+        line.split()[0]: {
+            **{name: line[starts[n] : starts[n + 1]].strip() for n, name in enumerate(names)},
+            "DATA": line[slice(*data)].strip(),
+        }
+        for line in lines
+    }
+
+
+def test_a_group_with_an_open_page_is_not_ok_though_its_data_is(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(root, finding_row("PARTITION_STALLED", "billing", severity="page"))
+    billing = shown(root, capsys)["billing"]
+    assert billing == {
+        "GROUP": "billing", "HEALTH": "page", "FINDING": "PARTITION_STALLED", "VERDICT": "NO_STALLED", "DATA": "ok",
+    }  # fmt: skip
+
+
+def test_the_page_sorts_by_severity_first_then_by_lag(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(
+        root,
+        finding_row("PARTITION_STALLED", "checkout", severity="page"),
+        finding_row("SLOW_MEMBER", "billing", severity="warn"),
+        finding_row("IDLE_MEMBERS", "search", severity="info", role="contributing"),
+        without=("archive",),
+    )
+    # archive lags most, but nothing is known of its health; search has no lag and a remark
+    assert [(name, row["HEALTH"]) for name, row in shown(root, capsys).items()] == [
+        ("checkout", "page"),
+        ("billing", "warn"),
+        ("mailer", "behind"),
+        ("archive", "unknown"),
+        ("search", "info"),
+    ]
+
+
+def test_what_is_unknown_is_not_shown_as_none(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(root, without=("archive",))
+    found = shown(root, capsys)
+    assert (found["archive"]["FINDING"], found["archive"]["VERDICT"]) == ("unknown", "unknown")
+    assert (found["checkout"]["HEALTH"], found["checkout"]["FINDING"]) == ("ok", "-")
+
+
+@pytest.mark.parametrize("hidden", [{"role": "note"}, {"role": "suppressed"}, {"event": "closed", "closed_at": NOW}])
+def test_a_note_or_what_another_finding_explains_makes_no_group_sick(
+    root: Path, capsys: pytest.CaptureFixture[str], hidden: Row
+) -> None:
+    write(root, finding_row("IDLE_MEMBERS", "checkout", severity="warn", **hidden))
+    assert shown(root, capsys)["checkout"]["HEALTH"] == "ok"
+
+
+def test_a_finding_of_the_cluster_is_on_the_line_of_each_group_that_it_names(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = {"evidence_text": {"groups": "checkout, search"}, "topic": None, "partitions": []}
+    write(root, finding_row("SHARED_SINK", None, severity="page") | named)
+    found = shown(root, capsys)
+    assert {name for name, row in found.items() if row["FINDING"] == "SHARED_SINK"} == {"checkout", "search"}
+
+
+def test_status_and_explain_name_the_same_finding_and_verdict(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(
+        root,
+        finding_row("TIME_LAG_SLO_BREACH", "billing", severity="page", role="symptom"),
+        finding_row("PARTITION_STALLED", "billing", severity="warn"),
+    )
+    assert main(["status", "--json", "--set", f"job.tables={root}"]) == OK
+    line = json.loads(capsys.readouterr().out)["data"]["groups"][0]
+    assert main(["explain", "billing", "--json", "--set", f"job.tables={root}"]) == OK
+    explained = json.loads(capsys.readouterr().out)["data"]
+    findings = explained["diagnosis"]["findings"]
+    # the health is that of the loudest finding, the one on the line is the one to act on
+    assert (line["health"], line["finding"]) == ("page", findings[0]["code"]) == ("page", "PARTITION_STALLED")
+    assert line["verdict"] == explained["diagnosis"]["verdict"]
+    assert line["lag"] == explained["group"]["lag"] == 3540
+    assert line["status"] == "ok"
