@@ -29,6 +29,8 @@ MASTER_IN_README = "spark://master:7077"
 # Loopback as well, and not what the job takes in local mode: executors reach a driver there only if they were told so.
 DRIVER_ADDRESS = "127.0.0.2"
 STOP_LIMIT = 10
+OWN_MOUNTS = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"])]
+MOUNT = 'mount --bind "$0" "$1" && shift && exec "$@"'
 QUICK_START = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # these JVMs live for a minute, five of them on two cores
 
 
@@ -162,8 +164,11 @@ class Cluster:
 
 
 @contextmanager
-def standalone_cluster(folder: Path, python: Path) -> Iterator[Cluster]:
-    """A master and two workers of one core each, all on loopback and on ports that were free."""
+def standalone_cluster(folder: Path, python: Path, own: Path | None = None) -> Iterator[Cluster]:
+    """A master and two workers of one core each, all on loopback and on ports that were free.
+
+    At the path `own` a worker sees a folder of its own, worker-0.own or worker-1.own, as on a machine of its own.
+    """
     env = environment(python, "127.0.0.1")
     spark_class = str(SPARK_HOME / "bin" / "spark-class")
     here = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
@@ -184,6 +189,8 @@ def standalone_cluster(folder: Path, python: Path) -> Iterator[Cluster]:
             work.mkdir()
             size = ["--cores", "1", "--memory", "1g", "--work-dir", str(work)]
             command = [spark_class, f"{deploy}.worker.Worker", *here, *size, url]
+            if own:
+                command = [*OWN_MOUNTS, "sh", "-c", MOUNT, str(work.with_suffix(".own")), str(own), *command]
             children.append(start(command, folder, work.with_suffix(".log"), env))
         settings = folder / "settings"
         settings.mkdir()

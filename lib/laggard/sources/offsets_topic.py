@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from laggard.config.security import Security
 from laggard.sources.brokers import LATEST, Brokers, TopicPartition
+from laggard.sources.executors import check_executors
 from laggard.sources.odd_records import read_records
 from laggard.sources.partitions import read_partitions
 from laggard.sources.security import version_of
@@ -162,6 +163,9 @@ class OffsetsSource:
         `assign` joins no consumer group on the watched cluster. With Spark 4.2's default offset reader the source
         resolves zero partitions of an internal topic, so the job sets the other one.
         """
+        is_local = (spark.sparkContext.master or "").startswith("local")
+        if not is_local:
+            check_executors(spark, self.security)
         begins = {str(number): begin for number, (begin, _) in ranges.items()}
         ends = {str(number): end for number, (_, end) in ranges.items()}
         servers = snapshot.answering_brokers or self.bootstrap_servers
@@ -180,7 +184,7 @@ class OffsetsSource:
             .option("kafka.socket.connection.setup.timeout.max.ms", request_ms)
             .option("kafka.default.api.timeout.ms", fetch_ms)
             .option("kafkaConsumer.pollTimeoutMs", fetch_ms)
-            .options(**spark_options(self.security, is_local=(spark.sparkContext.master or "").startswith("local")))
+            .options(**spark_options(self.security, is_local=is_local))
             .load()
         )
         return records.select(*COLUMNS)
