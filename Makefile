@@ -33,8 +33,8 @@ $(STAMP): setup.cfg pyproject.toml
 	@$(BIN)/pip install --quiet --editable '.[dev]'
 	@touch $@
 
-jars: venv ## fetch the jars of Spark's connectors and of the demo broker, once
-	@$(BIN)/python -m laggard.jars
+jars: venv ## fetch the jars of Spark's connectors and of the demo broker, once; STORAGE=s3: and those of Spark's own readers of a bucket
+	@$(BIN)/python -m laggard.jars $(if $(STORAGE),spark broker $(STORAGE))
 
 demo: demo-options jars ## real broker, load, job, exporter and live view; options in ARGS='...'
 	@$(BIN)/python -m laggard demo $(ARGS)

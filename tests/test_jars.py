@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from laggard import download, ivy, jars
@@ -281,10 +282,10 @@ def test_an_old_java_is_refused_with_its_version(tmp_path: Path, monkeypatch: py
         ivy.find_java()
 
 
-def test_the_committed_list_names_both_folders_and_no_file_twice() -> None:
+def test_the_committed_list_names_its_folders_and_no_file_twice() -> None:
     lines = conf_file("jars.sha256").read_text().splitlines()
 
-    listed = {conf: jars.expected_sums(conf) for conf in jars.CONFS}
+    listed = {conf: jars.expected_sums(conf) for conf in (*jars.CONFS, *jars.STORAGES)}
 
     assert sum(map(len, listed.values())) == len(lines)
     assert "kafka-clients-3.9.2.jar" in listed["spark"]
@@ -297,10 +298,23 @@ def test_the_committed_list_has_what_ivy_xml_declares() -> None:
     paths = [line.split()[1].rsplit("/", 2) for line in conf_file("jars.sha256").read_text().splitlines()]
     versions = {path: version for path, version, _ in paths}
 
-    assert len(declared) == 10
+    assert len(declared) == 16
     for organisation, name, revision, conf in declared:
         found = versions[f"{conf}/{organisation.replace('.', '/')}/{name}"]
         assert found == revision or (conf == "broker" and found > revision)  # there Kafka may ask for a newer one
+
+
+def test_a_folder_that_is_not_in_the_list_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["jars", "spark", "s4"])
+    assert jars.main() == CONFIGURATION
+    assert "no jars called s4" in capsys.readouterr().err
+
+
+def test_what_spark_ships_does_not_come_a_second_time_with_the_connector_of_a_bucket() -> None:
+    own = {path.name.rpartition("-")[0] for path in Path(pyspark.__file__).parent.glob("jars/*.jar")}
+    assert {name.rpartition("-")[0] for name in jars.expected_sums("s3")} & own == set()
 
 
 @pytest.mark.usefixtures("base", "no_download")

@@ -14,6 +14,7 @@ from zipfile import ZipFile
 from laggard.conf import conf_file
 from laggard.errors import CONFIGURATION, UNREACHABLE, LaggardError
 
+CONFS = ("spark", "s3", "broker")
 OLDEST_JAVA = 17
 RESOLVE_LIMIT_SECONDS = 1800
 _RESOLVER = "org/apache/ivy/plugins/resolver/IBiblioResolver.class"
@@ -37,7 +38,7 @@ def resolve(into: Path) -> list[str]:
     """Lines for conf/jars.sha256: the sum of each jar that conf/ivy.xml asks for, and its configuration and path."""
     command = [
         *(find_java(), "-cp", str(_ivy_jar()), "org.apache.ivy.Main", "-ivy", str(conf_file("ivy.xml"))),
-        *("-cache", str(into / "cache"), "-confs", "spark", "broker", "-types", "jar", "bundle"),
+        *("-cache", str(into / "cache"), "-confs", *CONFS, "-types", "jar", "bundle"),
         *("-retrieve", f"{into}/jars/[conf]/[organisation]/[module]/[revision]/[artifact]-[revision].[ext]"),
     ]
     done = subprocess.run(
@@ -47,7 +48,7 @@ def resolve(into: Path) -> list[str]:
         tail = done.stdout.decode(errors="replace").strip().splitlines()[-12:]
         what = "Ivy could not find the jars of conf/ivy.xml"
         raise LaggardError(what, cause="\n  ".join(tail), fix="mend conf/ivy.xml", exit_code=UNREACHABLE)
-    return [_line(path, into / "jars") for conf in ("spark", "broker") for path in _sorted(into / "jars" / conf)]
+    return [_line(path, into / "jars") for conf in CONFS for path in _sorted(into / "jars" / conf)]
 
 
 def _sorted(folder: Path) -> list[Path]:

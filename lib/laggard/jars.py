@@ -21,6 +21,7 @@ from laggard.errors import CONFIGURATION, DAMAGED, TEMPORARY, LaggardError
 from laggard.ivy import find_java, public_repository
 
 CONFS = ("spark", "broker")  # two folders, as they hold different versions of kafka-clients and slf4j
+STORAGES = ("s3",)  # a folder each, fetched where it is asked for
 FETCH = "python -m laggard.jars"
 STAMP = ".verified"
 MIRROR = "LAGGARD_JARS_MIRROR"
@@ -211,11 +212,19 @@ def _take_lock(fd: int, base: Path) -> None:
 
 
 def main() -> int:
-    """Fetch everything and say in one line what is here."""
+    """Fetch the folders named, or those that every machine needs, and say in one line what is here."""
     start = time.monotonic()
+    chosen = sys.argv[1:] or CONFS
     try:
-        fetch_jars()
-        paths = spark_jars() + broker_jars()
+        if unknown := set(chosen) - {*CONFS, *STORAGES}:
+            raise LaggardError(
+                f"there are no jars called {', '.join(sorted(unknown))}",
+                cause=f"{FETCH} {' '.join(sys.argv[1:])}",
+                fix=f"make jars; for Spark's own readers of a bucket make jars STORAGE={STORAGES[0]}",
+                exit_code=CONFIGURATION,
+            )
+        fetch_jars(chosen)
+        paths = [path for conf in chosen for path in _jars(conf)]
     except LaggardError as error:
         print(error, file=sys.stderr)
         return error.exit_code
