@@ -104,6 +104,23 @@ def test_a_checkpoint_without_its_identity_is_refused() -> None:
     assert "no identity file" in str(refusal(replace(RESUMED, identity=None)))
 
 
+OVERTAKEN = replace(RESUMED, newest_batch_id=120, batch_checkpoint_id="c2", origin=STORED.origin(), is_overtaken=True)
+
+
+def test_a_checkpoint_that_another_job_overtook_on_the_same_tables_goes_on_after_that_jobs_batches() -> None:
+    made = judge_start(OVERTAKEN, WANTED)
+    assert replace(made, checkpoint_id="") == replace(WANTED, base_batch_id=121, replaces="c2", continues=True)
+    assert made.checkpoint_id not in ("", "c1", "c2")
+    assert "window_seconds" in refusal(OVERTAKEN, replace(WANTED, window_seconds=61)).what
+
+
+def test_a_new_checkpoint_whose_predecessor_went_on_begins_after_all_its_batches() -> None:
+    """Two jobs in turn: one was cut off before its first batch, the one before it took the tables back."""
+    begun = replace(STORED, checkpoint_id="c2", base_batch_id=108, replaces="c1", continues=True)
+    found = replace(RESUMED, identity=asdict(begun), newest_batch_id=115, newest_wal_batch_id=0)
+    assert judge_start(found, WANTED).base_batch_id == 116
+
+
 def test_a_checkpoint_of_other_tables_is_refused() -> None:
     error = refusal(replace(RESUMED, batch_checkpoint_id="c2"))
     assert ("c1" in error.cause, "c2" in error.cause) == (True, True)

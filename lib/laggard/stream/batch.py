@@ -49,7 +49,7 @@ from laggard.stream.topic_windows import topic_windows
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.data_files import DataFile
-from laggard.tables.readers import BACKFILL, TICK, has_batch_of, newest_batch
+from laggard.tables.readers import BACKFILL, TICK, has_batch_where, newest_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -93,7 +93,7 @@ class Batches:
             self.last |= {"source_to": {}, "kind": BACKFILL}
         self._has_history = False
         if newest is not None and not self._begins_again:
-            self._has_history = newest.kind == TICK or has_batch_of(writer.root, TICK)
+            self._has_history = newest.kind == TICK or has_batch_where(writer.root, "kind", TICK)
         self._pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="publish")
         self._pulse = Pulse()
         self.published = 0

@@ -1,7 +1,8 @@
 """Which checkpoint belongs to which tables: Delta skips writes whose app id outlived its checkpoint, silently.
 
 So the app id's random part is kept beside the checkpoint, and every mismatch refuses to start. A checkpoint that is not
-there at all is no mismatch: everything that it held for us is in the newest `batches` row.
+there at all is no mismatch, nor is one that another job has overtaken on the same tables: everything that it held for
+us is in the newest `batches` row.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from laggard import files
 from laggard.errors import DAMAGED, REFUSED, LaggardError
 from laggard.stream.checkpoint import REPAIR
 from laggard.stream.source_positions import fallen
-from laggard.tables.readers import newest_batch
+from laggard.tables.readers import has_batch_where, newest_batch
 
 LAYOUT = 2  # 1: the offsets topic was a streaming source of its own
 FROZEN = ("cluster_id", "table_root", "window_seconds")  # a new offsets_topic_id is a rebuild
@@ -57,6 +58,7 @@ class Found:
     identity_path: str = ""
     has_truncation: bool = False  # in the newest published batch a position fell: what follows it is to be read again
     origin: Mapping[str, Any] | None = None  # of the newest published batch; None in a row of an older job
+    is_overtaken: bool = False  # the tables have batches of this checkpoint, and later ones of another
 
 
 def identity_path(checkpoint: str) -> str:
@@ -84,14 +86,23 @@ def judge_start(found: Found, wanted: Identity) -> Identity:
         check_frozen(stored, wanted)  # a rebuild that was cut off
         if stored.continues and stored.offsets_topic_id != wanted.offsets_topic_id:
             return rebuilt(found, wanted, replaced_topic_id=stored.offsets_topic_id)
-        # under an id of its own again: tables that the cut-off batch has reached would leave out its second run
-        return replace(stored, checkpoint_id=uuid.uuid4().hex, offsets_topic_id=wanted.offsets_topic_id, layout=LAYOUT)
+        # under an id of its own again: tables that the cut-off batch has reached would leave out its second run;
+        # and after all that the job before it has published since, which in a bucket may have taken the tables back
+        return replace(
+            stored,
+            checkpoint_id=uuid.uuid4().hex,
+            offsets_topic_id=wanted.offsets_topic_id,
+            base_batch_id=stored.base_batch_id if found.newest_batch_id is None else found.newest_batch_id + 1,
+            layout=LAYOUT,
+        )
     if not found.has_checkpoint:
         return _without_checkpoint(found, wanted)
     if stored is None:
         raise _refusal("the checkpoint has no identity file", "the file <checkpoint>.laggard.json is missing")
     check_frozen(stored, wanted)
     if found.batch_checkpoint_id not in (None, stored.checkpoint_id):
+        if found.is_overtaken:
+            return _without_checkpoint(found, wanted)
         raise _refusal(
             "the checkpoint belongs to other tables",
             f"tables: {found.batch_checkpoint_id}, checkpoint: {stored.checkpoint_id}",
@@ -196,9 +207,11 @@ def find_state(root: str, checkpoint: str) -> Found:
     newest = newest_batch(root)
     path = identity_path(checkpoint)
     wal = files.newest_number(f"{checkpoint.rstrip('/')}/offsets")
+    identity = _parsed(files.read_bytes(path)) if files.exists(path) else None
+    own_id = (identity or {}).get("checkpoint_id")
     return Found(
         has_checkpoint=wal is not None,
-        identity=_parsed(files.read_bytes(path)) if files.exists(path) else None,
+        identity=identity,
         newest_batch_id=newest.batch_id if newest else None,
         batch_checkpoint_id=newest.values["checkpoint_id"] if newest else None,
         newest_wal_batch_id=wal,
@@ -206,6 +219,11 @@ def find_state(root: str, checkpoint: str) -> Found:
         identity_path=path,
         has_truncation=newest is not None and bool(fallen(newest.values)),
         origin=newest.values["origin"] if newest else None,
+        is_overtaken=(
+            newest is not None
+            and own_id not in (None, newest.values["checkpoint_id"])
+            and has_batch_where(root, "checkpoint_id", own_id)
+        ),
     )
 
 

@@ -181,10 +181,10 @@ def _newest_in_log(uri: str) -> Batch | None:
     return None
 
 
-def has_batch_of(root: str, kind: str) -> bool:
-    """Whether a batch of this kind was ever published."""
-    rows = _read(open_table(root, BATCHES.name), table_uri(root, BATCHES.name), ["kind"])
-    return bool(pc.any(pc.equal(rows["kind"], kind)).as_py())
+def has_batch_where(root: str, column: str, value: str) -> bool:
+    """True if a batch with this value was ever published."""
+    rows = _read(open_table(root, BATCHES.name), table_uri(root, BATCHES.name), [column])
+    return bool(pc.any(pc.equal(rows[column], value)).as_py())
 
 
 def _newest_row(table: DeltaTable, root: str, predicate: str) -> dict[str, Any] | None:
