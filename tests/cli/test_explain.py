@@ -142,7 +142,7 @@ def test_members_of_an_earlier_group_of_the_same_name_are_not_shown(
 ) -> None:
     write(tmp_path, group_status=[group(generation=2)])
     found = data(tmp_path, capsys)
-    assert (found["members"], codes(found)) == ([], {"no_member_rows", "reasons"})
+    assert (found["members"], codes(found)) == ([], {"no_member_rows", "not_evaluated", "reasons"})
 
 
 def test_a_group_without_members_has_none_and_its_old_ones_are_not_shown(
@@ -323,7 +323,11 @@ def test_the_data_have_exact_numbers_and_nulls(tmp_path: Path, capsys: pytest.Ca
     assert [line["is_idle"] for line in found["members"]] == [False, False, True]
     assert found["not_known"] == [
         {
+            "code": "not_evaluated",
+            "text": "Verdict, shape and cause: the rules have not evaluated the group at this moment.",
+        },
+        {
             "code": "reasons",
             "text": "Kafka does not record why a member left; the reason above is inferred from commits and returns.",
-        }
+        },
     ]

@@ -57,7 +57,7 @@ def test_a_rebalance_of_which_all_is_known(tmp_path: Path, capsys: Capture) -> N
         " or an expired session, no heartbeat in time (0.30)."
         " 3 of 6 partitions moved, 1 of them needlessly."
         " 6 partitions paused: median 4.5 s, 95th percentile 8 s, longest 8 s."
-        " Records that had to wait: 600; read again: 12; lag: 100 → 700."
+        " Records that had to wait: 600; read again: 12; lag before and after it: 100 → 700."
     )
 
 
@@ -209,12 +209,15 @@ def test_a_pause_that_is_missing_says_why(tmp_path: Path, capsys: Capture, value
 @pytest.mark.parametrize(
     ("values", "text"),
     [
-        ({"records_delayed": None}, "Records that had to wait: unknown; read again: 12; lag: 100 → 700."),
+        (
+            {"records_delayed": None},
+            "Records that had to wait: unknown; read again: 12; lag before and after it: 100 → 700.",
+        ),
         ({"records_replayed": None}, "read again: at most 40; lag"),
         ({"records_replayed": None, "replay_bound": None}, "read again: unknown; lag"),
         ({"records_replayed": 0}, "read again: 0; lag"),
-        ({"lag_before": None}, "lag: unknown → 700."),
-        ({"lag_after": None}, "lag: 100 → unknown."),
+        ({"lag_before": None}, "lag before and after it: unknown → 700."),
+        ({"lag_after": None}, "lag before and after it: 100 → unknown."),
     ],
 )
 def test_records_that_waited_or_were_read_again_are_unknown_rather_than_0(
@@ -249,7 +252,7 @@ def test_a_share_group_has_no_lag_here_and_no_rebalances(tmp_path: Path, capsys:
     found = page(tmp_path, capsys)
     assert found["Lag"] == ["none here: a share group commits no offsets"]
     assert "Last rebalances" not in found
-    assert codes(data(tmp_path, capsys)) == {"share_group", "share_rebalances"}
+    assert codes(data(tmp_path, capsys)) == {"not_evaluated", "share_group", "share_rebalances"}
 
 
 def test_a_group_with_offsets_only_has_no_members_by_construction(tmp_path: Path, capsys: Capture) -> None:
@@ -260,7 +263,7 @@ def test_a_group_with_offsets_only_has_no_members_by_construction(tmp_path: Path
     assert found["State"][1] == "offsets only: nobody ever joined, so there are no members"
     assert found["Members"] == ["none"]
     assert "Last rebalances" not in found
-    assert codes(data(tmp_path, capsys)) == {"offsets_only"}
+    assert codes(data(tmp_path, capsys)) == {"not_evaluated", "offsets_only"}
     assert data(tmp_path, capsys)["members"] is None
 
 
@@ -287,9 +290,11 @@ def test_what_the_row_of_the_group_leaves_open_is_said(
 
 
 def test_of_a_group_without_gaps_only_the_reasons_are_inferred(tmp_path: Path, capsys: Capture) -> None:
-    assert gaps(tmp_path / "a", capsys) == {"reasons"}
+    assert gaps(tmp_path / "a", capsys) == {"not_evaluated", "reasons"}
     write(tmp_path / "b", rebalances=[rebalance_row(cause_posterior=None)])
-    assert page(tmp_path / "b", capsys)["Not known"] == ["nothing: every number above is known"]
+    assert page(tmp_path / "b", capsys)["Not known"] == [
+        "- Verdict, shape and cause: the rules have not evaluated the group at this moment."
+    ]
 
 
 @pytest.mark.parametrize("status", list(STATUSES))

@@ -12,7 +12,6 @@ from laggard.cli.published import Row
 from laggard.cli.words import UNKNOWN, count, duration, moment, percent, short, short_duration
 from laggard.diagnosis.catalogue import BY_CODE
 from laggard.diagnosis.observation import Rule
-from laggard.diagnosis.parameters import Parameters
 
 NEVER = "never at the current rate"
 KINDS = ("silent", "repeating")  # of a finding, each with advice of its own
@@ -29,10 +28,9 @@ CLAUSES = {
 _NO = "adding consumers would NOT help"
 SENTENCES = {
     "UNKNOWN_INPUT": "Not known: too little of the group can be seen.",
-    "NOT_NEEDED": "No: nothing has to be done.",
+    "NOT_NEEDED": "No: its consumers are enough.",
     "NO_MEMBERS": "No: the group has no member. Start it; how many it needs is not the question yet.",
-    "NO_REBALANCE_FIRST": "No: it is busy with rebalances, {time_in_rebalance_ratio} of the last 10 minutes, and more"
-    " members mean more of them.",
+    "NO_REBALANCE_FIRST": "No: its rebalances come first. Each stops partitions, and more members mean more of them.",
     "NO_STALLED": "No: {stalled_lag_ratio} of the worst topic's lag is on partitions that are stalled or belong to"
     " nobody.",
     "NO_BROKER": "No: {explained_ratio} of the lag is on the broker's side.",
@@ -43,16 +41,39 @@ SENTENCES = {
     " them, and a partition has one owner.",
     "NO_UNHEALTHY_MEMBER": "No: a member or a host is slow, and only {busy_others_ratio} of the others are busy. Repair"
     " or replace it.",
-    "NOT_NEEDED_DRAINING": "No: the lag falls and is gone in {drain_seconds}.",
+    "NOT_NEEDED_DRAINING": "No: the lag falls and drains in {drain_seconds}.",
     "NO_IDLE": "No: {members} members, and no more than {members_ceiling} can get a partition.",
     "NO_DOWNSTREAM": "No: more members did not do more work, so what limits them is shared.",
     "UNKNOWN": "Not known: {missing}.",
     "YES_PARTIAL": "In part: {members} → {members_desired} members, the most that can get a partition, which misses the"
-    " target. Until the lag is gone with them: {drain_at_desired_seconds}. As it is: {drain_at_members_seconds}.",
-    "YES": "Yes: {members} → {members_desired} members. Until the lag is gone with them: {drain_at_desired_seconds}. As"
-    " it is: {drain_at_members_seconds}.",
+    " target. Drain time with them: {drain_at_desired_seconds}.",
+    "YES": "Yes: {members} → {members_desired} members. Drain time with them: {drain_at_desired_seconds}.",
 }
-_RESTLESS = "No: its members keep changing, which stops partitions each time, and more members mean more of that."
+# the cause that a verdict names, before the finding of it opens
+VERDICT_CAUSES = {
+    "NO_MEMBERS": "the group, which has no member",
+    "NO_REBALANCE_FIRST": "its rebalances",
+    "NO_STALLED": "partitions that are stalled or without an owner",
+    "NO_BROKER": "the brokers",
+    "NO_HOT_PARTITION": "partitions that get more than one member can read",
+    "NO_COSTLY_PARTITION": "partitions whose records take longer",
+    "NO_UNHEALTHY_MEMBER": "a slow member or host",
+    "NO_IDLE": "the number of partitions, which more members would exceed",
+    "NO_DOWNSTREAM": "what all members write to",
+    "YES_PARTIAL": "too few members for what arrives",
+    "YES": "too few members for what arrives",
+}
+# a count of rebalances opens it, too: how much else gets done is a number of the page
+_SAYS = {"REBALANCE_STORM": "the group rebalances too often"}
+_OF_LAG = ("lag_records", "lag_seconds", "backlog_records")
+_SETTINGS = {"hot_standby"}  # names that a reader has to type
+_SPOKEN = {
+    "n_eff": "effective partitions",
+    "gini": "inequality",
+    "rho": "share of effective partitions",
+    "mtbr": "mean time between rebalances",
+}
+_GERUNDS = {"adding": "add", "changing": "change", "mixing": "mix", "scaling": "scale"}
 _HELD = "No: {hidden_lag_ratio} of the worst topic's lag waits for a transaction that is still open."
 _BALANCE = "No: {members_desired} members are enough for this load, {members} are there. Look at how it is balanced."
 _UNITS = ("_seconds", "_ratio", "_share", "_rate", "_records", "_hours", "_ms")
@@ -76,8 +97,6 @@ def verdict_sentence(row: Row) -> str:
         text = _BALANCE
     elif code == "NO_BROKER" and "hidden_lag_ratio" in numbers:
         text = _HELD
-    elif code == "NO_REBALANCE_FIRST" and not numbers.get("time_in_rebalance_ratio", 0.0) >= Parameters().storm_ratio:
-        text = _RESTLESS
     elif code == "NO_HOT_PARTITION" and numbers.get("hot_partitions", 1) > 1:
         text = text.replace("No: one partition gets", "No: {hot_partitions} partitions get up to")
     members = {"members": row["members"], "members_desired": row["members_desired"]}
@@ -143,7 +162,21 @@ def _label(name: str) -> str:
         if name.endswith(unit) and name != unit[1:]:
             name = name.removesuffix(unit)
             break
-    return name.replace("_", " ")
+    return spoken(name)
+
+
+def spoken(text: str) -> str:
+    """A text in which names of columns and thresholds read as words."""
+    return re.sub(r"\b[a-z]+(?:_[a-z0-9]+)+\b|\bn_eff\b", lambda found: _as_words(found[0]), text)
+
+
+def _as_words(name: str) -> str:
+    return name if name in _SETTINGS else _SPOKEN.get(name, name.replace("_", " "))
+
+
+def without_lag(evidence: Mapping[str, float]) -> dict[str, float]:
+    """Evidence without the lag of its window."""
+    return {name: value for name, value in evidence.items() if name not in _OF_LAG}
 
 
 def where(row: Row) -> str:
@@ -161,14 +194,23 @@ def rule_of(row: Row) -> Rule | None:
 def says(row: Row) -> str:
     """One sentence: what it means."""
     rule = rule_of(row)
-    return f"{rule.says[0].upper()}{rule.says[1:].rstrip('.')}." if rule else "This version does not know the rule."
+    return _sentence(_SAYS.get(row["code"], rule.says)) if rule else "This version does not know the rule."
 
 
 def advice(row: Row, window: Row) -> list[str]:
     """What to do, first thing first, with the numbers of the window in it."""
     rule = rule_of(row)
     kind = row["evidence_text"].get("kind")
-    return [_filled(text, window) for text in _of_kind(rule.advice, kind)] if rule else []
+    texts = _of_kind(rule.advice, kind) if rule else ()
+    return [_filled(text, window) for text in texts if _is_fitting(text, window)]
+
+
+def _is_fitting(text: str, window: Row) -> bool:
+    """True unless it asks for members that the verdict does not ask for, or for a wait without end."""
+    if "members_desired" in text and not str(window.get("scale_verdict")).startswith("YES"):
+        return False
+    drain = window.get("drain_seconds")
+    return "drain_seconds" not in text or (drain is not None and not math.isinf(drain))
 
 
 def _of_kind(texts: Iterable[str], kind: str | None) -> Iterator[str]:
@@ -191,11 +233,18 @@ def _filled(text: str, window: Row) -> str:
     for name in ("members_desired", "members_ceiling", "drain_seconds"):
         value = window.get(name)
         if name in text:
-            told = f"{name} (unknown)" if value is None else quantity(name, float(value))
-            text = text.replace(name, told)
-    return f"{text[0].upper()}{text[1:].rstrip('.')}."
+            text = text.replace(name, f"{name} (unknown)" if value is None else quantity(name, float(value)))
+    return _sentence(text)
 
 
 def _forbidden(text: str) -> str:
-    is_verb = text.lower().startswith("do not ")
-    return f"{text[0].upper()}{text[1:].rstrip('.')}." if is_verb else f"Avoid {text[0].lower()}{text[1:].rstrip('.')}."
+    """One form for all rules: Do not, and a verb."""
+    first, _, rest = text.partition(" ")
+    if text.lower().startswith("do not "):
+        return _sentence(text)
+    return _sentence(f"do not {_GERUNDS[first]} {rest}" if first in _GERUNDS else f"do not use {text}")
+
+
+def _sentence(text: str) -> str:
+    words = spoken(text)
+    return f"{words[0].upper()}{words[1:].rstrip('.')}."

@@ -6,8 +6,20 @@ import math
 from collections.abc import Iterator
 from shlex import quote
 
-from laggard.cli.diagnosis_words import advice, avoid, evidence_words, quantity, says, verdict_sentence, where
+from laggard.cli.diagnosis_words import (
+    VERDICT_CAUSES,
+    advice,
+    avoid,
+    evidence_words,
+    quantity,
+    says,
+    spoken,
+    verdict_sentence,
+    where,
+    without_lag,
+)
 from laggard.cli.explain.headline import has_trouble, leading
+from laggard.cli.explain.now import lag_of_topic
 from laggard.cli.explain.rows import Explained
 from laggard.cli.explain.shape import shape_lines
 from laggard.cli.judged import Diagnosis
@@ -23,6 +35,8 @@ from laggard.cli.words import (
     short_duration,
 )
 
+_NO_FALSIFIER = "one of its guards fails"  # as rules say that have no other; the guards are listed
+
 
 def diagnosis_sections(explained: Explained) -> Iterator[tuple[str, Iterator[str]]]:
     """Titles and lines; without trouble none."""
@@ -34,9 +48,9 @@ def diagnosis_sections(explained: Explained) -> Iterator[tuple[str, Iterator[str
     yield "Shape", shape_lines(explained)
     yield "Cause", _cause(diagnosis)
     yield "Do first", _advice(diagnosis)
-    yield "Do not", _avoid(diagnosis)
+    yield "Mistakes to avoid", _avoid(diagnosis)
     yield "Also found", _others(diagnosis)
-    yield "Forecast", _forecast(diagnosis)
+    yield "Forecast", _forecast(explained)
 
 
 def _not_judged(explained: Explained) -> Iterator[str]:
@@ -64,12 +78,12 @@ def _name(explained: Explained) -> str:
 def _verdict(explained: Explained) -> Iterator[str]:
     diagnosis = explained.diagnosis
     if not diagnosis.windows:
-        yield "  Not known: no lag of the group was judged."
+        yield "  Not known: the rules have no window of the group's lag."
         return
     row = diagnosis.windows[0]
     if not has_trouble(diagnosis) and row["scale_verdict"] == "NOT_NEEDED":
         return
-    yield from paragraph(verdict_sentence(row), "  ", "  ")
+    yield from paragraph(f"{verdict_sentence(row)}{_window_age(diagnosis)}", "  ", "  ")
     if str(row["scale_verdict"]).startswith("YES"):
         yield from paragraph(_cost(explained, row), "  ", "  ")
     if str(row["scale_verdict"]).startswith("UNKNOWN"):
@@ -77,8 +91,16 @@ def _verdict(explained: Explained) -> Iterator[str]:
     yield from _members_line(row)
 
 
+def _window_age(diagnosis: Diagnosis) -> str:
+    """Say of which moment verdict, shape and forecast are, if windows have closed since."""
+    if not diagnosis.windows_behind or diagnosis.judged_to is None:
+        return ""
+    behind = count(diagnosis.windows_behind, "window")
+    return f" This verdict, the trend and the forecast are of {moment(diagnosis.judged_to)}, {behind} ago."
+
+
 def _cost(explained: Explained, row: Row) -> str:
-    """What going there costs: a rebalance, as far as it can be told before."""
+    """Name the cost of more members: a rebalance, as far as it is known beforehand."""
     moved = (row["scale_reason"] or {}).get("moved_partitions")
     moves = "an unknown number of partitions" if moved is None else count(round(moved), "partition")
     mode = explained.group["rebalance_mode"]
@@ -88,29 +110,48 @@ def _cost(explained: Explained, row: Row) -> str:
 
 
 def _members_line(row: Row) -> Iterator[str]:
-    desired, capacity = row["members_desired"], row["capacity"]
-    told = [f"members {known(row['members'])}", f"to have {known(desired)}"]
-    told += [f"can get a partition {known(row['members_ceiling'])}"]
-    told += [f"capacity of one {UNKNOWN if capacity is None else quantity('capacity_rate', capacity)}"]
-    yield from paragraph("; ".join(told), "  ", "  ")
+    capacity = row["capacity"]
+    numbers = [f"members {known(row['members'])}", f"can get a partition {known(row['members_ceiling'])}"]
+    numbers += [f"capacity of one {UNKNOWN if capacity is None else quantity('capacity_rate', capacity)}"]
+    yield from paragraph("; ".join(numbers), "  ", "  ")
 
 
 def _cause(diagnosis: Diagnosis) -> Iterator[str]:
     found = leading(diagnosis)
     if found is None:
         if has_trouble(diagnosis):
-            yield "  No rule names one, so far: unknown."
+            yield from paragraph(_without_finding(diagnosis), "  ", "  ")
         return
     yield from paragraph(says(found), "  ", "  ")
     yield from paragraph(title(found), "  ", "  ")
-    evidence = evidence_words(found)
-    yield from paragraph(f"Evidence of {found['at']:%H:%M:%S}: {evidence or 'none'}.", "  ", "    ")
-    not_sure = sorted(name for name, state in found["guards"].items() if state == "unknown")
-    if not_sure:
-        yield from paragraph(
-            f"Not checked, as not known: {', '.join(_spoken(each) for each in not_sure)}.", "  ", "    "
-        )
-    yield from paragraph(f"Wrong if {found['falsifier'].rstrip('.')}.", "  ", "    ")
+    yield from paragraph(f"{_evidence_title(found, diagnosis)}: {_evidence(found) or 'none'}.", "  ", "    ")
+    for title_, state in (("Checked", "pass"), ("Not checked, as not known", "unknown")):
+        guards = sorted(spoken(name) for name, each in found["guards"].items() if each == state)
+        if guards:
+            yield from paragraph(f"{title_}: {', '.join(guards)}.", "  ", "    ")
+    if found["falsifier"] and found["falsifier"] != _NO_FALSIFIER:
+        yield from paragraph(f"Wrong if {spoken(found['falsifier']).rstrip('.')}.", "  ", "    ")
+
+
+def _without_finding(diagnosis: Diagnosis) -> str:
+    """Name where the verdict points, if it does; a finding opens only after its condition has lasted."""
+    points = VERDICT_CAUSES.get(diagnosis.windows[0]["scale_verdict"]) if diagnosis.windows else None
+    if points is None:
+        return "Unknown: no finding explains the lag yet."
+    return f"The verdict points at {points}; no finding of it is open yet, as its condition has to last first."
+
+
+def _evidence_title(found: Row, diagnosis: Diagnosis) -> str:
+    """Say how old the numbers are, if they are older than the rest of the page."""
+    if diagnosis.judged_to is None or found["at"] >= diagnosis.judged_to:
+        return "Evidence"
+    age = duration((diagnosis.judged_to - found["at"]).total_seconds())
+    return f"Evidence of {moment(found['at'])}, {age} before the verdict"
+
+
+def _evidence(found: Row) -> str:
+    """Leave out the lag, which the page gives once, as of its own moment."""
+    return evidence_words(found | {"evidence": without_lag(found["evidence"])})
 
 
 def title(row: Row) -> str:
@@ -119,10 +160,6 @@ def title(row: Row) -> str:
     parts = [row["code"] + (f" on {place}" if place else ""), row["severity"]]
     parts += [f"confidence {row['confidence']:.2f}", f"since {moment(row['started_at'])}"]
     return ", ".join(parts)
-
-
-def _spoken(name: str) -> str:
-    return name.replace("_", " ")
 
 
 def _advice(diagnosis: Diagnosis) -> Iterator[str]:
@@ -150,17 +187,16 @@ def _others(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"  - {diagnosis.suppressed} more, explained by these: laggard findings --all"
 
 
-def _forecast(diagnosis: Diagnosis) -> Iterator[str]:
-    """When the lag is gone, when records are lost, when the service level breaks."""
-    for row in diagnosis.windows:
-        if row["partitions_material"]:
+def _forecast(explained: Explained) -> Iterator[str]:
+    """Say when each topic drains, loses records and breaks its service level; nothing of one that has drained."""
+    for row in explained.diagnosis.windows:
+        if row["partitions_material"] and not lag_of_topic(explained, row["topic"]).is_none:
             yield from paragraph(f"{short(row['topic'])}: {'; '.join(_forecasts(row))}", "  ", "    ")
 
 
 def _forecasts(row: Row) -> Iterator[str]:
-    drain, low, high = row["drain_seconds"], row["drain_low_seconds"], row["drain_high_seconds"]
-    span = f" ({_time(low)} to {_time(high)})" if low is not None and high is not None and low != high else ""
-    yield _when(drain, "drains in {}", "does not drain at the current rate", "whether it drains is unknown") + span
+    if row["scale_verdict"] != "NOT_NEEDED_DRAINING":  # which has said it
+        yield _drain(row)
     # the sum of what members can do says nothing of lag that lies with few of them
     if row["drain_at_capacity_seconds"] is not None and row["shape"] == "spread":
         never = "not even with every member at its capacity"
@@ -175,6 +211,18 @@ def _forecasts(row: Row) -> Iterator[str]:
         yield _when(
             row["slo_breach_seconds"], "service level broken in {}", "service level kept at the current rate", ""
         )
+
+
+def _drain(row: Row) -> str:
+    """The rates are those of the newest windows, the trend is of ten minutes: where they differ, say so."""
+    drain, low, high = row["drain_seconds"], row["drain_low_seconds"], row["drain_high_seconds"]
+    text = _when(drain, "drains in {}", "does not drain at the current rate", "whether it drains is unknown")
+    if drain is None or math.isinf(drain):
+        turned = " though it fell over the last ten minutes" if drain and row["trend"] == "draining" else ""
+        return text + turned
+    if row["trend"] == "growing":
+        return f"{text} at the newest rates, though it grew over the last ten minutes"
+    return text + (f" ({_time(low)} to {_time(high)})" if low is not None and high is not None and low != high else "")
 
 
 def _when(seconds: float | None, at: str, never: str, unknown: str) -> str:

@@ -23,7 +23,7 @@ def headline(explained: Explained) -> str:
         return f"{name} {_without_lag(diagnosis)}"
     worst, now = _worst(explained)
     place = _place(worst) + (f" of {short(worst['topic'])}" if len(diagnosis.windows) > 1 else "")
-    if now.lag == 0 and now.lag_is_exact and diagnosis.judged_to is not None:
+    if now.is_none and diagnosis.judged_to is not None:
         return f"{name} has nothing unread now; at {diagnosis.judged_to:%H:%M:%S} it lagged {place}: {_clause(worst)}"
     return f"{name} is {now.behind} behind {place}{_course(worst)}: {_clause(worst)}"
 
@@ -79,7 +79,7 @@ def _without_lag(diagnosis: Diagnosis) -> str:
         lag = "has no lag that counts, as far as is known"
     trouble = _trouble(diagnosis)
     if trouble:
-        return f"{lag}, but: {trouble}"
+        return f"has no significant lag, but: {trouble}"
     notes = len(diagnosis.findings)
     return f"{lag}: nothing to do" + (f" now, {count(notes, 'note')} below" if notes else "")
 
@@ -97,9 +97,11 @@ def _place(row: Row) -> str:
 
 
 def _course(row: Row) -> str:
-    """What the lag does; that of a stall grows, whatever the group's does for the few minutes seen so far."""
+    """Say where the lag goes; that of a stall grows, whatever the group's does in the few minutes seen so far."""
     if row["scale_verdict"] == "NO_STALLED":
         return ", stalled"
+    if row["scale_verdict"] == "NOT_NEEDED_DRAINING":  # the newest windows fall, the trend may not show it yet
+        return " and falling"
     trend = TRENDS.get(row["trend"])
     return f" and {trend}" if trend else ""
 

@@ -22,6 +22,11 @@ class LagNow:
     time_lag_is_exact: bool
 
     @property
+    def is_none(self) -> bool:
+        """True if nothing is unread, and that is certain."""
+        return self.lag == 0 and self.lag_is_exact
+
+    @property
     def records(self) -> str:
         return records(self.lag, is_exact=self.lag_is_exact)
 

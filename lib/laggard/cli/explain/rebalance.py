@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from decimal import ROUND_DOWN, Decimal
 
 from laggard.cli.published import Row
-from laggard.cli.words import NOTHING, UNKNOWN, count, known, listed, moment, short, short_duration
+from laggard.cli.words import NOTHING, UNKNOWN, count, listed, moment, records, short, short_duration
 from laggard.rebalance.parameters import RebalanceParameters
 from laggard.rebalance.posterior import claim_reason, two_best
 from laggard.rebalance.times import seconds_between
@@ -150,6 +150,6 @@ def _records(row: Row) -> Iterator[str]:
     if not row["paused_partitions"]:
         return
     delayed, replayed, bound = (row[name] for name in ("records_delayed", "records_replayed", "replay_bound"))
-    waited = f"Records that had to wait: {known(delayed)}"
-    again = known(replayed) if replayed is not None or bound is None else f"at most {bound}"
-    yield f"{waited}; read again: {again}; lag: {known(row['lag_before'])} → {known(row['lag_after'])}."
+    again = records(replayed) if replayed is not None or bound is None else f"at most {records(bound)}"
+    lag = f"lag before and after it: {records(row['lag_before'])} → {records(row['lag_after'])}"
+    yield f"Records that had to wait: {records(delayed)}; read again: {again}; {lag}."

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from laggard.cli.diagnosis_words import VERDICT_CAUSES, missing
+from laggard.cli.explain.headline import leading
 from laggard.cli.explain.members import ranges
 from laggard.cli.explain.rows import Explained
 from laggard.cli.published import Row
@@ -12,8 +14,11 @@ from laggard.rebalance.groups import generation_or_epoch
 
 Gap = tuple[str, str]  # code and sentence
 SENTENCES = {
-    "trend": "Whether the lag grows ({topics}): too few commits since it changed.",
-    "capacity": "What one member can do: none was busy for long enough in the last 24 hours.",
+    "not_evaluated": "Verdict, shape and cause: the rules have not evaluated the group at this moment.",
+    "verdict": "If adding consumers would help: {missing}.",
+    "cause": "Cause: no finding explains the lag yet.",
+    "trend": "If the lag grows ({topics}): too few commits since it changed.",
+    "capacity": "Capacity of one member: not measured yet, which takes {windows} in which a member is busy.",
     "loss": "When retention takes unread records ({topics}): retention, log start or rates are not known.",
     "share_group": "Lag: a share group commits no offsets, so it has none here. It may be behind all the same.",
     "offsets_only": "Members: this group only stores offsets and never joined, so by construction it has no members,"
@@ -82,10 +87,19 @@ def _gap(code: str, **values: object) -> Gap:
 
 
 def _of_diagnosis(explained: Explained) -> Iterator[Gap]:
-    """What the rules lacked, where there is something to judge."""
+    """Inputs that the rules lacked, if there is lag to evaluate."""
     diagnosis = explained.diagnosis
-    if not diagnosis.is_current or not diagnosis.has_lag:
+    if not diagnosis.is_current:
+        yield _gap("not_evaluated")
         return
+    verdict = diagnosis.windows[0]["scale_verdict"] if diagnosis.windows else "UNKNOWN_INPUT"
+    if not diagnosis.has_lag and verdict != "UNKNOWN_INPUT":
+        return
+    if str(verdict).startswith("UNKNOWN"):
+        reason = diagnosis.windows[0]["scale_reason"] or {} if diagnosis.windows else {}
+        yield _gap("verdict", missing=" and ".join(missing(reason)) or "too little of the group's lag is known")
+    if leading(diagnosis) is None and verdict not in VERDICT_CAUSES:
+        yield _gap("cause")
     windows = [row for row in diagnosis.windows if row["partitions_material"]]
     for flag in sorted({flag for row in windows for flag in row["flags"] or ()}):
         yield f"diagnosis_{flag}", f"Diagnosis: {LIMITS.get(flag, flag)}."
@@ -96,7 +110,9 @@ def _of_diagnosis(explained: Explained) -> Iterator[Gap]:
     }
     for code, rows in facts.items():
         if rows:
-            yield _gap(code, topics=listed(row["topic"] for row in rows))
+            needed = [(row["scale_reason"] or {}).get("busy_windows_needed") for row in rows]
+            busy = next((count(round(each), "window") for each in needed if each), "several windows")
+            yield _gap(code, topics=listed(row["topic"] for row in rows), windows=busy)
 
 
 def _of_group(explained: Explained) -> Iterator[Gap]:

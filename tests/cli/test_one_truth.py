@@ -1,0 +1,162 @@
+"""No two sentences of a page contradict each other: each case was seen on a page once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from math import inf
+from pathlib import Path
+
+import pytest
+
+from cli.group_rows import LAGS, group, members, partitions, rebalance_row
+from laggard.cli.main import main
+from laggard.errors import OK
+from tables.fixtures import NOW, Row, batch_row, finding_row, window_row, write_judged, write_rows
+
+FOUND = {
+    "started_at": NOW - timedelta(minutes=15), "opened_at": NOW - timedelta(minutes=10), "rule": "D1", "topic": None,
+    "partitions": [], "evidence": {}, "evidence_text": {}, "guards": {}, "falsifier": "one of its guards fails",
+}  # fmt: skip
+LAGGING = {"partitions_total": 4, "partitions_material": 3, "top_partitions": [2], "flags": [], "scale_reason": {}}
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def page(
+    root: Path, capsys: pytest.CaptureFixture[str], window: Row, *findings: Row, rebalance: Row | None = None, **of: Row
+) -> str:
+    """Write the group's window and findings beside a tick of 700 records behind, and print the page."""
+    write_judged(
+        root,
+        windows=[window_row("checkout", "orders", **{**LAGGING, **window})],
+        findings=[FOUND | row for row in findings],
+    )
+    tables = {
+        "partition_status": of.get("partitions") or partitions(),
+        "group_status": [group(**of.get("group", {}))],
+        "group_members": members(),
+        "rebalances": [rebalance_row(**rebalance or {})],
+        "topic_windows": [],
+    }
+    versions = {name: write_rows(root, name, rows) for name, rows in tables.items()}
+    write_rows(root, "batches", [batch_row(42, versions)])
+    assert main(["explain", "checkout", "--set", f"job.tables={root}"]) == OK
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_a_verdict_that_names_a_cause_stands_beside_no_unknown_cause(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = page(root, capsys, {"scale_verdict": "NO_UNHEALTHY_MEMBER"})
+    assert "Cause The verdict points at a slow member or host; no finding of it is open yet" in text
+    assert "No rule names one" not in text
+
+
+def test_a_cause_that_nothing_names_is_a_gap(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = page(root, capsys, {"scale_verdict": "NOT_NEEDED", "loss_seconds": inf})
+    assert "Cause Unknown: no finding explains the lag yet." in text
+    assert "- Cause: no finding explains the lag yet." in text
+    assert "every number above is known" not in text
+
+
+def test_a_verdict_that_is_unknown_is_a_gap_with_its_reason(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = page(root, capsys, {"scale_verdict": "UNKNOWN", "scale_reason": {"members_known": 0.0}})
+    assert "- If adding consumers would help: offsets are committed, but who reads is in no record." in text
+
+
+def test_a_group_that_rebalances_too_often_does_not_keep_up_and_get_nothing_done(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calm = {"partitions_material": 0, "scale_verdict": "NO_REBALANCE_FIRST", "scale_reason": {}}
+    text = page(root, capsys, calm, finding_row("REBALANCE_STORM", "checkout"), group={"time_in_rebalance_ratio": 0.0})
+    assert text.startswith("checkout has no significant lag, but: the group rebalances too often")
+    assert "time in rebalance over the last 10 minutes: 0.0 %" in text
+    assert "keeps up" not in text
+    assert "little else" not in text
+
+
+def test_a_group_to_be_started_is_not_to_have_0_consumers(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = page(
+        root,
+        capsys,
+        {"scale_verdict": "NO_MEMBERS", "members": 0, "members_desired": 0},
+        finding_row("EMPTY_WITH_LAG", "checkout"),
+    )
+    assert "so start its consumers" in text
+    assert "to have" not in text
+
+
+def test_evidence_of_another_time_says_so_and_gives_no_second_lag(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evidence = {"lag_records": 123_456.0, "frozen_seconds": 600.0}
+    text = page(
+        root, capsys, {"scale_verdict": "NO_STALLED"}, finding_row("PARTITION_STALLED", "checkout", evidence=evidence)
+    )
+    assert "Evidence: frozen 10 m 00 s." in text  # as old as the verdict
+    assert "123,456" not in text
+    write_old = finding_row("PARTITION_STALLED", "checkout", evidence=evidence)
+    old = {**FOUND, **write_old, "at": NOW - timedelta(minutes=10), "date": NOW.date(), "cluster": "prod", "seq": 1}
+    write_rows(root, "findings", [{**old, "batch_id": 1}])
+    assert main(["explain", "checkout", "--set", f"job.tables={root}"]) == OK
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Evidence of 2026-11-20 11:50:00 UTC, 10 m 00 s before the verdict: frozen 10 m 00 s." in text
+
+
+def test_a_capacity_that_is_not_measured_claims_nothing_about_busy_members(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    window = {"scale_verdict": "UNKNOWN", "capacity": None, "busy_share": 0.5}
+    text = page(root, capsys, window | {"scale_reason": {"busy_windows_needed": 5.0, "shape_known": 1.0}})
+    assert "- Capacity of one member: not measured yet, which takes 5 windows in which a member is busy." in text
+    assert "none was busy" not in text
+
+
+def test_numbers_of_records_have_one_form(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lags = {"lag_before": 10_000, "lag_after": 70_000, "records_delayed": 60_000, "records_replayed": 1200}
+    text = page(root, capsys, {"scale_verdict": "NO_STALLED"}, rebalance=lags)
+    assert "wait: 60,000; read again: 1,200; lag before and after it: 10,000 → 70,000." in text
+    assert f"  {sum(LAGS):,} records".strip() in text
+
+
+def test_a_rule_without_a_falsifier_of_its_own_lists_its_guards(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    guards = {"one_batch": "pass", "period_follows_arrivals": "unknown"}
+    text = page(
+        root, capsys, {"scale_verdict": "NO_STALLED"}, finding_row("PARTITION_UNOWNED", "checkout", guards=guards)
+    )
+    assert "Checked: one batch. Not checked, as not known: period follows arrivals." in text
+    assert "one of its guards fails" not in text
+
+
+@pytest.mark.parametrize(
+    ("verdict", "drain", "trend", "says", "not_said"),
+    [
+        ("YES", inf, "growing", "does not drain at the current rate", "As it is"),
+        ("NO_IDLE", 600.0, "growing", "drains in 10 m 00 s at the newest rates, though it grew over", "m 00 s ("),
+        ("NO_IDLE", inf, "draining", "current rate though it fell over the last ten minutes", "drains in"),
+        ("NOT_NEEDED_DRAINING", inf, "growing", "and falling: it clears by itself", "does not drain"),
+    ],
+)
+def test_trend_verdict_and_forecast_do_not_contradict_each_other(
+    root: Path, capsys: pytest.CaptureFixture[str], verdict: str, drain: float, trend: str, says: str, not_said: str
+) -> None:
+    text = page(root, capsys, {"scale_verdict": verdict, "drain_seconds": drain, "trend": trend})
+    assert says in text
+    assert not_said not in text.partition("Would more")[0] + text.partition("Forecast")[2]
+
+
+def test_a_verdict_of_some_windows_ago_says_so(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page(root, capsys, {"scale_verdict": "NO_STALLED"})
+    later = batch_row(43, {}, NOW + timedelta(minutes=3, seconds=5))
+    versions = {
+        name: write_rows(root, name, rows)
+        for name, rows in {"partition_status": partitions(), "group_status": [group()]}.items()
+    }
+    write_rows(root, "batches", [later | {"table_versions": batch_row(43, versions)["table_versions"]}])
+    assert main(["explain", "checkout", "--set", f"job.tables={root}"]) == OK
+    text = " ".join(capsys.readouterr().out.split())
+    assert "forecast are of 2026-11-20 12:00:00 UTC, 3 windows ago." in text
