@@ -12,6 +12,7 @@ from laggard.cli.published import Row
 from laggard.cli.words import UNKNOWN, count, duration, moment, percent, short, short_duration
 from laggard.diagnosis.catalogue import BY_CODE
 from laggard.diagnosis.observation import Rule
+from laggard.diagnosis.view import UNKNOWN_KIND
 
 NEVER = "never at the current rate"
 KINDS = ("silent", "repeating")  # of a finding, each with advice of its own
@@ -201,6 +202,7 @@ def advice(row: Row, window: Row) -> list[str]:
     """What to do, first thing first, with the numbers of the window in it."""
     rule = rule_of(row)
     kind = row["evidence_text"].get("kind")
+    kind = None if kind == UNKNOWN_KIND else kind
     texts = _of_kind(rule.advice, kind) if rule else ()
     return [_filled(text, window) for text in texts if _is_fitting(text, window)]
 

@@ -15,6 +15,7 @@ from laggard.errors import CONFIGURATION, LaggardError
 from laggard.storage import Settings
 
 CONFIG_VERSION = 1
+OFFSETS_TOPIC, ADMIN = "offsets_topic", "admin"  # values of cluster.source
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Cluster:
 
     name: str = key("default", "not empty")
     bootstrap_servers: tuple[str, ...] = key((), "list of host:port", lambda value: all(map(is_host_port, value)))
+    source: str = one_of(OFFSETS_TOPIC, ADMIN, default=OFFSETS_TOPIC)
     offsets_topic: str = key("__consumer_offsets", "not empty")
     groups: tuple[str, ...] = globs("*")
     groups_ignore: tuple[str, ...] = ignored()
@@ -32,6 +34,11 @@ class Cluster:
     metadata_seconds: int = between(1, 3600, 60)
     state_poll_seconds: int = between(0, 3600, 10)
     security: Security = field(default_factory=Security)
+
+    @property
+    def is_admin(self) -> bool:
+        """True if commits are asked of the coordinators, and the offsets topic is not read."""
+        return self.source == ADMIN
 
 
 @dataclass(frozen=True)

@@ -159,7 +159,11 @@ def rows_of(table: pa.Table) -> list[Row]:
 
 def _topic_frame(part: Part, facts: Mapping[tuple[str, ...], Row]) -> TopicFrame:
     _, topic, topic_id = part.key
-    return TopicFrame(topic, topic_id, part.partitions, part.numbers, part.names, facts.get((topic, topic_id), {}))
+    numbers = part.numbers
+    is_uncounted = np.isnan(numbers["commits"])
+    if (is_uncounted & np.isfinite(numbers["lag_min"])).any():  # commits are polled: lag at one is not known
+        numbers = {**numbers, "envelope": np.where(is_uncounted, numbers["lag_min"], numbers["envelope"])}
+    return TopicFrame(topic, topic_id, part.partitions, numbers, part.names, facts.get((topic, topic_id), {}))
 
 
 def _newest_row(part: Part) -> int:

@@ -15,8 +15,10 @@ from laggard.diagnosis.frames import Floats, GroupFrame, TopicFrame
 from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rare_commits import rates_at_commits
+from laggard.diagnosis.view import UNKNOWN_KIND
 
 HELD = "held"  # by a transaction
+DEFAULT_POLL_SECONDS = 300.0  # max.poll.interval.ms of Kafka's consumers
 BELOW_LOG_START = "below_log_start"
 _BATCH_TIMES = 2.0  # of the least silence: a member's first long batch looks like a hang until it is done
 _Flags = npt.NDArray[np.bool_]
@@ -132,7 +134,7 @@ def _turn_seconds(frame: TopicFrame, row: int, floor: Floats, window_seconds: in
     if not count:
         return 0.0
     frozen, committed = frame["frozen"][own, -count - 1 :], frame["committed"][own, -count - 1 :]
-    moves = np.maximum(1.0, frame["commits"][own] - frame["noops"][own])[:, -frozen.shape[1] + 1 :]
+    moves = np.fmax(1.0, frame["commits"][own] - frame["noops"][own])[:, -frozen.shape[1] + 1 :]
     stood = (frozen[:, :-1] + window_seconds - frozen[:, 1:]) / moves
     return float(np.fmax.reduce(stood[np.diff(committed) > 0], initial=0.0))
 
@@ -158,9 +160,13 @@ def _rhythm_seconds(frame: TopicFrame, row: int, window_seconds: int) -> float:
 
 
 def _is_owner_silent(frame: TopicFrame, row: int, windows: int) -> bool:
-    """Whether the owner committed nothing in the newest windows, of no partition of the topic: it hangs or works."""
+    """Whether the owner committed nothing in the newest windows, of no partition of the topic: it hangs or works.
+
+    Where commits are not counted, one that moved no offset may have been silent.
+    """
     slots = frame.named("slot")[:, -1]
-    return bool(slots[row] != "" and (frame["commits"][slots == slots[row], -windows:] == 0).all())
+    commits = np.where(np.isnan(frame["commits"]), frame["consumed"], frame["commits"])
+    return bool(slots[row] != "" and (commits[slots == slots[row], -windows:] == 0).all())
 
 
 def stalls(
@@ -185,7 +191,10 @@ def stalls(
     is_unknown = np.isnan(frame["interval"][:, -1])
     interval = np.where(is_unknown, window_seconds, frame["interval"][:, -1])
     limit = np.maximum(parameters.stall_ci * interval, parameters.stall_min_seconds)
-    limit = np.where(is_unknown, np.maximum(limit, poll_interval_seconds), limit)
+    # nor are the members' timeouts known where commits are polled
+    is_uncounted = np.isnan(frame["commits"][:, -1]) & np.isnan(frame["repeats"][:, -1])
+    longest = np.where(is_uncounted, max(poll_interval_seconds, DEFAULT_POLL_SECONDS), poll_interval_seconds)
+    limit = np.where(is_unknown, np.maximum(limit, longest), limit)
     frozen = frame["frozen"][:, -1]
     kinds = [""] * len(frozen)
     for row in np.flatnonzero(frozen - hidden_seconds >= limit).tolist():
@@ -210,5 +219,6 @@ def stalls(
         elif has_members and frame.named("owner")[row, -1] == "":
             kinds[row] = "unowned"
         else:
-            kinds[row] = "repeating" if frame["repeats"][row, -1] >= 2 else "silent"
+            is_repeating = frame["repeats"][row, -1] >= 2
+            kinds[row] = UNKNOWN_KIND if is_uncounted[row] else "repeating" if is_repeating else "silent"
     return tuple(kinds)

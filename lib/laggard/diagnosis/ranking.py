@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from laggard.diagnosis.observation import CAUSE, META, SYMPTOM
+from laggard.diagnosis.view import UNKNOWN_KIND
 
 PRIMARY, CONTRIBUTING, SUPPRESSED, SYMPTOM_ROLE, NOTE = "primary", "contributing", "suppressed", "symptom", "note"
 
@@ -70,7 +71,7 @@ EDGES: tuple[Edge, ...] = (
         ),
         suppresses=True,
     ),
-    Edge(DEPLOY, ("PARTITION_STALLED",), suppresses=True, kinds=("silent",)),
+    Edge(DEPLOY, ("PARTITION_STALLED",), suppresses=True, kinds=("silent", UNKNOWN_KIND)),
     Edge(
         "POISON_PILL_SUSPECT",
         ("PARTITION_STALLED", "POLL_TIMEOUT_EVICTION", "REBALANCE_STORM", "CRASH_LOOP", "DEPLOY_LAG_SPIKE"),

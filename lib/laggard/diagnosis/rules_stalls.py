@@ -15,7 +15,7 @@ from laggard.diagnosis.patterns_members import looping_places
 from laggard.diagnosis.patterns_members import places as place_of_slots
 from laggard.diagnosis.patterns_poison import find_suspects
 from laggard.diagnosis.patterns_rebalances import live_generations, now_of
-from laggard.diagnosis.view import TopicView, View
+from laggard.diagnosis.view import UNKNOWN_KIND, TopicView, View
 
 SETTLED = ("Stable", "Unknown", "Empty", "Dead")
 UNOWNED_SECONDS = 600.0
@@ -69,8 +69,9 @@ def _matters(places: list[tuple[TopicView, int]]) -> bool:
 def _stall(view: View, places: list[tuple[TopicView, int]], subject: str, severity: str) -> Observation:
     topic, row = places[0]
     kinds = {each.stall_kind[at] for each, at in places}
-    kind = kinds.pop() if len(kinds) == 1 else "silent"
-    is_moving = kind != "silent" or view.state in SETTLED
+    kind = kinds.pop() if len(kinds) == 1 else UNKNOWN_KIND if UNKNOWN_KIND in kinds else "silent"
+    may_be_silent = kind in ("silent", UNKNOWN_KIND)
+    is_moving = not may_be_silent or view.state in SETTLED
     known_lag = [float(each.lag[at]) for each, at in places if not np.isnan(each.lag[at])]
     lag = sum(known_lag)
     evidence = {"frozen_seconds": float(min(each.frame["frozen"][at, -1] for each, at in places))}
@@ -80,6 +81,8 @@ def _stall(view: View, places: list[tuple[TopicView, int]], subject: str, severi
             "committed_offset": float(topic.frame["committed"][row, -1]),
             "repeat_commits": float(topic.frame["repeats"][row, -1]),
         }
+        if kind == UNKNOWN_KIND:
+            del evidence["repeat_commits"]
     topics = {each.frame.topic for each, _ in places}
     return Observation(
         "PARTITION_STALLED",
@@ -95,8 +98,8 @@ def _stall(view: View, places: list[tuple[TopicView, int]], subject: str, severi
         },
         guards={
             "no rebalance is running": PASS if is_moving else FAIL,
-            "its owner had time to read": PASS if kind != "silent" or _had_time(view, places) else FAIL,
-            "its owner does not start again and again": PASS if kind != "silent" or not _dies(view, places) else FAIL,
+            "its owner had time to read": PASS if not may_be_silent or _had_time(view, places) else FAIL,
+            "its owner does not start again and again": PASS if not may_be_silent or not _dies(view, places) else FAIL,
         },
         explained=lag / view.material_lag if view.material_lag else 0.0,
     )

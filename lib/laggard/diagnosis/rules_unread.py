@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import numpy as np
 
-from laggard.diagnosis.observation import CAUSE, EVENT, FAIL, HYGIENE, INFO, PASS, WARN, Observation, Rule
+from laggard.diagnosis.observation import CAUSE, EVENT, FAIL, HYGIENE, INFO, PASS, UNKNOWN, WARN, Observation, Rule
 from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.patterns_rebalances import live_generations, now_of
 from laggard.diagnosis.view import View
@@ -28,7 +28,7 @@ def empty_with_lag(view: View) -> list[Observation]:
             severity=INFO if is_wanted else WARN,
             evidence={"lag_records": view.lag, "arrival_rate": arrival},
             evidence_text={"empty_since": str(view.frame.fact.get("empty_since") or "unknown")},
-            guards={"nobody commits": PASS},
+            guards={"nobody commits": PASS if _counts_commits(view) else UNKNOWN},
             explained=1.0,
         )
     ]
@@ -37,6 +37,8 @@ def empty_with_lag(view: View) -> list[Observation]:
 def commits_stopped(view: View) -> list[Observation]:
     """Members are there and records arrive, and not one partition is committed any more."""
     if not view.member_count or not view.is_material or view.frame.fact.get("group_type") in ("share", "streams"):
+        return []
+    if not _counts_commits(view):  # a group that commits the same offsets again looks alike
         return []
     intervals = [float(value) for each in view.topics for value in each.interval[np.isfinite(each.interval)]]
     # a checkpoint may come every ten minutes: without a rhythm only silence in all that is looked back at says anything
@@ -60,6 +62,11 @@ def commits_stopped(view: View) -> list[Observation]:
             explained=1.0,
         )
     ]
+
+
+def _counts_commits(view: View) -> bool:
+    """Commits of some partition were counted in the newest window: not so where they are polled."""
+    return any(np.isfinite(each.frame["commits"][:, -1]).any() for each in view.topics)
 
 
 def _has_no_members(view: View) -> bool:

@@ -14,6 +14,7 @@ from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import Parameters
 
 Flags = npt.NDArray[np.bool_]
+UNKNOWN_KIND = "unknown"  # of a stall: silent or repeating, where commits are not counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class TopicView:
     floor: Floats  # records below which lag is the rhythm of commits
     is_material: Flags
     is_stalled: Flags
-    stall_kind: tuple[str, ...]  # "", silent, repeating, unowned, or held by a transaction
+    stall_kind: tuple[str, ...]  # "", silent, repeating, unknown which, unowned, or held by a transaction
     shape: Shape
     arrival_shape: Shape
     growth_shape: Shape

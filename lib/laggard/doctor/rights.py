@@ -11,14 +11,12 @@ from kafka.protocol.consumer import FetchRequest
 from laggard.doctor.principal import allow, principal_of
 from laggard.doctor.result import Result
 from laggard.names import NameFilter
-from laggard.sources.brokers import error_name
+from laggard.sources.brokers import UNUSED_NAME, error_name
 
 if TYPE_CHECKING:
     from laggard.config import Config
     from laggard.doctor.cluster import Cluster
 
-# Whether we may describe what does not exist tells whether we may describe everything: brokers look at rights first.
-UNUSED_NAME = "laggard-doctor"
 SPARKS_GROUPS = "spark-kafka-source-"  # how the names begin that Spark's consumers make up, one per query
 DESCRIBE = 8  # org.apache.kafka.common.acl.AclOperation
 DENIED = {"CLUSTER_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED"}

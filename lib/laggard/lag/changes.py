@@ -60,15 +60,21 @@ def moves(merged: Merged, tick: Tick, is_same_topic: Any, columns: dict[str, Any
     # no record lies beyond the log end: only from there on it is read again
     fell = pc.subtract(held, merged.commit["first_committed_offset"])
     fell_by = where(pc.and_(merged.is_new, pc.fill_null(pc.greater(fell, 0), False)), fell)
-    seconds = seconds_between(columns["sampled_at"], before["sampled_at"])
     was_live = differ(before["status"], "stale")  # what was carried while catching up was not observed then
-    elapsed = where(both(pc.greater(seconds, 0), was_live, pa.scalar(tick.is_caught_up)), seconds)
+
+    def elapsed_by(column: str) -> Any:
+        seconds = seconds_between(columns[column], before[column])
+        return where(both(pc.greater(seconds, 0), was_live, pa.scalar(tick.is_caught_up)), seconds)
+
+    elapsed = elapsed_by("sampled_at")
+    # a group that is asked for its offsets may not be so at each tick
+    since_answer = elapsed_by("answered_at") if tick.polls_commits else elapsed
     arrived = pc.subtract(columns["log_end_offset"], where(is_same_topic, before["log_end_offset"]))
     consumed = pc.subtract(reached_by(columns), held)
     is_forward = pc.and_(pc.is_null(fell_by), pc.equal(pc.fill_null(merged.commit["rewound_records"], 0), 0))
     return fell_by, {
         "arrival_rate": pc.divide(as_double(where(pc.greater_equal(arrived, 0), arrived)), elapsed),
-        "consume_rate": pc.divide(as_double(where(is_forward, consumed)), elapsed),
+        "consume_rate": pc.divide(as_double(where(is_forward, consumed)), since_answer),
     }
 
 

@@ -5,6 +5,7 @@ The status rules and their order are `schemas.STATUSES`; unknown stays null from
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -39,14 +40,22 @@ NOT_POLLED = "NOT_POLLED"  # the topic is newer than our list of topics
 COMMIT_TRUNCATED = "COMMIT_TRUNCATED"  # the offsets topic lost the commit, and no newer one was read
 ADVANCE_FAILED = "ADVANCE_FAILED"  # the group's tick raised: it is in quarantine
 NO_COORDINATOR = "COORDINATOR_NOT_AVAILABLE"  # the leader of the group's offsets partition has not answered for long
+STALE_WINDOWS = 2  # a group that is asked for its offsets and did not give them for longer is stale
 NEGATIVE_OFFSET = "NEGATIVE_OFFSET"  # the newest commit: to the broker and to clients the group has no offset
 _STRING, _LONG, _DOUBLE = pa.string(), pa.int64(), pa.float64()
 
 
 def advance_positions(
-    merged: Merged, tick: Tick, schema: pa.Schema, probed: Probed | None = None
+    merged: Merged,
+    tick: Tick,
+    schema: pa.Schema,
+    probed: Probed | None = None,
+    answers: Mapping[str, str | None] | None = None,
 ) -> tuple[pa.Table, dict[str, Any]]:
-    """Rows of `partition_status` (schema given); `was_recreated`, `rewound_from`, `rewound_to`, `flows`, `gaps`."""
+    """Rows of `partition_status` (schema given); `was_recreated`, `rewound_from`, `rewound_to`, `flows`, `gaps`.
+
+    `answers`: of the groups that were asked for their offsets, None: they gave all, or an error.
+    """
     before, commit, polled = merged.before, merged.commit, merged.polled
     rows = merged.keys.num_rows
     known_id = where(pc.not_equal(before["topic_id"], ""), before["topic_id"])
@@ -82,12 +91,13 @@ def advance_positions(
         "committed_offset": committed,
         "leader_epoch": newest("leader_epoch", "leader_epoch"),
         "commit_poll_id": when(is_moved, repeat(tick.poll_id, _LONG, rows), before["commit_poll_id"]),
+        "answered_at": _answered_at(merged, answers or {}, tick),
         "log_end_offset": log_end,
         "log_start_offset": log_start,
         "leader_broker": polled["leader_broker"],
         "ahead_records": pc.max_element_wise(pc.subtract(committed, log_end), 0, skip_nulls=False),
     }
-    columns["status"], columns["error"] = _status(columns, polled, is_other_topic, tick)
+    columns["status"], columns["error"] = _status(columns, polled, is_other_topic, answers or {}, tick)
     columns |= _measures(columns, tick)
     columns |= _time_lag(columns, polled_end, before["end_points"], is_same_topic, tick)
     rhythm, gaps = commit_rhythm(merged, columns, tick, is_same_topic)
@@ -127,7 +137,31 @@ def _topic_id(merged: Merged, known: Any, polled: Any) -> Any:
     return when(merged.is_new, fresh, when(has_commit, pc.coalesce(known, polled), pc.coalesce(polled, known)))
 
 
-def _status(columns: dict[str, Any], polled: pa.Table, is_other_topic: Any, tick: Tick) -> tuple[Any, Any]:
+def _answered_at(merged: Merged, answers: Mapping[str, str | None], tick: Tick) -> Any:
+    """The tick at which the group last gave its offsets; null where these are read from the offsets topic."""
+    rows = merged.keys.num_rows
+    if not tick.polls_commits:
+        return pa.nulls(rows, TIMESTAMP)
+    whole = pa.array([group for group, error in answers.items() if error is None], pa.string())
+    has_answered = pc.is_in(merged.keys["group"], value_set=whole)
+    return when(has_answered, repeat(tick.now, TIMESTAMP, rows), merged.before["answered_at"])
+
+
+def _unanswered(columns: dict[str, Any], answers: Mapping[str, str | None], tick: Tick) -> tuple[Any, Any]:
+    """True for rows whose group has not given its offsets for too long, and the error of those that were asked."""
+    rows = len(columns["committed_offset"])
+    if not tick.polls_commits:
+        return repeat(False, pa.bool_(), rows), null(_STRING)
+    oldest = repeat(tick.now - STALE_WINDOWS * tick.window, TIMESTAMP, rows)
+    is_old = pc.fill_null(pc.less(columns["answered_at"], oldest), True)
+    failed = {group: error for group, error in answers.items() if error is not None}
+    place = pc.index_in(columns["group"], value_set=pa.array(list(failed), pa.string()))
+    return is_old, where(is_old, pc.take(pa.array(list(failed.values()), _STRING), place))
+
+
+def _status(
+    columns: dict[str, Any], polled: pa.Table, is_other_topic: Any, answers: Mapping[str, str | None], tick: Tick
+) -> tuple[Any, Any]:
     """One status per row, the first that applies, and Kafka's error name."""
     committed, end, start = columns["committed_offset"], columns["log_end_offset"], columns["log_start_offset"]
     rows = len(committed)
@@ -142,11 +176,13 @@ def _status(columns: dict[str, Any], polled: pa.Table, is_other_topic: Any, tick
     is_negative = pc.and_(pc.is_null(committed), pc.is_valid(columns["commit_source_offset"]))
     silent = pc.is_in(columns["commit_source_partition"], value_set=pa.array(tick.silent_partitions, pa.int32()))
     blocked = pc.is_in(columns["commit_source_partition"], value_set=pa.array(tick.blocked_partitions, pa.int32()))
+    is_old, answer_error = _unanswered(columns, answers, tick)
     cases = [
         ("stale", pc.or_(is_lost, not tick.is_caught_up)),
         ("topic_missing", pc.or_(is_unlisted, equal(polled["error"], UNKNOWN_TOPIC))),
         ("topic_recreated", is_other_topic),
         ("no_end_offset", pc.is_null(end)),
+        ("stale", is_old),
         ("stale", silent),  # without any broker there is no end either, which says more
         ("source_blocked", blocked),
         ("no_commit", pc.is_null(committed)),
@@ -159,7 +195,7 @@ def _status(columns: dict[str, Any], polled: pa.Table, is_other_topic: Any, tick
     unpolled_error = when(is_unlisted, UNKNOWN_TOPIC, where(is_unpolled, pa.repeat(NOT_POLLED, rows)))
     of_commit = when(is_lost, COMMIT_TRUNCATED, where(is_negative, pa.repeat(NEGATIVE_OFFSET, rows)))
     of_commit = when(silent, NO_COORDINATOR, of_commit)
-    return status, pc.coalesce(polled["error"], unpolled_error, of_commit)
+    return status, pc.coalesce(polled["error"], unpolled_error, answer_error, of_commit)
 
 
 def _measures(columns: dict[str, Any], tick: Tick) -> dict[str, Any]:

@@ -27,6 +27,8 @@ class Tick:
     # later than what is known
     truncated_partitions: tuple[tuple[int, int], ...] = ()
     wall: datetime | None = None  # by the machine's clock; before `now` while time is held. None: as `now`
+    # commits are seen by polls of the coordinators (cluster.source = "admin"): neither counted nor timed
+    polls_commits: bool = False
     is_held: bool = False  # the clock was set back: `now` waits for it, and windows are not counted
     # to be added to our own times of the tick before, where the clock was set: None if that is not known
     shift: timedelta | None = timedelta(0)

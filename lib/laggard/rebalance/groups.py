@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ class Listing:
     coordinators: Mapping[int, int | None]  # offsets partition -> broker; None: it has no leader
     is_fresh: bool
     unlisted: frozenset[int | None] = frozenset()  # coordinators that did not list their groups
+    errors: Mapping[str, str | None] = field(default_factory=dict)  # of groups that were asked for their offsets
 
 
 def generation_or_epoch(row: Mapping[str, Any]) -> int | None:
@@ -83,6 +84,9 @@ def _row(
     coordinator = listing.coordinators.get(offsets_partition) if offsets_partition is not None else None
     # what others list says nothing about the groups of a coordinator that does not answer
     is_fresh = listing.is_fresh and (offsets_partition is None or coordinator not in listing.unlisted)
+    if tick.polls_commits:  # who is asked for the offsets is who listed the group
+        coordinator = told.get("coordinator")
+        is_fresh = listing.is_fresh and (group in listing.groups or listing.unlisted <= {None})
     state, source = _state(before, found, told, is_fresh=is_fresh)
     known_lag = totals.get("lag_sum") if ok else None
     return {
@@ -108,6 +112,7 @@ def _row(
         "partitions_unknown": unknown,
         "generations_total": found.get("generations_total") or 0,
         "is_held": bool(found.get("is_held")),
+        "error": listing.errors.get(group),
     }
 
 

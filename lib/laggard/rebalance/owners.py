@@ -26,6 +26,7 @@ OWNERS = pa.schema(
     ]
 )
 _KEY = ("group", "topic", "partition")
+_FOLDED = ("group", "folded")
 _MODERN = ("consumer", "streams")  # a share group's partitions have many owners
 Owner = tuple[str, str, str | None, str | None, int | None]  # columns of OWNERS
 Place = tuple[str | None, int]  # topic, None while its name is not known, and partition
@@ -66,12 +67,14 @@ def _members(groups: pa.Table, topics: Topics) -> Iterator[tuple[str, Owner, lis
     """Each group's members and what they have."""
     kind = pc.struct_field(groups["folded"], "group_type")
     classic = groups.filter(pc.equal(kind, "classic"))
+    described = classic.filter(pc.is_null(classic["rebalance_state"]))  # by its coordinator: members are in `folded`
+    classic = classic.filter(pc.is_valid(classic["rebalance_state"]))
     rosters = pc.struct_field(classic["folded"], "roster").to_pylist()
     texts = classic["rebalance_state"].to_pylist()
     for group, roster, text in zip(classic["group"].to_pylist(), rosters, texts, strict=True):
         yield from ((group, *each) for each in _classic(roster or (), text))
-    modern = groups.filter(pc.is_in(kind, pa.array(_MODERN))).select(["group", "folded"])
-    for row in modern.to_pylist():
+    modern = groups.filter(pc.is_in(kind, pa.array(_MODERN)))
+    for row in [*described.select(_FOLDED).to_pylist(), *modern.select(_FOLDED).to_pylist()]:
         yield from ((row["group"], *each) for each in _modern(Folded.from_row(row["folded"]), topics))
 
 
@@ -91,7 +94,8 @@ def _classic(roster: Iterable[Mapping[str, Any]], text: str | None) -> Iterator[
 
 
 def _modern(state: Folded, topics: Topics) -> Iterator[tuple[Owner, list[Place]]]:
-    slot_of = name_slots([each.identity for each in state.members.values()], by_member_id=True)
+    members = [each.identity for each in state.members.values()]
+    slot_of = name_slots(members, by_member_id=state.group_type != "classic")
     for member in state.members.values():
         held = resolve(state, member.assigned, topics) or ()
         yield (

@@ -25,6 +25,8 @@ TOPIC, BROKER = 2, 4  # org.apache.kafka.common.config.ConfigResource.Type
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 GONE = ("KafkaConnectionError", "NodeNotReadyError")
 RETRY_SECONDS, RETRY_LIMIT_SECONDS = 0.02, 2.0  # the client's first back-off from a broker that was gone is 50 ms
+# Whether we may describe what does not exist tells whether we may describe everything: brokers look at rights first.
+UNUSED_NAME = "laggard-doctor"
 TopicPartition = tuple[str, int]
 
 
@@ -65,9 +67,9 @@ class Brokers:
         self._refusal = None
         self._connections.begin()
 
-    def allow(self, partitions: int) -> None:
-        """Move the deadline by the time that reading about so many partitions may take."""
-        self._connections.allow(partitions)
+    def allow(self, partitions: int, seconds: float = 0.0) -> None:
+        """Move the deadline by the time that reading about so many partitions may take, and by these seconds."""
+        self._connections.allow(partitions, seconds)
 
     @property
     def refusal(self) -> errors.LaggardError | None:
@@ -112,7 +114,7 @@ class Brokers:
     ) -> Callable[[], dict[TopicPartition, Answer]]:
         """As `list_offsets`, but only the result waits; a broker works in the order in which it was asked."""
         asked = {leader: list(wanted) for leader, wanted in partitions.items()}
-        pending = self._start(
+        pending = self.start(
             "list_offsets",
             {leader: _list_offsets_request(wanted, timestamp, isolation) for leader, wanted in asked.items()},
         )
@@ -153,12 +155,13 @@ class Brokers:
 
     def start_list_groups(self, brokers: Iterable[int]) -> Callable[[], tuple[list[dict[str, Any]], list[int]]]:
         """As `list_groups`, with the brokers whose groups are not among them; only the result waits."""
-        pending = self._start("list_groups", {broker: ListGroupsRequest(min_version=0) for broker in brokers})
+        pending = self.start("list_groups", {broker: ListGroupsRequest(min_version=0) for broker in brokers})
 
         def wait() -> tuple[list[dict[str, Any]], list[int]]:
             answers = pending()
             failed = {key for key, answer in answers.items() if isinstance(answer, str) or answer.error_code}
-            listed = [group.to_dict() for key in answers.keys() - failed for group in answers[key].groups]
+            answered = sorted(answers.keys() - failed)
+            listed = [group.to_dict() | {"coordinator": key} for key in answered for group in answers[key].groups]
             return listed, sorted(failed)
 
         return wait
@@ -172,7 +175,7 @@ class Brokers:
                 answer = self._connections.ask_any(request)
                 self._count_failures(api, [answer])
             else:
-                answer = self._start(api, {broker: request})()[broker]
+                answer = self.start(api, {broker: request})()[broker]
             if not isinstance(answer, str) or answer not in GONE or time.monotonic() >= until:
                 return answer
             time.sleep(RETRY_SECONDS)
@@ -181,7 +184,8 @@ class Brokers:
         """Drop the connections; the next request opens new ones."""
         self._connections.close()
 
-    def _start(self, api: str, requests: Mapping[int, Any]) -> Pending:
+    def start(self, api: str, requests: Mapping[int, Any]) -> Pending:
+        """Send each broker its request; the result waits for responses, or error names in their place."""
         self.requests[api] += len(requests)
         pending = self._connections.start(requests)
 

@@ -59,9 +59,9 @@ class Connections:
         if self._is_refused:
             self.close()
 
-    def allow(self, partitions: int) -> None:
-        """Move the deadline by the time that reading about so many partitions may take."""
-        self._fixed_deadline = self._deadline() + READING_SECONDS * partitions
+    def allow(self, partitions: int, seconds: float = 0.0) -> None:
+        """Move the deadline by the time that reading about so many partitions may take, and by these seconds."""
+        self._fixed_deadline = self._deadline() + READING_SECONDS * partitions + seconds
 
     def start(self, requests: Mapping[int, Any]) -> Pending:
         """Send each broker its request, in the order of the calls; the result waits for responses or error names."""

@@ -85,7 +85,7 @@ class LogEndsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._poller = Poller(self._options)
         snapshot = self._poller.poll(poll_id)
         read_to = next_positions(positions, snapshot.offsets_partitions, self._most_records)
-        self._has_ended = self._ends and is_read(read_to, snapshot.offsets_partitions)
+        self._has_ended = self._ends and is_read(read_to, snapshot.offsets_partitions) and not snapshot.pending_groups
         return self._spool.to_offset(snapshot) | {READ_TO: {str(number): read_to[number] for number in sorted(read_to)}}
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,6 +16,7 @@ from laggard.names import NameFilter
 from laggard.sources import brokers as kafka
 from laggard.sources import snapshot as shapes
 from laggard.sources.clock import Reading, read_clock
+from laggard.sources.coordinators import Asked, Coordinators
 from laggard.sources.log_facts import LogFacts
 from laggard.sources.partitions import Partition, read_partitions
 from laggard.sources.readiness import DENIED_TOPIC, denied
@@ -42,6 +45,10 @@ class PollOptions:
     slo_seconds: tuple[float, ...] = ()  # service levels of time lag that some policy declares
     reads_committed: bool = False  # True if some policy's isolation is read_committed
     security: Security = field(default_factory=Security)
+    # with cluster.source = "admin": seconds for asking groups for their offsets; 0: the offsets topic is read
+    ask_groups_seconds: float = 0
+    groups: tuple[str, ...] = ("*",)
+    groups_ignore: tuple[str, ...] = ()
 
 
 class Poller:
@@ -52,7 +59,7 @@ class Poller:
 
     def __init__(self, options: PollOptions) -> None:
         self._options = options
-        self._names = NameFilter(topics=options.topics, topics_ignore=options.topics_ignore)
+        self._names = NameFilter(options.groups, options.groups_ignore, options.topics, options.topics_ignore)
         self._brokers = kafka.Brokers(options.bootstrap_servers, options.request_timeout_seconds, options.security)
         self._partitions: dict[kafka.TopicPartition, Partition] = {}
         self._offsets_topic: dict[kafka.TopicPartition, Partition] = {}
@@ -68,6 +75,10 @@ class Poller:
         self._stable_since: dict[int, tuple[int, int]] = {}
         self._window = TopicWindow(options.window_seconds * 1000)
         self._facts = LogFacts(self._brokers, options.slo_seconds)
+        self._coordinators: Coordinators | None = None
+        if options.ask_groups_seconds:
+            self._coordinators = Coordinators(self._brokers, self._names, options.ask_groups_seconds)
+        self._lists_all_topics = False
 
     def poll(self, poll_id: int) -> Snapshot:
         """One complete snapshot; no failure of a broker raises, but that none lets us in, or to the offsets topic."""
@@ -75,10 +86,12 @@ class Poller:
         self._brokers.begin()
         self._refresh_metadata(poll_id, force=False)
         self._brokers.allow(len(self._partitions) + len(self._offsets_topic))
+        # before the log ends: a commit is then never ahead of the end that it is compared with
+        asked = self._ask_groups()
         reading = read_clock()
         polled_at_ms = reading.wall_ms
         new_window = self._window.is_new(polled_at_ms)
-        groups = self._start_groups()
+        groups = self._start_groups() if asked is None else lambda: (asked.groups, asked.unlisted)
         ends = self._ask_ends(self._partitions, self._offsets_topic, new_window=new_window)
         if self._contradicts_metadata(ends):
             before = self._partitions | self._offsets_topic
@@ -102,6 +115,7 @@ class Poller:
         if self._is_denied:
             raise denied(self._options.offsets_topic)
         closed, window_start_ms = self._window.add(poll_id, polled_at_ms, positions, facts)
+        failures = self._brokers.failures if asked is None else self._brokers.failures + Counter(asked.errors)
         return Snapshot(
             poll_id=poll_id,
             polled_at_ms=polled_at_ms,
@@ -121,9 +135,28 @@ class Poller:
             probes=probes,
             offsets_retention_minutes=self._facts.offsets_retention_minutes,
             requests=dict(self._brokers.requests),
-            failures=[[api, error, count] for (api, error), count in sorted(self._brokers.failures.items())],
+            failures=[[api, error, count] for (api, error), count in sorted(failures.items())],
             seconds=time.monotonic() - started,
+            **({} if asked is None else self._answered(asked)),
         )
+
+    def _ask_groups(self) -> Asked | None:
+        """What the coordinators say; None where the offsets topic is read instead."""
+        if self._coordinators is None:
+            return None
+        started = time.monotonic()
+        asked = self._coordinators.ask(list(self._addresses))
+        self._brokers.allow(asked.committed.num_rows, seconds=time.monotonic() - started)
+        return asked
+
+    def _answered(self, asked: Asked) -> dict[str, Any]:
+        return {
+            "answers": asked.answers,
+            "committed": asked.committed,
+            "pending_groups": asked.pending,
+            "lists_all_groups": asked.lists_all,
+            "lists_all_topics": self._lists_all_topics,
+        }
 
     def close(self) -> None:
         """Let the connections go."""
@@ -139,7 +172,8 @@ class Poller:
             # internal topics and topics that vanished are asked for by name: only then "unknown" is the broker's word
             listed = {topic["name"] for topic in metadata["topics"]}
             known = {topic for topic, _ in self._partitions}
-            by_name = sorted({self._options.offsets_topic, *known} - listed)
+            extra = self._options.offsets_topic if self._coordinators is None else kafka.UNUSED_NAME
+            by_name = sorted({extra, *known} - listed)
             named = self._brokers.metadata(by_name) if by_name else {"topics": []}
         except LaggardError:
             if force:  # the old leaders gave errors already: keep the errors, ask again at the next poll
@@ -151,9 +185,11 @@ class Poller:
         self._cluster_id = metadata.get("cluster_id") or ""
         topics = [*metadata["topics"], *named["topics"]]
         errors = {topic["name"]: kafka.error_name(topic["error_code"]) for topic in topics}
-        self._is_denied = errors.get(self._options.offsets_topic) == DENIED_TOPIC
         found = read_partitions(topics)
-        self._offsets_topic = {key: value for key, value in found.items() if key[0] == self._options.offsets_topic}
+        self._lists_all_topics = errors.get(kafka.UNUSED_NAME) == UNKNOWN_TOPIC
+        if self._coordinators is None:
+            self._is_denied = errors.get(self._options.offsets_topic) == DENIED_TOPIC
+            self._offsets_topic = {key: value for key, value in found.items() if key[0] == self._options.offsets_topic}
         watched = {key: value for key, value in found.items() if self._names.watches_topic(key[0])}
         gone = {
             topic["name"]: kafka.error_name(topic["error_code"]) for topic in named["topics"] if topic["error_code"]
@@ -256,9 +292,7 @@ class Poller:
 
         def wait() -> tuple[pa.Table, list[int]]:
             groups, unlisted = pending()
-            names = ("group_id", "group_state", "protocol_type", "group_type")
-            columns = ([group.get(name) or None for group in groups] for name in names)
-            return shapes.table_of(shapes.GROUPS, *columns), unlisted
+            return shapes.group_table(groups), unlisted
 
         return wait
 

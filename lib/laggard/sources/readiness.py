@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from laggard import errors
 from laggard.errors import LaggardError
 from laggard.sources.brokers import EARLIEST, LATEST, Brokers, error_name
 from laggard.sources.partitions import topic_id_text
+
+if TYPE_CHECKING:
+    from laggard.config.sections import Cluster
 
 DENIED_TOPIC = "TOPIC_AUTHORIZATION_FAILED"
 
@@ -26,14 +30,20 @@ class NotReadyYet(Exception):  # noqa: N818 - not an error: it passes by itself
     """Why the job cannot begin, with the reason of `/-/ready` in front."""
 
 
+def find_source(brokers: Brokers, cluster: Cluster) -> OffsetsTopic:
+    """The identity of what commits are read from; raises as `find_offsets_topic`.
+
+    Where coordinators are asked there is no topic, and the word for that stands in for its id: tables that were begun
+    from the one source are continued from the other as from a topic that was created again.
+    """
+    if cluster.is_admin:
+        return OffsetsTopic(_metadata(brokers, [])["cluster_id"] or "", cluster.source, 0)
+    return find_offsets_topic(brokers, cluster.offsets_topic)
+
+
 def find_offsets_topic(brokers: Brokers, name: str) -> OffsetsTopic:
     """The topic's identity; raises NotReadyYet while it or the cluster is away, LaggardError without rights."""
-    try:
-        metadata = brokers.metadata([name])
-    except LaggardError as error:
-        if error.exit_code != errors.UNREACHABLE:
-            raise
-        raise NotReadyYet(f"broker_unreachable: {error.what} ({error.cause}); {error.fix}") from error
+    metadata = _metadata(brokers, [name])
     topic = metadata["topics"][0]
     problem = error_name(topic["error_code"])
     if problem == DENIED_TOPIC:
@@ -47,9 +57,18 @@ def find_offsets_topic(brokers: Brokers, name: str) -> OffsetsTopic:
     )
 
 
+def _metadata(brokers: Brokers, topics: list[str]) -> dict[str, Any]:
+    try:
+        return brokers.metadata(topics)
+    except LaggardError as error:
+        if error.exit_code != errors.UNREACHABLE:
+            raise
+        raise NotReadyYet(f"broker_unreachable: {error.what} ({error.cause}); {error.fix}") from error
+
+
 def denied(name: str) -> LaggardError:
     """The failure that we may not even know of the topic."""
-    fix = f"allow Describe and Read on topic {name} for this principal"
+    fix = f'allow Describe and Read on topic {name} for this principal, or set cluster.source = "admin"'
     return LaggardError(f"cannot read {name}", cause=DENIED_TOPIC, fix=fix, exit_code=errors.DENIED)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +35,32 @@ OFFSETS_PARTITIONS = pa.schema(
     ]
 )
 GROUPS = pa.schema(
-    [("group", pa.string()), ("group_state", pa.string()), ("protocol_type", pa.string()), ("group_type", pa.string())]
+    [
+        ("group", pa.string()),
+        ("group_state", pa.string()),
+        ("protocol_type", pa.string()),
+        ("group_type", pa.string()),
+        ("coordinator", pa.int32()),  # the broker that listed it
+    ]
+)
+# the next two with cluster.source = "admin" only
+ANSWERS = pa.schema(  # every group that is known to the poller
+    [
+        ("group", pa.string()),
+        ("is_asked", pa.bool_()),  # for its offsets, in this poll
+        ("error", pa.string()),  # null: if asked, its rows of COMMITTED are all there are
+        ("description", pa.string()),  # JSON, as rebalance/described.py makes it; null: not described in this poll
+    ]
+)
+COMMITTED = pa.schema(
+    [
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("committed_offset", pa.int64()),
+        ("leader_epoch", pa.int32()),
+        ("error", pa.string()),  # Kafka's error name where the offset is not known
+    ]
 )
 _FACTS = (  # asked in the poll that closes the window
     ("last_stable_offset", pa.int64()),
@@ -76,6 +101,8 @@ _TABLES = {
     "positions": POSITIONS,
     "offsets_partitions": OFFSETS_PARTITIONS,
     "groups": GROUPS,
+    "answers": ANSWERS,
+    "committed": COMMITTED,
     "closed": CLOSED,
     "probes": PROBES,
 }
@@ -100,11 +127,17 @@ class Snapshot:
     positions: pa.Table = field(default_factory=POSITIONS.empty_table)
     offsets_partitions: pa.Table = field(default_factory=OFFSETS_PARTITIONS.empty_table)
     groups: pa.Table = field(default_factory=GROUPS.empty_table)
+    answers: pa.Table = field(default_factory=ANSWERS.empty_table)
+    committed: pa.Table = field(default_factory=COMMITTED.empty_table)
     closed: pa.Table = field(default_factory=CLOSED.empty_table)
     probes: pa.Table = field(default_factory=PROBES.empty_table)
     unlisted_brokers: list[int] = field(default_factory=list)  # asked for their groups, without an answer
     answering_brokers: list[str] = field(default_factory=list)  # host:port, given only if others do not answer
     offsets_retention_minutes: int | None = None  # offsets.retention.minutes of a broker; None: not known
+    # groups that were never asked for their offsets; None: commits are read from the offsets topic
+    pending_groups: int | None = None
+    lists_all_groups: bool = False  # a group without a row in `answers` is there no more
+    lists_all_topics: bool = False  # a topic that is not polled does not exist, or is not watched
 
     @property
     def reading(self) -> Reading:
@@ -117,6 +150,14 @@ def table_of(schema: pa.Schema, *columns: Sequence[Any]) -> pa.Table:
     return pa.table(
         [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
     )
+
+
+def group_table(listed: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Rows of `GROUPS` from entries of ListGroups responses; what is empty is null."""
+    rows = list(listed)
+    names = ("group_id", "group_state", "protocol_type", "group_type")
+    columns = ([row.get(name) or None for row in rows] for name in names)
+    return table_of(GROUPS, *columns, [row["coordinator"] for row in rows])
 
 
 def pack(snapshot: Snapshot) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from laggard.lag.shifted import on_the_clock
 from laggard.lag.tick import Tick
 from laggard.lag.windows import close_windows, in_a_window
 from laggard.rebalance.absences import absence_seconds
+from laggard.rebalance.described import take_descriptions
 from laggard.rebalance.follow import rebalance_rows
 from laggard.rebalance.group_facts import KEPT
 from laggard.rebalance.groups import Listing, group_rows, sum_partitions
@@ -66,17 +67,23 @@ def advance(
     groups_before = {row["group"]: _without_truncated(row, tick) for row in kept}
     folded_before = column_of(group_status, "folded", touched_groups(groups_before, batch.records))
     topics = Topics(poll.positions, partition_status)
-    known = fold_records(groups_before, folded_before, batch.records, topics, tick)
+    answers = batch.answers
+    if tick.polls_commits:
+        known = take_descriptions(groups_before, answers.described, answers.gone, topics, tick)
+    else:
+        known = fold_records(groups_before, folded_before, batch.records, topics, tick)
     facts, history = known.facts, known.history
     merged = merge(partition_status, batch.commits, poll.positions, _subscribed(facts))
     if policies is not None and policies.reads_committed(tick.cluster):
         groups = set(merged.keys["group"].to_pylist())
         merged = readable_ends(merged, {name for name in groups if _reads_committed(policies, name, tick)})
     probed = _probed(merged.keys, poll, policies, tick)
-    rows, changes = advance_positions(merged, tick, arrow_schema(schemas.PARTITION_STATUS), probed)
+    rows, changes = advance_positions(merged, tick, arrow_schema(schemas.PARTITION_STATUS), probed, answers.errors)
     living = rows.filter(pc.invert(merged.is_retired))
     groups_now = group_rows(groups_before, facts, sum_partitions(living), poll.listing, tick)
-    skipped_to = find_skips(merged, rows, _empty(groups_before, batch.records), tick)
+    # between two polls members may have come and gone: their reading is no skip
+    empty = {} if tick.polls_commits else _empty(groups_before, batch.records)
+    skipped_to = find_skips(merged, rows, empty, tick)
     changed = Changed(
         before=group_status,
         partitions=(partition_status, rows),

@@ -29,8 +29,10 @@ from laggard.stream.advance import Poll, advance
 from laggard.stream.decode import decode_stage
 from laggard.stream.decoded import DECODED, SCHEMA, of_kind, read_batch
 from laggard.stream.held import hold, recovery_events
+from laggard.stream.polled import polled_batch
 from laggard.stream.quarantine import Failed, Inputs, Quarantine, advance_apart, join
 from laggard.tables import schemas
+from laggard.tables.admin_source import hide_unknown
 from laggard.tables.arrow import to_arrow
 from laggard.tables.data_files import DataFile, check_rows, read_files, write_files
 from laggard.tables.readers import table_uri
@@ -76,7 +78,7 @@ def advance_frame(
 ) -> DataFrame:
     """Rows of `RESULT` for records with columns partition, offset, timestamp, key, value; to be collected once."""
     decode = decode_stage(names, with_edges=tick.is_caught_up)
-    advance = advance_stage(snapshot, tick, state, policies)
+    advance = advance_stage(snapshot, tick, state, policies, names)
     if readers == state.shards == 1:
         return records.coalesce(1).mapInArrow(carrying(lambda batches: advance(decode(batches))), RESULT)
     sharded = carrying(_with_shard(decode, state.shards))
@@ -96,9 +98,11 @@ def carrying(stage: Stage) -> Stage:
     return run
 
 
-def advance_stage(snapshot: Snapshot, tick: Tick, state: State, policies: Policies | None = None) -> Stage:
+def advance_stage(
+    snapshot: Snapshot, tick: Tick, state: State, policies: Policies | None = None, names: NameFilter | None = None
+) -> Stage:
     """The function for `mapInArrow`: decoded rows, all of a shard's groups together."""
-    packed = json.dumps(pack(snapshot))
+    packed, names = json.dumps(pack(snapshot)), names or NameFilter()
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_modules()
@@ -110,10 +114,14 @@ def advance_stage(snapshot: Snapshot, tick: Tick, state: State, policies: Polici
             {row["offsets_partition"]: row["coordinator"] for row in poll.offsets_partitions.to_pylist()},
             is_fresh=poll.groups.num_rows > 0,
             unlisted=frozenset([None, *poll.unlisted_brokers]),
+            errors={row["group"]: row["error"] for row in poll.answers.to_pylist()},
         )
-        inputs = Inputs(
-            state.read(schemas.PARTITION_STATUS, shard), state.read(schemas.GROUP_STATUS, shard), read_batch(decoded)
-        )
+        before = state.read(schemas.PARTITION_STATUS, shard), state.read(schemas.GROUP_STATUS, shard)
+        if tick.polls_commits:
+            batch = polled_batch(poll, *before, names, tick, lambda groups: _is_own(groups, shard, state.shards))
+        else:
+            batch = read_batch(decoded)
+        inputs = Inputs(*before, batch)
         tables, failed = advance_groups(inputs, Poll(poll.positions, listing, poll.probes), tick, policies)
         tables["dead_letters"] = _dead_letters(of_kind(decoded, "dead"), tick)
         for name, rows in tables.items():
@@ -138,10 +146,11 @@ def advance_groups(
         return tables
 
     settled = advance_apart(inputs, run)
-    if not settled.failed and not settled.recovered:
-        return settled.tables, ()
-    held = hold(inputs, settled.failed, poll.positions, tick)
-    return join([settled.tables, held, recovery_events(settled.recovered, tick)]), settled.failed
+    tables = settled.tables
+    if settled.failed or settled.recovered:
+        held = hold(inputs, settled.failed, poll.positions, tick)
+        tables = join([tables, held, recovery_events(settled.recovered, tick)])
+    return hide_unknown(tables) if tick.polls_commits else tables, settled.failed
 
 
 @functools.cache
@@ -192,6 +201,10 @@ def shards_of(groups: pa.Array | pa.ChunkedArray, shards: int) -> np.ndarray[Any
     each = [zlib.crc32(name.encode()) % shards if name else 0 for name in encoded.dictionary.to_pylist()]
     numbers: np.ndarray[Any, np.dtype[np.int64]] = np.array(each, np.int64)[encoded.indices.to_numpy()]
     return numbers
+
+
+def _is_own(groups: pa.ChunkedArray, shard: int, shards: int) -> pa.Array:
+    return pa.array(shards_of(groups, shards) == shard)
 
 
 def _label(shard: int, shards: int) -> str:

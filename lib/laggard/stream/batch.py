@@ -131,7 +131,8 @@ class Batches:
         clock.lap("publish")
         clock.seconds["poll"] = snapshot.seconds
         gaps = self._time_gaps(snapshot, tick)
-        gaps += find_gaps(self.last, snapshot, tick, was_recreated=self._begins_again)
+        reason = self._identity.rebuild_reason if self._begins_again else ""
+        gaps += find_gaps(self.last, snapshot, tick, reason=reason)
         gaps += find_truncations(self.last, source_to, tick)
         row = batch_row(self.last, tick, snapshot, source_to, versions) | read
         row |= {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,26 @@ def batch_of(rows: int, **columns: pa.Array) -> pa.RecordBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class Answers:
+    """What a poll of the coordinators brought beside commits, by group; empty where the offsets topic is read."""
+
+    errors: Mapping[str, str | None]  # of groups that were asked; None: their offsets are complete
+    described: Mapping[str, str]  # JSON, as rebalance/described.py makes it
+    gone: Collection[str] = ()
+
+    def of(self, groups: Collection[str]) -> Answers:
+        """The same of these groups only."""
+        errors = {group: error for group, error in self.errors.items() if group in groups}
+        described = {group: text for group, text in self.described.items() if group in groups}
+        return Answers(errors, described, [group for group in self.gone if group in groups])
+
+    @property
+    def groups(self) -> set[str]:
+        """All groups that they name."""
+        return {*self.errors, *self.described, *self.gone}
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """What the decode stage found: commits (unique per key), group records in Kafka's order, rewinds, edges."""
 
@@ -50,6 +70,7 @@ class Batch:
     records: Sequence[dict[str, Any]]
     rewinds: Sequence[dict[str, Any]]
     edges: pa.Table
+    answers: Answers = Answers({}, {})
 
 
 def read_batch(decoded: pa.Table) -> Batch:

@@ -14,9 +14,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from laggard import files
+from laggard.config.sections import ADMIN
 from laggard.errors import DAMAGED, REFUSED, LaggardError
 from laggard.stream.checkpoint import REPAIR
 from laggard.stream.source_positions import fallen
+from laggard.tables.batch_tables import OFFSETS_TOPIC_RECREATED, SOURCE_CHANGED
 from laggard.tables.readers import has_batch_where, newest_batch
 
 LAYOUT = 2  # 1: the offsets topic was a streaming source of its own
@@ -30,7 +32,7 @@ class Identity:
     """What must not change during a checkpoint's life; written to `<checkpoint>.laggard.json`."""
 
     cluster_id: str
-    offsets_topic_id: str
+    offsets_topic_id: str  # "admin" where coordinators are asked instead
     table_root: str
     window_seconds: int
     checkpoint_id: str = ""
@@ -39,6 +41,12 @@ class Identity:
     replaced_topic_id: str = ""  # id of the offsets topic that it had read
     continues: bool = False  # after a repair: state and positions of the tables go on; else they are of another topic
     layout: int = LAYOUT  # of the streaming offsets; a checkpoint of another one is replaced, and the tables go on
+
+    @property
+    def rebuild_reason(self) -> str:
+        """The reason of the gap row if it begins again with another source."""
+        is_switch = ADMIN in (self.offsets_topic_id, self.replaced_topic_id)
+        return SOURCE_CHANGED if is_switch else OFFSETS_TOPIC_RECREATED
 
     def origin(self) -> dict[str, Any]:
         """Give what each `batches` row keeps of it, so that the tables are enough to go on."""

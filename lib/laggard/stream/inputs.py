@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from laggard.config import Config
 
+ASK_SHARE = 0.5  # of a tick, for asking groups for their offsets; who is left waits for the next one
+
 
 def stream_polls(spark: SparkSession, config: Config, after_poll: int, positions: Positions) -> DataFrame:
     """One row per poll. A new checkpoint begins after this poll and at these positions; an older one has its own."""
@@ -30,6 +32,9 @@ def stream_polls(spark: SparkSession, config: Config, after_poll: int, positions
         slo_seconds=config.policies.slo_seconds(cluster.name),
         reads_committed=config.policies.reads_committed(cluster.name),
         security=cluster.security,
+        ask_groups_seconds=job.tick_seconds * ASK_SHARE if cluster.is_admin else 0,
+        groups=tuple(cluster.groups),
+        groups_ignore=tuple(cluster.groups_ignore),
     )
     polls = spark.readStream.format("log_ends").option("poll", options_to_json(options))
     polls = polls.option("checkpoint", job.checkpoint).option("most_records", str(job.max_records_per_batch))

@@ -9,7 +9,7 @@ from typing import Any
 
 from laggard.lag.tick import Tick
 from laggard.sources.snapshot import Snapshot
-from laggard.tables.batch_tables import OFFSETS_TOPIC_RECREATED, RECORDS_REMOVED
+from laggard.tables.batch_tables import RECORDS_REMOVED
 
 OUTCOMES = {"record": "decoded", "tombstone": "tombstones", "unsupported": "unknown", "malformed": "dead"}
 
@@ -100,19 +100,22 @@ class Totals:
 
 
 def find_gaps(
-    last: Mapping[str, Any] | None, snapshot: Snapshot, tick: Tick, *, was_recreated: bool = False
+    last: Mapping[str, Any] | None, snapshot: Snapshot, tick: Tick, *, reason: str = ""
 ) -> list[dict[str, Any]]:
-    """Gap rows for a recreated offsets topic, and for records that were removed before they were read."""
+    """Gap rows for records that were removed before they were read, and for a source that is another one.
+
+    `reason` is that for which nothing goes on from the batch before, empty for none.
+    """
     if last is None or last["polled_at"] is None:
         return []
     gaps: list[dict[str, Any]] = []
-    if was_recreated:
+    if reason:
         gaps.append(
             {
                 "gap_scope": "all",
                 "gap_from": last["polled_at"],
                 "gap_to": tick.now,
-                "gap_reason": OFFSETS_TOPIC_RECREATED,
+                "gap_reason": reason,
             }
         )
     for part in snapshot.offsets_partitions.to_pylist():

@@ -39,7 +39,8 @@ class Inputs:
         batch = self.batch
         tables = (self.partition_status, self.group_status, batch.commits, batch.edges)
         found = {group for table in tables for group in pc.unique(table["group"]).to_pylist()}
-        return sorted(found | {row["group"] for rows in (batch.records, batch.rewinds) for row in rows})
+        named = {row["group"] for rows in (batch.records, batch.rewinds) for row in rows}
+        return sorted(found | named | batch.answers.groups)
 
     def of(self, groups: Collection[str]) -> Inputs:
         """The same of these groups only."""
@@ -54,6 +55,7 @@ class Inputs:
             edges=own(self.batch.edges),
             records=[row for row in self.batch.records if row["group"] in wanted],
             rewinds=[row for row in self.batch.rewinds if row["group"] in wanted],
+            answers=self.batch.answers.of(wanted),
         )
         return Inputs(own(self.partition_status), own(self.group_status), batch)
 

@@ -214,6 +214,8 @@ class Job:
     def _has_backlog(self, batches: Batches) -> bool:
         """Whether more records wait than one tick may read: those are read batch after batch, not tick by tick."""
         cluster = self._config.cluster
+        if cluster.is_admin:
+            return False
         brokers = Brokers.of(cluster)
         try:
             waiting = count_backlog(brokers, cluster.offsets_topic, batches.positions)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from laggard.config.sections import ADMIN
 from laggard.errors import DAMAGED, REFUSED, UNREACHABLE, LaggardError
 from laggard.stream.checkpoint import check_checkpoint
 from laggard.stream.identity import (
@@ -79,6 +80,12 @@ def plan_repair(config: Config, lease: Lease | None = None) -> Repair | None:
     return None
 
 
+def _resumption(identity: Identity, *, is_other: bool) -> str:
+    if ADMIN in (identity.offsets_topic_id, identity.replaced_topic_id):
+        return "begin again, as cluster.source was changed" if is_other else "ask the coordinators of all groups"
+    return "read the recreated offsets topic from its start" if is_other else "read on at the positions of that batch"
+
+
 def _planned(job: Job, found: Found, wanted: Identity, reason: str) -> Repair:
     before = find_origin(found, wanted)
     if before is not None:
@@ -97,7 +104,7 @@ def _planned(job: Job, found: Found, wanted: Identity, reason: str) -> Repair:
     steps = [
         *([aside] if found.has_checkpoint else []),
         f"go on after batch {found.newest_batch_id} as batch {identity.base_batch_id}, under a new checkpoint id",
-        "read the recreated offsets topic from its start" if replaced else "read on at the positions of that batch",
+        _resumption(identity, is_other=bool(replaced)),
         *([f"delete rows that were never published from {', '.join(unpublished)}"] if unpublished else []),
     ]
     return Repair(reason, steps, job, found, identity)

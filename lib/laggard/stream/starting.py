@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from laggard import files
 from laggard.errors import REFUSED, LaggardError
 from laggard.sources.brokers import Brokers
-from laggard.sources.readiness import NotReadyYet, OffsetsTopic, find_offsets_topic
+from laggard.sources.readiness import NotReadyYet, OffsetsTopic, find_source
 from laggard.stream.checkpoint import check_checkpoint
 from laggard.stream.identity import Found, Identity, find_state, follows_another, identity_path, judge_start, to_json
 from laggard.stream.rights import check_rights
@@ -28,14 +28,17 @@ SAY_EVERY_SECONDS = 10.0
 
 
 def wait_for_offsets_topic(cluster: Cluster, stopping: Event, beat: Callable[[str], None]) -> OffsetsTopic | None:
-    """The offsets topic once it exists; says every 10 s what is missing. None when stopped meanwhile."""
+    """The offsets topic, or what stands in for it, once it is there; says every 10 s what is missing.
+
+    None when stopped meanwhile.
+    """
     brokers = Brokers.of(cluster)
     said_at, backoff = 0.0, 1.0
     try:
         while not stopping.is_set():
             beat("waiting for the offsets topic")
             try:
-                return find_offsets_topic(brokers, cluster.offsets_topic)
+                return find_source(brokers, cluster)
             except NotReadyYet as reason:
                 if time.monotonic() - said_at >= SAY_EVERY_SECONDS:
                     log.warning("waiting: %s", reason)
@@ -48,10 +51,10 @@ def wait_for_offsets_topic(cluster: Cluster, stopping: Event, beat: Callable[[st
 
 
 def look_up(cluster: Cluster) -> OffsetsTopic | None:
-    """The offsets topic by one question to the brokers; None if they do not answer it."""
+    """The same by one question to the brokers; None if they do not answer it."""
     brokers = Brokers.of(cluster)
     try:
-        return find_offsets_topic(brokers, cluster.offsets_topic)
+        return find_source(brokers, cluster)
     except (NotReadyYet, LaggardError):
         return None
     finally:

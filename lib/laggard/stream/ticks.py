@@ -40,6 +40,8 @@ def next_tick(
     if parts.num_rows:
         left_out = pc.is_in(parts["offsets_partition"], value_set=pa.array(sorted(silent), pa.int32()))
         is_caught_up = is_read(source_to, parts.filter(pc.invert(left_out)))
+    elif snapshot.pending_groups is not None:  # every group was asked once, or they were before
+        is_caught_up = snapshot.positions.num_rows > 0 and (has_history or not snapshot.pending_groups)
     else:  # the poll says nothing about the offsets topic
         is_caught_up = was_live and snapshot.positions.num_rows > 0
     unread = unanswered(parts) | silent
@@ -63,6 +65,7 @@ def next_tick(
         silent_partitions=tuple(number for number in frozen if number in unread),
         truncated_partitions=tuple((number, source_to[number]) for number in truncated),
         wall=moment.wall,
+        polls_commits=snapshot.pending_groups is not None,
         is_held=moment.is_held,
         shift=moment.shift,
     )

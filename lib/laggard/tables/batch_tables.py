@@ -10,7 +10,8 @@ CLOCK = "clock"  # the clock was set, or the machine was suspended
 RECORDS_REMOVED = "records_removed"
 LOG_TRUNCATED = "log_truncated"
 OFFSETS_TOPIC_RECREATED = "offsets_topic_recreated"
-GAP_REASONS = (JOB_DOWN, TICK_LATE, CLOCK, RECORDS_REMOVED, LOG_TRUNCATED, OFFSETS_TOPIC_RECREATED)
+SOURCE_CHANGED = "source_changed"  # cluster.source is another one
+GAP_REASONS = (JOB_DOWN, TICK_LATE, CLOCK, RECORDS_REMOVED, LOG_TRUNCATED, OFFSETS_TOPIC_RECREATED, SOURCE_CHANGED)
 
 DEAD_LETTERS = Table(
     "dead_letters",

@@ -34,6 +34,12 @@ PARTITION_STATUS = Table(
         STATUS,
         BATCH_ID,
         *EVIDENCE,
+        Column(
+            "answered_at",
+            "timestamp",
+            'tick at which the coordinator last gave the offsets of the group (cluster.source = "admin")',
+            "the offsets topic is read, or no answer yet",
+        ),
         Column("current_topic_id", "string", "topic id of the poll where it is another one", "same id"),
         Column("leader_epoch", "int", "leader epoch at the commit", "the commit has none"),
         *LAG,

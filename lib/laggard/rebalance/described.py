@@ -1,0 +1,149 @@
+"""Groups as their coordinators describe them, where the offsets topic is not read (`cluster.source = "admin"`).
+
+A description is a state and no history: it has no generation number of a classic group, and does not say when a
+rebalance began. So nothing here makes rows of `generations`, `group_members` or `rebalances`.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from laggard.lag.tick import Tick
+from laggard.rebalance.folded import Folded, Member
+from laggard.rebalance.generations import describe_generation
+from laggard.rebalance.group_facts import KEPT, imbalance
+from laggard.rebalance.history import History
+from laggard.rebalance.membership import Identity
+from laggard.rebalance.records import Known
+from laggard.rebalance.topics import Topics
+
+Row = Mapping[str, Any]
+_IDENTITY = ("member_id", "group_instance_id", "client_id", "client_host")
+_NOT_ASKED = {"session_timeout": None, "rebalance_timeout": -1}
+
+
+def describe_classic(answer: Row) -> dict[str, Any]:
+    """The description in one group of a DescribeGroups response (as a dict).
+
+    Its members have the blobs of the group's record, so they are read as those are; they are empty unless the group is
+    Stable, and then topics and assignments are unknown.
+    """
+    members = [
+        {**{name: member.get(name) for name in _IDENTITY}, **_NOT_ASKED}
+        | {"subscription": member["member_metadata"] or b"", "assignment": member["member_assignment"] or b""}
+        for member in answer["members"]
+    ]
+    found = describe_generation(
+        {
+            "protocol_type": answer["protocol_type"] or "",
+            "protocol": answer["protocol_data"] or None,
+            "generation": None,
+            "leader": None,
+            "current_state_timestamp": -1,
+            "members": members,
+        }
+    )
+    return {
+        "group_type": "classic",
+        "protocol_type": found["protocol_type"],
+        "assignor": found["assignor"],
+        "rebalance_mode": found["rebalance_mode"],
+        "topics": found["topics"],
+        "members": [{name: row[name] for name in (*_IDENTITY, "assigned")} for row in found["member_rows"]],
+    }
+
+
+def describe_consumer(answer: Row) -> dict[str, Any]:
+    """The description in one group of a ConsumerGroupDescribe response (KIP-848)."""
+    members = answer["members"]
+    has_regex = any(member["subscribed_topic_regex"] for member in members)
+    return {
+        "group_type": "consumer",
+        "protocol_type": "consumer",
+        "assignor": (answer["assignor_name"] or None) if members else None,
+        "rebalance_mode": "incremental" if members else None,
+        "group_epoch": answer["group_epoch"],
+        "assignment_epoch": answer["assignment_epoch"],
+        "topics": None if has_regex else sorted({name for each in members for name in each["subscribed_topic_names"]}),
+        "members": [
+            {
+                "member_id": member["member_id"],
+                "group_instance_id": member["instance_id"],
+                "client_id": member["client_id"],
+                "client_host": member["client_host"],
+                "assigned": [
+                    {"topic": each["topic_name"], "partition": partition}
+                    for each in member["assignment"]["topic_partitions"]
+                    for partition in each["partitions"]
+                ],
+            }
+            for member in members
+        ],
+    }
+
+
+def take_descriptions(
+    known: Mapping[str, dict[str, Any]], described: Mapping[str, str], gone: Collection[str], topics: Topics, tick: Tick
+) -> Known:
+    """Groups after a poll. `known`: columns `KEPT` so far. `described`: descriptions as JSON, by group.
+
+    A group that is not described stays as it was known; what is unchanged is not taken again.
+    """
+    facts = {group: dict(found) for group, found in known.items() if group not in gone}
+    folded: dict[str, dict[str, Any] | None] = {}
+    for group, text in described.items():
+        before, number = facts.get(group, {}), zlib.crc32(text.encode())
+        if before.get("group_record_offset") != number:
+            found = json.loads(text)
+            facts[group] = _facts(found, before) | {"group_record_offset": number}
+            folded[group] = _folded(found).to_row()
+    return Known(facts, folded, History(tick, topics))
+
+
+def _facts(found: Row, before: Row) -> dict[str, Any]:
+    if not found["members"] and not found["protocol_type"]:  # nobody ever joined: its offsets are all there is
+        return {**dict.fromkeys(KEPT), "is_held": False}
+    members, held = found["members"], [each["assigned"] for each in found["members"]]
+    is_known = None not in held and found["topics"] is not None
+    topics = found["topics"]
+    if topics is None and members:  # in a rebalance nothing is said of them: they stay what they were
+        topics = before.get("topics")
+    names = ("group_type", "protocol_type", "assignor", "rebalance_mode", "group_epoch", "assignment_epoch")
+    return {
+        **dict.fromkeys(KEPT),
+        **{name: found.get(name) for name in names},
+        "members": len(members),
+        "static_members": sum(each["group_instance_id"] is not None for each in members),
+        "idle_members": sum(not each for each in held) if is_known else None,
+        "assignment_imbalance": imbalance(len(each) for each in held) if is_known else None,
+        "topics": topics,
+        "is_held": False,
+    }
+
+
+def _folded(found: Row) -> Folded:
+    """Members with what they have: by topic name, which stands for the id too."""
+    members = {each["member_id"]: _member(each) for each in found["members"]}
+    names = {place["topic"] for each in found["members"] for place in each["assigned"] or ()}
+    return Folded(
+        group_type=found["group_type"],
+        assignment_epoch=found.get("assignment_epoch"),
+        members=members,
+        roster=[Identity(*(each[name] for name in _IDENTITY)) for each in found["members"]],
+        topic_names={name: name for name in names},
+    )
+
+
+def _member(found: Row) -> Member:
+    assigned = None if found["assigned"] is None else _by_topic(found["assigned"])
+    return Member(**{name: found[name] for name in _IDENTITY}, assigned=assigned)
+
+
+def _by_topic(places: Iterable[Row]) -> list[dict[str, Any]]:
+    by_topic: dict[str, list[int]] = {}
+    for place in places:
+        by_topic.setdefault(place["topic"], []).append(place["partition"])
+    return [{"source": topic, "partitions": partitions} for topic, partitions in by_topic.items()]

@@ -1,0 +1,1 @@
+"""Requests that kafka-python does not have, as schemas for its own codec."""

@@ -1,0 +1,15 @@
+"""ConsumerGroupDescribe (KIP-848): state, epochs and members of a group of the new protocol."""
+
+from __future__ import annotations
+
+from kafka.protocol.api_message import ApiMessage
+
+from laggard.sources import protocol
+
+
+class ConsumerGroupDescribeRequest(ApiMessage, load_json=protocol):  # type: ignore[misc,call-arg] # kafka-python has no types
+    """Ask the coordinator of these groups."""
+
+
+class ConsumerGroupDescribeResponse(ApiMessage, load_json=protocol):  # type: ignore[misc,call-arg] # kafka-python has no types
+    """Their state and members."""

@@ -1,0 +1,266 @@
+"""Commits that are polled: the lag of the offsets topic's path where both know it, null where a poll cannot tell."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from laggard.tables import schemas
+from laggard.tables.admin_source import EMPTY, UNKNOWN
+from stream.polled import Place, PolledSimulation, description
+from stream.simulation import NOON, Record, Row, Simulation, commit, end, generation
+
+GROUPS, PARTITIONS, TICKS = ("a", "b"), 3, 25
+LAGS = ("committed_offset", "log_end_offset", "lag", "status", "time_lag_seconds", "lost_records", "readable_records")
+OF_WINDOWS = ("ticks", "ok_ticks", "lag_min", "lag_max", "produced", "consumed", "arrival_rate", "headroom_records")
+
+
+def history(seed: int) -> Iterator[tuple[list[Row], list[Record], dict[Place, int]]]:
+    """Per tick the log ends, the commits since the tick before, and where the groups stand; a known truth."""
+    dice = random.Random(seed)
+    ends = dict.fromkeys(range(PARTITIONS), 100)
+    stand: dict[Place, int] = {}
+    for number in range(TICKS):
+        for part in ends:
+            ends[part] += dice.choice([0, 0, 5, 40])
+        records = []
+        for group in GROUPS:
+            for part in range(PARTITIONS):
+                for _ in range(dice.choice([0, 0, 1, 3])):
+                    place = (group, "t", part)
+                    low = stand.get(place, 50)
+                    chosen = low - dice.randint(1, 9) if dice.random() < 0.05 else dice.randint(low, ends[part])
+                    stand[place] = chosen
+                    at = NOON + timedelta(seconds=10 * number + dice.random())
+                    records.append(commit(chosen, group=group, partition=part, at=at))
+        yield [end(value, partition=part, start=0) for part, value in ends.items()], records, dict(stand)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_lag_and_windows_equal_those_of_the_offsets_topic(seed: int) -> None:
+    topic, polled = Simulation(), PolledSimulation()
+    for ends, records, stand in history(seed):
+        topic.tick(ends, records)
+        polled.poll(ends, stand)
+        assert [[row[name] for name in LAGS] for row in polled.rows] == [
+            [row[name] for name in LAGS] for row in topic.rows
+        ]
+    by_topic, by_poll = (
+        {(row["group"], row["partition"], row["window_start"]): row for row in each.history["lag_windows"]}
+        for each in (topic, polled)
+    )
+    assert by_topic.keys() == by_poll.keys()
+    assert len(by_topic) > GROUPS.__len__() * PARTITIONS
+    for key, row in by_topic.items():
+        found = {name: by_poll[key][name] for name in OF_WINDOWS}
+        if row["rewound_records"]:  # inside a round a rewind may not be seen
+            found |= {"consumed": row["consumed"]}
+        assert found == {name: row[name] for name in OF_WINDOWS}, key
+
+
+def hidden(rows: list[Row], names: tuple[str, ...]) -> set[str]:
+    """Those of the columns that have a value in some row."""
+    known = set()
+    for row in rows:
+        for name in names:
+            column, _, inner = name.partition(".")
+            values = [each[inner] for each in row[column] or ()] if inner else [row[column]]
+            known |= {name} & ({name} if any(value is not None for value in values) else set())
+    return known
+
+
+def test_what_a_poll_cannot_tell_is_null_in_every_row() -> None:
+    polled = PolledSimulation()
+    texts = {group: description("m-1", "m-2") for group in GROUPS}
+    rows: dict[str, list[Row]] = {name: [] for name in UNKNOWN}
+    for ends, _, stand in history(1):
+        tables = polled.poll(ends, stand, described=texts)
+        for name in rows.keys() & tables.keys():
+            rows[name] += tables[name].to_pylist()
+    for name, columns in UNKNOWN.items():
+        declared = schemas.TABLES[name].names
+        assert {column.partition(".")[0] for column in columns} <= set(declared), name
+        assert hidden(rows[name], columns) == set(), name
+    assert [name for name in EMPTY if polled.history.get(name)] == []
+    assert rows["lag_windows"]
+    assert rows["group_history"]
+
+
+def test_members_states_and_owners_are_those_of_the_description() -> None:
+    polled = PolledSimulation()
+    for number in range(14):
+        polled.poll(
+            [end(100 + number, start=0), end(5, partition=1, start=0)],
+            {("g", "t", 0): 90},
+            described={"g": description("m-1", "m-2")},
+        )
+    group = polled.groups["g"]
+    names = (
+        "group_state",
+        "state_source",
+        "members",
+        "idle_members",
+        "topics",
+        "assignor",
+        "coordinator",
+        "group_type",
+    )
+    assert [group[name] for name in names] == ["Stable", "admin", 2, 0, ["t"], "range", 1, "classic"]
+    assert {(row["partition"], row["owner"], row["client_id"]) for row in polled.history["lag_windows"]} == {
+        (0, "m-1", "client"),
+        (1, "m-2", "client"),
+    }
+    assert [row["status"] for row in polled.rows] == ["ok", "no_commit"]
+
+
+def test_a_group_that_nobody_ever_joined_is_a_simple_one() -> None:
+    polled = PolledSimulation()
+    nobody = {"protocol_type": None, "topics": None}
+    polled.poll([end(10)], {("g", "t", 0): 9}, described={"g": description(more=nobody)}, protocol_type=None)
+    assert [polled.groups["g"][name] for name in ("group_type", "members")] == ["simple", None]
+
+
+def test_topics_stay_known_while_a_rebalance_hides_them() -> None:
+    polled = PolledSimulation()
+    polled.poll([end(10), end(3, partition=1)], {("g", "t", 0): 9}, described={"g": description("m-1")})
+    unknown = {
+        "members": [
+            {"member_id": "m-1", "group_instance_id": None, "client_id": "c", "client_host": "/h", "assigned": None}
+        ]
+    }
+    polled.poll(
+        [end(10), end(3, partition=1)],
+        {("g", "t", 0): 9},
+        described={"g": description("m-1", more=unknown | {"topics": None})},
+    )
+    assert (polled.groups["g"]["topics"], polled.groups["g"]["idle_members"]) == (["t"], None)
+    assert [row["status"] for row in polled.rows] == ["ok", "no_commit"]
+
+
+def test_a_group_that_was_not_asked_keeps_its_offset_with_the_time_of_its_answer() -> None:
+    polled = PolledSimulation()
+    polled.poll([end(100)], {("g", "t", 0): 90})
+    polled.poll([end(120)], {("g", "t", 0): 115}, asked=())
+    assert (polled.row["committed_offset"], polled.row["lag"], polled.row["status"]) == (90, 30, "ok")
+    assert polled.row["answered_at"] == NOON + timedelta(seconds=10)
+    assert polled.row["consume_rate"] is None
+    polled.poll([end(120)], {("g", "t", 0): 115})
+    assert (polled.row["lag"], polled.row["consume_rate"]) == (5, 25 / 20)
+    assert polled.row["progressed_at"] == polled.now
+
+
+def test_a_group_that_does_not_answer_for_two_windows_is_stale_and_says_why() -> None:
+    polled = PolledSimulation()
+    denied = {"g": "GROUP_AUTHORIZATION_FAILED"}
+    polled.poll([end(100)], {("g", "t", 0): 90})
+    for _ in range(12):
+        polled.poll([end(100)], {("g", "t", 0): 90}, asked=(), errors=denied)
+    assert (polled.row["status"], polled.groups["g"]["error"]) == ("ok", "GROUP_AUTHORIZATION_FAILED")
+    polled.poll([end(100)], {("g", "t", 0): 90}, asked=(), errors=denied)
+    assert (polled.row["status"], polled.row["error"], polled.row["lag"]) == ("stale", denied["g"], None)
+    assert polled.events() == []
+    polled.poll([end(100)], {("g", "t", 0): 90})
+    assert (polled.row["status"], polled.row["lag"]) == ("ok", 10)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ({"lists_topics": True}, ["offset_deleted"]),
+        ({"lists_topics": False}, ["offset_deleted"]),  # the topic is there to be seen
+    ],
+)
+def test_an_offset_that_a_complete_answer_lacks_is_deleted(answer: dict[str, Any], expected: list[str]) -> None:
+    polled = PolledSimulation()
+    polled.poll([end(100), end(50, partition=1)], {("g", "t", 0): 90, ("g", "t", 1): 40})
+    polled.poll([end(100), end(50, partition=1)], {("g", "t", 0): 90}, **answer)
+    assert polled.events() == expected
+    assert [row["partition"] for row in polled.rows] == [0]
+
+
+def test_an_offset_of_a_topic_that_is_hidden_stays() -> None:
+    polled = PolledSimulation()
+    polled.poll([end(100), end(50, topic="u")], {("g", "t", 0): 90, ("g", "u", 0): 40})
+    polled.poll([end(100)], {("g", "t", 0): 90}, lists_topics=False)
+    assert (polled.events(), [row["topic"] for row in polled.rows]) == ([], ["t", "u"])
+    polled.poll([end(100), end(error="TOPIC_AUTHORIZATION_FAILED", topic="u")], {("g", "t", 0): 90})
+    assert (polled.events(), [row["committed_offset"] for row in polled.rows]) == ([], [90, 40])
+    polled.poll([end(100)], {("g", "t", 0): 90})
+    assert (polled.events(), [row["topic"] for row in polled.rows]) == (["offset_deleted"], ["t"])
+
+
+def test_a_partition_with_an_error_keeps_its_offset() -> None:
+    polled = PolledSimulation()
+    polled.poll([end(100)], {("g", "t", 0): 90})
+    polled.poll([end(100)], {("g", "t", 0): None})
+    assert (polled.events(), polled.row["committed_offset"]) == ([], 90)
+
+
+def test_a_group_ends_only_when_all_groups_are_listed_without_it() -> None:
+    polled = PolledSimulation()
+    both = {("g", "t", 0): 90, ("h", "t", 0): 80}
+    polled.poll([end(100)], both)
+    polled.poll([end(100)], {("h", "t", 0): 80}, lists_all=False)
+    assert (polled.events(), sorted(polled.groups)) == ([], ["g", "h"])
+    polled.poll([end(100)], {("h", "t", 0): 80})
+    assert (sorted(polled.events()), sorted(polled.groups)) == (["group_deleted", "offset_deleted"], ["h"])
+    polled.poll([end(100)], {}, lists_all=False, errors={"h": "GROUP_ID_NOT_FOUND"}, listed=())
+    assert sorted(polled.groups) == []
+
+
+def test_states_stay_while_a_broker_does_not_list_its_groups() -> None:
+    polled = PolledSimulation()
+    both = {("g", "t", 0): 90, ("h", "t", 0): 80}
+    polled.poll([end(100)], both, described={"g": description("m")})
+    polled.poll([end(100)], {("h", "t", 0): 80}, unlisted=(2,), lists_all=False)
+    assert [polled.groups["g"][name] for name in ("group_state", "state_source", "members")] == ["Stable", "admin", 1]
+
+
+def test_a_fall_between_two_polls_is_a_rewind() -> None:
+    polled = PolledSimulation()
+    polled.poll([end(100)], {("g", "t", 0): 90})
+    polled.poll([end(100)], {("g", "t", 0): 60})
+    (event,) = polled.history["group_events"]
+    assert [event[name] for name in ("kind", "from_offset", "to_offset", "records")] == ["offset_rewind", 90, 60, 30]
+
+
+def test_nothing_is_known_until_every_group_was_asked_once() -> None:
+    polled = PolledSimulation()
+    polled.poll([end(100)], {("g", "t", 0): 90}, pending=3, is_live=False)
+    assert (polled.row["status"], polled.row["lag"], polled.last and polled.last["kind"]) == ("stale", None, "backfill")
+    polled.poll([end(100)], {("g", "t", 0): 90})
+    assert (polled.row["status"], polled.row["lag"], polled.events()) == ("ok", 10, [])
+
+
+def test_a_poll_of_a_group_that_stands_makes_no_progress() -> None:
+    polled = PolledSimulation()
+    polled.poll([end(100)], {("g", "t", 0): 80})
+    polled.poll([end(100)], {("g", "t", 0): 90})
+    since = polled.row["progressed_at"]
+    for number in range(14):
+        polled.poll([end(101 + number)], {("g", "t", 0): 90})
+    assert polled.row["progressed_at"] == since
+    assert polled.history["lag_windows"][-1]["frozen_seconds"] > 0
+
+
+def test_the_last_generation_of_a_topic_record_is_not_needed() -> None:
+    """The same group by records has a generation, by polls none: everything else of its members agrees."""
+    topic, polled = Simulation(), PolledSimulation()
+    topic.tick([end(100)], [generation(3, {"m-1": ("t",)}), commit(90)])
+    polled.poll([end(100)], {("g", "t", 0): 90}, described={"g": description("m-1")})
+    names = (
+        "members",
+        "static_members",
+        "topics",
+        "assignor",
+        "rebalance_mode",
+        "group_type",
+        "lag",
+        "partitions_total",
+    )
+    assert [polled.groups["g"][name] for name in names] == [topic.groups["g"][name] for name in names]
+    assert (topic.groups["g"]["generation"], polled.groups["g"]["generation"]) == (3, None)
