@@ -75,11 +75,17 @@ def measure(mode: str, tables: Path, pki: Path, seconds: float, spread: float | 
         quiet = sorted(ask(port, "/-/healthy", tls)[1] for _ in range(50))
         before = status(process.pid)
         with crowd(port, spread, pki / "ca.crt" if key else None):
-            healthy, scrapes, threads, memory = [], [], 0, 0
+            healthy, waited, scrapes, failed, threads, memory = [], [], [], 0, 0, 0
             began, spent = time.monotonic(), cpu_seconds(process.pid)
             until = began + seconds
             while time.monotonic() < until:
-                healthy += [ask(port, "/-/healthy", tls)[1] for _ in range(5)]
+                for _ in range(5):
+                    loop_began = loop_ms(process.pid)
+                    try:
+                        healthy.append(ask(port, "/-/healthy", tls)[1])
+                    except OSError:
+                        failed += 1
+                    waited.append(loop_ms(process.pid) - loop_began)
                 scrapes.append(ask(port, "/metrics", tls)[1])
                 now = status(process.pid)
                 threads, memory = max(threads, now["Threads"]), max(memory, now["VmRSS"])
@@ -92,7 +98,9 @@ def measure(mode: str, tables: Path, pki: Path, seconds: float, spread: float | 
         "healthy_p50_ms": 1000 * healthy[len(healthy) // 2],
         "healthy_p99_ms": 1000 * healthy[int(len(healthy) * 0.99)],
         "healthy_longest_ms": 1000 * healthy[-1],
+        "loop_longest_ms": max(waited),
         "probes": len(healthy),
+        "failed": failed,
         "scrape_longest_ms": 1000 * max(scrapes),
         "cores": share,
         "threads": threads,
@@ -116,6 +124,11 @@ def ask(port: int, path: str, tls: ssl.SSLContext | None) -> tuple[int, float]:
         return answer.status, time.perf_counter() - began
     finally:
         connection.close()
+
+
+def loop_ms(pid: int) -> float:
+    """Processor time of the serving loop: while a probe waits, this is the work before it, whatever else runs here."""
+    return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text(encoding="utf-8").split()[0]) / 1e6
 
 
 def status(pid: int) -> dict[str, int]:

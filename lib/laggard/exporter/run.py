@@ -15,10 +15,11 @@ from tornado.netutil import bind_sockets
 
 from laggard.errors import CONFIGURATION, INTERRUPTED, OK, LaggardError
 from laggard.exporter.collectors.own import SelfStats
+from laggard.exporter.connections import LimitedServer
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.publish import Publisher
 from laggard.exporter.render import TEXT
-from laggard.exporter.server import LimitedServer, Site
+from laggard.exporter.server import Site
 from laggard.exporter.web import Web, WebFile, WebWatch
 
 __all__ = ["ExporterOptions", "run_exporter"]
