@@ -19,7 +19,7 @@ HELM := helm.sh/helm/v3/cmd/helm@v3.19.2
 KUSTOMIZE := sigs.k8s.io/kustomize/kustomize/v5@v5.7.1
 VERSITYGW := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
-.PHONY: help venv jars tools demo demo-options test test-all test-unit test-fuzz lint docs bench scenarios frozen images image-job image-exporter pins zip wheel clean
+.PHONY: help venv jars tools demo demo-options test test-all test-unit test-fuzz lint docs bench scenarios frozen images image-job image-exporter image-spark pins audit zip wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -85,15 +85,21 @@ lint: venv ## ruff, mypy, import directions
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 
-images: image-job image-exporter ## both images, by docker, podman or buildah: ENGINE=buildah ARGS='--build-arg BASE=...'
+images: image-job image-exporter image-spark ## the images, by docker, podman or buildah: ENGINE=buildah ARGS='--build-arg BASE=...'
 
-image-job image-exporter: image-%: # the job's Dockerfile has no prefix
+image-spark: image-job
+image-job image-exporter image-spark: image-%: # the job's Dockerfile has no prefix
 	@[ -n "$(ENGINE)" ] || { echo "laggard: none of docker, podman and buildah is on the path"; exit 1; }
-	@$(ENGINE) build $(ARGS) --file docker/$(if $(filter exporter,$*),exporter.)Dockerfile --tag laggard$(if $(filter exporter,$*),-exporter):$(VERSION) .
+	@$(ENGINE) build $(ARGS) --file docker/$(if $(filter-out job,$*),$*.)Dockerfile --tag laggard$(if $(filter-out job,$*),-$*):$(VERSION) .
 
-pins: venv ## write conf/jars.sha256 from conf/ivy.xml, docker/requirements-*.txt from setup.cfg
+pins: jars ## write conf/jars.sha256 from conf/ivy.xml, docker/requirements-*.txt from setup.cfg, and docker/licences.csv
 	@$(BIN)/python docker/pins.py
 	@$(BIN)/python -m laggard.ivy
+	@$(BIN)/python -m laggard.jars spark broker s3
+	@$(BIN)/python docker/licences.py
+
+audit: venv ## look the pinned packages up among known weaknesses; docker/exceptions.toml has those we ship all the same
+	@$(BIN)/python docker/audit.py
 
 docs: venv ## write the generated pages under docs/ from the declarations
 	@$(BIN)/python tests/docs/pages.py

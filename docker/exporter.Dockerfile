@@ -3,8 +3,8 @@ ARG BASE=debian:bookworm-slim@sha256:96e378d7e6531ac9a15ad505478fcc2e69f371b10f5
 
 FROM ${BASE} AS build
 RUN apt-get update \
-    && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends ca-certificates python3-venv
-COPY docker/requirements-build.txt docker/requirements-exporter.txt docker/exporter_files.py docker/sbom.py /build/docker/
+    && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends binutils ca-certificates python3-venv
+COPY docker/requirements-build.txt docker/requirements-exporter.txt docker/exporter_files.py docker/sbom.py docker/licences.csv /build/docker/
 RUN python3 -m venv --copies /opt/laggard \
     && /opt/laggard/bin/pip install --no-cache-dir --require-hashes -r /build/docker/requirements-build.txt \
     && /opt/laggard/bin/pip install --no-cache-dir --require-hashes --only-binary=:all: --no-compile \

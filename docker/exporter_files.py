@@ -31,6 +31,8 @@ def main(image: Path) -> None:
     remove(packages.glob("*/tests"))
     remove(packages.glob("numpy/*/tests"))
     remove([packages / "bin"])
+    # names of Arrow's symbols for a debugger: 15 MB
+    subprocess.run(["/usr/bin/strip", "--strip-unneeded", *(packages / "pyarrow").glob("*.so*")], check=True)
     for binary in [image / "usr/bin/python3", *image.rglob("*.so"), *image.rglob("*.so.*")]:
         for needed in libraries(binary):
             if not below(image, needed).exists() and not needed.is_relative_to(image):

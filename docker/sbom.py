@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import hashlib
 import json
 import re
 import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
-from importlib.metadata import Distribution, distributions
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 Component = dict[str, Any]
+Licences = dict[tuple[str, str, str], str]  # by kind, name and version
+LICENCES = Path(__file__).resolve().parent / "licences.csv"
 
 
 def main() -> None:
@@ -26,7 +30,9 @@ def main() -> None:
     parser.add_argument("--jars", type=Path, nargs="*", default=[], help="folders with jars")
     parser.add_argument("--files", nargs="*", default=[], help="files of Debian packages; without any: all packages")
     args = parser.parse_args()
-    found = [*python_packages(args.packages), *jars(args.jars), *debian_packages(args.files)]
+    with LICENCES.open(newline="", encoding="utf-8") as file:
+        licences = {(row["kind"], row["name"], row["version"]): row["licence"] for row in csv.DictReader(file)}
+    found = [*python_packages(args.packages, licences), *jars(args.jars, licences), *debian_packages(args.files)]
     components = list({each["bom-ref"]: each for each in found}.values())
     version = next(each["version"] for each in components if each["name"] == "laggard")
     bom = {
@@ -50,72 +56,56 @@ def component(kind: str, name: str, version: str, licence: str, *, group: str = 
     if group:
         entry["group"] = group
     if licence:
-        entry["licenses"] = [{"license": {"name": licence[:200]}}]
+        entry["licenses"] = licence_entries(kind, licence)
     if digest:
         entry["hashes"] = [{"alg": "SHA-256", "content": digest}]
     return entry
 
 
-def python_packages(folder: Path) -> Iterator[Component]:
+def licence_of(licences: Licences, kind: str, name: str, version: str) -> str:
+    """The licence by the list; an image with anything that is not on it is not built."""
+    if (kind, name, version) not in licences:
+        sys.exit(f"laggard: {LICENCES.name} has no {kind} {name} {version}: make pins")
+    return licences[kind, name, version]
+
+
+def licence_entries(kind: str, licence: str) -> list[Component]:
+    """SPDX expressions and identifiers; Debian names licences in words of its own."""
+    if kind.startswith("deb"):
+        return [{"license": {"name": licence[:200]}}]
+    if " " in licence and ";" not in licence:
+        return [{"expression": licence}]
+    return [{"license": {"id": each}} for each in licence.split("; ")]
+
+
+def python_packages(folder: Path, licences: Licences) -> Iterator[Component]:
     """The packages with their metadata in this folder."""
     for found in distributions(path=[str(folder)]):
         name = re.sub(r"[-_.]+", "-", found.metadata["Name"]).lower()
-        yield component("pypi", name, found.version, python_licence(found))
+        yield component("pypi", name, found.version, licence_of(licences, "python", name, found.version))
 
 
-def python_licence(found: Distribution) -> str:
-    """The licence by its expression, its classifier or its first line."""
-    said = found.metadata
-    classifiers = [each for each in said.get_all("Classifier") or [] if each.startswith("License :: ")]
-    first = next(iter((said.get("License") or "").strip().splitlines()), "")
-    return said.get("License-Expression") or first or ", ".join(each.rpartition(" :: ")[2] for each in classifiers)
-
-
-def jars(folders: list[Path]) -> Iterator[Component]:
+def jars(folders: list[Path], licences: Licences) -> Iterator[Component]:
     """The jars below these folders, by the coordinates inside them, else by their file names."""
     for path in sorted(path for folder in folders for path in folder.rglob("*.jar")):
+        name, version = split_name(path)
+        with ZipFile(path) as jar:
+            group = coordinates(jar, name)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        split = re.fullmatch(r"(.+?)-(\d.*)", path.stem)
-        name, version = (split[1], split[2]) if split else (path.stem, "unknown")
-        try:
-            with ZipFile(path) as jar:
-                group = coordinates(jar, name)
-                licence = manifest_licence(jar) or pom_licence(jar, group, name) or licence_file(jar)
-        except BadZipFile:
-            group = licence = ""
+        licence = licence_of(licences, "jar", name, version)
         yield component("maven", name, version, licence, group=group, digest=digest)
+
+
+def split_name(path: Path) -> tuple[str, str]:
+    """A jar's name and version, by its file name."""
+    split = re.fullmatch(r"(.+?)-(\d.*)", path.stem)
+    return (split[1], split[2]) if split else (path.stem, "unknown")
 
 
 def coordinates(jar: ZipFile, name: str) -> str:
     """The group of the artifact with this name: a jar may hold others too."""
     pattern = re.compile(rf"META-INF/maven/([^/]+)/{re.escape(name)}/pom\.properties")
     return next((found[1] for found in map(pattern.fullmatch, jar.namelist()) if found), "")
-
-
-def manifest_licence(jar: ZipFile) -> str:
-    """Read the jar's manifest, continued lines joined."""
-    if "META-INF/MANIFEST.MF" not in jar.namelist():
-        return ""
-    text = jar.read("META-INF/MANIFEST.MF").decode("utf-8", "replace").replace("\r\n", "\n").replace("\n ", "")
-    found = re.search(r"(?m)^Bundle-License: *(.+)$", text)
-    return found[1].strip() if found else ""
-
-
-def pom_licence(jar: ZipFile, group: str, name: str) -> str:
-    """Read the artifact's own pom, where the jar has it."""
-    path = f"META-INF/maven/{group}/{name}/pom.xml"
-    text = jar.read(path).decode("utf-8", "replace") if path in jar.namelist() else ""
-    return ", ".join(re.findall(r"<license>\s*<name>\s*([^<]+?)\s*</name>", text))
-
-
-def licence_file(jar: ZipFile) -> str:
-    """Apache's licence by its text: most jars that name none bring that."""
-    for name in jar.namelist():
-        if re.fullmatch(r"(META-INF/)?LICENSE(\.txt|\.md)?", name):
-            text = jar.read(name)[:2000].decode("utf-8", "replace")
-            if "Apache License" in text and "Version 2.0" in text:
-                return "Apache-2.0"
-    return ""
 
 
 def debian_packages(files: list[str]) -> Iterator[Component]:

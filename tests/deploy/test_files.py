@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -67,6 +68,16 @@ def test_the_exporters_image_begins_empty_and_has_no_java() -> None:
     assert text.count("FROM scratch") == 1
     assert "jre" not in text
     assert "pyspark" not in (DOCKER / "requirements-exporter.txt").read_text()
+
+
+def test_the_image_for_spark_operators_is_the_jobs_with_an_entry_point() -> None:
+    lines = (DOCKER / "spark.Dockerfile").read_text().splitlines()
+    assert f"ARG JOB=laggard:{__version__}" in lines
+    assert [line for line in lines if line.startswith("FROM")] == ["FROM ${JOB}"]
+    assert [line for line in lines if line.startswith("USER")] == ["USER 0:0", "USER 10001:10001"]
+    assert os.access(DOCKER / "spark-entrypoint.sh", os.X_OK)
+    assert (ROOT / "jobs" / "track_lag.py").exists()
+    assert "!jobs" in (ROOT / ".dockerignore").read_text().splitlines()
 
 
 def test_compose_holds_to_the_schema_of_the_compose_specification() -> None:

@@ -1,4 +1,4 @@
-"""Both images, built as users build them and run with the rights they get: they read a real broker and are scraped."""
+"""The images, built as users build them and run with the rights they get: they read a real broker and are scraped."""
 
 from __future__ import annotations
 
@@ -30,6 +30,20 @@ ROOT = Path(__file__).parent.parent.parent
 LAUNCHER = Path(__file__).with_name("container.py")
 HOST_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")  # with the authority of a proxy, where there is one
 USER = "10001:10001"
+VOLUME = "/var/lib/laggard"
+# folders of a volume, and where each container has it; the exporter read-only
+LAYOUTS = {
+    "compose": ({"tables": f"{VOLUME}/tables", "state": f"{VOLUME}/state"}, {"tables": f"{VOLUME}/tables"}),
+    "kubernetes": ({"one": VOLUME}, {"one": VOLUME}),
+}
+# with them Spark starts every JVM of its own: Arrow reads memory by classes that Java hides
+OPENED = (
+    "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util java.util.concurrent sun.nio.ch"
+)
+MODULE_OPTIONS = [
+    *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED.split()),
+    "-Dio.netty.tryReflectionSetAccessible=true",
+]
 pytestmark = [pytest.mark.full, pytest.mark.slow, pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
 
 
@@ -91,7 +105,7 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """Both images, built by the command that users are given."""
+    """The images, built by the command that users are given."""
     missing = [name for name in ("buildah", "debootstrap", "unshare") if shutil.which(name) is None]
     if missing or os.geteuid() != 0:
         pytest.skip(f"images are built and run by root with {', '.join(missing) or 'its rights'}: make tools")
@@ -114,7 +128,7 @@ class Container:
         says = store.says(image)
         assert says["User"] == USER
         self.root = store.unpack(image)
-        self.log = folder / f"{image}.log"
+        self.log = folder / f"{image}-{words[0] if words else ''}.log"
         self.environment = dict(each.split("=", 1) for each in says["Env"]) | environment
         self.entrypoint: list[str] = says["Entrypoint"]
         spec = {
@@ -183,6 +197,11 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
+def connects(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
+
+
 def megabytes(root: Path) -> int:
     return int(run("du", "--one-file-system", "--summarize", "--block-size=1000000", str(root), limit=60).split()[0])
 
@@ -213,33 +232,47 @@ def test_an_image_lists_what_it_holds(store: Store, image: str, kinds: dict[str,
     assert [each["name"] for each in components if "pypi" in each["purl"] and "licenses" not in each] == []
 
 
-def test_both_images_work_with_no_right_on_a_read_only_root(store: Store, broker: Broker, tmp_path: Path) -> None:
+def watched(broker: Broker, topic: str, group: str) -> str:
+    """Make a group with a lag of 7; gives its line in /metrics."""
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
-    admin.create_topics([NewTopic("from-an-image", 1, 1)])
+    admin.create_topics([NewTopic(topic, 1, 1)])
     admin.close()
-    produce(broker.bootstrap_servers, {at("from-an-image", 0): 40})
-    commit_simply(broker.bootstrap_servers, "image", {at("from-an-image", 0): 33})
-    for name in ("tables", "state"):
-        (tmp_path / name).mkdir()
-        os.chown(tmp_path / name, 10001, 10001)
-    port, tables = free_port(), "/var/lib/laggard/tables"
-    job = Container(
-        store,
-        "laggard",
-        tmp_path,
-        {"LAGGARD_CLUSTER__BOOTSTRAP_SERVERS": f'["{broker.bootstrap_servers}"]', "LAGGARD_JOB__TICK_SECONDS": "2"},
-        {tables: (str(tmp_path / "tables"), False), "/var/lib/laggard/state": (str(tmp_path / "state"), False)},
-    )
+    produce(broker.bootstrap_servers, {at(topic, 0): 40})
+    commit_simply(broker.bootstrap_servers, group, {at(topic, 0): 33})
+    return f'laggard_group_lag_records{{cluster="default",group="{group}",topic="{topic}"}} 7.0'
+
+
+def volumes(folder: Path, places: dict[str, str], *, read_only: bool = False) -> dict[str, Any]:
+    """Mount folders of the test, which belong to the images' user."""
+    for name in places:
+        (folder / name).mkdir(exist_ok=True)
+        os.chown(folder / name, 10001, 10001)
+    return {inside: (str(folder / name), read_only) for name, inside in places.items()}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_both_images_work_with_no_right_on_a_read_only_root(
+    store: Store, broker: Broker, tmp_path: Path, layout: str
+) -> None:
+    expected = watched(broker, f"from-{layout}", f"image-{layout}")
+    port = free_port()
+    places, shown = LAYOUTS[layout]
     exporter = Container(
         store,
         "laggard-exporter",
         tmp_path,
         {"LAGGARD_EXPORTER__REFRESH_SECONDS": "1"},
-        {tables: (str(tmp_path / "tables"), True)},
+        volumes(tmp_path, shown, read_only=True),
         *("export", "--listen", f"127.0.0.1:{port}"),
     )
+    job = Container(
+        store,
+        "laggard",
+        tmp_path,
+        {"LAGGARD_CLUSTER__BOOTSTRAP_SERVERS": f'["{broker.bootstrap_servers}"]', "LAGGARD_JOB__TICK_SECONDS": "2"},
+        volumes(tmp_path, places),
+    )
     try:
-        expected = 'laggard_group_lag_records{cluster="default",group="image",topic="from-an-image"} 7.0'
 
         def said() -> str:
             return f"{job.tail()}\n{exporter.tail()}\n{scrape(port)[-3000:]}"
@@ -255,8 +288,69 @@ def test_both_images_work_with_no_right_on_a_read_only_root(store: Store, broker
         assert not list(exporter.root.rglob("sh")) + list(exporter.root.rglob("java"))
         sizes = {"job": megabytes(job.root), "exporter": megabytes(exporter.root)}
         print(f"sizes in MB: {sizes}")
-        assert sizes["job"] < 1700
-        assert sizes["exporter"] < 450
+        assert sizes["job"] < 1200
+        assert sizes["exporter"] < 400
     finally:
         codes = (job.stop(), exporter.stop())
     assert codes == (0, 0), f"{job.tail()}\n{exporter.tail()}"
+
+
+def test_the_image_for_spark_operators_is_a_driver_and_an_executor(
+    store: Store, broker: Broker, tmp_path: Path
+) -> None:
+    """Spark gives a container these words, variables and files. Instead of Kubernetes, the test starts the executor."""
+    watched(broker, "from-spark", "image-spark")
+    port, place = free_port(), "127.0.0.1"
+    settings = {
+        "spark.master": "local-cluster[0,1,1024]",  # a cluster without workers: the executor below is its only one
+        "spark.driver.host": place,
+        "spark.driver.port": port,
+        "spark.driver.extraClassPath": "/opt/laggard/jars/spark/*",
+        "spark.driver.extraJavaOptions": "-Xss4m",
+        "spark.executor.memory": "1g",
+    }
+    mounts = volumes(tmp_path, {"one": VOLUME}) | volumes(tmp_path, {"conf": "/opt/spark/conf"}, read_only=True)
+    text = "".join(f"{key} {value}\n" for key, value in settings.items())
+    (tmp_path / "conf" / "spark.properties").write_text(text)
+    spark = {"SPARK_CONF_DIR": "/opt/spark/conf", "SPARK_USER": "laggard"}
+    driver = Container(
+        store,
+        "laggard-spark",
+        tmp_path,
+        {"LAGGARD_CLUSTER__BOOTSTRAP_SERVERS": f'["{broker.bootstrap_servers}"]', "LAGGARD_JOB__TICK_SECONDS": "2"}
+        | {"SPARK_DRIVER_BIND_ADDRESS": place}
+        | spark,
+        mounts,
+        *("driver", "--properties-file", "/opt/spark/conf/spark.properties"),
+        *("--class", "org.apache.spark.deploy.PythonRunner", "local:///opt/laggard/jobs/track_lag.py"),
+    )
+    running = [driver]
+    try:
+        wait_until(lambda: connects(port) or driver.process.poll() is not None, 60, "a driver", driver.tail)
+        executor = {
+            "SPARK_DRIVER_URL": f"spark://CoarseGrainedScheduler@{place}:{port}",
+            "SPARK_EXECUTOR_ID": "1",
+            "SPARK_EXECUTOR_CORES": "2",
+            "SPARK_EXECUTOR_MEMORY": "1g",
+            "SPARK_APPLICATION_ID": "spark-1",
+            "SPARK_EXECUTOR_POD_IP": place,
+            "SPARK_EXECUTOR_POD_NAME": "laggard-exec-1",
+            "SPARK_RESOURCE_PROFILE_ID": "0",
+            "SPARK_CLASSPATH": "/opt/laggard/jars/spark/*",
+        }
+        options = [f"-Dspark.driver.port={port}", "-Xss4m", *MODULE_OPTIONS]
+        executor |= {f"SPARK_JAVA_OPT_{number}": option for number, option in enumerate(options)}
+        running.append(Container(store, "laggard-spark", tmp_path, spark | executor, mounts, "executor"))
+
+        def is_ready() -> bool:
+            return driver.probe("run", "--check", "ready")[0] == 0
+
+        def said() -> str:
+            return "\n".join(each.tail() for each in running)
+
+        wait_until(lambda: is_ready() or driver.process.poll() is not None, 150, "a published tick", said)
+        assert [each.process.poll() for each in running] == [None, None], said()
+        assert list((tmp_path / "one/tables/partition_status").glob("**/*.parquet"))
+    finally:
+        for each in running:
+            each.stop()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
@@ -74,13 +76,18 @@ def test_what_is_for_an_operator_names_its_api(path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(K8S.glob("examples/spark-*.yaml")), ids=lambda path: path.stem)
 def test_a_job_of_an_operator_has_jars_brokers_and_tables_on_its_volume(path: Path) -> None:
-    """The image is Spark's own: what ours sets in its environment is said here."""
+    """The volume is shared by driver and executors; the image's own places are not."""
     text = path.read_text()
     for key in ("JOB__TABLES", "JOB__CHECKPOINT"):
         assert re.search(rf"LAGGARD_{key}(: |, value: )/var/lib/laggard/", text)
     assert text.count("extraClassPath: /opt/laggard/jars/spark/*") == 2
     assert "LAGGARD_CLUSTER__BOOTSTRAP_SERVERS" in text or "LAGGARD_CONFIG, value: /etc/laggard/" in text
     assert "local:///opt/laggard/jars/spark/*" not in text, "Spark expands no pattern in such a place"
+    assert f"laggard-spark:{__version__}" in text
+    assert text.count("command: [laggard, run, --check, live]") == 2
+    assert text.count("command: [laggard, run, --check, ready]") == 1
+    assert text.count("runAsUser: 10001, fsGroup: 10001") == 1
+    assert text.count("readOnlyRootFilesystem: true") == 1
 
 
 @pytest.mark.parametrize("name", ["laggard-job", "laggard-exporter"])
@@ -158,6 +165,37 @@ def test_keda_asks_for_a_metric_that_is_served() -> None:
     assert metric in {family.name for family in FAMILIES}
 
 
+def schema_problems(change: Manifest) -> list[str]:
+    """Sentences on the chart's values with this change, by the chart's own schema."""
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    for key, value in change.items():
+        values[key] = values.get(key, {}) | value if isinstance(value, dict) else value
+    return [each.message for each in jsonschema.Draft7Validator(schema).iter_errors(values)]
+
+
+def test_the_charts_own_values_hold_to_its_schema() -> None:
+    assert schema_problems({}) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"servicemonitor": True}, "'servicemonitor' was unexpected"),
+        ({"job": {"replicas": 2}}, "'replicas' was unexpected"),
+        ({"serviceMonitor": "yes"}, "'yes' is not of type 'boolean'"),
+        ({"volume": {"accessModes": ["ReadOnlyMany"]}}, "'ReadOnlyMany' is not one of"),
+        ({"volume": {"size": "many"}}, "'many' does not match"),
+        ({"network": {"ports": [0]}}, "0 is less than the minimum of 1"),
+        ({"job": {"terminationGracePeriodSeconds": 5}}, "5 is less than the minimum of 30"),
+        ({"config": 5}, "5 is not of type 'string'"),
+    ],
+)
+def test_a_wrong_value_of_the_chart_is_refused(change: Manifest, problem: str) -> None:
+    (found,) = schema_problems(change)
+    assert problem in found
+
+
 def tool(name: str) -> str:
     """A program of `make tools`."""
     found = shutil.which(name, path=str(ROOT / ".tools")) or shutil.which(name)
@@ -209,6 +247,14 @@ def test_the_chart_is_valid_with_other_values_too() -> None:
         kubernetes_validate.validate(manifest, API, strict=True)
     assert "affinity" not in found["Deployment", "laggard-exporter"]["spec"]["template"]["spec"]
     assert found["NetworkPolicy", "laggard-job"]["spec"]["egress"][1]["ports"] == [{"protocol": "TCP", "port": 9095}]
+
+
+@pytest.mark.full
+def test_helm_refuses_a_value_that_the_chart_does_not_know() -> None:
+    command = [tool("helm"), "template", "laggard", str(CHART), "--set", "job.replicas=2"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode != 0
+    assert "replicas" in done.stderr
 
 
 @pytest.mark.full

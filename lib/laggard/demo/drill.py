@@ -58,6 +58,8 @@ class Drill:
 
     def lines(self) -> list[str]:
         """The newest findings of the group in trouble."""
+        if len(self._findings) < 2:  # the header alone
+            return ["", f"no finding about {self._scenario.group} yet", ""]
         return ["", *self._findings[: 1 + SHOWN_FINDINGS], ""]
 
     def end_lines(self) -> list[str]:
