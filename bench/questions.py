@@ -21,8 +21,8 @@ from question_rows import columns, frame, names
 from laggard.cli.query import run_question
 from laggard.cli.questions import Question, read_questions
 from laggard.tables.arrow import arrow_schema
+from laggard.tables.compaction import compact
 from laggard.tables.delta import Writer, create_tables
-from laggard.tables.maintenance import compact
 from laggard.tables.readers import open_table
 from laggard.tables.schemas import TABLES
 
@@ -78,7 +78,7 @@ def write_tables(root: str, days: int) -> None:
             for part in _slices(rows, 6 if name == "lag_windows" else 1):
                 batch += 1
                 writer.write(TABLES[name], part, batch)
-            compact(open_table(root, name), [begin.date().isoformat()])
+            compact(root, name, open_table(root, name), (begin + timedelta(days=1)).date().isoformat())
     statuses = [{"cluster": "prod", "group": name, "offsets_partition": n % 7} for n, name in enumerate(names("group"))]
     writer.write(TABLES["group_status"], frame("group_status", len(statuses), columns(statuses)), batch)
     versions = {name: writer.version(name) for name, table in TABLES.items() if not table.is_judged}

@@ -47,7 +47,7 @@ def test_tables_are_maintained_beside_the_ticks(resumed: Resumed) -> None:
     done = read_done(str(resumed.place.tables))
     assert set(done) == set(TABLES), resumed.place.tail()
     entries = Path(table_uri(str(resumed.place.tables), "batches"), "_delta_log").glob("*.json")
-    assert any('"OPTIMIZE"' in entry.read_text() for entry in entries), resumed.place.tail()
+    assert any('"compaction"' in entry.read_text() for entry in entries), resumed.place.tail()
     newest = resumed.view.batch["table_versions"]
     assert all(resumed.view.rows(name) is not None for name in newest)
 

@@ -68,7 +68,7 @@ def start_session(master: str, extra: Mapping[str, str], security: Security | No
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
-    if _is_submitted():
+    if is_submitted():
         _end_with(os.getppid())
         given = _given()
         settings = submitted_settings(given, extra)
@@ -120,8 +120,9 @@ def _local_settings(master: str) -> dict[str, str]:
     return _LOCAL if master.startswith("local") else {}
 
 
-def _is_submitted() -> bool:
-    return "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit started the JVM before us
+def is_submitted() -> bool:
+    """True if spark-submit started the JVM before us."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _given() -> dict[str, str]:

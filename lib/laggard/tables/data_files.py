@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from laggard.errors import INTERNAL, LaggardError
+from laggard.errors import CONFIGURATION, INTERNAL, LaggardError
 from laggard.files import is_local, open_uri
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.schemas import Table
@@ -25,6 +25,7 @@ from laggard.tables.schemas import Table
 CHECKED = ("lag", "partition")  # never negative: the tables' CHECK, which the writer of a file has to keep
 INDEXED_COLUMNS = 12  # of the append tables; the overwritten ones are read whole
 _LONGEST_STATISTIC = 256
+_ROWS_AT_A_TIME = 200_000  # of a merge: about 100 MB of memory
 _INDEXABLE = (pa.types.is_integer, pa.types.is_string, pa.types.is_timestamp)
 
 
@@ -69,26 +70,62 @@ def read_files(table: Table, uris: Iterable[str], *, is_whole: bool = False) -> 
             rows = pq.ParquetFile(source).read()
         if is_whole and (absent := required - set(rows.column_names)):
             raise KeyError(*absent)
-        found.append(
-            pa.table(
-                [
-                    rows[field.name].cast(field.type)
-                    if field.name in rows.column_names
-                    else pa.nulls(rows.num_rows, field.type)
-                    for field in schema
-                ],
-                schema=schema,
-            )
-        )
+        found.append(_in_schema(rows, schema))
     return pa.concat_tables(found)
 
 
-def _write(table_path: str, table: Table, rows: pa.Table, values: dict[str, str], label: str) -> DataFile:
-    folder = "/".join(f"{name}={value}" for name, value in values.items())  # dates: nothing to encode
-    path = f"{folder}/{label}-{uuid.uuid4()}.parquet".lstrip("/")
+def merge_files(table_path: str, table: Table, paths: Iterable[str], values: dict[str, str]) -> DataFile:
+    """Write the rows of some files as one, with never more than a part of them in memory."""
+    schema = pa.schema([field for field in arrow_schema(table) if field.name not in values])
+    path, stats = _new_path(table_path, values, "merged"), []
     system, where = open_uri(f"{table_path}/{path}")
+    with system.open_output_stream(where) as sink:
+        with pq.ParquetWriter(sink, schema, compression="zstd", store_schema=False) as writer:
+            for each in paths:
+                for rows in _parts(f"{table_path}/{each}", schema):
+                    writer.write_table(rows)
+                    stats.append({"numRecords": rows.num_rows} | _bounds(rows))
+        size = sink.tell()
+    return DataFile(path, size, values, int(time.time() * 1000), json.dumps(_merged(stats)))
+
+
+def _parts(uri: str, schema: pa.Schema) -> Iterator[pa.Table]:
+    """The rows of a file, part by part; a column that it lacks is null."""
+    system, where = open_uri(uri)
+    with system.open_input_file(where) as source:
+        file = pq.ParquetFile(source)
+        if unknown := set(file.schema_arrow.names) - set(schema.names):
+            raise LaggardError(
+                f"{uri} has columns that this release does not know",
+                cause=f"{', '.join(sorted(unknown))}: a later release wrote it",
+                fix="maintain the tables with that release",
+                exit_code=CONFIGURATION,
+            )
+        for batch in file.iter_batches(_ROWS_AT_A_TIME, use_threads=False):
+            yield _in_schema(pa.Table.from_batches([batch]), schema)
+
+
+def _in_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    known = set(rows.column_names)
+    columns = [
+        rows[field.name].cast(field.type) if field.name in known else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def _new_path(table_path: str, values: dict[str, str], label: str) -> str:
+    """Path in the table of a file to be written, whose folder is there."""
+    folder = "/".join(f"{name}={value}" for name, value in values.items())  # dates: nothing to encode
     if folder and is_local(table_path):
-        system.create_dir(where.rpartition("/")[0], recursive=True)
+        system, where = open_uri(f"{table_path}/{folder}")
+        system.create_dir(where, recursive=True)
+    return f"{folder}/{label}-{uuid.uuid4()}.parquet".lstrip("/")
+
+
+def _write(table_path: str, table: Table, rows: pa.Table, values: dict[str, str], label: str) -> DataFile:
+    path = _new_path(table_path, values, label)
+    system, where = open_uri(f"{table_path}/{path}")
     with system.open_output_stream(where) as sink:
         pq.write_table(rows, sink, compression="zstd", store_schema=False)
         size = sink.tell()
@@ -123,6 +160,20 @@ def _bounds(rows: pa.Table) -> dict[str, Any]:
         stats["minValues"][name] = _statistic(bounds["min"], add_us=0)
         stats["maxValues"][name] = _statistic(bounds["max"], add_us=999)  # a bound may be too large, never too small
     return stats
+
+
+def _merged(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """The statistics of a file by those of its parts; a bound that one of them leaves out is unknown."""
+    found: dict[str, Any] = {"numRecords": sum(part["numRecords"] for part in parts)}
+    found |= {"minValues": {}, "maxValues": {}, "nullCount": {}}
+    for name in parts[0]["nullCount"] if parts else ():
+        found["nullCount"][name] = sum(part["nullCount"][name] for part in parts)
+        with_values = [part for part in parts if part["nullCount"][name] < part["numRecords"]]
+        for kind, choose in (("minValues", min), ("maxValues", max)):
+            bounds = [part[kind].get(name) for part in with_values]
+            if bounds and None not in bounds:
+                found[kind][name] = choose(bounds)
+    return found
 
 
 def _statistic(value: Any, add_us: int) -> Any:

@@ -1,4 +1,4 @@
-"""Keeping the tables small: OPTIMIZE, retention by date partition, VACUUM and the clean-up of the Delta logs.
+"""Keeping the tables small: compaction, retention by date partition, VACUUM and the clean-up of the Delta logs.
 
 Each table is done for itself, and each date of it is a commit, so that what is cut off goes on from there.
 """
@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from deltalake import DeltaTable, WriterProperties
+from deltalake import DeltaTable
 
 from laggard import files
 from laggard.errors import LaggardError
+from laggard.tables.compaction import CarryOut, carry_out_here, compact
 from laggard.tables.readers import (
     TableMissing,
     dates_of,
@@ -34,9 +33,7 @@ if TYPE_CHECKING:
     from laggard.config import Config
 
 _WINDOWS = ("lag_windows", "group_history", "topic_windows")
-_SMALL_BYTES = 50_000_000  # half of what OPTIMIZE aims at
 _SLACK_SECONDS = 60.0  # of two clocks that agree, and of a coarse one
-_AT_A_TIME = 1  # files written side by side: the ticks need the other cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,13 @@ class Outcome:
 
 
 def maintain(
-    root: str, retention: Retention, now: datetime, names: Iterable[str] = tuple(TABLES), *, optimize: bool = True
+    root: str,
+    retention: Retention,
+    now: datetime,
+    names: Iterable[str] = tuple(TABLES),
+    *,
+    optimize: bool = True,
+    carry_out: CarryOut = carry_out_here,
 ) -> list[Outcome]:
     """Maintain one table after the other and record when it was done; one that fails stops none of the others."""
     done, outcomes = read_done(root), []
@@ -83,7 +86,7 @@ def maintain(
     behind = _hours_behind(root)
     for name in names:
         try:
-            _maintain_table(root, TABLES[name], retention, now, behind, optimize=optimize)
+            _maintain_table(root, TABLES[name], retention, now, behind, carry_out if optimize else None)
         except TableMissing:
             pass  # a job of an earlier release makes fewer
         except LaggardError as error:
@@ -109,7 +112,7 @@ def _hours_behind(root: str) -> int:
 
 
 def _maintain_table(
-    root: str, table: Table, retention: Retention, now: datetime, hours_behind: int, *, optimize: bool
+    root: str, table: Table, retention: Retention, now: datetime, hours_behind: int, carry_out: CarryOut | None
 ) -> None:
     named = _named_version(root, table)
     delta = open_table(root, table.name)
@@ -118,10 +121,10 @@ def _maintain_table(
             oldest = (now - timedelta(days=retention.days(table.name))).date().isoformat()
             if min(dates_of(delta), default=oldest) < oldest:
                 delta.delete(f"date < '{oldest}'")
-            if optimize:
+            if carry_out is not None:
                 # the day at hand waits for tomorrow, except where each tick adds a file: every commit pays for each
                 last = (now + timedelta(days=table.name in EACH_TICK)).date().isoformat()
-                compact(delta, [date for date in _dates_to_compact(delta) if date < last])
+                compact(root, table.name, delta, last, carry_out)
         delta.vacuum(
             hours_behind + (retention.status_files_hours if table.overwritten else retention.vacuum_hours),
             dry_run=False,
@@ -141,25 +144,6 @@ def _named_version(root: str, table: Table) -> int | None:
         return None
     batch = newest_batch(root)
     return None if batch is None else batch.table_versions.get(table.name)
-
-
-def _dates_to_compact(delta: DeltaTable) -> list[str]:
-    """The dates with more than one small file, in order."""
-    actions = pa.table(delta.get_add_actions(flatten=True))
-    small = actions.filter(pc.less(actions["size_bytes"], _SMALL_BYTES))
-    counts = pc.value_counts(small["partition.date"].combine_chunks()).to_pylist() if small.num_rows else []
-    return sorted(str(each["values"]) for each in counts if each["counts"] > 1)
-
-
-def compact(delta: DeltaTable, dates: Iterable[str]) -> None:
-    """One file in place of many for each of the dates."""
-    for date in dates:
-        delta.optimize.compact(
-            [("date", "=", date)],
-            max_concurrent_tasks=_AT_A_TIME,
-            min_commit_interval=0,
-            writer_properties=WriterProperties(compression="ZSTD"),
-        )
 
 
 def _trim_log(root: str, delta: DeltaTable, table: Table, named: int | None) -> None:

@@ -1,0 +1,147 @@
+"""Compaction: one large file in place of many small ones, written where there is time for it, committed here.
+
+delta-rs refuses none of two compactions of the same files at once, and afterwards each row is there twice. So a commit
+of ours goes onto the very version in which all files that it replaces were seen, or it fails and looks again
+(docs/decisions/0026-compaction-commits-onto-what-it-saw.md).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable
+from deltalake.exceptions import CommitFailedError
+from deltalake.transaction import AddAction, RemoveAction
+
+from laggard import storage
+from laggard.errors import TEMPORARY, LaggardError
+from laggard.tables.data_files import DataFile, merge_files
+from laggard.tables.readers import table_uri
+from laggard.tables.schemas import TABLES
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+_WANTED_BYTES = 100_000_000
+_SMALL_BYTES = _WANTED_BYTES // 2
+_TRIES = 20  # each is lost to a commit in between; the ticks commit every few seconds
+_MARK = {"laggard": "compaction"}
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Files of one date of a table to become one; all that a task needs to know."""
+
+    root: str
+    table: str
+    date: str
+    paths: tuple[str, ...]
+
+    def carry_out(self) -> DataFile:
+        """Write the new file, which belongs to no version yet."""
+        return merge_files(table_uri(self.root, self.table), TABLES[self.table], self.paths, {"date": self.date})
+
+
+CarryOut = Callable[[Sequence[Merge]], Iterable[DataFile]]
+
+
+def carry_out_here(merges: Sequence[Merge]) -> Iterable[DataFile]:
+    """One after the other in this process: the ticks need the other cores."""
+    return [each.carry_out() for each in merges]
+
+
+def carry_out_on(context: SparkContext) -> CarryOut:
+    """Side by side on Spark's executors; they need laggard and the settings of the store, and no connector."""
+    chosen = storage.settings()
+
+    def carry_out(each: Merge) -> DataFile:
+        storage.use(chosen)
+        return each.carry_out()
+
+    return lambda merges: context.parallelize(merges, len(merges)).map(carry_out).collect()
+
+
+def compact(root: str, name: str, delta: DeltaTable, before: str, carry_out: CarryOut = carry_out_here) -> None:
+    """Merge the small files of each date before this one; each date is a commit."""
+    for merges in plan(root, name, delta, before).values():
+        _replace(delta, merges, list(carry_out(merges)))
+
+
+def plan(root: str, name: str, delta: DeltaTable, before: str) -> dict[str, list[Merge]]:
+    """The merges of each date that has more than one small file, oldest date first."""
+    small = defaultdict(list)
+    for action in _files(delta).values():
+        if action["size_bytes"] < _SMALL_BYTES and str(action["partition.date"]) < before:
+            small[str(action["partition.date"])].append(action)
+    planned = {}
+    for date in sorted(small):
+        packs = [pack for pack in _packed(small[date]) if len(pack) > 1]
+        if packs:
+            planned[date] = [Merge(root, name, date, tuple(each["path"] for each in pack)) for pack in packs]
+    return planned
+
+
+def _packed(actions: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Files in the order they were written, in packs of the wanted size."""
+    packs: list[list[dict[str, Any]]] = [[]]
+    size = 0
+    for action in sorted(actions, key=lambda each: (each["modification_time"], each["path"])):
+        if size + action["size_bytes"] > _WANTED_BYTES:
+            packs.append([])
+            size = 0
+        packs[-1].append(action)
+        size += action["size_bytes"]
+    return packs
+
+
+def _files(delta: DeltaTable) -> dict[str, dict[str, Any]]:
+    return {each["path"]: each for each in pa.table(delta.get_add_actions(flatten=True)).to_pylist()}
+
+
+def _replace(delta: DeltaTable, merges: Sequence[Merge], files: Sequence[DataFile]) -> None:
+    """Commit the new files for the old ones, if all of these are still there."""
+    for _ in range(_TRIES):
+        delta.update_incremental()
+        known = _files(delta)
+        gone = [path for merge in merges for path in merge.paths if path not in known]
+        if gone:
+            raise LaggardError(
+                f"{merges[0].table} of {merges[0].date} was compacted or deleted by another process meanwhile",
+                cause=f"{gone[0]} is in the table no more",
+                fix="none needed: nothing was changed, and what is left is done the next time",
+                exit_code=TEMPORARY,
+            )
+        removed = [_removal(known[path]) for merge in merges for path in merge.paths]
+        try:
+            delta.create_write_transaction(
+                [*(AddAction(**asdict(file), data_change=False) for file in files), *removed],
+                mode="append",
+                schema=delta.schema(),
+                partition_by=["date"],
+                commit_properties=CommitProperties(custom_metadata=_MARK, max_commit_retries=0),
+            )
+        except CommitFailedError:
+            continue
+        delta.update_incremental()  # VACUUM deletes what the version at hand does not name
+        return
+    raise LaggardError(
+        f"{merges[0].table} of {merges[0].date} is not compacted",
+        cause=f"{_TRIES} times another commit came first",
+        fix="none needed: it is done the next time",
+        exit_code=TEMPORARY,
+    )
+
+
+def _removal(action: dict[str, Any]) -> RemoveAction:
+    return RemoveAction(
+        path=action["path"],
+        data_change=False,
+        deletion_timestamp=int(time.time() * 1000),
+        size=action["size_bytes"],
+        partition_values={"date": str(action["partition.date"])},
+    )
