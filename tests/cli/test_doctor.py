@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import subprocess
 import sys
@@ -63,7 +64,7 @@ def test_a_closed_port_is_a_failure_with_a_remedy_and_stops_no_other_check() -> 
     found = {result["check"]: result for result in answer["data"]}
     assert found["brokers"]["level"] == "fail"
     assert "cluster.bootstrap_servers" in found["brokers"]["remedy"]
-    assert set(TABLES) <= set(found)
+    assert {"java", "jars", "batches"} <= set(found)
 
 
 def test_a_port_that_takes_connections_and_says_nothing_costs_one_time_limit() -> None:
@@ -416,9 +417,16 @@ def test_a_table_of_other_columns_is_a_failure_that_lists_them_all(tmp_path: Pat
     assert all(part in result.fact for part in ("missing: event_id", "unexpected: more", "group is int64, not string"))
 
 
-def test_a_missing_table_is_a_warning_on_a_first_start(tmp_path: Path) -> None:
-    (result,) = tables.check_table(config_of(tmp_path), "batches")
-    assert (result.level, "laggard run" in result.remedy) == ("warn", True)
+def test_missing_tables_are_one_warning_on_a_first_start(tmp_path: Path) -> None:
+    (result,) = (each for name in TABLES for each in tables.check_table(config_of(tmp_path), name))
+    assert (result.level, result.check, "laggard run" in result.remedy) == ("warn", "batches", True)
+
+
+def test_one_missing_table_among_others_is_a_warning(tmp_path: Path) -> None:
+    write_tables(tmp_path)
+    shutil.rmtree(tmp_path / "deploys")
+    (result,) = tables.check_table(config_of(tmp_path), "deploys")
+    assert (result.level, result.check) == ("warn", "deploys")
 
 
 def test_a_log_that_starts_after_our_position_is_a_warning() -> None:

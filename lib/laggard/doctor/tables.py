@@ -106,7 +106,9 @@ def check_table(config: Config, name: str) -> Iterable[Result]:
     try:
         table = open_table(config.job.tables, name)
     except TableMissing as missing:
-        yield Result("warn", name, missing.what, missing.fix)
+        # before the first start one line is enough, and `batches` has it
+        if name == BATCHES.name or _exists(config.job.tables, BATCHES.name):
+            yield Result("warn", name, missing.what, missing.fix)
         return
     if (version := table.protocol().min_reader_version) != 1:
         yield Result(
@@ -120,6 +122,14 @@ def check_table(config: Config, name: str) -> Iterable[Result]:
         )
     else:
         yield Result("ok", name, f"version {table.version()}, columns as declared")
+
+
+def _exists(root: str, name: str) -> bool:
+    try:
+        open_table(root, name)
+    except TableMissing:
+        return False
+    return True
 
 
 def compare(found: pa.Schema, wanted: pa.Schema) -> list[str]:
