@@ -25,10 +25,10 @@ ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/wire")]
 
 from diagnosis.fluid import NOON, Fluid, tables_of  # noqa: E402 - histories without a broker
-from laggard.diagnosis.cluster import ClusterFrame  # noqa: E402
 from laggard.diagnosis.engine import Judged, settle  # noqa: E402
 from laggard.diagnosis.parameters import Parameters  # noqa: E402
 from laggard.diagnosis.policy import Policy  # noqa: E402
+from laggard.diagnosis.signals.cluster import ClusterFrame  # noqa: E402
 from laggard.stream.diagnose import in_shard, of_shard  # noqa: E402
 from laggard.stream.judging import Baselines, judge_groups, lay_out  # noqa: E402
 from laggard.stream.reading import RECENT, Options, Window, known_at, read_baseline, read_history, told  # noqa: E402

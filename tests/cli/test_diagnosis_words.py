@@ -19,8 +19,8 @@ from laggard.cli.diagnosis_words import (
     spoken,
     verdict_sentence,
 )
-from laggard.diagnosis.catalogue import RULES
-from laggard.diagnosis.verdict import VERDICTS
+from laggard.diagnosis.rules.registry import RULES
+from laggard.diagnosis.verdict.decisions import VERDICTS
 
 Row = dict[str, Any]
 

@@ -5,7 +5,7 @@ from kafka.structs import TopicPartition
 
 from laggard.demo.cast import fair_shares
 from laggard.demo.scenarios import DRILLS, EVERYDAY, HOT_PARTITION, Scenario, partition_rates
-from laggard.diagnosis.catalogue import BY_CODE
+from laggard.diagnosis.rules.registry import BY_CODE
 
 
 @pytest.mark.parametrize(

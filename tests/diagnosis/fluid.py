@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from laggard.diagnosis.cluster import ClusterFrame
 from laggard.diagnosis.engine import judge, settle
-from laggard.diagnosis.history import LISTS, History, rows_of
+from laggard.diagnosis.history.layout import LISTS, History, rows_of
 from laggard.diagnosis.memory import Memory
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.signals.cluster import ClusterFrame
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema, to_arrow
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from laggard.diagnosis.frames import NAMES, NUMBERS, GroupFrame, Policy, TopicFrame
+from laggard.diagnosis.history.frames import NAMES, NUMBERS, GroupFrame, Policy, TopicFrame
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.view import MemberView, Shape, TopicView, Trend, View
+from laggard.diagnosis.signals.view import MemberView, Shape, TopicView, Trend, View
 
 Row = dict[str, Any]
 BEGIN = datetime(2026, 3, 2, 12, tzinfo=timezone.utc)

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diagnosis.views import spread_over, topic_view, view_of
-from laggard.diagnosis.attributed import proven_costly
-from laggard.diagnosis.attribution import attribute, broker_signal
 from laggard.diagnosis.memory import Memory, from_json
-from laggard.diagnosis.ranks import least_p, rank_p
-from laggard.diagnosis.view import View
+from laggard.diagnosis.rules.uneven import proven_costly
+from laggard.diagnosis.signals.attribution import attribute, broker_signal
+from laggard.diagnosis.signals.ranks import least_p, rank_p
+from laggard.diagnosis.signals.view import View
 
 LAG = 50_000.0
 

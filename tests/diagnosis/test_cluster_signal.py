@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from diagnosis.views import topic_view, view_of
-from laggard.diagnosis.cluster import cluster_signal
-from laggard.diagnosis.patterns_rebalances import now_of
+from laggard.diagnosis.signals.cluster import cluster_signal
+from laggard.diagnosis.signals.rebalances import now_of
 
 NOW = now_of(view_of(topic_view([100.0])).frame)
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from diagnosis.fluid import Fluid, Story, tables_of, tell
-from laggard.diagnosis import catalogue, engine
+from laggard.diagnosis import engine
 from laggard.diagnosis.memory import from_json
-from laggard.diagnosis.observation import Rule
-from laggard.diagnosis.view import View
+from laggard.diagnosis.rules.rule import Rule
+from laggard.diagnosis.signals.view import View
 
 WINDOWS, BREAK = 75, 40
 
@@ -113,8 +113,8 @@ def test_a_rule_that_fails_is_reported_and_stops_no_other(monkeypatch: pytest.Mo
     def breaks(_: View) -> list[Any]:
         raise ZeroDivisionError("of course")
 
-    broken = Rule("D99", "ARRIVAL_SKEW", "hygiene", breaks, "", ())
-    monkeypatch.setattr(catalogue, "GROUP_RULES", (broken, *catalogue.GROUP_RULES))
+    broken = Rule("D99", "ARRIVAL_SKEW", "hygiene", says="", is_not="", check=breaks)
+    monkeypatch.setattr(engine, "RULES", (broken, *engine.RULES))
     story = tell(short().tables())
     failed = [row for row in story.findings if row["code"] == engine.RULE_FAILED and row["event"] == "opened"]
     assert [(row["subject"], row["evidence_text"]["error"]) for row in failed] == [
@@ -124,11 +124,11 @@ def test_a_rule_that_fails_is_reported_and_stops_no_other(monkeypatch: pytest.Mo
 
 
 def test_every_open_code_is_in_the_catalogue_once() -> None:
-    codes = [rule.code for rule in catalogue.RULES]
+    codes = [rule.code for rule in engine.RULES]
     assert len(codes) == len(set(codes))
-    for rule in catalogue.RULES:
+    for rule in engine.RULES:
         assert rule.says
-        assert all(hasattr(engine.Parameters(), name) for name in rule.uses), rule.code
+        assert all(hasattr(engine.Parameters(), name) for name in rule.thresholds), rule.code
 
 
 def test_a_group_that_cannot_be_judged_is_reported_and_the_others_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:

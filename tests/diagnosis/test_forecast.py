@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diagnosis.views import topic_view
-from laggard.diagnosis import forecast
 from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.signals import forecast
 
 PARAMETERS = Parameters()
 HOUR = 3600.0

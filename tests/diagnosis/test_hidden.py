@@ -12,13 +12,13 @@ import pytest
 
 from diagnosis.fluid import NOON, Fluid, tables_of
 from diagnosis.views import WINDOWS, topic_view, view_of
-from laggard.diagnosis import measures, viewing
-from laggard.diagnosis.frames import GroupFrame, Hidden
-from laggard.diagnosis.hidden import hidden_commits
-from laggard.diagnosis.history import History
+from laggard.diagnosis.history.frames import GroupFrame, Hidden
+from laggard.diagnosis.history.hidden import hidden_commits
+from laggard.diagnosis.history.layout import History
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.rules_capacity import capacity_shortage
-from laggard.diagnosis.trend import TrendState
+from laggard.diagnosis.rules.capacity import capacity_shortage
+from laggard.diagnosis.signals import measures, viewing
+from laggard.diagnosis.signals.trend import TrendState
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 
@@ -126,5 +126,5 @@ def test_lag_that_hidden_commits_make_has_no_trend(seconds: float, expected: str
     group = replace(view_of(topic).frame, hidden=Hidden(told, told + 10))
     view, _ = viewing.topic_view(topic.frame, group, TrendState("", 0), Parameters(), has_members=True)
     assert view.trend.name == expected
-    holds = [each.state for each in capacity_shortage(view_of(view, capacity=50.0))]
+    holds = [each.state for each in capacity_shortage.check(view_of(view, capacity=50.0))]
     assert holds == (["holds"] if expected == "growing" else [])

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 import pytest
 
 from diagnosis.fluid import NOON
-from laggard.diagnosis.columns import kept
-from laggard.diagnosis.frames import GroupFrame
-from laggard.diagnosis.history import History
+from laggard.diagnosis.history.columns import kept
+from laggard.diagnosis.history.frames import GroupFrame
+from laggard.diagnosis.history.layout import History
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema, to_arrow
 

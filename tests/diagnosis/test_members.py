@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from diagnosis.views import PARAMETERS, WINDOWS, topic_view, view_of
-from laggard.diagnosis.members import member_views
+from laggard.diagnosis.signals.members import member_views
 
 LAG = 500_000.0
 

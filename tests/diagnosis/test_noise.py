@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from laggard.diagnosis.frames import Floats
+from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.shape import persist, raw_shape
-from laggard.diagnosis.theil_sen import fit
-from laggard.diagnosis.trend import TrendState, judge_trends
+from laggard.diagnosis.signals.shape import persist, raw_shape
+from laggard.diagnosis.signals.theil_sen import fit
+from laggard.diagnosis.signals.trend import TrendState, judge_trends
 
 PARAMETERS = Parameters()
 RUNS = 1000

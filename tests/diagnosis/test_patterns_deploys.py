@@ -6,7 +6,7 @@ import pytest
 
 from diagnosis.rebalance_rows import Life, at, pods
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.patterns_deploys import Deploy, find_deploys, vetoing_deploy
+from laggard.diagnosis.signals.deploys import Deploy, find_deploys, vetoing_deploy
 
 LIMITS = Parameters()
 

@@ -6,8 +6,8 @@ import pytest
 
 from diagnosis.rebalance_rows import Life, at, pods
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.patterns_members import changes, current_members, find_crash_loops, find_evictions
-from laggard.diagnosis.patterns_static import absence_p95_seconds, absences, find_flips, find_successors
+from laggard.diagnosis.signals.rosters import changes, current_members, find_crash_loops, find_evictions
+from laggard.diagnosis.signals.static import absence_p95_seconds, absences, find_flips, find_successors
 
 ALL = pods(1, 2, 3)
 HOMES = [place.removesuffix("#0") for place in ALL]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from diagnosis.rebalance_rows import Life, at, pods
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.patterns_coordinators import find_correlated
-from laggard.diagnosis.patterns_moves import (
+from laggard.diagnosis.rules.cluster import find_correlated
+from laggard.diagnosis.signals.moves import (
     assignor_changes,
     find_avoidable,
     find_behind,

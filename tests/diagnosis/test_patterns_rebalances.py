@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from diagnosis.rebalance_rows import Life, at, pods, rolled
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.patterns_rebalances import (
+from laggard.diagnosis.signals.rebalances import (
     find_storm,
     interrupted_generations,
     logical_rebalances,

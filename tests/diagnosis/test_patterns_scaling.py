@@ -10,7 +10,7 @@ import pytest
 
 from diagnosis.rebalance_rows import BEGIN, NOW, WINDOWS, Life, at, pods, series
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.patterns_scaling import (
+from laggard.diagnosis.signals.scaling import (
     alternations,
     elasticity,
     find_cold_start,

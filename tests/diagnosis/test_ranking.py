@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from laggard.diagnosis import catalogue
-from laggard.diagnosis.observation import CAUSE, SYMPTOM
-from laggard.diagnosis.ranking import DEPLOY, EDGES, LONG_REBALANCE, RANK, Open, roles
+from laggard.diagnosis.findings.ranking import Open, roles
+from laggard.diagnosis.rules.conditions import CONDITIONS
+from laggard.diagnosis.rules.registry import BY_CODE, EDGES, RULES
+from laggard.diagnosis.rules.rule import CAUSE, DEPLOY, LONG_REBALANCE, SYMPTOM
 
 
 def finding(code: str, *, explained: float = 0.0, confidence: float = 0.9, partitions: Sequence[int] = ()) -> Open:
-    kind = catalogue.BY_CODE[code].kind
+    kind = BY_CODE[code].kind
     return Open(code, code, kind, "warn", "orders", frozenset(partitions), "", explained, confidence)
 
 
@@ -34,9 +35,17 @@ def test_the_graph_has_no_circle() -> None:
         visit(code, ())
 
 
-def test_every_code_of_graph_and_order_is_a_rule_or_a_condition() -> None:
-    named = {code for edge in EDGES for code in (edge.by, *edge.codes)} | set(RANK)
-    assert {code for code in named if not code.startswith("(")} - catalogue.BY_CODE.keys() == set()
+def test_every_name_in_an_inhibition_is_a_rule_a_group_of_rules_or_a_condition() -> None:
+    groups = {name for rule in RULES for name in rule.groups}
+    conditions = {each.name for each in CONDITIONS}
+    for edge in EDGES:
+        assert {*edge.inhibition.targets} <= BY_CODE.keys() | groups, edge.by
+        assert edge.inhibition.needs in {"", *conditions}
+
+
+def test_no_two_causes_are_equally_strong() -> None:
+    ranks = [rule.rank for rule in RULES if rule.rank is not None]
+    assert len(ranks) == len(set(ranks))
 
 
 def test_exactly_one_cause_is_primary() -> None:
@@ -75,7 +84,7 @@ def test_a_deploy_suppresses_storms_but_not_poison_pills() -> None:
 
 
 def test_a_symptom_is_never_hidden_and_leads_only_where_no_cause_is_known() -> None:
-    assert catalogue.BY_CODE["DATA_LOST"].kind == SYMPTOM
+    assert BY_CODE["DATA_LOST"].kind == SYMPTOM
     assert roles_of("DATA_LOST", "EMPTY_WITH_LAG") == {"DATA_LOST": "symptom", "EMPTY_WITH_LAG": "primary"}
     assert roles_of("DATA_LOST") == {"DATA_LOST": "primary"}
 
@@ -98,7 +107,7 @@ def test_what_a_finding_of_the_cluster_explains_points_to_it() -> None:
 
 
 def test_notes_are_nobodys_cause() -> None:
-    assert catalogue.BY_CODE["IDLE_MEMBERS"].kind not in (CAUSE, SYMPTOM)
+    assert BY_CODE["IDLE_MEMBERS"].kind not in (CAUSE, SYMPTOM)
     assert roles_of("IDLE_MEMBERS") == {"IDLE_MEMBERS": "note"}
 
 

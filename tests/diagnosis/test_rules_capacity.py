@@ -7,19 +7,21 @@ import numpy as np
 import pytest
 
 from diagnosis.views import END_MS, spread_over, topic_view, view_of
-from laggard.diagnosis.frames import Policy, Row
-from laggard.diagnosis.observation import ABSTAINS, FAILS, HOLDS, INFO, WARN, Observation
+from laggard.diagnosis.history.frames import Policy, Row
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.rules_capacity import RULES
-from laggard.diagnosis.view import View
+from laggard.diagnosis.rules import balance, capacity, uneven
+from laggard.diagnosis.rules.registry import rules_of
+from laggard.diagnosis.rules.rule import ABSTAINS, FAILS, HOLDS, INFO, WARN, Observation
+from laggard.diagnosis.signals.view import View
 
+RULES = (*rules_of(capacity), *rules_of(uneven), *rules_of(balance))
 END = datetime.fromtimestamp(END_MS / 1000, timezone.utc)
 LAG = 50_000.0
 
 
 def found(code: str, view: View) -> list[Observation]:
     (rule,) = [rule for rule in RULES if rule.code == code]
-    return rule.condition(view)
+    return rule.check(view)
 
 
 def states(code: str, view: View) -> list[str]:
@@ -27,7 +29,7 @@ def states(code: str, view: View) -> list[str]:
 
 
 def holding(view: View) -> set[str]:
-    return {each.code for rule in RULES for each in rule.condition(view) if each.state == HOLDS}
+    return {each.code for rule in RULES for each in rule.check(view) if each.state == HOLDS}
 
 
 def short_group(members: int = 4, partitions: int = 12, topic: dict[str, Any] | None = None, **fields: Any) -> View:
@@ -101,8 +103,8 @@ def test_a_shortage_comes_with_the_rates_and_its_sub_cause() -> None:
         (short_group(topic={"stalled": dict.fromkeys(range(6), "silent")}), []),  # half of it is not worked off at all
         (short_group(topic={"stalled": dict.fromkeys(range(5), "silent")}), [HOLDS]),
         (short_group(members=0, state="Empty"), []),
-        (short_group(facts={"deploy": True}), [FAILS]),
-        (short_group(facts={"deploy": False}), [HOLDS]),
+        (short_group(is_deployed=True), [FAILS]),
+        (short_group(is_deployed=False), [HOLDS]),
         (short_group(events=[event("members_returned", 9)]), [FAILS]),
         (short_group(events=[event("members_returned", 11)]), [HOLDS]),
         (short_group(events=[event("partitions_added", 1)]), [HOLDS]),
@@ -307,7 +309,7 @@ def test_a_member_that_is_slow_over_two_topics_is_one_finding() -> None:
 def test_a_deploy_vetoes_a_slow_member() -> None:
     topic = topic_view(THREE_LAGS, consume=SLOW["consume"], slots=spread_over(12, 4), shape="concentrated")
 
-    assert states("SLOW_MEMBER", view_of(topic, busy=["m2"], facts={"deploy": True})) == [FAILS]
+    assert states("SLOW_MEMBER", view_of(topic, busy=["m2"], is_deployed=True)) == [FAILS]
 
 
 def test_one_group_is_at_most_half_sure_of_a_broker() -> None:
@@ -409,13 +411,13 @@ def test_partitions_that_no_assignor_could_give_more_evenly_are_no_imbalance(
 
 
 def test_a_healthy_group_is_told_nothing() -> None:
-    assert [each for rule in RULES for each in rule.condition(balanced(spread_over(12, 4)))] == []
-    assert [each for rule in RULES for each in rule.condition(view_of())] == []
+    assert [each for rule in RULES for each in rule.check(balanced(spread_over(12, 4)))] == []
+    assert [each for rule in RULES for each in rule.check(view_of())] == []
 
 
 def test_rules_have_the_numbers_of_the_catalogue_and_name_parameters_that_exist() -> None:
-    assert [rule.number for rule in RULES] == [f"D{n}" for n in (*range(10, 19), 51, 52)]
-    assert {name for rule in RULES for name in rule.uses} <= {*Parameters.__dataclass_fields__}
+    assert sorted(rule.number for rule in RULES) == [f"D{n}" for n in (*range(10, 19), 51, 52)]
+    assert {name for rule in RULES for name in rule.thresholds} <= {*Parameters.__dataclass_fields__}
     assert [rule.code for rule in RULES if rule.open_after == 1] == ["ARRIVAL_SKEW", "IDLE_MEMBERS"]
 
 

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 
 from diagnosis.rebalance_rows import NOW, WINDOWS, Life, at, pods, series
-from laggard.diagnosis.frames import Policy
-from laggard.diagnosis.observation import Observation
-from laggard.diagnosis.rules_identity import RULES as IDENTITY
-from laggard.diagnosis.rules_timeouts import RULES as TIMEOUTS
-from laggard.diagnosis.view import View
+from laggard.diagnosis.history.frames import Policy
+from laggard.diagnosis.rules import identity, timeouts
+from laggard.diagnosis.rules.registry import rules_of
+from laggard.diagnosis.rules.rule import Observation
+from laggard.diagnosis.signals.view import View
 
-BY_CODE = {rule.code: rule for rule in (*IDENTITY, *TIMEOUTS)}
+BY_CODE = {rule.code: rule for rule in (*rules_of(identity), *rules_of(timeouts))}
 A, B = pods(1, 2)
 IDS = ("s-0", "s-1", "s-2")
 
 
 def judge(code: str, view: View) -> list[Observation]:
-    found: list[Observation] = BY_CODE[code].condition(view)
+    found: list[Observation] = BY_CODE[code].check(view)
     assert {each.code for each in found} <= {code}
     return found
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from diagnosis.views import END_MS, WINDOWS, topic_view, view_of
-from laggard.diagnosis.losses import losses
-from laggard.diagnosis.rules_loss import offsets_expiry_forecast
-from laggard.diagnosis.view import View
+from laggard.diagnosis.rules.loss import offsets_expiry_forecast
+from laggard.diagnosis.signals.losses import losses
+from laggard.diagnosis.signals.view import View
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 RETAINED = {"config_known": True, "retention_seconds": 600.0, "cleanup_policy": "delete"}
@@ -35,7 +35,7 @@ def away(seconds: float, observed_minutes: float | None, arrival: float = 100.0)
 def test_offsets_expire_when_the_broker_says_so_and_else_after_a_week(
     away_seconds: float, observed_minutes: float | None, left_seconds: float, severity: str, basis: str
 ) -> None:
-    (found,) = offsets_expiry_forecast(away(away_seconds, observed_minutes))
+    (found,) = offsets_expiry_forecast.check(away(away_seconds, observed_minutes))
     assert found.evidence["expiry_seconds"] == pytest.approx(left_seconds)
     assert (found.severity, found.evidence_text["offsets_retention"]) == (severity, basis)
 
@@ -51,7 +51,7 @@ def test_offsets_expire_when_the_broker_says_so_and_else_after_a_week(
     ],
 )
 def test_offsets_that_stay_are_not_forecast_to_expire(view: View) -> None:
-    assert offsets_expiry_forecast(view) == []
+    assert offsets_expiry_forecast.check(view) == []
 
 
 def moving(lag: float, *, stalled: bool = False) -> View:

@@ -8,19 +8,20 @@ import numpy as np
 import pytest
 
 from diagnosis.rebalance_rows import WINDOWS, Life, at, pods, rolled, series
-from laggard.diagnosis.deploy_cost import deploy_row
-from laggard.diagnosis.frames import Policy
-from laggard.diagnosis.observation import Observation
-from laggard.diagnosis.patterns_deploys import find_deploys
-from laggard.diagnosis.rules_moves import RULES
-from laggard.diagnosis.view import View
+from laggard.diagnosis.history.frames import Policy
+from laggard.diagnosis.rules import moves
+from laggard.diagnosis.rules.registry import rules_of
+from laggard.diagnosis.rules.rule import Observation
+from laggard.diagnosis.signals.deploy_cost import deploy_row
+from laggard.diagnosis.signals.deploys import find_deploys
+from laggard.diagnosis.signals.view import View
 
-BY_CODE = {rule.code: rule for rule in RULES}
+BY_CODE = {rule.code: rule for rule in rules_of(moves)}
 ALL = pods(1, 2, 3, 4)
 
 
 def judge(code: str, view: View) -> list[Observation]:
-    found: list[Observation] = BY_CODE[code].condition(view)
+    found: list[Observation] = BY_CODE[code].check(view)
     assert {each.code for each in found} <= {code}
     return found
 

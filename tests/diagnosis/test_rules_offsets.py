@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from diagnosis.views import END_MS, WINDOWS, topic_view, view_of
-from laggard.diagnosis.rules_offsets import lso_stuck, topic_recreated
+from laggard.diagnosis.rules.offsets import lso_stuck, topic_recreated
 
 END = datetime.fromtimestamp(END_MS / 1000, timezone.utc)
 
@@ -36,7 +36,9 @@ def test_a_topic_that_comes_back_under_another_id_is_told_once(
         at = END - timedelta(minutes=told_minutes_ago)
         events = [{"kind": "topic_recreated", "topic": "orders", "partition": 0, "event_at": at}]
     topic = topic_view([10.0], facts=dict(facts), history={"status": known_for(windows)})
-    assert [each.code for each in topic_recreated(view_of(topic, events=events))] == ["TOPIC_RECREATED"] * expected
+    assert [each.code for each in topic_recreated.check(view_of(topic, events=events))] == [
+        "TOPIC_RECREATED"
+    ] * expected
 
 
 @pytest.mark.parametrize(
@@ -53,4 +55,4 @@ def test_a_transaction_hangs_once_what_is_stable_has_stood_for_longer_than_any_m
 ) -> None:
     rows = [{"last_stable_offset": 1000 + moves * at, "log_end_offset": 1000 + 600 * at} for at in range(windows)]
     topic = topic_view([600.0 * windows], floor=100.0, history={"committed": committed}, facts={"windows": {0: rows}})
-    assert [each.code for each in lso_stuck(view_of(topic))] == codes
+    assert [each.code for each in lso_stuck.check(view_of(topic))] == codes

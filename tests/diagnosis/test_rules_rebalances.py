@@ -8,24 +8,27 @@ from typing import Any
 import pytest
 
 from diagnosis.rebalance_rows import NOW, Life, at, pods, rolled, series
-from laggard.diagnosis.frames import Policy
-from laggard.diagnosis.observation import Observation, Rule
-from laggard.diagnosis.rules_commits import RULES as COMMITS
-from laggard.diagnosis.rules_evictions import RULES as EVICTIONS
-from laggard.diagnosis.rules_identity import RULES as IDENTITY
-from laggard.diagnosis.rules_moves import RULES as MOVES
-from laggard.diagnosis.rules_rebalances import RULES as REBALANCES
-from laggard.diagnosis.rules_scaling import RULES as SCALING
-from laggard.diagnosis.rules_timeouts import RULES as TIMEOUTS
-from laggard.diagnosis.view import View
+from laggard.diagnosis.history.frames import Policy
+from laggard.diagnosis.rules import commits, evictions, identity, moves, rebalances, scaling, timeouts
+from laggard.diagnosis.rules.registry import rules_of
+from laggard.diagnosis.rules.rule import Observation, Rule
+from laggard.diagnosis.signals.view import View
 
-ALL_RULES = (*EVICTIONS, *REBALANCES, *MOVES, *TIMEOUTS, *IDENTITY, *SCALING, *COMMITS)
+ALL_RULES = (
+    *rules_of(evictions),
+    *rules_of(rebalances),
+    *rules_of(moves),
+    *rules_of(timeouts),
+    *rules_of(identity),
+    *rules_of(scaling),
+    *rules_of(commits),
+)
 BY_CODE = {rule.code: rule for rule in ALL_RULES}
 ALL = pods(1, 2, 3, 4)
 
 
 def judge(code: str, view: View) -> list[Observation]:
-    found: list[Observation] = BY_CODE[code].condition(view)
+    found: list[Observation] = BY_CODE[code].check(view)
     assert {each.code for each in found} <= {code}
     return found
 
@@ -219,7 +222,15 @@ def test_groups_without_judged_members_get_no_rule_of_members(group_type: str) -
     told.members += evicted("poll_timeout").members
     view = told.view(fact={"group_type": group_type})
     assert [
-        each for rule in (*EVICTIONS, *REBALANCES, *IDENTITY, *TIMEOUTS, *MOVES) for each in rule.condition(view)
+        each
+        for rule in (
+            *rules_of(evictions),
+            *rules_of(rebalances),
+            *rules_of(identity),
+            *rules_of(timeouts),
+            *rules_of(moves),
+        )
+        for each in rule.check(view)
     ] == []
 
 
@@ -236,7 +247,7 @@ def test_history_from_before_the_live_end_is_judged_by_no_rule() -> None:
     for second in range(3060, 3600, 60):
         told.generation(second, *ALL[:3], generation_gap=3, of_row={"cause_posterior": {"poll_timeout": 0.9}})
         told.generation(second + 20, *ALL, of_row={"straggler_slot": ALL[0], "moved": 10, "avoidable": 10})
-    assert [each.code for rule in ALL_RULES for each in rule.condition(told.view())] == []
+    assert [each.code for rule in ALL_RULES for each in rule.check(told.view())] == []
 
 
 def test_two_interrupted_generations_hold_and_one_does_not() -> None:

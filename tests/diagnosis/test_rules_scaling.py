@@ -9,22 +9,20 @@ import numpy as np
 import pytest
 
 from diagnosis.rebalance_rows import BEGIN, NOW, WINDOWS, Life, at, member, pods, series
-from laggard.diagnosis.conditions import group_conditions
-from laggard.diagnosis.frames import Policy
-from laggard.diagnosis.memory import Memory, Scaled
-from laggard.diagnosis.observation import Observation
-from laggard.diagnosis.patterns_scaling import scale_events
-from laggard.diagnosis.rules_commits import RULES as COMMITS
-from laggard.diagnosis.rules_scaling import RULES as SCALING
-from laggard.diagnosis.tracks import Track
-from laggard.diagnosis.view import View
+from laggard.diagnosis.history.frames import Policy
+from laggard.diagnosis.memory import Memory, Scaled, Track
+from laggard.diagnosis.rules import commits, scaling
+from laggard.diagnosis.rules.registry import rules_of
+from laggard.diagnosis.rules.rule import Observation
+from laggard.diagnosis.signals.scaling import newest_scale_out, scale_events
+from laggard.diagnosis.signals.view import View
 
-BY_CODE = {rule.code: rule for rule in (*SCALING, *COMMITS)}
+BY_CODE = {rule.code: rule for rule in (*rules_of(scaling), *rules_of(commits))}
 OLD, NEW = pods(1, 2, 3, 4), pods(5, 6, 7, 8)
 
 
 def judge(code: str, view: View) -> list[Observation]:
-    found: list[Observation] = BY_CODE[code].condition(view)
+    found: list[Observation] = BY_CODE[code].check(view)
     assert {each.code for each in found} <= {code}
     return found
 
@@ -103,15 +101,15 @@ def test_an_open_finding_lasts_while_the_lag_does_not_fall_and_the_members_stay(
 @pytest.mark.parametrize(("then", "is_known"), [(900.0, True), (800.0, False)])
 def test_what_members_brought_is_known_until_all_together_do_more(then: float, *, is_known: bool) -> None:
     scaled = Scaled(5, 0.1, then)
-    assert group_conditions(hours_after(scaled=scaled))[1]["scaled"] == (scaled if is_known else None)
+    assert newest_scale_out(hours_after(scaled=scaled)) == (scaled if is_known else None)
 
 
 def test_what_members_brought_is_forgotten_with_the_lag_and_with_another_change() -> None:
     view = hours_after(scaled=Scaled(5, 0.1, 1000.0))
-    assert group_conditions(view)[1]["scaled"] is not None
-    assert group_conditions(replace(view, is_material=False))[1]["scaled"] is None
+    assert newest_scale_out(view) is not None
+    assert newest_scale_out(replace(view, is_material=False)) is None
     fewer = Life().generation(-9000, *OLD, *NEW).generation(1000, *OLD)
-    assert group_conditions(replace(view, frame=fewer.frame(3000)))[1]["scaled"] is None
+    assert newest_scale_out(replace(view, frame=fewer.frame(3000))) is None
 
 
 def swings(number: int) -> list[Observation]:

@@ -7,8 +7,8 @@ import pytest
 
 from diagnosis.views import END_MS, WINDOWS, topic_view, view_of
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.rules_unread import commits_stopped, empty_with_lag, external_committer
-from laggard.diagnosis.view import View
+from laggard.diagnosis.rules.unread import commits_stopped, empty_with_lag, external_committer
+from laggard.diagnosis.signals.view import View
 
 
 def empty_since(windows: int, *, commits_in: int, quiet_seconds: float = 600.0) -> View:
@@ -29,7 +29,7 @@ def empty_since(windows: int, *, commits_in: int, quiet_seconds: float = 600.0) 
     ],
 )
 def test_only_a_commit_after_the_last_member_left_is_from_outside(commits_in: int, codes: list[str]) -> None:
-    found = external_committer(empty_since(10, commits_in=commits_in))
+    found = external_committer.check(empty_since(10, commits_in=commits_in))
     assert [each.code for each in found] == codes
 
 
@@ -40,7 +40,7 @@ def test_only_a_commit_after_the_last_member_left_is_from_outside(commits_in: in
 def test_an_empty_group_has_lag_once_it_has_been_quiet_for_long(
     windows: int, quiet_seconds: float, codes: list[str]
 ) -> None:
-    found = empty_with_lag(empty_since(windows, commits_in=30, quiet_seconds=quiet_seconds))
+    found = empty_with_lag.check(empty_since(windows, commits_in=30, quiet_seconds=quiet_seconds))
     assert [each.code for each in found] == codes
 
 
@@ -49,7 +49,7 @@ def test_commits_have_stopped_once_silence_lasts_for_five_of_their_intervals(int
     commits = np.zeros((1, WINDOWS))
     commits[0, : WINDOWS - 7] = 1.0  # seven minutes ago, beyond the poll interval
     topic = topic_view([50_000.0], interval=interval, history={"commits": commits, "committed": 100.0})
-    assert [each.code for each in commits_stopped(view_of(topic))] == codes
+    assert [each.code for each in commits_stopped.check(view_of(topic))] == codes
 
 
 @pytest.mark.parametrize(("commit_windows_ago", "codes"), [(None, ["COMMITS_STOPPED"]), (60, []), (30, [])])
@@ -58,7 +58,7 @@ def test_without_a_rhythm_commits_have_stopped_after_an_hour(commit_windows_ago:
     if commit_windows_ago is not None:
         commits[0, -commit_windows_ago] = 1.0
     topic = topic_view([50_000.0], interval=np.nan, history={"commits": commits, "committed": 100.0})
-    assert [each.code for each in commits_stopped(view_of(topic))] == codes
+    assert [each.code for each in commits_stopped.check(view_of(topic))] == codes
 
 
 @pytest.mark.parametrize(("minutes", "state"), [(1.5, "fail"), (5.9, "fail"), (6.1, "pass")])
@@ -68,7 +68,7 @@ def test_silence_begins_with_the_newest_rebalance(minutes: float, state: str) ->
     commits[0, : WINDOWS - 20] = 1.0
     topic = topic_view([50_000.0], history={"commits": commits, "committed": 100.0})
     rebalance = {"live_read": True, "record_timestamp": moment(minutes)}
-    (found,) = commits_stopped(view_of(topic, generations=[rebalance]))
+    (found,) = commits_stopped.check(view_of(topic, generations=[rebalance]))
     assert found.guards["no rebalance since"] == state
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from diagnosis.views import WINDOWS, topic_view, view_of
-from laggard.diagnosis.attribution import attribute
-from laggard.diagnosis.shed import shed
-from laggard.diagnosis.view import View
+from laggard.diagnosis.signals.attribution import attribute
+from laggard.diagnosis.signals.shed import shed
+from laggard.diagnosis.signals.view import View
 
 LAG = 50_000.0
 MOVED = 40  # the window of the rebalance

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diagnosis.views import PARAMETERS, spread_over, topic_view, view_of
-from laggard.diagnosis.forecast import drain_seconds
-from laggard.diagnosis.frames import Policy
+from laggard.diagnosis.history.frames import Policy
 from laggard.diagnosis.order import percentile
-from laggard.diagnosis.scaling import autoscaler_settings
-from laggard.diagnosis.sizing import Load, Sizing, lower_bound, packed, size, slowest_drain
-from laggard.diagnosis.view import View
+from laggard.diagnosis.signals.forecast import drain_seconds
+from laggard.diagnosis.signals.view import View
+from laggard.diagnosis.verdict.autoscaler import autoscaler_settings
+from laggard.diagnosis.verdict.sizing import Load, Sizing, lower_bound, packed, size, slowest_drain
 from laggard.rebalance.assignors import ASSIGNORS, Member, assign
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from diagnosis.views import WINDOWS, topic_view, view_of
-from laggard.diagnosis import measures, viewing
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.rules_stalls import partition_stalled
-from laggard.diagnosis.sizing import Sizing
-from laggard.diagnosis.trend import TrendState
-from laggard.diagnosis.verdict import scale_verdict
+from laggard.diagnosis.rules.stalls import partition_stalled
+from laggard.diagnosis.signals import measures, viewing
+from laggard.diagnosis.signals.trend import TrendState
+from laggard.diagnosis.verdict.decisions import scale_verdict
+from laggard.diagnosis.verdict.sizing import Sizing
 
 
 def kinds(
@@ -62,7 +62,7 @@ def test_more_members_do_not_help_where_a_transaction_holds_the_readers(
 ) -> None:
     topic = topic_view([9000.0, 10.0], stalled={0: kind}, slots=["m0", "m1"])
     view = view_of(topic, capacity=600.0)
-    assert [each.code for each in partition_stalled(view)] == codes
+    assert [each.code for each in partition_stalled.check(view)] == codes
     assert scale_verdict(view, {}, Sizing()).code == verdict
 
 
@@ -193,7 +193,7 @@ def lost(told: int, moved: int, end: float = 9000.0) -> tuple[list[str], dict[st
     plain = topic_view([np.nan], status=status, history=history)
     group = view_of(plain).frame
     topic, _ = viewing.topic_view(plain.frame, group, TrendState("", 0), Parameters(), has_members=True)
-    found = partition_stalled(view_of(topic))
+    found = partition_stalled.check(view_of(topic))
     return [each.code for each in found], dict(found[0].evidence) if found else {}
 
 

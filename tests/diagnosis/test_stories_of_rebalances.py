@@ -9,23 +9,26 @@ import numpy as np
 import pytest
 
 from diagnosis.rebalance_rows import WINDOWS, Life
-from laggard.diagnosis.frames import GroupFrame
+from laggard.diagnosis.history.frames import GroupFrame
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.patterns_deploys import find_deploys
-from laggard.diagnosis.patterns_members import changes
-from laggard.diagnosis.patterns_scaling import scale_events
-from laggard.diagnosis.patterns_static import absences
-from laggard.diagnosis.rules_commits import RULES as COMMITS
-from laggard.diagnosis.rules_evictions import RULES as EVICTIONS
-from laggard.diagnosis.rules_identity import RULES as IDENTITY
-from laggard.diagnosis.rules_moves import RULES as MOVES
-from laggard.diagnosis.rules_rebalances import RULES as REBALANCES
-from laggard.diagnosis.rules_scaling import RULES as SCALING
-from laggard.diagnosis.rules_timeouts import RULES as TIMEOUTS
+from laggard.diagnosis.rules import commits, evictions, identity, moves, rebalances, scaling, timeouts
+from laggard.diagnosis.rules.registry import rules_of
+from laggard.diagnosis.signals.deploys import find_deploys
+from laggard.diagnosis.signals.rosters import changes
+from laggard.diagnosis.signals.scaling import scale_events
+from laggard.diagnosis.signals.static import absences
 from simulator.play import recall, run_through_laggard
 from simulator.stage import GROUP
 
-RULES = (*EVICTIONS, *REBALANCES, *MOVES, *TIMEOUTS, *IDENTITY, *SCALING, *COMMITS)
+RULES = (
+    *rules_of(evictions),
+    *rules_of(rebalances),
+    *rules_of(moves),
+    *rules_of(timeouts),
+    *rules_of(identity),
+    *rules_of(scaling),
+    *rules_of(commits),
+)
 LIMITS = Parameters()
 SEED = 2
 
@@ -57,7 +60,7 @@ def told(story: str, seed: int) -> set[str]:
     life = Life()
     view = life.view(member_count=frame.fact["members"], state=frame.fact["group_state"])
     view = type(view)(**{**{name: getattr(view, name) for name in view.__slots__}, "frame": frame})
-    return {each.code for rule in RULES for each in rule.condition(view) if each.state == "holds"}
+    return {each.code for rule in RULES for each in rule.check(view) if each.state == "holds"}
 
 
 @pytest.mark.parametrize(

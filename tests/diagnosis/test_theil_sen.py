@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laggard.diagnosis.frames import Floats
+from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.theil_sen import fit
-from laggard.diagnosis.trend import in_step, slopes
+from laggard.diagnosis.signals.theil_sen import fit
+from laggard.diagnosis.signals.trend import in_step, slopes
 
 PARAMETERS = Parameters()
 MINUTES: Floats = np.arange(0.0, 3600.0, 60.0)

@@ -8,10 +8,10 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from laggard.diagnosis.frames import Floats
+from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.trend import TrendState, judge_trend, judge_trends
-from laggard.diagnosis.view import Trend
+from laggard.diagnosis.signals.trend import TrendState, judge_trend, judge_trends
+from laggard.diagnosis.signals.view import Trend
 
 PARAMETERS = Parameters()
 MINUTES: Floats = np.arange(0.0, 3600.0, 60.0)

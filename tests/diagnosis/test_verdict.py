@@ -8,14 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diagnosis.views import spread_over, topic_view, view_of
-from laggard.diagnosis.frames import Policy
-from laggard.diagnosis.memory import Memory
-from laggard.diagnosis.observation import Observation
-from laggard.diagnosis.sizing import size
-from laggard.diagnosis.tracks import Track
-from laggard.diagnosis.verdict import RESTLESS, VERDICTS, Verdict, scale_verdict
-from laggard.diagnosis.view import Trend, View
+from laggard.diagnosis.history.frames import Policy
+from laggard.diagnosis.memory import Memory, Track
+from laggard.diagnosis.rules.registry import BLOCKS_SCALING
+from laggard.diagnosis.rules.rule import Observation
+from laggard.diagnosis.signals.view import Trend, View
+from laggard.diagnosis.verdict.decisions import VERDICTS, Verdict, scale_verdict
+from laggard.diagnosis.verdict.sizing import size
 
+RESTLESS = sorted(BLOCKS_SCALING)
 LAG = 17_000.0  # 220 + 17 000 / 900 is under 0.4 x 600: two partitions fit a member
 
 

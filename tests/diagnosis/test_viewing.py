@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from diagnosis.views import WINDOWS, topic_view, view_of
-from laggard.diagnosis import viewing
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.trend import TrendState
+from laggard.diagnosis.signals import viewing
+from laggard.diagnosis.signals.trend import TrendState
 
 EVERY, RATE = 10, 200.0  # windows from commit to commit, records/s
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from laggard.diagnosis.frames import NAMES, NUMBERS, GroupFrame, Policy, Row, TopicFrame
+from laggard.diagnosis.history.frames import NAMES, NUMBERS, GroupFrame, Policy, Row, TopicFrame
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.view import MemberView, Shape, TopicView, Trend, View
+from laggard.diagnosis.signals.view import MemberView, Shape, TopicView, Trend, View
 
 WINDOWS = 60
 END_MS = 1_780_000_020_000  # end of the judged window
@@ -130,7 +130,7 @@ def view_of(
     policy: Policy = Policy(),  # noqa: B008 -- frozen
     parameters: Parameters = PARAMETERS,
     flags: frozenset[str] = frozenset(),
-    facts: Row | None = None,
+    is_deployed: bool | None = None,
     fact: Row | None = None,
     group_facts: Sequence[Row | None] | None = None,
     baseline: Mapping[str, Sequence[Row]] | None = None,
@@ -178,7 +178,7 @@ def view_of(
         time_in_rebalance=time_in_rebalance,
         sub_cause=sub_cause,
         flags=flags,
-        facts=facts or {},
+        is_deployed=is_deployed,
     )
 
 

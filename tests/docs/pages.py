@@ -1,23 +1,20 @@
 """Writes docs/metrics.md and the generated parts of docs/diagnosis.md from the declarations: `make docs`.
 
-In docs/diagnosis.md all between two marks is generated, but for the lines "Is not", which are written by hand there.
+In docs/diagnosis.md all between two marks is generated.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import fields
-from itertools import groupby
 from pathlib import Path
 
-from laggard.diagnosis.catalogue import RULES
-from laggard.diagnosis.observation import Rule
 from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.rules.registry import RULES
+from laggard.diagnosis.rules.rule import Rule
 from laggard.exporter.families import FAMILIES, LEVELS, Family
 
 DOCS = Path(__file__).parents[2] / "docs"
-TO_DO = "to be written"
 _PARTS = (
     ("group_lag_records", "A. Lag now"),
     ("group_lag_floor_records", "B. Shape and forecast"),
@@ -28,25 +25,6 @@ _PARTS = (
     ("ready", "G. Pipeline"),
     ("build_info", "H. The exporter itself"),
 )
-# How rules are computed that have no condition of their own.
-_HOW = {
-    "RULE_FAILED": "The engine catches the error and names the rule as the subject, or the stage: layout (recorded rows"
-    " to arrays), evaluation, findings (rows to write) or memory. Other rules and groups go on, and it is tried again"
-    " in the next window.",
-    "MONITOR_BLIND": "At least half of a group's committed partitions have no log end, or are stale.",
-    "GROUP_QUARANTINED": "The columns of that name of the tick that closed the window, in batches.",
-    "SOURCE_BLOCKED": "The last stable offset of a group's partition of the offsets topic stands below its end; a page"
-    " after 15 windows.",
-    "BROKER_CORRELATED": "Over the cluster: two or more groups of different clients say so of the same broker.",
-    "SHARED_SINK": "Three or more groups whose lag is spread lost capacity at the same time.",
-    "COORDINATOR_CORRELATED": "Most active groups of one coordinator, three at least, rebalanced within a minute;"
-    " of the other groups at most a tenth did.",
-    "OFFSETS_TOPIC_CHANGED": "The event of that name, from the topic id and the number of partitions at each poll;"
-    " held for 10 windows, as none closes while the new records are read.",
-    "GROUP_DELETED": "The event of that name in the window, from tombstones of all that the group had.",
-    "PARTITIONS_ADDED": "The event of that name in the window, from the number of partitions at each poll.",
-    "TOPIC_RECREATED": "The event of that name in the window, from the topic's id.",
-}
 
 
 def metrics_page() -> str:
@@ -77,10 +55,8 @@ def _metric_row(family: Family) -> str:
 
 
 def diagnosis_page(page: str) -> str:
-    """The page with its generated parts written anew."""
-    is_not = dict(re.findall(r"^### (\w+)\n(?:(?!### ).*\n)*?- Is not: (.*)$", page, re.MULTILINE))
-    parts = {"codes": _code_lines(is_not), "parameters": _parameter_lines()}
-    for name, lines in parts.items():
+    """The page with its generated parts written again."""
+    for name, lines in {"codes": _code_lines(), "parameters": _parameter_lines()}.items():
         begin, end = f"<!-- {name}: written by make docs -->", f"<!-- end of {name} -->"
         before, _, rest = page.partition(begin)
         _, _, after = rest.partition(end)
@@ -88,40 +64,31 @@ def diagnosis_page(page: str) -> str:
     return page
 
 
-def _code_lines(is_not: dict[str, str]) -> Iterator[str]:
-    rules = sorted(RULES, key=lambda rule: (rule.number, rule.code))
-    for code, found in groupby(rules, key=lambda rule: rule.code):
-        same = list(found)  # one code may be seen in a group and over the whole cluster
-        yield from ("", f"### {code}", "")
-        yield f"{same[0].number}, {_KINDS[same[0].kind]}. " + " ".join(dict.fromkeys(map(_says, same)))
+def _code_lines() -> Iterator[str]:
+    for rule in sorted(RULES, key=lambda rule: (rule.number, rule.code)):
+        yield from ("", f"### {rule.code}", "")
+        yield f"{rule.number}, {_KINDS[rule.kind]}. {_sentence(rule.says)}"
         yield ""
-        yield "- How: " + " ".join(dict.fromkeys(filter(None, map(_how, same))))
-        yield f"- Is not: {is_not.get(code, TO_DO)}"
-        advice = [_sentence(text) for rule in same for text in rule.advice]
+        yield f"- How: {_sentence(rule.how)}"
+        yield f"- Is not: {rule.is_not}"
+        advice = [_sentence(text) for text in rule.advice]
         if advice:
             yield f"- First: {advice[0]}"
         if advice[1:]:
             yield "- Then: " + " ".join(advice[1:])
-        avoid = [_sentence(text) for rule in same for text in rule.avoid]
-        if avoid:
-            yield "- Avoid: " + " ".join(dict.fromkeys(avoid))
-        yield "- Wrong if: " + "; or ".join(dict.fromkeys(rule.falsifier for rule in same)) + "."
-        yield "- Opens and closes: " + _spans(same[0])
-        uses = dict.fromkeys(name for rule in same for name in rule.uses)
-        if uses:
-            yield "- Parameters: " + ", ".join(f"`{name}` {getattr(Parameters(), name):g}" for name in uses) + "."
+        if rule.avoid:
+            yield "- Avoid: " + " ".join(_sentence(text) for text in rule.avoid)
+        yield f"- Wrong if: {rule.falsifier}."
+        yield "- Opens and closes: " + _spans(rule)
+        if rule.thresholds:
+            yield (
+                "- Parameters: "
+                + ", ".join(f"`{name}` {getattr(Parameters(), name):g}" for name in rule.thresholds)
+                + "."
+            )
 
 
 _KINDS = {"meta": "about us", "symptom": "a symptom", "cause": "a cause", "hygiene": "hygiene", "event": "an event"}
-
-
-def _says(rule: Rule) -> str:
-    return _sentence(rule.says)
-
-
-def _how(rule: Rule) -> str:
-    told = "" if rule.condition.__name__ in ("condition", "_elsewhere", "_never") else rule.condition.__doc__ or ""
-    return _sentence(re.sub(r"^D\d\d(: |, )", "", " ".join(told.split()))) or _HOW.get(rule.code, "")
 
 
 def _spans(rule: Rule) -> str:
@@ -140,7 +107,7 @@ def _sentence(text: str) -> str:
 def _parameter_lines() -> Iterator[str]:
     yield from ("", "| parameter | default | unit | rules that name it |", "|---|--:|---|---|")
     for each in fields(Parameters):
-        users = ", ".join(sorted({rule.code for rule in RULES if each.name in rule.uses})) or "–"
+        users = ", ".join(sorted({rule.code for rule in RULES if each.name in rule.thresholds})) or "–"
         yield f"| `{each.name}` | {each.default:g} | {each.metadata['unit']} | {users} |"
     yield ""
 

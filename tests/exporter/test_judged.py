@@ -13,9 +13,9 @@ import pytest
 
 from diagnosis.fluid import Fluid, tell
 from exporter.harness import Exporter, Key, names, series
-from laggard.diagnosis.catalogue import BY_CODE
 from laggard.diagnosis.policy import Policy
-from laggard.diagnosis.verdict import VERDICTS
+from laggard.diagnosis.rules.registry import BY_CODE
+from laggard.diagnosis.verdict.decisions import VERDICTS
 from laggard.exporter import judged as judged_module
 from laggard.exporter.judged import JudgedReader
 from tables.fixtures import (

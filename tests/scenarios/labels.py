@@ -6,32 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.rules import rule
+from laggard.diagnosis.rules.registry import BY_CODE
 from scenarios.ground import Ground
 
-# classes of 6 of the specification; a code that is in none of them is hygiene or an event
-META = frozenset({"MONITOR_BLIND", "SOURCE_BLOCKED", "GROUP_QUARANTINED"})
-SYMPTOMS = frozenset({"TIME_LAG_SLO_BREACH", "DATA_LOST", "DATA_LOSS_FORECAST", "OFFSETS_EXPIRY_FORECAST"})
-CAUSES = frozenset(
-    {
-        "CAPACITY_SHORTAGE", "CAPACITY_BURST", "AT_PARTITION_CEILING", "HOT_PARTITION_ARRIVAL", "COSTLY_PARTITION",
-        "SLOW_MEMBER", "SLOW_HOST", "BROKER_CORRELATED", "SHARED_SINK", "PARTITION_STALLED", "POISON_PILL_SUSPECT",
-        "PARTITION_UNOWNED", "EMPTY_WITH_LAG", "COMMITS_STOPPED", "OFFSET_BEYOND_END", "LSO_STUCK",
-        "POLL_TIMEOUT_EVICTION", "SESSION_EVICTION", "CRASH_LOOP", "REBALANCE_STORM", "REBALANCE_INCOMPLETE",
-        "REBALANCE_STRAGGLER", "RECONCILE_STUCK", "ASSIGNOR_FLAP", "STATIC_EXPIRED", "STATIC_DUPLICATE",
-        "STATIC_ID_UNSTABLE", "DEPLOY_LAG_SPIKE", "COORDINATOR_CORRELATED", "SCALE_OUT_FUTILE", "SCALE_OSCILLATION",
-    }
-)  # fmt: skip
-NOTES = frozenset(
-    {
-        "ARRIVAL_SKEW", "EXTERNAL_COMMITTER", "NO_COMMITTED_OFFSET", "OFFSET_REWIND", "OFFSET_SKIP", "PING_PONG",
-        "NON_STICKY_MOVES", "EAGER_LARGE_GROUP", "IDLE_MEMBERS", "ASSIGNMENT_IMBALANCE", "SUBSCRIPTION_DIVERGENT",
-        "STATIC_NOT_USED", "TIMEOUT_RATIO", "TIMEOUT_TIGHT", "SCALE_ZERO_COLD_START", "OVERPROVISIONED_IDLE",
-        "COMMIT_IDLE_CHURN", "COMMIT_RATE_HIGH", "AUTOCOMMIT_PATTERN", "OFFSETS_TOPIC_CHANGED", "GROUP_DELETED",
-        "PARTITIONS_ADDED", "TOPIC_RECREATED",
-    }
-)  # fmt: skip
-CODES = META | SYMPTOMS | CAUSES | NOTES
-ALARMS = META | SYMPTOMS | CAUSES  # those that a healthy run must not open
+CODES = frozenset(BY_CODE)
+META, CAUSES = (frozenset(code for code in CODES if BY_CODE[code].kind == kind) for kind in (rule.META, rule.CAUSE))
+# those that a healthy run must not open
+ALARMS = frozenset(code for code in CODES if BY_CODE[code].kind in {rule.META, rule.SYMPTOM, rule.CAUSE})
 
 EVICTIONS = frozenset({"POLL_TIMEOUT_EVICTION", "SESSION_EVICTION", "CRASH_LOOP"})
 TURMOIL = frozenset({"REBALANCE_STORM", "REBALANCE_STRAGGLER", "REBALANCE_INCOMPLETE"})

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diagnosis.fluid import NOON, Fluid, Row, Story, tables_of
-from laggard.diagnosis.cluster import ClusterFrame
 from laggard.diagnosis.engine import RULE_FAILED, settle_apart
 from laggard.diagnosis.memory import Memory, from_json
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.signals.cluster import ClusterFrame
 from laggard.stream import judging
 from laggard.stream.judging import check_rows, judge_window, writable
 from laggard.stream.reading import Options, Window

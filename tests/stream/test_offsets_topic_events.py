@@ -8,10 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from laggard.diagnosis.cluster import TOLD_WINDOWS, cluster_observations
-from laggard.diagnosis.observation import WARN
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.rules.cluster import TOLD_WINDOWS
+from laggard.diagnosis.rules.registry import cluster_observations
+from laggard.diagnosis.rules.rule import WARN
 from laggard.errors import REFUSED, LaggardError
 from laggard.lag.tick import Tick
 from laggard.sources.snapshot import OFFSETS_PARTITIONS, Snapshot

@@ -10,9 +10,9 @@ from datetime import datetime
 from laggard.cli.explain.members import ranges
 from laggard.cli.published import Row
 from laggard.cli.words import UNKNOWN, count, duration, moment, percent, short, short_duration
-from laggard.diagnosis.catalogue import BY_CODE
-from laggard.diagnosis.observation import Rule
-from laggard.diagnosis.view import UNKNOWN_KIND
+from laggard.diagnosis.rules.registry import BY_CODE
+from laggard.diagnosis.rules.rule import Rule
+from laggard.diagnosis.signals.view import UNKNOWN_KIND
 
 NEVER = "never at the current rate"
 KINDS = ("silent", "repeating")  # of a finding, each with advice of its own

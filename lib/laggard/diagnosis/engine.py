@@ -9,23 +9,24 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from laggard.diagnosis import catalogue
-from laggard.diagnosis.attributed import proven_costly
-from laggard.diagnosis.cluster import ClusterFrame, cluster_observations, cluster_signal, no_signal, reaches
-from laggard.diagnosis.completed import completed
-from laggard.diagnosis.conditions import group_conditions
-from laggard.diagnosis.findings import Judgement, finding_rows
-from laggard.diagnosis.frames import GroupFrame, Policy, Row
-from laggard.diagnosis.group_windows import group_rows
-from laggard.diagnosis.memory import Memory
-from laggard.diagnosis.observation import ABSTAINS, CAUSE, HOLDS, SYMPTOM, Observation
+from laggard.diagnosis.findings.completed import completed
+from laggard.diagnosis.findings.rows import Judgement, finding_rows
+from laggard.diagnosis.findings.tracks import Step, advance_tracks
+from laggard.diagnosis.findings.windows import group_rows
+from laggard.diagnosis.history.frames import GroupFrame, Policy, Row
+from laggard.diagnosis.memory import Memory, Track
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.shared import verdict_columns, with_cluster
-from laggard.diagnosis.sizing import Sizing, size
-from laggard.diagnosis.tracks import Step, Track, advance_tracks
-from laggard.diagnosis.verdict import Verdict, scale_verdict
-from laggard.diagnosis.view import View
-from laggard.diagnosis.viewing import view_of
+from laggard.diagnosis.rules.cluster import reaches
+from laggard.diagnosis.rules.conditions import group_conditions
+from laggard.diagnosis.rules.registry import BY_CODE, RULES, cluster_observations
+from laggard.diagnosis.rules.rule import ABSTAINS, CAUSE, HOLDS, SYMPTOM, Observation
+from laggard.diagnosis.rules.uneven import proven_costly
+from laggard.diagnosis.signals.cluster import ClusterFrame, cluster_signal, no_signal
+from laggard.diagnosis.signals.view import View
+from laggard.diagnosis.signals.viewing import view_of
+from laggard.diagnosis.verdict.decisions import Verdict, scale_verdict
+from laggard.diagnosis.verdict.shared import verdict_columns, with_cluster
+from laggard.diagnosis.verdict.sizing import Sizing, size
 
 RULE_FAILED = "RULE_FAILED"
 LAYOUT, EVALUATION, FINDINGS, MEMORY = "layout", "evaluation", "findings", "memory"  # stages, beside rules by code
@@ -83,15 +84,15 @@ def failure(stage: str, error: Exception | str) -> Observation:
 
 def _judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
     view, after = view_of(frame, memory, parameters)
-    conditions, facts = group_conditions(view)
-    view = replace(view, facts=facts)
+    conditions = group_conditions(view)
     observations = list(_observe(view))
     if memory.lost:
         observations.append(failure(MEMORY, memory.lost))
     sizing = size(view)
     holding = _still_slow(memory.tracks) | _holding(observations)
-    scaled = facts["scaled"]
-    verdict = scale_verdict(view, holding, sizing, elasticity=math.nan if scaled is None else scaled.elasticity)
+    verdict = scale_verdict(
+        view, holding, sizing, elasticity=math.nan if view.scaled is None else view.scaled.elasticity
+    )
     return Judged(
         frame.group,
         frame.fact.get("coordinator"),
@@ -102,8 +103,8 @@ def _judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
         verdict,
         sizing,
         completed(view),
-        cluster_signal(view, observations),
-        replace(after, scaled=scaled, costly=proven_costly(view), lost=""),
+        cluster_signal(view, _brokers(observations)),
+        replace(after, costly=proven_costly(view), lost=""),
     )
 
 
@@ -180,14 +181,21 @@ def settle_apart(
 def _observe(view: View) -> Iterable[Observation]:
     """What every rule says; one that fails says so and stops nobody."""
     muted = set(view.policy.mute_codes)
-    for rule in catalogue.GROUP_RULES:
+    for rule in RULES:
         if rule.code in muted:
             continue
         try:
-            yield from (each for each in rule.condition(view) if "fail" not in each.guards.values())
+            yield from (each for each in rule.check(view) if "fail" not in each.guards.values())
         except Exception as error:  # noqa: BLE001 - its report is the finding
             yield failure(rule.code, error)
             yield Observation(rule.code, state=ABSTAINS)  # what it said before is neither true nor over
+
+
+def _brokers(observations: Iterable[Observation]) -> dict[int, float]:
+    """Brokers that the group suspects, with the share of its lag that each explains."""
+    return {
+        int(each.subject): each.explained for each in observations if each.code == "BROKER_CORRELATED" and each.subject
+    }
 
 
 def _holding(observations: Iterable[Observation]) -> dict[str, Observation]:
@@ -216,13 +224,13 @@ def _settle_group(
     parameters: Parameters,
 ) -> tuple[list[Row], list[Row], Memory]:
     steps = advance_tracks(
-        each.memory.tracks, each.observations, catalogue.BY_CODE, cluster.window_ms, cluster.now_ms, parameters
+        each.memory.tracks, each.observations, BY_CODE, cluster.window_ms, cluster.now_ms, parameters
     )
     memory = _with_episode(each.memory, steps, cluster, parameters)
     conditions = {*each.conditions, *(one.code for one in shared)}
     judgement = Judgement(cluster.name, each.group, cluster.now_ms, each.coordinator, memory.episode_ms, parameters)
     above = {one.code: open_ids[one.code, one.subject] for one in shared if (one.code, one.subject) in open_ids}
-    rows, tracks, primary = finding_rows(judgement, steps, conditions, catalogue.BY_CODE, above)
+    rows, tracks, primary = finding_rows(judgement, steps, conditions, BY_CODE, above)
     columns = verdict_columns(with_cluster(each.verdict, shared), each.sizing)
     windows = [row | columns | {"primary_code": primary} for row in each.rows]
     return windows, rows, replace(memory, tracks=tuple(tracks))
@@ -231,26 +239,24 @@ def _settle_group(
 def _settle_cluster(
     shared: Sequence[Observation], cluster: ClusterFrame, memory: Memory, parameters: Parameters
 ) -> tuple[list[Row], Memory]:
-    steps = advance_tracks(memory.tracks, shared, catalogue.BY_CODE, cluster.window_ms, cluster.now_ms, parameters)
+    steps = advance_tracks(memory.tracks, shared, BY_CODE, cluster.window_ms, cluster.now_ms, parameters)
     judgement = Judgement(cluster.name, "", cluster.now_ms, None, None, parameters)
-    rows, tracks, _ = finding_rows(judgement, steps, set(), catalogue.BY_CODE)
+    rows, tracks, _ = finding_rows(judgement, steps, set(), BY_CODE)
     return rows, replace(memory, tracks=tuple(tracks))
 
 
 def _retired(group: str, memory: Memory, cluster: ClusterFrame, parameters: Parameters) -> list[Row]:
     """The end of what was open of a group that is gone."""
-    known = [track for track in memory.tracks if track.code in catalogue.BY_CODE]
+    known = [track for track in memory.tracks if track.code in BY_CODE]
     steps = [Step(track, None, "retired") for track in known if track.opened_ms is not None]
     judgement = Judgement(cluster.name, group, cluster.now_ms, None, memory.episode_ms, parameters)
-    return finding_rows(judgement, steps, set(), catalogue.BY_CODE)[0]
+    return finding_rows(judgement, steps, set(), BY_CODE)[0]
 
 
 def _with_episode(memory: Memory, steps: Sequence[Step], cluster: ClusterFrame, parameters: Parameters) -> Memory:
     """The stretch of trouble: it begins with a cause or a symptom and outlasts short breaks."""
     is_open = any(
-        step.track.opened_ms is not None
-        and not step.closed
-        and catalogue.BY_CODE[step.track.code].kind in (CAUSE, SYMPTOM)
+        step.track.opened_ms is not None and not step.closed and BY_CODE[step.track.code].kind in (CAUSE, SYMPTOM)
         for step in steps
     )
     if is_open:

@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
-from laggard.diagnosis.tracks import Track
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """A condition in one scope, from the window it first held in; open once it is a finding."""
+
+    code: str
+    topic: str
+    partitions: tuple[int, ...]
+    subject: str
+    since_ms: int  # begin of the first window in which it held
+    held: int = 0
+    missed: int = 0
+    abstained: int = 0
+    falsified: int = 0
+    opened_ms: int | None = None  # end of the window it opened in
+    seq: int = 0  # of its next row
+    told_ms: int = 0  # end of the window of its newest row
+    severity: str = ""
+    role: str = ""
+    primary: str = ""
+    confidence: float = 0.0
+
+    def finding_id(self, cluster: str, group: str) -> str:
+        """Hash of what it is about and since when; replays and restarts give the same."""
+        scope = "|".join((self.topic, ",".join(map(str, self.partitions)), self.subject))
+        return digest(cluster, group, self.code, scope, str(self.since_ms))
 
 
 class Scaled(NamedTuple):
@@ -47,6 +73,15 @@ class Memory:
         if self.episode_ms is not None:
             found |= {"episode_ms": self.episode_ms, "quiet": self.quiet}
         return json.dumps(found, sort_keys=True, separators=(",", ":")) if found else None
+
+
+def digest(*parts: str) -> str:
+    """First 32 hex digits of the SHA-256 over the length-prefixed parts."""
+    hashed = hashlib.sha256()
+    for part in parts:
+        encoded = part.encode()
+        hashed.update(len(encoded).to_bytes(4, "big") + encoded)
+    return hashed.hexdigest()[:32]
 
 
 def from_json(text: str | None) -> Memory:

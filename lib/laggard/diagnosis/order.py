@@ -7,7 +7,7 @@ from math import isnan, nan
 
 import numpy as np
 
-from laggard.diagnosis.frames import Floats
+from laggard.diagnosis.history.frames import Floats
 
 
 def lower_median(values: Iterable[float]) -> float:

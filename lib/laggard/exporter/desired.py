@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from laggard.diagnosis.frames import Row
+from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.policy import Policy
 
 SCALE_IN_SECONDS = 3600

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from laggard.diagnosis import shape, trend
-from laggard.diagnosis.verdict import VERDICTS
+from laggard.diagnosis.signals import shape, trend
+from laggard.diagnosis.verdict.decisions import VERDICTS
 from laggard.exporter.judged import STALE_WINDOWS
 from laggard.rebalance.counters import SECOND_BOUNDS as REBALANCE_BOUNDS
 

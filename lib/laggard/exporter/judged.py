@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 from pyarrow.dataset import Expression
 from pyarrow.dataset import field as column
 
-from laggard.diagnosis.catalogue import BY_CODE
-from laggard.diagnosis.findings import CLOSED, OPENED
-from laggard.diagnosis.frames import Row
-from laggard.diagnosis.observation import INFO, PAGE, WARN
-from laggard.diagnosis.ranking import SUPPRESSED
+from laggard.diagnosis.findings.ranking import SUPPRESSED
+from laggard.diagnosis.findings.rows import CLOSED, OPENED
+from laggard.diagnosis.history.frames import Row
+from laggard.diagnosis.rules.registry import BY_CODE
+from laggard.diagnosis.rules.rule import INFO, PAGE, WARN
 from laggard.exporter.desired import SCALE_IN_SECONDS
 from laggard.tables.readers import open_table, read_known, read_newest, table_uri
 from laggard.tables.schemas import FINDING_STATE, FINDINGS, GROUP_WINDOWS

@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard import files
-from laggard.diagnosis.columns import Rows, coded, kept
 from laggard.diagnosis.engine import Judged, settle_apart
-from laggard.diagnosis.frames import Row
+from laggard.diagnosis.history.columns import Rows, coded, kept
+from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.memory import Memory, from_json
 from laggard.errors import DAMAGED, INTERNAL, TEMPORARY, LaggardError
 from laggard.failures import classify

@@ -12,13 +12,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.diagnosis.cluster import TOLD_WINDOWS, ClusterFrame
-from laggard.diagnosis.columns import Ints, coded, kept, places_of
 from laggard.diagnosis.engine import FINDINGS, LAYOUT, Judged, failed, failure, judge
-from laggard.diagnosis.frames import Row
-from laggard.diagnosis.grid import IsOwn
-from laggard.diagnosis.history import Baseline, History, Rows, rows_of
+from laggard.diagnosis.history.columns import Ints, coded, kept, places_of
+from laggard.diagnosis.history.frames import Row
+from laggard.diagnosis.history.grid import IsOwn
+from laggard.diagnosis.history.layout import Baseline, History, Rows, rows_of
 from laggard.diagnosis.memory import Memory, from_json
+from laggard.diagnosis.rules.cluster import TOLD_WINDOWS
+from laggard.diagnosis.signals.cluster import ClusterFrame
 from laggard.errors import LaggardError, first_line
 from laggard.stream.reading import QUARANTINE, RECENT, Options, Window, known_at, read_span, told
 from laggard.tables import schemas

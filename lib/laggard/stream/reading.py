@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.dataset import field
 
-from laggard.diagnosis.frames import NAMES, NUMBERS, Row
-from laggard.diagnosis.history import CONFIGURED, LOG_ENDS, rows_of
+from laggard.diagnosis.history.frames import NAMES, NUMBERS, Row
+from laggard.diagnosis.history.layout import CONFIGURED, LOG_ENDS, rows_of
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.policy import Policy
 from laggard.stream import standing

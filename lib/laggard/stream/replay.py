@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.diagnosis.engine import Judged, settle_apart
-from laggard.diagnosis.frames import Row
-from laggard.diagnosis.history import History
+from laggard.diagnosis.history.frames import Row
+from laggard.diagnosis.history.layout import History
 from laggard.diagnosis.memory import Memory
 from laggard.stream.judging import (
     NOT_ODD,

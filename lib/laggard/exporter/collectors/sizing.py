@@ -8,15 +8,16 @@ from itertools import groupby
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from laggard.diagnosis import rules_evictions, rules_rebalances
 from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.rules import evictions, rebalances
+from laggard.diagnosis.rules.registry import rules_of
 from laggard.escape import escape_label
 from laggard.exporter import families as fam
 from laggard.exporter.desired import desired_consumers
 from laggard.exporter.samples import Labels, Value, filled, filled_states
 from laggard.exporter.snapshot import Row, Snapshot
 
-_OF_REBALANCES = {rule.code for rule in (*rules_rebalances.RULES, *rules_evictions.RULES)}
+_OF_REBALANCES = {rule.code for rule in (*rules_of(rebalances), *rules_of(evictions))}
 
 
 class SizingCollector(Collector):

@@ -1,0 +1,157 @@
+"""Rows of `findings`: what opened, changed or ended in a window, with the role each finding plays."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+
+from laggard.diagnosis.findings.ranking import NOTHING_SHARED, Open, roles
+from laggard.diagnosis.findings.tracks import Step
+from laggard.diagnosis.history.frames import Row
+from laggard.diagnosis.memory import Track, digest
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.rules.rule import Observation, Rule
+
+OPENED, UPDATED, CLOSED = "opened", "updated", "closed"
+_TOLD_MS = 3_600_000  # an open finding says so once an hour
+NONE = Observation("")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What all rows of a group's window have in common; group "" is the cluster."""
+
+    cluster: str
+    group: str
+    now_ms: int
+    coordinator: int | None
+    episode_ms: int | None
+    parameters: Parameters
+
+
+def finding_rows(
+    judgement: Judgement,
+    steps: Sequence[Step],
+    conditions: Collection[str],
+    rules: Mapping[str, Rule],
+    shared: Mapping[str, str] = NOTHING_SHARED,
+) -> tuple[list[Row], list[Track], str | None]:
+    """Rows to append, the tracks to go on with, and the code of the primary finding.
+
+    `shared` are open findings of the cluster that reach the group, code to id.
+    """
+    names = {id(step): step.track.finding_id(judgement.cluster, judgement.group) for step in steps}
+    still = [step for step in steps if step.track.opened_ms is not None and not step.closed]
+    role_of, primary = roles([_open(names[id(step)], step, rules) for step in still], conditions, shared)
+    codes = {names[id(step)]: step.track.code for step in still} | {shared[code]: code for code in shared}
+    code = codes.get(primary or "")
+    rows, tracks = [], []
+    for step in steps:
+        track, finding_id = step.track, names[id(step)]
+        if track.opened_ms is None:
+            tracks.append(track)
+            continue
+        role = role_of.get(finding_id, track.role)
+        above = primary if primary != finding_id and role not in ("note", "primary") else None
+        severity = step.observed.severity if step.observed is not None else track.severity
+        if step.observed is not None:
+            track = replace(track, confidence=round(step.observed.confidence, 4))
+        event = _event(step, role, above or "", severity, judgement.now_ms)
+        if event:
+            rows.append(
+                _row(judgement, replace(step, track=track), finding_id, event, role, above, severity, rules[track.code])
+            )
+            track = replace(
+                track, seq=track.seq + 1, told_ms=judgement.now_ms, role=role, primary=above or "", severity=severity
+            )
+        if not step.closed:
+            tracks.append(track)
+    return rows, tracks, code
+
+
+def _open(finding_id: str, step: Step, rules: Mapping[str, Rule]) -> Open:
+    track, seen = step.track, step.observed or NONE
+    return Open(
+        finding_id,
+        track.code,
+        rules[track.code].kind,
+        seen.severity if step.observed is not None else track.severity,
+        track.topic,
+        frozenset(track.partitions),
+        seen.evidence_text.get("kind", ""),
+        seen.explained,
+        seen.confidence,
+    )
+
+
+def _event(step: Step, role: str, primary: str, severity: str, now_ms: int) -> str:
+    track = step.track
+    if track.seq == 0:
+        return OPENED
+    if step.closed:
+        return CLOSED
+    is_other = (role, primary, severity) != (track.role, track.primary, track.severity)
+    return UPDATED if is_other or now_ms - track.told_ms >= _TOLD_MS else ""
+
+
+def _row(
+    judgement: Judgement,
+    step: Step,
+    finding_id: str,
+    event: str,
+    role: str,
+    primary: str | None,
+    severity: str,
+    rule: Rule,
+) -> Row:
+    track, seen = step.track, step.observed or NONE
+    at, cluster, group = _time(judgement.now_ms), judgement.cluster, judgement.group
+    has_episode = judgement.episode_ms is not None and role != "note"
+    return {
+        "date": at.date(),
+        "cluster": cluster,
+        "group": group or None,
+        "finding_id": finding_id,
+        "seq": track.seq,
+        "at": at,
+        "event": event,
+        "status": "ok",
+        "rule": rule.number,
+        "rule_version": rule.version,
+        "code": track.code,
+        "class": rule.kind,
+        "severity": severity,
+        "role": role,
+        "primary_finding_id": primary,
+        "episode_id": digest(cluster, group, "episode", str(judgement.episode_ms)) if has_episode else None,
+        "topic": track.topic or None,
+        "partitions": list(seen.partitions or track.partitions),
+        "subject": track.subject or None,
+        "scope": _scope(track, group),
+        "started_at": _time(track.since_ms),
+        "opened_at": _time(track.opened_ms or judgement.now_ms),
+        "closed_at": at if event == CLOSED else None,
+        "close_reason": step.closed or None,
+        "confidence": track.confidence,
+        "evidence": dict(seen.evidence),
+        "evidence_text": dict(seen.evidence_text),
+        "guards": dict(seen.guards),
+        "falsifier": rule.falsifier,
+        "coordinator": judgement.coordinator,
+        "params": {name: float(getattr(judgement.parameters, name)) for name in rule.thresholds},
+    }
+
+
+def _scope(track: Track, group: str) -> str:
+    if track.partitions:
+        return "partition"
+    if track.subject:
+        return "member" if group else "broker"
+    if track.topic:
+        return "topic"
+    return "group" if group else "cluster"
+
+
+def _time(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, timezone.utc)

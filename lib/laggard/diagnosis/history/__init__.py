@@ -1,0 +1,1 @@
+"""Recorded rows of a group as arrays, one frame per window; nothing in a frame is newer than its window."""

@@ -1,0 +1,168 @@
+"""Rows of a table by partition and window as arrays, laid out once for all windows that are judged by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laggard.diagnosis.history.columns import Ints, coded, distinct, kept, milliseconds, ranked
+from laggard.diagnosis.history.frames import Floats, Names
+
+_NO_ROW = np.iinfo(np.int64).max  # published later than any batch
+_Number = TypeVar("_Number", np.float64, np.int32)
+
+
+class Rows(Protocol):
+    """A table, or one that is read in pieces and never there as a whole: in the same order each time."""
+
+    column_names: Sequence[str]
+    schema: pa.Schema
+
+    def select(self, columns: Sequence[str]) -> Rows: ...
+
+    def to_batches(self) -> Iterable[pa.RecordBatch]: ...
+
+
+IsOwn: TypeAlias = Callable[[pa.Array], npt.NDArray[np.bool_]]  # of each that a key may begin with
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a key had in a span of windows; arrays are [partitions, windows]."""
+
+    key: tuple[str, ...]
+    partitions: Ints  # those with a row in one of the windows, ascending
+    is_known: npt.NDArray[np.bool_]  # whether there is a row
+    numbers: dict[str, Floats]  # NaN unknown
+    names: dict[str, Names]  # "" unknown
+
+
+class Grid:
+    """All partitions of all keys, such as group and topic; a part is cut out for each window.
+
+    `windows` are begins in ms, evenly spaced; `numbers` and `names` columns by the names of the arrays.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        keys: Sequence[str],
+        numbers: Mapping[str, str],
+        names: Mapping[str, str],
+        windows: Ints,
+        is_own: IsOwn | None = None,
+    ) -> None:
+        table, own = _placed(rows.select([*keys, "partition", "window_start", "batch_id"]), keys[0], is_own)
+        self._parts, self._partitions, series = _series(table, keys)
+        step = windows[1] - windows[0] if len(windows) > 1 else 1
+        at = (milliseconds(table["window_start"]) - windows[0]) // step
+        at[(at < 0) | (at >= len(windows))] = len(windows)  # where nobody looks
+        # a window after the other, as rows come; what a part has is turned round when it is cut out
+        size, cells = (len(windows) + 1, len(self._partitions)), at * len(self._partitions) + series
+        self._batches = np.full(size, _NO_ROW)
+        self._batches.ravel()[cells] = table["batch_id"].to_numpy()
+        self._numbers, self._names = list(numbers), list(names)
+        self._values, self._codes = np.full((len(numbers), *size), np.nan), np.zeros((len(names), *size), np.int32)
+        places: list[dict[str, int]] = [{"": 0} for _ in names]
+        known, begin, done = set(rows.column_names), 0, 0
+        wanted = [name for name in (*numbers.values(), *names.values()) if name in known]
+        for batch in rows.select(wanted).to_batches():
+            chosen = np.flatnonzero(own[begin : begin + batch.num_rows])
+            begin, last = begin + batch.num_rows, done + len(chosen)
+            to, done = cells[done:last], last
+            for whole, name in zip(self._values, numbers.values(), strict=True):
+                if name in known:
+                    whole.ravel()[to] = batch[name].to_numpy(zero_copy_only=False)[chosen]
+            for whole, name, of_text in zip(self._codes, names.values(), places, strict=True):
+                if name in known:
+                    codes, texts = coded(batch[name])
+                    numbered = np.array(
+                        [*(of_text.setdefault(text or "", len(of_text)) for text in texts), 0], np.int32
+                    )
+                    whole.ravel()[to] = numbered[codes[chosen]]  # -1 is the last one
+        self._texts = [np.array([*each], object) for each in places]
+
+    @property
+    def leaders(self) -> Iterable[str]:
+        """What keys begin with, in order."""
+        return self._parts.keys()
+
+    def parts(self, leader: str, first: int, last: int, batch_id: int) -> Iterator[Part]:
+        """Keys with a row in the windows numbered `first` to before `last`, by what was published up to a batch."""
+        for key, low, high in self._parts.get(leader, ()):
+            batches = self._batches[first:last, low:high].T
+            is_known = batches <= batch_id
+            has_row = is_known.any(axis=1)
+            if not has_row.any():
+                continue
+            values, codes = (_turned(whole[:, first:last, low:high]) for whole in (self._values, self._codes))
+            is_later = (batches != _NO_ROW) & ~is_known
+            if is_later.any():
+                values[:, is_later], codes[:, is_later] = np.nan, 0
+            if not has_row.all():
+                values, codes = (each.compress(has_row, axis=1) for each in (values, codes))
+            yield Part(
+                key,
+                self._partitions[low:high][has_row],
+                is_known[has_row],
+                dict(zip(self._numbers, values, strict=True)),
+                {name: texts[own] for name, texts, own in zip(self._names, self._texts, codes, strict=True)},
+            )
+
+
+def _placed(rows: Rows, leader: str, is_own: IsOwn | None) -> tuple[pa.Table, npt.NDArray[np.bool_]]:
+    """The rows that are one's own, and which of all these are; those of others are never there all at once."""
+    pieces, flags, known = [], [np.empty(0, np.bool_)], dict[str, bool]()
+    for batch in rows.to_batches():
+        if is_own is None:
+            is_mine = np.ones(batch.num_rows, np.bool_)
+        else:
+            codes, texts = coded(batch[leader])
+            fresh = [text for text in texts if text not in known]
+            known.update(zip(fresh, is_own(pa.array(fresh, pa.string())).tolist(), strict=True))
+            is_mine = np.array([known[text] for text in texts], np.bool_)[codes]
+        is_mine &= _is_keyed(batch)
+        flags.append(is_mine)
+        pieces.append(kept(batch, pa.array(is_mine)))
+    return pa.Table.from_batches(pieces, rows.schema), np.concatenate(flags)
+
+
+def _is_keyed(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    """Rows that have all of their key."""
+    found = np.ones(batch.num_rows, np.bool_)
+    for column in batch.columns:
+        if column.null_count:
+            found &= pc.is_valid(column).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _series(
+    rows: pa.Table, keys: Sequence[str]
+) -> tuple[dict[str, list[tuple[tuple[str, ...], int, int]]], Ints, Ints]:
+    """Keys in order with begin and end of their series, the partition of each series, the series of each row."""
+    if not rows.num_rows:
+        return {}, np.empty(0, np.int64), np.empty(0, np.int64)
+    texts, ranks = zip(*(ranked(rows[name]) for name in keys), strict=True)
+    partitions = rows["partition"].to_numpy().astype(np.int64)
+    numbered, places = distinct(partitions)
+    sizes = (*(len(each) for each in texts), len(numbered))
+    found, series = distinct(np.ravel_multi_index((*ranks, places), sizes))
+    numbers = found // sizes[-1]
+    starts = np.flatnonzero(np.r_[True, numbers[1:] != numbers[:-1]]).tolist()
+    parts: dict[str, list[tuple[tuple[str, ...], int, int]]] = {}
+    for low, high in zip(starts, [*starts[1:], len(found)], strict=True):
+        codes = np.unravel_index(found[low], sizes)[:-1]
+        key = tuple(text[code] for text, code in zip(texts, codes, strict=True))
+        parts.setdefault(key[0], []).append((key, low, high))
+    return parts, numbered[found % sizes[-1]], series
+
+
+def _turned(values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+    """A copy of [numbers, windows, partitions] as [numbers, partitions, windows]."""
+    return values.transpose(0, 2, 1).copy()

@@ -1,0 +1,221 @@
+"""Rows of the tables to the frames that rules look at: one frame per group, nothing in it newer than the window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+
+import numpy as np
+import pyarrow as pa
+
+from laggard.diagnosis.history.columns import Ints, kept, listed, milliseconds
+from laggard.diagnosis.history.frames import NAMES, NUMBERS, GroupFrame, Policy, Row, TopicFrame
+from laggard.diagnosis.history.grid import Grid, IsOwn, Part
+from laggard.diagnosis.history.hidden import hidden_commits
+
+LISTS = ("rebalances", "generations", "group_members", "group_events")  # rows of 24 h, and a generation of before
+LOOKED_BACK_AT = (  # of group_history
+    "group_state", "members", "idle_members", "generation", "group_epoch", "commit_gaps_total", "commit_gap_ms_total",
+    "commit_gap_squares_total",
+)  # fmt: skip
+CONFIGURED = ("retention_seconds", "retention_bytes", "cleanup_policy", "config_known")
+LOG_ENDS = {"stable": "last_stable_offset", "end": "log_end_offset"}
+Baseline = Callable[[], Mapping[str, Sequence[Row]]]  # topic -> group_windows of the last 24 h
+Rows = Mapping[str, Sequence[Row]]  # of LISTS and of deploys, those known in a window
+
+
+class History:
+    """What was read of the tables, laid out once for all windows from `begin_ms` to `end_ms` that are judged by it.
+
+    The tables hold rows of these windows and of `look_back` - 1 before the first, `lag_windows` also of other groups
+    than one's own.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, pa.Table],
+        begin_ms: int,
+        end_ms: int,
+        *,
+        window_seconds: int,
+        look_back: int,
+        is_own: IsOwn | None = None,
+    ) -> None:
+        self._seconds, self._look_back = window_seconds, look_back
+        step = 1000 * window_seconds
+        self._windows = np.arange(begin_ms - (look_back - 1) * step, end_ms + 1, step, dtype=np.int64)
+        self._lags = Grid(tables["lag_windows"], ("group", "topic", "topic_id"), NUMBERS, NAMES, self._windows, is_own)
+        topics = tables["topic_windows"]
+        self._configured = topics.select([name for name in CONFIGURED if name in topics.column_names])
+        topics = topics.append_column("row", pa.array(np.arange(topics.num_rows)))
+        self._topics = Grid(topics, ("topic", "topic_id"), {**LOG_ENDS, "row": "row"}, {}, self._windows)
+        self._facts = _Facts(tables["group_history"], self._windows, look_back)
+        batches = tables.get("batches")
+        self._hidden_of = hidden_commits(batches, self._windows, window_seconds)
+        told = ["batch_id", "offsets_retention_minutes"]
+        self._retentions = [] if batches is None else batches.select(told).sort_by("batch_id").to_pylist()
+
+    def frames(
+        self,
+        window_ms: int,
+        batch_id: int,
+        rows: Rows,
+        *,
+        cluster: str,
+        policy: Callable[[str, datetime], Policy] = lambda *_: Policy(),
+        baseline: Callable[[str], Baseline] = lambda _: dict,
+    ) -> Iterator[GroupFrame]:
+        """Frames of all groups with a row of `lag_windows` or `group_history` in the window that begins at `window_ms`.
+
+        A group that was deleted in the window has no such row any more, and a frame a last time. Rows of the tables
+        are those that were published up to a batch.
+        """
+        last = int(np.searchsorted(self._windows, window_ms)) + 1
+        first = last - self._look_back
+        windows = self._windows[first:last]
+        end = datetime.fromtimestamp(window_ms / 1000 + self._seconds, timezone.utc)
+        topic_facts = self._topic_facts(first, last, batch_id)
+        known = self._facts.of(first, last, batch_id)
+        lists = {name: _by_group(rows.get(name, ())) for name in (*LISTS, "deploys")}
+        told = [each["offsets_retention_minutes"] for each in self._retentions if each["batch_id"] <= batch_id]
+        retention = next((float(each) for each in reversed(told) if each is not None), None)
+        deleted = {group for group, events in lists["group_events"].items() if _was_deleted(events, window_ms)}
+        # a broker takes commits of a group without a name; in findings that is the cluster
+        for group in sorted({*self._lags.leaders, *known, *deleted} - {""}):
+            parts = self._lags.parts(group, first, last, batch_id)
+            topics = _living([_topic_frame(part, topic_facts) for part in parts])
+            history = known.get(group, [None] * len(windows))
+            if history[-1] is None and not topics and group not in deleted:
+                continue  # it ended before this window
+            hidden = self._hidden_of((history[-1] or {}).get("offsets_partition"))
+            yield GroupFrame(
+                cluster,
+                group,
+                self._seconds,
+                windows,
+                topics,
+                history,
+                lists["rebalances"].get(group, []),
+                lists["generations"].get(group, []),
+                lists["group_members"].get(group, []),
+                lists["group_events"].get(group, []),
+                policy(group, end),
+                baseline(group),
+                lists["deploys"].get(group, []),
+                retention,
+                None if hidden is None else hidden.between(first, last),
+            )
+
+    def _topic_facts(self, first: int, last: int, batch_id: int) -> dict[tuple[str, ...], Row]:
+        """Of each topic its newest configuration, and under "windows" the log ends of partitions that are held back."""
+        grid = self._topics
+        parts = [part for topic in grid.leaders for part in grid.parts(topic, first, last, batch_id)]
+        configured = self._configured.take([_newest_row(part) for part in parts]).to_pylist() if parts else []
+        return {
+            part.key: dict.fromkeys(CONFIGURED) | facts | {"windows": _held_back(part)}
+            for part, facts in zip(parts, configured, strict=True)
+        }
+
+
+class _Facts:
+    """Rows of `group_history`: of windows that are judged whole, of those before what rules look back at."""
+
+    def __init__(self, rows: pa.Table, windows: Ints, look_back: int) -> None:
+        begins = milliseconds(rows["window_start"])
+        is_within = (begins >= windows[0]) & (begins <= windows[-1])
+        rows, begins = kept(rows, pa.array(is_within)), begins[is_within]
+        self._rows: dict[str, list[tuple[int, Row | None]]] = {}
+        places = np.searchsorted(windows, begins).tolist()
+        wanted = [name for name in LOOKED_BACK_AT if name in rows.column_names]  # tables of an older job lack some
+        names = ("window_start", *wanted)
+        short = zip(*(listed(rows[name]) for name in names), strict=True)
+        for group, at, batch_id, cells in zip(
+            listed(rows["group"]), places, rows["batch_id"].to_numpy().tolist(), short, strict=True
+        ):
+            if group not in self._rows:
+                self._rows[group] = [(0, None)] * len(windows)
+            self._rows[group][at] = batch_id, dict(zip(names, cells, strict=True))
+        judged = kept(rows, pa.array(begins >= windows[look_back - 1]))
+        self._whole = {(row["group"], row["window_start"]): row for row in rows_of(judged)}
+
+    def of(self, first: int, last: int, batch_id: int) -> dict[str, list[Row | None]]:
+        """By group the rows of these windows that were published up to a batch."""
+        found = {}
+        for group, cells in self._rows.items():
+            known = [row if batch <= batch_id else None for batch, row in cells[first:last]]
+            if known[-1] is not None:
+                known[-1] = self._whole[group, known[-1]["window_start"]]
+            if any(row is not None for row in known):
+                found[group] = known
+        return found
+
+
+def rows_of(table: pa.Table) -> list[Row]:
+    """Rows with maps as dicts, which Arrow gives as lists of pairs."""
+    found: list[Row] = table.to_pylist(maps_as_pydicts="strict") if table.num_rows else []  # none cost a millisecond
+    return found
+
+
+def _topic_frame(part: Part, facts: Mapping[tuple[str, ...], Row]) -> TopicFrame:
+    _, topic, topic_id = part.key
+    numbers = part.numbers
+    is_uncounted = np.isnan(numbers["commits"])
+    if (is_uncounted & np.isfinite(numbers["lag_min"])).any():  # commits are polled: lag at one is not known
+        numbers = {**numbers, "envelope": np.where(is_uncounted, numbers["lag_min"], numbers["envelope"])}
+    return TopicFrame(topic, topic_id, part.partitions, numbers, part.names, facts.get((topic, topic_id), {}))
+
+
+def _newest_row(part: Part) -> int:
+    """The place in the table of a row of the newest window that has one; a topic's configuration is in all of them."""
+    window = int(np.nonzero(part.is_known)[1].max())
+    return int(np.fmax.reduce(part.numbers["row"][:, window]))
+
+
+def _held_back(part: Part) -> dict[int, list[Row]]:
+    """By partition the known ends of its log, of partitions whose end lay beyond what was stable, in order."""
+    stable, end = part.numbers["stable"], part.numbers["end"]
+    return {
+        int(part.partitions[row]): [
+            {column: _offset(part.numbers[name][row, at]) for name, column in LOG_ENDS.items()}
+            for at in np.flatnonzero(part.is_known[row])
+        ]
+        for row in np.flatnonzero((stable < end).any(axis=1))
+    }
+
+
+def _offset(value: float) -> int | None:
+    return None if np.isnan(value) else int(value)
+
+
+def _by_group(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row["group"] or "", []).append(row)
+    return found
+
+
+def _was_deleted(events: Sequence[Row], window_ms: int) -> bool:
+    window = datetime.fromtimestamp(window_ms / 1000, timezone.utc)
+    return any(row["kind"] == "group_deleted" and row["event_at"] >= window for row in events[-3:])
+
+
+def _living(topics: Sequence[TopicFrame]) -> list[TopicFrame]:
+    """Topics with a row in the newest window, each once: of a topic that was recreated in it the one that is read.
+
+    A topic that the group had under another id before says so in its facts.
+    """
+    chosen: dict[str, TopicFrame] = {}
+    former: dict[str, str] = {}
+    for each in topics:
+        status = each.named("status")[:, -1]
+        if not (status != "").any():
+            former[each.topic] = each.topic_id
+            continue
+        other = chosen.get(each.topic)
+        if other is None or (status == "ok").sum() >= (other.named("status")[:, -1] == "ok").sum():
+            chosen[each.topic] = each
+    return [
+        replace(each, facts=each.facts | {"former_topic_id": former[name]}) if name in former else each
+        for name, each in chosen.items()
+    ]

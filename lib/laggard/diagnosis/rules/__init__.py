@@ -1,0 +1,1 @@
+"""Rules, one file per family; a rule is declared beside its check."""

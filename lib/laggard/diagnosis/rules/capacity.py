@@ -1,0 +1,236 @@
+"""Conditions of D10 to D12: a group as a whole against what arrives."""
+
+from __future__ import annotations
+
+from math import isnan, nan
+
+import numpy as np
+
+from laggard.diagnosis.history.frames import Floats
+from laggard.diagnosis.order import known_sum, lower_median
+from laggard.diagnosis.rules.guards import CONFIDENCE, MISSING, assignor, guard, happened, known, state_by
+from laggard.diagnosis.rules.rule import (
+    ABSTAINS,
+    CAPACITY,
+    CAUSE,
+    INFO,
+    LAG_CAUSE,
+    PASS,
+    UNKNOWN,
+    Observation,
+    Rule,
+    outranks,
+)
+from laggard.diagnosis.signals.attribution import attribute
+from laggard.diagnosis.signals.forecast import slowest_drain_seconds
+from laggard.diagnosis.signals.view import TopicView, View
+
+CALM = 0.05  # share of the time in rebalances above which capacity is not judged
+STILL = 0.5  # share of the lag on stalled partitions from which capacity is not judged
+EVEN = ("spread", "single")  # lag that lies on all partitions alike; one partition is all of them
+BURST_RATIO, BURST_SECONDS = 3.0, 1800.0  # of the baseline; a longer one is no burst
+FALLS = 3  # windows in which the lag fell, before a trend can be told
+# what partitions cost stands wherever more of them are advised
+MORE_PARTITIONS = (
+    "Add partitions only as a last step and once, for the expected peak with a margin: their number never goes down,"
+    " each costs metadata and longer rebalances, and keys move to other partitions."
+)
+CATCHING_UP = frozenset({"members_returned", "group_created", "offset_rewind"})  # kinds of events
+
+
+@Rule(
+    "D10",
+    "CAPACITY_SHORTAGE",
+    CAUSE,
+    says="All partitions fall behind together: the members consume less than arrives.",
+    is_not=(
+        "lag from a deploy, a rebalance, a replay or a new group catching up, nor one hot partition: these"
+        " look alike in the sum and differ by partition and in time."
+    ),
+    advice=(
+        "Add members up to members_desired; never more than members_ceiling.",
+        "Write to the sink in larger batches.",
+        "Make the work per record cheaper.",
+    ),
+    falsifier="consume_rate rises above arrival_rate while members and capacity stay the same",
+    thresholds=("pack_utilisation", "drain_target_seconds", "trend_p", "trend_effect"),
+    groups=(CAPACITY, LAG_CAUSE),
+    rank=330,
+)
+def capacity_shortage(view: View) -> list[Observation]:
+    """Less is consumed than arrives, on all partitions alike or with no member free to take more of them."""
+    topic = view.worst
+    if topic is None or not view.is_material or view.member_count == 0:
+        return []
+    if topic.shape.name not in EVEN and not _is_beyond_all_members(view):
+        return []
+    arrival, consume = _total(topic.arrival), _total(topic.consume)
+    if topic.trend.name == "abstain" or isnan(arrival + consume):
+        return [Observation("CAPACITY_SHORTAGE", ABSTAINS)]
+    if topic.trend.name != "growing" or consume >= arrival or view.time_in_rebalance >= CALM or _stands_still(topic):
+        return []
+    guards = {
+        "no_deploy": guard(view.is_deployed),
+        "no_catch_up": guard(happened(view, CATCHING_UP, view.parameters.trend_short_seconds)),
+        "group_at_rest": guard(None if isnan(view.time_in_rebalance) else False),
+    }
+    evidence = {
+        "arrival_rate": arrival,
+        "consume_rate": consume,
+        "capacity_rate": view.capacity,
+        "slope_rate": topic.trend.slope,
+        "slope_iqr_ratio": topic.slope_iqr,
+        "members": view.member_count,
+        "lag_records": view.lag,
+        "time_in_rebalance_ratio": view.time_in_rebalance,
+    }
+    in_step = "" if topic.in_step is None else "yes" if topic.in_step else "no"
+    missing = isnan(view.capacity) + (not view.sub_cause) + isnan(view.time_in_rebalance)
+    found = Observation(
+        "CAPACITY_SHORTAGE",
+        state_by(guards),
+        confidence=CONFIDENCE * MISSING**missing,
+        evidence=known(evidence),
+        evidence_text={"topic": topic.frame.topic, "sub_cause": view.sub_cause, "in_step": in_step},
+        guards=guards,
+        explained=_explained(view, topic),
+    )
+    return [found]
+
+
+def _is_beyond_all_members(view: View) -> bool:
+    """Whether no other share of the partitions would do: all members are behind, or more arrives than the best could.
+
+    Some members read a few of their partitions before the others, some are slower or were given more of them.
+    """
+    members = [member for member in view.members.values() if member.partitions]
+    if len(members) < 2 or attribute(view):
+        return False
+    best = len(members) * view.best_capacity
+    return all(member.is_busy for member in members) or sum(member.arrival for member in members) > best
+
+
+def _stands_still(topic: TopicView) -> bool:
+    """Whether half of the lag lies on partitions of which nothing is worked off: that is no matter of how fast."""
+    return known_sum(topic.lag[topic.is_stalled]) >= STILL * known_sum(topic.lag)
+
+
+@Rule(
+    "D12",
+    "AT_PARTITION_CEILING",
+    CAUSE,
+    says="The group falls behind and one more member would get no partition.",
+    is_not="a reason to add members, and not at once one for more partitions.",
+    advice=(
+        "Make the work per record cheaper, or batch the sink.",
+        "Hand records to a pool of workers behind each consumer.",
+        "Under range with several topics, change to an assignor that counts all of them together.",
+        MORE_PARTITIONS,
+    ),
+    avoid=("Do not add members: they would stay idle.",),
+    falsifier="consume_rate rises above arrival_rate while members and capacity stay the same",
+    thresholds=("trend_p", "trend_effect"),
+    inhibits=(outranks("CAPACITY_SHORTAGE"),),
+    groups=(CAPACITY, LAG_CAUSE),
+    rank=310,
+)
+def at_partition_ceiling(view: View) -> list[Observation]:
+    """As D10, and every partition that a member could get has one."""
+    found = []
+    for short in capacity_shortage.check(view):
+        if view.member_count is None or view.member_count < view.ceiling:
+            continue
+        partitions = sum(len(topic.frame.partitions) for topic in view.topics)
+        guards = dict(short.guards) | {"same_subscription": guard(view.subscriptions_differ)}
+        if short.state == ABSTAINS:
+            found.append(Observation("AT_PARTITION_CEILING", ABSTAINS))
+            continue
+        numbers = {"partitions": partitions, "members_ceiling": view.ceiling}
+        is_range = assignor(view) == "range" and view.ceiling < partitions
+        ceiling = "largest topic, by range" if is_range else "all partitions"
+        found.append(
+            Observation(
+                "AT_PARTITION_CEILING",
+                state_by(guards),
+                confidence=short.confidence,
+                evidence=dict(short.evidence) | numbers,
+                evidence_text=dict(short.evidence_text) | {"assignor": assignor(view), "ceiling": ceiling},
+                guards=guards,
+                explained=short.explained,
+            )
+        )
+    return found
+
+
+@Rule(
+    "D11",
+    "CAPACITY_BURST",
+    CAUSE,
+    says="Arrivals were far above normal for a short time; the backlog is being worked off.",
+    is_not=(
+        "a shortage: arrivals are back to normal and the lag falls. Without a baseline of the day before it"
+        " is not told."
+    ),
+    advice=("Wait for drain_seconds.", "Check whether the backlog breaks the time-lag objective."),
+    avoid=("Do not add members for a burst that drains by itself.",),
+    falsifier="arrivals rise again, or the lag stops falling",
+    thresholds=("baseline_min_windows", "baseline_skip_seconds", "drain_min_share"),
+    groups=(CAPACITY, LAG_CAUSE),
+    rank=340,
+)
+def capacity_burst(view: View) -> list[Observation]:
+    """Arrivals were several times the baseline for a while, and the backlog is being worked off."""
+    topic = view.worst
+    if topic is None or not view.is_material or topic.shape.name not in EVEN:
+        return []
+    base = baseline_arrival(view, topic)
+    if isnan(base):
+        return [Observation("CAPACITY_BURST", ABSTAINS, INFO, guards={"baseline_known": UNKNOWN})]
+    arrivals = topic.frame["arrival"].sum(axis=0)
+    above = np.flatnonzero(arrivals >= BURST_RATIO * base)
+    seconds = len(above) * view.frame.window_seconds
+    if base <= 0 or not 0 < seconds <= BURST_SECONDS:
+        return []
+    if topic.trend.name != "draining" and not _has_fallen_since(topic, int(above[-1]) + 1):
+        return []
+    evidence = {
+        "baseline_rate": base,
+        "peak_rate": float(arrivals[above].max()),
+        "burst_seconds": seconds,
+        "burst_records": float((arrivals[above] - base).sum()) * view.frame.window_seconds,
+        "drain_seconds": slowest_drain_seconds(topic, view.frame.window_seconds, view.parameters),
+    }
+    found = Observation(
+        "CAPACITY_BURST",
+        severity=INFO,
+        evidence=known(evidence),
+        evidence_text={"topic": topic.frame.topic},
+        guards={"baseline_known": PASS},
+        explained=_explained(view, topic),
+    )
+    return [found]
+
+
+def _has_fallen_since(topic: TopicView, first: int) -> bool:
+    """Whether the lag fell in each of the newest windows, all since one, by more than the rhythm of commits hides."""
+    lag = topic.frame["envelope"][:, first:].sum(axis=0)[-FALLS - 1 :]
+    return len(lag) > FALLS and bool((np.diff(lag) < 0).all()) and float(lag[0] - lag[-1]) > known_sum(topic.floor)
+
+
+def baseline_arrival(view: View, topic: TopicView) -> float:
+    """Median arrival rate of the topic over the last day in records/s, the newest minutes left out; NaN if too few."""
+    until = view.frame.now_ms / 1000 - view.parameters.baseline_skip_seconds
+    rows = view.frame.baseline().get(topic.frame.topic, ())
+    rates = [row.get("arrival_rate") for row in rows if row["window_start"].timestamp() < until]
+    found = [rate for rate in rates if rate is not None and not isnan(rate)]
+    return lower_median(found) if len(found) >= view.parameters.baseline_min_windows else nan
+
+
+def _total(values: Floats) -> float:
+    """Sum over partitions, NaN where none is known."""
+    return known_sum(values) if not np.isnan(values).all() else nan
+
+
+def _explained(view: View, topic: TopicView) -> float:
+    """Share of the group's material lag that lies on the topic."""
+    return min(1.0, known_sum(topic.lag[topic.is_material]) / view.material_lag) if view.material_lag > 0 else 0.0

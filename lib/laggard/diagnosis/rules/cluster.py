@@ -1,0 +1,276 @@
+"""Rules that no group can tell by itself: blindness, blocked sources, one coordinator, one sink."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from laggard.diagnosis.history.frames import Row
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.rules.rule import (
+    CAUSE,
+    EVENT,
+    LAG_CAUSE,
+    META,
+    PAGE,
+    REBALANCING,
+    SLOW,
+    WARN,
+    Observation,
+    Rule,
+    outranks,
+    suppresses,
+)
+from laggard.diagnosis.signals.cluster import ClusterFrame
+
+_BLIND_SHARE = 0.5  # of the committed partitions of a group
+_LONG_BLOCKED_WINDOWS = 15
+_SINK_GROUPS = 3
+TOLD_WINDOWS = 10  # in which a change of the offsets topic is news
+_MIN_GROUPS = 3
+_OTHERS_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Correlated:
+    """A broker, those of its groups that rebalanced within a minute, and how many it has."""
+
+    broker: int
+    groups: tuple[str, ...]
+    active: int
+    others_share: float  # of the groups of other brokers, within the same minute
+    at: datetime  # end of the first of these rebalances
+
+
+def find_correlated(
+    coordinators: Mapping[str, int], ends: Mapping[str, Sequence[datetime]], parameters: Parameters
+) -> list[Correlated]:
+    """Brokers whose groups rebalanced together, each with its fullest minute.
+
+    `coordinators` is the leader of the offsets partition of every active group, `ends` the ends of its live rebalances
+    of the time to look at.
+    """
+    found = []
+    for broker in sorted(set(coordinators.values())):
+        own = {group for group, each in coordinators.items() if each == broker}
+        others = coordinators.keys() - own
+        times = sorted((at, group) for group in own for at in ends.get(group, ()))
+        best: Correlated | None = None
+        for at, _ in times:
+            hit = tuple(sorted({group for each, group in times if _within(at, each, parameters)}))
+            quiet = sum(any(_within(at, each, parameters) for each in ends.get(group, ())) for group in others)
+            share = quiet / len(others) if others else 0.0
+            is_hit = len(hit) >= max(_MIN_GROUPS, parameters.coordinator_share * len(own)) and share <= _OTHERS_SHARE
+            if is_hit and (best is None or len(hit) > len(best.groups)):
+                best = Correlated(broker, hit, len(own), share, at)
+        found += [] if best is None else [best]
+    return found
+
+
+def _within(begin: datetime, at: datetime, parameters: Parameters) -> bool:
+    return 0 <= (at - begin).total_seconds() <= parameters.coordinator_seconds
+
+
+# the engine itself reports it
+RULE_FAILED = Rule(
+    "D00",
+    "RULE_FAILED",
+    META,
+    says=(
+        "A rule, or a stage of the diagnosis, ended with an error: what it would have found of this group is not known."
+    ),
+    how=(
+        "The engine catches the error and names the rule as the subject, or the stage: layout (recorded rows"
+        " to arrays), evaluation, findings (rows to write) or memory. Other rules and groups go on, and it is"
+        " tried again in the next window."
+    ),
+    is_not="a fault of the group: it is one of laggard.",
+    advice=("report the error and the job's log",),
+    open_after=1,
+)
+
+
+def _named(groups: Sequence[str]) -> dict[str, str]:
+    return {"groups": ", ".join(sorted(groups))}
+
+
+@Rule(
+    "D01",
+    "MONITOR_BLIND",
+    META,
+    says="We do not see the log ends or the commits of these groups: nothing else about them can be trusted.",
+    is_not="an outage of the groups it names: they may be fine, and nobody can see it.",
+    advice=("look at the errors of the poll: laggard doctor, table batches", "repair the monitor first"),
+    rank=10,
+    open_after=1,
+    close_after=1,
+).over_all
+def monitor_blind(_: ClusterFrame, signals: Sequence[Row], __: Parameters) -> list[Observation]:
+    """At least half of a group's committed partitions have no log end, or are stale."""
+    blind = [each["group"] for each in signals if each["blind"] >= _BLIND_SHARE]
+    if not blind:
+        return []
+    evidence = {"groups": float(len(blind)), "share": len(blind) / len(signals)}
+    return [Observation("MONITOR_BLIND", severity=PAGE, evidence=evidence, evidence_text=_named(blind))]
+
+
+@Rule(
+    "D79",
+    "GROUP_QUARANTINED",
+    META,
+    says="The ticks of these groups fail: their rows are stale, and all other groups are published.",
+    is_not="a fault of these groups or of Kafka: their data met an error in laggard.",
+    advice=(
+        "report the exception, which the job's log and the event quarantined name, as a bug of laggard",
+        "read committed offsets and lag of these groups with kafka-consumer-groups.sh meanwhile",
+    ),
+    rank=20,
+    open_after=1,
+    close_after=1,
+).over_all
+def group_quarantined(cluster: ClusterFrame, _: Sequence[Row], __: Parameters) -> list[Observation]:
+    """The columns of that name of the tick that closed the window, in batches."""
+    if not cluster.quarantined_groups:
+        return []
+    exceptions = ", ".join(sorted(set(cluster.quarantined.values())))
+    text = _named(list(cluster.quarantined)) | {"exceptions": exceptions}
+    evidence = {"groups": float(cluster.quarantined_groups)}
+    return [Observation("GROUP_QUARANTINED", severity=WARN, evidence=evidence, evidence_text=text)]
+
+
+@Rule(
+    "D02",
+    "SOURCE_BLOCKED",
+    META,
+    says="A transaction that hangs hides the newest commits of these groups.",
+    is_not=(
+        "a stop of consumers: they may commit on, and the commits are hidden. A short transaction moves on by itself."
+    ),
+    advice=("find it on the coordinator: kafka-transactions.sh find-hanging",),
+    inhibits=(suppresses(LAG_CAUSE, "PARTITION_STALLED", "COMMITS_STOPPED", "EMPTY_WITH_LAG"),),
+    rank=30,
+    open_after=1,
+    close_after=1,
+).over_all
+def source_blocked(_: ClusterFrame, signals: Sequence[Row], __: Parameters) -> list[Observation]:
+    """The last stable offset of a group's partition of the offsets topic is below its end.
+
+    A page after 15 windows.
+    """
+    of_partition: dict[Any, list[Row]] = defaultdict(list)
+    for each in signals:
+        if each["blocked"]:
+            of_partition[each["offsets_partition"]].append(each)
+    return [
+        Observation(
+            "SOURCE_BLOCKED",
+            severity=PAGE if max(each["blocked_windows"] for each in hit) > _LONG_BLOCKED_WINDOWS else WARN,
+            subject=str(partition),
+            evidence={"groups": float(len(hit)), "windows": float(max(each["blocked_windows"] for each in hit))},
+            evidence_text=_named([each["group"] for each in hit]),
+        )
+        for partition, hit in sorted(of_partition.items(), key=lambda each: str(each[0]))
+    ]
+
+
+@Rule(
+    "D61",
+    "COORDINATOR_CORRELATED",
+    CAUSE,
+    says="Most groups of one coordinator rebalanced within a minute.",
+    is_not="a storm in each of the groups. A mass deploy touches groups of other coordinators too.",
+    advice=("look for a restart or trouble of that broker",),
+    falsifier="groups of other coordinators rebalance as well",
+    thresholds=("coordinator_share", "coordinator_seconds"),
+    inhibits=(suppresses(REBALANCING, "SESSION_EVICTION"),),
+    rank=50,
+    open_after=1,
+).over_all
+def coordinator_correlated(_: ClusterFrame, signals: Sequence[Row], parameters: Parameters) -> list[Observation]:
+    """Most active groups of one coordinator, three at least, rebalanced within a minute.
+
+    Of the other groups at most a tenth did.
+    """
+    active = [each for each in signals if each["is_active"] and each["coordinator"] is not None]
+    coordinators = {each["group"]: each["coordinator"] for each in active}
+    ends = {each["group"]: each["rebalanced_at"] for each in active}
+    return [
+        Observation(
+            "COORDINATOR_CORRELATED",
+            subject=str(each.broker),
+            evidence={"groups": float(len(each.groups)), "groups_of_broker": float(each.active)},
+            evidence_text=_named(each.groups),
+        )
+        for each in find_correlated(coordinators, ends, parameters)
+    ]
+
+
+@Rule(
+    "D19",
+    "SHARED_SINK",
+    CAUSE,
+    says="Several groups became slower on all partitions at the same time.",
+    is_not=(
+        "a shortage in each of the groups: that they slowed down together is the point. Two groups are too few to tell."
+    ),
+    advice=("look for a database or an API that they share",),
+    avoid=("do not add consumers: they would share it too",),
+    falsifier="one of the groups recovers alone",
+    inhibits=(outranks(SLOW, "COSTLY_PARTITION", "CAPACITY_SHORTAGE"),),
+    groups=(LAG_CAUSE,),
+    rank=260,
+).over_all
+def shared_sink(_: ClusterFrame, signals: Sequence[Row], __: Parameters) -> list[Observation]:
+    """Three or more groups whose lag is spread lost capacity at the same time."""
+    hit = [each for each in signals if each["spread_down"]]
+    if len(hit) < _SINK_GROUPS or len({each["coordinator"] for each in hit if each["brokers"]}) == 1:
+        return []
+    return [
+        Observation(
+            "SHARED_SINK",
+            confidence=0.6,
+            evidence={"groups": float(len(hit))},
+            evidence_text=_named([each["group"] for each in hit]),
+        )
+    ]
+
+
+@Rule(
+    "D78",
+    "OFFSETS_TOPIC_CHANGED",
+    EVENT,
+    says="The offsets topic has another number of partitions, or is another one: groups are looked for elsewhere.",
+    is_not="a loss of lag history. The first start of laggard is none.",
+    advice=(
+        "expect stale states of groups until they commit again",
+        "a group that its broker finds nothing of begins where auto.offset.reset says: compare committed offsets",
+    ),
+    avoid=("do not change the number of partitions of the offsets topic of a cluster with groups",),
+    open_after=1,
+    close_after=1,
+).over_all
+def offsets_topic_changed(cluster: ClusterFrame, _: Sequence[Row], __: Parameters) -> list[Observation]:
+    """The event of that name, from the topic id and the number of partitions at each poll.
+
+    It holds for 10 windows, as none closes while the new records are read.
+    """
+    begin_ms = cluster.now_ms - 1000 * TOLD_WINDOWS * cluster.window_seconds
+    rows = [
+        row
+        for row in cluster.events
+        if row["kind"] == "offsets_topic_changed" and begin_ms <= row["event_at"].timestamp() * 1000 < cluster.now_ms
+    ]
+    newest = max(rows, key=lambda row: float(row["event_at"].timestamp()), default=None)
+    if newest is None:
+        return []
+    detail = dict(newest.get("detail") or {})
+    counts = {name: float(detail.pop(name)) for name in ("partitions_from", "partitions_to") if name in detail}
+    return [Observation("OFFSETS_TOPIC_CHANGED", evidence=counts, evidence_text=detail)]
+
+
+def reaches(observation: Observation, group: str) -> bool:
+    """Whether a group is among those that an observation of the cluster names."""
+    return group in observation.evidence_text.get("groups", "").split(", ")

@@ -1,0 +1,94 @@
+"""States of a group that suppress findings as a finding does, and are none themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from laggard.diagnosis.rules.offsets import is_more_than_replayed
+from laggard.diagnosis.rules.rule import (
+    CAPACITY,
+    DEPLOY,
+    LARGE_REWIND,
+    LONG_REBALANCE,
+    NEW_GROUP,
+    SLOW,
+    Inhibition,
+    suppresses,
+)
+from laggard.diagnosis.signals.rebalances import now_of
+from laggard.diagnosis.signals.view import UNKNOWN_KIND, View
+
+_CATCH_UP = timedelta(hours=2)  # a new group that takes longer to work off the past is a group like any other
+_REWIND = timedelta(hours=1)
+_CATCHES_UP = suppresses(CAPACITY, "HOT_PARTITION_ARRIVAL")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A state of a group, and the findings that it hides while it holds."""
+
+    name: str
+    holds: Callable[[View], bool]
+    inhibits: tuple[Inhibition, ...] = ()
+
+
+def group_conditions(view: View) -> frozenset[str]:
+    """Names of the conditions that hold at the end of the window."""
+    return frozenset(each.name for each in CONDITIONS if each.holds(view))
+
+
+def _is_busy_with_rebalances(view: View) -> bool:
+    return view.time_in_rebalance >= view.parameters.storm_ratio
+
+
+def _is_deployed(view: View) -> bool:
+    return bool(view.is_deployed)
+
+
+def _is_new(view: View) -> bool:
+    """True if the group was created not long ago and works off what lay in its topics."""
+    return _happened(view, "group_created", _CATCH_UP) and _is_falling(view)
+
+
+def _was_set_back(view: View) -> bool:
+    """True if somebody set the offsets back, further than a rebalance replays, and the group reads it again."""
+    if not (_happened(view, "offset_rewind", _REWIND) and is_more_than_replayed(view, _REWIND)):
+        return False
+    newest = max(row["event_at"] for row in view.frame.events if row["kind"] == "offset_rewind")
+    windows = (now_of(view.frame) - newest).total_seconds() / view.frame.window_seconds
+    return bool(_is_falling(view) or view.parameters.trend_min_points > windows)
+
+
+def _is_falling(view: View) -> bool:
+    return any(each.trend.name == "draining" for each in view.topics)
+
+
+def _happened(view: View, kind: str, span: timedelta) -> bool:
+    since = now_of(view.frame) - span
+    return any(row["kind"] == kind and row["event_at"] >= since for row in view.frame.events)
+
+
+CONDITIONS = (
+    Condition(LONG_REBALANCE, _is_busy_with_rebalances),  # what rules suppress by it they say themselves
+    Condition(
+        DEPLOY,
+        _is_deployed,
+        (
+            suppresses(
+                CAPACITY,
+                SLOW,
+                "REBALANCE_STORM",
+                "SESSION_EVICTION",
+                "CRASH_LOOP",
+                "PING_PONG",
+                "SCALE_OUT_FUTILE",
+                "SCALE_OSCILLATION",
+            ),
+            suppresses("PARTITION_STALLED", stall_kinds=("silent", UNKNOWN_KIND)),
+        ),
+    ),
+    Condition(NEW_GROUP, _is_new, (_CATCHES_UP,)),
+    Condition(LARGE_REWIND, _was_set_back, (_CATCHES_UP,)),
+)

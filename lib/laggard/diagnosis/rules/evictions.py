@@ -1,0 +1,204 @@
+"""Rules D40 to D42: members that are put out, by the poll interval or the session, or that die again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from laggard.diagnosis.rules.guards import guarded, has_members, passes
+from laggard.diagnosis.rules.rule import CAUSE, REBALANCING, WHILE_REBALANCING, Observation, Rule, outranks
+from laggard.diagnosis.signals.deploys import is_in_deploy, vetoing_deploy
+from laggard.diagnosis.signals.rebalances import live_generations, longest_rebalance_timeout
+from laggard.diagnosis.signals.rosters import (
+    CrashLoop,
+    Eviction,
+    find_crash_loops,
+    find_evictions,
+    looping_places,
+    pattern,
+    places,
+)
+from laggard.diagnosis.signals.view import View
+
+_MIN_EVICTIONS = 2
+_LOG_LINES = (
+    "Java logs 'sending LeaveGroup request' with the poll timeout, and 'Attempt to heartbeat failed since group is"
+    " rebalancing'; Go clients log 'maybe rebalancing'"
+)
+
+
+@Rule(
+    "D40",
+    "POLL_TIMEOUT_EVICTION",
+    CAUSE,
+    says="Members leave because a batch takes longer than max.poll.interval.ms; each departure makes the rest slower.",
+    is_not="a lost heartbeat: the client leaves by itself, so a longer session timeout changes nothing.",
+    advice=(
+        f"check that heartbeats are fine: {_LOG_LINES}",
+        "lower max.poll.records, so that a batch fits into the poll interval",
+        "raise max.poll.interval.ms; this only delays the departure",
+        "repair the sink that makes batches slow",
+    ),
+    avoid=("adding consumers while members keep leaving",),
+    falsifier="the next departure comes less than half a poll interval after the member's last commit",
+    thresholds=("cause_posterior", "deploy_horizon_seconds"),
+    inhibits=(outranks(REBALANCING, "CAPACITY_SHORTAGE", "AT_PARTITION_CEILING"), WHILE_REBALANCING),
+    rank=110,
+    blocks_scaling=True,
+)
+def poll_timeout_eviction(view: View) -> list[Observation]:
+    """Members whose batches take longer than max.poll.interval.ms leave, and come back."""
+    found = find_evictions(view.frame, "poll_timeout", view.parameters) if has_members(view) else []
+    if len(found) < _MIN_EVICTIONS:
+        return []
+    timeout = longest_rebalance_timeout(view.frame.members)
+    observation = Observation(
+        "POLL_TIMEOUT_EVICTION",
+        evidence={**_evidence(found), **({} if timeout is None else {"rebalance_timeout_seconds": timeout})},
+        evidence_text=_who(found),
+        guards={"deploy": passes(not view.policy.in_maintenance)},
+        is_falsified=_is_contradicted(view, found, "poll_timeout"),
+    )
+    return guarded(observation)
+
+
+@Rule(
+    "D41",
+    "SESSION_EVICTION",
+    CAUSE,
+    says="The coordinator put members out because their heartbeats stopped for a session timeout.",
+    is_not=("a slow batch: heartbeats have a thread of their own. A pod that was killed comes back on another host."),
+    advice=(
+        "set the session timeout to at least 3 heartbeat intervals; 45 s is today's default",
+        "if it is, look for long garbage collections (GC) on these members",
+        "look at the network between these hosts and the coordinator, and at CPU limits",
+        f"logs to read: {_LOG_LINES}",
+    ),
+    avoid=("adding consumers while members keep leaving",),
+    falsifier="the next departure was announced by the member",
+    thresholds=("cause_posterior", "deploy_horizon_seconds"),
+    inhibits=(outranks(REBALANCING, "CAPACITY_SHORTAGE", "AT_PARTITION_CEILING"), WHILE_REBALANCING),
+    rank=130,
+    blocks_scaling=True,
+)
+def session_eviction(view: View) -> list[Observation]:
+    """The coordinator put out members whose heartbeats stopped for a session."""
+    found = find_evictions(view.frame, "session_expiry", view.parameters) if has_members(view) else []
+    # a static member says no word when it is restarted: it looks like one that was put out, then and later
+    found = [each for each in found if not is_in_deploy(each.at, view.frame, view.parameters)]
+    if len({each.at for each in found}) < _MIN_EVICTIONS:
+        return []  # members that are lost together are one loss: of their host, or of what they connect through
+    place_of = places(view.frame)
+    looping = looping_places(view.frame, view.parameters)
+    sessions = [row["session_timeout_ms"] / 1000 for row in view.frame.members if row.get("session_timeout_ms")]
+    elsewhere = sum(_is_elsewhere(view, each) for each in found)
+    observation = Observation(
+        "SESSION_EVICTION",
+        evidence={**_evidence(found), **({"session_timeout_seconds": min(sessions)} if sessions else {})},
+        evidence_text=_who(found),
+        guards={
+            "deploy": passes(vetoing_deploy(view.frame, view.parameters) is None and not view.policy.in_maintenance),
+            "same_host": passes(2 * elsewhere <= len(found)),  # pods that are killed come back on other hosts
+            "several_members": passes(not {place_of.get(each.slot, each.slot) for each in found} <= looping),
+        },
+        is_falsified=_is_contradicted(view, found, "session_expiry"),
+    )
+    return guarded(observation)
+
+
+@Rule(
+    "D42",
+    "CRASH_LOOP",
+    CAUSE,
+    says="One member leaves again and again soon after it joined, and each time the group rebalances.",
+    is_not="a deploy that is tried again, nor a member that is slow: it leaves soon after each join.",
+    advice=(
+        "read the application's log of that member from before each departure",
+        "take the member out until it starts cleanly: each round costs the group two rebalances",
+    ),
+    avoid=("longer session timeouts: they hide the member, its partitions stay unread longer",),
+    thresholds=("crash_times", "deploy_horizon_seconds"),
+    inhibits=(outranks(REBALANCING, "CAPACITY_SHORTAGE", "AT_PARTITION_CEILING"), WHILE_REBALANCING),
+    rank=120,
+    blocks_scaling=True,
+)
+def crash_loop(view: View) -> list[Observation]:
+    """One place is left three times in half an hour, each time soon after it was taken."""
+    if not has_members(view):
+        return []
+    deploy = vetoing_deploy(view.frame, view.parameters)
+    poll = {each.slot for each in find_evictions(view.frame, "poll_timeout", view.parameters)}
+    place_of = places(view.frame)
+    late = {place_of.get(slot, slot) for slot in poll}
+    loops, found = find_crash_loops(view.frame, view.parameters), []
+    expired = find_evictions(view.frame, "session_expiry", view.parameters)
+    looping = looping_places(view.frame, view.parameters)
+    others = {each.at for each in expired if place_of.get(each.slot, each.slot) not in looping}
+    for each in loops:
+        observation = Observation(
+            "CRASH_LOOP",
+            subject=each.home,
+            evidence={
+                "departures": float(len(each.departures)),
+                "longest_lifetime_seconds": max(each.lifetimes_seconds),
+                "shortest_lifetime_seconds": min(each.lifetimes_seconds),
+            },
+            guards={
+                "deploy": passes(deploy is None and not view.policy.in_maintenance),
+                "poll_interval": passes(not each.places & late and not _lives_a_poll_interval(view, each)),
+                # what puts out all members in turn puts out one of them twice in a row now and then
+                "not_the_others": passes(2 * len(others) < len(each.departures)),
+            },
+        )
+        found += guarded(observation)
+    return found
+
+
+def _lives_a_poll_interval(view: View, loop: CrashLoop) -> bool:
+    """Whether its lives last as long as a member that does not poll again is left in the group."""
+    timeout = longest_rebalance_timeout(row for row in view.frame.members if row["generation_kind"] == "classic")
+    if timeout is None:
+        return False
+    lives = sorted(loop.lifetimes_seconds)
+    return 0.9 * timeout <= lives[(len(lives) - 1) // 2] <= 2 * timeout
+
+
+def _is_elsewhere(view: View, eviction: Eviction) -> bool:
+    """Whether another host took over, in the same rebalance or within ten minutes; one that was away itself did not."""
+    if eviction.is_elsewhere is not None:
+        return eviction.is_elsewhere
+    away: set[str] = set()
+    place = places(view.frame).get(eviction.slot, eviction.slot)
+    for row in live_generations(view.frame):
+        away |= {places(view.frame).get(slot, slot) for slot in (*(row["left"] or ()), *(row["replaced"] or ()))}
+        since = (row["record_timestamp"] - eviction.at).total_seconds()
+        if 0 < since <= 600:
+            joined = {places(view.frame).get(slot, slot) for slot in row["joined"] or ()}
+            if place in joined:
+                return False
+            if any(pattern(each) == pattern(place) for each in joined - away):
+                return True
+    return False
+
+
+def _evidence(found: Sequence[Eviction]) -> dict[str, float]:
+    return {
+        "departures": float(len(found)),
+        "slots": float(len({each.slot for each in found})),
+        "lowest_posterior": min(each.posterior for each in found),
+    }
+
+
+def _who(found: Sequence[Eviction]) -> dict[str, str]:
+    return {"slots": ", ".join(each.slot for each in found[-10:])}
+
+
+def _is_contradicted(view: View, found: Sequence[Eviction], reason: str) -> bool:
+    """Whether a later departure has another claimed reason: then whatever put members out has ended."""
+    newest = max(each.at for each in found)
+    for row in view.frame.rebalances:
+        posterior = dict(row["cause_posterior"] or {})
+        if row.get("live_read") and row["ended_at"] > newest and posterior:
+            best = max(sorted(posterior), key=lambda each: posterior[each])
+            if best != reason and posterior[best] >= view.parameters.cause_posterior:
+                return True
+    return False

@@ -1,0 +1,86 @@
+"""What several rules guard against, how guards and evidence are put, and which kinds of groups a rule may judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import isnan
+
+from laggard.diagnosis.history.frames import GroupFrame
+from laggard.diagnosis.order import known_sum
+from laggard.diagnosis.rules.rule import FAIL, FAILS, HOLDS, PASS, UNKNOWN, Observation
+from laggard.diagnosis.signals.view import TopicView, View
+
+CONFIDENCE, MISSING = 0.9, 0.8  # of a rule, and the factor for each input that it lacks
+
+
+def passes(fine: bool | None) -> str:  # noqa: FBT001 -- the name of the function is the question
+    """Result of a guard; None is not known."""
+    return UNKNOWN if fine is None else PASS if fine else FAIL
+
+
+def guard(is_bad: bool | None) -> str:  # noqa: FBT001 -- it is what is judged
+    """Result of a guard by whether what it guards against is so."""
+    return passes(None if is_bad is None else not is_bad)
+
+
+def state_by(guards: Mapping[str, str]) -> str:
+    """A guard that fails is a veto."""
+    return FAILS if FAIL in guards.values() else HOLDS
+
+
+def guarded(observation: Observation) -> list[Observation]:
+    """The observation, which does not hold if one of its guards fails."""
+    is_vetoed = state_by(observation.guards) == FAILS
+    return [replace(observation, state=FAILS) if is_vetoed else observation]
+
+
+def happened(view: View, kinds: frozenset[str], seconds: float) -> bool:
+    """Whether an event of these kinds lies in the last `seconds`."""
+    since = view.frame.now_ms / 1000 - seconds
+    return any(event.get("kind") in kinds and event["event_at"].timestamp() >= since for event in view.frame.events)
+
+
+def is_compacted(topic: TopicView) -> bool:
+    """Whether its offsets have holes; False also where the configuration is not known."""
+    return "compact" in str(topic.frame.facts.get("cleanup_policy") or "")
+
+
+def known(numbers: Mapping[str, float | None]) -> dict[str, float]:
+    """Evidence without what is not known."""
+    return {name: float(value) for name, value in numbers.items() if value is not None and not isnan(value)}
+
+
+def assignor(view: View) -> str:
+    """Name of the group's assignor, "" unknown."""
+    return str(view.frame.fact.get("assignor") or "")
+
+
+def group_kind(frame: GroupFrame) -> str:
+    """Group type, of a classic group its protocol type: consumers of both protocols are `consumer`; "" unknown."""
+    newest = frame.generations[-1] if frame.generations else {}
+    group_type = frame.fact.get("group_type") or newest.get("group_type") or ""
+    if group_type == "classic":
+        return frame.fact.get("protocol_type") or newest.get("protocol_type") or "consumer"
+    return str(group_type)
+
+
+def has_members(view: View) -> bool:
+    """Whether rebalances and members of the group can be judged."""
+    return group_kind(view.frame) not in {"share", "simple"}
+
+
+def has_assignments(view: View) -> bool:
+    """Whether its members own partitions: not so Connect workers, nor tasks of the streams protocol."""
+    return group_kind(view.frame) in {"consumer", ""}
+
+
+def burns_slo(frame: GroupFrame, objective: float, windows: Sequence[int] = (5, 60)) -> bool:
+    """Whether too many records were late, both of late and for long; under 100 matured ones say nothing."""
+    for count in windows:
+        matured, late = (
+            sum(known_sum(topic[name][:, -count:]) for topic in frame.topics) for name in ("matured", "late")
+        )
+        if matured < 100 or late <= (1 - objective) * matured:
+            return False
+    return True

@@ -1,0 +1,216 @@
+"""Rules D53 to D57: subscriptions that differ, and instance ids that expire, clash, do not last or are not used."""
+
+from __future__ import annotations
+
+import math
+
+from laggard.diagnosis.rules.guards import guarded, has_assignments, has_members, passes
+from laggard.diagnosis.rules.rule import (
+    CAUSE,
+    HYGIENE,
+    INFO,
+    PAGE,
+    REBALANCING,
+    WARN,
+    WHILE_REBALANCING,
+    Observation,
+    Rule,
+    outranks,
+    suppresses,
+)
+from laggard.diagnosis.signals.deploy_cost import deploy_row
+from laggard.diagnosis.signals.deploys import OVER, find_deploys, is_in_deploy, vetoing_deploy
+from laggard.diagnosis.signals.moves import subscriptions_differ_since
+from laggard.diagnosis.signals.rebalances import now_of
+from laggard.diagnosis.signals.rosters import current_members
+from laggard.diagnosis.signals.static import absence_p95_seconds, absences, find_flips, find_successors
+from laggard.diagnosis.signals.view import View
+
+_DIVERGENT_SECONDS = 1800.0
+_FLIPS, _RESTARTS, _DEPLOYS = 3, 3, 2
+_WEEK_SECONDS = 7 * 86_400.0
+_NEVER_BACK_CONFIDENCE = 0.6
+
+
+@Rule(
+    "D53",
+    "SUBSCRIPTION_DIVERGENT",
+    HYGIENE,
+    says="Members of one group subscribe to different topics: each rebalance stops them all, and balance is lost.",
+    is_not="a rolling upgrade, during which it is normal for a while.",
+    advice=("give each set of topics a group of its own",),
+    open_after=1,
+)
+def subscription_divergent(view: View) -> list[Observation]:
+    """Members of one group have read different topics for half an hour."""
+    since = subscriptions_differ_since(view.frame) if has_assignments(view) else None
+    if since is None or (now_of(view.frame) - since).total_seconds() <= _DIVERGENT_SECONDS:
+        return []
+    sets = sorted({", ".join(sorted(row["topics"])) for row in current_members(view.frame) if row.get("topics")})
+    observation = Observation(
+        "SUBSCRIPTION_DIVERGENT",
+        severity=INFO,
+        evidence={
+            "differ_seconds": (now_of(view.frame) - since).total_seconds(),
+            "subscriptions": float(len(sets)),
+        },
+        evidence_text={"topics": " | ".join(sets)},
+        guards={"deploy": passes(vetoing_deploy(view.frame, view.parameters) is None)},
+    )
+    return guarded(observation)
+
+
+@Rule(
+    "D54",
+    "STATIC_EXPIRED",
+    CAUSE,
+    says="A static member was away for longer than its session timeout, so the group rebalanced without and with it.",
+    is_not="a member that was taken out on purpose, which does not come back.",
+    advice=(
+        "set session.timeout.ms to at least 1.5 × the 95th percentile of its absences",
+        "or make the restart shorter",
+    ),
+    avoid=("a session much longer than restarts need: a dead member's partitions stay unread for as long",),
+    rank=180,
+    open_after=1,
+)
+def static_expired(view: View) -> list[Observation]:
+    """A static member was away for longer than its session, so that its return cost two rebalances.
+
+    Who is away twice in half an hour is put out again and again, not restarted, and so are the others beside it.
+    """
+    if not has_members(view):
+        return []
+    known = absences(view.frame)
+    now = now_of(view.frame)
+    horizon = view.parameters.deploy_horizon_seconds
+    expired = [each for each in known if each.is_expired and 0 <= (now - each.back_at).total_seconds() < horizon]
+    usual = absence_p95_seconds(known)
+    faults = [each for each in expired if not is_in_deploy(each.back_at, view.frame, view.parameters)]
+    if len({each.instance_id for each in faults}) < len(faults):
+        expired = [each for each in expired if each not in faults]
+    return [
+        Observation(
+            "STATIC_EXPIRED",
+            severity=WARN,
+            subject=each.instance_id,
+            evidence={
+                "absence_seconds": each.seconds or math.nan,
+                "session_timeout_seconds": each.session_seconds,
+                **({} if usual is None else {"absence_p95_seconds": usual}),
+            },
+        )
+        for each in {each.instance_id: each for each in expired}.values()
+    ]
+
+
+@Rule(
+    "D55",
+    "STATIC_DUPLICATE",
+    CAUSE,
+    says="Two processes use the same group.instance.id and put each other out.",
+    is_not="a rolling restart, in which an id changes hands once.",
+    advice=(
+        "give each process an id of its own: pod name of a StatefulSet, or its ordinal",
+        "stop the process that should not run; its log says FencedInstanceIdException",
+    ),
+    falsifier="the id stays with one member for ten minutes",
+    inhibits=(suppresses("CRASH_LOOP", "SESSION_EVICTION", "STATIC_EXPIRED"), outranks(REBALANCING), WHILE_REBALANCING),
+    rank=90,
+    blocks_scaling=True,
+    open_after=1,
+)
+def static_duplicate(view: View) -> list[Observation]:
+    """Two processes use one instance id and fence each other; a rolling restart changes the member once."""
+    if not has_members(view):
+        return []
+    return [
+        Observation(
+            "STATIC_DUPLICATE",
+            severity=PAGE if view.is_material else WARN,
+            subject=each.instance_id,
+            confidence=0.9 if each.returns else _NEVER_BACK_CONFIDENCE,
+            evidence={"flips": float(each.flips), "hosts": float(len(set(each.hosts)))},
+            evidence_text={"hosts": ", ".join(each.hosts[:20])},
+        )
+        for each in find_flips(view.frame)
+        if each.flips >= _FLIPS and len(set(each.hosts)) >= 2
+    ]
+
+
+@Rule(
+    "D56",
+    "STATIC_ID_UNSTABLE",
+    CAUSE,
+    says="Instance ids change with each restart, which is worse than none: the old one blocks its partitions.",
+    is_not="a one-off change of the naming scheme.",
+    advice=(
+        "take the id from what outlives a restart: the ordinal of a StatefulSet",
+        "if there is no such name, remove group.instance.id",
+    ),
+    avoid=("pod addresses, random names or names of ReplicaSet pods as group.instance.id",),
+    inhibits=(outranks(REBALANCING), WHILE_REBALANCING),
+    rank=100,
+    blocks_scaling=True,
+    open_after=1,
+)
+def static_id_unstable(view: View) -> list[Observation]:
+    """Restarted members come with new instance ids, and the old ones block their partitions for a session."""
+    found = find_successors(view.frame) if has_members(view) else []
+    if len(found) < _RESTARTS:
+        return []
+    observation = Observation(
+        "STATIC_ID_UNSTABLE",
+        evidence={
+            "restarts": float(len(found)),
+            "unread_seconds_each": max(each.session_seconds for each in found),
+            "unread_seconds": sum(each.session_seconds for each in found),
+        },
+        evidence_text={"ids": ", ".join(f"{each.old} → {each.new}" for each in found[-10:])},
+        guards={"renamed_once": passes(not all(each.is_renamed for each in found))},
+    )
+    return guarded(observation)
+
+
+@Rule(
+    "D57",
+    "STATIC_NOT_USED",
+    HYGIENE,
+    says="Deploys cost lag each time, and static membership, which would absorb the restarts, is not used.",
+    is_not="a fault: deploys cost more than they have to. Unstable names would make it worse.",
+    advice=(
+        "give each member a group.instance.id that outlives its restart",
+        "set the session timeout above the time that a restart takes",
+        "use the cooperative-sticky assignor",
+        "deploy in smaller batches",
+    ),
+    avoid=("ids from pod addresses or random names",),
+    open_after=1,
+)
+def static_not_used(view: View) -> list[Observation]:
+    """Deploys cost lag again and again, and no member has an instance id."""
+    if not has_assignments(view) or not current_members(view.frame):
+        return []
+    if any(row.get("group_instance_id") for row in current_members(view.frame)):
+        return []
+    now = now_of(view.frame)
+    own = [deploy_row(view, each) for each in find_deploys(view.frame, view.parameters) if each.state == OVER]
+    # what was written while the deploy lay in the frame's windows knows its cost better
+    rows = {row["started_at"]: row for row in [*own, *view.frame.deploys]}
+    spikes = [
+        row
+        for row in rows.values()
+        if (now - row["ended_at"]).total_seconds() <= _WEEK_SECONDS
+        and row.get("is_spike")
+        and not row.get("static_share")
+    ]
+    if len(spikes) < _DEPLOYS:
+        return []
+    costs = [row["lag_record_seconds"] for row in spikes if row.get("lag_record_seconds") is not None]
+    return [
+        Observation(
+            "STATIC_NOT_USED",
+            severity=INFO,
+            evidence={"deploys": float(len(spikes)), "lag_record_seconds": float(sum(costs))},
+        )
+    ]

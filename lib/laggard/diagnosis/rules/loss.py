@@ -1,0 +1,182 @@
+"""Rules about what users feel: late records, lost records, and losses to come."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+
+import numpy as np
+
+from laggard.diagnosis.history.frames import Floats
+from laggard.diagnosis.order import known_sum
+from laggard.diagnosis.rules.guards import is_compacted
+from laggard.diagnosis.rules.rule import INFO, PAGE, PASS, SYMPTOM, UNKNOWN, WARN, Observation, Rule
+from laggard.diagnosis.signals import forecast
+from laggard.diagnosis.signals.losses import FEW_JUMPS
+from laggard.diagnosis.signals.view import View
+
+HOUR, DAY = 3600.0, 86_400.0
+_LONG, _SHORT = HOUR, 300.0  # ranges over which an objective must be missed
+_FEW_MATURED = 100.0
+_SWEEP = 600.0  # offsets.retention.check.interval.ms: so much later than due offsets may still be there
+_ABANDONED = timedelta(days=7)
+
+
+@Rule(
+    "D03",
+    "TIME_LAG_SLO_BREACH",
+    SYMPTOM,
+    says="More records come late than the service level allows.",
+    is_not=(
+        "a cause: it says that users feel it. A group that commits more seldom than its level allows is not judged."
+    ),
+    advice=("act on the primary cause",),
+    open_after=1,
+)
+def time_lag_slo_breach(view: View) -> list[Observation]:
+    """More records come late than the objective allows, over an hour and over five minutes."""
+    if not view.policy.slo_time_lag_seconds:
+        return []
+    found = []
+    allowed = 1.0 - view.policy.slo_objective
+    for each in view.topics:
+        ranges = [max(1, round(seconds / view.frame.window_seconds)) for seconds in (_LONG, _SHORT)]
+        matured = [known_sum(each.frame["matured"][:, -windows:]) for windows in ranges]
+        late = [known_sum(each.frame["late"][:, -windows:]) for windows in ranges]
+        if min(matured) <= 0 or matured[0] < _FEW_MATURED:
+            continue
+        if all(part > allowed * whole for part, whole in zip(late, matured, strict=True)):
+            worst = int(np.nanargmax(np.nan_to_num(each.frame["late"][:, -ranges[0] :]).sum(axis=1)))
+            found.append(
+                Observation(
+                    "TIME_LAG_SLO_BREACH",
+                    topic=each.frame.topic,
+                    evidence={
+                        "late_records": late[0],
+                        "matured_records": matured[0],
+                        "slo_seconds": view.policy.slo_time_lag_seconds,
+                        "worst_partition": float(each.frame.partitions[worst]),
+                    },
+                )
+            )
+    return found
+
+
+@Rule(
+    "D04",
+    "DATA_LOST",
+    SYMPTOM,
+    says="Retention deleted records that the group had not read.",
+    is_not=("lag: those records can never be read. A compacted topic, or records that somebody deleted, is milder."),
+    advice=("treat it as an incident: the records are gone for this group", "raise retention before anything else"),
+    open_after=1,
+)
+def data_lost(view: View) -> list[Observation]:
+    """The log begins behind the committed offset: records were deleted unread."""
+    found = []
+    for each in view.topics:
+        lost = each.frame["lost"][:, -1]
+        rows = lost > 0
+        if not rows.any():
+            continue
+        severity = PAGE
+        if is_compacted(each):
+            severity = WARN
+        empty_since = view.frame.fact.get("empty_since")
+        if empty_since and (view.frame.now_ms / 1000 - empty_since.timestamp()) > _ABANDONED.total_seconds():
+            severity = INFO
+        found.append(
+            Observation(
+                "DATA_LOST",
+                severity=severity,
+                topic=each.frame.topic,
+                partitions=tuple(int(number) for number in each.frame.partitions[rows]),
+                evidence={"lost_records": float(lost[rows].sum())},
+            )
+        )
+    return found
+
+
+@Rule(
+    "D05",
+    "DATA_LOSS_FORECAST",
+    SYMPTOM,
+    says="Retention will delete records before the group reads them.",
+    is_not=("a loss that has happened. It needs growing lag, a stall, or a log start that is faster than the group."),
+    advice=("raise the topic's retention now", "then act on the primary cause"),
+    falsifier="the log start stops, or lag falls",
+    thresholds=("loss_page_hours", "loss_warn_hours"),
+    open_after=1,
+)
+def data_loss_forecast(view: View) -> list[Observation]:
+    """Retention will delete records before the group has read them."""
+    found = []
+    for each in view.topics:
+        loss = view.losses.get(each.frame.topic)
+        if loss is None or not loss.seconds <= view.parameters.loss_warn_hours * HOUR:
+            continue
+        row = int(np.flatnonzero(each.frame.partitions == loss.partition)[0])
+        is_stalled = bool(each.is_stalled[row])
+        starts = each.frame["start"][row]
+        is_overtaken = bool(np.nanmax(starts) > np.nanmin(starts)) and each.consume[row] < _speed(view, starts)
+        if not (each.trend.name == "growing" or is_stalled or is_overtaken or not view.member_count):
+            continue
+        severity = PAGE if loss.seconds <= view.parameters.loss_page_hours * HOUR else WARN
+        empty_since = view.frame.fact.get("empty_since")
+        if empty_since and (view.frame.now_ms / 1000 - empty_since.timestamp()) > _ABANDONED.total_seconds():
+            severity = INFO
+        found.append(
+            Observation(
+                "DATA_LOSS_FORECAST",
+                severity=severity,
+                topic=each.frame.topic,
+                confidence=0.5 if is_overtaken and loss.jumps < FEW_JUMPS else 0.9,
+                evidence={"loss_seconds": loss.seconds, "partition": float(loss.partition)},
+                guards={"log start seen to jump three times": PASS if loss.jumps >= FEW_JUMPS else UNKNOWN},
+            )
+        )
+    return found
+
+
+@Rule(
+    "D06",
+    "OFFSETS_EXPIRY_FORECAST",
+    SYMPTOM,
+    says="The broker will delete the offsets of a group that is away; it would start anew by its reset policy.",
+    is_not="a loss of records: the log keeps them, only the place in it is forgotten.",
+    advice=("wake the group, or raise offsets.retention.minutes",),
+    falsifier="a member joins",
+    thresholds=("expiry_warn_hours", "expiry_page_hours", "offsets_retention_minutes"),
+    open_after=1,
+)
+def offsets_expiry_forecast(view: View) -> list[Observation]:
+    """The broker will forget the group's offsets while its topics still grow."""
+    empty_since = view.frame.fact.get("empty_since")
+    if view.member_count or empty_since is None:
+        return []
+    if not any(known_sum(each.arrival) > 0 for each in view.topics):
+        return []
+    observed = view.frame.offsets_retention_minutes
+    retention = view.parameters.offsets_retention_minutes if observed is None else observed
+    expiry_ms = forecast.offsets_expiry_ms(empty_since.timestamp() * 1000, retention)
+    left = (expiry_ms - view.frame.now_ms) / 1000
+    if not -_SWEEP - view.frame.window_seconds < left <= view.parameters.expiry_warn_hours * HOUR:
+        return []
+    return [
+        Observation(
+            "OFFSETS_EXPIRY_FORECAST",
+            severity=PAGE if left <= view.parameters.expiry_page_hours * HOUR else WARN,
+            evidence={"expiry_seconds": max(0.0, left), "offsets_retention_minutes": retention},
+            evidence_text={
+                "empty_since": str(empty_since),
+                "offsets_retention": "assumed" if observed is None else "as the brokers say",
+            },
+        )
+    ]
+
+
+def _speed(view: View, starts: Floats) -> float:
+    known = starts[~np.isnan(starts)]
+    return (
+        float(known[-1] - known[0]) / max(1, (len(known) - 1) * view.frame.window_seconds) if len(known) else math.nan
+    )

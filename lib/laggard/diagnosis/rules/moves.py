@@ -1,0 +1,207 @@
+"""Rules D47 to D49 and D60: what rebalances move without need, what they stop, and what a deploy costs."""
+
+from __future__ import annotations
+
+import math
+
+from laggard.diagnosis.order import known_sum
+from laggard.diagnosis.rules.guards import guarded, has_assignments, passes
+from laggard.diagnosis.rules.rule import CAUSE, HYGIENE, INFO, WARN, Observation, Rule
+from laggard.diagnosis.signals.deploy_cost import DeployCost, measure_deploy
+from laggard.diagnosis.signals.deploys import RUNNING, SUSPECTED, Deploy, deploy_spans, find_deploys, vetoing_deploy
+from laggard.diagnosis.signals.moves import find_avoidable, find_ping_pong
+from laggard.diagnosis.signals.rebalances import logical_rebalances, now_of, recent
+from laggard.diagnosis.signals.view import View
+
+_PING_PONG_INDEX, _PING_PONG_MOVES = 0.3, 3
+_AVOIDABLE_SHARE, _AVOIDABLE_REBALANCES = 0.2, 3
+_LARGE_PARTITIONS, _LARGE_MEMBERS = 100, 10
+_DAY_SECONDS = 86_400.0
+_ARRIVAL_RATIO = 1.5
+_SLO_TIMES, _FLOOR_TIMES = 10.0, 5.0
+
+
+@Rule(
+    "D47",
+    "PING_PONG",
+    HYGIENE,
+    says="Partitions go to and fro between members.",
+    is_not="one restart, after which partitions return once, nor a deploy that is rolled back.",
+    advice=(
+        "stop what puts members out",
+        "use static membership and the cooperative-sticky assignor, so that a return takes nothing from others",
+    ),
+)
+def ping_pong(view: View) -> list[Observation]:
+    """Partitions go back to where they came from; one member's restart, which returns once, does not count."""
+    if not has_assignments(view):
+        return []
+    found = find_ping_pong(view.frame, explained=deploy_spans(view.frame, view.parameters))
+    if found.moves < _PING_PONG_MOVES or found.index < _PING_PONG_INDEX or found.rebalances < 2:
+        return []
+    deploy = vetoing_deploy(view.frame, view.parameters)
+    observation = Observation(
+        "PING_PONG",
+        evidence={
+            "ping_pong_ratio": found.index,
+            "moved_partitions": float(found.moves),
+            "returned_partitions": float(found.returns),
+            "rebalances": float(found.rebalances),
+        },
+        evidence_text={"partitions": ", ".join(f"{topic}-{number}" for topic, number in found.partitions[:20])},
+        guards={"deploy": passes(deploy is None and not view.policy.in_maintenance)},
+    )
+    return guarded(observation)
+
+
+@Rule(
+    "D48",
+    "NON_STICKY_MOVES",
+    HYGIENE,
+    says="Rebalances move partitions that could have stayed where they were.",
+    is_not="moves that a departure or the balance asks for, nor those that range makes when members are added.",
+    advice=(
+        "use static membership and the cooperative-sticky assignor",
+        "or the consumer protocol of KIP-848, whose assignors keep what can stay",
+    ),
+)
+def non_sticky_moves(view: View) -> list[Observation]:
+    """Rebalances move more partitions than departures and balance need."""
+    if not has_assignments(view):
+        return []
+    found = find_avoidable(view.frame)
+    if found.rebalances < _AVOIDABLE_REBALANCES or not found.moved or found.share < _AVOIDABLE_SHARE:
+        return []
+    is_one_way = set(found.causes) in ({"member_join"}, {"member_left"})
+    observation = Observation(
+        "NON_STICKY_MOVES",
+        severity=WARN if found.is_stateful else INFO,
+        evidence={
+            "moved_partitions": float(found.moved),
+            "necessary_partitions": float(found.moved - found.avoidable),
+            "avoidable_ratio": found.share,
+            "rebalances": float(found.rebalances),
+        },
+        evidence_text={"assignor": found.assignor},
+        guards={"scaling_under_range": passes(not (found.assignor == "range" and is_one_way))},
+    )
+    return guarded(observation)
+
+
+@Rule(
+    "D49",
+    "EAGER_LARGE_GROUP",
+    HYGIENE,
+    says="Each rebalance of this large group stops every partition.",
+    is_not="a fault: it is the price of each rebalance. Joins over several topics may want range.",
+    advice=(
+        "go over to cooperative-sticky in two rolls: first add it to the list of assignors, then remove the rest",
+        "or to the consumer protocol of KIP-848",
+    ),
+    avoid=("changing the assignor in one step: eager and cooperative members cannot share a group",),
+    open_after=1,
+)
+def eager_large_group(view: View) -> list[Observation]:
+    """Every rebalance stops many partitions of many members."""
+    if not has_assignments(view):
+        return []
+    fact = view.frame.fact
+    members = view.member_count or 0
+    partitions = sum(len(topic.lag) for topic in view.topics)
+    day = recent(logical_rebalances(view.frame), now_of(view.frame), _DAY_SECONDS)
+    day = [each for each in day if not each.is_first]
+    is_eager = fact.get("rebalance_mode") == "eager"
+    if not is_eager or partitions < _LARGE_PARTITIONS or members < _LARGE_MEMBERS or not day:
+        return []
+    pauses = [float(each.row["pause_p95_seconds"]) for each in day if each.row and each.row.get("pause_p95_seconds")]
+    return [
+        Observation(
+            "EAGER_LARGE_GROUP",
+            severity=INFO,
+            evidence={
+                "partitions": float(partitions),
+                "members": float(members),
+                "rebalances_per_day": float(len(day)),
+                **({"longest_pause_p95_seconds": max(pauses)} if pauses else {}),
+            },
+            evidence_text={"assignor": str(fact.get("assignor") or "")},
+        )
+    ]
+
+
+@Rule(
+    "D60",
+    "DEPLOY_LAG_SPIKE",
+    CAUSE,
+    says="Lag rose because a rolling deploy replaced the members one batch after the other.",
+    is_not=(
+        "a shortage: the lag began with the deploy and drains after it. Arrivals that rose at the same time"
+        " are told apart."
+    ),
+    advice=(
+        "use static membership: give each member a group.instance.id that outlives its restart",
+        "set the session timeout above the time that a restart takes",
+        "use the cooperative-sticky assignor, so that only moved partitions stop",
+        "deploy in smaller batches, with a rest in between",
+    ),
+    avoid=("adding consumers for lag that a deploy brought: it drains by itself",),
+    thresholds=("deploy_horizon_seconds", "deploy_share", "deploy_batch", "deploy_limit_seconds"),
+    rank=200,
+    open_after=1,
+)
+def deploy_lag_spike(view: View) -> list[Observation]:
+    """Lag rose inside a rolling deploy; one whose restarts static membership absorbed is none."""
+    if not has_assignments(view):
+        return []
+    deploys = find_deploys(view.frame, view.parameters)
+    now = now_of(view.frame)
+    near = [each for each in deploys if (now - each.started_at).total_seconds() <= view.parameters.deploy_limit_seconds]
+    if not near or near[-1].state == SUSPECTED or not near[-1].rebalances:
+        return []
+    deploy, cost = near[-1], measure_deploy(view, near[-1])
+    if not cost.is_spike:
+        return []
+    is_over = (
+        deploy.state != RUNNING
+        and math.isfinite(cost.recovery_seconds)
+        and vetoing_deploy(view.frame, view.parameters) is None
+    )
+    if is_over:
+        return []
+    observation = Observation(
+        "DEPLOY_LAG_SPIKE",
+        severity=WARN if _is_costly(view, cost) else INFO,
+        evidence=_evidence(view, deploy, cost),
+        evidence_text={"state": deploy.state, "rebalance_mode": deploy.mode},
+        guards={
+            "arrivals": passes(None if math.isnan(cost.arrival_ratio) else cost.arrival_ratio < _ARRIVAL_RATIO),
+        },
+    )
+    return guarded(observation)
+
+
+def _is_costly(view: View, cost: DeployCost) -> bool:
+    slo = view.policy.slo_time_lag_seconds
+    floor = sum(known_sum(topic.floor) for topic in view.topics)
+    return (0 < slo < cost.lag_seconds / _SLO_TIMES) or (floor > 0 and cost.peak_envelope >= _FLOOR_TIMES * floor)
+
+
+def _evidence(view: View, deploy: Deploy, cost: DeployCost) -> dict[str, float]:
+    rows = [row for row in view.frame.rebalances if row["rebalance_id"] in deploy.rebalance_ids]
+    pauses = [float(row["pause_p95_seconds"]) for row in rows if row.get("pause_p95_seconds") is not None]
+    known = {
+        "lag_before_records": cost.lag_before,
+        "peak_lag_records": cost.peak_lag,
+        "lag_record_seconds": cost.lag_record_seconds,
+        "lag_seconds": cost.lag_seconds,
+        "recovery_seconds": cost.recovery_seconds,
+        "longest_pause_p95_seconds": max(pauses, default=math.nan),
+    }
+    return {
+        "rebalances": float(deploy.rebalances),
+        "batches": float(deploy.batches),
+        "replaced_slots": float(deploy.replaced),
+        "slots": float(deploy.slots),
+        "static_share": deploy.static_share,
+        **{name: value for name, value in known.items() if math.isfinite(value)},
+    }

@@ -1,0 +1,218 @@
+"""Rules about offsets that jump or do not fit their log, and events that are told as they are."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from laggard.diagnosis.history.frames import Row
+from laggard.diagnosis.order import known_sum
+from laggard.diagnosis.rules.rule import CAUSE, EVENT, INFO, WARN, Observation, Rule, suppresses
+from laggard.diagnosis.signals.rebalances import now_of
+from laggard.diagnosis.signals.view import View
+
+_TRANSACTION_SECONDS = 900.0  # Kafka's default of transaction.max.timeout.ms: no honest one lasts longer
+
+
+@Rule(
+    "D27",
+    "OFFSET_REWIND",
+    EVENT,
+    says="The committed offset fell: records are read once more.",
+    is_not=(
+        "a fall behind: the lag that it brings was made in one moment. After a change of owner a short one is normal."
+    ),
+    advice=("ask who reset the offsets",),
+    avoid=("do not size the group by this backlog",),
+    open_after=1,
+)
+def offset_rewind(view: View) -> list[Observation]:
+    """The committed offset fell in the window: a replay, or someone set it back."""
+    bound = _replayed(view)
+    return [
+        _event("OFFSET_REWIND", topic, rows, WARN if _records(rows) > bound else INFO, {"replay_bound_records": bound})
+        for topic, rows in _events(view, "offset_rewind")
+    ]
+
+
+def is_more_than_replayed(view: View, span: timedelta) -> bool:
+    """Return True if offsets of a topic were set back, in a span up to the window's end, further than replays do."""
+    return any(_records(rows) > _replayed(view) for _, rows in _events(view, "offset_rewind", span))
+
+
+def _replayed(view: View) -> float:
+    """Return how many records the newest rebalances replay at most."""
+    return float(sum(row["replay_bound"] or 0 for row in view.frame.rebalances[-3:]))
+
+
+def _records(rows: list[Row]) -> int:
+    return sum(row["records"] or 0 for row in rows)
+
+
+@Rule(
+    "D28",
+    "OFFSET_SKIP",
+    EVENT,
+    says="The committed offset jumped to the end: records were not processed.",
+    is_not="a group that caught up: no member could have worked so fast.",
+    advice=("ask who reset the offsets, or what auto.offset.reset did",),
+    open_after=1,
+)
+def offset_skip(view: View) -> list[Observation]:
+    """The committed offset jumped to the end: records were not processed."""
+    return [_event("OFFSET_SKIP", topic, rows, INFO, {}) for topic, rows in _events(view, "offset_skip")]
+
+
+@Rule(
+    "D29",
+    "OFFSET_BEYOND_END",
+    CAUSE,
+    says="The group committed more than the log holds: the topic was cut or made anew.",
+    is_not="a commit that is merely newer than the poll beside it.",
+    advice=("compare the topic's history with an unclean election or a new topic", "reset the group's offsets"),
+    inhibits=(suppresses("PARTITION_STALLED", "OFFSET_REWIND", "DATA_LOST"),),
+    rank=40,
+    open_after=1,
+)
+def offset_beyond_end(view: View) -> list[Observation]:
+    """Committed offsets lie behind the end of the log: the topic was cut or is another one."""
+    found = []
+    for each in view.topics:
+        beyond = each.frame.named("status")[:, -1] == "committed_ahead"
+        if beyond.any():
+            ahead = each.frame["committed"][beyond, -1] - each.frame["end"][beyond, -1]
+            found.append(
+                Observation(
+                    "OFFSET_BEYOND_END",
+                    topic=each.frame.topic,
+                    partitions=tuple(int(number) for number in each.frame.partitions[beyond]),
+                    evidence={"ahead_records": known_sum(ahead)},
+                    explained=float(beyond.mean()),
+                )
+            )
+    return found
+
+
+@Rule(
+    "D30",
+    "LSO_STUCK",
+    CAUSE,
+    says="A transaction that hangs on the topic hides records from a group that reads committed ones only.",
+    is_not=("a slow consumer: it has read all that it may read. A group that reads uncommitted records is not held."),
+    advice=("find it on the partition's leader: kafka-transactions.sh find-hanging, then abort it",),
+    avoid=("do not change the consumers",),
+    falsifier="the last stable offset moves",
+    rank=250,
+    open_after=1,
+)
+def lso_stuck(view: View) -> list[Observation]:
+    """The group stands at the last stable offset, and a transaction keeps it there."""
+    count = max(2, round(_TRANSACTION_SECONDS / view.frame.window_seconds))
+    found = []
+    for each in view.topics:
+        held: list[int] = []
+        windows = each.frame.facts.get("windows", {})
+        for row, partition in enumerate(each.frame.partitions if windows else ()):
+            rows = windows.get(int(partition), [])[-count:]
+            stable = {one["last_stable_offset"] for one in rows}
+            ends = [one["log_end_offset"] for one in rows if one["log_end_offset"] is not None]
+            if len(rows) < count or len(stable) != 1 or None in stable or not ends or ends[-1] <= ends[0]:
+                continue
+            if each.frame["committed"][row, -1] >= min(stable) - each.floor[row]:
+                held.append(row)
+        if held:
+            lag = known_sum(each.lag[held])
+            found.append(
+                Observation(
+                    "LSO_STUCK",
+                    topic=each.frame.topic,
+                    partitions=tuple(int(each.frame.partitions[row]) for row in held),
+                    evidence={"lag_records": lag, "seconds": _TRANSACTION_SECONDS},
+                    explained=lag / view.material_lag if view.material_lag else 0.0,
+                )
+            )
+    return found
+
+
+def _event(code: str, topic: str, rows: list[Row], severity: str, more: dict[str, float]) -> Observation:
+    return Observation(
+        code,
+        severity=severity,
+        topic=topic,
+        partitions=tuple(sorted({row["partition"] for row in rows})),
+        evidence={
+            "records": float(_records(rows)),
+            "from_offset": float(rows[0]["from_offset"] or 0),
+            "to_offset": float(rows[0]["to_offset"] or 0),
+        }
+        | more,
+    )
+
+
+def _events(view: View, kind: str, span: timedelta | None = None) -> list[tuple[str, list[Row]]]:
+    """Events of a kind in this window, or in a span up to its end, by topic."""
+    found: dict[str, list[Row]] = {}
+    end = now_of(view.frame)
+    begin = end - (span or timedelta(seconds=view.frame.window_seconds))
+    for row in view.frame.events:
+        if row["kind"] == kind and begin <= row["event_at"] < end:
+            found.setdefault(row["topic"] or "", []).append(row)
+    return sorted(found.items())
+
+
+@Rule(
+    "D80",
+    "GROUP_DELETED",
+    EVENT,
+    says="The group and its offsets were deleted.",
+    is_not="a group that went empty, nor one that changed its protocol.",
+    open_after=1,
+    close_after=1,
+)
+def group_deleted(view: View) -> list[Observation]:
+    """The event of that name in the window, from tombstones of all that the group had."""
+    return _reported("GROUP_DELETED", "group_deleted", view)
+
+
+@Rule(
+    "D80",
+    "PARTITIONS_ADDED",
+    EVENT,
+    says="A topic that the group reads got more partitions; keys move.",
+    is_not="a fault, but a cause of one: every group that reads the topic rebalances, and keys move.",
+    open_after=1,
+    close_after=1,
+)
+def partitions_added(view: View) -> list[Observation]:
+    """The event of that name in the window, from the number of partitions at each poll."""
+    return _reported("PARTITIONS_ADDED", "partitions_added", view)
+
+
+@Rule(
+    "D80",
+    "TOPIC_RECREATED",
+    EVENT,
+    says="The topic was made anew; committed offsets are of the old one.",
+    is_not="a rewind: offsets of the old topic mean nothing in the new one.",
+    inhibits=(suppresses("PARTITION_STALLED", "OFFSET_REWIND", "DATA_LOST"),),
+    open_after=1,
+    close_after=1,
+)
+def topic_recreated(view: View) -> list[Observation]:
+    """The topic has another id: by its event, or where nobody was watching the change, by what the group had before."""
+    found = _reported("TOPIC_RECREATED", "topic_recreated", view)
+    told = {row["topic"] for row in view.frame.events if row["kind"] == "topic_recreated"}
+    for each in view.topics:
+        if not each.frame.facts.get("former_topic_id") or each.frame.topic in told:
+            continue
+        if (each.frame.named("status") != "").any(axis=0).sum() == 1:
+            found.append(Observation("TOPIC_RECREATED", severity=INFO, topic=each.frame.topic))
+    return found
+
+
+def _reported(code: str, kind: str, view: View) -> list[Observation]:
+    """Events of a kind in this window, as they are in `group_events`."""
+    found = []
+    for topic, rows in _events(view, kind):
+        numbers = {"records": float(rows[0]["records"])} if rows[0].get("records") is not None else {}
+        found.append(Observation(code, severity=INFO, topic=topic, evidence={"events": float(len(rows))} | numbers))
+    return found

@@ -1,0 +1,270 @@
+"""Rules D43 to D46 and D50: rebalances that come too often, do not finish, or wait for somebody."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from laggard.diagnosis.rules.guards import burns_slo, guarded, has_assignments, has_members, passes
+from laggard.diagnosis.rules.rule import (
+    CAUSE,
+    PAGE,
+    REBALANCING,
+    WARN,
+    WHILE_REBALANCING,
+    Observation,
+    Rule,
+    outranks,
+    suppresses,
+)
+from laggard.diagnosis.signals.deploys import deploy_spans, vetoing_deploy
+from laggard.diagnosis.signals.moves import assignor_changes, find_behind, without_common_assignor
+from laggard.diagnosis.signals.rebalances import (
+    find_storm,
+    interrupted_generations,
+    longest_rebalance_timeout,
+    now_of,
+    stragglers,
+)
+from laggard.diagnosis.signals.rosters import current_members
+from laggard.diagnosis.signals.view import View
+
+_HEARTBEAT_SECONDS = 3.0  # the Java consumer's default
+_NOT_STABLE_SECONDS = 120.0
+_SCALING = {"member_join", "member_left"}
+_LOG_LINES = (
+    "logs to read: Java 'sending LeaveGroup request' and 'Attempt to heartbeat failed since group is rebalancing',"
+    " Go clients 'maybe rebalancing'"
+)
+
+
+@Rule(
+    "D43",
+    "REBALANCE_STORM",
+    CAUSE,
+    says="The group rebalances so often that it gets little else done.",
+    is_not="a deploy, nor the restart of a coordinator: both end by themselves.",
+    advice=(
+        "remove the dominant cause that the evidence names",
+        "use static membership and the cooperative-sticky assignor",
+        "move to the consumer protocol of KIP-848, whose rebalances cost least",
+        "if the rate stays high, decouple reading from work: fewer members, or a queue behind them",
+        _LOG_LINES,
+    ),
+    avoid=("adding consumers: each one that joins begins another rebalance",),
+    thresholds=("storm_count", "storm_seconds", "storm_ratio", "storm_mtbr"),
+    inhibits=(WHILE_REBALANCING,),
+    groups=(REBALANCING,),
+    rank=210,
+    blocks_scaling=True,
+    open_after=2,
+)
+def rebalance_storm(view: View) -> list[Observation]:
+    """Rebalances so thick that the group gets little else done."""
+    if not has_members(view) or not view.member_count:
+        return []
+    storm = find_storm(view.frame, view.parameters, deploy_spans(view.frame, view.parameters))
+    if not storm.because:
+        return []
+    causes = sorted(storm.causes, key=lambda each: (-storm.causes[each], each))
+    text = {"because": ", ".join(storm.because), "cause": causes[0] if causes else "unknown"}
+    members = current_members(view.frame)
+    if members and all(row.get("group_instance_id") for row in members) and _is_cooperative(view):
+        text["escalation"] = "the group is static and cooperative already: only decoupling lowers the rate"
+    observation = Observation(
+        "REBALANCE_STORM",
+        severity=PAGE if burns_slo(view.frame, view.policy.slo_objective) else WARN,
+        evidence={
+            "rebalances": float(storm.rebalances),
+            "generations": float(storm.generations),
+            **_known(
+                time_in_rebalance_ratio=storm.ratio,
+                mtbr_seconds=storm.mtbr_seconds,
+                median_rebalance_seconds=storm.median_seconds,
+            ),
+            **{f"cause_{cause}_rebalances": float(count) for cause, count in storm.causes.items()},
+        },
+        evidence_text=text,
+        guards={
+            "deploy": _no_deploy(view),
+            "autoscaler": passes(not (view.policy.max_consumers and set(storm.causes) <= _SCALING)),
+            "coordinator": passes(2 * storm.causes.get("coordinator_failover", 0) <= max(1, storm.rebalances)),
+        },
+    )
+    return guarded(observation)
+
+
+@Rule(
+    "D44",
+    "REBALANCE_INCOMPLETE",
+    CAUSE,
+    says="Rebalances begin and do not end with an assignment.",
+    is_not=(
+        "a long rebalance: this one gives nobody partitions. Numbers skipped in what was read of the past do not count."
+    ),
+    advice=(
+        "read the log of the leader: its assignor may fail, or it may leave before it has assigned",
+        "look for members that leave while others join",
+        _LOG_LINES,
+    ),
+    thresholds=("storm_seconds",),
+    inhibits=(suppresses("DEPLOY_LAG_SPIKE"),),
+    groups=(REBALANCING,),
+    rank=170,
+    blocks_scaling=True,
+)
+def rebalance_incomplete(view: View) -> list[Observation]:
+    """Generations that never got an assignment, or a group that does not become Stable."""
+    if not has_members(view):
+        return []
+    interrupted = interrupted_generations(view.frame, view.parameters.storm_seconds)
+    timeout = longest_rebalance_timeout(current_members(view.frame))
+    since = view.frame.fact.get("state_since")
+    waits = 0.0
+    if view.state in {"PreparingRebalance", "CompletingRebalance"} and since is not None:
+        waits = (now_of(view.frame) - since).total_seconds()
+    is_late = timeout is not None and waits > timeout + _NOT_STABLE_SECONDS
+    if interrupted < 2 and not is_late:
+        return []
+    observation = Observation(
+        "REBALANCE_INCOMPLETE",
+        evidence={
+            "interrupted_generations": float(interrupted),
+            "not_stable_seconds": waits,
+            **({} if timeout is None else {"rebalance_timeout_seconds": timeout}),
+        },
+        evidence_text={"group_state": view.state},
+        guards={"deploy": _no_deploy(view)},
+    )
+    return guarded(observation)
+
+
+@Rule(
+    "D45",
+    "REBALANCE_STRAGGLER",
+    CAUSE,
+    says="A rebalance waited for one member until its rebalance timeout was over, and stopped everybody meanwhile.",
+    is_not="a rebalance that is slow for everybody: one member came last, and late.",
+    advice=(
+        "shorten that member's batches: lower max.poll.records, or make its work cheaper",
+        "lower max.poll.interval.ms to what its longest batch needs: so long everybody waits",
+        "use cooperative-sticky, so that others go on reading meanwhile",
+    ),
+    falsifier="the named member is not in the next join phase that lasts as long",
+    thresholds=("deploy_horizon_seconds",),
+    groups=(REBALANCING,),
+    rank=160,
+    blocks_scaling=True,
+    open_after=1,
+)
+def rebalance_straggler(view: View) -> list[Observation]:
+    """A join phase waited for one member until its rebalance timeout ran out."""
+    if not has_members(view):
+        return []
+    found = {}
+    for slot, seconds, rebalance_id in stragglers(view.frame, view.parameters.deploy_horizon_seconds):
+        healthy = _HEARTBEAT_SECONDS + _commit_gap_p95(view)
+        moved_at = view.frame.fact.get("coordinator_changed_at")
+        since = math.inf if moved_at is None else (now_of(view.frame) - moved_at).total_seconds()
+        found[slot] = Observation(
+            "REBALANCE_STRAGGLER",
+            subject=slot,
+            evidence={"join_seconds": seconds, "healthy_join_seconds": healthy},
+            evidence_text={"rebalance_id": rebalance_id},
+            guards={
+                "one_batch": passes(seconds > healthy),
+                "coordinator": passes(since > view.parameters.deploy_horizon_seconds),
+            },
+        )
+    return [each for slot in sorted(found) for each in guarded(found[slot])]
+
+
+@Rule(
+    "D46",
+    "RECONCILE_STUCK",
+    CAUSE,
+    says="A member does not give up partitions that it has to revoke, and others wait for them.",
+    is_not=(
+        "a stuck broker: a member does not answer to what it was asked to give up. Only groups of KIP-848 have it."
+    ),
+    advice=(
+        "look at what that member does when partitions are revoked: its callback or its batch blocks",
+        "lower max.poll.records, so that it polls in time",
+    ),
+    thresholds=("deploy_horizon_seconds",),
+    rank=150,
+    blocks_scaling=True,
+    open_after=1,
+)
+def reconcile_stuck(view: View) -> list[Observation]:
+    """A KIP-848 member does not give up its partitions, so that its epoch never becomes Stable."""
+    if not has_assignments(view):
+        return []
+    return [
+        Observation(
+            "RECONCILE_STUCK",
+            subject=each.slot,
+            confidence=0.9 if each.slot else 0.6,  # the member is named only when its epoch is over
+            evidence={
+                "reconciling_seconds": each.seconds,
+                "rebalance_timeout_seconds": each.timeout_seconds,
+                "pending_revocation_partitions": float(each.pending),
+            },
+            evidence_text={"member_state": each.member_state},
+        )
+        for each in find_behind(view.frame, view.parameters.deploy_horizon_seconds)
+    ]
+
+
+@Rule(
+    "D50",
+    "ASSIGNOR_FLAP",
+    CAUSE,
+    says="Members do not agree for long on one assignor.",
+    is_not="one planned change of the assignor.",
+    advice=(
+        "finish the rolling upgrade: all members need the same list of assignors",
+        "from eager to cooperative in two rolls: first add cooperative-sticky to the list, then remove the rest",
+    ),
+    avoid=("mixing eager and cooperative assignors in one step",),
+    inhibits=(outranks(REBALANCING), WHILE_REBALANCING),
+    rank=140,
+    blocks_scaling=True,
+    open_after=1,
+)
+def assignor_flap(view: View) -> list[Observation]:
+    """Members agree on one assignor, then on another, or on none at all."""
+    if not has_assignments(view):
+        return []
+    found = assignor_changes(view.frame)
+    split = without_common_assignor(current_members(view.frame))
+    if len(found) < 2 and not split:
+        return []
+    names = sorted({name for _, old, new in found for name in (old, new)})
+    names += sorted({name for row in split for name in row["classic_protocols"]})
+    observation = Observation(
+        "ASSIGNOR_FLAP",
+        evidence={"assignor_changes": float(len(found)), "members_without_common_assignor": float(len(split))},
+        evidence_text={"assignors": ", ".join(dict.fromkeys(names)), "slots": ", ".join(row["slot"] for row in split)},
+    )
+    return [observation]
+
+
+def _no_deploy(view: View) -> str:
+    return passes(vetoing_deploy(view.frame, view.parameters) is None and not view.policy.in_maintenance)
+
+
+def _is_cooperative(view: View) -> bool:
+    return view.frame.fact.get("rebalance_mode") in {"cooperative", "incremental"}
+
+
+def _commit_gap_p95(view: View) -> float:
+    """95th percentile by nearest rank over partitions of the commit intervals; 0 where none is known."""
+    known = np.sort(np.concatenate([topic.interval for topic in view.topics] or [np.zeros(0)]))
+    known = known[np.isfinite(known)]
+    return float(known[-(-95 * len(known) // 100) - 1]) if len(known) else 0.0
+
+
+def _known(**values: float) -> dict[str, float]:
+    return {name: value for name, value in values.items() if math.isfinite(value)}

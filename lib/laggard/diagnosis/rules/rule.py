@@ -1,0 +1,123 @@
+"""How a rule is declared, and how it reports what it finds in a window.
+
+A rule is one object beside its check: its texts, its thresholds, which findings it hides, how strong a cause it is and
+whether it makes more consumers useless. Suppression, ranking, the verdict, the page and the labels of the scenarios are
+derived from it by `registry`, so that a new rule is one function with `@Rule(...)` in one file of this folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, TypeAlias
+
+from laggard.diagnosis.history.frames import Row
+from laggard.diagnosis.parameters import Parameters
+
+HOLDS, FAILS, ABSTAINS = "holds", "fails", "abstains"
+PAGE, WARN, INFO = "page", "warn", "info"
+META, SYMPTOM, CAUSE, HYGIENE, EVENT = "meta", "symptom", "cause", "hygiene", "event"
+PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"  # results of guards
+
+# Names for several rules together, which a rule joins by `groups` and others use in `suppresses` and `outranks`.
+CAPACITY = "all that members together are too slow for"
+SLOW = "all that a slow member or host does"
+LAG_CAUSE = "all that explains lag of partitions that are read"
+REBALANCING = "all that is a rebalance gone wrong"
+
+# Names of states of a group that suppress findings without being one, see `conditions`.
+DEPLOY, NEW_GROUP, LONG_REBALANCE, LARGE_REWIND = "(deploy)", "(new group)", "(long rebalance)", "(large rewind)"
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A rule's condition at the end of a window, for one scope.
+
+    `topic`, `partitions` and `subject` (a member's slot, host or broker) make the scope: what is "" or empty is the
+    whole group. A scope that a rule is silent about does not hold; `state` abstains where inputs are missing.
+    """
+
+    code: str
+    state: str = HOLDS
+    severity: str = WARN
+    topic: str = ""
+    partitions: tuple[int, ...] = ()
+    subject: str = ""
+    confidence: float = 0.9
+    evidence: Mapping[str, float] = field(default_factory=dict)  # numbers, with the unit in the name
+    evidence_text: Mapping[str, str] = field(default_factory=dict)
+    guards: Mapping[str, str] = field(default_factory=dict)  # name -> pass, fail or unknown; a fail vetoes
+    explained: float = 0.0  # share of the group's material lag that this explains, 0 if it names none
+    is_falsified: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Inhibition:
+    """Findings that a rule hides or outranks while it is open."""
+
+    targets: tuple[str, ...]  # codes, and names of groups of rules
+    hides: bool  # False: they only contribute
+    stall_kinds: tuple[str, ...] = ()  # limits it to stalls of these kinds
+    needs: str = ""  # a state of the group that must hold too
+    same_partitions: bool = False
+
+
+def suppresses(
+    *targets: str, stall_kinds: tuple[str, ...] = (), needs: str = "", same_partitions: bool = False
+) -> Inhibition:
+    """Hide these findings: they follow from the one that is open."""
+    return Inhibition(targets, hides=True, stall_kinds=stall_kinds, needs=needs, same_partitions=same_partitions)
+
+
+def outranks(*targets: str) -> Inhibition:
+    """Keep these findings as contributing ones: they are true, and not the cause to act on."""
+    return Inhibition(targets, hides=False)
+
+
+# a group that spends its time in rebalances has no time to show what its members can do
+WHILE_REBALANCING = suppresses(CAPACITY, SLOW, "HOT_PARTITION_ARRIVAL", "SCALE_OUT_FUTILE", needs=LONG_REBALANCE)
+
+Check: TypeAlias = Callable[[Any], list[Observation]]  # of a group's view
+ClusterCheck: TypeAlias = Callable[[Any, Sequence[Row], Parameters], list[Observation]]  # of a frame and all signals
+
+
+def _nothing(*_: object) -> list[Observation]:
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule: all that decides, explains, ranks and documents it. Called with its check, as a decorator, it has it."""
+
+    number: str  # D10
+    code: str
+    kind: str  # META ... EVENT
+    _: KW_ONLY
+    says: str  # one sentence: what it means
+    is_not: str  # what looks alike
+    how: str = ""  # how it is found; "": the docstring of the check
+    advice: tuple[str, ...] = ()  # what to do, first thing first; "kind: ..." where one kind in the evidence needs it
+    avoid: tuple[str, ...] = ()  # what not to do
+    falsifier: str = "one of its guards fails"
+    thresholds: tuple[str, ...] = ()  # names of parameters
+    inhibits: tuple[Inhibition, ...] = ()
+    groups: tuple[str, ...] = ()  # names under which other rules inhibit it
+    rank: int | None = None  # among causes, the lowest is the strongest; None: weaker than all that have one
+    blocks_scaling: bool = False  # the group is busy with itself, and more members would mean more of it
+    open_after: int | None = None  # windows; None: the parameter
+    close_after: int | None = None
+    version: int = 1
+    check: Check = _nothing
+    check_all: ClusterCheck = _nothing  # looks at all groups of the cluster together
+
+    def __call__(self, check: Check) -> Rule:
+        """Attach the check of one group."""
+        return replace(self, check=check, how=self.how or _docstring(check))
+
+    def over_all(self, check: ClusterCheck) -> Rule:
+        """Attach the check of all groups together."""
+        return replace(self, check_all=check, how=self.how or _docstring(check))
+
+
+def _docstring(check: Callable[..., object]) -> str:
+    return " ".join((check.__doc__ or "").split())

@@ -1,0 +1,224 @@
+"""Rules D70 to D73: scaling that did not help, swings or sleeps, and members without work."""
+
+from __future__ import annotations
+
+import math
+
+from laggard.diagnosis.order import known_sum, lower_median
+from laggard.diagnosis.rules.guards import burns_slo, guarded, has_assignments, has_members, passes
+from laggard.diagnosis.rules.rule import (
+    CAPACITY,
+    CAUSE,
+    EVENT,
+    HYGIENE,
+    INFO,
+    REBALANCING,
+    WARN,
+    WHILE_REBALANCING,
+    Observation,
+    Rule,
+    outranks,
+    suppresses,
+)
+from laggard.diagnosis.signals.deploys import vetoing_deploy
+from laggard.diagnosis.signals.rebalances import now_of
+from laggard.diagnosis.signals.rosters import looping_places, places
+from laggard.diagnosis.signals.scaling import (
+    ScaleEvent,
+    alternations,
+    elasticity,
+    find_cold_start,
+    group_lag,
+    idle_replica_hours,
+    scale_events,
+)
+from laggard.diagnosis.signals.view import View
+
+_JUDGE_AFTER_SECONDS, _JUDGE_UNTIL_SECONDS = 300.0, 1800.0
+_HELPED = 0.9
+_SWINGS = 4
+_EMPTY_SECONDS, _DECLARED_EMPTY_SECONDS = 600.0, 60.0
+_LOOK_WINDOWS = 60  # windows between two looks at what costs much to read
+_BUSY_SHARE, _BUSY_HOURS = 0.1, 20.0
+
+
+@Rule(
+    "D70",
+    "SCALE_OUT_FUTILE",
+    CAUSE,
+    says="Members were added, and the lag did not fall.",
+    is_not="a scale-out that is still working off the backlog as forecast.",
+    advice=("look at the cause beside this one: it says what members cannot help",),
+    avoid=("adding more of them",),
+    falsifier="the lag falls by 10 % without another change",
+    thresholds=("elasticity_min", "busy_windows", "busy_min_windows"),
+    rank=320,
+)
+def scale_out_futile(view: View) -> list[Observation]:
+    """Members were added, and the lag is where it was.
+
+    Found within half an hour of it; then it lasts until the lag falls or the members change in number again.
+    """
+    event = _latest_scale_out(view)
+    if event is None:
+        return _goes_on(view)
+    ends = view.frame.windows / 1000 + view.frame.window_seconds
+    lag = group_lag(view, "envelope")
+    before = lower_median(lag[ends <= event.at.timestamp()][-3:].tolist())
+    now = lower_median(lag[-3:].tolist())
+    if not (view.is_material and now > _HELPED * before > 0):
+        return []
+    place_of = places(view.frame)
+    fresh = [each for slot, each in view.members.items() if place_of.get(slot, slot) in event.joined]
+    has_nothing_to_do = bool(fresh) and not any(each.material for each in fresh)
+    change = elasticity(view, event)
+    if not has_nothing_to_do and not change.value < view.parameters.elasticity_min:
+        return []
+    worst = view.worst
+    numbers = {"elasticity": change.value, "consume_rate_before": change.before, "consume_rate_after": change.after}
+    observation = Observation(
+        "SCALE_OUT_FUTILE",
+        evidence={
+            "members_before": float(event.before),
+            "members_after": float(event.after),
+            "lag_before_records": before,
+            "lag_records": now,
+            "new_members_with_lag": float(sum(bool(each.material) for each in fresh)),
+            **{name: value for name, value in numbers.items() if math.isfinite(value)},
+        },
+        guards={"draining": passes(None if worst is None else worst.trend.name != "draining")},
+    )
+    return guarded(observation)
+
+
+def _goes_on(view: View) -> list[Observation]:
+    """What was found soon after the scale-out holds until the lag falls or the members change again."""
+    is_open = any(each.code == "SCALE_OUT_FUTILE" and each.opened_ms is not None for each in view.memory.tracks)
+    worst = view.worst
+    if not is_open or not view.is_material or worst is None or worst.trend.name == "draining":
+        return []
+    events = scale_events(view.frame, view.parameters) if has_assignments(view) else []
+    if events and events[-1].after < events[-1].before:
+        return []
+    evidence = {"lag_records": view.lag} | ({} if view.scaled is None else {"elasticity": view.scaled.elasticity})
+    return [Observation("SCALE_OUT_FUTILE", evidence=evidence)]
+
+
+@Rule(
+    "D71",
+    "SCALE_OSCILLATION",
+    CAUSE,
+    says="Members are added and removed in turn, and each change costs a rebalance.",
+    is_not="a deploy, in which members go and come once.",
+    advice=(
+        "set the autoscaler's cooldown to at least 3 × the 95th percentile of the rebalance pauses",
+        "set its lag threshold to the time-lag objective × the capacity of a member",
+        "scale in only when utilisation has been low for an hour",
+    ),
+    avoid=("a lower threshold: it swings faster",),
+    inhibits=(outranks(REBALANCING), WHILE_REBALANCING),
+    rank=190,
+    blocks_scaling=True,
+    open_after=1,
+)
+def scale_oscillation(view: View) -> list[Observation]:
+    """Members are added and removed in turn; those that crash again and again do not count."""
+    if not has_members(view):
+        return []
+    looping = looping_places(view.frame, view.parameters)
+    events = [each for each in scale_events(view.frame, view.parameters) if not {*each.joined, *each.left} <= looping]
+    found = alternations(events, now_of(view.frame))
+    if len(found) < _SWINGS:
+        return []
+    observation = Observation(
+        "SCALE_OSCILLATION",
+        evidence={
+            "net_changes": float(len(found)),
+            "fewest_members": float(min(min(each.before, each.after) for each in found)),
+            "most_members": float(max(max(each.before, each.after) for each in found)),
+        },
+        evidence_text={"times": ", ".join(f"{each.at:%H:%M:%S} {each.before}→{each.after}" for each in found[-10:])},
+        guards={"deploy": passes(vetoing_deploy(view.frame, view.parameters) is None)},
+    )
+    return guarded(observation)
+
+
+@Rule(
+    "D72",
+    "SCALE_ZERO_COLD_START",
+    EVENT,
+    says="A group that had no members is back and works off what came meanwhile.",
+    is_not="a shortage: the backlog is what came while the group slept.",
+    advice=(
+        "if this is too late, wake the group at a lower lag",
+        "or keep a minimum of one replica",
+    ),
+    inhibits=(suppresses(CAPACITY, "HOT_PARTITION_ARRIVAL"),),
+    open_after=1,
+    close_after=1,
+)
+def scale_zero_cold_start(view: View) -> list[Observation]:
+    """A group that slept has members again and works off what came meanwhile."""
+    if not has_assignments(view):
+        return []
+    found = find_cold_start(view, _DECLARED_EMPTY_SECONDS if view.policy.scale_to_zero else _EMPTY_SECONDS)
+    if found is None or found.is_caught_up:
+        return []
+    if found.backlog_records <= sum(known_sum(topic.floor) for topic in view.topics):
+        return []
+    observation = Observation(
+        "SCALE_ZERO_COLD_START",
+        severity=WARN if burns_slo(view.frame, view.policy.slo_objective) else INFO,
+        evidence={
+            "cold_seconds": found.waited_seconds,
+            "empty_seconds": (found.returned_at - found.empty_at).total_seconds(),
+            "backlog_records": found.backlog_records,
+            "catch_up_seconds": found.catch_up_seconds,
+        },
+        evidence_text={"scale_to_zero": "declared" if view.policy.scale_to_zero else "not declared"},
+        guards={"draining": passes(_is_below(view, found.backlog_records))},
+    )
+    return guarded(observation)
+
+
+@Rule(
+    "D73",
+    "OVERPROVISIONED_IDLE",
+    HYGIENE,
+    says="The members have nothing to do nearly all the time.",
+    is_not="proof that members are too many: they may be there for speed or for failure.",
+    advice=("scale on lag: fewer members, or none while nothing comes",),
+    avoid=("scaling on CPU: members that wait for a sink use none either",),
+    open_after=1,
+    close_after=2 * _LOOK_WINDOWS,
+)
+def overprovisioned_idle(view: View) -> list[Observation]:
+    """Members wait for work nearly all the time."""
+    if not has_assignments(view) or (view.member_count or 0) < 2:
+        return []
+    if view.frame.now_ms % (1000 * _LOOK_WINDOWS * view.frame.window_seconds):
+        return []  # a day of windows is read for it, so it is asked once an hour
+    total, idle, share = idle_replica_hours(view)
+    hours = total / (view.member_count or 1)
+    if not share < _BUSY_SHARE or hours < _BUSY_HOURS:
+        return []
+    observation = Observation(
+        "OVERPROVISIONED_IDLE",
+        severity=INFO,
+        evidence={"replica_hours": total, "idle_replica_hours": idle, "busy_share": share},
+        guards={"hot_standby": passes(not view.policy.hot_standby)},
+    )
+    return guarded(observation)
+
+
+def _latest_scale_out(view: View) -> ScaleEvent | None:
+    """The newest net change, if it added members and is old enough to have shown."""
+    events = scale_events(view.frame, view.parameters) if has_assignments(view) else []
+    if not events or events[-1].after < events[-1].before:
+        return None
+    age = (now_of(view.frame) - events[-1].at).total_seconds()
+    return events[-1] if _JUDGE_AFTER_SECONDS <= age <= _JUDGE_UNTIL_SECONDS else None
+
+
+def _is_below(view: View, backlog: float) -> bool | None:
+    return None if math.isnan(view.lag) else view.lag < backlog

@@ -1,0 +1,250 @@
+"""Rules about partitions that stand still or that nobody has: stalls, poison pills, partitions without an owner."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from laggard.diagnosis.order import known_sum
+from laggard.diagnosis.rules.guards import burns_slo
+from laggard.diagnosis.rules.rule import CAUSE, FAIL, PAGE, PASS, WARN, Observation, Rule, outranks, suppresses
+from laggard.diagnosis.signals.measures import HELD
+from laggard.diagnosis.signals.poison import find_suspects
+from laggard.diagnosis.signals.rebalances import live_generations, now_of
+from laggard.diagnosis.signals.rosters import looping_places
+from laggard.diagnosis.signals.rosters import places as place_of_slots
+from laggard.diagnosis.signals.view import UNKNOWN_KIND, TopicView, View
+
+SETTLED = ("Stable", "Unknown", "Empty", "Dead")
+UNOWNED_SECONDS = 600.0
+POISON_EVICTIONS = 2  # the offset outlived so many of its owners
+
+
+@Rule(
+    "D20",
+    "PARTITION_STALLED",
+    CAUSE,
+    says="The committed offset stands still although there is more to read.",
+    is_not="an idle topic, control records at the end of the log, a declared pause, or the quiet of a rebalance.",
+    advice=(
+        "silent: take a thread dump of the owner, or see in its log what it waits for",
+        "silent: then restart that one member",
+        "repeating: read the record at that offset, and look for a retry loop or a pause at the owner",
+        "repeating: skip the record or send it to a dead-letter topic only if it is to blame",
+    ),
+    avoid=("do not add consumers: the partition has one owner",),
+    falsifier="the offset moves on without anybody's help within ten commit intervals",
+    thresholds=("stall_min_seconds", "stall_ci"),
+    inhibits=(suppresses("HOT_PARTITION_ARRIVAL", "COSTLY_PARTITION", same_partitions=True),),
+    rank=220,
+    open_after=1,
+)
+def partition_stalled(view: View) -> list[Observation]:
+    """The committed offset stands still with more to read, for longer than its owner's rhythm and turns explain.
+
+    That is three of them and a minute at least; where the owner commits nothing at all, two minutes and a minute more
+    than the session, as it may be in a long batch, or dead and not yet missed.
+    """
+    stalled = [(each, int(row)) for each in view.topics for row in np.flatnonzero(each.is_stalled)]
+    stalled = [(each, row) for each, row in stalled if each.stall_kind[row] != HELD]  # no fault of its reader
+    if not view.member_count:  # nobody is there to move anything, but someone may commit the same offset for ever
+        stalled = [(each, row) for each, row in stalled if each.stall_kind[row] == "repeating"]
+    total = sum(len(each.frame.partitions) for each in view.topics)
+    silent = [(each, row) for each, row in stalled if each.stall_kind[row] == "silent"]
+    if total > 1 and len(silent) >= 0.8 * total and view.member_count:
+        stalled = [place for place in stalled if place not in silent]  # no member works: that is another finding
+    if not stalled:
+        return []
+    severity = PAGE if burns_slo(view.frame, view.policy.slo_objective) else WARN
+    return [
+        _stall(view, places, subject, severity) for subject, places in _by_member(view, stalled) if _matters(places)
+    ]
+
+
+def _by_member(view: View, stalled: list[tuple[TopicView, int]]) -> Iterator[tuple[str, list[tuple[TopicView, int]]]]:
+    """All partitions of a member together where all of them stand, else one by one."""
+    of_slot: dict[str, list[tuple[TopicView, int]]] = defaultdict(list)
+    for each, row in stalled:
+        of_slot[each.frame.named("slot")[row, -1]].append((each, row))
+    for slot, places in sorted(of_slot.items()):
+        member = view.members.get(slot)
+        if member is not None and len(member.partitions) == len(places) > 1:
+            yield slot, places
+        else:
+            for place in places:
+                yield "", [place]
+
+
+def _matters(places: list[tuple[TopicView, int]]) -> bool:
+    """Whether there is something to read; where records were deleted, what has come since."""
+    return any(
+        each.lag[row] > 0 or (np.isnan(each.lag[row]) and each.frame["end"][row, -1] > each.frame["start"][row, -1])
+        for each, row in places
+    )
+
+
+def _stall(view: View, places: list[tuple[TopicView, int]], subject: str, severity: str) -> Observation:
+    topic, row = places[0]
+    kinds = {each.stall_kind[at] for each, at in places}
+    kind = kinds.pop() if len(kinds) == 1 else UNKNOWN_KIND if UNKNOWN_KIND in kinds else "silent"
+    may_be_silent = kind in ("silent", UNKNOWN_KIND)
+    is_moving = not may_be_silent or view.state in SETTLED
+    known_lag = [float(each.lag[at]) for each, at in places if not np.isnan(each.lag[at])]
+    lag = sum(known_lag)
+    evidence = {"frozen_seconds": float(min(each.frame["frozen"][at, -1] for each, at in places))}
+    evidence |= {"lag_records": lag} if known_lag else {}
+    if len(places) == 1:
+        evidence |= {
+            "committed_offset": float(topic.frame["committed"][row, -1]),
+            "repeat_commits": float(topic.frame["repeats"][row, -1]),
+        }
+        if kind == UNKNOWN_KIND:
+            del evidence["repeat_commits"]
+    topics = {each.frame.topic for each, _ in places}
+    return Observation(
+        "PARTITION_STALLED",
+        severity=severity,
+        topic=topics.pop() if len(topics) == 1 else "",
+        partitions=tuple(int(each.frame.partitions[at]) for each, at in places) if len(places) == 1 else (),
+        subject=subject,
+        evidence=evidence,
+        evidence_text={
+            "kind": kind,
+            "owner": topic.frame.named("slot")[row, -1],
+            "partitions": ", ".join(f"{each.frame.topic}-{each.frame.partitions[at]}" for each, at in places[:20]),
+        },
+        guards={
+            "no rebalance is running": PASS if is_moving else FAIL,
+            "its owner had time to read": PASS if not may_be_silent or _had_time(view, places) else FAIL,
+            "its owner does not start again and again": PASS if not may_be_silent or not _dies(view, places) else FAIL,
+        },
+        explained=lag / view.material_lag if view.material_lag else 0.0,
+    )
+
+
+def _had_time(view: View, places: list[tuple[TopicView, int]]) -> bool:
+    """Whether the newest rebalance lies as far back as a stall has to last: while it lasted nobody could read.
+
+    Who has died since then is missed a session later.
+    """
+    rows = live_generations(view.frame)
+    if not rows:
+        return True
+    intervals = [float(each.interval[row]) for each, row in places if np.isfinite(each.interval[row])]
+    session = max((row.get("session_timeout_ms") or 0 for row in view.frame.members), default=0) / 1000
+    limit = max(view.parameters.stall_min_seconds, view.parameters.stall_ci * max(intervals, default=0.0), session)
+    return bool((now_of(view.frame) - rows[-1]["record_timestamp"]).total_seconds() >= limit)
+
+
+def _dies(view: View, places: list[tuple[TopicView, int]]) -> bool:
+    """Whether all owners are members that leave again and again: what they had stands until they are missed."""
+    loops = looping_places(view.frame, view.parameters)
+    place_of = place_of_slots(view.frame)
+    slots = {each.frame.named("slot")[row, -1] for each, row in places}
+    return {place_of.get(slot, slot) for slot in slots} <= loops
+
+
+@Rule(
+    "D21",
+    "POISON_PILL_SUSPECT",
+    CAUSE,
+    says="One record puts out every member that gets it.",
+    is_not=("a sink that is down, which stops many partitions at once. Owners that change in a deploy do not count."),
+    advice=("read the record at that offset and send it to a dead-letter topic", "cap the retries of one record"),
+    avoid=("do not restart members: the next owner meets the same record",),
+    falsifier="two partitions of one owner stand in turn",
+    inhibits=(
+        outranks(
+            "PARTITION_STALLED",
+            "POLL_TIMEOUT_EVICTION",
+            "REBALANCE_STORM",
+            "CRASH_LOOP",
+            "DEPLOY_LAG_SPIKE",
+            "CAPACITY_SHORTAGE",
+            "AT_PARTITION_CEILING",
+        ),
+    ),
+    rank=80,
+    open_after=1,
+)
+def poison_pill_suspect(view: View) -> list[Observation]:
+    """The same offset stands while one owner after the other is put out of the group."""
+    found = find_suspects(view, view.parameters.stall_min_seconds)
+    if found is None:
+        return []
+    slots = {each.slot for each in found.evictions}
+    if len(slots) < POISON_EVICTIONS or len({each.at for each in found.evictions}) < POISON_EVICTIONS:
+        return []
+    topic = found.topic
+    numbers = [int(topic.frame.partitions[row]) for row in found.rows]
+    offsets = topic.frame["committed"][list(found.rows), -1]
+    total = sum(len(each.frame.partitions) for each in view.topics)
+    lag = known_sum(topic.lag[list(found.rows)])
+    return [
+        Observation(
+            "POISON_PILL_SUSPECT",
+            topic=topic.frame.topic,
+            partitions=tuple(numbers),
+            confidence=0.8,
+            evidence={
+                "committed_offset": float(offsets[0]),
+                "owners_put_out": float(len(slots)),
+                "evictions": float(len(found.evictions)),
+                "frozen_seconds": found.frozen_seconds,
+            },
+            evidence_text={
+                "offsets": ", ".join(f"{number} at {at:.0f}" for number, at in zip(numbers, offsets, strict=True))
+            },
+            guards={
+                "fewer than 30 % of the partitions stand since then": (
+                    PASS if found.share < 0.3 or found.share * total <= 1 else FAIL
+                )
+            },
+            explained=lag / view.material_lag if view.material_lag else 0.0,
+        )
+    ]
+
+
+@Rule(
+    "D22",
+    "PARTITION_UNOWNED",
+    CAUSE,
+    says="Nobody was given a partition that the group subscribes to.",
+    is_not="the moment between the two rounds of a cooperative rebalance.",
+    advice=(
+        "look at the members' log for a refresh of the topic's metadata",
+        "check the assignor and the subscriptions",
+    ),
+    rank=230,
+    open_after=1,
+)
+def partition_unowned(view: View) -> list[Observation]:
+    """A partition of a subscribed topic that no member was given for ten minutes."""
+    if not view.member_count or view.frame.fact.get("protocol_type") not in (None, "", "consumer"):
+        return []
+    windows = max(1, round(UNOWNED_SECONDS / view.frame.window_seconds))
+    wanted = view.frame.fact.get("topics")
+    facts = view.frame.facts[-windows:]
+    if len(facts) < windows or any(row is None or not row.get("members") for row in facts):
+        return []
+    found = []
+    for each in view.topics:
+        owned = each.frame.named("owner")[:, -windows:] != ""
+        if not owned[:, -1].any() or (wanted is not None and each.frame.topic not in wanted):
+            continue  # assignments cannot be read, or nobody wants the topic
+        left_out = ~owned.any(axis=1)
+        if left_out.any():
+            left_out &= (each.frame.named("status")[:, -windows:] != "").all(axis=1)
+        if left_out.any():
+            found.append(
+                Observation(
+                    "PARTITION_UNOWNED",
+                    topic=each.frame.topic,
+                    partitions=tuple(int(number) for number in each.frame.partitions[left_out]),
+                    evidence={"partitions": float(left_out.sum()), "seconds": UNOWNED_SECONDS},
+                    explained=known_sum(each.lag[left_out]) / view.material_lag if view.material_lag else 0.0,
+                )
+            )
+    return found

@@ -1,0 +1,131 @@
+"""Rules D58 and D59: session timeouts against heartbeats and restarts, poll intervals against batches."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from laggard.diagnosis.rules.guards import guarded, has_assignments, has_members, passes
+from laggard.diagnosis.rules.rule import HYGIENE, INFO, Observation, Rule
+from laggard.diagnosis.signals.rebalances import longest_rebalance_timeout
+from laggard.diagnosis.signals.rosters import current_members, find_evictions
+from laggard.diagnosis.signals.static import absence_p95_seconds, absences
+from laggard.diagnosis.signals.view import View
+
+_HEARTBEATS = 3
+_ASSUMED_HEARTBEAT_SECONDS = 3.0  # the Java consumer's default; the interval stands in no record
+_LEGACY_SESSION_MS = 6000  # with heartbeats of 2 s it is in order, and the broker's minimum besides
+_TIGHT_SHARE = 0.8
+_ABSENCE_TIMES = 1.5
+_MIN_GAPS = 20  # gaps between commits of which a 99th percentile says something
+
+
+@Rule(
+    "D58",
+    "TIMEOUT_RATIO",
+    HYGIENE,
+    says="The session timeout holds fewer than three heartbeats: one late heartbeat may put a member out.",
+    is_not="an eviction that has happened. Where the heartbeat is assumed, the confidence is low.",
+    advice=(
+        "set session.timeout.ms to at least 3 × heartbeat.interval.ms; 45 s and 3 s are today's defaults",
+        "declare the heartbeat of this group if it is another one",
+    ),
+    open_after=1,
+)
+def timeout_ratio(view: View) -> list[Observation]:
+    """A session holds fewer than three heartbeats, so that one late answer puts a member out."""
+    members = [row for row in current_members(view.frame) if row.get("session_timeout_ms")]
+    if not has_members(view) or not members:
+        return []
+    declared = view.policy.heartbeat_seconds
+    heartbeat = declared or _ASSUMED_HEARTBEAT_SECONDS
+    short = [row for row in members if row["session_timeout_ms"] / 1000 < _HEARTBEATS * heartbeat]
+    if not short:
+        return []
+    session = min(row["session_timeout_ms"] for row in short)
+    return [
+        Observation(
+            "TIMEOUT_RATIO",
+            severity=INFO,
+            confidence=0.9 if declared else 0.2 if session == _LEGACY_SESSION_MS else 0.4,
+            evidence={
+                "session_timeout_seconds": session / 1000,
+                "heartbeat_seconds": heartbeat,
+                "members": float(len(short)),
+            },
+            evidence_text={"heartbeat": "declared" if declared else "assumed"},
+        )
+    ]
+
+
+@Rule(
+    "D59",
+    "TIMEOUT_TIGHT",
+    HYGIENE,
+    says="A timeout is hardly longer than what it has to outlast.",
+    is_not="an eviction that has happened. Commits by a timer say little about batches.",
+    advice=(
+        "poll interval: set max.poll.interval.ms above the longest batch, or lower max.poll.records",
+        "static members: set session.timeout.ms to 1.5 × the longest restart, 95th percentile",
+    ),
+    avoid=("a session much longer than restarts need: a dead member's partitions stay unread for as long",),
+)
+def timeout_tight(view: View) -> list[Observation]:
+    """The longest batches nearly fill the poll interval, or restarts nearly fill the session."""
+    if not has_assignments(view):
+        return []
+    return [*_tight_poll_interval(view), *_tight_session(view)]
+
+
+def _tight_poll_interval(view: View) -> list[Observation]:
+    timeout = longest_rebalance_timeout(current_members(view.frame))
+    if timeout is None or not any((each.frame["interval"] > _TIGHT_SHARE * timeout).any() for each in view.topics):
+        return []
+    gap, count = commit_gap_p99(view)
+    if count < _MIN_GAPS or gap <= _TIGHT_SHARE * timeout:
+        return []
+    evicted = find_evictions(view.frame, "poll_timeout", view.parameters)
+    observation = Observation(
+        "TIMEOUT_TIGHT",
+        severity=INFO,
+        subject="poll_interval",
+        evidence={"commit_gap_p99_seconds": gap, "rebalance_timeout_seconds": timeout, "ratio": gap / timeout},
+        evidence_text={"kind": "poll_interval"},
+        # commits that are rarer than any poll may be come from a timer, unless members are put out for it
+        guards={"timer_commits": passes(gap <= timeout or bool(evicted))},
+    )
+    return guarded(observation)
+
+
+def _tight_session(view: View) -> list[Observation]:
+    static = [row for row in current_members(view.frame) if row.get("group_instance_id")]
+    sessions = [row["session_timeout_ms"] / 1000 for row in static if row.get("session_timeout_ms")]
+    away = absence_p95_seconds(absences(view.frame))
+    if away is None or not sessions or min(sessions) >= _ABSENCE_TIMES * away:
+        return []
+    return [
+        Observation(
+            "TIMEOUT_TIGHT",
+            severity=INFO,
+            subject="static",
+            evidence={
+                "absence_p95_seconds": away,
+                "session_timeout_seconds": min(sessions),
+                "ratio": min(sessions) / away,
+            },
+            evidence_text={"kind": "static"},
+        )
+    ]
+
+
+def commit_gap_p99(view: View) -> tuple[float, int]:
+    """99th percentile (nearest rank) of the commit intervals of moving partitions in seconds, and how many there are.
+
+    The frame has the median of a partition's newest gaps per window, not each gap; a batch that is the exception in
+    twenty does not show. Partitions that stand still say nothing of batches.
+    """
+    known = [
+        topic.frame["interval"][(topic.frame["consumed"] > 0) & np.isfinite(topic.frame["interval"])]
+        for topic in view.topics
+    ]
+    gaps = np.sort(np.concatenate([*known, np.zeros(0)]))
+    return (float(gaps[-(-99 * len(gaps) // 100) - 1]) if len(gaps) else np.nan), len(gaps)

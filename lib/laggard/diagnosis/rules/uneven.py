@@ -1,0 +1,334 @@
+"""Conditions of D13 and D15 to D18: lag that some partitions, a member, a host or a broker have to themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isnan
+
+import numpy as np
+
+from laggard.diagnosis.history.frames import Row
+from laggard.diagnosis.order import known_sum
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.rules.guards import CONFIDENCE, MISSING, guard, is_compacted, known, state_by
+from laggard.diagnosis.rules.rule import (
+    ABSTAINS,
+    CAUSE,
+    LAG_CAUSE,
+    SLOW,
+    UNKNOWN,
+    Observation,
+    Rule,
+    outranks,
+    suppresses,
+)
+from laggard.diagnosis.signals.attribution import BROKER, COSTLY, HOST, HOT, MEMBER, Cause, attribute, searchable
+from laggard.diagnosis.signals.hot import NEAR_BEST, is_hot_ratio, owner_of, share
+from laggard.diagnosis.signals.slow import is_itself_costly
+from laggard.diagnosis.signals.view import TopicView, View
+
+ONE_GROUP = 0.5  # confidence, at most: one group alone does not prove a broker, nor a partition with one owner
+COMPACTED = 0.3  # taken off: a compacted topic has fewer records than offsets
+_ATTRIBUTION = ("attr_explained", "attr_purity", "attr_p")
+# what other keys cost stands wherever they are advised
+OTHER_KEYS = (
+    "Changing the key breaks consumers that rely on it: old records stay where they are and the order per key is lost"
+    " at the switch. Plan a new topic."
+)
+MILD = 0.9  # factor for a member that is slower, but not by much
+
+
+@Rule(
+    "D13",
+    "HOT_PARTITION_ARRIVAL",
+    CAUSE,
+    says="Few partitions get more records than one member can handle.",
+    is_not=("a slow owner, nor records that take longer: the partition gets more than the best member has ever done."),
+    advice=(
+        "Sample keys of these partitions: look for one large tenant, or a constant or missing key.",
+        "Split or salt the hot key, or give it a topic of its own.",
+        "Hand records to a pool of workers behind the consumer, by key where order matters.",
+        OTHER_KEYS,
+    ),
+    avoid=(
+        "Do not add consumers: a partition has one owner per group.",
+        "Do not add partitions: a hot key stays on one of them.",
+    ),
+    falsifier="its owner consumes less than 0.8 of what it has shown",
+    thresholds=("hot_ratio", "shape_gini_concentrated", *_ATTRIBUTION),
+    inhibits=(suppresses("CAPACITY_SHORTAGE"), outranks("SCALE_OUT_FUTILE")),
+    groups=(LAG_CAUSE,),
+    rank=290,
+)
+def hot_partition(view: View) -> list[Observation]:
+    """Lag concentrated on partitions that get more than one owner can do."""
+    found, every = [], _causes(view, HOT)
+    for topic in view.topics:
+        if topic.shape.name != "concentrated":
+            continue
+        causes = [cause for cause in every if cause.topic == topic.frame.topic]
+        found += [_hot(view, topic, cause) for cause in causes]
+        if not causes and view.is_material and np.isnan(view.best_capacity):
+            lagging = np.flatnonzero(searchable(topic) & topic.is_material).tolist()
+            places = [place for place in lagging if is_hot_ratio(view, topic, place)]
+            partitions = tuple(topic.frame.partitions[places].tolist())
+            if partitions:  # what an owner can do is not known
+                found.append(Observation("HOT_PARTITION_ARRIVAL", ABSTAINS, "warn", topic.frame.topic, partitions))
+    return found
+
+
+def _hot(view: View, topic: TopicView, cause: Cause) -> Observation:
+    places = cause.fit.places
+    owners = [owner for owner in (owner_of(view, topic, place) for place in places) if owner is not None]
+    # an owner that does less than it has shown is slow, whatever arrives
+    is_falsified = bool(owners) and all(owner.consume < NEAR_BEST * owner.seen for owner in owners)
+    evidence = {
+        "n_eff_partitions": topic.shape.n_eff,
+        "arrival_share_ratio": share(topic.arrival, places),
+        "largest_arrival_rate": float(topic.arrival[list(places)].max()),
+        "best_capacity_rate": view.best_capacity,
+        "explained_ratio": cause.fit.explained,
+    }
+    return Observation(
+        "HOT_PARTITION_ARRIVAL",
+        topic=cause.topic,
+        partitions=cause.partitions,
+        confidence=CONFIDENCE - COMPACTED * is_compacted(topic),
+        evidence=known(evidence),
+        evidence_text={"owners": ", ".join(owner.slot for owner in owners), "sample": f"keys of {_named(cause)}"},
+        guards={"not_new": guard(False)},
+        explained=_of_group(view, [cause]),
+        is_falsified=is_falsified,
+    )
+
+
+@Rule(
+    "D15",
+    "COSTLY_PARTITION",
+    CAUSE,
+    says="Partitions that get as much as the others take longer, whoever owns them.",
+    is_not=("a hot partition, as it gets no more than the others, nor a slow member, as it lags under every owner."),
+    advice=(
+        "Compare the size of their records and the work per record with the others.",
+        "Take the expensive work out of the poll loop.",
+        "Check the fetch limits of the broker that leads them.",
+    ),
+    avoid=("Do not add consumers: a partition has one owner per group.",),
+    falsifier="after a move the lag stays with the member",
+    thresholds=("storm_ratio", *_ATTRIBUTION),
+    groups=(LAG_CAUSE,),
+    rank=300,
+)
+def costly_partition(view: View) -> list[Observation]:
+    """Partitions that get as much as the others and take longer, whoever owns them.
+
+    Not judged while the group is busy with rebalances: members that begin anew each time come to some partitions late.
+    """
+    found = []
+    ratio = view.time_in_rebalance
+    guards = {
+        "no_fetch_limit": UNKNOWN,
+        "group_at_rest": guard(None if isnan(ratio) else ratio >= view.parameters.storm_ratio),
+    }
+    for cause in _causes(view, COSTLY):
+        topic = next(each for each in view.topics if each.frame.topic == cause.topic)
+        places = list(cause.fit.places)
+        evidence = {
+            "consume_rate": float(topic.consume[places].sum()),
+            "arrival_rate": float(topic.arrival[places].sum()),
+            "explained_ratio": cause.fit.explained,
+        }
+        text = {"owners": ", ".join(topic.frame.named("slot")[places, -1])}
+        if "member" in cause.alternatives:
+            text["alternative"] = f"SLOW_MEMBER {cause.alternatives['member']}"
+        found.append(
+            Observation(
+                "COSTLY_PARTITION",
+                state_by(guards),
+                topic=cause.topic,
+                partitions=cause.partitions,
+                confidence=CONFIDENCE if cause.is_proven else ONE_GROUP,
+                evidence=known(evidence),
+                evidence_text=text,
+                guards=guards,
+                explained=_of_group(view, [cause]),
+            )
+        )
+    return found
+
+
+def proven_costly(view: View) -> tuple[tuple[str, int], ...]:
+    """Partitions to remember as costly: the move that has proven it leaves the recorded hour, the lag does not."""
+    told = {(cause.topic, partition) for cause in _causes(view, COSTLY) for partition in cause.partitions}
+    told |= set(view.memory.costly)
+    return tuple(
+        sorted(
+            (topic.frame.topic, partition)
+            for topic in (view.topics if told else ())
+            for place, partition in enumerate(topic.frame.partitions.tolist())
+            if (topic.frame.topic, partition) in told and is_itself_costly(view, topic, place)
+        )
+    )
+
+
+@Rule(
+    "D16",
+    "SLOW_MEMBER",
+    CAUSE,
+    says="One member works off less than the others can, with no more to do.",
+    is_not="a member that was given more than others (ASSIGNMENT_IMBALANCE), nor one in the middle of a deploy.",
+    advice=(
+        "Look at that instance: garbage collection, CPU limit, a busy neighbour, its connection to the sink.",
+        "Restart or replace it only after that.",
+    ),
+    avoid=("Do not add members before it is repaired: it keeps its share.",),
+    falsifier="after a move the lag follows a partition",
+    thresholds=("slow_ratio", "slow_ratio_strong", *_ATTRIBUTION),
+    inhibits=(outranks("COSTLY_PARTITION", "ASSIGNMENT_IMBALANCE"),),
+    groups=(SLOW, LAG_CAUSE),
+    rank=280,
+)
+def slow_member(view: View) -> list[Observation]:
+    """One member works off less than the others can, and its partitions lag."""
+    return _slow(view, "SLOW_MEMBER", MEMBER)
+
+
+@Rule(
+    "D17",
+    "SLOW_HOST",
+    CAUSE,
+    says="All members on one host work off less than the others can.",
+    is_not="one slow member: at least two on the host are slow, and others elsewhere are not.",
+    advice=("Look at that host: CPU, disk, network, its other tenants.", "Move its members elsewhere."),
+    avoid=("Do not add members to that host.",),
+    falsifier="after a move the lag follows the member or a partition",
+    thresholds=("slow_ratio", "slow_ratio_strong", *_ATTRIBUTION),
+    inhibits=(outranks("SLOW_MEMBER"),),
+    groups=(SLOW, LAG_CAUSE),
+    rank=270,
+)
+def slow_host(view: View) -> list[Observation]:
+    """As D16, all members of a host that has two or more."""
+    return _slow(view, "SLOW_HOST", HOST)
+
+
+def _slow(view: View, code: str, label: str) -> list[Observation]:
+    causes, found = _causes(view, label), []
+    for subject in sorted({cause.subject for cause in causes}):
+        mine = [cause for cause in causes if cause.subject == subject]
+        first = max(mine, key=lambda cause: cause.fit.explained)
+        slowness = first.slowness
+        if slowness is None:
+            continue
+        guards = {"no_deploy": guard(view.is_deployed), "load_is_balanced": guard(False)}
+        evidence = {
+            "explained_ratio": first.fit.explained,
+            "purity_ratio": first.fit.purity,
+            "p": first.fit.p,
+            "pace_rate": slowness.pace,
+            "others_seen_rate": slowness.others,
+            "load_rate": slowness.load,
+            "median_load_rate": slowness.median_load,
+        }
+        text = {"partitions": "; ".join(map(_named, mine)), "members": ", ".join(slowness.slots)}
+        text |= {f"alternative_{name}": value for name, value in first.alternatives.items()}
+        factor = (1.0 if slowness.ratio <= view.parameters.slow_ratio_strong else MILD) * _doubt(first)
+        found.append(
+            Observation(
+                code,
+                state_by(guards),
+                subject=subject,
+                confidence=CONFIDENCE * factor,
+                evidence=known(evidence),
+                evidence_text=text,
+                guards=guards,
+                explained=_of_group(view, mine),
+            )
+        )
+    return found
+
+
+def _over_groups(_: object, signals: Sequence[Row], __: Parameters) -> list[Observation]:
+    """Partitions that one broker leads lag in several groups of different clients."""
+    found = []
+    for broker in sorted({number for each in signals for number in each["brokers"]}):
+        hit = [each for each in signals if broker in each["brokers"]]
+        clients = {tuple(each["client_ids"]) for each in hit}
+        if len(hit) >= 2 and len(clients) >= 2:
+            found.append(
+                Observation(
+                    "BROKER_CORRELATED",
+                    subject=str(broker),
+                    evidence={"groups": float(len(hit))},
+                    evidence_text={"groups": ", ".join(sorted(each["group"] for each in hit))},
+                    explained=min(each["brokers"][broker] for each in hit),
+                )
+            )
+    return found
+
+
+@Rule(
+    "D18",
+    "BROKER_CORRELATED",
+    CAUSE,
+    check_all=_over_groups,
+    says="The partitions that one broker leads lag, the others do not.",
+    is_not="a fault of the application. Seen in one group only it is hardly more than a guess.",
+    advice=(
+        "Look at that broker: disk, network, in-sync replicas, request queues.",
+        "Compare with other groups that read from it.",
+    ),
+    avoid=("Do not change the application, nor its number of members, first.",),
+    falsifier="after a change of leader the lag stays with the partitions",
+    thresholds=_ATTRIBUTION,
+    inhibits=(outranks(SLOW, "COSTLY_PARTITION", "CAPACITY_SHORTAGE"),),
+    groups=(LAG_CAUSE,),
+    rank=240,
+)
+def broker_correlated(view: View) -> list[Observation]:
+    """As far as one group can tell: the partitions that one broker leads lag, and no others."""
+    causes = _causes(view, BROKER)
+    found = []
+    for subject in sorted({cause.subject for cause in causes}):
+        mine = [cause for cause in causes if cause.subject == subject]
+        first = max(mine, key=lambda cause: cause.fit.explained)
+        evidence = {
+            "explained_ratio": first.fit.explained,
+            "purity_ratio": first.fit.purity,
+            "p": first.fit.p,
+            "groups": 1,
+        }
+        found.append(
+            Observation(
+                "BROKER_CORRELATED",
+                subject=subject,
+                confidence=ONE_GROUP * _doubt(first),
+                evidence=known(evidence),
+                evidence_text={"partitions": "; ".join(map(_named, mine))},
+                guards={"seen_in_two_groups": UNKNOWN},
+                explained=_of_group(view, mine),
+            )
+        )
+    return found
+
+
+def _doubt(cause: Cause) -> float:
+    return MISSING ** (cause.fit.is_small + (not cause.is_proven))
+
+
+def _causes(view: View, label: str) -> list[Cause]:
+    return [cause for cause in attribute(view) if cause.label == label]
+
+
+def _named(cause: Cause) -> str:
+    return ", ".join(f"{cause.topic}-{partition}" for partition in cause.partitions)
+
+
+def _of_group(view: View, causes: Sequence[Cause]) -> float:
+    """Share of the group's material lag on the partitions of these causes."""
+    lag = 0.0
+    for cause in causes:
+        topic = next(each for each in view.topics if each.frame.topic == cause.topic)
+        places = list(cause.fit.places)
+        lag += known_sum(topic.lag[places][topic.is_material[places]])
+    return min(1.0, lag / view.material_lag) if view.material_lag > 0 else 0.0

@@ -1,0 +1,200 @@
+"""Rules about commits that stop, come from outside, or never came."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import numpy as np
+
+from laggard.diagnosis.order import known_sum
+from laggard.diagnosis.rules.rule import (
+    CAUSE,
+    EVENT,
+    FAIL,
+    HYGIENE,
+    INFO,
+    LAG_CAUSE,
+    PASS,
+    UNKNOWN,
+    WARN,
+    Observation,
+    Rule,
+    suppresses,
+)
+from laggard.diagnosis.signals.rebalances import live_generations, now_of
+from laggard.diagnosis.signals.view import View
+
+EMPTY = ("Empty", "Dead")
+
+
+@Rule(
+    "D23",
+    "EMPTY_WITH_LAG",
+    CAUSE,
+    says="Records wait and the group has no member.",
+    is_not=("a stall, nor a question of size. A reader that commits without being a member is seen by its commits."),
+    advice=("start the consumers",),
+    avoid=("do not size the group before it runs",),
+    falsifier="somebody commits",
+    thresholds=("quiet_seconds",),
+    inhibits=(suppresses(LAG_CAUSE, "PARTITION_STALLED", "COMMITS_STOPPED", "PARTITION_UNOWNED"),),
+    rank=60,
+    open_after=1,
+)
+def empty_with_lag(view: View) -> list[Observation]:
+    """Records wait and nobody is there to read them."""
+    if view.state not in EMPTY or not view.is_material or not _has_no_members(view):
+        return []
+    if _sum_newest(view, "commits", view.parameters.quiet_seconds) > 0:
+        return []
+    arrival = float(sum(known_sum(each.arrival) for each in view.topics))
+    is_wanted = view.policy.scale_to_zero or arrival == 0
+    return [
+        Observation(
+            "EMPTY_WITH_LAG",
+            severity=INFO if is_wanted else WARN,
+            evidence={"lag_records": view.lag, "arrival_rate": arrival},
+            evidence_text={"empty_since": str(view.frame.fact.get("empty_since") or "unknown")},
+            guards={"nobody commits": PASS if _counts_commits(view) else UNKNOWN},
+            explained=1.0,
+        )
+    ]
+
+
+@Rule(
+    "D24",
+    "COMMITS_STOPPED",
+    CAUSE,
+    says="Members are there, records arrive, and no partition is committed.",
+    is_not="one stalled partition: it is all of them. A group that never committed keeps its offsets elsewhere.",
+    advice=("look for a hang or an outage of what they write to", "look for failing commits in the members' log"),
+    avoid=("do not add consumers",),
+    falsifier="a commit arrives",
+    inhibits=(suppresses(LAG_CAUSE, "PARTITION_STALLED"),),
+    rank=70,
+    open_after=1,
+)
+def commits_stopped(view: View) -> list[Observation]:
+    """Members are there and records arrive, and not one partition is committed any more."""
+    if not view.member_count or not view.is_material or view.frame.fact.get("group_type") in ("share", "streams"):
+        return []
+    if not _counts_commits(view):  # a group that commits the same offsets again looks alike
+        return []
+    intervals = [float(value) for each in view.topics for value in each.interval[np.isfinite(each.interval)]]
+    # a checkpoint may come every ten minutes: without a rhythm only silence in all that is looked back at says anything
+    whole = (view.parameters.look_back_windows - 1) * view.frame.window_seconds
+    silence = 5 * max(intervals) if intervals else whole
+    timeouts = [row["rebalance_timeout_ms"] for row in view.frame.members if row.get("rebalance_timeout_ms")]
+    seconds = max(silence, max(timeouts, default=300_000) / 1000, view.frame.window_seconds)
+    commits = float(sum(known_sum(each.frame["commits"]) for each in view.topics))
+    arrival = float(sum(known_sum(each.arrival) for each in view.topics))
+    span = seconds + view.frame.window_seconds
+    if arrival <= 0 or not _covers(view, span) or _sum_newest(view, "commits", span) > 0:
+        return []
+    return [
+        Observation(
+            "COMMITS_STOPPED",
+            evidence={"seconds": seconds, "arrival_rate": arrival, "members": float(view.member_count)},
+            guards={
+                "it has committed before": PASS if commits or _has_commit(view) else FAIL,
+                "no rebalance since": FAIL if _has_rebalanced(view, span) else PASS,
+            },
+            explained=1.0,
+        )
+    ]
+
+
+def _counts_commits(view: View) -> bool:
+    """Commits of some partition were counted in the newest window: not so where they are polled."""
+    return any(np.isfinite(each.frame["commits"][:, -1]).any() for each in view.topics)
+
+
+def _has_no_members(view: View) -> bool:
+    """Nobody was a member in any window of the last ten minutes."""
+    windows = max(1, round(view.parameters.quiet_seconds / view.frame.window_seconds))
+    facts = view.frame.facts[-windows:]
+    return len(facts) == windows and all(row is not None and not row.get("members") for row in facts)
+
+
+def _has_rebalanced(view: View, seconds: float) -> bool:
+    """Whether members joined anew in that time: their silence begins with it, and who polls too late goes again."""
+    since = now_of(view.frame) - timedelta(seconds=seconds)
+    return any(row["record_timestamp"] >= since for row in live_generations(view.frame))
+
+
+def _has_commit(view: View) -> bool:
+    return any(np.isfinite(each.frame["committed"][:, -1]).any() for each in view.topics)
+
+
+@Rule(
+    "D25",
+    "EXTERNAL_COMMITTER",
+    EVENT,
+    says="Offsets are committed by someone who is no member.",
+    is_not="a fault: Flink and tools commit so.",
+    advice=("read lag against the interval of these commits",),
+    thresholds=("quiet_seconds",),
+    open_after=1,
+)
+def external_committer(view: View) -> list[Observation]:
+    """Offsets are committed by someone who is no member: lag follows the rhythm of his commits."""
+    if not _has_no_members(view):
+        return []
+    known = [float(value) for each in view.topics for value in each.interval if np.isfinite(value)]
+    # the last member may have committed in the window it left in, the first of these
+    commits = _sum_newest(view, "commits", view.parameters.quiet_seconds - view.frame.window_seconds)
+    if not commits:
+        return []
+    return [
+        Observation(
+            "EXTERNAL_COMMITTER",
+            severity=INFO,
+            evidence={"commits": commits} | ({"commit_interval_seconds": max(known)} if known else {}),
+        )
+    ]
+
+
+@Rule(
+    "D26",
+    "NO_COMMITTED_OFFSET",
+    HYGIENE,
+    says="A partition in work was never committed; its reset policy decides where a restart begins.",
+    is_not="lag: what is unread is not known, so it is not counted.",
+    advice=("check auto.offset.reset and that the partition is committed at all",),
+    thresholds=("quiet_seconds",),
+    open_after=1,
+)
+def no_committed_offset(view: View) -> list[Observation]:
+    """A member has the partition and records arrive, and no offset was ever committed."""
+    windows = max(1, round(view.parameters.quiet_seconds / view.frame.window_seconds))
+    found = []
+    for each in view.topics:
+        if not (each.frame.named("status")[:, -1] == "no_commit").any():
+            continue
+        lasting = (each.frame.named("status")[:, -windows:] == "no_commit").all(axis=1)
+        owned = (each.frame.named("owner")[:, -windows:] != "").all(axis=1)
+        grew = np.nansum(each.frame["produced"][:, -windows:], axis=1) > 0
+        rows = lasting & owned & grew
+        if rows.any() and each.frame.named("status").shape[1] >= windows:
+            found.append(
+                Observation(
+                    "NO_COMMITTED_OFFSET",
+                    severity=INFO,
+                    topic=each.frame.topic,
+                    partitions=tuple(int(number) for number in each.frame.partitions[rows]),
+                    evidence={"partitions": float(rows.sum())},
+                )
+            )
+    return found
+
+
+def _sum_newest(view: View, name: str, seconds: float) -> float:
+    windows = max(1, round(seconds / view.frame.window_seconds))
+    return float(sum(known_sum(each.frame[name][:, -windows:]) for each in view.topics))
+
+
+def _covers(view: View, seconds: float) -> bool:
+    """The recorded history of some partition reaches back so far."""
+    windows = max(1, round(seconds / view.frame.window_seconds))
+    status = [each.frame.named("status") for each in view.topics]
+    return any(each.shape[1] >= windows and (each[:, -windows] != "").any() for each in status)

@@ -1,0 +1,86 @@
+"""What the rules of the cluster look at: each group as plain values, and the cluster's own events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import numpy as np
+
+from laggard.diagnosis.history.frames import Row
+from laggard.diagnosis.signals.rebalances import live_generations, now_of
+from laggard.diagnosis.signals.view import View
+
+_BLIND = ("no_end_offset", "stale")
+_RECENT_WINDOWS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFrame:
+    """The window that all groups are judged in, and the cluster's own events of it."""
+
+    name: str
+    window_ms: int
+    window_seconds: int
+    events: Sequence[Row] = ()  # of group_events up to its end, without a group
+    quarantined: Mapping[str, str] = field(default_factory=dict)  # group to exception, after the tick that closed it
+    quarantined_groups: int = 0  # of which `quarantined` names some
+
+    @property
+    def now_ms(self) -> int:
+        return self.window_ms + 1000 * self.window_seconds
+
+
+def cluster_signal(view: View, brokers: Mapping[int, float]) -> Row:
+    """What the cluster's rules have to know of a group, as plain values.
+
+    `brokers` are those whose partitions lag and no others, with the share of the group's lag that they explain.
+    """
+    status = np.concatenate([each.frame.named("status")[:, -1] for each in view.topics] or [np.array([], object)])
+    committed = [each for each in status.tolist() if each not in ("no_commit", "")]
+    begin = now_of(view.frame) - timedelta(seconds=_RECENT_WINDOWS * view.frame.window_seconds)
+    worst = view.worst
+    return {
+        "group": view.frame.group,
+        "coordinator": view.frame.fact.get("coordinator"),
+        "offsets_partition": view.frame.fact.get("offsets_partition"),
+        "client_ids": sorted({each.client_id for each in view.members.values()}),
+        "is_active": bool(view.member_count),
+        "blind": sum(each in _BLIND for each in committed) / len(committed) if committed else 0.0,
+        "blocked": "source_blocked" in committed,
+        "blocked_windows": _blocked_windows(view),
+        "rebalanced_at": _rebalanced(view, begin),
+        "spread_down": bool(
+            worst is not None and worst.shape.name == "spread" and view.sub_cause in ("capacity_down", "both")
+        ),
+        "brokers": dict(brokers),
+        "material_lag": view.material_lag,
+    }
+
+
+def no_signal(group: str) -> Row:
+    """The signal of a group that could not be judged: it says nothing either way."""
+    return {
+        "group": group, "coordinator": None, "offsets_partition": None, "client_ids": [], "is_active": False,
+        "blind": 0.0, "blocked": False, "blocked_windows": 0, "rebalanced_at": [], "spread_down": False,
+        "brokers": {}, "material_lag": 0.0,
+    }  # fmt: skip
+
+
+def _blocked_windows(view: View) -> int:
+    """For how many windows up to this one the group's commits have been hidden."""
+    if not any("source_blocked" in each.frame.named("status")[:, -1].tolist() for each in view.topics):
+        return 0
+    hidden = [(each.frame.named("status") == "source_blocked").any(axis=0) for each in view.topics]
+    together = np.any(hidden, axis=0)[::-1]
+    return int(len(together) if together.all() else np.argmin(together))
+
+
+def _rebalanced(view: View, begin: datetime) -> list[datetime]:
+    """Ends of rebalances since then; those by which a new group comes together are none of its coordinator."""
+    rows = [row for row in live_generations(view.frame) if row["kind"] != "tombstone"]  # which has no generation
+    if rows and rows[0]["generation"] <= 1:
+        together = timedelta(seconds=view.parameters.coordinator_seconds)
+        begin = max(begin, rows[0]["record_timestamp"] + together)
+    return [row["record_timestamp"] for row in rows if row["record_timestamp"] >= begin]

@@ -1,0 +1,216 @@
+"""Rolling deploys: nearly all members replaced, each once, in batches, and then rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+
+from laggard.diagnosis.history.frames import GroupFrame
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.signals.rebalances import logical_rebalances, now_of
+from laggard.diagnosis.signals.rosters import RETURN_SECONDS, Change, changes, pattern
+
+SUSPECTED, RUNNING, OVER = "suspected", "running", "over"
+_BATCH_SECONDS = 10.0  # departures so close are one batch
+_MIN_QUIET_SECONDS = 60.0
+_SUSPECT_PLACES = 3  # given up for good, each for one of its like on another host: so many are never a few faults
+_REST_WINDOWS = 3  # after the quiet a deploy still vetoes so long
+_FAULTS = ("poll_timeout", "session_expiry", "crash")
+_HARDLY = 0.1  # so unlikely a deploy that it is none, where a fault is claimed between several
+
+
+@dataclass(frozen=True, slots=True)
+class Deploy:
+    """One rolling replacement of a group's members; `quiet_at` is when it counts as over if nothing more comes."""
+
+    state: str
+    started_at: datetime
+    ended_at: datetime  # the newest change
+    quiet_at: datetime
+    batches: int
+    slots: int  # members before
+    replaced: int
+    static: int  # of these, static members that came back without a rebalance
+    generations: int
+    rebalance_ids: tuple[str, ...]
+    rebalances: int
+    mode: str  # rebalance mode, "" unknown
+
+    @property
+    def share(self) -> float:
+        return self.replaced / self.slots
+
+    @property
+    def static_share(self) -> float:
+        return self.static / self.replaced
+
+
+@lru_cache(maxsize=2)
+def find_deploys(frame: GroupFrame, parameters: Parameters) -> tuple[Deploy, ...]:
+    """Deploys of the frame's 24 hours, oldest first; a suspicion that came to nothing is left out."""
+    runs = _runs(_without_faults(frame, parameters), parameters)
+    found = (_judge(frame, run, parameters) for run in runs)
+    return tuple(each for each in found if each is not None)
+
+
+def deploy_spans(frame: GroupFrame, parameters: Parameters) -> list[tuple[datetime, datetime]]:
+    """First and newest change of each deploy: the rebalances between them are explained."""
+    return [(each.started_at, each.ended_at) for each in find_deploys(frame, parameters)]
+
+
+def is_in_deploy(at: datetime, frame: GroupFrame, parameters: Parameters) -> bool:
+    """Whether a deploy explains what happened then."""
+    return any(begin <= at <= end for begin, end in deploy_spans(frame, parameters))
+
+
+def vetoing_deploy(frame: GroupFrame, parameters: Parameters) -> Deploy | None:
+    """The deploy that explains rebalances at the window's end: until three windows after its quiet, 45 min at most."""
+    now = now_of(frame)
+    rest = timedelta(seconds=_REST_WINDOWS * frame.window_seconds)
+    for deploy in reversed(find_deploys(frame, parameters)):
+        age = (now - deploy.started_at).total_seconds()
+        if now <= deploy.quiet_at + rest and age <= parameters.deploy_limit_seconds:
+            return deploy
+    return None
+
+
+def _without_faults(frame: GroupFrame, parameters: Parameters) -> list[Change]:
+    """Changes less those whose departures are known to be faults; static members send no word when restarted."""
+    faults = {
+        generation
+        for row in frame.rebalances
+        if row["cause"] != "static_expired" and _is_fault(dict(row["cause_posterior"] or {}), parameters)
+        for generation in row["generations"]
+    }
+    return [each for each in changes(frame) if each.generation is None or each.generation not in faults]
+
+
+def _is_fault(posterior: dict[str, float], parameters: Parameters) -> bool:
+    """Whether members were put out, by one of the reasons or another."""
+    claimed = [posterior.get(each, 0.0) for each in _FAULTS]
+    is_hardly_deploy = posterior.get("deploy", 1.0) < _HARDLY
+    return max(claimed[:2]) >= parameters.cause_posterior or (
+        is_hardly_deploy and sum(claimed) >= parameters.cause_posterior
+    )
+
+
+def _runs(known: Sequence[Change], parameters: Parameters) -> list[list[Change]]:
+    """Changes cut where the group came to rest: for twice the mean gap between batches, or ten minutes after one."""
+    runs: list[list[Change]] = []
+    for change in known:
+        is_change = change.joined or change.left or change.restarted
+        is_first = change.before == 0 and change.generation is not None  # a group that comes to life
+        if not is_change or is_first:
+            continue
+        if runs and _goes_on(runs[-1], change, parameters):
+            runs[-1].append(change)
+        else:
+            runs.append([change])
+    return runs
+
+
+def _goes_on(run: Sequence[Change], change: Change, parameters: Parameters) -> bool:
+    """Whether a change still belongs to a run; places that are left anew after some rest are the next deploy's."""
+    rest = (change.at - run[-1].at).total_seconds()
+    quiet = quiet_seconds(run)
+    gone = {place for each in run for place in (*each.left, *each.restarted)}
+    is_next_round = bool(gone & {*change.left, *change.restarted}) and rest > quiet / 2 and len(_batches(run)) > 1
+    is_near = (change.at - run[0].at).total_seconds() <= parameters.deploy_limit_seconds
+    return rest <= quiet and is_near and not is_next_round
+
+
+def quiet_seconds(run: Sequence[Change]) -> float:
+    """Rest after which a run of changes is over."""
+    batches = _batches(run)
+    if len(batches) < 2:
+        return RETURN_SECONDS
+    gaps = (batches[-1][0] - batches[0][0]).total_seconds() / (len(batches) - 1)
+    return max(2 * gaps, _MIN_QUIET_SECONDS)
+
+
+def _batches(run: Iterable[Change]) -> list[tuple[datetime, int]]:
+    """Time and size of each batch of departures."""
+    found: list[tuple[datetime, int]] = []
+    last: datetime | None = None
+    for change in run:
+        size = len(change.left) + len(change.restarted)
+        if not size:
+            continue
+        if last is not None and (change.at - last).total_seconds() < _BATCH_SECONDS:
+            found[-1] = (found[-1][0], found[-1][1] + size)
+        else:
+            found.append((change.at, size))
+        last = change.at
+    return found
+
+
+def _judge(frame: GroupFrame, run: Sequence[Change], parameters: Parameters) -> Deploy | None:
+    gone = Counter(place for change in run for place in (*change.left, *change.restarted))
+    fresh = Counter(place for change in run for place in change.joined)
+    slots, after = _sizes(frame, run)
+    batches = _batches(run)
+    replaced = sum(len(change.restarted) for change in run) + _paired(run)
+    # a place that is left twice, or that was new in this very run, is no part of a deploy
+    extra = sum(count - 1 for count in gone.values()) + sum(1 for place in gone if _was_new(place, run))
+    is_rolling = (
+        slots >= 2
+        and len(batches) >= 2
+        and all(size <= max(1, parameters.deploy_batch * slots) for _, size in batches)
+        and extra <= (1 - parameters.deploy_share) * sum(gone.values())
+    )
+    least = parameters.deploy_suspect_share * slots
+    if gone.keys().isdisjoint(fresh) and not any(change.restarted for change in run):
+        least = min(least, _SUSPECT_PLACES)
+    if not is_rolling or replaced < least or not (fresh or gone):
+        return None
+    quiet_at = run[-1].at + timedelta(seconds=quiet_seconds(run))
+    is_quiet = now_of(frame) >= quiet_at
+    is_whole = replaced >= parameters.deploy_share * slots
+    if is_quiet and (not is_whole or abs(after - slots) > 0.1 * slots):
+        return None
+    begin, end = run[0].at, run[-1].at
+    within = [each for each in logical_rebalances(frame) if begin <= each.ended_at <= end]
+    modes = [row["rebalance_mode"] for row in frame.generations if row.get("rebalance_mode")]
+    return Deploy(
+        state=OVER if is_quiet else RUNNING if is_whole else SUSPECTED,
+        started_at=begin,
+        ended_at=end,
+        quiet_at=quiet_at,
+        batches=len(batches),
+        slots=slots,
+        replaced=min(replaced, slots),
+        static=sum(len(change.restarted) for change in run if change.generation is None),
+        generations=sum(change.generation is not None for change in run),
+        rebalance_ids=tuple(each.rebalance_id for each in within if each.rebalance_id),
+        rebalances=len(within),
+        mode=modes[-1] if modes else "",
+    )
+
+
+def _sizes(frame: GroupFrame, run: Sequence[Change]) -> tuple[int, int]:
+    """Members before and after; a group whose generation is older than the frame has only what is known of it now."""
+    told = [change for change in run if change.generation is not None]
+    if not told:
+        now = int(frame.fact.get("members") or len({row["slot"] for row in frame.members}))
+        return now, now
+    return told[0].before, told[-1].after
+
+
+def _paired(run: Sequence[Change]) -> int:
+    """Members that left and whose like joined, before or after; by the pattern of their client ids."""
+    left = Counter(pattern(place) for change in run for place in change.left)
+    joined = Counter(pattern(place) for change in run for place in change.joined)
+    return sum((left & joined).values())
+
+
+def _was_new(place: str, run: Sequence[Change]) -> bool:
+    """Whether somebody took a place in the run before it was first left."""
+    for change in run:
+        if place in change.left or place in change.restarted:
+            return False
+        if place in change.joined:
+            return True
+    return False

@@ -1,0 +1,100 @@
+"""Partitions that get far more records than the others of their topic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isnan
+
+import numpy as np
+
+from laggard.diagnosis.history.frames import Floats
+from laggard.diagnosis.order import known_sum, lower_median
+from laggard.diagnosis.signals.view import Flags, MemberView, TopicView, View
+
+MIN_RECORDS = 100.0  # within the windows of a rate, below which its ratio to others may be chance
+MIN_ARRIVAL = 1.0  # records/s below which unlike arrivals are of no interest while nothing lags
+NEW_WINDOWS = 10  # windows a partition must have been seen for
+NEAR_BEST = 0.8  # of what the best owner has shown
+
+
+def median_of_others(values: Floats, place: int) -> float:
+    """Lower median of the known values of all other places; NaN without any."""
+    return lower_median(np.delete(values, place).tolist())
+
+
+def is_hot_ratio(view: View, topic: TopicView, place: int) -> bool:
+    """Whether a partition gets `hot_ratio` times what the others get, by the rates of the newest windows."""
+    arrival, others = float(topic.arrival[place]), median_of_others(topic.arrival, place)
+    is_known = np.count_nonzero(~np.isnan(topic.frame["arrival"][place])) >= NEW_WINDOWS
+    records = arrival * view.parameters.rate_windows * view.frame.window_seconds
+    return bool(is_known and records >= MIN_RECORDS and arrival >= view.parameters.hot_ratio * others)
+
+
+def hot_places(view: View, topic: TopicView, active: Flags) -> tuple[int, ...]:
+    """Rows of partitions that lag because more arrives than any owner has shown to handle, or its owner gives all."""
+    return tuple(
+        place
+        for place in np.flatnonzero(active & topic.is_material).tolist()
+        if is_hot_ratio(view, topic, place) and is_beyond_an_owner(view, topic, place)
+    )
+
+
+def is_beyond_an_owner(view: View, topic: TopicView, place: int) -> bool:
+    """Whether no member could do this partition; False also where nothing is known of what a member can do."""
+    if topic.arrival[place] > view.best_capacity:
+        return True
+    owner = owner_of(view, topic, place)
+    never_busy = owner is not None and isnan(owner.capacity) and not owner.is_busy
+    return bool(never_busy and topic.consume[place] >= NEAR_BEST * view.best_capacity)
+
+
+def owner_of(view: View, topic: TopicView, place: int) -> MemberView | None:
+    """The member that has the partition, None where not known."""
+    return view.members.get(str(topic.frame.named("slot")[place, -1]))
+
+
+def skewed_places(view: View, topic: TopicView, seconds: float) -> tuple[int, ...]:
+    """Rows of partitions that got `hot_ratio` times what the others got, all through the last `seconds`."""
+    count, block = round(seconds / view.frame.window_seconds), view.parameters.rate_windows
+    arrivals = topic.frame["arrival"][:, -count:]
+    if arrivals.shape[1] < count or len(arrivals) < 2:
+        return ()
+    skewed = np.full(len(arrivals), fill_value=True)
+    for start in range(0, count, block):
+        rates = _means(arrivals[:, start : start + block])
+        if rates.max() < view.parameters.hot_ratio * rates.min():
+            return ()  # what is not as far above the lowest is not as far above the median of the others
+        skewed &= rates >= np.fmax(MIN_ARRIVAL, view.parameters.hot_ratio * medians_of_others(rates))
+        if not skewed.any():
+            return ()
+    return tuple(np.flatnonzero(skewed).tolist())
+
+
+def medians_of_others(values: Floats) -> Floats:
+    """`median_of_others` for every place at once."""
+    known = np.flatnonzero(~np.isnan(values))
+    order = known[np.argsort(values[known], kind="stable")]
+    found = np.full(len(values), np.nan)
+    if len(order):
+        whole = (len(order) - 1) // 2
+        found[:] = values[order[whole]]
+    if len(order) > 1:
+        middle = (len(order) - 2) // 2
+        rank = np.arange(len(order))
+        found[order] = values[order[np.where(rank <= middle, middle + 1, middle)]]
+    elif len(order):
+        found[order] = np.nan
+    return found
+
+
+def _means(rates: Floats) -> Floats:
+    known = ~np.isnan(rates)
+    with np.errstate(invalid="ignore"):
+        means: Floats = np.where(known, rates, 0.0).sum(axis=1) / known.sum(axis=1)
+    return means
+
+
+def share(values: Floats, places: Sequence[int]) -> float:
+    """Share of the known values that lies on these places."""
+    total = known_sum(values)
+    return known_sum(values[list(places)]) / total if total > 0 else 0.0

@@ -1,0 +1,224 @@
+"""Rates, floor, materiality, stalls and busy members: what several rules need, worked out once per window.
+
+All functions take arrays [partitions, windows] with NaN where a value is not known.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from laggard.diagnosis.history.frames import Floats, GroupFrame, TopicFrame
+from laggard.diagnosis.order import known_sum
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.signals.rare_commits import rates_at_commits
+from laggard.diagnosis.signals.view import UNKNOWN_KIND
+
+HELD = "held"  # by a transaction
+DEFAULT_POLL_SECONDS = 300.0  # max.poll.interval.ms of Kafka's consumers
+BELOW_LOG_START = "below_log_start"
+_BATCH_TIMES = 2.0  # of the least silence: a member's first long batch looks like a hang until it is done
+_Flags = npt.NDArray[np.bool_]
+
+
+def rolling_mean(values: Floats, windows: int) -> Floats:
+    """Mean of the known values among the newest `windows` up to each window, NaN where none is known."""
+    known = ~np.isnan(values)
+    if known.all():  # nearly always, and three times as fast
+        sums = np.cumsum(values, axis=1)
+        sums[:, windows:] = sums[:, windows:] - sums[:, :-windows]
+        means: Floats = sums / np.minimum(np.arange(1, values.shape[1] + 1), windows)
+        return means
+    sums = np.cumsum(np.where(known, values, 0.0), axis=1)
+    counts = np.cumsum(known, axis=1)
+    sums[:, windows:] = sums[:, windows:] - sums[:, :-windows]
+    counts[:, windows:] = counts[:, windows:] - counts[:, :-windows]
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def floors(frame: TopicFrame, arrival: Floats, window_seconds: int, parameters: Parameters) -> Floats:
+    """Lag that is only the rhythm of commits: twice what arrives between two of them, and one record.
+
+    Commits of batches that take now long, now short are as far apart as the longest that was seen and was no stall;
+    more arrives between them as soon as more arrives at all. `arrival` is a mean over some windows.
+    """
+    interval = np.where(np.isnan(frame["interval"]), window_seconds, frame["interval"])
+    is_rhythm = frame["frozen"] < parameters.stall_ci * interval
+    longest = np.maximum.accumulate(np.where(is_rhythm, frame["frozen"], 0.0), axis=1)
+    found: Floats = 2.0 * np.fmax(arrival, frame["arrival"]) * np.maximum(interval, longest) + 1.0
+    return found
+
+
+def material(frame: TopicFrame, floor: Floats, slo_seconds: float, parameters: Parameters) -> _Flags:
+    """Whether lag is more than rhythm; with an SLO it must also be a fifth of it in time.
+
+    In a window with a commit it is the lag at that commit: between two of them lag tells when the next one comes.
+    """
+    limit = np.fmax(floor, parameters.min_lag_records)
+    lag, at_commit = frame["lag"], frame["envelope"]
+    found: _Flags = np.where(np.isnan(at_commit), lag, np.minimum(lag, at_commit)) > limit
+    if slo_seconds:
+        found = found & ~(frame["time_lag"] <= 0.2 * slo_seconds)
+    return found
+
+
+def unseen(frame: TopicFrame, group: GroupFrame) -> _Flags:
+    """Windows at whose end commits of more than the rhythm are hidden: where the group stands by then is not known."""
+    if group.hidden is None:
+        return np.zeros(frame["lag"].shape, np.bool_)
+    interval = frame["interval"][:, -1:]
+    rhythm = 2.0 * np.where(np.isnan(interval), group.window_seconds, interval)
+    found: _Flags = group.hidden.least > rhythm
+    return found
+
+
+def is_held(frame: TopicFrame, row: int) -> bool:
+    """Whether the offset stands at the last stable offset, behind which an open transaction hides what arrived."""
+    newest = (frame.facts.get("windows", {}).get(int(frame.partitions[row])) or [{}])[-1]
+    stable, end = newest.get("last_stable_offset"), newest.get("log_end_offset")
+    if stable is None or end is None:
+        return False
+    return bool(stable < end and frame["committed"][row, -1] >= stable)
+
+
+def with_lost(frame: TopicFrame, window_seconds: int) -> TopicFrame:
+    """With `frozen` of partitions whose next records were deleted: their lag is not known, and still they may stand.
+
+    It goes on from the newest window that tells, as long as the offset is the same.
+    """
+    lost = np.flatnonzero(frame.named("status")[:, -1] == BELOW_LOG_START)
+    if not len(lost):
+        return frame
+    frozen, committed = frame["frozen"].copy(), frame["committed"]
+    last = frozen.shape[1] - 1
+    for row in lost:
+        stands = committed[row] == committed[row, -1]
+        first = last + 1 - int(np.argmin(stands[::-1])) if not stands.all() else 0
+        told = first + np.flatnonzero(~np.isnan(frozen[row, first:]))
+        known = frozen[row, told[-1]] + (last - told[-1]) * window_seconds if len(told) else np.nan
+        frozen[row, -1] = np.fmax(known, (last - first) * window_seconds)
+    return replace(frame, numbers={**frame.numbers, "frozen": frozen})
+
+
+def _released_windows(frame: TopicFrame, row: int) -> float:
+    """For how many windows records could be read behind an offset that a transaction held before; else endlessly.
+
+    The last stable offset is known once per window: in which moment it let go is not.
+    """
+    committed = frame["committed"][row]
+    rows = frame.facts.get("windows", {}).get(int(frame.partitions[row]), ())
+    for back, one in enumerate(reversed(rows[-len(committed) :])):
+        if committed[-1 - back] != committed[-1]:
+            break
+        stable, end = one.get("last_stable_offset"), one.get("log_end_offset")
+        if stable is not None and end is not None and stable < end and committed[-1] >= stable:
+            return back - 1
+    return math.inf
+
+
+def _turn_seconds(frame: TopicFrame, row: int, floor: Floats, window_seconds: int) -> float:
+    """The longest that a partition of the same owner stood and then moved, all that time with more to read.
+
+    What stood in a stall that has healed does not count once its owner has caught up.
+    """
+    slots = frame.named("slot")
+    if not slots[row, -1]:
+        return 0.0
+    own = np.flatnonzero(slots[:, -1] == slots[row, -1])
+    is_behind = frame["lag_min"][own].sum(axis=0) > floor[own].sum()
+    is_behind &= (slots[own] == slots[row, -1]).all(axis=0)
+    count = int(np.argmin(is_behind[::-1])) if not is_behind.all() else len(is_behind)  # newest windows in a row
+    if not count:
+        return 0.0
+    frozen, committed = frame["frozen"][own, -count - 1 :], frame["committed"][own, -count - 1 :]
+    moves = np.fmax(1.0, frame["commits"][own] - frame["noops"][own])[:, -frozen.shape[1] + 1 :]
+    stood = (frozen[:, :-1] + window_seconds - frozen[:, 1:]) / moves
+    return float(np.fmax.reduce(stood[np.diff(committed) > 0], initial=0.0))
+
+
+def _rhythm_seconds(frame: TopicFrame, row: int, window_seconds: int) -> float:
+    """Mean of the newest gaps between commits while there was more to read, times those that a turn takes; 0 not known.
+
+    The commit interval, a median of many gaps, is late to tell of batches that take long by now. The others of the same
+    owner, all that time with more to read, tell how many commits a partition waits for its turn in full batches.
+    """
+    lag, commits = frame["lag_min"], np.nan_to_num(frame["commits"])
+    is_own = (frame.named("slot") == frame.named("slot")[row, -1]) & (lag > 0)
+    count = int(np.argmin(is_own[row, ::-1])) if not is_own[row].all() else lag.shape[1]  # newest windows in a row
+    rates = rates_at_commits(commits[row, lag.shape[1] - count :])
+    if not len(rates):
+        return 0.0
+    since = -min(count, max(1, int(frame["frozen"][row, -1] // window_seconds)))
+    others = np.flatnonzero(is_own[:, since:].all(axis=1))
+    others = others[others != row]
+    moves = float((commits - np.nan_to_num(frame["noops"]))[others, since:].sum())
+    turn = len(others) * float(commits[row, since:].sum()) / moves if moves else 1.0
+    return window_seconds / float(rates[-1]) * max(1.0, turn)
+
+
+def _is_owner_silent(frame: TopicFrame, row: int, windows: int) -> bool:
+    """Whether the owner committed nothing in the newest windows, of no partition of the topic: it hangs or works.
+
+    Where commits are not counted, one that moved no offset may have been silent.
+    """
+    slots = frame.named("slot")[:, -1]
+    commits = np.where(np.isnan(frame["commits"]), frame["consumed"], frame["commits"])
+    return bool(slots[row] != "" and (commits[slots == slots[row], -windows:] == 0).all())
+
+
+def stalls(
+    frame: TopicFrame,
+    *,
+    has_members: bool,
+    window_seconds: int,
+    parameters: Parameters,
+    poll_interval_seconds: float = 0.0,
+    session_seconds: float = 0.0,
+    hidden_seconds: float = 0.0,
+    floor: Floats | None = None,
+) -> tuple[str, ...]:
+    """Per partition "" or the kind of its stall: the offset stands although records arrived since.
+
+    A few records behind which nothing came need not be records: a transaction's marker stays at the end of a log.
+    While the rhythm of commits is not known, a batch may take all of the longest poll interval of the members; an owner
+    that commits nothing may have died and be missed a session later. Commits that may be hidden may say that it moved
+    on. `floor` is that of the newest window: partitions of an owner that is behind with its work take turns, and turns
+    may take a while.
+    """
+    is_unknown = np.isnan(frame["interval"][:, -1])
+    interval = np.where(is_unknown, window_seconds, frame["interval"][:, -1])
+    limit = np.maximum(parameters.stall_ci * interval, parameters.stall_min_seconds)
+    # nor are the members' timeouts known where commits are polled
+    is_uncounted = np.isnan(frame["commits"][:, -1]) & np.isnan(frame["repeats"][:, -1])
+    longest = np.where(is_uncounted, max(poll_interval_seconds, DEFAULT_POLL_SECONDS), poll_interval_seconds)
+    limit = np.where(is_unknown, np.maximum(limit, longest), limit)
+    frozen = frame["frozen"][:, -1]
+    kinds = [""] * len(frozen)
+    for row in np.flatnonzero(frozen - hidden_seconds >= limit).tolist():
+        since = min(frame["produced"].shape[1], math.ceil(frozen[row] / window_seconds) + 1)
+        within = max(1, math.floor(frozen[row] / window_seconds))
+        is_few = frame["lag"][row, -1] <= parameters.min_lag_records
+        if not known_sum(frame["produced"][row, -(within if is_few else since) :]) > 0:
+            continue
+        rhythm = _rhythm_seconds(frame, row, window_seconds)
+        if floor is not None:
+            rhythm = max(rhythm, _turn_seconds(frame, row, floor, window_seconds))
+        limit[row] = max(limit[row], parameters.stall_ci * rhythm)
+        if _is_owner_silent(frame, row, math.ceil(parameters.stall_min_seconds / window_seconds)):
+            silence = max(_BATCH_TIMES * parameters.stall_min_seconds, session_seconds + parameters.stall_min_seconds)
+            limit[row] = max(limit[row], silence)
+        if (frame["lag"][row, -1 - int(limit[row] // window_seconds) :][:1] == 0).any():
+            continue  # all was read so long ago: since when there was more is known by a poll or so
+        if is_held(frame, row):
+            kinds[row] = HELD
+        elif min(frozen[row] - hidden_seconds, _released_windows(frame, row) * window_seconds) < limit[row]:
+            continue
+        elif has_members and frame.named("owner")[row, -1] == "":
+            kinds[row] = "unowned"
+        else:
+            is_repeating = frame["repeats"][row, -1] >= 2
+            kinds[row] = UNKNOWN_KIND if is_uncounted[row] else "repeating" if is_repeating else "silent"
+    return tuple(kinds)

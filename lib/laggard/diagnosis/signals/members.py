@@ -1,0 +1,217 @@
+"""What each member did: its load, how busy it was, and the capacity it has shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from laggard.diagnosis.history.frames import Floats, GroupFrame, Names
+from laggard.diagnosis.order import percentile
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.signals.measures import rolling_mean
+from laggard.diagnosis.signals.rare_commits import COMMITS, falls_behind, rates_at_commits
+from laggard.diagnosis.signals.trend import GROWING
+from laggard.diagnosis.signals.view import Flags, MemberView, TopicView
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Busy = Mapping[str, tuple[tuple[int, float], ...]]  # slot -> (begin of the window in ms, records/s)
+_CAPACITY_PERCENT = 75  # of what a busy member did: commits and windows do not beat together
+
+
+def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, parameters: Parameters) -> tuple[
+    dict[str, MemberView], dict[str, tuple[tuple[int, float], ...]]
+]:  # fmt: skip
+    """Members by slot, and the newest windows in which each was busy, this one included."""
+    found: dict[str, MemberView] = {}
+    busy_now: dict[str, tuple[tuple[int, float], ...]] = {}
+    oldest = frame.now_ms - parameters.capacity_lookback_hours * 3_600_000
+    slots = sorted({slot for each in topics for slot in each.frame.named("slot")[:, -1].tolist()} - {""})
+    owners = [_owners(each.frame.named("slot"), slots) for each in topics]
+    consumed = _sums(topics, owners, len(slots), "consume")
+    longest = _intervals(topics, owners, len(slots))
+    spans = np.maximum(1, np.ceil(COMMITS * longest / frame.window_seconds)).astype(np.int64)
+    widths = np.maximum(parameters.rate_windows, spans).tolist()
+    means = {width: rolling_mean(consumed, width) for width in set(widths)}  # most members commit alike
+    most = {width: np.fmax.reduce(rates, axis=1, initial=np.nan).tolist() for width, rates in means.items()}
+    newest_by = {span: consumed[:, -span:].mean(axis=1).tolist() for span in set(spans.tolist())}
+    lasted = _busy_for(topics, owners, len(slots))
+    held_by = [_rows_by_owner(owner[:, -1], len(slots)) for owner in owners]
+    summed = [np.array([each.arrival, each.consume, np.where(np.isnan(each.lag), 0.0, each.lag)]) for each in topics]
+    is_busy = _busy(topics, owners, len(slots)) & _same_generation(frame)
+    waits = _waits(topics, owners, len(slots), parameters)
+    is_rare = longest > frame.window_seconds
+    is_behind = is_rare & _fall_behind(frame, topics, owners, len(slots), parameters) if is_rare.any() else is_rare
+    is_at_work = (is_busy & (lasted >= spans) | is_behind) & ~waits  # one that stands still shows no capacity
+    for number, slot in enumerate(slots):
+        span, width = int(spans[number]), widths[number]
+        samples = tuple(each for each in before.get(slot, ()) if each[0] >= oldest)
+        newest = newest_by[span][number]
+        rate, seen = newest, most[width][number]
+        if is_rare[number]:
+            rates = rates_at_commits(consumed[number])
+            rate, seen = float(rates[-1]) if len(rates) else newest, float(np.fmax.reduce(rates, initial=np.nan))
+        if is_at_work[number] and newest > 0:
+            samples = (*samples, (int(frame.windows[-1]), rate))[-parameters.busy_windows :]
+        if samples:
+            busy_now[slot] = samples
+        known = [rate for _, rate in samples]
+        parts = [
+            (each, held[number], values)
+            for each, held, values in zip(topics, held_by, summed, strict=True)
+            if len(held[number])
+        ]
+        first, mine, _ = parts[0]
+        sums = [np.add.reduce(values[:, held], axis=1).tolist() for _, held, values in parts]
+        arrival, consume, lag = (float(sum(each)) for each in zip(*sums, strict=True))
+        found[slot] = MemberView(
+            slot,
+            first.frame.named("client_id")[mine[0], -1],
+            first.frame.named("host")[mine[0], -1],
+            tuple((each.frame.topic, part) for each, held, _ in parts for part in each.frame.partitions[held].tolist()),
+            arrival,
+            consume,
+            percentile(known, _CAPACITY_PERCENT) if len(known) >= parameters.busy_min_windows else math.nan,
+            seen,
+            bool(is_busy[number]),
+            sum(int(np.count_nonzero(each.is_material[held])) for each, held, _ in parts),
+            lag,
+        )
+    gone = {slot: kept for slot, kept in before.items() if slot not in found}
+    still = {slot: tuple(each for each in kept if each[0] >= oldest) for slot, kept in gone.items()}
+    return found, busy_now | {slot: kept for slot, kept in still.items() if kept}
+
+
+def partition_capacities(topics: Sequence[TopicView], parameters: Parameters) -> dict[tuple[str, int], float]:
+    """Records/s that a partition got done in its newest busy windows, of partitions that were busy often enough."""
+    found = {}
+    for each in topics:
+        is_busy = each.frame["lag_min"] > each.floor[:, None]
+        for row in np.flatnonzero(np.count_nonzero(is_busy, axis=1) >= parameters.busy_min_windows):
+            rates = each.frame["consume"][row, is_busy[row]][-parameters.busy_windows :]
+            if (~np.isnan(rates)).sum() >= parameters.busy_min_windows:
+                found[each.frame.topic, int(each.frame.partitions[row])] = percentile(rates, _CAPACITY_PERCENT)
+    return found
+
+
+def _owners(names: Names, slots: Sequence[str]) -> Ints:
+    """Number of each partition's slot per window, -1 where it is none of them; [partitions, windows]."""
+    numbers = {slot: number for number, slot in enumerate(slots)}
+    newest = np.array([numbers.get(name, -1) for name in names[:, -1].tolist()], np.int64)
+    found = np.repeat(newest[:, None], names.shape[1], axis=1)
+    others = names != names[:, -1:]  # few: most partitions stay where they are
+    found[others] = [numbers.get(name, -1) for name in names[others].tolist()]
+    return found
+
+
+def _rows_by_owner(newest: Ints, slots: int) -> list[Ints]:
+    """Rows of each slot, ascending."""
+    order = np.argsort(newest, kind="stable")
+    return np.split(order, np.searchsorted(newest[order], np.arange(slots + 1)))[1:-1]
+
+
+def _sums(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int, name: str) -> Floats:
+    """A number summed over all partitions each slot had, [slots, windows]; NaN where one of them is not known."""
+    total = has = np.zeros((slots, owners[0].shape[1] if owners else 0))
+    for each, owner in zip(topics, owners, strict=True):
+        is_held = owner >= 0
+        place = (owner * owner.shape[1] + np.arange(owner.shape[1]))[is_held]
+        total = total + np.bincount(place, each.frame[name][is_held], total.size).reshape(total.shape)
+        has = has + np.bincount(place, minlength=total.size).reshape(total.shape)
+    return np.where(has > 0, total, np.nan)
+
+
+def _intervals(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int) -> Floats:
+    """Per slot the longest commit interval of its partitions in seconds, 0 unknown."""
+    longest = np.zeros(slots)
+    for each, owner in zip(topics, owners, strict=True):
+        held = owner[:, -1] >= 0
+        np.fmax.at(longest, owner[held, -1], each.interval[held])
+    return longest
+
+
+def _busy_for(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int) -> Ints:
+    """Per slot the newest windows in a row in which it had the partitions it has, and more to read all the time."""
+    if not owners:
+        return np.zeros(slots, np.int64)
+    count = owners[0].shape[1]
+    smallest, floor, is_other = np.zeros((slots, count)), np.zeros((slots, 1)), np.zeros((slots, count), bool)
+    for each, owner in zip(topics, owners, strict=True):
+        now = owner[:, -1]
+        held = now >= 0
+        place = (now[held, None] * count + np.arange(count)).ravel()
+        lowest = each.frame["lag_min"][held].ravel()
+        smallest += np.bincount(place, lowest, smallest.size).reshape(smallest.shape)
+        np.add.at(floor[:, 0], now[held], each.floor[held])
+        differs = owner != now[:, None]
+        if differs.any():
+            np.logical_or.at(is_other, now[held], differs[held])
+    rests = (~(smallest > floor) | is_other)[:, ::-1]
+    found: Ints = np.where(rests.any(axis=1), rests.argmax(axis=1), count)
+    return found
+
+
+def _waits(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int, parameters: Parameters) -> Flags:
+    """Per slot: in one of the newest windows all its partitions stood for several commit intervals.
+
+    It waits now and then, or its commits are not seen before long: what it does is not what it can do.
+    """
+    found = np.ones((slots, parameters.rate_windows), np.bool_)
+    for each, owner in zip(topics, owners, strict=True):
+        held = owner[:, -1] >= 0
+        frozen = each.frame["frozen"][held, -parameters.rate_windows :]
+        is_standing = frozen >= parameters.stall_ci * each.interval[held, None]  # not where one is NaN
+        np.logical_and.at(found[:, : frozen.shape[1]], owner[held, -1], is_standing)
+        found[:, frozen.shape[1] :] = False
+    waits: Flags = np.logical_or.reduce(found, axis=1)
+    return waits
+
+
+def _fall_behind(
+    frame: GroupFrame, topics: Sequence[TopicView], owners: Sequence[Ints], slots: int, parameters: Parameters
+) -> Flags:
+    """Per slot: lag of a topic grows, and the member had more left at each of its newest commits than at the last.
+
+    One that runs out of records leaves no more than what arrives in one batch, each time anew.
+    """
+    is_growing, arrival = np.zeros(slots, np.bool_), np.zeros(slots)
+    if not any(each.trend.name == GROWING for each in topics):
+        return is_growing
+    left = _sums(topics, owners, slots, "envelope")
+    for each, owner in zip(topics, owners, strict=True):
+        now = owner[:, -1]
+        held = now >= 0
+        np.add.at(arrival, now[held], each.arrival[held])
+        is_growing[now[held]] |= each.trend.name == GROWING
+        rows, windows = np.nonzero(owner != now[:, None])
+        for slot, window in zip([*now[rows], *owner[rows, windows]], [*windows, *windows], strict=True):
+            if slot >= 0:
+                left[slot, : window + 1] = np.nan  # it had other partitions
+    least = parameters.trend_exit_effect * arrival
+    behind = [falls_behind(mine, rate, frame.window_seconds) for mine, rate in zip(left, least.tolist(), strict=True)]
+    return is_growing & np.array(behind, np.bool_)
+
+
+def _same_generation(frame: GroupFrame) -> bool:
+    """No generation began in this window or the one before."""
+    newest = frame.facts[-3:]
+    numbers = {(row["generation"], row["group_epoch"]) for row in newest if row is not None}
+    return len(newest) == 3 and None not in newest and len(numbers) == 1
+
+
+def _busy(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int) -> Flags:
+    """Per slot: the same partitions for three windows, and never a moment without more to read than commits hide."""
+    smallest, floor, has_changed = np.zeros(slots), np.zeros(slots), np.zeros(slots, bool)
+    for each, owner in zip(topics, owners, strict=True):
+        now = owner[:, -1]
+        held = now >= 0
+        smallest += np.bincount(now[held], each.frame["lag_min"][held, -1], slots)
+        floor += np.bincount(now[held], each.floor[held], slots)
+        for other in owner[:, -3:-1].T:
+            moved = other != now
+            for side in (other[moved & (other >= 0)], now[moved & held]):
+                has_changed[side] = True
+    return (smallest > floor) & ~has_changed  # not where one is NaN

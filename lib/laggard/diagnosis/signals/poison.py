@@ -1,0 +1,89 @@
+"""The record that puts out every member that gets it: the partition that stood first, in the hands of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import numpy as np
+
+from laggard.diagnosis.history.frames import GroupFrame, Row
+from laggard.diagnosis.signals.rebalances import now_of
+from laggard.diagnosis.signals.rosters import rosters
+from laggard.diagnosis.signals.view import TopicView, View
+
+_REASONS = ("poll_timeout", "session_expiry", "crash")
+_PUT_OUT = 0.5  # of these reasons together
+
+
+@dataclass(frozen=True, slots=True)
+class PutOut:
+    """A member that was put out, and the partitions it had then; None where its assignment is not known."""
+
+    slot: str
+    at: datetime
+    held: frozenset[tuple[str, int]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Suspects:
+    """Partitions of one topic, as rows of its arrays, that stand since before members were put out that had them."""
+
+    topic: TopicView
+    rows: tuple[int, ...]
+    evictions: tuple[PutOut, ...]
+    frozen_seconds: float  # longest
+    share: float  # of the topics' partitions, these
+
+
+def find_suspects(view: View, slack_seconds: float) -> Suspects | None:
+    """The partitions that stood first, within the slack, if every member put out since had them.
+
+    Those that the same members had all the time cannot be told apart: they are named together until one moves on.
+    """
+    stalled = [
+        (float(each.frame["frozen"][row, -1]), number, int(row))
+        for number, each in enumerate(view.topics)
+        for row in np.flatnonzero(each.is_stalled)
+    ]
+    if not stalled:
+        return None
+    longest = max(seconds for seconds, _, _ in stalled)
+    first = [(number, row) for seconds, number, row in stalled if seconds >= longest - slack_seconds]
+    since = now_of(view.frame) - timedelta(seconds=longest)
+    evictions = tuple(each for each in put_out(view.frame) if each.at >= since)
+    held = [each.held for each in evictions]
+    suspects = [
+        (number, row)
+        for number, row in first
+        if all(each is None or _place(view.topics[number], row) in each for each in held)
+    ]
+    if not suspects or not any(held) or len({number for number, _ in suspects}) > 1:
+        return None
+    topic = view.topics[suspects[0][0]]
+    partitions = sum(len(each.frame.partitions) for each in view.topics)
+    return Suspects(topic, tuple(row for _, row in suspects), evictions, longest, len(first) / partitions)
+
+
+def put_out(frame: GroupFrame) -> Iterator[PutOut]:
+    """Members that the group lost because they did not poll, did not answer, or died."""
+    known = rosters(frame)
+    for row in frame.rebalances:
+        reasons = dict(row["cause_posterior"] or {})
+        if not row.get("live_read") or sum(reasons.get(name, 0.0) for name in _REASONS) < _PUT_OUT:
+            continue
+        before = [each for each in known if each.generation < min(row["generations"])]
+        members: Sequence[Row] = before[-1].members if before else ()
+        held = {member["slot"]: member["assigned"] for member in members}
+        for slot in sorted({*(row["left"] or ()), *(row["replaced"] or ())} & held.keys() if held else row["left"]):
+            places = held.get(slot)
+            yield PutOut(
+                slot,
+                row["ended_at"],
+                None if places is None else frozenset((place["topic"], place["partition"]) for place in places),
+            )
+
+
+def _place(topic: TopicView, row: int) -> tuple[str, int]:
+    return topic.frame.topic, int(topic.frame.partitions[row])

@@ -1,0 +1,35 @@
+"""What commits that are rarer than windows tell of a member: its pace, and that it never ran out of records."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from laggard.diagnosis.history.frames import Floats
+
+COMMITS = 3  # gaps that a rate is taken over at least
+
+
+def rates_at_commits(consumed: Floats) -> Floats:
+    """Records/s over the newest `COMMITS` gaps, or fewer, at each window with a commit but the first: [commits - 1].
+
+    A mean over windows would count one commit too many or too few of those that are rarer than windows.
+    """
+    at = np.flatnonzero(consumed > 0)
+    done = np.cumsum(consumed[at])
+    before = np.maximum(np.arange(1, len(at)) - COMMITS, 0)
+    found: Floats = (done[1:] - done[before]) / (at[1:] - at[before])
+    return found
+
+
+def falls_behind(left: Floats, least_rate: float, window_seconds: int) -> bool:
+    """Whether at each commit, those of `COMMITS` gaps and of one before, more was left than at the commit before.
+
+    `left` [windows] is the lag at commits in records, NaN in a window without one, `least_rate` in records/s what it
+    must have grown by. The first gap may be the one in which there began to be too much to do.
+    """
+    at = np.flatnonzero(~np.isnan(left))[-COMMITS - 2 :]
+    if len(at) < COMMITS + 2:
+        return False
+    gaps = np.diff(at)
+    is_recent = len(left) - 1 - at[-1] <= 2 * gaps.max()
+    return bool(is_recent and (np.diff(left[at]) > least_rate * gaps * window_seconds).all())

@@ -1,0 +1,257 @@
+"""Who was in a group after each of its records, and what changed: departures, returns, crash loops, evictions.
+
+A place is what a member's successor has in common with it: its instance id, else its client id and host. The slot of a
+classic member is its place with a number; the slot of a KIP-848 member is its member id, which no successor has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+
+from laggard.diagnosis.history.frames import GroupFrame, Row
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.signals.rebalances import live_generations, now_of
+from laggard.rebalance.parameters import RebalanceParameters
+
+RETURN_SECONDS = 600.0  # a place taken again within this time is a return
+_POLL_SHARE = RebalanceParameters().poll_timeout_share
+_CRASH_MIN_SECONDS = 90.0  # twice the default session: a short session must not hide a member that dies each minute
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """The members of a group as one of its records leaves them."""
+
+    at: datetime
+    generation_kind: str
+    generation: int
+    source_offset: int
+    members: tuple[Row, ...]
+    is_live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Places taken and given up by one record; a restarted one was given up and taken again in it."""
+
+    at: datetime
+    joined: tuple[str, ...]
+    left: tuple[str, ...]
+    restarted: tuple[str, ...]
+    before: int  # members before
+    after: int
+    generation: int | None = None  # None: a static member's return, no rebalance
+
+
+@dataclass(frozen=True, slots=True)
+class CrashLoop:
+    """A place that members leave again and again; a lifetime is from its record of joining to that of leaving.
+
+    `places` are those of one client on one host: who starts anew before its dead self is missed gets a place beside it.
+    """
+
+    home: str  # an instance id, or client and host
+    places: frozenset[str]
+    departures: tuple[datetime, ...]
+    lifetimes_seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """A departure whose reason the posterior claims."""
+
+    slot: str
+    at: datetime
+    posterior: float
+    rebalance_id: str
+    is_elsewhere: bool | None  # its place was taken on another host, or (false) on its own, in the same rebalance
+
+
+@lru_cache(maxsize=2)  # as logical_rebalances
+def rosters(frame: GroupFrame) -> tuple[Roster, ...]:
+    """Rosters in log order; of a record that was read while catching up `is_live` is false."""
+    by_record: dict[tuple[str, int, int], list[Row]] = {}
+    for row in frame.members:
+        by_record.setdefault((row["generation_kind"], row["generation"], row["source_offset"]), []).append(row)
+    history = {
+        (row["generation_kind"], row["generation"], row["source_offset"])
+        for row in frame.generations
+        if not row.get("live_read")
+    }
+    found = [
+        Roster(rows[0]["record_timestamp"], *key, tuple(rows), is_live=key not in history)
+        for key, rows in by_record.items()
+    ]
+    return tuple(sorted(found, key=lambda each: (each.at, each.source_offset)))
+
+
+def current_members(frame: GroupFrame) -> tuple[Row, ...]:
+    """Rows of the newest roster; empty where the group has no members or none is known."""
+    known = rosters(frame)
+    if not known or frame.fact.get("members") == 0:
+        return ()
+    newest = live_generations(frame)
+    if newest and newest[-1]["kind"] in {"empty", "tombstone"} and newest[-1]["record_timestamp"] >= known[-1].at:
+        return ()
+    return known[-1].members
+
+
+@lru_cache(maxsize=2)
+def places(frame: GroupFrame) -> Mapping[str, str]:
+    """Slot to place, of every slot that has a row."""
+    return {row["slot"]: _place(row) for row in frame.members}
+
+
+def pattern(place: str) -> str:
+    """Client id of a place without the numbers that tell instances of one program apart."""
+    return re.sub(r"\d+", "#", place.split("/", 1)[0])
+
+
+def _gone_in_downgrade(frame: GroupFrame, row: Row) -> set[str]:
+    """Slots whose members did not come along to the classic protocol: those that do keep their member ids."""
+    known = rosters(frame)
+    number = next((n for n, each in enumerate(known) if each.source_offset == row["source_offset"]), 0)
+    if not number:
+        return set()
+    stayed = {member["member_id"] for member in known[number].members}
+    return {member["slot"] for member in known[number - 1].members if member["member_id"] not in stayed}
+
+
+@lru_cache(maxsize=2)
+def changes(frame: GroupFrame) -> tuple[Change, ...]:
+    """What live records changed, oldest first: generations, and static members that came back within one."""
+    place_of = places(frame)
+    found = []
+    members = 0
+    for row in frame.generations:
+        before, members = members, row["member_count"] or 0
+        is_downgrade = row["kind"] == "downgrade"
+        if not row.get("live_read") or (row["joined"] is None and not is_downgrade) or row["kind"] == "create":
+            continue
+        left, replaced = set(row["left"] or ()), set(row["replaced"] or ())
+        if is_downgrade:
+            left = _gone_in_downgrade(frame, row)
+            before = members + len(left)
+        found.append(
+            Change(
+                at=row["record_timestamp"],
+                joined=_named(row["joined"] or (), place_of),
+                left=_named(left, place_of),
+                restarted=_named(replaced - left, place_of),
+                before=before,
+                after=members,
+                generation=row["generation"],
+            )
+        )
+    found += [
+        Change(event["event_at"], (), (), (event["slot"],), 0, 0)
+        for event in frame.events
+        if event["kind"] == "static_replacement" and event.get("slot")
+    ]
+    return tuple(sorted(found, key=lambda each: (each.at, each.generation is None)))
+
+
+def find_crash_loops(frame: GroupFrame, parameters: Parameters) -> list[CrashLoop]:
+    """Places left three times within 30 minutes, after lives of less than two sessions more often than not."""
+    end = now_of(frame)
+    session = max((row["session_timeout_ms"] or 0 for row in frame.members), default=0) / 1000
+    limit = max(2 * session, _CRASH_MIN_SECONDS)
+    taken: dict[str, datetime] = {}
+    ends: dict[str, list[tuple[datetime, float | None, str]]] = {}
+    known_places = set(places(frame).values())
+    for change in changes(frame):
+        for place in (*change.left, *change.restarted):
+            since = taken.pop(place, None)
+            lifetime = None if since is None else (change.at - since).total_seconds()
+            ends.setdefault(_home(place), []).append((change.at, lifetime, place))
+        for place in (*change.joined, *change.restarted):
+            taken[place] = change.at
+    found = []
+    for home, lives in sorted(ends.items()):
+        near = [life for life in lives if (end - life[0]).total_seconds() < parameters.deploy_horizon_seconds]
+        known = [seconds for _, seconds, _ in near if seconds is not None]
+        short = tuple(seconds for seconds in known if seconds < limit)
+        is_most = 2 * len(short) > len(known)
+        if len(near) >= parameters.crash_times and len(short) >= parameters.crash_times - 1 and is_most:
+            left = {place for _, _, place in near}
+            own = frozenset(each for each in known_places | left if _home(each) == home)
+            found.append(CrashLoop(home, own, tuple(at for at, _, _ in near), short))
+    return found
+
+
+def looping_places(frame: GroupFrame, parameters: Parameters) -> set[str]:
+    """Places of all crash loops."""
+    return {place for each in find_crash_loops(frame, parameters) for place in each.places}
+
+
+def find_evictions(
+    frame: GroupFrame, reason: str, parameters: Parameters, seconds: float | None = None
+) -> list[Eviction]:
+    """Departures of the last seconds (30 min) whose claimed reason this is (poll_timeout, session_expiry, ...).
+
+    Who was not in the group for a poll interval did not exceed it, whatever its partitions look like. While rounds
+    are cut short nobody commits: who falls silent then may have died in one of them.
+    """
+    horizon = parameters.deploy_horizon_seconds if seconds is None else seconds
+    end = now_of(frame)
+    found = []
+    for row in frame.rebalances:
+        claimed = dict(row["cause_posterior"] or {}).get(reason, 0.0)
+        is_near = 0 <= (end - row["ended_at"]).total_seconds() < horizon
+        if not row.get("live_read") or not is_near or claimed < parameters.cause_posterior:
+            continue
+        if reason == "poll_timeout" and row.get("interrupted"):
+            continue
+        left, replaced = set(row["left"] or ()), set(row["replaced"] or ())
+        found += [
+            Eviction(
+                slot,
+                row["ended_at"],
+                claimed,
+                row["rebalance_id"],
+                is_elsewhere=None if slot not in replaced else slot in left,
+            )
+            for slot in sorted(left | replaced)
+            if reason != "poll_timeout" or not _was_within_poll_interval(frame, row, slot)
+        ]
+    return found
+
+
+def _was_within_poll_interval(frame: GroupFrame, rebalance: Row, slot: str) -> bool:
+    """Whether a member that left in a rebalance had come too late to exceed its poll interval; False not known."""
+    known = rosters(frame)
+    before = [each for each in known if each.generation < min(rebalance["generations"] or (0,))]
+    member = next((row for row in before[-1].members if row["slot"] == slot), None) if before else None
+    if member is None or not member.get("member_id") or not member.get("rebalance_timeout_ms"):
+        return False
+    first = next(each for each in known if any(row.get("member_id") == member["member_id"] for row in each.members))
+    if first is known[0]:
+        return False  # it may have been there before
+    seconds = (rebalance["ended_at"] - first.at).total_seconds()
+    return bool(seconds < _POLL_SHARE * member["rebalance_timeout_ms"] / 1000)
+
+
+def _home(place: str) -> str:
+    """Client and host of a place."""
+    return re.sub(r"#\d+$", "", place)
+
+
+def _place(row: Mapping[str, object]) -> str:
+    if row.get("group_instance_id"):
+        return str(row["group_instance_id"])
+    if row["generation_kind"] == "epoch" and row.get("client_id"):
+        return f"{row['client_id']}{row.get('client_host') or ''}"
+    return str(row["slot"])
+
+
+def _named(slots: Iterable[str], place_of: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(sorted(place_of.get(slot, slot) for slot in slots))
+
+
+def static_ids(members: Sequence[Row]) -> set[str]:
+    """Instance ids among members."""
+    return {row["group_instance_id"] for row in members if row.get("group_instance_id")}

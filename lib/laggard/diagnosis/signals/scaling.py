@@ -1,0 +1,243 @@
+"""Net changes of the number of members, what they brought, and groups that go to sleep and wake up again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+import numpy as np
+
+from laggard.diagnosis.history.frames import Floats, GroupFrame, Row
+from laggard.diagnosis.memory import Scaled
+from laggard.diagnosis.order import known_sum, lower_median
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.signals.deploys import find_deploys
+from laggard.diagnosis.signals.rebalances import live_generations, now_of
+from laggard.diagnosis.signals.restarts import STEP_SECONDS, restarts
+from laggard.diagnosis.signals.rosters import changes, find_evictions
+from laggard.diagnosis.signals.view import Flags, View
+
+_SCALED = timedelta(hours=1)
+_OUTGROWN = 1.2  # times what all members together did: then the limit they had in common is no more
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleEvent:
+    """A net change of members without replacement."""
+
+    at: datetime  # of its last record
+    before: int
+    after: int
+    joined: tuple[str, ...]  # places
+    left: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Elasticity:
+    """Consumption on both sides of a scale event, medians of busy windows in records/s; NaN where it was not busy."""
+
+    before: float
+    after: float
+    value: float  # Δln μ / Δln N
+
+
+@dataclass(frozen=True, slots=True)
+class ColdStart:
+    """A group without members that got some again."""
+
+    empty_at: datetime
+    returned_at: datetime
+    waited_seconds: float  # from the first arrival without members to their return
+    backlog_records: float  # at the return
+    catch_up_seconds: float  # up to the end of the window where it has not caught up
+    is_caught_up: bool
+
+
+def scale_events(frame: GroupFrame, parameters: Parameters) -> list[ScaleEvent]:
+    """Oldest first; deploys, evictions and restarts are no scaling."""
+    deploys = find_deploys(frame, parameters)
+    reasons = ("poll_timeout", "session_expiry", "crash")
+    evicted = {each.at for reason in reasons for each in find_evictions(frame, reason, parameters, math.inf)}
+    known = [
+        each
+        for each in changes(frame)
+        if each.generation is not None
+        and each.before
+        and each.after
+        and not any(deploy.started_at <= each.at <= deploy.ended_at for deploy in deploys)
+    ]
+    steps = [each for each in known if each.after != each.before]
+    restarted = restarts(steps, evicted)
+    found: list[ScaleEvent] = []
+    for each in steps:
+        if each.at in restarted:
+            continue
+        last = found[-1] if found else None
+        is_same_way = last is not None and (each.after > each.before) == (last.after > last.before)
+        if last is not None and is_same_way and (each.at - last.at).total_seconds() <= STEP_SECONDS:
+            joined, left = (*last.joined, *each.joined), (*last.left, *each.left)
+            found[-1] = ScaleEvent(each.at, last.before, each.after, joined, left)
+        else:
+            found.append(ScaleEvent(each.at, each.before, each.after, each.joined, each.left))
+    return found
+
+
+def alternations(events: Sequence[ScaleEvent], until: datetime, seconds: float = 3600.0) -> list[ScaleEvent]:
+    """The newest net changes of the last seconds that alternate in sign, oldest first."""
+    found: list[ScaleEvent] = []
+    for each in reversed([each for each in events if 0 <= (until - each.at).total_seconds() < seconds]):
+        if found and (each.after > each.before) == (found[0].after > found[0].before):
+            break
+        found.insert(0, each)
+    return found
+
+
+def elasticity(view: View, event: ScaleEvent) -> Elasticity:
+    """What a change of members brought, by consumption while there was enough to read on both sides."""
+    parameters = view.parameters
+    busy, consume = busy_windows(view)
+    ends = view.frame.windows / 1000 + view.frame.window_seconds
+    at = event.at.timestamp()
+    before = consume[busy & (ends <= at)][-parameters.busy_windows :]
+    after = consume[busy & (ends > at)][: parameters.busy_windows]
+    least = parameters.busy_min_windows
+    medians = [lower_median(each.tolist()) if len(each) >= least else math.nan for each in (before, after)]
+    grown = math.log(event.after / event.before)
+    value = math.log(medians[1] / medians[0]) / grown if min(medians) > 0 and grown else math.nan
+    return Elasticity(medians[0], medians[1], value)
+
+
+def newest_scale_out(view: View) -> Scaled | None:
+    """Return what the newest scale-out brought; None where nothing is known.
+
+    It leaves the recorded hour, but what limits the members does not go by itself: it is remembered until the lag is
+    gone, the members change in number, or they do more than they then did.
+    """
+    since = now_of(view.frame) - _SCALED
+    recent = [each for each in scale_events(view.frame, view.parameters) if each.at >= since]
+    newest = next((each for each in reversed(recent) if each.after > each.before > 0), None)
+    known = view.memory.scaled
+    if newest is not None:
+        at_ms, found = round(newest.at.timestamp() * 1000), elasticity(view, newest)
+        if not math.isnan(found.value):
+            return Scaled(at_ms, found.value, found.after)
+        known = known if known is not None and known.at_ms == at_ms else None
+    elif recent:
+        return None
+    if known is None or not view.is_material:
+        return None
+    consumed = sum(known_sum(each.consume) for each in view.topics)
+    return known if consumed <= _OUTGROWN * known.consume_rate else None
+
+
+def scale_row(view: View, event: ScaleEvent) -> Row:
+    """Row of `scale_events`; None is unknown. Complete once ten busy windows have passed since the event."""
+    found = elasticity(view, event)
+    numbers = {
+        "consume_rate_before": found.before,
+        "consume_rate_after": found.after,
+        "elasticity": found.value,
+    }
+    return {
+        "cluster": view.frame.cluster,
+        "group": view.frame.group,
+        "event_at": event.at,
+        "members_before": event.before,
+        "members_after": event.after,
+        **{name: value if math.isfinite(value) else None for name, value in numbers.items()},
+    }
+
+
+def busy_windows(view: View) -> tuple[Flags, Floats]:
+    """Per window: whether members always had more to read than the rhythm of commits hides, and records/s consumed.
+
+    A window with a generation change, or right after one, is not busy; nor is one with a partition unknown.
+    """
+    frame = view.frame
+    lowest, consume = (_sum(view, name) for name in ("lag_min", "consume"))
+    floor = sum(known_sum(topic.floor) for topic in view.topics)
+    busy = np.isfinite(consume) & (lowest > floor)
+    for row in live_generations(frame):
+        at = row["record_timestamp"].timestamp() * 1000
+        index = int((at - frame.windows[0]) // (1000 * frame.window_seconds))
+        for each in (index, index + 1):
+            if 0 <= each < len(busy):
+                busy[each] = False
+    return busy, consume
+
+
+def group_lag(view: View, name: str = "lag") -> Floats:
+    """Sum over partitions per window of one of the arrays; NaN where one of them is unknown."""
+    return _sum(view, name)
+
+
+def find_cold_start(view: View, min_empty_seconds: float) -> ColdStart | None:
+    """The newest return of members to a group that had none for so long, within the frame's windows."""
+    frame = view.frame
+    rows = [row for row in live_generations(frame) if row["kind"] in {"sync", "empty", "epoch"}]
+    begin = frame.windows[0] / 1000
+    for empty, back in reversed(list(pairwise(rows))):
+        empty_at, returned_at = empty["record_timestamp"], back["record_timestamp"]
+        is_return = not empty["member_count"] and back["member_count"]
+        if not is_return or returned_at.timestamp() < begin:
+            continue
+        if (returned_at - empty_at).total_seconds() < min_empty_seconds:
+            return None
+        return _cold_start(view, empty_at, returned_at)
+    return None
+
+
+def _cold_start(view: View, empty_at: datetime, returned_at: datetime) -> ColdStart:
+    frame = view.frame
+    ends = frame.windows / 1000 + frame.window_seconds
+    at = returned_at.timestamp()
+    backlog, first = 0.0, math.inf
+    for topic in view.topics:
+        for end, committed in zip(topic.frame["end"], topic.frame["committed"], strict=True):
+            known = np.isfinite(end)
+            done = committed[np.isfinite(committed) & (ends <= at)]
+            if not known.any() or not len(done):
+                continue
+            backlog += max(0.0, float(np.interp(at, ends[known], end[known]) - done[-1]))
+        arrived = np.nansum(topic.frame["produced"], axis=0) > 0
+        waits = arrived & (ends > empty_at.timestamp())
+        if waits.any():
+            first = min(first, float(ends[waits][0]) - frame.window_seconds)
+    waited = max(0.0, at - max(first, empty_at.timestamp()))
+    floor = sum(known_sum(topic.floor) for topic in view.topics)
+    lag = _sum(view, "lag")
+    caught = np.flatnonzero((ends > at) & (lag <= floor))
+    until = float(ends[caught[0]]) if len(caught) else frame.now_ms / 1000
+    return ColdStart(empty_at, returned_at, waited, backlog, until - at, is_caught_up=bool(len(caught)))
+
+
+def idle_replica_hours(view: View) -> tuple[float, float, float]:
+    """Replica-hours of the baseline's time, those without anything to do, and the share of the time that was busy.
+
+    A window is idle if nothing was consumed and nothing lagged beyond the floor; NaN without a baseline.
+    """
+    floor = {topic.frame.topic: known_sum(topic.floor) for topic in view.topics}
+    seen: dict[datetime, tuple[float, bool]] = {}
+    for topic, rows in view.frame.baseline().items():
+        for row in rows:
+            members, consumed = row.get("members"), row.get("consumed")
+            if members is None or consumed is None:
+                continue
+            hours = members * (row["window_end"] - row["window_start"]).total_seconds() / 3600
+            is_busy = consumed > 0 or (row.get("lag_known") or 0) > floor.get(topic, 0.0)
+            seen[row["window_start"]] = (hours, is_busy or seen.get(row["window_start"], (0.0, False))[1])
+    total = sum(hours for hours, _ in seen.values())
+    if not total:
+        return math.nan, math.nan, math.nan
+    idle = sum(hours for hours, is_busy in seen.values() if not is_busy)
+    return total, idle, sum(is_busy for _, is_busy in seen.values()) / len(seen)
+
+
+def _sum(view: View, name: str) -> Floats:
+    total = np.full(len(view.frame.windows), 0.0 if view.topics else np.nan)
+    for topic in view.topics:
+        total = total + topic.frame[name].sum(axis=0)
+    return total

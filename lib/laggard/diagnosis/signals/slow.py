@@ -1,0 +1,178 @@
+"""Members and hosts that do less than the others, and partitions that cost more, wherever they go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil, isnan
+
+import numpy as np
+
+from laggard.diagnosis.order import known_sum, lower_median
+from laggard.diagnosis.signals.hot import median_of_others, owner_of
+from laggard.diagnosis.signals.rare_commits import COMMITS
+from laggard.diagnosis.signals.shed import shed
+from laggard.diagnosis.signals.view import Flags, MemberView, TopicView, View
+
+LOAD_LIMIT = 1.2  # times the median load: above it, the assignment is to blame
+ALIKE = (0.5, 2.0)  # arrival over the median of the others, within which partitions get alike
+NEWEST = 2  # windows; one may have a commit more
+MOVE_WINDOWS = 3  # windows, on either side of a move, that show whether the lag came along; and whether it is new
+
+
+@dataclass(frozen=True, slots=True)
+class Slowness:
+    """What slow members do, in records/s."""
+
+    slots: tuple[str, ...]
+    pace: float  # what each of them does while busy
+    others: float  # what the others have shown
+    load: float  # what arrives for each of them
+    median_load: float
+
+    @property
+    def ratio(self) -> float:
+        return self.pace / self.others
+
+
+def slowness(view: View, topic: TopicView, slots: Sequence[str], places: Iterable[int]) -> Slowness | None:
+    """How members that own lagging partitions fall behind the others; None if they do not, or it is not known."""
+    mine = [view.members[slot] for slot in slots if slot in view.members]
+    others = [member for slot, member in view.members.items() if slot not in slots and member.partitions]
+    load, everyone = lower_median(member.arrival for member in mine), lower_median(m.arrival for m in [*mine, *others])
+    pace, seen = lower_median(pace_of(member) for member in mine), lower_median(member.seen for member in others)
+    if isnan(pace + seen + load) or load > LOAD_LIMIT * everyone or pace > view.parameters.slow_ratio * seen:
+        return None
+    if _is_at_pace_again(topic, slots, view.parameters.slow_ratio * seen):
+        return None
+    if any(is_itself_costly(view, topic, place) for place in places):
+        return None
+    return Slowness(tuple(slots), pace, seen, load, everyone)
+
+
+def _is_at_pace_again(topic: TopicView, slots: Sequence[str], least: float) -> bool:
+    """Whether in each of the newest windows they read as much as a member that is not slow.
+
+    One that stood still works its backlog off at full speed, long before a mean over minutes tells.
+    """
+    own = np.isin(topic.frame.named("slot")[:, -1], slots)
+    newest = np.nan_to_num(topic.frame["consume"][own, -NEWEST:]).sum(axis=0)
+    return bool((newest > least * len(slots)).all())
+
+
+def pace_of(member: MemberView) -> float:
+    """What a member can do now, records/s; what it does while busy counts before older windows have left `capacity`."""
+    known = [member.capacity, member.consume if member.is_busy else np.nan]
+    return min((each for each in known if not isnan(each)), default=np.nan)
+
+
+def costly_places(view: View, topic: TopicView, active: Flags) -> tuple[tuple[int, ...], bool]:
+    """Rows of partitions that get as much as the others and are worked off slower, and whether that is proven.
+
+    Proof is another owner with whom they lagged, or other partitions of the owner that do not lag; or that their
+    owner lost pace when it was left with fewer, which tells that one of those it kept takes its time.
+    """
+    slow = [
+        place
+        for place in np.flatnonzero(active & topic.is_material).tolist()
+        if _is_worked_slower(view, topic, place) and not _is_at_the_common_pace(view, topic, place)
+    ]
+    proven = [place for place in slow if _has_fine_siblings(view, topic, place) or is_itself_costly(view, topic, place)]
+    if proven:
+        return tuple(proven), True
+    return tuple(place for place in slow if _is_alone(view, topic, place)), False
+
+
+def _is_where_it_was(view: View, topic: TopicView, place: int) -> bool:
+    """Whether a partition that was proven to cost more lags on, with the owner that it had then."""
+    known = (topic.frame.topic, int(topic.frame.partitions[place])) in view.memory.costly
+    return known and bool(topic.is_material[place]) and _last_move(topic, place) is None
+
+
+def is_itself_costly(view: View, topic: TopicView, place: int) -> bool:
+    """Whether a move of partitions tells that it costs more, whoever owns it, or told so once."""
+    return (
+        has_followed(view, topic, place)
+        or _is_kept_and_costly(view, topic, place)
+        or _is_where_it_was(view, topic, place)
+    )
+
+
+def _is_kept_and_costly(view: View, topic: TopicView, place: int) -> bool:
+    """Whether its owner lost pace when it was left with this and fewer others."""
+    slot = str(topic.frame.named("slot")[place, -1])
+    found = shed(view, slot) if slot else None
+    return (
+        found is not None and found.is_slower and (topic.frame.topic, int(topic.frame.partitions[place])) in found.kept
+    )
+
+
+def _is_worked_slower(view: View, topic: TopicView, place: int) -> bool:
+    """Whether it gets as much as the others and less is done of it, by more than one commit: that may come later."""
+    arrival, others = float(topic.arrival[place]), median_of_others(topic.arrival, place)
+    if not (ALIKE[0] * others <= arrival <= ALIKE[1] * others and topic.consume[place] > 0):
+        return False
+    seconds, interval = view.frame.window_seconds, topic.interval[place]
+    commits = 0 if isnan(interval) else ceil(COMMITS * interval / seconds)
+    windows = slice(-max(view.parameters.rate_windows, commits), None)
+    left = known_sum(topic.frame["arrival"][place, windows] - topic.frame["consume"][place, windows]) * seconds
+    return bool(left > topic.floor[place] / 2)
+
+
+def _is_at_the_common_pace(view: View, topic: TopicView, place: int) -> bool:
+    """Whether most other members have shown what they can do, and that is no more than this partition's owner does.
+
+    Then all are held up alike, and some have more partitions to share it out to; or the owner was given too many.
+    """
+    owner = owner_of(view, topic, place)
+    others = [member for member in view.members.values() if member is not owner and member.partitions]
+    shown = [pace_of(member) for member in others if member.is_busy or not isnan(member.capacity)]
+    if owner is None or not others or 2 * len(shown) < len(others):
+        return False
+    return pace_of(owner) >= view.parameters.slow_ratio * lower_median(shown)
+
+
+def _has_fine_siblings(view: View, topic: TopicView, place: int) -> bool:
+    """Whether of its owner's partitions it alone lags, and not just now: of all that fall behind one is the first."""
+    owner = owner_of(view, topic, place)
+    is_only = owner is not None and len(owner.partitions) > 1 and owner.material == 1
+    return is_only and _lagged(view, topic, place, topic.frame["lag"].shape[1] - 1)
+
+
+def _lagged(view: View, topic: TopicView, place: int, last: int) -> bool:
+    """Whether its lag counted in the windows up to this one."""
+    lags = topic.frame["lag"][place, max(0, last - MOVE_WINDOWS + 1) : last + 1]
+    return len(lags) == MOVE_WINDOWS and bool((lags > max(topic.floor[place], view.parameters.min_lag_records)).all())
+
+
+def _is_alone(view: View, topic: TopicView, place: int) -> bool:
+    """Whether its owner has nothing else and nobody else had it: member and partition cannot be told apart."""
+    owner = owner_of(view, topic, place)
+    return owner is not None and len(owner.partitions) == 1 and _last_move(topic, place) is None
+
+
+def has_followed(view: View, topic: TopicView, place: int) -> bool:
+    """Whether a partition lagged with the owner before and goes on to fill faster than this one works it off.
+
+    A healthy new owner would be working the backlog off.
+    """
+    moved = _last_move(topic, place)
+    if moved is None or not topic.is_material[place]:
+        return False
+    before, since = moved
+    interval = topic.interval[place]
+    wait = max(MOVE_WINDOWS, ceil(2 * interval / view.frame.window_seconds) if not isnan(interval) else 0)
+    rates = [topic.frame[name][place, since + 1 :] for name in ("consume", "arrival")]
+    known = ~np.isnan(rates[0] + rates[1])
+    is_slower = known.sum() >= wait and bool(rates[0][known].mean() < rates[1][known].mean())
+    return is_slower and _lagged(view, topic, place, before)
+
+
+def _last_move(topic: TopicView, place: int) -> tuple[int, int] | None:
+    """Last window of the owner before and first of this one; None if the owner was the same all along."""
+    slots = topic.frame.named("slot")[place]
+    others = np.flatnonzero((slots != "") & (slots != slots[-1]))
+    if slots[-1] == "" or not len(others):
+        return None
+    before = int(others[-1])
+    return before, before + 1 + int(np.flatnonzero(slots[before + 1 :] == slots[-1])[0])

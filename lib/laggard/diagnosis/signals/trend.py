@@ -1,0 +1,173 @@
+"""Where the lower envelope of a lag goes: a robust slope, a test that knows when it cannot tell, and hysteresis.
+
+Series are [partitions, windows], the newest window last, NaN where a window has no point. A caller whose series broke
+(rewind, skip, re-creation, new generation, gap) passes NaN for everything before the break: a line across it is no
+trend. Then there are too few points for a while, and the trend abstains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from laggard.diagnosis.history.frames import Floats
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.signals.theil_sen import Fits, fit, median_slopes
+from laggard.diagnosis.signals.view import Trend
+
+GROWING, FLAT, DRAINING, SAWTOOTH, ABSTAIN = "growing", "flat", "draining", "sawtooth", "abstain"
+_LEAVE_AFTER = 2  # windows in a row that do not bear a trend out
+
+
+@dataclass(frozen=True, slots=True)
+class TrendState:
+    """What a trend remembers from one window to the next."""
+
+    name: str = ""  # growing or draining, "" neither
+    unconfirmed: int = 0  # newest windows in a row that did not bear it out
+
+
+def slopes(seconds: Floats, values: Floats, parameters: Parameters) -> Floats:
+    """Theil–Sen slope of each row of `values` [n, w] in records/s, NaN below `trend_min_points` points."""
+    return median_slopes(seconds, values, parameters.trend_min_points)
+
+
+def in_step(slopes: Floats, arrival: Floats, parameters: Parameters) -> tuple[bool | None, float]:
+    """Whether lag grows alike in relation to arrivals, and the interquartile range of that ratio.
+
+    (None, NaN) when fewer than two partitions have both a slope and arrivals.
+    """
+    is_usable = ~np.isnan(slopes) & (arrival > 0)
+    ratios = np.sort(slopes[is_usable] / arrival[is_usable])
+    n = len(ratios)
+    if n < 2:
+        return None, np.nan
+    spread = float(ratios[-(-3 * n // 4) - 1] - ratios[-(-n // 4) - 1])  # nearest ranks
+    return spread <= parameters.homogeneity_iqr, spread
+
+
+def judge_trend(
+    seconds: Floats,
+    envelope: Floats,
+    lag_max: Floats,
+    arrival: float,
+    interval: float,
+    tick_seconds: float,
+    before: TrendState,
+    parameters: Parameters,
+) -> tuple[Trend, TrendState]:
+    """The trend of one series [w] at the end of its newest window; see `judge_trends`."""
+    rates = np.array([arrival]), np.array([interval])
+    return judge_trends(seconds, envelope[None], lag_max[None], *rates, tick_seconds, [before], parameters)[0]
+
+
+def judge_trends(
+    seconds: Floats,
+    envelope: Floats,
+    lag_max: Floats,
+    arrival: Floats,
+    interval: Floats,
+    tick_seconds: float,
+    before: Sequence[TrendState],
+    parameters: Parameters,
+) -> list[tuple[Trend, TrendState]]:
+    """The trend of each series at the end of the newest window, and what to remember until the next.
+
+    `seconds` [w] are window ends, `arrival` [n] records/s, `interval` [n] commit intervals in seconds, NaN unknown.
+    The numbers are those of the short range, six commit intervals or windows but ten minutes at least.
+    """
+    known_interval = np.where(np.isnan(interval), 0.0, interval)  # np.nan_to_num takes ten times as long
+    window = float(seconds[-1] - seconds[-2]) if len(seconds) > 1 else 0.0
+    step = np.fmax(known_interval, window)  # between two points
+    reach = np.fmax(parameters.trend_short_seconds, 6 * step)
+    short = _fit_newest(seconds, envelope, reach, parameters)
+    least = np.fmax(arrival * np.fmax(2 * tick_seconds, known_interval / 4), parameters.min_lag_records)
+    direction = _direction(short, arrival, least, parameters)
+    turned = np.flatnonzero(direction)
+    if len(turned):  # the long range only says no
+        long_reach = np.fmax(parameters.trend_long_seconds, 12 * step[turned])
+        long = _fit_newest(seconds, envelope[turned], long_reach, parameters)
+        against = _direction(long, arrival[turned], least[turned], parameters) == -direction[turned]
+        direction[turned[against]] = 0
+        turned = np.flatnonzero(direction)
+        rest = _without_greatest_step(seconds, envelope[turned], reach[turned])
+        lasts = _lasting(_fit_newest(seconds, rest, reach[turned], parameters), arrival[turned], parameters)
+        direction[turned[lasts != direction[turned]]] = 0
+    lasting = _lasting(short, arrival, parameters)
+    is_swinging = _swings(lag_max - envelope, seconds, reach) >= np.maximum(0.5 * arrival * interval, 10)
+
+    judged = []
+    for i, state in enumerate(before):
+        points, slope = int(short.points[i]), float(short.slope[i])
+        after = _remember(state, _NAMES[direction[i]], _NAMES[lasting[i]])
+        if np.isnan(slope) or np.isnan(arrival[i]):
+            judged.append((Trend(ABSTAIN, points), after))
+            continue
+        name = after.name or (SAWTOOTH if is_swinging[i] else FLAT)
+        trend = Trend(name, points, slope, float(short.low[i]), float(short.high[i]), float(short.p[i]))
+        judged.append((trend, after))
+    return judged
+
+
+def _fit_newest(seconds: Floats, envelope: Floats, reach: Floats, parameters: Parameters) -> Fits:
+    """The fit of each row over its newest `reach` [n] seconds, both ends included."""
+    age = seconds[-1] - seconds
+    first = int(np.argmax(age <= reach.max(initial=0.0)))
+    values = np.where(age[first:] <= reach[:, None], envelope[:, first:], np.nan)
+    return fit(seconds[first:], values, parameters.trend_min_points)
+
+
+def _direction(fits: Fits, arrival: Floats, least: Floats, parameters: Parameters) -> Floats:
+    """1 up, -1 down, 0 where the slope is not significant: by chance, or too little to matter."""
+    change = np.abs(fits.slope)
+    is_significant = (
+        (fits.p < parameters.trend_p)
+        & (change > parameters.trend_effect * arrival)
+        & (change * fits.span > least)  # a gate on what changed, not on how much lag there is
+    )
+    return np.where(is_significant, np.sign(fits.slope), 0.0)
+
+
+def _lasting(fits: Fits, arrival: Floats, parameters: Parameters) -> Floats:
+    """1 up, -1 down, 0 where not even half of what enters a trend is there."""
+    is_borne_out = (fits.p < parameters.trend_exit_p) & (np.abs(fits.slope) > parameters.trend_exit_effect * arrival)
+    return np.where(is_borne_out, np.sign(fits.slope), 0.0)
+
+
+def _without_greatest_step(seconds: Floats, envelope: Floats, reach: Floats) -> Floats:
+    """Rows [n, w] in which the greatest change from one point to the next, of those within reach [n], did not happen.
+
+    Lag that changed once, as where commits are made or seen later from now on, ranks like a line: half of its points
+    are above the others. What goes on changes without that step as well.
+    """
+    values = np.where(seconds[-1] - seconds <= reach[:, None], envelope, np.nan)
+    order = np.argsort(np.isnan(values), axis=1, kind="stable")  # known ones first, in order of time
+    steps = np.nan_to_num(np.diff(np.take_along_axis(values, order, axis=1), axis=1))
+    greatest = np.argmax(np.abs(steps), axis=1)[:, None]
+    is_after = np.arange(values.shape[1]) > np.take_along_axis(order, greatest, axis=1)
+    found: Floats = values - np.where(is_after, np.take_along_axis(steps, greatest, axis=1), 0.0)
+    return found
+
+
+_NAMES = {1.0: GROWING, -1.0: DRAINING, 0.0: ""}
+
+
+def _remember(before: TrendState, entered: str, lasting: str) -> TrendState:
+    """A trend is entered at once and left after two windows that do not bear it out, unknown ones among them."""
+    if before.name and lasting == before.name:
+        return TrendState(before.name)
+    if before.name and before.unconfirmed + 1 < _LEAVE_AFTER:
+        return TrendState(before.name, before.unconfirmed + 1)
+    return TrendState(entered)
+
+
+def _swings(heights: Floats, seconds: Floats, reach: Floats) -> Floats:
+    """Lower median per row of the heights [n, w] within reach [n], NaN where none is known."""
+    ordered = np.sort(
+        np.where(seconds[-1] - seconds <= reach[:, None], heights, np.nan), axis=1
+    )  # unknown ones go last
+    known = np.count_nonzero(~np.isnan(ordered), axis=1)
+    middles: Floats = ordered[np.arange(len(ordered)), np.maximum(known - 1, 0) // 2]
+    return middles

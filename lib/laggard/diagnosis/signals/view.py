@@ -1,0 +1,137 @@
+"""What rules are given: a group's history with everything that several rules need worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from laggard.diagnosis.history.frames import Floats, GroupFrame, Policy, TopicFrame
+from laggard.diagnosis.memory import Memory, Scaled
+from laggard.diagnosis.order import known_sum
+from laggard.diagnosis.parameters import Parameters
+
+Flags = npt.NDArray[np.bool_]
+UNKNOWN_KIND = "unknown"  # of a stall: silent or repeating, where commits are not counted
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How lag lies over the partitions of a topic; the numbers are NaN where there is nothing to measure."""
+
+    raw: str  # none, single, spread, mixed or concentrated, by this window alone
+    name: str  # the same after persistence
+    gini: float = np.nan
+    n_eff: float = np.nan
+    rho: float = np.nan
+    top1_share: float = np.nan
+    top_decile_share: float = np.nan
+    entropy: float = np.nan
+    top: tuple[int, ...] = ()  # smallest set of partitions that holds 70 % of the lag, largest first
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """Where the lower envelope of a lag goes; everything but `name` and `points` is NaN on abstain."""
+
+    name: str  # growing, flat, draining, sawtooth or abstain
+    points: int = 0
+    slope: float = np.nan  # records/s
+    slope_low: float = np.nan
+    slope_high: float = np.nan
+    p: float = np.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The partition of a topic that loses records to retention first."""
+
+    seconds: float  # inf never at this pace, NaN not known
+    partition: int = -1
+    jumps: int = 0  # of the log start, by which its speed is known
+
+
+@dataclass(frozen=True, slots=True)
+class TopicView:
+    """A topic at the end of the judged window; arrays are [partitions]."""
+
+    frame: TopicFrame
+    is_ok: Flags  # status ok
+    lag: Floats  # NaN where not ok
+    envelope: Floats  # newest lag at a commit, else lag
+    arrival: Floats  # mean over `rate_windows`, records/s
+    consume: Floats
+    interval: Floats  # commit interval in seconds, NaN below 3 gaps
+    floor: Floats  # records below which lag is the rhythm of commits
+    is_material: Flags
+    is_stalled: Flags
+    stall_kind: tuple[str, ...]  # "", silent, repeating, unknown which, unowned, or held by a transaction
+    shape: Shape
+    arrival_shape: Shape
+    growth_shape: Shape
+    trend: Trend
+    trends: Sequence[Trend]  # of each partition
+    in_step: bool | None  # slopes over arrival rates alike, None unknown
+    slope_iqr: float
+
+
+@dataclass(frozen=True, slots=True)
+class MemberView:
+    """A member by its slot, over all topics."""
+
+    slot: str
+    client_id: str
+    host: str
+    partitions: tuple[tuple[str, int], ...]
+    arrival: float  # load: sum of the arrival rates of its partitions
+    consume: float
+    capacity: float  # c_m: p75 of what it did in its newest busy windows, NaN unknown
+    seen: float  # most it has shown in 5 windows: a lower bound of its capacity
+    is_busy: bool
+    material: int  # of its partitions
+    lag: float  # sum over its partitions
+
+
+@dataclass(frozen=True, slots=True, eq=False)  # is itself only: what is worked out of it may be kept
+class View:
+    """All a group's rules look at. `conditions` names the codes whose rules have held so far in this window."""
+
+    frame: GroupFrame
+    parameters: Parameters
+    topics: Sequence[TopicView]
+    members: Mapping[str, MemberView]
+    state: str  # Kafka's spelling
+    member_count: int | None  # None: no membership is known
+    ceiling: int  # P_eff: members that could get a partition
+    capacity: float  # c: median of the members' capacities, NaN unknown
+    best_capacity: float  # c_max: the best that a single owner has shown
+    partition_capacity: Mapping[tuple[str, int], float]  # of partitions that are busy by themselves
+    is_material: bool
+    lag: float  # sum over ok partitions
+    material_lag: float
+    time_in_rebalance: float  # share of the last 10 minutes, NaN unknown
+    sub_cause: str  # steady, capacity_down, arrival_up, both, "" unknown
+    flags: frozenset[str] = frozenset()  # of the gates
+    memory: Memory = field(default_factory=Memory)  # of the windows before
+    is_deployed: bool | None = None  # a rolling deploy explains rebalances now; None not known, likewise below
+    subscriptions_differ: bool | None = None
+    losses: Mapping[str, Loss] = field(default_factory=dict)  # by topic
+    breach_seconds: Mapping[str, float] = field(default_factory=dict)  # by topic, until its time lag passes the SLO
+    scaled: Scaled | None = None  # what the newest scale-out brought
+
+    @property
+    def policy(self) -> Policy:
+        return self.frame.policy
+
+    @property
+    def worst(self) -> TopicView | None:
+        """The topic with most material lag, else with most lag; None without topics."""
+        if len(self.topics) == 1:
+            return self.topics[0]
+        return max(
+            self.topics,
+            key=lambda each: (known_sum(each.lag[each.is_material]), known_sum(each.lag)),
+            default=None,
+        )

@@ -1,0 +1,223 @@
+"""From a group's frame to the view that its rules share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from laggard.diagnosis.history.frames import Floats, GroupFrame, Row, TopicFrame
+from laggard.diagnosis.memory import Memory
+from laggard.diagnosis.order import known_sum, lower_median
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.signals import measures, series, shape, trend
+from laggard.diagnosis.signals.deploys import vetoing_deploy
+from laggard.diagnosis.signals.losses import breach_seconds, losses
+from laggard.diagnosis.signals.measures import rolling_mean
+from laggard.diagnosis.signals.members import member_views, partition_capacities
+from laggard.diagnosis.signals.moves import subscriptions_differ_since
+from laggard.diagnosis.signals.scaling import newest_scale_out
+from laggard.diagnosis.signals.trend import TrendState
+from laggard.diagnosis.signals.view import Flags, MemberView, Shape, TopicView, View
+
+HIDDEN = ("stale", "source_blocked")
+_HAS_NO_COMMIT = "no_commit"
+
+
+def view_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tuple[View, Memory]:
+    """The view at the end of the frame's newest window, and the memory with its trends and busy members renewed."""
+    topics: list[TopicView] = []
+    trends: dict[str, tuple[str, int]] = {}
+    has_members = bool(frame.fact.get("members"))
+    for each in frame.topics:
+        before = TrendState(*memory.trends.get(each.topic, ("", 0)))
+        topic, after = topic_view(each, frame, before, parameters, has_members=has_members)
+        topics.append(topic)
+        if after.name:
+            trends[each.topic] = (after.name, after.unconfirmed)
+    members, busy = member_views(frame, topics, memory.busy, parameters)
+    known = [each.capacity for each in members.values() if not math.isnan(each.capacity)]
+    shown = known + [each.seen for each in members.values() if not math.isnan(each.seen)]
+    capacity = lower_median(known)
+    material = sum(float(each.lag[each.is_material].sum()) for each in topics)
+    longest = max((float(np.fmax.reduce(each.frame["time_lag"][:, -1], initial=0.0)) for each in topics), default=0.0)
+    is_material = any(each.is_material.any() for each in topics) and (
+        material >= parameters.min_group_lag_records or longest >= parameters.min_group_time_lag_seconds
+    )
+    ratio = frame.fact.get("time_in_rebalance_ratio")
+    view = View(
+        frame,
+        parameters,
+        topics,
+        members,
+        frame.fact.get("group_state") or "Unknown",
+        frame.fact.get("members"),
+        _ceiling(frame),
+        capacity,
+        max(shown, default=math.nan),
+        partition_capacities(topics, parameters),
+        is_material,
+        float(sum(known_sum(each.lag) for each in topics)),
+        material,
+        math.nan if ratio is None else ratio,
+        _sub_cause(frame, topics, members, capacity, parameters),
+        frozenset(_flags(frame, topics)),
+        memory,
+    )
+    view = replace(
+        view,
+        is_deployed=vetoing_deploy(frame, parameters) is not None,
+        subscriptions_differ=subscriptions_differ_since(frame) is not None,
+        losses=losses(view),
+        breach_seconds=breach_seconds(view),
+        scaled=newest_scale_out(view),
+    )
+    return view, replace(memory, trends=trends, busy=busy, scaled=view.scaled)
+
+
+def topic_view(
+    frame: TopicFrame, group: GroupFrame, before: TrendState, parameters: Parameters, *, has_members: bool
+) -> tuple[TopicView, TrendState]:
+    """One topic's view, and its trend to remember."""
+    frame = measures.with_lost(frame, group.window_seconds)
+    arrival, consume = (rolling_mean(frame[name], parameters.rate_windows) for name in ("arrival", "consume"))
+    floor = measures.floors(frame, arrival, group.window_seconds, parameters)
+    seconds = group.windows / 1000.0 + group.window_seconds
+    unseen = measures.unseen(frame, group)
+    envelopes = np.where(unseen, np.nan, series.since_break(frame))
+    slopes = series.partition_slopes(seconds, envelopes, parameters)
+    is_material = measures.material(frame, floor, group.policy.slo_time_lag_seconds, parameters)
+    partition_trends = series.partition_trends(frame, seconds, envelopes, slopes, arrival[:, -1], group, parameters)
+    is_growing = np.array([each.name == trend.GROWING for each in partition_trends], bool)
+    is_material[:, -1] |= is_growing
+    # what grows by now was lag before it was past the floor
+    matters: Flags = np.logical_or(is_material.any(axis=0), is_growing.any())
+    newest = np.where(unseen, np.nan, series.newest_at_commits(frame, seconds, envelopes, group.window_seconds))
+    few = min(parameters.shape_windows_few, newest.shape[1])
+    is_ok = frame.named("status")[:, -few:] == "ok"
+    newest_shapes = [
+        shape.raw_shape(
+            np.where(is_ok[:, at], newest[:, at], np.nan),
+            frame.partitions,
+            is_material=bool(matters[at]),
+            parameters=parameters,
+        )
+        if at == -1 or matters[at]
+        else Shape(shape.NONE, shape.NONE)
+        for at in range(-few, 0)
+    ]
+    lag_shape = replace(newest_shapes[-1], name=shape.persist(newest_shapes, len(frame.partitions), parameters))
+    group_trend, after = series.topic_trend(
+        frame, seconds, envelopes, newest, arrival[:, -1], before, group, parameters
+    )
+    is_in_step, iqr = trend.in_step(slopes, arrival[:, -1], parameters)
+    grows = np.where(slopes > 0, slopes, 0.0)
+    kinds = measures.stalls(
+        frame,
+        has_members=has_members,
+        window_seconds=group.window_seconds,
+        parameters=parameters,
+        poll_interval_seconds=_longest_seconds(group, "rebalance_timeout_ms") if has_members else 0.0,
+        session_seconds=_longest_seconds(group, "session_timeout_ms") if has_members else 0.0,
+        hidden_seconds=0.0 if group.hidden is None else float(np.nan_to_num(group.hidden.most[-1])),
+        floor=floor[:, -1],
+    )
+    view = TopicView(
+        frame,
+        is_ok[:, -1],
+        frame["lag"][:, -1],
+        newest[:, -1],
+        arrival[:, -1],
+        consume[:, -1],
+        frame["interval"][:, -1],
+        floor[:, -1],
+        is_material[:, -1],
+        np.array([bool(kind) for kind in kinds], bool),
+        kinds,
+        lag_shape,
+        _plain_shape(arrival[:, -1], frame, parameters),
+        _plain_shape(grows, frame, parameters),
+        group_trend,
+        partition_trends,
+        is_in_step,
+        iqr,
+    )
+    return view, after
+
+
+def _plain_shape(values: Floats, frame: TopicFrame, parameters: Parameters) -> Shape:
+    """The shape of rates: whatever is above zero matters."""
+    return shape.raw_shape(values, frame.partitions, is_material=bool(known_sum(values) > 0), parameters=parameters)
+
+
+def _longest_seconds(group: GroupFrame, timeout: str) -> float:
+    """The longest of the members' timeouts, 0 where none told it."""
+    return max((row.get(timeout) or 0 for row in group.members), default=0) / 1000
+
+
+def _ceiling(frame: GroupFrame) -> int:
+    """Members that could get a partition: all partitions subscribed to, under range those of the largest topic."""
+    counts = frame.fact.get("topic_partitions") or {each.topic: len(each.partitions) for each in frame.topics}
+    numbers = list(counts.values()) or [0]
+    return max(numbers) if frame.fact.get("assignor") == "range" else sum(numbers)
+
+
+def _sub_cause(
+    frame: GroupFrame,
+    topics: list[TopicView],
+    members: Mapping[str, MemberView],
+    capacity: float,
+    parameters: Parameters,
+) -> str:
+    """Whether more arrives or members do less than over the day before; "" without enough of it."""
+    if not any(each.is_material.any() for each in topics):
+        return ""
+    before_ms = frame.now_ms - 1000 * parameters.baseline_skip_seconds
+    baseline = frame.baseline()
+    arrived, could, did = 0.0, math.nan, 0.0
+    for each in topics:
+        rows = [
+            row
+            for row in baseline.get(each.frame.topic, ())
+            if round(row["window_end"].timestamp() * 1000) <= before_ms and row["arrival_rate"] is not None
+        ]
+        if len(rows) < parameters.baseline_min_windows:
+            return ""
+        arrived += lower_median([row["arrival_rate"] for row in rows])
+        known = [row["capacity"] for row in rows if row["capacity"] is not None]
+        if len(known) >= parameters.baseline_min_windows:  # fewer may be those of the trouble itself
+            could = lower_median(known)
+        did += lower_median([_per_member(row) for row in rows])
+    is_up = float(sum(known_sum(each.arrival) for each in topics)) >= parameters.arrival_up_ratio * arrived
+    seen = lower_median([each.seen for each in members.values()]) if math.isnan(could) else math.nan
+    # whatever members can do, they cannot do less than what they did all day
+    is_down = capacity <= parameters.capacity_down_ratio * could or capacity <= 0.9 * np.fmax(did, seen)
+    return {(True, True): "both", (True, False): "arrival_up", (False, True): "capacity_down"}.get(
+        (is_up, bool(is_down)), "steady"
+    )
+
+
+def _per_member(row: Row) -> float:
+    """What each member did in a window of the baseline, records/s; NaN unknown."""
+    consumed, members = row.get("consumed"), row.get("members")
+    seconds = (row["window_end"] - row["window_start"]).total_seconds()
+    return consumed / members / seconds if consumed is not None and members else math.nan
+
+
+def _flags(frame: GroupFrame, topics: list[TopicView]) -> set[str]:
+    """What limits the judgement of this group."""
+    found = set()
+    status = [name for each in topics for name in each.frame.named("status")[:, -1].tolist()]
+    committed = [name for name in status if name not in (_HAS_NO_COMMIT, "")]
+    if committed and sum(name != "ok" for name in committed) / len(committed) > 0.1:  # a tenth
+        found.add("partial")
+    for name in HIDDEN:
+        if name in status:
+            found.add({"source_blocked": "blocked"}.get(name, name))
+    if frame.fact.get("watched_since") is None:
+        found.add("bootstrap")
+    if topics and all(each.trend.name == "abstain" for each in topics):
+        found.add("sparse")
+    return found

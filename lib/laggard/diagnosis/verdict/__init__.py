@@ -1,0 +1,1 @@
+"""The answer to one question: would adding consumers help, and how many are needed."""

@@ -1,0 +1,259 @@
+"""Would adding consumers help? One code per group and window, with the numbers that decided it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import isnan, nan
+
+import numpy as np
+
+from laggard.diagnosis.order import known_sum
+from laggard.diagnosis.rules.registry import BLOCKS_SCALING
+from laggard.diagnosis.rules.rule import Observation
+from laggard.diagnosis.signals.attribution import UNEVEN, searchable
+from laggard.diagnosis.signals.forecast import slowest_drain_seconds
+from laggard.diagnosis.signals.hot import hot_places
+from laggard.diagnosis.signals.measures import HELD
+from laggard.diagnosis.signals.view import Flags, MemberView, TopicView, View
+from laggard.diagnosis.verdict.autoscaler import autoscaler_settings
+from laggard.diagnosis.verdict.sizing import Sizing
+
+VETOES = frozenset({"blocked", "stale"})  # flags under which nothing about the group is known
+PARTIAL_LIMIT = 0.10  # share of the partitions with a commit that may be unknown
+MOST = 0.5  # share of the lag from which a cause decides
+FALLING = 2  # newest windows in which more was read than came
+ENOUGH_BUSY = 0.5  # share of the other members that are busy: then there is more to it than one member
+VERDICTS = (
+    "UNKNOWN_INPUT",
+    "NOT_NEEDED",
+    "NO_MEMBERS",
+    "NO_REBALANCE_FIRST",
+    "NO_STALLED",
+    "NO_BROKER",
+    "NO_HOT_PARTITION",
+    "NO_COSTLY_PARTITION",
+    "NO_UNHEALTHY_MEMBER",
+    "NOT_NEEDED_DRAINING",
+    "NO_IDLE",
+    "NO_DOWNSTREAM",
+    "UNKNOWN",
+    "YES_PARTIAL",
+    "YES",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer: a code of `VERDICTS`, its numbers with the unit in the name, and the members to have."""
+
+    code: str
+    numbers: Mapping[str, float]
+    members_desired: int | None  # None where the answer is unknown
+
+
+def scale_verdict(
+    view: View, conditions: Mapping[str, Observation], sizing: Sizing, *, elasticity: float = nan
+) -> Verdict:
+    """The first row that matches. `conditions` are the codes that hold now, `elasticity` that of the last scale-out."""
+    code, row, found = next(_rows(view, conditions, sizing, elasticity))
+    numbers = {"row": float(row)} | _numbers(view, sizing) | found
+    return Verdict(
+        code,
+        {name: value for name, value in numbers.items() if not isnan(value)},
+        _members(code, view, sizing),
+    )
+
+
+def _members(code: str, view: View, sizing: Sizing) -> int | None:
+    if code.startswith("UNKNOWN"):
+        return None
+    if code.startswith("YES"):
+        return sizing.members_desired
+    # members that could not get a partition are not asked for, though they are there
+    return view.member_count if view.member_count is None or view.ceiling < 1 else min(view.member_count, view.ceiling)
+
+
+_Row = tuple[str, int, dict[str, float]]
+
+
+def _rows(view: View, conditions: Mapping[str, Observation], sizing: Sizing, elasticity: float) -> Iterator[_Row]:
+    """Rows that match, in order."""
+    topic, parameters = view.worst, view.parameters
+    partial = _partial_share(view)
+    if VETOES & view.flags or not partial <= PARTIAL_LIMIT or topic is None:
+        yield "UNKNOWN_INPUT", 1, {"partitions_unknown_ratio": partial}
+        return
+    if not _lags_on(view) and not any(each.trend.name == "growing" for each in view.topics):
+        yield "NOT_NEEDED", 2, {}
+    restless = BLOCKS_SCALING & conditions.keys()
+    # one that puts its members out is empty now and then, and not for want of members
+    if (view.state == "Empty" or view.member_count == 0) and not (restless and _is_moving(view)):
+        yield "NO_MEMBERS", 3, {}
+    if restless or view.time_in_rebalance >= parameters.storm_ratio:
+        yield "NO_REBALANCE_FIRST", 4, {"time_in_rebalance_ratio": view.time_in_rebalance, "conditions": len(restless)}
+    yield from _held_back(view, topic, conditions)
+    if view.member_count is None:  # offsets are committed, but who reads is not known
+        yield "UNKNOWN", 13, {"members_known": 0.0}
+        return
+    yield from _uneven(view, topic, conditions, sizing)
+    drain = _drain(view)
+    if any(each.trend.name == "draining" for each in view.topics) and drain <= view.policy.drain_target_seconds:
+        yield "NOT_NEEDED_DRAINING", 10, {"drain_seconds": drain}
+    if view.member_count >= view.ceiling:
+        yield "NO_IDLE", 11, {}
+    if elasticity < parameters.elasticity_min or "SHARED_SINK" in conditions:
+        yield "NO_DOWNSTREAM", 12, {"elasticity_ratio": elasticity}
+    yield from _sized(view, topic, sizing, is_settled=_costly_share(view, conditions) < MOST)
+
+
+def _lags_on(view: View) -> bool:
+    """Whether some lag that counts did so all through the window; what was worked off in between needs nobody."""
+    for topic in view.topics if view.is_material else ():
+        is_passing = topic.frame["lag_min"][:, -1] <= topic.floor
+        is_growing = np.array([each.name == "growing" for each in topic.trends], bool)
+        if (topic.is_material & (~is_passing | is_growing)).any():
+            return True
+    return False
+
+
+def _is_moving(view: View) -> bool:
+    """Whether the group's members changed in this window or the one before."""
+    since = view.frame.now_ms - 2000 * view.frame.window_seconds
+    return any(row["record_timestamp"].timestamp() * 1000 >= since for row in view.frame.generations)
+
+
+def _held_back(view: View, topic: TopicView, conditions: Mapping[str, Observation]) -> Iterator[_Row]:
+    """Lag that no member of any number could work off."""
+    unowned = conditions.get("PARTITION_UNOWNED")
+    hidden = np.array([kind == HELD for kind in topic.stall_kind], bool)
+    stuck = topic.is_stalled & ~hidden
+    if unowned is not None and unowned.topic in {"", topic.frame.topic}:
+        stuck |= np.isin(topic.frame.partitions, unowned.partitions)
+    # commits that stopped everywhere are a stall of every partition
+    stalled = 1.0 if "COMMITS_STOPPED" in conditions else _lag_share(topic, stuck)
+    if stalled >= MOST:
+        yield "NO_STALLED", 5, {"stalled_lag_ratio": stalled}
+    if _lag_share(topic, hidden) >= MOST:
+        yield "NO_BROKER", 6, {"hidden_lag_ratio": _lag_share(topic, hidden)}
+    for code in ("BROKER_CORRELATED", "LSO_STUCK", "OFFSET_BEYOND_END"):
+        if code in conditions and explained(view, conditions[code]) >= MOST:
+            yield "NO_BROKER", 6, {"explained_ratio": explained(view, conditions[code])}
+
+
+def _uneven(view: View, topic: TopicView, conditions: Mapping[str, Observation], sizing: Sizing) -> Iterator[_Row]:
+    """Lag of some partitions or members only."""
+    hot = hot_places(view, topic, searchable(topic)) if topic.shape.name in UNEVEN else ()
+    if hot:
+        numbers = {
+            "hot_partitions": float(len(hot)),
+            "hot_arrival_rate": float(topic.arrival[list(hot)].max()),
+            "best_capacity_rate": view.best_capacity,
+            "residual_records": sizing.residual_records,
+        }
+        yield "NO_HOT_PARTITION", 7, numbers
+    costly = _costly_share(view, conditions)
+    if costly >= MOST and any(each.code == "COSTLY_PARTITION" and each.opened_ms for each in view.memory.tracks):
+        yield "NO_COSTLY_PARTITION", 8, {"explained_ratio": costly}
+    slow = [conditions[code] for code in ("SLOW_HOST", "SLOW_MEMBER") if code in conditions]
+    if slow:
+        named = {each.subject for each in slow}
+        others = [_is_short(view, m) for m in view.members.values() if m.partitions and not {m.slot, m.host} & named]
+        busy = sum(others) / len(others) if others else 1.0
+        if busy < ENOUGH_BUSY:
+            yield "NO_UNHEALTHY_MEMBER", 9, {"busy_others_ratio": busy}
+
+
+def _costly_share(view: View, conditions: Mapping[str, Observation]) -> float:
+    """Share of the lag on costly partitions; until they are a finding, a stall that begins looks like them."""
+    costly = conditions.get("COSTLY_PARTITION")
+    return 0.0 if costly is None else explained(view, costly)
+
+
+def _is_short(view: View, member: MemberView) -> bool:
+    """Whether a member has more to read than it will soon have done, as far as is known of what it can do."""
+    spare = member.capacity - member.arrival
+    return member.is_busy and not member.lag <= spare * view.policy.drain_target_seconds
+
+
+def _sized(view: View, topic: TopicView, sizing: Sizing, *, is_settled: bool) -> Iterator[_Row]:
+    """What the sizing says, of lag whose shape is known."""
+    members, desired = view.member_count or 0, sizing.members_desired
+    is_shaped = is_settled and topic.shape.name in {"spread", "single", *UNEVEN}
+    if isnan(view.capacity) or desired is None or not is_shaped:
+        needed = view.parameters.busy_min_windows
+        yield "UNKNOWN", 13, {"busy_windows_needed": float(needed), "shape_known": float(is_shaped)}
+    elif desired > members and (soon := _gone_soon(view)) <= view.policy.drain_target_seconds:
+        yield "NOT_NEEDED_DRAINING", 10, {"drain_seconds": soon}
+    elif sizing.target_unreachable and desired > members:
+        yield "YES_PARTIAL", 14, {}
+    elif desired > members:
+        yield "YES", 15, {}
+    else:
+        yield "NOT_NEEDED", 16, {}
+
+
+def explained(view: View, observation: Observation) -> float:
+    """Share of the group's lag that an observation accounts for: what it says, else the lag of its partitions."""
+    if observation.explained > 0 or not observation.partitions:
+        return observation.explained
+    topic = next((each for each in view.topics if each.frame.topic == observation.topic), None)
+    if topic is None or view.lag <= 0:
+        return 0.0
+    return known_sum(topic.lag[np.isin(topic.frame.partitions, observation.partitions)]) / view.lag
+
+
+def _lag_share(topic: TopicView, chosen: Flags) -> float:
+    """Share of what the newest commits left: a batch that came since waits for nobody."""
+    total = known_sum(topic.envelope)
+    return known_sum(topic.envelope[chosen]) / total if total > 0 else 0.0
+
+
+def _partial_share(view: View) -> float:
+    """Share of the partitions with a commit whose lag is not known; NaN where none has one."""
+    statuses = [status for topic in view.topics for status in topic.frame.named("status")[:, -1]]
+    known = [status != "ok" for status in statuses if status not in {"", "no_commit"}]
+    return sum(known) / len(known) if known else nan
+
+
+def _drain(view: View) -> float:
+    """Seconds until the last topic is drained at today's rates; NaN where that of one is not known."""
+    each = [slowest_drain_seconds(topic, view.frame.window_seconds, view.parameters) for topic in view.topics]
+    return nan if any(isnan(seconds) for seconds in each) else max(each, default=nan)
+
+
+def _gone_soon(view: View) -> float:
+    """Seconds until a falling lag is gone at the pace of the newest windows, before a trend can tell; NaN if none.
+
+    Each of them must bear it out, on every partition that lags, with two commits or more: one commit is no fall.
+    """
+    slowest = nan
+    for topic in view.topics:
+        rows = topic.is_material
+        spare = (topic.frame["consume"] - topic.frame["arrival"])[rows, -FALLING:]
+        if not rows.any():
+            continue
+        is_often = topic.interval[rows] <= view.frame.window_seconds / 2
+        if spare.shape[1] < FALLING or not (spare > 0).all() or not is_often.all():
+            return nan
+        slowest = np.fmax(slowest, float((topic.lag[rows] / spare.min(axis=1)).max()))
+    return float(slowest)
+
+
+def _numbers(view: View, sizing: Sizing) -> dict[str, float]:
+    numbers = {
+        "members": view.member_count,
+        "members_ceiling": view.ceiling,
+        "members_lower_bound": sizing.members_lower_bound,
+        "members_packed": sizing.members_packed,
+        "members_desired": sizing.members_desired,
+        "moved_partitions": sizing.moved_partitions,
+        "partitions_estimated": sizing.partitions_estimated or None,
+        "lag_records": view.lag,
+        "capacity_rate": view.capacity,
+        "work_rate": sizing.work,
+        "drain_at_desired_seconds": sizing.drain_seconds,
+        "drain_at_members_seconds": sizing.drain_now_seconds,
+    }
+    known = {name: nan if value is None else float(value) for name, value in numbers.items()}
+    return known | autoscaler_settings(view)

@@ -1,0 +1,209 @@
+"""How many members a group needs: its own assignor replayed over today's load, and simple bounds beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, inf, isnan, nan
+
+import numpy as np
+
+from laggard.diagnosis.history.frames import Floats
+from laggard.diagnosis.order import lower_median
+from laggard.diagnosis.signals.view import TopicView, View
+from laggard.rebalance.assignors import ASSIGNORS, Assignment, Member, TopicPartition, assign
+
+_TINY = 1e-9  # what sums of rates may be off
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What one partition asks of its owner."""
+
+    arrival: float  # records/s
+    lag: float  # records, at its newest commit
+    work: float  # records/s that keep up and clear the lag within the drain target
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """Members a group needs. None and NaN where the capacity of a member or the load of a topic is not known."""
+
+    members_lower_bound: int | None = None  # work / room, whatever the assignment
+    members_packed: int | None = None  # by first fit decreasing: what an assignor that knew the load could do
+    members_desired: int | None = None  # what the group's own assignor needs, at most the ceiling
+    target_unreachable: bool = False  # not even the ceiling clears the lag within the drain target
+    drain_seconds: float = nan  # of the slowest member with members_desired
+    drain_now_seconds: float = nan  # of the slowest member as the group is
+    imbalance: float = nan  # largest arrival rate of a member / mean
+    moved_partitions: int | None = None  # by going to members_desired
+    residual_records: float = nan  # lag left after the drain target with one member per partition
+    work: float = nan  # records/s, of all partitions
+    room: float = nan  # records/s that a member is given: capacity x pack_utilisation
+    partitions_estimated: int = 0  # whose load is not known: taken as the median of the topic
+    is_own_assignor: bool = True  # False: unknown, partitions are dealt out one by one
+
+
+def size(view: View) -> Sizing:
+    """Sizing of the group for `drain_target_seconds` of its policy."""
+    loads, estimated = partition_loads(view)
+    now = [[loads[place] for place in member.partitions if place in loads] for member in view.members.values()]
+    arrivals = [sum(load.arrival for load in held) for held in now]
+    mean = sum(arrivals) / len(arrivals) if arrivals else 0.0
+    imbalance = max(arrivals) / mean if mean > 0 else nan
+    if isnan(view.capacity) or view.capacity <= 0 or not loads:
+        return Sizing(imbalance=imbalance, partitions_estimated=estimated)
+    room = view.parameters.pack_utilisation * view.capacity
+    work = sorted((load.work for load in loads.values()), reverse=True)
+    replay = _Replay(view, loads)
+    desired = _smallest(replay, work, room, view.ceiling)
+    after = replay.loads(desired) if desired else []
+    reached = bool(after) and max(sum(load.work for load in held) for held in after) <= room + _TINY
+    return Sizing(
+        members_lower_bound=lower_bound(work, room),
+        members_packed=packed(work, room),
+        members_desired=desired,
+        target_unreachable=not reached,
+        drain_seconds=slowest_drain(after, view.capacity),
+        drain_now_seconds=slowest_drain(now, view.capacity),
+        imbalance=imbalance,
+        moved_partitions=replay.moved(desired),
+        residual_records=_residual(loads.values(), view.capacity, view.policy.drain_target_seconds),
+        work=sum(work),
+        room=room,
+        partitions_estimated=estimated,
+        is_own_assignor=replay.is_own,
+    )
+
+
+def partition_loads(view: View) -> tuple[dict[TopicPartition, Load], int]:
+    """Load of each partition, and how many had to be estimated; empty when a topic's load is not known at all."""
+    found: dict[TopicPartition, Load] = {}
+    estimated = 0
+    for topic in view.topics:
+        arrival, lag = topic.arrival, np.where(np.isnan(topic.envelope), topic.lag, topic.envelope)
+        unknown = np.isnan(arrival) | np.isnan(lag)
+        if np.isnan(arrival).all() or np.isnan(lag).all():
+            return {}, 0
+        rates, lags = _known(arrival), _known(lag)
+        places = zip(topic.frame.partitions.tolist(), rates.tolist(), lags.tolist(), strict=True)
+        target = view.policy.drain_target_seconds
+        found |= {(topic.frame.topic, place): Load(rate, left, rate + left / target) for place, rate, left in places}
+        estimated += int(unknown.sum())
+    return found, estimated
+
+
+def _known(values: Floats) -> Floats:
+    """With the lower median in place of NaN: unknown is not 0."""
+    return np.where(np.isnan(values), lower_median(values.tolist()), values)
+
+
+def lower_bound(work: Iterable[float], room: float) -> int:
+    """Members that any assignment needs at least; `work` and `room` in records/s."""
+    return max(1, ceil(sum(work) / room - _TINY))
+
+
+def packed(work: Sequence[float], room: float) -> int:
+    """Members by first fit decreasing; a partition above `room` fills a member by itself."""
+    free: list[float] = []
+    for need in sorted((min(each, room) for each in work), reverse=True):
+        place = next((place for place, left in enumerate(free) if need <= left + _TINY), None)
+        if place is None:
+            free.append(room - need)
+        else:
+            free[place] -= need
+    return max(1, len(free))
+
+
+def slowest_drain(members: Iterable[Sequence[Load]], capacity: float) -> float:
+    """Seconds until the last member has no lag, each working at `capacity` records/s; +inf when one never has."""
+    worst = 0.0
+    for held in members:
+        lag, spare = sum(load.lag for load in held), capacity - sum(load.arrival for load in held)
+        if lag > 0:
+            worst = max(worst, lag / spare if spare > 0 else inf)
+    return worst
+
+
+def _residual(loads: Iterable[Load], capacity: float, seconds: float) -> float:
+    return sum(max(0.0, load.lag + (load.arrival - capacity) * seconds) for load in loads)
+
+
+class _Replay:
+    """The group's assignor with any number of members that all subscribe to all its topics."""
+
+    def __init__(self, view: View, loads: Mapping[TopicPartition, Load]) -> None:
+        name = view.frame.fact.get("assignor") or ""
+        self.is_own = name in ASSIGNORS
+        # what cooperative-sticky holds back in its first round goes where sticky sends it in the second
+        self._assignor = "sticky" if name == "cooperative-sticky" else name if self.is_own else "roundrobin"
+        self._loads = loads
+        self._members = [view.members[slot] for slot in sorted(view.members)]
+        self.counts = {topic.frame.topic: _count(topic) for topic in view.topics}
+        self._found: dict[int, Assignment] = {}
+
+    def assignment(self, count: int) -> Assignment:
+        """Partitions by member when there are `count`; those of today come first and leave last."""
+        if count not in self._found:
+            topics = frozenset(self.counts)
+            # any order will do: ranges and turns of equal members are the same for every order of them
+            members = [
+                Member(f"{place:05}", topics, owned=self._members[place].partitions, generation=1)
+                if place < len(self._members)
+                else Member(f"{place:05}", topics)
+                for place in range(count)
+            ]
+            self._found = {count: assign(self._assignor, members, self.counts)}
+        return self._found[count]
+
+    def loads(self, count: int) -> list[list[Load]]:
+        """What each of `count` members would have to do."""
+        return [
+            [self._loads[place] for place in held if place in self._loads] for held in self.assignment(count).values()
+        ]
+
+    def moved(self, count: int | None) -> int | None:
+        """Partitions that would change their owner."""
+        if not count or not self._members:
+            return None
+        given = self.assignment(count)
+        stay = sum(
+            len(set(member.partitions) & set(given.get(f"{place:05}", ())))
+            for place, member in enumerate(self._members)
+        )
+        return sum(len(member.partitions) for member in self._members) - stay
+
+
+def _count(topic: TopicView) -> int:
+    return int(topic.frame.partitions.max(initial=-1)) + 1
+
+
+def _smallest(replay: _Replay, work: Sequence[float], room: float, ceiling: int) -> int | None:
+    """Fewest members of which none gets more than `room`, else the ceiling; None without a ceiling.
+
+    The largest load may rise with one member more, so every count is looked at, from the lower bound upwards.
+    """
+    if ceiling < 1:
+        return None
+    if work[0] > room + _TINY:
+        return ceiling
+    lightest = np.concatenate(([0.0], np.cumsum(work[::-1])))
+    for count in range(lower_bound(work, room), ceiling):
+        # the owner of the heaviest partition has at least this many more, and no lighter ones exist
+        others = sum(partitions // count for partitions in replay.counts.values()) - 1
+        if work[0] + lightest[max(0, others)] > room + _TINY:
+            continue
+        largest = _largest(replay, count)
+        if largest <= room + _TINY:
+            return count + _prefers_next(replay, count, largest)
+    return ceiling
+
+
+def _prefers_next(replay: _Replay, count: int, largest: float) -> bool:
+    """A count that divides the partitions, if it is only one more and lowers the largest load."""
+    total = sum(replay.counts.values())
+    return total % count != 0 and total % (count + 1) == 0 and _largest(replay, count + 1) < largest - _TINY
+
+
+def _largest(replay: _Replay, count: int) -> float:
+    return max(sum(load.work for load in held) for held in replay.loads(count))
