@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,8 @@ def test_the_charts_own_values_hold_to_its_schema() -> None:
         ({"volume": {"size": "many"}}, "'many' does not match"),
         ({"network": {"ports": [0]}}, "0 is less than the minimum of 1"),
         ({"job": {"terminationGracePeriodSeconds": 5}}, "5 is less than the minimum of 30"),
+        ({"bucket": {"tables": "/var/lib"}}, "'/var/lib' does not match"),
+        ({"bucket": {"environment": {"region": "x"}}}, "'region' does not match"),
         ({"config": 5}, "5 is not of type 'string'"),
     ],
 )
@@ -231,6 +234,32 @@ def test_the_chart_renders_what_the_manifests_say() -> None:
     for each in found.values():  # the chart starts pods again when their configuration changes
         if each["kind"] == "Deployment":
             assert len(each["spec"]["template"]["metadata"].pop("annotations")["checksum/config"]) == 64
+    assert found == manifests
+
+
+@pytest.mark.full
+def test_the_chart_with_a_bucket_renders_what_the_manifests_with_a_bucket_say(tmp_path: Path) -> None:
+    manifests = built(ROOT / "docker" / "k8s-bucket")
+    del manifests["Namespace", "laggard"]
+    for each in manifests.values():
+        del each["metadata"]["namespace"]
+    role = manifests["ServiceAccount", "laggard"]["metadata"]["annotations"]
+    values = {
+        "bucket": {
+            "tables": "s3://my-bucket/laggard/prod",
+            "environment": {"LAGGARD_STORAGE__REGION": "eu-west-1"},
+            "accountAnnotations": role,
+        }
+    }
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(values))
+
+    found = by_name(rendered("--values", str(tmp_path / "mine.yaml")))
+
+    for each in found.values():
+        if each["kind"] == "Deployment":  # a patch of kustomize moves its volume to the front
+            del each["spec"]["template"]["metadata"]["annotations"]
+            for same in (each, manifests["Deployment", each["metadata"]["name"]]):
+                same["spec"]["template"]["spec"]["volumes"].sort(key=itemgetter("name"))
     assert found == manifests
 
 
