@@ -91,18 +91,22 @@ def checks(config: Config, *, with_trial: bool = False) -> Iterator[tuple[str, C
     yield "exporter.listen", partial(tables.check_listen, config)
     yield "exporter.tables", partial(tables.check_roots, config)
     if config.cluster.bootstrap_servers:
-        from laggard.doctor import clock, cluster, rights, trial
+        from laggard.doctor import clock, cluster, coordinators, rights, trial
         from laggard.sources.brokers import Brokers
 
         brokers = Brokers.of(config.cluster)
         asked = cluster.Cluster(config, brokers)
+        is_admin = config.cluster.is_admin
+        source = (coordinators.CHECK, coordinators.check_coordinators)
+        if not is_admin:
+            source = ("offsets topic", cluster.check_source)
         yield "brokers", asked.check_reach
         for name, check in {
             "advertised listeners": cluster.check_listeners,
-            "offsets topic": cluster.check_source,
+            source[0]: source[1],
             "rights": rights.check_rights,
             clock.CHECK: clock.check_clock,
-            **({"trial query": trial.check_trial} if with_trial else {}),
+            **({"trial query": trial.check_trial} if with_trial and not is_admin else {}),
         }.items():
             yield name, partial(cluster.if_reached, asked, name, check)
         brokers.close()

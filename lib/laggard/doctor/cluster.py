@@ -131,6 +131,7 @@ def judge_topic_error(config: Config, problem: str) -> Result:
     if problem == TOPIC_DENIED:
         command = allow(config, "Describe", "Read", resource=("--topic", name))
         fact = f"{name}: Describe is denied to {principal_of(config.cluster.security)} ({problem})"
+        fact += '; a cluster that hides it is watched with cluster.source = "admin"'
         return Result("fail", "offsets topic", fact, command)
     if problem == TOPIC_MISSING and name == KAFKAS_OWN:
         fact = f"{name} does not exist yet: no group of this cluster has ever committed"

@@ -25,15 +25,19 @@ DENIED = {"CLUSTER_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "GROUP_A
 def check_rights(cluster: Cluster) -> Iterable[Result]:
     """Read on the offsets topic; Describe on Spark's own groups, and on topics, groups and the cluster."""
     config, brokers = cluster.config, cluster.brokers
-    yield judge_read(config, _try_read(cluster))
-    yield judge_sparks_groups(config, _try_group(cluster, SPARKS_GROUPS + UNUSED_NAME))
+    if not config.cluster.is_admin:  # else nothing is read by Spark
+        yield judge_read(config, _try_read(cluster))
+        yield judge_sparks_groups(config, _try_group(cluster, SPARKS_GROUPS + UNUSED_NAME))
     # a consumer's group would be looked up at its coordinator, and that creates the offsets topic: all below does not
     names = NameFilter(topics=config.cluster.topics, topics_ignore=config.cluster.topics_ignore)
     topics = sum(names.watches_topic(topic["name"]) for topic in cluster.brokers.metadata(None)["topics"])
     yield judge_topics(config, error_name(cluster.brokers.metadata([UNUSED_NAME])["topics"][0]["error_code"]), topics)
     on_cluster = _try_cluster(cluster)
     groups = len(brokers.list_groups([broker["node_id"] for broker in (cluster.metadata or {})["brokers"]]))
-    yield judge_groups(config, _try_group(cluster, UNUSED_NAME), groups, is_cluster_allowed=on_cluster is None)
+    on_group = _try_group(cluster, UNUSED_NAME)
+    # to list a group Describe on the cluster is enough, to ask it for its offsets it is not
+    is_cluster_allowed = on_cluster is None and not config.cluster.is_admin
+    yield judge_groups(config, on_group, groups, is_cluster_allowed=is_cluster_allowed)
     yield judge_cluster(config, on_cluster)
 
 
@@ -74,7 +78,7 @@ def judge_topics(config: Config, error: str | None, visible: int) -> Result:
 
 
 def judge_groups(config: Config, error: str | None, visible: int, *, is_cluster_allowed: bool) -> Result:
-    """Of all groups but Spark's own only the states are asked, so lag is known without this right."""
+    """Only states are asked of groups other than Spark's own, unless coordinators are asked for offsets as well."""
     check, fact = "Describe groups", f"groups that we see: {visible}"
     if error is not None and error not in DENIED:
         return _unknown(check, error)
@@ -83,6 +87,9 @@ def judge_groups(config: Config, error: str | None, visible: int, *, is_cluster_
     if visible and "*" not in config.cluster.groups:
         return Result("ok", check, f"{fact}; not every group may be described, and not every one is watched")
     command = allow(config, "Describe", resource=("--group", "*"))
+    if config.cluster.is_admin:
+        level = "warn" if visible else "fail"
+        return Result(level, check, f"{_denied(config, error)}; {fact}, others are hidden and have no rows", command)
     return Result("warn", check, f"{_denied(config, error)}; {fact}, the state of others stays unknown", command)
 
 

@@ -63,9 +63,24 @@ LEADER_BROKER = Column("leader_broker", "int", "broker that leads the partition"
 EVIDENCE = (
     POLL_ID,
     Column("sampled_at", "timestamp", "time of that poll, on our clock"),
-    Column("commit_source_partition", "int", "partition of the offsets topic that holds the commit", "no commit"),
-    Column("commit_source_offset", "bigint", "offset of the commit record there", "no commit"),
-    Column("commit_timestamp", "timestamp", "when the coordinator took the commit, on its clock", "no commit"),
+    Column(
+        "commit_source_partition",
+        "int",
+        "partition of the offsets topic that holds the commit",
+        "no commit, or it was polled",
+    ),
+    Column(
+        "commit_source_offset",
+        "bigint",
+        "offset of the commit record there; of a polled commit the poll that first saw it",
+        "no commit",
+    ),
+    Column(
+        "commit_timestamp",
+        "timestamp",
+        "when the coordinator took the commit, on its clock",
+        "no commit, or it was polled",
+    ),
     Column("committed_offset", "bigint", "next record the group will read", "no commit, or a negative one"),
     Column(
         "log_end_offset",

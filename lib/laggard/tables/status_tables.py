@@ -51,7 +51,12 @@ PARTITION_STATUS = Table(
         ),
         Column("commit_age_seconds", "double", "sampled_at - commit_timestamp", "no commit"),
         COMMIT_INTERVAL,
-        Column("progressed_at", "timestamp", "time of the newest commit that moved the offset on", "none seen live"),
+        Column(
+            "progressed_at",
+            "timestamp",
+            "time of the newest commit that moved the offset on, or of the poll that saw it",
+            "none seen live",
+        ),
         REPEAT_COMMITS,
         LEADER_BROKER,
         Column("arrival_rate", "double", "records/s that arrived since the previous tick", "fewer than two polls"),
@@ -245,8 +250,9 @@ GROUP_STATUS = Table(
         Column(
             "error",
             "string",
-            "ADVANCE_FAILED: the group's tick raised, so it is in quarantine and its rows are the last that are known",
-            "not in quarantine",
+            "ADVANCE_FAILED: the group's tick raised, so it is in quarantine and its rows are the last that are known;"
+            " else Kafka's error name where the group was asked for its offsets in vain",
+            "no error",
         ),
     ),
     overwritten=True,

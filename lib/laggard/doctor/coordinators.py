@@ -1,0 +1,40 @@
+"""What the coordinators answer, where they are asked and the offsets topic is not read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from laggard.doctor.principal import allow
+from laggard.doctor.result import Result
+from laggard.names import NameFilter
+from laggard.sources.coordinators import GROUP_DENIED, Coordinators
+
+if TYPE_CHECKING:
+    from laggard.doctor.cluster import Cluster
+
+CHECK = "coordinators"
+
+
+def check_coordinators(cluster: Cluster) -> Iterable[Result]:
+    """Every broker lists its groups, and every watched group gives its offsets within the time of a request."""
+    config = cluster.config.cluster
+    names = NameFilter(config.groups, config.groups_ignore, config.topics, config.topics_ignore)
+    brokers = [broker["node_id"] for broker in (cluster.metadata or {"brokers": []})["brokers"]]
+    asked = Coordinators(cluster.brokers, names, config.request_timeout_seconds).ask(brokers)
+    if asked.unlisted:
+        fact = f"brokers {asked.unlisted} did not list their groups"
+        yield Result("fail", CHECK, fact, "look at the logs of these brokers; ask again")
+    rows = [row for row in asked.answers.to_pylist() if row["is_asked"]]
+    failed = Counter(row["error"] for row in rows if row["error"] is not None)
+    for error, groups in sorted(failed.items()):
+        remedy = "look at the logs of the brokers; ask again"
+        if error == GROUP_DENIED:
+            remedy = allow(cluster.config, "Describe", resource=("--group", "*"))
+        yield Result("fail" if error == GROUP_DENIED else "warn", CHECK, f"offsets of {groups} groups: {error}", remedy)
+    if asked.pending and not asked.unlisted:
+        fact = f"{asked.pending} groups were not asked within {config.request_timeout_seconds} s"
+        yield Result("warn", CHECK, fact, "raise job.tick_seconds: half of it is for asking groups")
+    if not failed and not asked.pending:
+        yield Result("ok", CHECK, f"{len(rows)} groups gave their offsets")

@@ -1,0 +1,23 @@
+"""The page on `cluster.source = "admin"` names the columns that the code declares as unknown."""
+
+import re
+
+from docs.pages import DOCS
+from laggard.tables import schemas
+from laggard.tables.admin_source import EMPTY, UNKNOWN
+
+PAGE = (DOCS / "admin-source.md").read_text(encoding="utf-8")
+
+
+def test_the_table_of_null_columns_is_what_is_declared() -> None:
+    rows = [line.strip("| ").split(" | ") for line in PAGE.partition("<!-- null columns -->")[2].splitlines()[3:]]
+    named = {
+        tuple(re.findall(r"`([\w.]+)`", row[0])): re.findall(r"`([\w.]+)`", row[1]) for row in rows if len(row) == 2
+    }
+    assert named == {(name,): sorted(columns) for name, columns in UNKNOWN.items()} | {EMPTY: []}
+
+
+def test_every_table_and_column_exists() -> None:
+    assert set(EMPTY) <= schemas.TABLES.keys()
+    for name, columns in UNKNOWN.items():
+        assert {column.partition(".")[0] for column in columns} <= set(schemas.TABLES[name].names)
