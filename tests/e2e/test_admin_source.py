@@ -76,7 +76,7 @@ def members(cluster: Secured) -> Iterator[None]:
         [find_java(), *TOOL_JVM, "-cp", cluster.broker.java_class_path, CONSOLE, *words, "--from-beginning"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        stderr=(folder / "modern.log").open("wb"),
+        stderr=subprocess.DEVNULL,
     )
     classic = KafkaConsumer(
         "orders", bootstrap_servers=cluster.admin, group_id="classic", client_id="classic-client",
