@@ -66,11 +66,12 @@ SECONDS = {
     "tests/e2e/test_clocks.py": 240,
     "tests/e2e/live/test_fail_over.py": 70,
     "tests/e2e/test_doctor_on_a_broker.py": 60,
+    "tests/e2e/test_race.py": 110,
     "tests/e2e/test_recreated_offsets_topic.py": 80,
     "tests/e2e/test_security.py": 280,
     "tests/e2e/test_service_levels.py": 60,
     "tests/e2e/test_repair.py": 300,
-    "tests/e2e/test_standalone_cluster.py": 150,
+    "tests/e2e/test_standalone_cluster.py": 230,
     "tests/e2e/test_stopped_broker.py": 160,
     "tests/e2e/test_stops.py": 250,
     "tests/exporter/test_stops.py": 200,
@@ -85,6 +86,7 @@ SECONDS = {
     "tests/sources/test_odd_records.py": 40,
     "tests/simulator/test_rebalances.py": 20,
     "tests/tables/test_maintenance.py": 40,
+    "tests/tables/test_spark_on_a_bucket.py": 40,
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -16,8 +16,11 @@ ROOT = "s3://lags/tables of é/prod"
 class BucketPlace(Place):
     """Its checkpoint is on its own disk."""
 
+    server: S3Server = field(kw_only=True)
+    root: str = ROOT
+
     @classmethod
-    def of(cls, folder: Path, servers: str, server: S3Server) -> BucketPlace:
+    def of(cls, folder: Path, servers: str, server: S3Server, root: str = ROOT) -> BucketPlace:
         """With the settings of a server in its configuration."""
         chosen = server.settings
         lines = [
@@ -27,8 +30,8 @@ class BucketPlace(Place):
             f'credentials_file = "{chosen.credentials_file}"',
             f"lease_seconds = {chosen.lease_seconds}",
         ]
-        return cls(folder, servers, more="\n".join([*lines, ""]))
+        return cls(folder, servers, more="\n".join([*lines, ""]), server=server, root=root)
 
     @property
     def tables(self) -> Path:
-        return cast("Path", ROOT)  # all that is done with it is to print it
+        return cast("Path", self.root)  # all that is done with it is to print it

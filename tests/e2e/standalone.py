@@ -34,9 +34,15 @@ MOUNT = 'mount --bind "$0" "$1" && shift && exec "$@"'
 QUICK_START = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # these JVMs live for a minute, five of them on two cores
 
 
-def readme_commands() -> list[str]:
-    """Every command of the README's shell blocks, comments and line breaks taken out."""
-    blocks = re.findall(r"^```sh\n(.*?)^```", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+def command_of_page(part: str) -> str:
+    """The one command in docs/deploy.md that has this part."""
+    (command,) = [each for each in readme_commands(ROOT / "docs" / "deploy.md") if part in each]
+    return command
+
+
+def readme_commands(page: Path = README) -> list[str]:
+    """Every command of a page's shell blocks, comments and line breaks taken out."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     lines = "".join(blocks).replace("\\\n", " ").splitlines()
     return [" ".join(command.split()) for line in lines if (command := re.sub(r"(^|\s+)# .*", "", line))]
 
@@ -148,12 +154,24 @@ class Cluster:
             known: dict[str, Any] = json.load(answer)
         return known
 
-    def submit(self, folder: Path, *options: str, master: str = "") -> Child:
+    def submit(
+        self, folder: Path, *options: str, master: str = "", job: str = "track_lag", deploy_mode: str = "client"
+    ) -> Child:
         """The README's spark-submit with this master, in a folder that has laggard.toml and a copied checkout."""
         command = readme_command("spark-submit").replace(MASTER_IN_README, master or self.url)
-        words = " ".join(["exec", command, *options])  # exec: a signal is for spark-submit and not for the shell
+        command = command.replace("jobs/track_lag.py", f"--deploy-mode {deploy_mode} jobs/{job}.py")
+        return self.run(folder, " ".join([command, *options]))
+
+    def run(self, folder: Path, command: str) -> Child:
+        """A spark-submit of our pages with this master."""
+        words = "exec " + command.replace(MASTER_IN_README, self.url)  # a signal is for it and not for the shell
         env = environment(self.python, DRIVER_ADDRESS) | {"SPARK_CONF_DIR": str(self.settings)}
         return start(["bash", "-c", words], folder, folder / "job.log", env)
+
+    def driver_logs(self) -> str:
+        """All that drivers printed which the workers ran."""
+        found = [path for folder in self.folders for path in sorted(folder.glob("driver-*/std*"))]
+        return "\n".join(path.read_text(errors="replace")[-5000:] for path in found)
 
     def executor_logs(self) -> list[str]:
         """Per worker all that its executors printed."""

@@ -1,22 +1,25 @@
 """The job on a Spark cluster, submitted as the README says: it writes the rows that it writes in local mode."""
 
 import os
+import shlex
 import shutil
 import struct
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
 
-from e2e.bucket import BucketPlace
+from e2e.bucket import ROOT, BucketPlace
 from e2e.kit import (
     START_LIMIT,
     Members,
@@ -31,6 +34,7 @@ from e2e.kit import (
 from e2e.standalone import (
     DRIVER_ADDRESS,
     Cluster,
+    command_of_page,
     copy_checkout,
     environment,
     make_bare_interpreter,
@@ -40,11 +44,15 @@ from e2e.standalone import (
 )  # fmt: skip
 from laggard import storage
 from laggard.demo.broker import Broker
+from laggard.jars import jars_dir
 from laggard.rebalance.parameters import RebalanceParameters
 from laggard.stream.session import DEFAULTS, FIXED, submitted_settings
 from laggard.stream.source_positions import RECORDS_PER_READER
+from laggard.tables.arrow import to_arrow
+from laggard.tables.delta import Writer
 from laggard.tables.lock import writer_lock
-from laggard.tables.schemas import TABLES
+from laggard.tables.readers import open_table
+from laggard.tables.schemas import GROUP_EVENTS, TABLES
 from s3 import S3Server
 
 TOPICS = {"orders": 4, "payments": 2}
@@ -259,6 +267,65 @@ def test_a_cluster_without_a_shared_disk_writes_the_same_rows_to_a_bucket(
     both: Both, in_bucket: BucketPlace, name: str
 ) -> None:
     assert by_key(in_bucket, name) == both.local_rows[name]
+
+
+@pytest.fixture(scope="module")
+def in_cluster_mode(
+    both: Both, in_bucket: BucketPlace, past: Past, tmp_path_factory: pytest.TempPathFactory
+) -> BucketPlace:
+    """Tables of its own in the same bucket, by a driver that a worker runs."""
+    folder = tmp_path_factory.mktemp("cluster mode")
+    place = BucketPlace.of(folder / "job", past.servers, in_bucket.server, "s3://lags/cluster mode")
+    shutil.copytree(in_bucket.folder / "jobs", place.folder / "jobs")
+    shutil.copy(in_bucket.folder / "dist" / "laggard.zip", place.folder)
+    (place.folder / ".jars").symlink_to(jars_dir())
+    command = command_of_page("--deploy-mode cluster").replace("/opt/laggard", shlex.quote(str(place.folder)))
+    # one worker has the driver, so there is one executor
+    more = "--driver-memory 600m --conf spark.cores.max=1 --conf spark.standalone.submit.waitAppCompletion=true"
+    command = command.replace("--deploy-mode", f"{more} --deploy-mode") + " --once"
+    job = both.spark.run(place.folder, command)
+    try:
+        assert job.wait(LIMIT) == 0, job.tail() + both.spark.driver_logs()
+    finally:
+        job.end()
+    return place
+
+
+@real
+@pytest.mark.parametrize("name", COMPARED)
+def test_a_driver_on_a_worker_writes_the_same_rows_to_a_bucket(
+    both: Both, in_cluster_mode: BucketPlace, name: str
+) -> None:
+    assert by_key(in_cluster_mode, name) == both.local_rows[name]
+
+
+@real
+def test_spark_refuses_cluster_mode_to_python_programs_on_a_standalone_cluster(both: Both) -> None:
+    job = both.spark.submit(both.cluster.folder, "--once", deploy_mode="cluster")
+    try:
+        assert job.wait(LIMIT) == 1
+    finally:
+        job.end()
+    assert "not supported for python applications on standalone clusters" in job.printed()
+
+
+@real
+def test_the_executors_compact_a_bucket_beside_a_job(both: Both, in_bucket: BucketPlace) -> None:
+    writer, at_noon = Writer(ROOT, "of the test"), datetime(2026, 11, 1, 12, tzinfo=timezone.utc)
+    for day in (at_noon, at_noon + timedelta(days=1)):
+        for number in range(3):
+            row = {"date": day.date(), "group": f"g{number}", "event_at": day, "batch_id": -1}
+            writer.write(GROUP_EVENTS, to_arrow(GROUP_EVENTS, [row]), writer.version(GROUP_EVENTS.name))
+    before = in_bucket.rows(GROUP_EVENTS.name)
+    with writer_lock(ROOT):  # as a job has it
+        job = both.spark.submit(in_bucket.folder, job="maintain_tables")
+        try:
+            assert job.wait(LIMIT) == 0, job.tail()
+        finally:
+            job.end()
+    dates = pa.table(open_table(ROOT, GROUP_EVENTS.name).get_add_actions(flatten=True))["partition.date"].to_pylist()
+    assert [dates.count(at_noon.date() + timedelta(days=day)) for day in (0, 1)] == [1, 1]
+    assert sorted(map(str, in_bucket.rows(GROUP_EVENTS.name))) == sorted(map(str, before))
 
 
 @real
