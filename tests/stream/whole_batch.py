@@ -18,7 +18,7 @@ import pytest
 
 from exporter.harness import Clock, Exporter, Key
 from laggard.config.policy import Policies
-from laggard.config.sections import Job
+from laggard.config.sections import ADMIN, Job
 from laggard.names import NameFilter
 from laggard.sources.offsets_topic import READ_TO
 from laggard.sources.readiness import OffsetsTopic
@@ -67,6 +67,7 @@ class WholeBatches:
     spark: Any = field(default_factory=lambda: SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1)))
     position: int = 0
     spark_batch: int = -1
+    topic_id: str = "topic"  # of the offsets topic; "admin": coordinators are polled
 
     def __post_init__(self) -> None:
         self.root, self.checkpoint = str(self.folder / "tables"), self.folder / "checkpoint"
@@ -76,7 +77,7 @@ class WholeBatches:
     def start(self) -> None:
         """Begin as the job does, with what the folder holds."""
         places = Job(tables=self.root, checkpoint=str(self.checkpoint), window_seconds=self.window_seconds)
-        identity = prepare(places, OffsetsTopic("cluster", "topic", 1))
+        identity = prepare(places, OffsetsTopic("cluster", self.topic_id, 1))
         (self.checkpoint / "offsets").mkdir(parents=True, exist_ok=True)
         options = job.BatchOptions(
             "prod",
@@ -98,7 +99,8 @@ class WholeBatches:
         self.now += timedelta(seconds=seconds)
         self.position += len(given)
         self.spark_batch += 1
-        offset = pack(self._snapshot(list(ends), answers=answers)) | {READ_TO: {"0": self.position}}
+        read_to = {} if self.topic_id == ADMIN else {"0": self.position}
+        offset = pack(self._snapshot(list(ends), answers=answers)) | {READ_TO: read_to}
         (self.checkpoint / "offsets" / str(self.spark_batch)).write_text(f"v1\n{json.dumps(offset)}")
         columns = zip(*given, strict=True) if given else ((), (), ())
         keys, values, times = columns

@@ -34,6 +34,8 @@ SENTENCES = {
     "untimed": "Time lag of some partitions: not watched for long enough.",
     "no_member_rows": "Members: how many there are is known, but no row says who.",
     "older_assignment": "Members and assignment are those of {told}, the newest that is complete; now is {number}.",
+    "unknown_assignment": "Members and assignment are those of {told}; the number of the one now is unknown, as the"
+    " group is polled.",
     "some_members": "Members: {rows} of {members} have a row.",
     "assignment": "Assignment: that of some members is not decodable, or they were not told one yet.",
     "topic_names": "Assignment: some partitions are of a topic whose name is not known.",
@@ -160,7 +162,9 @@ def _of_members(explained: Explained) -> Iterator[Gap]:
         yield _gap("no_member_rows")
         return
     number, told = generation_or_epoch(group), members[0]["generation"]
-    if told != number:
+    if number is None:
+        yield _gap("unknown_assignment", told=told)
+    elif told != number:
         yield _gap("older_assignment", told=told, number=number)
     elif len(members) != group["members"]:
         yield _gap("some_members", rows=len(members), members=group["members"])
@@ -181,7 +185,7 @@ def _of_rebalances(explained: Explained) -> Iterator[Gap]:
         yield _gap("older_job")
     if group["rebalancing_since"] is not None:
         yield _gap("under_way", since=moment(group["rebalancing_since"]))
-    if group["time_in_rebalance_ratio"] is None:
+    if group["time_in_rebalance_ratio"] is None and group["rebalances_total"] is not None:
         yield _gap("ratio")
     if any(row["cause_posterior"] for row in explained.rebalances or ()):
         yield _gap("reasons")

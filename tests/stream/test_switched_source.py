@@ -1,0 +1,113 @@
+"""`cluster.source` of a table root that has history is changed, there and back: nothing is made up, nothing lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from laggard.cli.main import main
+from laggard.sources.snapshot import ANSWERS, COMMITTED, GROUPS, OFFSETS_PARTITIONS, Snapshot
+from stream.polled import description
+from stream.simulation import Row
+from stream.test_whole_batch import ENDS, steady
+from stream.whole_batch import WholeBatches
+
+
+@dataclass
+class SwitchedBatches(WholeBatches):
+    """Whole batches of either source."""
+
+    committed: list[Row] = field(default_factory=list)
+
+    def switch(self, source: str) -> None:
+        self.topic_id = source
+        self.start()
+
+    def _snapshot(self, ends: list[Row], *, answers: bool) -> Snapshot:
+        found = super()._snapshot(ends, answers=answers)
+        if self.topic_id != "admin":
+            return found
+        groups = sorted({row["group"] for row in self.committed})
+        texts = [{"group": name, "is_asked": True, "description": description("m", topics=())} for name in groups]
+        listed = [{"group": name, "group_state": "Stable", "protocol_type": "consumer"} for name in groups]
+        return replace(
+            found,
+            offsets_partitions=OFFSETS_PARTITIONS.empty_table(),
+            groups=pa.Table.from_pylist([row | {"group_type": "classic", "coordinator": 1} for row in listed], GROUPS),
+            answers=pa.Table.from_pylist(texts, ANSWERS),
+            committed=pa.Table.from_pylist(self.committed, COMMITTED),
+            pending_groups=0,
+            lists_all_groups=True,
+            lists_all_topics=True,
+        )
+
+
+def standing(job: WholeBatches) -> dict[tuple[str, str, int], tuple[int | None, int | None, str]]:
+    names = ("committed_offset", "lag", "status")
+    return {
+        (row["group"], row["topic"], row["partition"]): tuple(row[name] for name in names)  # type: ignore[misc]
+        for row in job.rows("partition_status")
+    }
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> SwitchedBatches:
+    found = SwitchedBatches(tmp_path)
+    for number in range(3):
+        found.tick(ENDS, steady(found, number))
+    return found
+
+
+def test_a_switch_begins_again_with_a_gap_and_invents_nothing(job: SwitchedBatches) -> None:
+    before, events = standing(job), len(job.rows("group_events"))
+    windows = len(job.rows("lag_windows"))
+    places = [dict(zip(("group", "topic", "partition"), place, strict=True)) for place in before]
+    job.committed = [place | {"committed_offset": before[tuple(place.values())][0]} for place in places]  # type: ignore[index]
+    job.committed = [row for row in job.committed if row["committed_offset"] is not None]
+    job.switch("admin")
+    row = job.tick(ENDS, [])
+    assert row["kind"] == "tick"
+    known = {place: each for place, each in before.items() if each[0] is not None}
+    assert {place: each[:2] for place, each in standing(job).items() if each[0] is not None} == {
+        place: each[:2] for place, each in known.items()
+    }
+    assert [gap["gap_reason"] for gap in job.rows("batches") if gap["kind"] == "gap"] == ["source_changed"]
+    assert [each["kind"] for each in job.rows("group_events")[events:]] == ["offsets_topic_changed"]
+    assert len(job.rows("lag_windows")) >= windows
+    for _ in range(4):
+        row = job.tick(ENDS, [])
+    assert (row["kind"], row["source_to"] or {}) == ("tick", {})
+
+    job.switch("topic")
+    job.position = 0
+    assert [each["status"] for each in job.rows("partition_status")] != []
+    job.tick(ENDS, steady(job, 9))
+    gaps = [gap["gap_reason"] for gap in job.rows("batches") if gap["kind"] == "gap"]
+    assert gaps == ["source_changed", "source_changed"]
+    assert {each["kind"] for each in job.rows("group_events")[events:]} == {"offsets_topic_changed"}
+
+
+def test_every_page_of_the_command_line_and_the_exporter_read_polled_tables(
+    job: SwitchedBatches, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = {place: each for place, each in standing(job).items() if each[0] is not None}
+    job.committed = [
+        {**dict(zip(("group", "topic", "partition"), place, strict=True)), "committed_offset": each[0]}
+        for place, each in known.items()
+    ]
+    job.switch("admin")
+    for _ in range(4):
+        job.tick(ENDS, [])
+    samples = job.scrape()
+    names = {key[0] if isinstance(key, tuple) else key for key in samples}
+    assert any("group_lag_records" in str(name) for name in names)
+    assert [name for name in names if "group_commits" in str(name) or "group_generations" in str(name)] == []
+    group = min(place[0] for place in known)
+    for words in (["status"], ["status", "--rebalances"], ["explain", group], ["findings"], ["query", "--list"]):
+        assert main([*words, "--set", f'job.tables="{job.root}"']) in (0, 1), words
+        out, err = capsys.readouterr()
+        assert "Traceback" not in out + err
+        assert "None" not in out, out
