@@ -153,7 +153,9 @@ def evidence_words(row: Row, limit: int = 0) -> str:
 
 def _text(value: str) -> str:
     try:
-        return moment(datetime.fromisoformat(value)) if re.match(r"\d{4}-\d\d-\d\d[T ]", value) else short(value, 80)
+        if re.match(r"\d{4}-\d\d-\d\d[T ]", value):
+            return moment(datetime.fromisoformat(value))
+        return short(_as_words(value) if re.fullmatch(r"[a-z]+(_[a-z]+)+", value) else value, 80)
     except ValueError:
         return short(value, 80)
 
@@ -178,6 +180,20 @@ def _as_words(name: str) -> str:
 def without_lag(evidence: Mapping[str, float]) -> dict[str, float]:
     """Evidence without the lag of its window."""
     return {name: value for name, value in evidence.items() if name not in _OF_LAG}
+
+
+def checked(row: Row) -> list[str]:
+    """Guards of a finding that passed."""
+    return _guards(row, "pass")
+
+
+def unchecked(row: Row) -> list[str]:
+    """Guards of a finding whose inputs were unknown."""
+    return _guards(row, "unknown")
+
+
+def _guards(row: Row, state: str) -> list[str]:
+    return sorted(spoken(name) for name, each in row["guards"].items() if each == state)
 
 
 def where(row: Row) -> str:

@@ -10,10 +10,12 @@ from laggard.cli.diagnosis_words import (
     VERDICT_CAUSES,
     advice,
     avoid,
+    checked,
     evidence_words,
     quantity,
     says,
     spoken,
+    unchecked,
     verdict_sentence,
     where,
     without_lag,
@@ -125,10 +127,9 @@ def _cause(diagnosis: Diagnosis) -> Iterator[str]:
     yield from paragraph(says(found), "  ", "  ")
     yield from paragraph(title(found), "  ", "  ")
     yield from paragraph(f"{_evidence_title(found, diagnosis)}: {_evidence(found) or 'none'}.", "  ", "    ")
-    for title_, state in (("Checked", "pass"), ("Not checked, as not known", "unknown")):
-        guards = sorted(spoken(name) for name, each in found["guards"].items() if each == state)
+    for words, guards in (("Checked", checked(found)), ("Not checked, as not known", unchecked(found))):
         if guards:
-            yield from paragraph(f"{title_}: {', '.join(guards)}.", "  ", "    ")
+            yield from paragraph(f"{words}: {', '.join(guards)}.", "  ", "    ")
     if found["falsifier"] and found["falsifier"] != _NO_FALSIFIER:
         yield from paragraph(f"Wrong if {spoken(found['falsifier']).rstrip('.')}.", "  ", "    ")
 

@@ -51,6 +51,11 @@ def _of_topic(row: Row, topic: str) -> Row:
     return row | {"assigned": held and [each for each in held if each["topic"] == topic]}
 
 
+def no_reader(explained: Explained) -> str:
+    """Words for a partition without a known reader; a group without members has none."""
+    return "nobody" if explained.group["members"] == 0 else "nobody known"
+
+
 def readers(explained: Explained) -> dict[Place, Row]:
     """Partition to the member that has it; in a share group several have it, so none is named."""
     if explained.group["group_type"] == "share":

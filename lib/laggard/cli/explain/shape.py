@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from laggard.cli.explain.headline import TRENDS
-from laggard.cli.explain.members import Place, ranges, readers
+from laggard.cli.explain.members import Place, no_reader, ranges, readers
 from laggard.cli.explain.now import lag_of_topic
 from laggard.cli.explain.rows import Explained
 from laggard.cli.published import Row
@@ -39,10 +39,12 @@ def _carriers(explained: Explained, row: Row, reader: Mapping[Place, Row]) -> It
     rows = {each["partition"]: each for each in explained.partitions if each["topic"] == row["topic"]}
     total = sum(each["lag"] or 0 for each in rows.values())  # of those known
     chosen = rows if row["shape"] == "spread" else row["top_partitions"] or ()
+    nobody = no_reader(explained)
     of_reader: dict[tuple[str, str], list[Row]] = {}  # several members may share client id and host
     for number in sorted(number for number in chosen if number in rows and rows[number]["lag"]):
         member = reader.get((row["topic"], number))
-        of_reader.setdefault((_reader(member), member["member_id"] if member else ""), []).append(rows[number])
+        place = _reader(member) or nobody, member["member_id"] if member else ""
+        of_reader.setdefault(place, []).append(rows[number])
     worst = sorted(of_reader.items(), key=lambda each: (-sum(one["lag"] for one in each[1]), each[0]))
     cells = [_carrier(name, held, total) for (name, _), held in worst]
     if cells:
@@ -54,7 +56,7 @@ def _carriers(explained: Explained, row: Row, reader: Mapping[Place, Row]) -> It
 
 def _reader(member: Row | None) -> str:
     if member is None or member["client_id"] is None:
-        return "nobody known"
+        return ""
     host = member["client_host"]
     return f"{short(member['client_id'])} on {UNKNOWN if host is None else short(host.removeprefix('/'))}"
 

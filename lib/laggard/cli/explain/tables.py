@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from laggard.cli.explain.members import MemberLine, Place, member_lines, ranges, readers, time_lag_is_exact
+from laggard.cli.explain.members import MemberLine, Place, member_lines, no_reader, ranges, readers, time_lag_is_exact
 from laggard.cli.explain.rows import Explained
 from laggard.cli.published import Row
 from laggard.cli.words import UNKNOWN, aligned, count, known_duration, listed, records, short
@@ -34,7 +34,7 @@ def lag_lines(explained: Explained) -> Iterator[str]:
     reader = readers(explained)
     yield from _table(
         ("WORST PARTITIONS", "LAG", "TIME LAG", "READ BY"),
-        [_partition_cells(row, reader) for row in behind[:_WORST]],
+        [_partition_cells(row, reader, no_reader(explained)) for row in behind[:_WORST]],
         {"LAG", "TIME LAG"},
     )
     if len(behind) > _WORST:
@@ -55,13 +55,13 @@ def member_page(explained: Explained) -> Iterator[str]:
         yield f"  {count(len(idle), 'idle member')}, without any partition: {listed(idle)}"
 
 
-def _partition_cells(row: Row, reader: Mapping[Place, Row]) -> tuple[str, ...]:
+def _partition_cells(row: Row, reader: Mapping[Place, Row], nobody: str) -> tuple[str, ...]:
     owner = reader.get((row["topic"], row["partition"]))
     return (
         f"{short(row['topic'])}-{row['partition']}",
         records(row["lag"]),
         known_duration(row["time_lag_seconds"], is_exact=not row["time_lag_censored"]),
-        "nobody known" if owner is None else _who(owner),
+        nobody if owner is None else _who(owner),
     )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from laggard.cli.diagnosis_words import VERDICT_CAUSES, missing
+from laggard.cli.diagnosis_words import VERDICT_CAUSES, missing, unchecked
 from laggard.cli.explain.headline import leading
 from laggard.cli.explain.members import ranges
 from laggard.cli.explain.rows import Explained
 from laggard.cli.published import Row
-from laggard.cli.words import count, listed, moment
+from laggard.cli.words import UNKNOWN, count, listed, moment
 from laggard.rebalance.groups import generation_or_epoch
 
 Gap = tuple[str, str]  # code and sentence
@@ -17,6 +17,7 @@ SENTENCES = {
     "not_evaluated": "Verdict, shape and cause: the rules have not evaluated the group at this moment.",
     "verdict": "If adding consumers would help: {missing}.",
     "cause": "Cause: no finding explains the lag yet.",
+    "guards": "{finding}: not checked, as not known: {guards}.",
     "trend": "If the lag grows ({topics}): too few commits since it changed.",
     "capacity": "Capacity of one member: not measured yet, which takes {windows} in which a member is busy.",
     "loss": "When retention takes unread records ({topics}): retention, log start or rates are not known.",
@@ -65,6 +66,11 @@ FLAGS = {
     " are open",
     "merge_limit": "the group did not come to rest, so the row ends in the middle",
 }
+MISSING = {  # of a rebalance: column and words
+    "cause": ("cause", "the cause is not known"),
+    "members": ("joined", "members before or after it are not known"),
+    "moves": ("moved", "an assignment before or after it is not comparable, so moves are not counted"),
+}
 LIMITS = {
     "partial": "of more than a tenth of the committed partitions the lag is not known",
     "blocked": "an open transaction hides the newest commits",
@@ -100,7 +106,10 @@ def _of_diagnosis(explained: Explained) -> Iterator[Gap]:
     if str(verdict).startswith("UNKNOWN"):
         reason = diagnosis.windows[0]["scale_reason"] or {} if diagnosis.windows else {}
         yield _gap("verdict", missing=" and ".join(missing(reason)) or "too little of the group's lag is known")
-    if leading(diagnosis) is None and verdict not in VERDICT_CAUSES:
+    found = leading(diagnosis)
+    if found is not None and (guards := unchecked(found)):
+        yield _gap("guards", finding=found["code"], guards=", ".join(guards))
+    if found is None and verdict not in VERDICT_CAUSES:
         yield _gap("cause")
     windows = [row for row in diagnosis.windows if row["partitions_material"]]
     for flag in sorted({flag for row in windows for flag in row["flags"] or ()}):
@@ -192,6 +201,12 @@ def _of_rebalances(explained: Explained) -> Iterator[Gap]:
 
 
 def _of_flags(explained: Explained) -> Iterator[Gap]:
+    """Gaps of single rebalances: those that a flag explains, and numbers that are missing without one."""
+    bare = [row for row in explained.rebalances or () if row["live_read"] and not row["flags"]]
+    for code, (name, words) in MISSING.items():
+        rows = [row for row in bare if row[name] in (None, UNKNOWN)]
+        if rows:
+            yield f"rebalance_{code}", f"{_which(rows)}: {words}."
     of_flag: dict[str, list[Row]] = {}
     for row in explained.rebalances or ():
         for flag in dict.fromkeys([*([] if row["live_read"] else ["bootstrap"]), *row["flags"]]):

@@ -1,0 +1,82 @@
+"""Checks that hold for every page of `laggard explain`, whatever the group does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+Row = dict[str, Any]
+# two patterns that must not both be on a page
+CONTRADICTIONS = (
+    (r"nothing to do", r"^Cause$"),
+    (r"^Cause$\n  Unknown", r"The verdict points at"),
+    (r"keeps up", r"rebalances too often|little else|^Cause$"),
+    (r"start its consumers", r"to have \d|Add members up to"),
+    (r"would NOT help|there are consumers enough|it clears by itself", r"^  Yes: |Add members up to"),
+    (r"clears by itself", r"and growing|does not drain"),
+    (r"(?<!whether )adding consumers would help", r"^  No: |^  Not known: "),
+    (r"has nothing unread now", r"drains in|records behind"),
+    (r"nothing: every number above is known", r"\bunknown\b|not known|nobody known"),
+    (r"No rule names one", r""),
+    (r"none was busy", r""),
+    (r"Avoid ", r"Do not "),
+    (r"Wrong if one of its guards fails", r""),
+    (r"has not evaluated|have not evaluated", r"^Would more consumers help|^Shape$|^Forecast$"),
+)
+SETTINGS = {"hot_standby"}
+OF_DIAGNOSIS = ("Would more consumers help?", "Shape", "Cause", "Do first", "Mistakes to avoid", "Forecast")
+
+
+def sections(page: str) -> dict[str, str]:
+    """Title to text; under "" the first lines."""
+    first, *rest = page.strip().split("\n\n")
+    return {"": first} | {part.partition("\n")[0]: part.partition("\n")[2] for part in rest}
+
+
+def faults(page: str, data: Row) -> Iterator[str]:
+    """Yield what is wrong with a page beside the data of the same moment."""
+    text = re.sub(r"(?<=\S)\n(?: {4,}|  (?! ))(?=[a-z(])", " ", page)  # lines that were broken
+    for one, other in CONTRADICTIONS:
+        if re.search(one, text, re.MULTILINE) and re.search(other, text, re.MULTILINE):
+            yield f"contradiction: {one} | {other}"
+    yield from _lag_faults(page, data)
+    yield from _diagnosis_faults(page, data)
+
+
+def _lag_faults(page: str, data: Row) -> Iterator[str]:
+    group, found = data["group"], sections(page)
+    lags = [row["lag"] for row in data["partitions"] if row["status"] == "ok"]
+    if lags and group["lag_known"] != sum(lags):
+        yield "the group's lag is not the sum of its partitions"
+    if group["lag"] and f"{group['lag']:,} records in" not in found["Lag"]:
+        yield f"another lag under Lag: {found['Lag'][:60]}"
+    behind = re.search(r"(\S+) records behind", found[""])
+    if behind and behind[1] != f"{group['lag_known']:,}":
+        yield f"another lag in the first line: {behind[1]}"
+    for row in data["diagnosis"]["findings"] or ():
+        if f"lag {row['evidence'].get('lag_records', -1):,.0f} records" in found.get("Cause", ""):
+            yield "a second lag in the evidence"
+    for line in "\n".join(found.get(title, "") for title in ("Lag", "Members", *OF_DIAGNOSIS)).splitlines():
+        bare = re.sub(r"\S*[a-z]\S*-\S*|\d{4}-\d\d-\d\d|…\S+", "", line)  # names and dates
+        if re.search(r"(?<![\w,.:-])\d{4,}(?![\w-])", bare):
+            yield f"a number without separators: {line.strip()}"
+
+
+def _diagnosis_faults(page: str, data: Row) -> Iterator[str]:
+    diagnosis, found = data["diagnosis"], sections(page)
+    if not diagnosis["is_current"]:
+        return
+    text = diagnosis["verdict_text"]
+    if text is not None and "Would more consumers help?" in found and text not in " ".join(page.split()):
+        yield "another verdict than that of the data"
+    of_rules = "".join(found.get(title, "") for title in OF_DIAGNOSIS)
+    for name in set(re.findall(r"(?<![\w.-])[a-z]+(?:_[a-z]+)+(?![\w.-])", of_rules)) - SETTINGS:
+        yield f"the name of a column: {name}"
+    for row in diagnosis["findings"]:
+        if row["code"] not in page:
+            yield f"an open finding is not on the page: {row['code']}"
+    drains = {int(row["drain_seconds"]) for row in diagnosis["windows"] if isinstance(row["drain_seconds"], float)}
+    for seconds in map(int, re.findall(r"drains in (\d+) s\b", found.get("Forecast", ""))):
+        if seconds not in drains:
+            yield f"another drain time than that of the table: {seconds} s of {drains}"

@@ -1,0 +1,116 @@
+"""Pages of random scenarios at random moments: no sentence contradicts another, no number another of the same name."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from cli.page_checks import faults
+from laggard.cli.main import main
+from laggard.errors import NOT_FOUND, OK
+from laggard.tables import schemas
+from laggard.tables.arrow import to_arrow
+from laggard.tables.delta import create_tables
+from scenarios.catalogue import SCENARIOS
+from scenarios.judged import diagnose
+from scenarios.runs import Recorder, declared, place_of, play, record
+from tables.fixtures import batch_row, write_arrow, write_rows
+
+MOMENTS = 8
+_LONG = {"SC59"}  # a day
+_WRITTEN = ("lag_windows", "group_history", "group_events", "generations", "group_members", "rebalances")
+
+
+def written(root: Path, name: str, seed: int) -> list[str]:
+    """Record a scenario, evaluate its windows and write all that a job would have written; gives the groups."""
+    run = play(SCENARIOS[name], seed, place_of(SCENARIOS[name], seed))
+    job = Recorder(policies=declared([run.labels]))
+    (recorded,) = record([run], job)
+    judged = diagnose(recorded)
+    create_tables(str(root))
+    versions = {}
+    for table in _WRITTEN:
+        versions[table] = write_arrow(root, table, recorded.tables[table])
+    for table in ("partition_status", "group_status"):
+        versions[table] = write_arrow(root, table, job.tables[table])
+    versions["topic_windows"] = write_rows(root, "topic_windows", [])
+    common = {"cluster": "c", "batch_id": 1}
+    for table, rows in (("group_windows", judged.windows), ("findings", judged.findings)):
+        filled = [common | row for row in rows]
+        dated = [{"date": row[schemas.TABLES[table].time_column].date()} | row for row in filled]
+        write_arrow(root, table, to_arrow(schemas.TABLES[table], dated))
+    states = [
+        {"date": start.date(), "cluster": "c", "batch_id": 1, "window_start": start, "group": "", "status": "ok"}
+        for start in sorted({row["window_start"] for row in judged.windows})
+    ]
+    write_rows(root, "finding_state", states)
+    polled_at = datetime.fromtimestamp(run.played.polls[-1].at_ms / 1000, timezone.utc)
+    number = len(run.played.polls)
+    write_rows(root, "batches", [batch_row(number, versions, polled_at, cluster="c")])
+    return run.ground.names
+
+
+def page_faults(root: Path, capsys: pytest.CaptureFixture[str], group: str, *words: str) -> list[str]:
+    """Render the page and its data."""
+    given = ["explain", group, *words, "--set", f"job.tables={root}"]
+    code = main(given)
+    if code == NOT_FOUND:  # the scenario has deleted it by then, or had not begun
+        return []
+    assert code == OK
+    page = capsys.readouterr().out
+    assert main([*given, "--json"]) == OK
+    return list(faults(page, json.loads(capsys.readouterr().out)["data"]))
+
+
+def _drawn(count: int, seed: int) -> list[tuple[str, int]]:
+    chance = random.Random(seed)
+    names = sorted(SCENARIOS.keys() - _LONG)
+    return [(name, chance.randrange(1000, 50_000)) for name in chance.sample(names, count)]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("name", "seed"), _drawn(7, seed=16))
+def test_no_page_contradicts_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, seed: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    groups = written(tmp_path / "tables", name, seed)
+    chance = random.Random(seed)
+    found = {}
+    for group in groups[:2]:
+        found[group, "now"] = page_faults(tmp_path / "tables", capsys, group)
+        for _ in range(MOMENTS):
+            back = f"-{chance.randrange(1, 30)}m"
+            found[group, back] = page_faults(tmp_path / "tables", capsys, group, "--at", back)
+    assert {place: each for place, each in found.items() if each} == {}
+
+
+@pytest.mark.parametrize(
+    ("lag", "cause", "fault"),
+    [
+        ("1,200", "too few members", ""),
+        ("1,300", "too few members", "another lag under Lag"),
+        ("1,200", "too few members, consume_rate fell", "the name of a column: consume_rate"),
+        ("1,200", "lag 1,180 records", "a second lag in the evidence"),
+        ("1,200", "offset 123456", "a number without separators"),
+        ("1,200", "No rule names one", "contradiction: No rule names one"),
+    ],
+)
+def test_the_checks_see_a_fault(lag: str, cause: str, fault: str) -> None:
+    page = (
+        f"a is 1 m 00 s behind on its only partition: adding consumers would help, 1 → 2\na on c: batch 1\n\n"
+        f"Would more consumers help?\n  Yes: 1 → 2 members.\n\nCause\n  {cause}\n\n"
+        f"Lag\n  {lag} records in 1 partition\n"
+    )
+    row = {"code": "", "evidence": {"lag_records": 1180.0}}
+    window = {"drain_seconds": "Infinity"}
+    diagnosis = {"is_current": True, "verdict_text": "Yes: 1 → 2 members.", "findings": [row], "windows": [window]}
+    partitions = [{"status": "ok", "lag": 1200}]
+    found = list(
+        faults(page, {"group": {"lag": 1200, "lag_known": 1200}, "partitions": partitions, "diagnosis": diagnosis})
+    )
+    assert [each[: len(fault)] for each in found] == [fault] * bool(fault)
