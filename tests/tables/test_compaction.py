@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,12 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from laggard.errors import CONFIGURATION, TEMPORARY, LaggardError
+from laggard.errors import CONFIGURATION, REFUSED, TEMPORARY, LaggardError
 from laggard.tables import compaction
 from laggard.tables.arrow import to_arrow
 from laggard.tables.compaction import Merge, carry_out_here, compact, plan
 from laggard.tables.data_files import DataFile, write_files
 from laggard.tables.delta import Writer, create_tables
+from laggard.tables.lock import writer_lock
 from laggard.tables.readers import open_table, table_uri
 from laggard.tables.schemas import GROUP_EVENTS
 from laggard.tables.unpublished import remove_unpublished
@@ -165,3 +168,21 @@ def test_files_are_packed_by_size_and_large_ones_stay(root: str, monkeypatch: py
     assert [len(each.paths) for each in plan(root, NAME, open_table(root, NAME), LATER)[str(NOW.date())]] == [2, 2]
     monkeypatch.setattr(compaction, "_SMALL_BYTES", 10)
     assert plan(root, NAME, open_table(root, NAME), LATER) == {}
+
+
+def test_the_job_for_maintenance_compacts_and_is_refused_while_another_process_writes_to_the_disk(root: str) -> None:
+    create_tables(root)
+    days = (datetime.now(timezone.utc) - NOW).days - 2  # the job has the machine's clock
+    for number in range(4, 7):
+        append(root, number, days)
+    script = Path(__file__).parents[2] / "jobs" / "maintain_tables.py"
+    command = [sys.executable, str(script), "--set", f"job.tables={json.dumps(root)}"]
+    with writer_lock(root):
+        refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (refused.returncode, "another process writes" in refused.stderr) == (REFUSED, True)
+    assert len(open_table(root, NAME).file_uris()) == 7
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    dates = pa.table(open_table(root, NAME).get_add_actions(flatten=True))["partition.date"].to_pylist()
+    assert dates.count((NOW + timedelta(days=days)).date()) == 1
+    assert batches(root)[-3:] == [4, 5, 6]
