@@ -176,8 +176,8 @@ def test_an_open_finding_changes_the_exit_code_only_when_asked(judged: Path) -> 
 def test_rules_that_have_not_judged_yet_are_not_guessed_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record(tmp_path, [hot(3)])
     found = page(tmp_path, capsys, "fraud")
-    assert found[""].endswith("records behind; the rules have not judged yet")
-    assert found["Diagnosis"] == "The rules have not judged a window yet: shape, cause and verdict are unknown."
+    assert found[""].endswith("records behind; the rules have not evaluated yet")
+    assert found["Diagnosis"] == "The rules have not evaluated a window yet: shape, cause and verdict are unknown."
     assert data(tmp_path, capsys, "fraud")["diagnosis"]["verdict"] is None
 
 
@@ -187,7 +187,7 @@ def test_rules_that_are_behind_do_not_speak_of_now(tmp_path: Path, capsys: pytes
     found = page(tmp_path, capsys, "fraud")
     assert found[""].endswith("records behind; the rules are 6 windows behind")
     assert found["Diagnosis"] == (
-        "The rules have judged up to 2026-11-20 12:08:00 UTC, 6 windows ago: shape, cause and verdict of now are"
+        "The rules have evaluated up to 2026-11-20 12:08:00 UTC, 6 windows ago: shape, cause and verdict of now are"
         " unknown. Those of then: laggard explain fraud --at 2026-11-20T12:08:00"
     )
     assert "Cause" not in found

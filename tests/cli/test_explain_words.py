@@ -353,10 +353,10 @@ def test_tables_that_an_older_job_wrote_leave_rebalances_unknown(tmp_path: Path,
 @pytest.mark.parametrize(
     ("found", "line"),
     [
-        ([], "billing cannot be judged: none of its lag is known"),
+        ([], "billing cannot be evaluated: none of its lag is known"),
         (
             [{"code": "MONITOR_BLIND", "role": "primary"}],
-            f"billing cannot be judged: {BLIND}",
+            f"billing cannot be evaluated: {BLIND}",
         ),
     ],
 )

@@ -80,7 +80,7 @@ def test_a_finding_is_a_line_with_its_place_and_its_evidence(
 ) -> None:
     write(tmp_path, [finding("one")])
     title, names, line = lines(tmp_path, capsys)
-    assert title == "judged to 2026-11-20 12:00:00 UTC; 1 open, 0 ended"
+    assert title == "evaluated to 2026-11-20 12:00:00 UTC; 1 open, 0 ended"
     assert names.split() == ["SINCE", "SEVERITY", "ROLE", "CODE", "GROUP", "WHERE", "CONFIDENCE", "EVIDENCE"]
     assert re.split(r" {2,}", line) == [
         "2026-11-20 11:40:00 UTC", "warn", "primary", "PARTITION_STALLED", "fraud", "orders 7", "0.72",
@@ -94,7 +94,7 @@ def test_open_ones_come_first_the_most_severe_on_top_then_those_that_ended(
     write(tmp_path, MANY)
     assert ids(tmp_path, capsys) == ["page", "cluster", "old warning", "note", "ended"]
     found = lines(tmp_path, capsys)
-    assert found[0] == "judged to 2026-11-20 12:00:00 UTC; 4 open, 1 ended"
+    assert found[0] == "evaluated to 2026-11-20 12:00:00 UTC; 4 open, 1 ended"
     assert re.split(r" {2,}", found[-1])[:2] == ["2026-11-20 11:57:00 UTC", "cleared"]
     # what closes a finding sees nothing, so the evidence is that of the row before
     assert "frozen 20 m 00 s" in found[-1]
@@ -157,7 +157,7 @@ def test_rules_that_have_not_judged_are_said_to_know_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(tmp_path, [], judged_to=None)
-    assert lines(tmp_path, capsys) == ["the rules have not judged yet: what they would find is unknown"]
+    assert lines(tmp_path, capsys) == ["the rules have not evaluated yet: what they would find is unknown"]
 
 
 def test_what_was_open_when_the_rules_stopped_is_shown_with_how_long_ago_that_was(
@@ -167,7 +167,7 @@ def test_what_was_open_when_the_rules_stopped_is_shown_with_how_long_ago_that_wa
     write(tmp_path, [finding("one", stopped - 40 * MINUTE)], judged_to=stopped)
     found = lines(tmp_path, capsys)
     assert found[0] == (
-        "judged to 2026-11-17 12:00:00 UTC, 4320 windows ago: what they would find since is unknown; 1 open, 0 ended"
+        "evaluated to 2026-11-17 12:00:00 UTC, 4320 windows ago: what they would find since is unknown; 1 open, 0 ended"
     )
     assert len(found) == 3
 

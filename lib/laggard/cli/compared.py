@@ -1,4 +1,4 @@
-"""Whether findings that were judged again are those that are stored, column by column."""
+"""Compare findings of another evaluation with those that are stored, column by column."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Comparison:
         return not self.differences
 
     def lines(self) -> list[str]:
-        """What it says to a person."""
+        """The comparison for a person."""
         if self.is_equal:
             return [f"equal to what is stored: {count(self.equal, 'row')}"]
         lines = [f"not what is stored: {count(len(self.differences), 'row')} differ, {self.equal} are equal"]
@@ -69,7 +69,7 @@ def stored_findings(root: str, begin_ms: int, end_ms: int, window_seconds: int, 
 
 
 def is_asked(row: Row, glob: str) -> bool:
-    """Whether a row is of a group that matches; of the cluster only when all do."""
+    """True if a row is of a group that matches, or of the cluster when all are asked for."""
     return glob == "*" or (row["group"] is not None and fnmatchcase(row["group"], glob))
 
 

@@ -36,7 +36,7 @@ def run(_args: argparse.Namespace, _config: Config) -> int:
 
 
 def answers(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """What each line is."""
+    """Describe the kind of each line."""
     for number, line in enumerate(lines, start=1):
         try:
             yield _answer(line)

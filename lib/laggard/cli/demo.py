@@ -48,7 +48,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace, _: Config) -> int:
-    """Run the demo until it is told to stop."""
+    """Run the demo until it is stopped."""
     from laggard.cli.explain import verb as explain
     from laggard.cli.judged import read_health
     from laggard.cli.main import build_parser

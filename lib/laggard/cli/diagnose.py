@@ -31,8 +31,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "diagnose",
         help="the rules over a past range once more, also with other thresholds",
-        description="Judge the windows of a past range again and print the findings as they would be. Nothing that is"
-        " stored changes.",
+        description="Evaluate the windows of a past range again and print the findings as they would be. Nothing that"
+        " is stored changes.",
     )
     accept_spans(parser)
     parser.add_argument(
@@ -48,7 +48,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
-    """Judge, print, and compare or write what was asked for."""
+    """Evaluate, print, and compare or write what was asked for."""
     from laggard.config import load_config
     from laggard.stream.reading import Options
     from laggard.stream.replay import memory_before, replay
@@ -92,7 +92,7 @@ def window_range(begin: datetime, end: datetime, seconds: int) -> tuple[int, int
 
 
 def _only(step: Step, glob: str) -> Step:
-    """What a step says of the groups that are asked for; the cluster belongs to all."""
+    """Rows of a step about the groups that are asked for; the cluster belongs to all."""
     from laggard.stream.replay import Step
 
     return Step(step.window, *([row for row in rows if is_asked(row, glob)] for rows in (step.windows, step.findings)))
@@ -102,11 +102,11 @@ def _lines(
     findings: Sequence[Row], windows: int, before: datetime | None, compared: Comparison | None, output: str | None
 ) -> list[str]:
     began = (
-        "from nothing, as no window before it was judged: findings that were open then are not known"
+        "from nothing, as no window before it was evaluated: findings that were open then are not known"
         if before is None
         else f"with what was remembered at {moment(before)}"
     )
-    lines = [f"{count(windows, 'window')} judged, {began}; {count(len(findings), 'row')} of findings"]
+    lines = [f"{count(windows, 'window')} evaluated, {began}; {count(len(findings), 'row')} of findings"]
     if findings:
         lines += aligned([_TITLES, *map(_cells, findings)], [name in _RIGHT for name in _TITLES])
     if compared is not None:

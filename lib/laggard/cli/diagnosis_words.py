@@ -102,16 +102,16 @@ def verdict_sentence(row: Row) -> str:
         text = text.replace("No: one partition gets", "No: {hot_partitions} partitions get up to")
     members = {"members": row["members"], "members_desired": row["members_desired"]}
     values = numbers | {name: float(value) for name, value in members.items() if value is not None}
-    told = {name: quantity(name, value) for name, value in values.items()}
-    told["missing"] = " and ".join(missing(numbers)) or "an input is not known"
+    shown = {name: quantity(name, value) for name, value in values.items()}
+    shown["missing"] = " and ".join(missing(numbers)) or "an input is not known"
     answer, *more = text.split(". ")
     # a sentence after the answer is worth reading only with its numbers
-    kept = [each for each in more if set(re.findall(r"{(\w+)}", each)) <= told.keys()]
-    return ". ".join([answer, *kept]).rstrip(".").format_map(_Known(told)) + "."
+    kept = [each for each in more if set(re.findall(r"{(\w+)}", each)) <= shown.keys()]
+    return ". ".join([answer, *kept]).rstrip(".").format_map(_Known(shown)) + "."
 
 
 def missing(numbers: Mapping[str, float]) -> Iterator[str]:
-    """What the sizing lacks."""
+    """Inputs that the sizing lacks."""
     if numbers.get("members_known") == 0:
         yield "offsets are committed, but who reads is in no record"
     if numbers.get("shape_known") == 0:
@@ -197,7 +197,7 @@ def _guards(row: Row, state: str) -> list[str]:
 
 
 def where(row: Row) -> str:
-    """What a finding is about: topic and partitions, member, host or broker; "" for the whole group."""
+    """Subject of a finding: topic and partitions, member, host or broker; "" for the whole group."""
     topic, partitions = row["topic"], row["partitions"] or ()
     held = ranges((topic, number) for number in partitions) if topic and partitions else topic or ""
     return ", ".join(short(each) for each in (held, row["subject"] or "") if each)
@@ -215,7 +215,7 @@ def says(row: Row) -> str:
 
 
 def advice(row: Row, window: Row) -> list[str]:
-    """What to do, first thing first, with the numbers of the window in it."""
+    """Steps to take, first thing first, with the numbers of the window in it."""
     rule = rule_of(row)
     kind = row["evidence_text"].get("kind")
     kind = None if kind == UNKNOWN_KIND else kind
@@ -242,7 +242,7 @@ def _of_kind(texts: Iterable[str], kind: str | None) -> Iterator[str]:
 
 
 def avoid(row: Row) -> list[str]:
-    """What not to do."""
+    """Mistakes to avoid."""
     rule = rule_of(row)
     return [_forbidden(text) for text in rule.avoid] if rule else []
 

@@ -78,13 +78,13 @@ def run(args: argparse.Namespace, config: Config) -> int:
 
 
 def finding_lines(rows: Sequence[Row], judged_to: datetime | None, behind: int) -> list[str]:
-    """How far the rules have come, the open findings, and those that have ended."""
+    """The time up to which the rules have evaluated, the open findings, and those that have ended."""
     if judged_to is None:
-        return ["the rules have not judged yet: what they would find is unknown"]
+        return ["the rules have not evaluated yet: what they would find is unknown"]
     late = f", {behind} windows ago: what they would find since is unknown" if behind > MAX_BEHIND else ""
     is_open = open_findings(rows)
     ended = [row for row in rows if row["event"] == "closed"]
-    lines = [f"judged to {moment(judged_to)}{late}; {len(is_open)} open, {len(ended)} ended"]
+    lines = [f"evaluated to {moment(judged_to)}{late}; {len(is_open)} open, {len(ended)} ended"]
     if is_open:
         lines += aligned([_TITLES, *map(_cells, is_open)], [name in _RIGHT for name in _TITLES])
     if ended:

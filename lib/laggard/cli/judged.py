@@ -31,7 +31,7 @@ FOUND = 1  # exit code of --fail-on
 class Diagnosis:
     """Windows and findings of a group at a moment."""
 
-    judged_to: datetime | None  # end of the newest window that was judged of any group
+    judged_to: datetime | None  # end of the newest window that was evaluated of any group
     windows_behind: int | None  # windows that have closed since
     windows: list[Row]  # of group_windows, one per topic, the furthest behind first
     findings: list[Row]  # open and shown, the primary first
@@ -39,23 +39,23 @@ class Diagnosis:
 
     @property
     def is_old(self) -> bool:
-        """Whether the rules are too far behind to speak of the moment."""
+        """True if the rules are too far behind to speak of the moment."""
         return self.windows_behind is None or self.windows_behind > MAX_BEHIND
 
     @property
     def is_current(self) -> bool:
-        """Whether they say something of the moment."""
+        """True if they say something of the moment."""
         return not self.is_old and bool(self.windows or self.findings)
 
     @property
     def has_lag(self) -> bool:
-        """Whether any lag is above what counts."""
+        """True if any lag is significant."""
         return any(row["partitions_material"] for row in self.windows)
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What the rules say of a group in one line."""
+    """Windows and findings of a group for one line."""
 
     windows: list[Row]  # of group_windows, the topic that is furthest behind first
     findings: list[Row]  # open, neither suppressed nor notes, the one to act on first
@@ -83,7 +83,7 @@ class Health:
 
 
 def read_diagnosis(root: str, group: str, at: datetime, window_seconds: int) -> Diagnosis:
-    """The newest judged window that ended by a moment, and what was open then."""
+    """The newest evaluated window that ended by a moment, and what was open then."""
     window = timedelta(seconds=window_seconds)
     start = newest_judged(root, at - window + timedelta(microseconds=1))
     if start is None:
@@ -123,7 +123,7 @@ def read_health(root: str, at: datetime, window_seconds: int) -> dict[str, Healt
 def rows_between(
     root: str, name: str, columns: Sequence[str], since: datetime, until: datetime, condition: Expression | None = None
 ) -> list[Row]:
-    """Rows of a judged table by its time column, maps as dicts; a column that an older job did not write is null."""
+    """Rows of a table of the rules by time, maps as dicts; a column that an older job did not write is null."""
     return shown_rows(read_between(root, name, columns, since, until, condition), name, columns)
 
 
@@ -152,13 +152,13 @@ def open_findings(rows: Iterable[Row]) -> list[Row]:
 
 
 def is_severe(rows: Iterable[Row], limit: str | None) -> bool:
-    """Whether an open finding is at least so severe; suppressed ones do not count, without a limit none does."""
+    """True if an open finding is at least so severe; suppressed ones do not count, without a limit none does."""
     severe = SEVERITIES[: SEVERITIES.index(limit) + 1] if limit else ()
     return any(row["severity"] in severe and row["role"] != "suppressed" for row in open_findings(rows))
 
 
 def names_group(row: Row, group: str) -> bool:
-    """Whether a finding about the cluster is about this group too."""
+    """True if a finding about the cluster names this group."""
     return row["group"] is None and group in _groups_named(row)
 
 
@@ -167,7 +167,7 @@ def _groups_named(row: Row) -> list[str]:
 
 
 def rank(row: Row) -> tuple[object, ...]:
-    """What to read first: the primary finding, then by severity, the group's own before the cluster's, then by age."""
+    """Order of reading: the primary finding, then by severity, the group's own before the cluster's, then by age."""
     severity = SEVERITIES.index(row["severity"]) if row["severity"] in SEVERITIES else len(SEVERITIES)
     role = _ROLES.index(row["role"]) if row["role"] in _ROLES else len(_ROLES)
     return (role, severity, row["group"] is None, row["started_at"], row["code"], row["finding_id"])

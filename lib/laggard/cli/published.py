@@ -1,4 +1,4 @@
-"""What was published last, as the verbs that show it read it: the batch, and rows of its tables by condition."""
+"""Read the newest published batch, and rows of its tables by condition."""
 
 from __future__ import annotations
 

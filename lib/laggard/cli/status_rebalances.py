@@ -62,7 +62,7 @@ Shown = tuple[RebalanceLine, tuple[str, ...]]  # a line, and its cells
 
 
 def read_page(args: argparse.Namespace, config: Config) -> str:
-    """What `status --rebalances` prints."""
+    """Text or JSON of `status --rebalances`."""
     batch = published_batch(config.job.tables)
     warn_if_old(batch, config)
     groups = read_where(config.job.tables, batch, GROUP_STATUS.name, _GROUP_COLUMNS)

@@ -1,4 +1,4 @@
-"""How numbers, times and names read: the same in every verb."""
+"""Numbers, times, names and sentences as text: the same in every verb."""
 
 from __future__ import annotations
 

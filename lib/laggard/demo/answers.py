@@ -1,4 +1,4 @@
-"""What the demo answers at its end: three questions in SQL, and some lines of a scrape."""
+"""Answers of the demo at its end: three questions in SQL, and some lines of a scrape."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ QUESTIONS = {
 
 @dataclass(frozen=True)
 class Answers:
-    """How the tables are read: the functions behind `laggard status`, `laggard query` and `laggard explain`."""
+    """Functions that read the tables: those behind `laggard status`, `laggard query` and `laggard explain`."""
 
     snapshot: Callable[[str], Snapshot]
     status_lines: Callable[[Snapshot], list[str]]
@@ -44,7 +44,7 @@ class Answers:
 
 
 def has_answers(answers: Answers, tables: str) -> bool:
-    """Whether every question has a row by now, below the titles."""
+    """True if every question has a row by now, below the titles."""
     return all(len(answers.query_lines(tables, sql)) > 1 for sql in QUESTIONS.values())
 
 

@@ -51,7 +51,7 @@ class Drill:
         return ""
 
     def is_over(self, seconds: float) -> bool:
-        """Whether the diagnosis has answered, or has had long enough."""
+        """True if the diagnosis has answered, or has had long enough."""
         if self._said_at is not None:
             return seconds - self._said_at >= REST_SECONDS
         return self._cue_at is not None and seconds - self._cue_at >= LIMIT_SECONDS
@@ -63,7 +63,7 @@ class Drill:
         return ["", *self._findings[: 1 + SHOWN_FINDINGS], ""]
 
     def end_lines(self) -> list[str]:
-        """What the last window says, and the page of `laggard explain`."""
+        """The last window's verdict, and the page of `laggard explain`."""
         group = self._scenario.group
         return ["", *self._ask(VERDICT), "", f"laggard explain {group}", "", *self._answers.explain_lines(group)]
 

@@ -33,7 +33,7 @@ SERVES = re.compile(r"serves (http://\S+)/metrics")
 
 @dataclass(frozen=True)
 class Options:
-    """What the user may choose."""
+    """Choices of the user."""
 
     seconds: int = 0  # 0: until Ctrl-C
     work: Path | None = None  # None: a temporary folder
@@ -127,7 +127,7 @@ class Demo:
         return is_seen
 
     def _is_over(self) -> bool:
-        """Whether the seconds are over; a slow machine gets some more until each closing question has an answer."""
+        """True if the seconds are over; a slow machine gets some more until each closing question has an answer."""
         limit = self._options.seconds
         if self._drill and not limit:
             return self._drill.is_over(self._view.seconds)
@@ -225,5 +225,5 @@ def _signals(stop: Callable[..., None]) -> Iterator[None]:
 
 
 def has_lag(snapshot: Snapshot) -> bool:
-    """Whether the batch knows the lag of any group."""
+    """True if the batch knows the lag of any group."""
     return any(row["lag_known"] is not None for row in snapshot.groups)

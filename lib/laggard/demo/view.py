@@ -1,4 +1,4 @@
-"""What the demo shows: progress with seconds on standard error, the groups on standard output."""
+"""Output of the demo: progress with seconds on standard error, the groups on standard output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many consumers a group should have: what the sizing says, once it lasts, within what its policy allows."""
+"""Desired consumers of a group: the sizing, once it lasts, within the limits of its policy."""
 
 from __future__ import annotations
 

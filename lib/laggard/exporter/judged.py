@@ -1,4 +1,4 @@
-"""What the rules made of the newest window they judged: its rows, the findings open at its end, and all ever opened.
+"""The newest window that the rules evaluated: its rows, the findings open at its end, and all ever opened.
 
 These tables are written after the batch, so no `batches` row names their versions; `finding_state`, written last, says
 up to which window they are whole. Of `findings` only what came since the last look is read.
@@ -140,7 +140,7 @@ class JudgedReader:
         return _count(read_known(table, uri, ("event", "code", "severity"), wanted, files).to_pylist())
 
     def _windows_before(self, begin: datetime, windows: Sequence[Row]) -> dict[str, list[list[Row]]]:
-        """What the windows before said of each group's size, the newest first, up to one that is missing."""
+        """Sizes of each group by the windows before, the newest first, up to one that is missing."""
         hour = timedelta(seconds=SCALE_IN_SECONDS)
         self._sizing = {start: rows for start, rows in self._sizing.items() if begin - hour < start < begin}
         since = max(self._sizing, default=begin - hour) + self._window

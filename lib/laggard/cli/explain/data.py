@@ -14,7 +14,7 @@ from laggard.escape import finite
 
 
 def to_data(explained: Explained) -> dict[str, Any]:
-    """What the page stands on, with exact numbers; null is not known."""
+    """All facts of the page, with exact numbers; null is not known."""
     return {
         "cluster": explained.batch.cluster,
         "batch_id": explained.batch.batch_id,

@@ -58,16 +58,16 @@ def diagnosis_sections(explained: Explained) -> Iterator[tuple[str, Iterator[str
 def _not_judged(explained: Explained) -> Iterator[str]:
     diagnosis = explained.diagnosis
     if diagnosis.judged_to is None:
-        text = "The rules have not judged a window yet: shape, cause and verdict are unknown."
+        text = "The rules have not evaluated a window yet: shape, cause and verdict are unknown."
     elif diagnosis.is_old:
         text = (
-            f"The rules have judged up to {moment(diagnosis.judged_to)}, {diagnosis.windows_behind} windows ago: shape,"
-            f" cause and verdict of now are unknown. Those of then: laggard explain {quote(_name(explained))} --at"
-            f" {diagnosis.judged_to:%Y-%m-%dT%H:%M:%S}"
+            f"The rules have evaluated up to {moment(diagnosis.judged_to)}, {diagnosis.windows_behind} windows ago:"
+            f" shape, cause and verdict of now are unknown. Those of then: laggard explain {quote(_name(explained))}"
+            f" --at {diagnosis.judged_to:%Y-%m-%dT%H:%M:%S}"
         )
     else:
         text = (
-            f"The rules have judged up to {moment(diagnosis.judged_to)}, and say nothing of this group: shape, cause"
+            f"The rules have evaluated up to {moment(diagnosis.judged_to)}, but not this group: shape, cause"
             " and verdict are unknown."
         )
     yield from paragraph(text, "  ", "  ")

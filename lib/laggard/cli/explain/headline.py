@@ -13,7 +13,7 @@ TRENDS = {"growing": "growing", "draining": "falling", "flat": "level", "sawtoot
 
 
 def headline(explained: Explained) -> str:
-    """What is wrong, where, whether it gets worse, and whether consumers would help."""
+    """Say in one line what is wrong and where, if it gets worse, and if consumers would help."""
     name, diagnosis = short(explained.group["group"]), explained.diagnosis
     if not diagnosis.is_current:
         return f"{name}: {_lag_now(explained)}; {_why_not(diagnosis)}"
@@ -60,10 +60,10 @@ def _lag_now(explained: Explained) -> str:
 
 def _why_not(diagnosis: Diagnosis) -> str:
     if diagnosis.judged_to is None:
-        return "the rules have not judged yet"
+        return "the rules have not evaluated yet"
     if diagnosis.is_old:
         return f"the rules are {diagnosis.windows_behind} windows behind"
-    return "the rules have not judged it"
+    return "the rules have not evaluated it"
 
 
 def _trouble(diagnosis: Diagnosis) -> str:
@@ -73,7 +73,7 @@ def _trouble(diagnosis: Diagnosis) -> str:
 
 def _without_lag(diagnosis: Diagnosis) -> str:
     if all(row["lag_known"] is None for row in diagnosis.windows):
-        return f"cannot be judged: {_trouble(diagnosis) or 'none of its lag is known'}"
+        return f"cannot be evaluated: {_trouble(diagnosis) or 'none of its lag is known'}"
     lag = "keeps up" if all(row["status"] == "ok" for row in diagnosis.windows) else "keeps up where its lag is known"
     if str(diagnosis.windows[0]["scale_verdict"]).startswith("UNKNOWN"):
         lag = "has no lag that counts, as far as is known"

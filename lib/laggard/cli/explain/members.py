@@ -1,4 +1,4 @@
-"""What each member of a group has to read, and who reads a partition."""
+"""Partitions and lag of each member of a group, and the reader of a partition."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def member_lines(explained: Explained) -> list[MemberLine]:
 
 
 def _reads(row: Row, topic: str) -> bool:
-    """Whether a member has a partition of a topic, as far as its assignment is known."""
+    """True if a member has a partition of a topic, or its assignment is unknown."""
     return row["assigned"] is None or any(each["topic"] == topic for each in row["assigned"])
 
 
@@ -77,7 +77,7 @@ def ranges(held: Iterable[Place]) -> str:
 
 
 def time_lag_is_exact(rows: Iterable[Row]) -> bool:
-    """Whether the largest time lag of these partitions is known and no lower bound."""
+    """True if the largest time lag of these partitions is known and no lower bound."""
     return all(
         row["status"] == "ok" and row["time_lag_seconds"] is not None and not row["time_lag_censored"]
         for row in rows

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from laggard.cli.explain.diagnosis import diagnosis_sections
 from laggard.cli.explain.headline import headline
-from laggard.cli.explain.rebalance import CAUSE_WORDS, story_and_cost
+from laggard.cli.explain.rebalance import CAUSE_WORDS, events_and_cost
 from laggard.cli.explain.rows import Explained
 from laggard.cli.explain.since import since_section
 from laggard.cli.explain.tables import lag_lines, member_page
@@ -100,8 +100,8 @@ def _rebalances(explained: Explained) -> Iterator[str]:
             since = explained.since
         yield "  none seen" if since is None else f"  none seen since {moment(since)}"
     for row in rows or ():
-        story, cost = story_and_cost(row, explained.names)
-        yield from paragraph(story)
+        events, cost = events_and_cost(row, explained.names)
+        yield from paragraph(events)
         yield from paragraph(cost, "    ")
 
 
@@ -113,9 +113,9 @@ def _totals(group: Row) -> Iterator[str]:
     for cause, number in sorted(counts.items(), key=lambda each: (-each[1], each[0])):
         if number:
             yield f"    {number} × {cause}: {CAUSE_WORDS.get(cause, cause)}"
-    told = ", ".join(f"{changes.get(name, 0)} {name}" for name in ("joined", "left", "replaced"))
+    changed = ", ".join(f"{changes.get(name, 0)} {name}" for name in ("joined", "left", "replaced"))
     restarts = known(group["static_restarts_absorbed_total"])
-    yield f"  members: {told}; static restarts without a rebalance: {restarts}"
+    yield f"  members: {changed}; static restarts without a rebalance: {restarts}"
     moved, avoidable = group["partitions_moved_total"], group["partitions_moved_avoidable_total"]
     yield f"  partitions moved: {known(moved)}, of these without need: {known(avoidable)}"
     yield f"  rounds that never got to an assignment: {known(group['interrupted_generations_total'])}"

@@ -34,13 +34,13 @@ REASON_WORDS = {
 }
 
 
-def story_and_cost(row: Row, names: Mapping[str, str]) -> tuple[str, str]:
+def events_and_cost(row: Row, names: Mapping[str, str]) -> tuple[str, str]:
     """A row of `rebalances` in two paragraphs; what it does not know is said to be unknown, never left out.
 
     `names`: what to call a slot that is only an id.
     """
-    story = [_when_and_why(row), *_members(row, names), *_reason(row)]
-    return " ".join(story), " ".join([_movement(row), _pauses(row), *_records(row)])
+    events = [_when_and_why(row), *_members(row, names), *_reason(row)]
+    return " ".join(events), " ".join([_movement(row), _pauses(row), *_records(row)])
 
 
 def how_long(row: Row) -> str:
@@ -82,9 +82,9 @@ def _members(row: Row, names: Mapping[str, str]) -> Iterator[str]:
         return
     gone = [slot for slot in row["left"] if slot not in (row["replaced"] or ())]
     changes = (("joined", row["joined"]), ("left", gone), ("replaced by another member", row["replaced"]))
-    told = [f"{word}: {listed(names.get(slot, slot) for slot in slots)}" for word, slots in changes if slots]
+    shown = [f"{word}: {listed(names.get(slot, slot) for slot in slots)}" for word, slots in changes if slots]
     before = "unknown" if row["members_before"] is None else row["members_before"]
-    text = "; ".join(told) if told else "the same members before and after"
+    text = "; ".join(shown) if shown else "the same members before and after"
     yield f"{text[0].upper()}{text[1:]} ({before} → {count(row['members_after'], 'member')})."
     if row["interrupted"]:
         yield f"{count(row['interrupted'], 'round')} before it never got to an assignment."
@@ -128,8 +128,8 @@ def _pauses(row: Row) -> str:
     if not paused:
         return "No partition paused."
     names = (("median", "p50"), ("95th percentile", "p95"), ("longest", "max"))
-    told = ", ".join(f"{word} {_pause(row[f'pause_{name}_seconds'])}" for word, name in names)
-    return f"{count(paused, 'partition')} paused: {told}."
+    lengths = ", ".join(f"{word} {_pause(row[f'pause_{name}_seconds'])}" for word, name in names)
+    return f"{count(paused, 'partition')} paused: {lengths}."
 
 
 def _pause(seconds: float | None) -> str:

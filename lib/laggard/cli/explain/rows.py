@@ -58,8 +58,8 @@ class Explained:
     rebalances: list[Row] | None  # newest first
     names: Mapping[str, str]  # client and host of slots that are only an id, as far as rows were read
     diagnosis: Diagnosis
-    topic: str | None = None  # the one that is told of; None: all
-    since: datetime | None = None  # from when on rebalances and findings are told
+    topic: str | None = None  # the one that is shown; None: all
+    since: datetime | None = None  # from when on rebalances and findings are shown
     past: list[Row] | None = None  # findings that opened or ended since then
 
     @property
@@ -87,15 +87,15 @@ def read_group(
         batch = replace(batch, values={**batch.values, "batch_id": found["batch_id"], "polled_at": found["window_end"]})
         found = group_of_then(found, partitions, GROUP_COLUMNS)
     until = None if when is None else batch.polled_at
-    told = _read_members(root, batch, found, until)
+    members = _read_members(root, batch, found, until)
     begin = None if since is None else since(batch.polled_at)
     return Explained(
         batch,
         found,
         sorted(partitions, key=_badness),
-        _newest_members(told, found),
+        _newest_members(members, found),
         _read_rebalances(root, batch, found, limit, until, begin),
-        _names(told or ()),
+        _names(members or ()),
         read_diagnosis(root, found["group"], batch.polled_at, window_seconds),
         since=begin,
     )
@@ -135,7 +135,7 @@ def _newest_members(rows: list[Row] | None, group: Row) -> list[Row] | None:
 
 
 def _names(rows: Iterable[Row]) -> dict[str, str]:
-    """What to call members whose slot is their id, with its end, as several may share a host."""
+    """Names for members whose slot is their id, with its end, as several may share a host."""
     return {
         row["slot"]: f"{row['client_id']} on {(row['client_host'] or UNKNOWN).removeprefix('/')} (…{row['slot'][-6:]})"
         for row in rows

@@ -1,4 +1,4 @@
-"""How the lag lies over partitions and readers, on the page of `laggard explain`."""
+"""Distribution of the lag over partitions and readers, on the page of `laggard explain`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was found of a group since a moment, for `laggard explain --since`."""
+"""Findings of a group since a moment, for `laggard explain --since`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read_past(root: str, group: str, since: datetime, until: datetime) -> list[R
     if since > until:
         raise LaggardError(
             f"nothing lies between {moment(since)} and {moment(until)}",
-            cause="--since is later than what is told of",
+            cause="--since is later than the end of the page's time",
             fix="laggard explain GROUP --since -2h",
             exit_code=USAGE,
         )

@@ -1,4 +1,4 @@
-"""What the rows of a group leave open, and why: the last part of `laggard explain`."""
+"""Gaps in the rows of a group, each with its reason: the last part of `laggard explain`."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ SENTENCES = {
     "censored": "Time lag is a lower bound: the oldest unread record is older than what was watched.",
     "untimed": "Time lag of some partitions: not watched for long enough.",
     "no_member_rows": "Members: how many there are is known, but no row says who.",
-    "older_assignment": "Members and assignment are those of {told}, the newest that is complete; now is {number}.",
-    "unknown_assignment": "Members and assignment are those of {told}; the number of the one now is unknown, as the"
+    "older_assignment": "Members and assignment are those of {shown}, the newest that is complete; now is {number}.",
+    "unknown_assignment": "Members and assignment are those of {shown}; the number of the one now is unknown, as the"
     " group is polled.",
     "some_members": "Members: {rows} of {members} have a row.",
-    "assignment": "Assignment: that of some members is not decodable, or they were not told one yet.",
+    "assignment": "Assignment: that of some members is not decodable, or they have not received one yet.",
     "topic_names": "Assignment: some partitions are of a topic whose name is not known.",
     "share_rebalances": "Rebalances: not followed for share groups, whose partitions have several owners.",
     "older_job": "Rebalances: the job that wrote these rows does not follow them.",
@@ -58,7 +58,7 @@ STATUSES = {
 }
 IMPOSSIBLE = "its row holds an impossible value"
 FLAGS = {
-    "bootstrap": "read from history, where records may be missing: cause, members, moves and pauses are not judged",
+    "bootstrap": "read from history, where records may be missing: cause, members, moves and pauses are not evaluated",
     "old_record": "an old broker states no time of the join phase: begin and duration are open",
     "skew": "the broker states a time before the previous generation: begin and duration are open",
     "partial": "an assignment before or after it is not known, so moves are not counted",
@@ -170,11 +170,11 @@ def _of_members(explained: Explained) -> Iterator[Gap]:
     if not members:
         yield _gap("no_member_rows")
         return
-    number, told = generation_or_epoch(group), members[0]["generation"]
+    number, shown = generation_or_epoch(group), members[0]["generation"]
     if number is None:
-        yield _gap("unknown_assignment", told=told)
-    elif told != number:
-        yield _gap("older_assignment", told=told, number=number)
+        yield _gap("unknown_assignment", shown=shown)
+    elif shown != number:
+        yield _gap("older_assignment", shown=shown, number=number)
     elif len(members) != group["members"]:
         yield _gap("some_members", rows=len(members), members=group["members"])
     if any(row["assigned"] is None for row in members) and group["protocol_type"] != "connect":

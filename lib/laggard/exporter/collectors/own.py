@@ -104,7 +104,7 @@ class SelfCollector(Collector):
 
 
 def series_families(total: int, withheld: Mapping[str, int]) -> list[Metric]:
-    """How many series the body has, these included, and how many it lacks."""
+    """Number of series in the body, these included, and of those left out."""
     levels = filled(fam.SERIES_WITHHELD, (({"level": level}, withheld.get(level, 0)) for level in fam.LEVELS))
     return [levels, filled(fam.SERIES, [({}, total + len(levels.samples) + 1)])]
 

@@ -34,7 +34,7 @@ _HISTOGRAMS = (
 
 
 class RebalanceCollector(Collector):
-    """What rebalances did to each group so far; a counter that its row does not have is absent."""
+    """Counters of each group's rebalances so far; a counter that its row does not have is absent."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot

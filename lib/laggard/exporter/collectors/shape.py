@@ -33,7 +33,7 @@ _MAY_BE_NEVER = (fam.GROUP_DRAIN, fam.GROUP_LOSS)
 
 
 class ShapeCollector(Collector):
-    """How lag lies over the partitions of each topic, where it goes, and when it is gone."""
+    """Distribution of lag over the partitions of each topic, its trend, and its drain time."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
