@@ -246,6 +246,9 @@ def test_what_an_attacker_could_use_is_named_and_nothing_else() -> None:
     for name, security in names.items():
         (sentence,) = warnings(security)
         assert name in sentence
+    for mechanism, what in {"PLAIN": "password or token", "SCRAM-SHA-256": "login", "GSSAPI": "login"}.items():
+        (sentence,) = warnings(Security(protocol="SASL_PLAINTEXT", mechanism=mechanism))
+        assert f"the {what} and all data" in sentence
     for quiet in (Security(), Security(protocol="SSL"), Security(protocol="SASL_SSL", mechanism="PLAIN")):
         assert list(warnings(quiet)) == []
 

@@ -14,7 +14,7 @@ from kafka.errors import (
     UnsupportedSaslMechanismError,
 )
 
-from laggard.config.security import OAUTHBEARER, WITH_PASSWORD
+from laggard.config.security import OAUTHBEARER, PLAIN, WITH_PASSWORD
 from laggard.errors import CONFIGURATION, DENIED, LaggardError
 from laggard.secret_files import fingerprint, read_password, read_secret
 from laggard.sources import pem
@@ -95,7 +95,7 @@ def warnings(security: Security) -> Iterator[str]:
     if security.has_tls and not security.verify_hostname:
         yield "verify_hostname is false: any certificate of that authority passes for a broker's"
     if security.protocol == "SASL_PLAINTEXT":
-        kind = "the login" if security.mechanism in WITH_PASSWORD[1:] else "the password or token"
+        kind = "the password or token" if security.mechanism in (PLAIN, OAUTHBEARER) else "the login"
         yield f"SASL_PLAINTEXT: {kind} and all data cross the network without encryption"
     if has_tokens(security) and security.oauth.token_url.lower().startswith("http:"):
         yield "oauth.token_url is http: the client's secret crosses the network without encryption"
