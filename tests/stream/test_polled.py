@@ -220,6 +220,15 @@ def test_states_stay_while_a_broker_does_not_list_its_groups() -> None:
     assert [polled.groups["g"][name] for name in ("group_state", "state_source", "members")] == ["Stable", "admin", 1]
 
 
+def test_the_state_of_a_group_that_is_refused_is_unknown() -> None:
+    polled = PolledSimulation()
+    polled.poll([end(100)], {("g", "t", 0): 90}, described={"g": description("m")})
+    polled.poll([end(100)], {}, errors={"g": "GROUP_AUTHORIZATION_FAILED"}, listed=())
+    assert [polled.groups["g"][name] for name in ("group_state", "state_source")] == ["Unknown", "none"]
+    polled.poll([end(100)], {}, unlisted=(1,), lists_all=False, listed=())
+    assert [polled.groups["g"][name] for name in ("group_state", "state_source")] == ["Unknown", "none"]
+
+
 def test_a_fall_between_two_polls_is_a_rewind() -> None:
     polled = PolledSimulation()
     polled.poll([end(100)], {("g", "t", 0): 90})

@@ -86,8 +86,10 @@ def _row(
     is_fresh = listing.is_fresh and (offsets_partition is None or coordinator not in listing.unlisted)
     if tick.polls_commits:  # who is asked for the offsets is who listed the group
         coordinator = told.get("coordinator")
-        is_fresh = listing.is_fresh and (group in listing.groups or listing.unlisted <= {None})
-    state, source = _state(before, found, told, is_fresh=is_fresh)
+        is_fresh = group in listing.groups
+        state, source = _polled_state(before, told, listing.errors.get(group))
+    else:
+        state, source = _state(before, found, told, is_fresh=is_fresh)
     known_lag = totals.get("lag_sum") if ok else None
     return {
         **{name: found.get(name) for name in KEPT},
@@ -129,6 +131,15 @@ def _state(
         return found["record_state"], "record"
     if found.get("members") is not None:  # a row that an older job wrote
         return ("Stable" if found["members"] else "Empty"), "record"
+    return "Unknown", "none"
+
+
+def _polled_state(before: Mapping[str, Any], told: Mapping[str, Any], error: str | None) -> tuple[str, str]:
+    """State where coordinators are polled: the broker's last word stands unless the group is refused or fails."""
+    if told.get("group_state"):
+        return told["group_state"], "admin"
+    if error is None and before.get("state_source") == "admin":
+        return before["group_state"], "admin"
     return "Unknown", "none"
 
 

@@ -65,21 +65,22 @@ class Coordinators:
         self._complete_listings = self._complete_listings + 1 if is_complete else 0
         self._was_complete = self._was_complete or is_complete
         answers = _Answers()
-        sees_all = self._look_for_missing(listed, answers, is_complete=is_complete)
+        # brokers that do not list their groups may not answer this either, and what they have is not missing
+        sees_all = is_complete and self._look_for_missing(listed, answers)
         self._ask_slices(listed, answers, until)
         pending = sum(group not in self._asked_at for group in listed) + (not self._was_complete)
         return Asked(
             groups=shapes.group_table(listed.values()),
             unlisted=unlisted,
-            answers=answers.table((*listed, *self._missing)),
+            answers=answers.table((*listed, *self._asked_at)),
             committed=answers.committed(self._names),
             lists_all=sees_all and self._complete_listings > 1,
             pending=pending,
             errors=answers.errors,
         )
 
-    def _look_for_missing(self, listed: Listed, answers: _Answers, *, is_complete: bool) -> bool:
-        """Count listings that lack a group; True if every group is listed to us.
+    def _look_for_missing(self, listed: Listed, answers: _Answers) -> bool:
+        """Count complete listings that lack a group; True if every group is listed to us.
 
         A group may be listed no more as our right to describe it was taken away: brokers look at rights first, so one
         that is asked by name says so, whether or not it coordinates the group. A group on its way from one coordinator
@@ -98,7 +99,7 @@ class Coordinators:
             if errors.get(group) == GROUP_DENIED:
                 answers.fail("describe_groups", [group], GROUP_DENIED)
                 self._missing[group] = 0
-            elif is_complete:
+            else:
                 self._missing[group] += 1
                 if self._missing[group] > 1:
                     answers.error_of[group] = GROUP_GONE
