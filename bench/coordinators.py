@@ -15,6 +15,7 @@ from typing import Any
 
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.protocol.consumer import OffsetCommitRequest
+from kafka.protocol.metadata import FindCoordinatorRequest
 
 from laggard.demo.broker import Broker
 from laggard.sources.brokers import Brokers
@@ -43,14 +44,21 @@ def commit_for(group: str) -> OffsetCommitRequest:
     )
 
 
+def is_refused(answer: Any) -> bool:
+    return isinstance(answer, str) or any(part.error_code for part in answer.topics[0].partitions)
+
+
 def make_groups(servers: str, begin: int, end: int) -> None:
     names = iter([f"group-{number:05}" for number in range(begin, end)])
     with closing(Brokers(servers.split(","), 60)) as brokers:
         brokers.metadata([])
         while part := list(islice(names, AT_ONCE)):
-            for wait in [brokers.start("offset_commit", {1: commit_for(group)}) for group in part]:
-                answer = wait()[1]
-                assert not isinstance(answer, str), answer
+            while part:  # the first look for a coordinator creates the offsets topic
+                answers = [(group, brokers.start("offset_commit", {1: commit_for(group)})) for group in part]
+                part = [group for group, wait in answers if is_refused(wait()[1])]
+                if part:
+                    brokers.ask("find_coordinator", FindCoordinatorRequest(key=part[0], key_type=0, max_version=3))
+                    time.sleep(0.5)
 
 
 def rounds(servers: str, seconds: float) -> Iterator[tuple[float, Snapshot]]:

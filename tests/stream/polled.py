@@ -56,7 +56,6 @@ class PolledSimulation(Simulation):
         asked: Collection[str] | None = None,
         errors: Mapping[str, str] | None = None,
         described: Mapping[str, str] | None = None,
-        lists_all: bool = True,
         lists_topics: bool = True,
         pending: int = 0,
         seconds: float = 10,
@@ -104,7 +103,6 @@ class PolledSimulation(Simulation):
             answers=pa.Table.from_pylist(answers, schema=ANSWERS),
             committed=pa.Table.from_pylist(rows, schema=COMMITTED),
             pending_groups=pending,
-            lists_all_groups=lists_all,
             lists_all_topics=lists_topics,
             unlisted_brokers=list(unlisted),
         )
@@ -124,7 +122,7 @@ class PolledSimulation(Simulation):
         assert tick.is_caught_up == is_live
         before = (self.tables["partition_status"], self.tables["group_status"])
         batch = polled_batch(
-            poll, *before, NameFilter(), tick, lambda groups: pa.array([True] * len(groups), pa.bool_())
+            poll, before[0], NameFilter(), tick, lambda groups: pa.array([True] * len(groups), pa.bool_())
         )
         listing = Listing(
             {row["group"]: row for row in poll.groups.to_pylist()},

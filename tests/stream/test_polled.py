@@ -200,23 +200,21 @@ def test_a_partition_with_an_error_keeps_its_offset() -> None:
     assert (polled.events(), polled.row["committed_offset"]) == ([], 90)
 
 
-def test_a_group_ends_only_when_all_groups_are_listed_without_it() -> None:
+def test_a_group_ends_by_the_word_of_its_coordinator_and_not_before() -> None:
     polled = PolledSimulation()
     both = {("g", "t", 0): 90, ("h", "t", 0): 80}
     polled.poll([end(100)], both)
-    polled.poll([end(100)], {("h", "t", 0): 80}, lists_all=False)
-    assert (polled.events(), sorted(polled.groups)) == ([], ["g", "h"])
     polled.poll([end(100)], {("h", "t", 0): 80})
+    assert (polled.events(), sorted(polled.groups)) == ([], ["g", "h"])
+    polled.poll([end(100)], {("h", "t", 0): 80}, errors={"g": "GROUP_ID_NOT_FOUND"})
     assert (sorted(polled.events()), sorted(polled.groups)) == (["group_deleted", "offset_deleted"], ["h"])
-    polled.poll([end(100)], {}, lists_all=False, errors={"h": "GROUP_ID_NOT_FOUND"}, listed=())
-    assert sorted(polled.groups) == []
 
 
 def test_states_stay_while_a_broker_does_not_list_its_groups() -> None:
     polled = PolledSimulation()
     both = {("g", "t", 0): 90, ("h", "t", 0): 80}
     polled.poll([end(100)], both, described={"g": description("m")})
-    polled.poll([end(100)], {("h", "t", 0): 80}, unlisted=(2,), lists_all=False)
+    polled.poll([end(100)], {("h", "t", 0): 80}, unlisted=(2,))
     assert [polled.groups["g"][name] for name in ("group_state", "state_source", "members")] == ["Stable", "admin", 1]
 
 
@@ -225,7 +223,7 @@ def test_the_state_of_a_group_that_is_refused_is_unknown() -> None:
     polled.poll([end(100)], {("g", "t", 0): 90}, described={"g": description("m")})
     polled.poll([end(100)], {}, errors={"g": "GROUP_AUTHORIZATION_FAILED"}, listed=())
     assert [polled.groups["g"][name] for name in ("group_state", "state_source")] == ["Unknown", "none"]
-    polled.poll([end(100)], {}, unlisted=(1,), lists_all=False, listed=())
+    polled.poll([end(100)], {}, unlisted=(1,), listed=())
     assert [polled.groups["g"][name] for name in ("group_state", "state_source")] == ["Unknown", "none"]
 
 

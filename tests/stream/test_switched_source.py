@@ -40,7 +40,6 @@ class SwitchedBatches(WholeBatches):
             answers=pa.Table.from_pylist(texts, ANSWERS),
             committed=pa.Table.from_pylist(self.committed, COMMITTED),
             pending_groups=0,
-            lists_all_groups=True,
             lists_all_topics=True,
         )
 

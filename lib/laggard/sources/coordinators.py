@@ -19,7 +19,7 @@ from kafka.protocol.consumer import OffsetFetchRequest
 from laggard.names import NameFilter
 from laggard.rebalance.described import describe_classic, describe_consumer
 from laggard.sources import snapshot as shapes
-from laggard.sources.brokers import UNUSED_NAME, Brokers, error_name
+from laggard.sources.brokers import Brokers, error_name
 from laggard.sources.protocol.groups import ConsumerGroupDescribeRequest
 
 SLICE = 100  # groups of one coordinator that one request asks for
@@ -37,22 +37,21 @@ class Asked:
     unlisted: list[int]
     answers: pa.Table
     committed: pa.Table
-    lists_all: bool  # a group that has no answer is there no more
     pending: int  # groups that were never asked, or brokers that never listed their groups
     errors: Mapping[tuple[str, str], int]  # (api, error) -> groups
 
 
 class Coordinators:
-    """Asks whoever has waited longest first, and remembers which groups there were."""
+    """Asks whoever has waited longest first, and remembers which groups there were; `known` are those of before."""
 
-    def __init__(self, brokers: Brokers, names: NameFilter, seconds: float) -> None:
+    def __init__(self, brokers: Brokers, names: NameFilter, seconds: float, known: Iterable[str] = ()) -> None:
         self._brokers = brokers
         self._names = names
         self._seconds = seconds
         self._asked_at: dict[str, int] = {}  # group -> round in which it was last asked
-        self._missing: dict[str, int] = {}  # group -> complete listings in a row that lack it
+        self._missing: dict[str, int] = {}  # group -> listings in a row that lack it, as its coordinator does
         self._round = 0
-        self._complete_listings = 0  # in a row
+        self._known = set(known)
         self._was_complete = False
 
     def ask(self, brokers: Sequence[int]) -> Asked:
@@ -62,49 +61,45 @@ class Coordinators:
         rows, unlisted = self._brokers.start_list_groups(brokers)()
         listed = {row["group_id"]: row for row in rows if self._names.watches_group(row["group_id"])}
         is_complete = bool(brokers) and not unlisted
-        self._complete_listings = self._complete_listings + 1 if is_complete else 0
         self._was_complete = self._was_complete or is_complete
         answers = _Answers()
-        # brokers that do not list their groups may not answer this either, and what they have is not missing
-        sees_all = is_complete and self._look_for_missing(listed, answers)
+        self._missing = {group: count for group, count in self._missing.items() if group not in listed}
+        self._known |= listed.keys()
+        # what a broker has that does not list its groups is not missing
+        if is_complete and (missing := sorted(self._known - listed.keys())):
+            self._look_for_missing(brokers, missing, answers)
         self._ask_slices(listed, answers, until)
         pending = sum(group not in self._asked_at for group in listed) + (not self._was_complete)
         return Asked(
             groups=shapes.group_table(listed.values()),
             unlisted=unlisted,
-            answers=answers.table((*listed, *self._asked_at)),
+            answers=answers.table(sorted(self._known)),
             committed=answers.committed(self._names),
-            lists_all=sees_all and self._complete_listings > 1,
             pending=pending,
             errors=answers.errors,
         )
 
-    def _look_for_missing(self, listed: Listed, answers: _Answers) -> bool:
-        """Count complete listings that lack a group; True if every group is listed to us.
+    def _look_for_missing(self, brokers: Sequence[int], missing: Sequence[str], answers: _Answers) -> None:
+        """Ask all brokers by name for groups that none of them lists.
 
-        A group may be listed no more as our right to describe it was taken away: brokers look at rights first, so one
-        that is asked by name says so, whether or not it coordinates the group. A group on its way from one coordinator
-        to another may be in neither's list, so it is gone when two listings in a row lack it.
+        A group may be listed no more as our right to describe it was taken away: brokers look at rights first, so each
+        of them says so. That a group is gone only its coordinator can say; the others, and one that has just started,
+        are not its coordinator. Two complete listings in a row have to lack it: to older brokers a group of the new
+        protocol is dead when it is asked for so.
         """
-        for group in self._asked_at.keys() - listed.keys():
-            self._missing.setdefault(group, 0)
-        for group in self._missing.keys() & listed.keys():
-            del self._missing[group]
-        missing = sorted(self._missing)
-        response = self._brokers.ask("describe_groups", DescribeGroupsRequest(groups=[UNUSED_NAME, *missing]))
-        if isinstance(response, str):
-            return False
-        errors = {each.group_id: error_name(each.error_code) for each in response.groups}
+        request = DescribeGroupsRequest(groups=list(missing), include_authorized_operations=False)
+        responses = self._brokers.start("describe_groups", dict.fromkeys(brokers, request))()
+        told = [each for response in responses.values() if not isinstance(response, str) for each in response.groups]
+        denied = {each.group_id for each in told if error_name(each.error_code) == GROUP_DENIED}
+        gone = {each.group_id for each in told if _is_gone(each)} - denied
+        for group in denied:
+            answers.fail("describe_groups", [group], GROUP_DENIED)
         for group in missing:
-            if errors.get(group) == GROUP_DENIED:
-                answers.fail("describe_groups", [group], GROUP_DENIED)
-                self._missing[group] = 0
-            else:
-                self._missing[group] += 1
-                if self._missing[group] > 1:
-                    answers.error_of[group] = GROUP_GONE
-                    del self._missing[group], self._asked_at[group]
-        return errors.get(UNUSED_NAME) != GROUP_DENIED
+            self._missing[group] = self._missing.get(group, 0) + 1 if group in gone else 0
+            if self._missing[group] > 1:
+                answers.error_of[group] = GROUP_GONE
+                del self._missing[group]
+                self._known.discard(group)
 
     def _ask_slices(self, listed: Listed, answers: _Answers, until: float) -> None:
         waiting = [group for group, row in listed.items() if (row["group_type"] or "").lower() != _WITHOUT_OFFSETS]
@@ -241,6 +236,12 @@ def _with_blobs(group: Any) -> dict[str, Any]:
     found: dict[str, Any] = group.to_dict()
     members = zip(found["members"], blobs, strict=True)
     return found | {"members": [member | given for member, given in members]}
+
+
+def _is_gone(answer: Any) -> bool:
+    """True by the word of the group's coordinator: dead up to version 5 of the request, then by an error."""
+    error = error_name(answer.error_code)
+    return error == GROUP_GONE or (error is None and answer.group_state == "Dead")
 
 
 def _offset_fetch(groups: Sequence[str]) -> OffsetFetchRequest:

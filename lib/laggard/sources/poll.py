@@ -49,6 +49,7 @@ class PollOptions:
     ask_groups_seconds: float = 0
     groups: tuple[str, ...] = ("*",)
     groups_ignore: tuple[str, ...] = ()
+    known_groups: tuple[str, ...] = ()  # those of the newest batch: one that is listed no more is asked by name
 
 
 class Poller:
@@ -77,7 +78,8 @@ class Poller:
         self._facts = LogFacts(self._brokers, options.slo_seconds)
         self._coordinators: Coordinators | None = None
         if options.ask_groups_seconds:
-            self._coordinators = Coordinators(self._brokers, self._names, options.ask_groups_seconds)
+            seconds, known = options.ask_groups_seconds, options.known_groups
+            self._coordinators = Coordinators(self._brokers, self._names, seconds, known)
         self._lists_all_topics = False
 
     def poll(self, poll_id: int) -> Snapshot:
@@ -154,7 +156,6 @@ class Poller:
             "answers": asked.answers,
             "committed": asked.committed,
             "pending_groups": asked.pending,
-            "lists_all_groups": asked.lists_all,
             "lists_all_topics": self._lists_all_topics,
         }
 

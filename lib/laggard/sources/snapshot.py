@@ -136,7 +136,6 @@ class Snapshot:
     offsets_retention_minutes: int | None = None  # offsets.retention.minutes of a broker; None: not known
     # groups that were never asked for their offsets; None: commits are read from the offsets topic
     pending_groups: int | None = None
-    lists_all_groups: bool = False  # a group without a row in `answers` is there no more
     lists_all_topics: bool = False  # a topic that is not polled does not exist, or is not watched
 
     @property

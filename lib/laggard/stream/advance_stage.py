@@ -118,7 +118,7 @@ def advance_stage(
         )
         before = state.read(schemas.PARTITION_STATUS, shard), state.read(schemas.GROUP_STATUS, shard)
         if tick.polls_commits:
-            batch = polled_batch(poll, *before, names, tick, lambda groups: _is_own(groups, shard, state.shards))
+            batch = polled_batch(poll, before[0], names, tick, lambda groups: _is_own(groups, shard, state.shards))
         else:
             batch = read_batch(decoded)
         inputs = Inputs(*before, batch)

@@ -49,7 +49,7 @@ from laggard.stream.topic_windows import topic_windows
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.data_files import DataFile
-from laggard.tables.readers import BACKFILL, TICK, has_batch_where, newest_batch
+from laggard.tables.readers import BACKFILL, TICK, has_batch_where, newest_batch, read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -104,6 +104,13 @@ class Batches:
     def positions(self) -> dict[int, int]:
         """Next offset by offsets partition; one that is not here is read from its start."""
         return dict(self.last["source_to"]) if self.last else {}
+
+    def groups(self) -> list[str]:
+        """Names of the groups that go on from the newest batch."""
+        if self.last is None or self._begins_again:
+            return []
+        rows = read_table(self._writer.root, "group_status", self.last["table_versions"]["group_status"])
+        return sorted(rows["group"].to_pylist())
 
     def look_up_versions(self) -> None:
         """Name every table's newest version in the next row: maintenance has made new ones of the same rows."""

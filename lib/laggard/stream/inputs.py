@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from laggard.sources.log_ends import options_to_json
@@ -17,8 +18,13 @@ if TYPE_CHECKING:
 ASK_SHARE = 0.5  # of a tick, for asking groups for their offsets; who is left waits for the next one
 
 
-def stream_polls(spark: SparkSession, config: Config, after_poll: int, positions: Positions) -> DataFrame:
-    """One row per poll. A new checkpoint begins after this poll and at these positions; an older one has its own."""
+def stream_polls(
+    spark: SparkSession, config: Config, after_poll: int, positions: Positions, groups: Sequence[str] = ()
+) -> DataFrame:
+    """One row per poll. A new checkpoint begins after this poll and at these positions; an older one has its own.
+
+    `groups` are those that the newest batch knew, where coordinators are polled.
+    """
     cluster, job = config.cluster, config.job
     options = PollOptions(
         bootstrap_servers=tuple(cluster.bootstrap_servers),
@@ -35,6 +41,7 @@ def stream_polls(spark: SparkSession, config: Config, after_poll: int, positions
         ask_groups_seconds=job.tick_seconds * ASK_SHARE if cluster.is_admin else 0,
         groups=tuple(cluster.groups),
         groups_ignore=tuple(cluster.groups_ignore),
+        known_groups=tuple(groups),
     )
     polls = spark.readStream.format("log_ends").option("poll", options_to_json(options))
     polls = polls.option("checkpoint", job.checkpoint).option("most_records", str(job.max_records_per_batch))

@@ -21,11 +21,9 @@ from laggard.sources.snapshot import Snapshot
 from laggard.stream.decoded import SCHEMA, Answers, Batch, batch_of
 
 
-def polled_batch(
-    poll: Snapshot, partition_status: pa.Table, groups: pa.Table, names: NameFilter, tick: Tick, own: Any
-) -> Batch:
-    """The batch of a shard: `own` gives a mask of the groups that are its own; the tables are its rows of before."""
-    answers = _answers(poll, groups, own)
+def polled_batch(poll: Snapshot, partition_status: pa.Table, names: NameFilter, tick: Tick, own: Any) -> Batch:
+    """The batch of a shard: `own` gives a mask of its own groups, `partition_status` has its rows of before."""
+    answers = _answers(poll, own)
     whole = [group for group, error in answers.errors.items() if error is None]
     committed = poll.committed.filter(own(poll.committed["group"]))
     committed = committed.filter(pc.is_in(committed["group"], value_set=pa.array(whole, pa.string())))
@@ -37,11 +35,9 @@ def polled_batch(
     return Batch(pa.Table.from_batches(commits, schema=SCHEMA), (), (), empty, answers)
 
 
-def _answers(poll: Snapshot, groups: pa.Table, own: Any) -> Answers:
+def _answers(poll: Snapshot, own: Any) -> Answers:
     rows = poll.answers.filter(own(poll.answers["group"])).to_pylist()
     gone = [row["group"] for row in rows if row["error"] == GROUP_GONE]
-    if poll.lists_all_groups:
-        gone += sorted(set(groups["group"].to_pylist()) - {row["group"] for row in rows})
     return Answers(
         {row["group"]: row["error"] for row in rows if row["is_asked"] and row["error"] != GROUP_GONE},
         {row["group"]: row["description"] for row in rows if row["description"] is not None},
