@@ -146,7 +146,10 @@ def test_lag_is_that_of_kafkas_own_tool(cluster: Secured, place: Place, job: Run
 
 
 def test_states_members_and_owners_are_known(place: Place, job: Run) -> None:
-    job.wait_for(lambda batch: any(row["owner"] for row in place.view(batch).windows), "windows with owners")
+    clients = {"classic-client", "modern-client"}
+    job.wait_for(
+        lambda batch: clients <= {row["client_id"] for row in place.view(batch).windows}, "windows with owners"
+    )
     names = ("group_type", "group_state", "state_source", "members", "topics", "coordinator")
     groups = place.view().groups
     assert {name: [groups[name][each] for each in names] for name in ("simple", "classic", "modern")} == {

@@ -87,8 +87,7 @@ class Coordinators:
         are not its coordinator. Two complete listings in a row have to lack it: to older brokers a group of the new
         protocol is dead when it is asked for so.
         """
-        request = DescribeGroupsRequest(groups=list(missing), include_authorized_operations=False)
-        responses = self._brokers.start("describe_groups", dict.fromkeys(brokers, request))()
+        responses = self._brokers.start("describe_groups", {broker: _describe_groups(missing) for broker in brokers})()
         told = [each for response in responses.values() if not isinstance(response, str) for each in response.groups]
         denied = {each.group_id for each in told if error_name(each.error_code) == GROUP_DENIED}
         gone = {each.group_id for each in told if _is_gone(each)} - denied
