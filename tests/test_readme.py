@@ -186,7 +186,7 @@ def test_the_group_is_explained(folder: Path) -> None:
 
 
 def test_the_findings_are_listed(folder: Path) -> None:
-    assert answer(folder, shell("laggard findings")).startswith("the rules have not judged yet")
+    assert answer(folder, shell("laggard findings")).startswith("the rules have not evaluated yet")
 
 
 def test_the_query_is_answered(folder: Path) -> None:

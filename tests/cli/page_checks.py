@@ -36,7 +36,10 @@ def sections(page: str) -> dict[str, str]:
 
 def faults(page: str, data: Row) -> Iterator[str]:
     """Yield what is wrong with a page beside the data of the same moment."""
-    text = re.sub(r"(?<=\S)\n(?: {4,}|  (?! ))(?=[a-z(])", " ", page)  # lines that were broken
+    first, _, rest = page.partition("\n\n")
+    text = re.sub(
+        r"(?<=\S)\n(?: {4,}|  (?! ))(?=[a-z(])", " ", f"{' '.join(first.split())}\n\n{rest}"
+    )  # lines that were broken
     for one, other in CONTRADICTIONS:
         if re.search(one, text, re.MULTILINE) and re.search(other, text, re.MULTILINE):
             yield f"contradiction: {one} | {other}"

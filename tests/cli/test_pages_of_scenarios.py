@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cli.page_checks import faults
 from laggard.cli.main import main
+from laggard.cli.status import read_snapshot
 from laggard.errors import NOT_FOUND, OK
+from laggard.exporter.collectors.findings import FindingCollector
+from laggard.exporter.collectors.lag import LagCollector
+from laggard.exporter.collectors.shape import ShapeCollector
+from laggard.exporter.collectors.sizing import SizingCollector
+from laggard.exporter.judged import JudgedReader
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import create_tables
@@ -73,7 +81,7 @@ def _drawn(count: int, seed: int) -> list[tuple[str, int]]:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("name", "seed"), _drawn(7, seed=16))
+@pytest.mark.parametrize(("name", "seed"), _drawn(6, seed=16))
 def test_no_page_contradicts_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, seed: int
 ) -> None:
@@ -87,6 +95,60 @@ def test_no_page_contradicts_itself(
             back = f"-{chance.randrange(1, 30)}m"
             found[group, back] = page_faults(tmp_path / "tables", capsys, group, "--at", back)
     assert {place: each for place, each in found.items() if each} == {}
+
+
+def served(root: Path) -> dict[tuple[str, ...], float]:
+    """Series of the newest batch as the exporter collects them: family and label values, without the cluster."""
+    snapshot = replace(read_snapshot(str(root)), judged=JudgedReader(str(root), 60).read())
+    collectors = [each(snapshot) for each in (LagCollector, ShapeCollector, SizingCollector, FindingCollector)]
+    return {
+        (sample.name.removeprefix("laggard_"), *[value for name, value in sample.labels.items() if name != "cluster"]):
+        sample.value
+        for collector in collectors
+        for family in collector.collect()
+        for sample in family.samples
+    }  # fmt: skip
+
+
+def shown(capsys: pytest.CaptureFixture[str], root: Path, *words: str) -> Any:
+    assert main([*words, "--json", "--set", f"job.tables={root}"]) == OK
+    return json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["data"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("name", "seed"), _drawn(4, seed=61))
+def test_explain_status_metrics_and_tables_give_the_same_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, seed: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    root = tmp_path / "tables"
+    written(root, name, seed)
+    series, lines = served(root), shown(capsys, root, "status")["groups"]
+    for line in lines:
+        group = line["group"]
+        explained = shown(capsys, root, "explain", group)
+        diagnosis = explained["diagnosis"]
+        assert (line["lag"], line["lag_is_exact"]) == (
+            explained["group"]["lag_known"],
+            explained["group"]["lag"] is not None,
+        )
+        lags = [value for (family, *labels), value in series.items() if family == "group_lag_records"
+                and labels[0] == group]  # fmt: skip
+        if explained["group"]["lag"] is not None and lags:
+            assert sum(lags) == explained["group"]["lag"]
+        assert line["verdict"] == diagnosis["verdict"]
+        if diagnosis["verdict"] is not None:
+            assert series["group_scale_verdict", group, diagnosis["verdict"]] == 1
+        for window in diagnosis["windows"] or ():
+            drain = series.get(("group_drain_seconds", group, window["topic"]))
+            assert (None if drain is None else str(drain).replace("inf", "Infinity")) == (
+                None if window["drain_seconds"] is None else str(window["drain_seconds"])
+            )
+        codes = {row["code"] for row in diagnosis["findings"] or () if row["group"] and row["confidence"] >= 0.3}
+        active = {key[3] for key in series if key[0] == "finding_active" and key[1] == group}
+        assert active == codes
+        leads = [row["code"] for row in diagnosis["findings"] or () if row["role"] != "note"]
+        assert line["finding"] == (leads[0] if leads else None)
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,10 @@ GROUP_WINDOWS = Table(
         Column("members", "int", "members", "no membership known"),
         Column("idle_members", "int", "members without partitions", "no membership known"),
         Column(
-            "capacity", "double", "records/s of one member: median of what busy members did", "none was busy in 24 h"
+            "capacity",
+            "double",
+            "records/s of one member: median of what busy members did",
+            "no member was busy long enough",
         ),
         Column("capacity_members", "int", "members whose capacity is known"),
         Column("busy_share", "double", "share of the members that are busy", "no membership known"),

@@ -23,8 +23,9 @@ def headline(explained: Explained) -> str:
         return f"{name} {_without_lag(diagnosis)}"
     worst, now = _worst(explained)
     place = _place(worst) + (f" of {short(worst['topic'])}" if len(diagnosis.windows) > 1 else "")
-    if now.is_none and diagnosis.judged_to is not None:
-        return f"{name} has nothing unread now; at {diagnosis.judged_to:%H:%M:%S} it lagged {place}: {_clause(worst)}"
+    if (now.is_none or now.lag is None) and diagnosis.judged_to is not None:
+        unread = "nothing" if now.is_none else "an unknown number of records"
+        return f"{name} has {unread} unread now; at {diagnosis.judged_to:%H:%M:%S} it lagged {place}: {_clause(worst)}"
     return f"{name} is {now.behind} behind {place}{_course(worst)}: {_clause(worst)}"
 
 

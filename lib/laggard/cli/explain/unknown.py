@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from laggard.cli.diagnosis_words import VERDICT_CAUSES, missing, unchecked
-from laggard.cli.explain.headline import leading
+from laggard.cli.explain.headline import has_trouble, leading
 from laggard.cli.explain.members import ranges
 from laggard.cli.explain.rows import Explained
 from laggard.cli.published import Row
@@ -101,7 +101,7 @@ def _of_diagnosis(explained: Explained) -> Iterator[Gap]:
         yield _gap("not_evaluated")
         return
     verdict = diagnosis.windows[0]["scale_verdict"] if diagnosis.windows else "UNKNOWN_INPUT"
-    if not diagnosis.has_lag and verdict != "UNKNOWN_INPUT":
+    if not has_trouble(diagnosis) and verdict != "UNKNOWN_INPUT":
         return
     if str(verdict).startswith("UNKNOWN"):
         reason = diagnosis.windows[0]["scale_reason"] or {} if diagnosis.windows else {}
@@ -109,14 +109,14 @@ def _of_diagnosis(explained: Explained) -> Iterator[Gap]:
     found = leading(diagnosis)
     if found is not None and (guards := unchecked(found)):
         yield _gap("guards", finding=found["code"], guards=", ".join(guards))
-    if found is None and verdict not in VERDICT_CAUSES:
+    if found is None and diagnosis.has_lag and verdict not in VERDICT_CAUSES:
         yield _gap("cause")
     windows = [row for row in diagnosis.windows if row["partitions_material"]]
     for flag in sorted({flag for row in windows for flag in row["flags"] or ()}):
         yield f"diagnosis_{flag}", f"Diagnosis: {LIMITS.get(flag, flag)}."
     facts = {
         "trend": [row for row in windows if row["trend"] == "abstain"],
-        "capacity": [row for row in windows if row["capacity"] is None],
+        "capacity": [row for row in windows or diagnosis.windows[:1] if row["capacity"] is None],
         "loss": [row for row in windows if row["loss_seconds"] is None],
     }
     for code, rows in facts.items():
