@@ -20,7 +20,7 @@ from laggard.cli.diagnosis_words import (
     verdict_sentence,
 )
 from laggard.diagnosis.rules.registry import RULES
-from laggard.diagnosis.verdict.decisions import VERDICTS
+from laggard.diagnosis.verdict.reasons import VERDICTS
 
 Row = dict[str, Any]
 

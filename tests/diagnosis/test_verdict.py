@@ -13,7 +13,9 @@ from laggard.diagnosis.memory import Memory, Track
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.diagnosis.rules.rule import Observation
 from laggard.diagnosis.signals.view import Trend, View
-from laggard.diagnosis.verdict.decisions import VERDICTS, Verdict, scale_verdict
+from laggard.diagnosis.verdict import reasons
+from laggard.diagnosis.verdict.decisions import Verdict, scale_verdict
+from laggard.diagnosis.verdict.reasons import REASONS, VERDICTS
 from laggard.diagnosis.verdict.sizing import size
 
 RESTLESS = sorted(BLOCKS_SCALING)
@@ -51,8 +53,7 @@ def test_a_steady_shortage_is_answered_with_six_members() -> None:
     found = verdict(group())
 
     assert (found.code, found.members_desired) == ("YES", 6)
-    assert {name: found.numbers[name] for name in ("row", "members", "members_ceiling", "members_lower_bound")} == {
-        "row": 15,
+    assert {name: found.numbers[name] for name in ("members", "members_ceiling", "members_lower_bound")} == {
         "members": 4,
         "members_ceiling": 12,
         "members_lower_bound": 6,
@@ -88,31 +89,36 @@ HOT = {
     "consume": [200.0] * 11 + [400.0],
     "shape": "concentrated",
 }
-ROWS = [
-    (1, "UNKNOWN_INPUT", None, group(flags=frozenset({"stale"}))),
-    (1, "UNKNOWN_INPUT", None, group(topic={"status": ["ok"] * 10 + ["stale"] * 2})),
-    (1, "UNKNOWN_INPUT", None, group(topic={"status": ["no_commit"] * 12})),
-    (1, "UNKNOWN_INPUT", None, view_of()),
-    (2, "NOT_NEEDED", 4, group([10.0] * 12, topic={"trend": "flat"})),
-    (3, "NO_MEMBERS", 0, group(member_count=0, state="Empty")),
-    (4, "NO_REBALANCE_FIRST", 4, group(time_in_rebalance=0.2)),
-    (5, "NO_STALLED", 4, group(topic={"stalled": dict.fromkeys(range(6), "silent")})),
-    (7, "NO_HOT_PARTITION", 4, group([10.0] * 11 + [90_000.0], topic=HOT)),
-    (10, "NOT_NEEDED_DRAINING", 4, group(topic={"trend": "draining", "consume": 240.0})),
-    (11, "NO_IDLE", 12, group(members=12)),
-    (13, "UNKNOWN", None, group(capacity=nan)),
-    (13, "UNKNOWN", None, group(member_count=None)),
-    (13, "UNKNOWN", None, group(topic={"shape": "none"})),
-    (15, "YES", 6, group()),
-    (16, "NOT_NEEDED", 4, group(topic={"arrival": 60.0})),
+ANSWERS = [
+    (reasons.INPUT_UNKNOWN, None, group(flags=frozenset({"stale"}))),
+    (reasons.INPUT_UNKNOWN, None, group(topic={"status": ["ok"] * 10 + ["stale"] * 2})),
+    (reasons.INPUT_UNKNOWN, None, group(topic={"status": ["no_commit"] * 12})),
+    (reasons.INPUT_UNKNOWN, None, view_of()),
+    (reasons.NO_LAG, 4, group([10.0] * 12, topic={"trend": "flat"})),
+    (reasons.NO_MEMBERS, 0, group(member_count=0, state="Empty")),
+    (reasons.REBALANCES, 4, group(time_in_rebalance=0.2)),
+    (reasons.STALLED, 4, group(topic={"stalled": dict.fromkeys(range(6), "silent")})),
+    (reasons.HOT_PARTITION, 4, group([10.0] * 11 + [90_000.0], topic=HOT)),
+    (reasons.DRAINING, 4, group(topic={"trend": "draining", "consume": 240.0})),
+    (reasons.AT_CEILING, 12, group(members=12)),
+    (reasons.LOAD_UNKNOWN, None, group(capacity=nan)),
+    (reasons.READER_UNKNOWN, None, group(member_count=None)),
+    (reasons.LOAD_UNKNOWN, None, group(topic={"shape": "none"})),
+    (reasons.TOO_FEW_MEMBERS, 6, group()),
+    (reasons.ENOUGH_MEMBERS, 4, group(topic={"arrival": 60.0})),
 ]
 
 
-@pytest.mark.parametrize(("row", "code", "desired", "view"), ROWS)
-def test_each_row_answers(row: int, code: str, desired: int | None, view: View) -> None:
+@pytest.mark.parametrize(("reason", "desired", "view"), ANSWERS)
+def test_each_reason_answers(reason: reasons.Reason, desired: int | None, view: View) -> None:
     found = verdict(view)
 
-    assert (found.code, found.numbers["row"], found.members_desired) == (code, row, desired)
+    assert (found.reason, found.members_desired) == (reason, desired)
+
+
+def test_reasons_have_names_of_their_own_and_one_verdict_per_row_of_the_page() -> None:
+    assert len({each.name for each in REASONS}) == len(REASONS)
+    assert len({(each.row, each.verdict) for each in REASONS}) == len({each.row for each in REASONS}) == 16
 
 
 def blamed(code: str, share: float, **fields: Any) -> Observation:
@@ -254,7 +260,7 @@ def test_numbers_that_are_not_known_are_left_out_and_never_is_a_number() -> None
 
 def test_every_code_is_listed_once() -> None:
     assert len(VERDICTS) == len(set(VERDICTS)) == 15
-    assert {code for _, code, _, _ in ROWS} <= set(VERDICTS)
+    assert {reason for reason, _, _ in ANSWERS} <= set(REASONS)
 
 
 SHAPES = ["", "none", "single", "spread", "mixed", "concentrated"]

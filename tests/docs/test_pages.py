@@ -13,7 +13,7 @@ from laggard.diagnosis.findings.rows import CLOSED, OPENED, UPDATED
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.rules.rule import INFO, PAGE, WARN
-from laggard.diagnosis.verdict.decisions import VERDICTS
+from laggard.diagnosis.verdict.reasons import VERDICTS
 from laggard.exporter.families import FAMILIES, SHAPES, TRENDS
 
 DIAGNOSIS = (DOCS / "diagnosis.md").read_text(encoding="utf-8")

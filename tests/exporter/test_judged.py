@@ -15,7 +15,7 @@ from diagnosis.fluid import Fluid, tell
 from exporter.harness import Exporter, Key, names, series
 from laggard.diagnosis.policy import Policy
 from laggard.diagnosis.rules.registry import BY_CODE
-from laggard.diagnosis.verdict.decisions import VERDICTS
+from laggard.diagnosis.verdict.reasons import VERDICTS
 from laggard.exporter import judged as judged_module
 from laggard.exporter.judged import JudgedReader
 from tables.fixtures import (

@@ -13,6 +13,7 @@ from laggard.cli.words import UNKNOWN, count, duration, moment, percent, short, 
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.rules.rule import Rule
 from laggard.diagnosis.signals.view import UNKNOWN_KIND
+from laggard.diagnosis.verdict.reasons import ENOUGH_MEMBERS
 
 NEVER = "never at the current rate"
 KINDS = ("silent", "repeating")  # of a finding, each with advice of its own
@@ -94,7 +95,7 @@ def verdict_sentence(row: Row) -> str:
     """Would adding consumers help, and why: of a row of `group_windows`."""
     code, numbers = row["scale_verdict"], row["scale_reason"] or {}
     text = SENTENCES.get(code, f"{code}.")
-    if code == "NOT_NEEDED" and numbers.get("row") == 16:
+    if code == "NOT_NEEDED" and numbers.get("row") == ENOUGH_MEMBERS.row:
         text = _BALANCE
     elif code == "NO_BROKER" and "hidden_lag_ratio" in numbers:
         text = _HELD

@@ -25,6 +25,7 @@ from laggard.diagnosis.signals.cluster import ClusterFrame, cluster_signal, no_s
 from laggard.diagnosis.signals.view import View
 from laggard.diagnosis.signals.viewing import view_of
 from laggard.diagnosis.verdict.decisions import Verdict, scale_verdict
+from laggard.diagnosis.verdict.reasons import INPUT_UNKNOWN
 from laggard.diagnosis.verdict.shared import verdict_columns, with_cluster
 from laggard.diagnosis.verdict.sizing import Sizing, size
 
@@ -68,7 +69,7 @@ def failed(group: str, stage: str, error: Exception, memory: Memory, policy: Pol
         [failure(stage, error), *(each for each in unknown if each.code != RULE_FAILED)],
         frozenset(),
         (),
-        Verdict("UNKNOWN_INPUT", {}, None),
+        Verdict(INPUT_UNKNOWN, {}, None),
         Sizing(),
         {},
         no_signal(group),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from laggard.diagnosis.signals import shape, trend
-from laggard.diagnosis.verdict.decisions import VERDICTS
+from laggard.diagnosis.verdict.reasons import VERDICTS
 from laggard.exporter.judged import STALE_WINDOWS
 from laggard.rebalance.counters import SECOND_BOUNDS as REBALANCE_BOUNDS
 

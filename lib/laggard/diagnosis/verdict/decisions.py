@@ -16,7 +16,9 @@ from laggard.diagnosis.signals.forecast import slowest_drain_seconds
 from laggard.diagnosis.signals.hot import hot_places
 from laggard.diagnosis.signals.measures import HELD
 from laggard.diagnosis.signals.view import Flags, MemberView, TopicView, View
+from laggard.diagnosis.verdict import reasons
 from laggard.diagnosis.verdict.autoscaler import autoscaler_settings
+from laggard.diagnosis.verdict.reasons import Reason
 from laggard.diagnosis.verdict.sizing import Sizing
 
 VETOES = frozenset({"blocked", "stale"})  # flags under which nothing about the group is known
@@ -24,44 +26,35 @@ PARTIAL_LIMIT = 0.10  # share of the partitions with a commit that may be unknow
 MOST = 0.5  # share of the lag from which a cause decides
 FALLING = 2  # newest windows in which more was read than came
 ENOUGH_BUSY = 0.5  # share of the other members that are busy: then there is more to it than one member
-VERDICTS = (
-    "UNKNOWN_INPUT",
-    "NOT_NEEDED",
-    "NO_MEMBERS",
-    "NO_REBALANCE_FIRST",
-    "NO_STALLED",
-    "NO_BROKER",
-    "NO_HOT_PARTITION",
-    "NO_COSTLY_PARTITION",
-    "NO_UNHEALTHY_MEMBER",
-    "NOT_NEEDED_DRAINING",
-    "NO_IDLE",
-    "NO_DOWNSTREAM",
-    "UNKNOWN",
-    "YES_PARTIAL",
-    "YES",
-)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer: a code of `VERDICTS`, its numbers with the unit in the name, and the members to have."""
+    """The answer: its reason, the numbers that decided it with the unit in the name, and the members to have."""
 
-    code: str
+    reason: Reason
     numbers: Mapping[str, float]
     members_desired: int | None  # None where the answer is unknown
+
+    @property
+    def code(self) -> str:
+        """One of `VERDICTS`."""
+        return self.reason.verdict
 
 
 def scale_verdict(
     view: View, conditions: Mapping[str, Observation], sizing: Sizing, *, elasticity: float = nan
 ) -> Verdict:
-    """The first row that matches. `conditions` are the codes that hold now, `elasticity` that of the last scale-out."""
-    code, row, found = next(_rows(view, conditions, sizing, elasticity))
-    numbers = {"row": float(row)} | _numbers(view, sizing) | found
+    """Return the verdict by the first reason that applies.
+
+    `conditions` are the codes that hold now, `elasticity` is that of the last scale-out.
+    """
+    reason, found = next(_reasons(view, conditions, sizing, elasticity))
+    numbers = _numbers(view, sizing) | found
     return Verdict(
-        code,
+        reason,
         {name: value for name, value in numbers.items() if not isnan(value)},
-        _members(code, view, sizing),
+        _members(reason.verdict, view, sizing),
     )
 
 
@@ -74,36 +67,38 @@ def _members(code: str, view: View, sizing: Sizing) -> int | None:
     return view.member_count if view.member_count is None or view.ceiling < 1 else min(view.member_count, view.ceiling)
 
 
-_Row = tuple[str, int, dict[str, float]]
+_Applies = tuple[Reason, dict[str, float]]
 
 
-def _rows(view: View, conditions: Mapping[str, Observation], sizing: Sizing, elasticity: float) -> Iterator[_Row]:
-    """Rows that match, in order."""
+def _reasons(
+    view: View, conditions: Mapping[str, Observation], sizing: Sizing, elasticity: float
+) -> Iterator[_Applies]:
+    """Reasons that apply, in order."""
     topic, parameters = view.worst, view.parameters
     partial = _partial_share(view)
     if VETOES & view.flags or not partial <= PARTIAL_LIMIT or topic is None:
-        yield "UNKNOWN_INPUT", 1, {"partitions_unknown_ratio": partial}
+        yield reasons.INPUT_UNKNOWN, {"partitions_unknown_ratio": partial}
         return
     if not _lags_on(view) and not any(each.trend.name == "growing" for each in view.topics):
-        yield "NOT_NEEDED", 2, {}
+        yield reasons.NO_LAG, {}
     restless = BLOCKS_SCALING & conditions.keys()
     # one that puts its members out is empty now and then, and not for want of members
     if (view.state == "Empty" or view.member_count == 0) and not (restless and _is_moving(view)):
-        yield "NO_MEMBERS", 3, {}
+        yield reasons.NO_MEMBERS, {}
     if restless or view.time_in_rebalance >= parameters.storm_ratio:
-        yield "NO_REBALANCE_FIRST", 4, {"time_in_rebalance_ratio": view.time_in_rebalance, "conditions": len(restless)}
+        yield reasons.REBALANCES, {"time_in_rebalance_ratio": view.time_in_rebalance, "conditions": len(restless)}
     yield from _held_back(view, topic, conditions)
     if view.member_count is None:  # offsets are committed, but who reads is not known
-        yield "UNKNOWN", 13, {"members_known": 0.0}
+        yield reasons.READER_UNKNOWN, {"members_known": 0.0}
         return
     yield from _uneven(view, topic, conditions, sizing)
     drain = _drain(view)
     if any(each.trend.name == "draining" for each in view.topics) and drain <= view.policy.drain_target_seconds:
-        yield "NOT_NEEDED_DRAINING", 10, {"drain_seconds": drain}
+        yield reasons.DRAINING, {"drain_seconds": drain}
     if view.member_count >= view.ceiling:
-        yield "NO_IDLE", 11, {}
+        yield reasons.AT_CEILING, {}
     if elasticity < parameters.elasticity_min or "SHARED_SINK" in conditions:
-        yield "NO_DOWNSTREAM", 12, {"elasticity_ratio": elasticity}
+        yield reasons.DOWNSTREAM, {"elasticity_ratio": elasticity}
     yield from _sized(view, topic, sizing, is_settled=_costly_share(view, conditions) < MOST)
 
 
@@ -123,7 +118,7 @@ def _is_moving(view: View) -> bool:
     return any(row["record_timestamp"].timestamp() * 1000 >= since for row in view.frame.generations)
 
 
-def _held_back(view: View, topic: TopicView, conditions: Mapping[str, Observation]) -> Iterator[_Row]:
+def _held_back(view: View, topic: TopicView, conditions: Mapping[str, Observation]) -> Iterator[_Applies]:
     """Lag that no member of any number could work off."""
     unowned = conditions.get("PARTITION_UNOWNED")
     hidden = np.array([kind == HELD for kind in topic.stall_kind], bool)
@@ -133,15 +128,15 @@ def _held_back(view: View, topic: TopicView, conditions: Mapping[str, Observatio
     # commits that stopped everywhere are a stall of every partition
     stalled = 1.0 if "COMMITS_STOPPED" in conditions else _lag_share(topic, stuck)
     if stalled >= MOST:
-        yield "NO_STALLED", 5, {"stalled_lag_ratio": stalled}
+        yield reasons.STALLED, {"stalled_lag_ratio": stalled}
     if _lag_share(topic, hidden) >= MOST:
-        yield "NO_BROKER", 6, {"hidden_lag_ratio": _lag_share(topic, hidden)}
+        yield reasons.TRANSACTION_OPEN, {"hidden_lag_ratio": _lag_share(topic, hidden)}
     for code in ("BROKER_CORRELATED", "LSO_STUCK", "OFFSET_BEYOND_END"):
         if code in conditions and explained(view, conditions[code]) >= MOST:
-            yield "NO_BROKER", 6, {"explained_ratio": explained(view, conditions[code])}
+            yield reasons.BROKER, {"explained_ratio": explained(view, conditions[code])}
 
 
-def _uneven(view: View, topic: TopicView, conditions: Mapping[str, Observation], sizing: Sizing) -> Iterator[_Row]:
+def _uneven(view: View, topic: TopicView, conditions: Mapping[str, Observation], sizing: Sizing) -> Iterator[_Applies]:
     """Lag of some partitions or members only."""
     hot = hot_places(view, topic, searchable(topic)) if topic.shape.name in UNEVEN else ()
     if hot:
@@ -151,17 +146,17 @@ def _uneven(view: View, topic: TopicView, conditions: Mapping[str, Observation],
             "best_capacity_rate": view.best_capacity,
             "residual_records": sizing.residual_records,
         }
-        yield "NO_HOT_PARTITION", 7, numbers
+        yield reasons.HOT_PARTITION, numbers
     costly = _costly_share(view, conditions)
     if costly >= MOST and any(each.code == "COSTLY_PARTITION" and each.opened_ms for each in view.memory.tracks):
-        yield "NO_COSTLY_PARTITION", 8, {"explained_ratio": costly}
+        yield reasons.COSTLY_PARTITION, {"explained_ratio": costly}
     slow = [conditions[code] for code in ("SLOW_HOST", "SLOW_MEMBER") if code in conditions]
     if slow:
         named = {each.subject for each in slow}
         others = [_is_short(view, m) for m in view.members.values() if m.partitions and not {m.slot, m.host} & named]
         busy = sum(others) / len(others) if others else 1.0
         if busy < ENOUGH_BUSY:
-            yield "NO_UNHEALTHY_MEMBER", 9, {"busy_others_ratio": busy}
+            yield reasons.UNHEALTHY_MEMBER, {"busy_others_ratio": busy}
 
 
 def _costly_share(view: View, conditions: Mapping[str, Observation]) -> float:
@@ -176,21 +171,21 @@ def _is_short(view: View, member: MemberView) -> bool:
     return member.is_busy and not member.lag <= spare * view.policy.drain_target_seconds
 
 
-def _sized(view: View, topic: TopicView, sizing: Sizing, *, is_settled: bool) -> Iterator[_Row]:
+def _sized(view: View, topic: TopicView, sizing: Sizing, *, is_settled: bool) -> Iterator[_Applies]:
     """What the sizing says, of lag whose shape is known."""
     members, desired = view.member_count or 0, sizing.members_desired
     is_shaped = is_settled and topic.shape.name in {"spread", "single", *UNEVEN}
     if isnan(view.capacity) or desired is None or not is_shaped:
         needed = view.parameters.busy_min_windows
-        yield "UNKNOWN", 13, {"busy_windows_needed": float(needed), "shape_known": float(is_shaped)}
+        yield reasons.LOAD_UNKNOWN, {"busy_windows_needed": float(needed), "shape_known": float(is_shaped)}
     elif desired > members and (soon := _gone_soon(view)) <= view.policy.drain_target_seconds:
-        yield "NOT_NEEDED_DRAINING", 10, {"drain_seconds": soon}
+        yield reasons.DRAINING_SOON, {"drain_seconds": soon}
     elif sizing.target_unreachable and desired > members:
-        yield "YES_PARTIAL", 14, {}
+        yield reasons.TARGET_MISSED, {}
     elif desired > members:
-        yield "YES", 15, {}
+        yield reasons.TOO_FEW_MEMBERS, {}
     else:
-        yield "NOT_NEEDED", 16, {}
+        yield reasons.ENOUGH_MEMBERS, {}
 
 
 def explained(view: View, observation: Observation) -> float:
