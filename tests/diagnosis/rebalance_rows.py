@@ -206,7 +206,10 @@ def series(**arrays: Any) -> TopicView:
 
 
 def member(slot: str, material: int = 0) -> MemberView:
-    return MemberView(slot, "app", "", (), 0.0, 0.0, np.nan, 0.0, is_busy=False, material=material, lag=0.0)
+    return MemberView(
+        slot=slot, client_id="app", host="", partitions=(), arrival=0.0, consume=0.0, capacity=np.nan, seen=0.0,
+        is_busy=False, material=material, lag=0.0,
+    )  # fmt: skip
 
 
 def pods(*numbers: int) -> tuple[str, ...]:

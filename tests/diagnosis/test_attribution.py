@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from diagnosis.views import spread_over, topic_view, view_of
 from laggard.diagnosis.memory import Memory, from_json
 from laggard.diagnosis.rules.uneven import proven_costly
-from laggard.diagnosis.signals.attribution import attribute, broker_signal
-from laggard.diagnosis.signals.ranks import least_p, rank_p
+from laggard.diagnosis.signals.attribution import attribute, broker_signal, least_p, rank_p
 from laggard.diagnosis.signals.view import View
 
 LAG = 50_000.0

@@ -17,7 +17,7 @@ from laggard.diagnosis.history.hidden import hidden_commits
 from laggard.diagnosis.history.layout import History
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules.capacity import capacity_shortage
-from laggard.diagnosis.signals import measures, viewing
+from laggard.diagnosis.signals import stall, viewing
 from laggard.diagnosis.signals.trend import TrendState
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
@@ -96,7 +96,7 @@ def test_a_group_is_told_of_the_partition_its_commits_lie_in() -> None:
 def test_only_what_is_seen_of_the_commits_proves_a_stall(hidden: float, expected: str) -> None:
     history = {"frozen": 100.0, "produced": 600.0, "repeats": 9.0}
     frame = topic_view([9000.0], history=history).frame
-    kinds = measures.stalls(frame, has_members=True, window_seconds=60, parameters=Parameters(), hidden_seconds=hidden)
+    kinds = stall.stalls(frame, has_members=True, window_seconds=60, parameters=Parameters(), hidden_seconds=hidden)
     assert kinds == (expected,)
 
 
@@ -114,7 +114,7 @@ def test_a_reader_that_was_held_until_just_now_gets_the_time_to_read_on(stable: 
     rows = [{"last_stable_offset": each, "log_end_offset": 9000} for each in stable]
     history = {"frozen": 170.0, "produced": 5000.0, "committed": 500.0, "repeats": 0.0}
     frame = topic_view([8500.0], history=history, facts={"windows": {0: rows}}).frame
-    found = measures.stalls(frame, has_members=True, window_seconds=60, parameters=Parameters())
+    found = stall.stalls(frame, has_members=True, window_seconds=60, parameters=Parameters())
     assert found == (expected,)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from diagnosis.views import PARAMETERS, topic_view
-from laggard.diagnosis.signals.measures import floors, material
+from laggard.diagnosis.signals.floor import floors, material
 
 
 @pytest.mark.parametrize(

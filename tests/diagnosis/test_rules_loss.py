@@ -8,7 +8,7 @@ import pytest
 
 from diagnosis.views import END_MS, WINDOWS, topic_view, view_of
 from laggard.diagnosis.rules.loss import offsets_expiry_forecast
-from laggard.diagnosis.signals.losses import losses
+from laggard.diagnosis.signals.forecast import losses
 from laggard.diagnosis.signals.view import View
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0

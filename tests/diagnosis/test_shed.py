@@ -9,7 +9,7 @@ import pytest
 
 from diagnosis.views import WINDOWS, topic_view, view_of
 from laggard.diagnosis.signals.attribution import attribute
-from laggard.diagnosis.signals.shed import shed
+from laggard.diagnosis.signals.slow import shed
 from laggard.diagnosis.signals.view import View
 
 LAG = 50_000.0

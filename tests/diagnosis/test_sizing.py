@@ -13,7 +13,7 @@ from laggard.diagnosis.history.frames import Policy
 from laggard.diagnosis.order import percentile
 from laggard.diagnosis.signals.forecast import drain_seconds
 from laggard.diagnosis.signals.view import View
-from laggard.diagnosis.verdict.autoscaler import autoscaler_settings
+from laggard.diagnosis.verdict.decisions import autoscaler_settings
 from laggard.diagnosis.verdict.sizing import Load, Sizing, lower_bound, packed, size, slowest_drain
 from laggard.rebalance.assignors import ASSIGNORS, Member, assign
 

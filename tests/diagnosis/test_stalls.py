@@ -8,7 +8,7 @@ import pytest
 from diagnosis.views import WINDOWS, topic_view, view_of
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules.stalls import partition_stalled
-from laggard.diagnosis.signals import measures, viewing
+from laggard.diagnosis.signals import stall, viewing
 from laggard.diagnosis.signals.trend import TrendState
 from laggard.diagnosis.verdict.decisions import scale_verdict
 from laggard.diagnosis.verdict.sizing import Sizing
@@ -23,7 +23,7 @@ def kinds(
         arrived[-back] = records
     history = {"frozen": frozen_seconds, "produced": arrived, "committed": 500.0, "repeats": 9.0}
     frame = topic_view([lag], history=history, facts={"windows": {0: windows or []}}).frame
-    return measures.stalls(frame, has_members=True, window_seconds=60, parameters=Parameters())
+    return stall.stalls(frame, has_members=True, window_seconds=60, parameters=Parameters())
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_more_members_do_not_help_where_a_transaction_holds_the_readers(
 def test_a_first_batch_may_take_all_of_the_poll_interval(interval: float, frozen_seconds: float, expected: str) -> None:
     arrived = {"frozen": frozen_seconds, "produced": 6000.0, "repeats": 0.0}
     frame = topic_view([9000.0], interval=interval, history=arrived).frame
-    found = measures.stalls(
+    found = stall.stalls(
         frame, has_members=True, window_seconds=60, parameters=Parameters(), poll_interval_seconds=300.0
     )
     assert found == (expected,)
@@ -99,7 +99,7 @@ def turns(frozen_seconds: float | None = None, caught_up: int | None = None, oth
     history = {"frozen": frozen, "committed": committed, "lag_min": lag, "slot": slot, "repeats": 8.0} | commits
     frame = topic_view([5000.0] * 3, history=history, slots=["m0"] * 3).frame
     floor = np.full(3, 100.0)
-    found = measures.stalls(frame, has_members=True, window_seconds=60, parameters=Parameters(), floor=floor)
+    found = stall.stalls(frame, has_members=True, window_seconds=60, parameters=Parameters(), floor=floor)
     return list(found)
 
 
@@ -145,7 +145,7 @@ def stands(
     frozen = np.array([[frozen_seconds], [5.0]])
     history = {"frozen": frozen, "commits": each, "noops": noops, "lag": lag, "lag_min": lag, "repeats": 9.0}
     frame = topic_view([5000.0] * 2, interval=5.0, history=history, slots=["m0", "m0"]).frame
-    (kind, _) = measures.stalls(
+    (kind, _) = stall.stalls(
         frame, has_members=True, window_seconds=60, parameters=Parameters(), session_seconds=session
     )
     return kind

@@ -9,10 +9,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from laggard.diagnosis.findings.completed import completed
 from laggard.diagnosis.findings.rows import Judgement, finding_rows
 from laggard.diagnosis.findings.tracks import Step, advance_tracks
-from laggard.diagnosis.findings.windows import group_rows
+from laggard.diagnosis.findings.windows import completed, group_rows
 from laggard.diagnosis.history.frames import GroupFrame, Policy, Row
 from laggard.diagnosis.memory import Memory, Track
 from laggard.diagnosis.parameters import Parameters
@@ -24,9 +23,8 @@ from laggard.diagnosis.rules.uneven import proven_costly
 from laggard.diagnosis.signals.cluster import ClusterFrame, cluster_signal, no_signal
 from laggard.diagnosis.signals.view import View
 from laggard.diagnosis.signals.viewing import view_of
-from laggard.diagnosis.verdict.decisions import Verdict, scale_verdict
+from laggard.diagnosis.verdict.decisions import Verdict, scale_verdict, verdict_columns, with_cluster
 from laggard.diagnosis.verdict.reasons import INPUT_UNKNOWN
-from laggard.diagnosis.verdict.shared import verdict_columns, with_cluster
 from laggard.diagnosis.verdict.sizing import Sizing, size
 
 RULE_FAILED = "RULE_FAILED"

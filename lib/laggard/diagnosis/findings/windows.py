@@ -1,16 +1,19 @@
-"""Rows of `group_windows`: a view as columns."""
+"""Rows of a window: a view as columns of `group_windows`, and `deploys` and `scale_events` that it completes."""
 
 from __future__ import annotations
 
 import math
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 import numpy as np
 
 from laggard.diagnosis.history.frames import Floats, Row
 from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.signals import forecast
-from laggard.diagnosis.signals.rebalances import logical_rebalances
+from laggard.diagnosis.signals.deploy_cost import deploy_row
+from laggard.diagnosis.signals.deploys import OVER, find_deploys
+from laggard.diagnosis.signals.rebalances import logical_rebalances, now_of
+from laggard.diagnosis.signals.scaling import scale_events, scale_row
 from laggard.diagnosis.signals.view import Flags, Shape, TopicView, View
 
 
@@ -162,3 +165,28 @@ def _integer(value: float) -> int | None:
 
 def _time(ms: int) -> datetime:
     return datetime.fromtimestamp(ms / 1000, timezone.utc)
+
+
+_AFTER = timedelta(minutes=30)  # lag has had its time to come down, and busy windows are there to compare
+
+
+def completed(view: View) -> dict[str, list[Row]]:
+    """Rows by table."""
+    deploys = [
+        deploy_row(view, each)
+        for each in find_deploys(view.frame, view.parameters)
+        if each.state == OVER and _is_now(view, max(each.quiet_at, each.ended_at + _AFTER))
+    ]
+    events = [
+        scale_row(view, each) for each in scale_events(view.frame, view.parameters) if _is_now(view, each.at + _AFTER)
+    ]
+    return {
+        "deploys": [row | {"date": row["started_at"].date(), "status": "ok"} for row in deploys],
+        "scale_events": [row | {"date": row["event_at"].date(), "status": "ok"} for row in events],
+    }
+
+
+def _is_now(view: View, at: datetime) -> bool:
+    """Whether a moment lies in the judged window."""
+    end = now_of(view.frame)
+    return end - timedelta(seconds=view.frame.window_seconds) <= at < end

@@ -12,7 +12,7 @@ from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.rules.guards import is_compacted
 from laggard.diagnosis.rules.rule import INFO, PAGE, PASS, SYMPTOM, UNKNOWN, WARN, Observation, Rule
 from laggard.diagnosis.signals import forecast
-from laggard.diagnosis.signals.losses import FEW_JUMPS
+from laggard.diagnosis.signals.forecast import FEW_JUMPS
 from laggard.diagnosis.signals.view import View
 
 HOUR, DAY = 3600.0, 86_400.0

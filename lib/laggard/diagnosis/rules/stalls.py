@@ -10,11 +10,11 @@ import numpy as np
 from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.rules.guards import burns_slo
 from laggard.diagnosis.rules.rule import CAUSE, FAIL, PAGE, PASS, WARN, Observation, Rule, outranks, suppresses
-from laggard.diagnosis.signals.measures import HELD
 from laggard.diagnosis.signals.poison import find_suspects
 from laggard.diagnosis.signals.rebalances import live_generations, now_of
 from laggard.diagnosis.signals.rosters import looping_places
 from laggard.diagnosis.signals.rosters import places as place_of_slots
+from laggard.diagnosis.signals.stall import HELD
 from laggard.diagnosis.signals.view import UNKNOWN_KIND, TopicView, View
 
 SETTLED = ("Stable", "Unknown", "Empty", "Dead")

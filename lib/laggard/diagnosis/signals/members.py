@@ -12,8 +12,7 @@ import numpy.typing as npt
 from laggard.diagnosis.history.frames import Floats, GroupFrame, Names
 from laggard.diagnosis.order import percentile
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.signals.measures import rolling_mean
-from laggard.diagnosis.signals.rare_commits import COMMITS, falls_behind, rates_at_commits
+from laggard.diagnosis.signals.rates import COMMITS, falls_behind, rates_at_commits, rolling_mean
 from laggard.diagnosis.signals.trend import GROWING
 from laggard.diagnosis.signals.view import Flags, MemberView, TopicView
 
@@ -68,17 +67,19 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
         sums = [np.add.reduce(values[:, held], axis=1).tolist() for _, held, values in parts]
         arrival, consume, lag = (float(sum(each)) for each in zip(*sums, strict=True))
         found[slot] = MemberView(
-            slot,
-            first.frame.named("client_id")[mine[0], -1],
-            first.frame.named("host")[mine[0], -1],
-            tuple((each.frame.topic, part) for each, held, _ in parts for part in each.frame.partitions[held].tolist()),
-            arrival,
-            consume,
-            percentile(known, _CAPACITY_PERCENT) if len(known) >= parameters.busy_min_windows else math.nan,
-            seen,
-            bool(is_busy[number]),
-            sum(int(np.count_nonzero(each.is_material[held])) for each, held, _ in parts),
-            lag,
+            slot=slot,
+            client_id=first.frame.named("client_id")[mine[0], -1],
+            host=first.frame.named("host")[mine[0], -1],
+            partitions=tuple(
+                (each.frame.topic, part) for each, held, _ in parts for part in each.frame.partitions[held].tolist()
+            ),
+            arrival=arrival,
+            consume=consume,
+            capacity=percentile(known, _CAPACITY_PERCENT) if len(known) >= parameters.busy_min_windows else math.nan,
+            seen=seen,
+            is_busy=bool(is_busy[number]),
+            material=sum(int(np.count_nonzero(each.is_material[held])) for each, held, _ in parts),
+            lag=lag,
         )
     gone = {slot: kept for slot, kept in before.items() if slot not in found}
     still = {slot: tuple(each for each in kept if each[0] >= oldest) for slot, kept in gone.items()}

@@ -1,9 +1,13 @@
-"""Net changes of the number of members, what they brought, and groups that go to sleep and wake up again."""
+"""Net changes of the number of members, what they brought, and groups that go to sleep and wake up again.
+
+A change that is undone at once is a restart and no scaling.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -16,9 +20,42 @@ from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.signals.deploys import find_deploys
 from laggard.diagnosis.signals.rebalances import live_generations, now_of
-from laggard.diagnosis.signals.restarts import STEP_SECONDS, restarts
-from laggard.diagnosis.signals.rosters import changes, find_evictions
+from laggard.diagnosis.signals.rosters import RETURN_SECONDS, Change, changes, find_evictions, pattern
 from laggard.diagnosis.signals.view import Flags, View
+
+STEP_SECONDS = 120.0  # members of one step do not all start in the same second
+
+
+def restarts(steps: Sequence[Change], evicted: Iterable[datetime]) -> set[datetime]:
+    """Times of the changes by which places were left and soon taken again, or whose members were put out."""
+    found = set(evicted)
+    for index, first in enumerate(steps):
+        is_open = len(first.left) == 1 or first.at in found
+        for back in steps[index + 1 :]:
+            seconds = (back.at - first.at).total_seconds()
+            if seconds > RETURN_SECONDS:
+                break
+            if back.at in found:
+                continue
+            is_same_place = is_open and bool(set(first.left) & set(back.joined))
+            if is_same_place or (first.at not in found and seconds <= STEP_SECONDS and _is_undone(first, back)):
+                found |= {first.at, back.at}
+                break
+    return found
+
+
+def _is_undone(first: Change, back: Change) -> bool:
+    """Whether one of the same kind comes as one had gone, or goes as one had come before: it was started anew.
+
+    Where the very member that had come goes again, the number itself was changed and changed back.
+    """
+    step = first.after - first.before
+    if abs(step) != 1 or step != back.before - back.after:
+        return False
+    gone, come = (first.left, back.joined) if step < 0 else (back.left, first.joined)
+    is_the_same = step > 0 and bool(set(gone) & set(come))
+    return Counter(map(pattern, gone)) == Counter(map(pattern, come)) and not is_the_same
+
 
 _SCALED = timedelta(hours=1)
 _OUTGROWN = 1.2  # times what all members together did: then the limit they had in common is no more

@@ -53,7 +53,7 @@ class Loss:
     jumps: int = 0  # of the log start, by which its speed is known
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicView:
     """A topic at the end of the judged window; arrays are [partitions]."""
 
@@ -77,7 +77,7 @@ class TopicView:
     slope_iqr: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemberView:
     """A member by its slot, over all topics."""
 
@@ -94,7 +94,7 @@ class MemberView:
     lag: float  # sum over its partitions
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # is itself only: what is worked out of it may be kept
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)  # is itself only: what is worked out of it may be kept
 class View:
     """All a group's rules look at. `conditions` names the codes whose rules have held so far in this window."""
 

@@ -12,12 +12,12 @@ from laggard.diagnosis.history.frames import Floats, GroupFrame, Row, TopicFrame
 from laggard.diagnosis.memory import Memory
 from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.signals import measures, series, shape, trend
+from laggard.diagnosis.signals import floor, series, shape, stall, trend
 from laggard.diagnosis.signals.deploys import vetoing_deploy
-from laggard.diagnosis.signals.losses import breach_seconds, losses
-from laggard.diagnosis.signals.measures import rolling_mean
+from laggard.diagnosis.signals.forecast import breach_seconds, losses
 from laggard.diagnosis.signals.members import member_views, partition_capacities
 from laggard.diagnosis.signals.moves import subscriptions_differ_since
+from laggard.diagnosis.signals.rates import rolling_mean
 from laggard.diagnosis.signals.scaling import newest_scale_out
 from laggard.diagnosis.signals.trend import TrendState
 from laggard.diagnosis.signals.view import Flags, MemberView, Shape, TopicView, View
@@ -48,23 +48,23 @@ def view_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tuple[
     )
     ratio = frame.fact.get("time_in_rebalance_ratio")
     view = View(
-        frame,
-        parameters,
-        topics,
-        members,
-        frame.fact.get("group_state") or "Unknown",
-        frame.fact.get("members"),
-        _ceiling(frame),
-        capacity,
-        max(shown, default=math.nan),
-        partition_capacities(topics, parameters),
-        is_material,
-        float(sum(known_sum(each.lag) for each in topics)),
-        material,
-        math.nan if ratio is None else ratio,
-        _sub_cause(frame, topics, members, capacity, parameters),
-        frozenset(_flags(frame, topics)),
-        memory,
+        frame=frame,
+        parameters=parameters,
+        topics=topics,
+        members=members,
+        state=frame.fact.get("group_state") or "Unknown",
+        member_count=frame.fact.get("members"),
+        ceiling=_ceiling(frame),
+        capacity=capacity,
+        best_capacity=max(shown, default=math.nan),
+        partition_capacity=partition_capacities(topics, parameters),
+        is_material=is_material,
+        lag=float(sum(known_sum(each.lag) for each in topics)),
+        material_lag=material,
+        time_in_rebalance=math.nan if ratio is None else ratio,
+        sub_cause=_sub_cause(frame, topics, members, capacity, parameters),
+        flags=frozenset(_flags(frame, topics)),
+        memory=memory,
     )
     view = replace(
         view,
@@ -81,14 +81,14 @@ def topic_view(
     frame: TopicFrame, group: GroupFrame, before: TrendState, parameters: Parameters, *, has_members: bool
 ) -> tuple[TopicView, TrendState]:
     """One topic's view, and its trend to remember."""
-    frame = measures.with_lost(frame, group.window_seconds)
+    frame = stall.with_lost(frame, group.window_seconds)
     arrival, consume = (rolling_mean(frame[name], parameters.rate_windows) for name in ("arrival", "consume"))
-    floor = measures.floors(frame, arrival, group.window_seconds, parameters)
+    floors = floor.floors(frame, arrival, group.window_seconds, parameters)
     seconds = group.windows / 1000.0 + group.window_seconds
-    unseen = measures.unseen(frame, group)
+    unseen = floor.unseen(frame, group)
     envelopes = np.where(unseen, np.nan, series.since_break(frame))
     slopes = series.partition_slopes(seconds, envelopes, parameters)
-    is_material = measures.material(frame, floor, group.policy.slo_time_lag_seconds, parameters)
+    is_material = floor.material(frame, floors, group.policy.slo_time_lag_seconds, parameters)
     partition_trends = series.partition_trends(frame, seconds, envelopes, slopes, arrival[:, -1], group, parameters)
     is_growing = np.array([each.name == trend.GROWING for each in partition_trends], bool)
     is_material[:, -1] |= is_growing
@@ -114,7 +114,7 @@ def topic_view(
     )
     is_in_step, iqr = trend.in_step(slopes, arrival[:, -1], parameters)
     grows = np.where(slopes > 0, slopes, 0.0)
-    kinds = measures.stalls(
+    kinds = stall.stalls(
         frame,
         has_members=has_members,
         window_seconds=group.window_seconds,
@@ -122,27 +122,27 @@ def topic_view(
         poll_interval_seconds=_longest_seconds(group, "rebalance_timeout_ms") if has_members else 0.0,
         session_seconds=_longest_seconds(group, "session_timeout_ms") if has_members else 0.0,
         hidden_seconds=0.0 if group.hidden is None else float(np.nan_to_num(group.hidden.most[-1])),
-        floor=floor[:, -1],
+        floor=floors[:, -1],
     )
     view = TopicView(
-        frame,
-        is_ok[:, -1],
-        frame["lag"][:, -1],
-        newest[:, -1],
-        arrival[:, -1],
-        consume[:, -1],
-        frame["interval"][:, -1],
-        floor[:, -1],
-        is_material[:, -1],
-        np.array([bool(kind) for kind in kinds], bool),
-        kinds,
-        lag_shape,
-        _plain_shape(arrival[:, -1], frame, parameters),
-        _plain_shape(grows, frame, parameters),
-        group_trend,
-        partition_trends,
-        is_in_step,
-        iqr,
+        frame=frame,
+        is_ok=is_ok[:, -1],
+        lag=frame["lag"][:, -1],
+        envelope=newest[:, -1],
+        arrival=arrival[:, -1],
+        consume=consume[:, -1],
+        interval=frame["interval"][:, -1],
+        floor=floors[:, -1],
+        is_material=is_material[:, -1],
+        is_stalled=np.array([bool(kind) for kind in kinds], bool),
+        stall_kind=kinds,
+        shape=lag_shape,
+        arrival_shape=_plain_shape(arrival[:, -1], frame, parameters),
+        growth_shape=_plain_shape(grows, frame, parameters),
+        trend=group_trend,
+        trends=partition_trends,
+        in_step=is_in_step,
+        slope_iqr=iqr,
     )
     return view, after
 

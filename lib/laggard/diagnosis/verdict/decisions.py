@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import isnan, nan
 
 import numpy as np
 
+from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.diagnosis.rules.rule import Observation
 from laggard.diagnosis.signals.attribution import UNEVEN, searchable
 from laggard.diagnosis.signals.forecast import slowest_drain_seconds
 from laggard.diagnosis.signals.hot import hot_places
-from laggard.diagnosis.signals.measures import HELD
+from laggard.diagnosis.signals.stall import HELD
 from laggard.diagnosis.signals.view import Flags, MemberView, TopicView, View
 from laggard.diagnosis.verdict import reasons
-from laggard.diagnosis.verdict.autoscaler import autoscaler_settings
-from laggard.diagnosis.verdict.reasons import Reason
+from laggard.diagnosis.verdict.reasons import BROKER, DOWNSTREAM, INPUT_UNKNOWN, Reason
 from laggard.diagnosis.verdict.sizing import Sizing
 
 VETOES = frozenset({"blocked", "stale"})  # flags under which nothing about the group is known
@@ -252,3 +252,46 @@ def _numbers(view: View, sizing: Sizing) -> dict[str, float]:
     }
     known = {name: nan if value is None else float(value) for name, value in numbers.items()}
     return known | autoscaler_settings(view)
+
+
+_COOLDOWN_PAUSES = 3  # cooldown over the p95 pause of a rebalance: shorter ones measure the rebalance
+
+
+def autoscaler_settings(view: View) -> dict[str, float]:
+    """Lag that a member works off within the SLO, and the wait between two steps; NaN where an input is not known."""
+    slo = view.policy.slo_time_lag_seconds
+    pauses = [row["pause_p95_seconds"] for row in view.frame.rebalances if row.get("pause_p95_seconds") is not None]
+    return {
+        "autoscaler_lag_per_member_records": slo * view.capacity if slo > 0 else nan,
+        "autoscaler_cooldown_seconds": _COOLDOWN_PAUSES * max(pauses) if pauses else nan,
+    }
+
+
+def with_cluster(verdict: Verdict, shared: Sequence[Observation]) -> Verdict:
+    """Return the verdict of a group that conditions of the cluster reach; they decide before what comes after them."""
+    row = verdict.reason.row
+    codes = {each.code: each for each in shared}
+    if "MONITOR_BLIND" in codes and row > INPUT_UNKNOWN.row:
+        return Verdict(INPUT_UNKNOWN, {}, None)
+    if verdict.code.startswith("NOT_NEEDED"):
+        return verdict
+    members = verdict.numbers.get("members")
+    stay = None if members is None else round(members)
+    broker = codes.get("BROKER_CORRELATED")
+    if broker is not None and broker.explained >= MOST and row > BROKER.row:
+        return Verdict(BROKER, {**verdict.numbers, "explained_ratio": broker.explained}, stay)
+    if "SHARED_SINK" in codes and row > DOWNSTREAM.row:
+        return replace(verdict, reason=DOWNSTREAM, members_desired=stay)
+    return verdict
+
+
+def verdict_columns(verdict: Verdict, sizing: Sizing) -> Row:
+    """The columns of `group_windows` that say whether more consumers would help."""
+    numbers = {**verdict.numbers, "row": verdict.reason.row}
+    return {
+        "scale_verdict": verdict.code,
+        "scale_reason": {name: float(value) for name, value in sorted(numbers.items())},
+        "members_desired": verdict.members_desired,
+        "members_packed": sizing.members_packed,
+        "members_lower_bound": sizing.members_lower_bound,
+    }

@@ -1,7 +1,4 @@
-"""Rates, floor, materiality, stalls and busy members: what several rules need, worked out once per window.
-
-All functions take arrays [partitions, windows] with NaN where a value is not known.
-"""
+"""Is a partition stalled, and how: the one answer that rules, verdict and forecasts share."""
 
 from __future__ import annotations
 
@@ -9,70 +6,17 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
-from laggard.diagnosis.history.frames import Floats, GroupFrame, TopicFrame
+from laggard.diagnosis.history.frames import Floats, TopicFrame
 from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.signals.rare_commits import rates_at_commits
+from laggard.diagnosis.signals.rates import rates_at_commits
 from laggard.diagnosis.signals.view import UNKNOWN_KIND
 
 HELD = "held"  # by a transaction
 DEFAULT_POLL_SECONDS = 300.0  # max.poll.interval.ms of Kafka's consumers
 BELOW_LOG_START = "below_log_start"
 _BATCH_TIMES = 2.0  # of the least silence: a member's first long batch looks like a hang until it is done
-_Flags = npt.NDArray[np.bool_]
-
-
-def rolling_mean(values: Floats, windows: int) -> Floats:
-    """Mean of the known values among the newest `windows` up to each window, NaN where none is known."""
-    known = ~np.isnan(values)
-    if known.all():  # nearly always, and three times as fast
-        sums = np.cumsum(values, axis=1)
-        sums[:, windows:] = sums[:, windows:] - sums[:, :-windows]
-        means: Floats = sums / np.minimum(np.arange(1, values.shape[1] + 1), windows)
-        return means
-    sums = np.cumsum(np.where(known, values, 0.0), axis=1)
-    counts = np.cumsum(known, axis=1)
-    sums[:, windows:] = sums[:, windows:] - sums[:, :-windows]
-    counts[:, windows:] = counts[:, windows:] - counts[:, :-windows]
-    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-
-
-def floors(frame: TopicFrame, arrival: Floats, window_seconds: int, parameters: Parameters) -> Floats:
-    """Lag that is only the rhythm of commits: twice what arrives between two of them, and one record.
-
-    Commits of batches that take now long, now short are as far apart as the longest that was seen and was no stall;
-    more arrives between them as soon as more arrives at all. `arrival` is a mean over some windows.
-    """
-    interval = np.where(np.isnan(frame["interval"]), window_seconds, frame["interval"])
-    is_rhythm = frame["frozen"] < parameters.stall_ci * interval
-    longest = np.maximum.accumulate(np.where(is_rhythm, frame["frozen"], 0.0), axis=1)
-    found: Floats = 2.0 * np.fmax(arrival, frame["arrival"]) * np.maximum(interval, longest) + 1.0
-    return found
-
-
-def material(frame: TopicFrame, floor: Floats, slo_seconds: float, parameters: Parameters) -> _Flags:
-    """Whether lag is more than rhythm; with an SLO it must also be a fifth of it in time.
-
-    In a window with a commit it is the lag at that commit: between two of them lag tells when the next one comes.
-    """
-    limit = np.fmax(floor, parameters.min_lag_records)
-    lag, at_commit = frame["lag"], frame["envelope"]
-    found: _Flags = np.where(np.isnan(at_commit), lag, np.minimum(lag, at_commit)) > limit
-    if slo_seconds:
-        found = found & ~(frame["time_lag"] <= 0.2 * slo_seconds)
-    return found
-
-
-def unseen(frame: TopicFrame, group: GroupFrame) -> _Flags:
-    """Windows at whose end commits of more than the rhythm are hidden: where the group stands by then is not known."""
-    if group.hidden is None:
-        return np.zeros(frame["lag"].shape, np.bool_)
-    interval = frame["interval"][:, -1:]
-    rhythm = 2.0 * np.where(np.isnan(interval), group.window_seconds, interval)
-    found: _Flags = group.hidden.least > rhythm
-    return found
 
 
 def is_held(frame: TopicFrame, row: int) -> bool:

@@ -1,4 +1,4 @@
-"""What commits that are rarer than windows tell of a member: its pace, and that it never ran out of records."""
+"""Rates: means over windows, and between commits that are rarer than windows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,21 @@ import numpy as np
 from laggard.diagnosis.history.frames import Floats
 
 COMMITS = 3  # gaps that a rate is taken over at least
+
+
+def rolling_mean(values: Floats, windows: int) -> Floats:
+    """Mean of the known values among the newest `windows` up to each window, NaN where none is known."""
+    known = ~np.isnan(values)
+    if known.all():  # nearly always, and three times as fast
+        sums = np.cumsum(values, axis=1)
+        sums[:, windows:] = sums[:, windows:] - sums[:, :-windows]
+        means: Floats = sums / np.minimum(np.arange(1, values.shape[1] + 1), windows)
+        return means
+    sums = np.cumsum(np.where(known, values, 0.0), axis=1)
+    counts = np.cumsum(known, axis=1)
+    sums[:, windows:] = sums[:, windows:] - sums[:, :-windows]
+    counts[:, windows:] = counts[:, windows:] - counts[:, :-windows]
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
 def rates_at_commits(consumed: Floats) -> Floats:

@@ -1,0 +1,48 @@
+"""The floor below which lag is only what lies between two commits, and the lag above it.
+
+All functions take arrays [partitions, windows] with NaN where a value is not known.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from laggard.diagnosis.history.frames import Floats, GroupFrame, TopicFrame
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.signals.view import Flags
+
+
+def floors(frame: TopicFrame, arrival: Floats, window_seconds: int, parameters: Parameters) -> Floats:
+    """Lag that is only the rhythm of commits: twice what arrives between two of them, and one record.
+
+    Commits of batches that take now long, now short are as far apart as the longest that was seen and was no stall;
+    more arrives between them as soon as more arrives at all. `arrival` is a mean over some windows.
+    """
+    interval = np.where(np.isnan(frame["interval"]), window_seconds, frame["interval"])
+    is_rhythm = frame["frozen"] < parameters.stall_ci * interval
+    longest = np.maximum.accumulate(np.where(is_rhythm, frame["frozen"], 0.0), axis=1)
+    found: Floats = 2.0 * np.fmax(arrival, frame["arrival"]) * np.maximum(interval, longest) + 1.0
+    return found
+
+
+def material(frame: TopicFrame, floor: Floats, slo_seconds: float, parameters: Parameters) -> Flags:
+    """Whether lag is more than rhythm; with an SLO it must also be a fifth of it in time.
+
+    In a window with a commit it is the lag at that commit: between two of them lag tells when the next one comes.
+    """
+    limit = np.fmax(floor, parameters.min_lag_records)
+    lag, at_commit = frame["lag"], frame["envelope"]
+    found: Flags = np.where(np.isnan(at_commit), lag, np.minimum(lag, at_commit)) > limit
+    if slo_seconds:
+        found = found & ~(frame["time_lag"] <= 0.2 * slo_seconds)
+    return found
+
+
+def unseen(frame: TopicFrame, group: GroupFrame) -> Flags:
+    """Windows at whose end commits of more than the rhythm are hidden: where the group stands by then is not known."""
+    if group.hidden is None:
+        return np.zeros(frame["lag"].shape, np.bool_)
+    interval = frame["interval"][:, -1:]
+    rhythm = 2.0 * np.where(np.isnan(interval), group.window_seconds, interval)
+    found: Flags = group.hidden.least > rhythm
+    return found
