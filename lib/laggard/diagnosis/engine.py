@@ -34,7 +34,7 @@ _ERROR_CHARACTERS = 500
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the rules made of one group in one window, before the cluster is looked at."""
+    """Evaluation of one group in one window, before the cluster is looked at."""
 
     group: str
     coordinator: int | None
@@ -178,7 +178,7 @@ def settle_apart(
 
 
 def _observe(view: View) -> Iterable[Observation]:
-    """What every rule says; one that fails says so and stops nobody."""
+    """Run every rule. A rule that raises yields RULE_FAILED; the others still run."""
     muted = set(view.policy.mute_codes)
     for rule in RULES:
         if rule.code in muted:

@@ -1,4 +1,4 @@
-"""What the engine remembers of a group from one window to the next, as JSON in `finding_state`."""
+"""Memory of the engine of a group from one window to the next, as JSON in `finding_state`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Track:
 
 
 class Scaled(NamedTuple):
-    """What the newest scale-out brought."""
+    """Effect of the newest scale-out."""
 
     at_ms: int
     elasticity: float

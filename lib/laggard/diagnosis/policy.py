@@ -1,4 +1,4 @@
-"""What the people who own a group declare about it."""
+"""Declarations of the people who own a group."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What its users declare about a group; the defaults are for a group nobody has said anything about."""
+    """Declared values of a group; the defaults are for a group without a declaration."""
 
     owner: str = ""
     team: str = ""

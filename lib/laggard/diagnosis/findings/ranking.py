@@ -19,7 +19,7 @@ NOTHING_SHARED: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """What the ranking has to know of an open finding."""
+    """Open finding as the ranking sees it."""
 
     finding_id: str
     code: str

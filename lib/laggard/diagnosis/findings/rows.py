@@ -20,7 +20,7 @@ NONE = Observation("")
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What all rows of a group's window have in common; group "" is the cluster."""
+    """Values that all rows of a group's window share; group "" is the cluster."""
 
     cluster: str
     group: str

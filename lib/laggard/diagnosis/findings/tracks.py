@@ -16,7 +16,7 @@ _FALSIFIED_WINDOWS = 2
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a window did to a track: the track after it, what was observed, and why it closed, if it did."""
+    """Change of a track in a window: the track after it, what was observed, and why it closed, if it did."""
 
     track: Track
     observed: Observation | None

@@ -117,7 +117,7 @@ def _shape_columns(shape: Shape) -> Row:
 
 
 def _is_censored(each: TopicView) -> bool | None:
-    """Whether the largest time lag is only a lower bound: it has no error bound."""
+    """True if the largest time lag is only a lower bound: it has no error bound."""
     ages = np.where(each.is_ok, each.frame["time_lag"][:, -1], np.nan)
     if np.isnan(ages).all():
         return None
@@ -130,7 +130,7 @@ def _loss(view: View, topic: str) -> float:
 
 
 def _changes(view: View) -> Row:
-    """What the generations of this window changed."""
+    """Return what the generations of this window changed."""
     begin, end = int(view.frame.windows[-1]), view.frame.now_ms
     rows = [
         row
@@ -187,6 +187,6 @@ def completed(view: View) -> dict[str, list[Row]]:
 
 
 def _is_now(view: View, at: datetime) -> bool:
-    """Whether a moment lies in the judged window."""
+    """True if a moment lies in the evaluated window."""
     end = now_of(view.frame)
     return end - timedelta(seconds=view.frame.window_seconds) <= at < end

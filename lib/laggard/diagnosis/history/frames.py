@@ -1,4 +1,4 @@
-"""What a rule may look at: the history of one group up to the end of a window, as plain arrays and rows.
+"""Frames that a rule may look at: the history of one group up to the end of a window, as plain arrays and rows.
 
 Arrays of a topic have the shape [partitions, windows], the newest window last; NaN is unknown, "" an unknown name.
 """

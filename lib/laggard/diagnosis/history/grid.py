@@ -34,7 +34,7 @@ IsOwn: TypeAlias = Callable[[pa.Array], npt.NDArray[np.bool_]]  # of each that a
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a key had in a span of windows; arrays are [partitions, windows]."""
+    """Rows of a key in a span of windows; arrays are [partitions, windows]."""
 
     key: tuple[str, ...]
     partitions: Ints  # those with a row in one of the windows, ascending
@@ -90,7 +90,7 @@ class Grid:
 
     @property
     def leaders(self) -> Iterable[str]:
-        """What keys begin with, in order."""
+        """Return the first part of the keys, in order."""
         return self._parts.keys()
 
     def parts(self, leader: str, first: int, last: int, batch_id: int) -> Iterator[Part]:

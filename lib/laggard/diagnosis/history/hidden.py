@@ -22,7 +22,7 @@ COLUMNS = ("polled_at", "source_to", "source_high_watermark")
 def hidden_commits(
     batches: pa.Table | None, windows: npt.NDArray[np.int64], window_seconds: int
 ) -> Callable[[int | None], Hidden | None]:
-    """What is hidden of the groups of an offsets partition; None where the partition is not known."""
+    """Return the hidden commits of the groups of an offsets partition; None if the partition is not known."""
     if batches is None or not batches.num_rows:
         return lambda _: None
     rows = batches.sort_by([("polled_at", "ascending"), ("batch_id", "ascending")])

@@ -26,7 +26,7 @@ Rows = Mapping[str, Sequence[Row]]  # of LISTS and of deploys, those known in a 
 
 
 class History:
-    """What was read of the tables, laid out once for all windows from `begin_ms` to `end_ms` that are judged by it.
+    """Rows of the tables, laid out once for all windows from `begin_ms` to `end_ms` that are judged by it.
 
     The tables hold rows of these windows and of `look_back` - 1 before the first, `lag_windows` also of other groups
     than one's own.

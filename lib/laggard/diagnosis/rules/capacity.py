@@ -99,7 +99,7 @@ def capacity_shortage(view: View) -> list[Observation]:
 
 
 def _is_beyond_all_members(view: View) -> bool:
-    """Whether no other share of the partitions would do: all members are behind, or more arrives than the best could.
+    """True if no other share of the partitions would do: all members are behind, or more arrives than the best could.
 
     Some members read a few of their partitions before the others, some are slower or were given more of them.
     """
@@ -111,7 +111,7 @@ def _is_beyond_all_members(view: View) -> bool:
 
 
 def _stands_still(topic: TopicView) -> bool:
-    """Whether half of the lag lies on partitions of which nothing is worked off: that is no matter of how fast."""
+    """True if half of the lag lies on partitions of which nothing is read: speed is no matter there."""
     return known_sum(topic.lag[topic.is_stalled]) >= STILL * known_sum(topic.lag)
 
 
@@ -212,7 +212,7 @@ def capacity_burst(view: View) -> list[Observation]:
 
 
 def _has_fallen_since(topic: TopicView, first: int) -> bool:
-    """Whether the lag fell in each of the newest windows, all since one, by more than the rhythm of commits hides."""
+    """True if the lag fell in each of the newest windows, all since one, by more than the rhythm of commits hides."""
     lag = topic.frame["envelope"][:, first:].sum(axis=0)[-FALLS - 1 :]
     return len(lag) > FALLS and bool((np.diff(lag) < 0).all()) and float(lag[0] - lag[-1]) > known_sum(topic.floor)
 

@@ -272,5 +272,5 @@ def offsets_topic_changed(cluster: ClusterFrame, _: Sequence[Row], __: Parameter
 
 
 def reaches(observation: Observation, group: str) -> bool:
-    """Whether a group is among those that an observation of the cluster names."""
+    """True if a group is among those that an observation of the cluster names."""
     return group in observation.evidence_text.get("groups", "").split(", ")

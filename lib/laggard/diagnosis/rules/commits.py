@@ -135,7 +135,7 @@ def _total(row: Row | None, name: str) -> float:
 
 
 def _newest_gaps(view: View, gaps: Floats) -> int | None:
-    """How many windows back the newest 50 gaps of each committing partition reach; None where there are not as many."""
+    """Return how many windows the newest 50 gaps of each committing partition span; None if there are fewer."""
     for span in range(1, len(gaps)):
         if np.isnan(gaps[-1] - gaps[-1 - span]):
             continue
@@ -147,7 +147,7 @@ def _newest_gaps(view: View, gaps: Floats) -> int | None:
 
 
 def _is_independent(view: View, totals: Floats) -> bool | None:
-    """Whether the mean gap is the same in windows with few and with many arrivals; None where these are alike."""
+    """True if the mean gap is the same in windows with few and with many arrivals; None where these are alike."""
     steps = np.diff(totals, axis=1)
     arrivals = sum(np.nansum(topic.frame["arrival"], axis=0) for topic in view.topics)[1:]
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -154,7 +154,7 @@ def crash_loop(view: View) -> list[Observation]:
 
 
 def _lives_a_poll_interval(view: View, loop: CrashLoop) -> bool:
-    """Whether its lives last as long as a member that does not poll again is left in the group."""
+    """True if its lives last as long as a member that does not poll again is left in the group."""
     timeout = longest_rebalance_timeout(row for row in view.frame.members if row["generation_kind"] == "classic")
     if timeout is None:
         return False
@@ -163,7 +163,7 @@ def _lives_a_poll_interval(view: View, loop: CrashLoop) -> bool:
 
 
 def _is_elsewhere(view: View, eviction: Eviction) -> bool:
-    """Whether another host took over, in the same rebalance or within ten minutes; one that was away itself did not."""
+    """True if another host took over, in the same rebalance or within ten minutes; one that was away itself did not."""
     if eviction.is_elsewhere is not None:
         return eviction.is_elsewhere
     away: set[str] = set()
@@ -193,7 +193,7 @@ def _who(found: Sequence[Eviction]) -> dict[str, str]:
 
 
 def _is_contradicted(view: View, found: Sequence[Eviction], reason: str) -> bool:
-    """Whether a later departure has another claimed reason: then whatever put members out has ended."""
+    """True if a later departure has another claimed reason: then whatever evicted members has ended."""
     newest = max(each.at for each in found)
     for row in view.frame.rebalances:
         posterior = dict(row["cause_posterior"] or {})

@@ -1,4 +1,4 @@
-"""What several rules guard against, how guards and evidence are put, and which kinds of groups a rule may judge."""
+"""Guards and evidence that several rules share, and the kinds of groups that a rule may evaluate."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def guarded(observation: Observation) -> list[Observation]:
 
 
 def happened(view: View, kinds: frozenset[str], seconds: float) -> bool:
-    """Whether an event of these kinds lies in the last `seconds`."""
+    """True if an event of these kinds lies in the last `seconds`."""
     since = view.frame.now_ms / 1000 - seconds
     return any(event.get("kind") in kinds and event["event_at"].timestamp() >= since for event in view.frame.events)
 
 
 def is_compacted(topic: TopicView) -> bool:
-    """Whether its offsets have holes; False also where the configuration is not known."""
+    """True if its offsets have holes; False also where the configuration is not known."""
     return "compact" in str(topic.frame.facts.get("cleanup_policy") or "")
 
 
@@ -66,17 +66,17 @@ def group_kind(frame: GroupFrame) -> str:
 
 
 def has_members(view: View) -> bool:
-    """Whether rebalances and members of the group can be judged."""
+    """True if rebalances and members of the group can be evaluated."""
     return group_kind(view.frame) not in {"share", "simple"}
 
 
 def has_assignments(view: View) -> bool:
-    """Whether its members own partitions: not so Connect workers, nor tasks of the streams protocol."""
+    """True if its members own partitions: not so Connect workers, nor tasks of the streams protocol."""
     return group_kind(view.frame) in {"consumer", ""}
 
 
 def burns_slo(frame: GroupFrame, objective: float, windows: Sequence[int] = (5, 60)) -> bool:
-    """Whether too many records were late, both of late and for long; under 100 matured ones say nothing."""
+    """True if too many records were late, both of late and for long; under 100 matured ones say nothing."""
     for count in windows:
         matured, late = (
             sum(known_sum(topic[name][:, -count:]) for topic in frame.topics) for name in ("matured", "late")

@@ -1,4 +1,4 @@
-"""How a rule is declared, and how it reports what it finds in a window.
+"""Declaration of a rule, and its report on a window.
 
 A rule is one object beside its check: its texts, its thresholds, which findings it hides, how strong a cause it is and
 whether it makes more consumers useless. Suppression, ranking, the verdict, the page and the labels of the scenarios are

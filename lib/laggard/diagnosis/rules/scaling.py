@@ -92,7 +92,7 @@ def scale_out_futile(view: View) -> list[Observation]:
 
 
 def _goes_on(view: View) -> list[Observation]:
-    """What was found soon after the scale-out holds until the lag falls or the members change again."""
+    """Repeat what was found soon after the scale-out until the lag falls or the members change again."""
     is_open = any(each.code == "SCALE_OUT_FUTILE" and each.opened_ms is not None for each in view.memory.tracks)
     worst = view.worst
     if not is_open or not view.is_material or worst is None or worst.trend.name == "draining":

@@ -78,7 +78,7 @@ def _by_member(view: View, stalled: list[tuple[TopicView, int]]) -> Iterator[tup
 
 
 def _matters(places: list[tuple[TopicView, int]]) -> bool:
-    """Whether there is something to read; where records were deleted, what has come since."""
+    """True if there is something to read; where records were deleted, what has come since."""
     return any(
         each.lag[row] > 0 or (np.isnan(each.lag[row]) and each.frame["end"][row, -1] > each.frame["start"][row, -1])
         for each, row in places
@@ -125,7 +125,7 @@ def _stall(view: View, places: list[tuple[TopicView, int]], subject: str, severi
 
 
 def _had_time(view: View, places: list[tuple[TopicView, int]]) -> bool:
-    """Whether the newest rebalance lies as far back as a stall has to last: while it lasted nobody could read.
+    """True if the newest rebalance lies as far back as a stall has to last: while it lasted nobody could read.
 
     Who has died since then is missed a session later.
     """
@@ -139,7 +139,7 @@ def _had_time(view: View, places: list[tuple[TopicView, int]]) -> bool:
 
 
 def _dies(view: View, places: list[tuple[TopicView, int]]) -> bool:
-    """Whether all owners are members that leave again and again: what they had stands until they are missed."""
+    """True if all owners are members that leave again and again: what they had stands until they are missed."""
     loops = looping_places(view.frame, view.parameters)
     place_of = place_of_slots(view.frame)
     slots = {each.frame.named("slot")[row, -1] for each, row in places}

@@ -117,7 +117,7 @@ def _has_no_members(view: View) -> bool:
 
 
 def _has_rebalanced(view: View, seconds: float) -> bool:
-    """Whether members joined anew in that time: their silence begins with it, and who polls too late goes again."""
+    """True if members joined in that time: their silence begins with it, and who polls too late leaves again."""
     since = now_of(view.frame) - timedelta(seconds=seconds)
     return any(row["record_timestamp"] >= since for row in live_generations(view.frame))
 

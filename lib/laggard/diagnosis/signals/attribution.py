@@ -64,7 +64,7 @@ _SMALL_WINDOWS = 2  # windows before this one that must agree where so few parti
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How well a set of partitions accounts for the lag of a topic."""
+    """Share of the lag of a topic that a set of partitions accounts for, and how purely."""
 
     places: tuple[int, ...]  # rows of the topic's arrays
     explained: float  # share of the lag
@@ -76,7 +76,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What lag of a topic is put down to."""
+    """Cause of the lag of a topic."""
 
     label: str
     topic: str
@@ -152,7 +152,7 @@ def _broker_fits(view: View, topic: TopicView, active: Flags) -> Iterator[tuple[
 
 
 def _reads_more_than_ever(view: View, topic: TopicView) -> bool:
-    """Whether more is read than in any window of the last day in which nothing lagged; False where none is known."""
+    """True if more is read than in any window of the last day in which nothing lagged; False where none is known."""
     floor = known_sum(topic.floor)
     calm = [
         row["arrival_rate"]
@@ -178,7 +178,7 @@ def _slow(view: View, topic: TopicView, active: Flags, label: str) -> Iterator[C
 
 
 def _slowness(view: View, topic: TopicView, places: Flags, label: str) -> Slowness | None:
-    """How far a member or host with these lagging partitions falls behind; None if it does not."""
+    """Return how far a member or host with these lagging partitions falls behind; None if it does not."""
     if places.sum() < 2 or topic.is_material[places].mean() < view.parameters.attr_purity:
         return None
     slots = sorted({*topic.frame.named("slot")[places, -1]} - {""})
@@ -226,7 +226,7 @@ def _ranked(view: View, topic: TopicView, active: Flags, fit: Fit) -> Fit:
 
 
 def _lasted(topic: TopicView, active: Flags, fit: Fit, least: float) -> bool:
-    """Whether the same partitions explained as much in the windows before."""
+    """True if the same partitions explained as much in the windows before."""
     lags = topic.frame["lag"][:, -1 - _SMALL_WINDOWS : -1]
     total, mine = np.nansum(lags[active], axis=0), np.nansum(lags[list(fit.places)], axis=0)
     return bool(lags.shape[1] == _SMALL_WINDOWS and (total > 0).all() and (mine >= least * total).all())

@@ -1,4 +1,4 @@
-"""What the rules of the cluster look at: each group as plain values, and the cluster's own events."""
+"""Input of the rules of the cluster: each group as plain values, and the cluster's own events."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ClusterFrame:
 
 
 def cluster_signal(view: View, brokers: Mapping[int, float]) -> Row:
-    """What the cluster's rules have to know of a group, as plain values.
+    """Return what the cluster's rules look at in a group, as plain values.
 
     `brokers` are those whose partitions lag and no others, with the share of the group's lag that they explain.
     """

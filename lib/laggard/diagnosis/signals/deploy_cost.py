@@ -1,4 +1,4 @@
-"""What a deploy cost: how far lag rose and how long it took to fall again; the row of `deploys`."""
+"""Cost of a deploy: how far lag rose and how long it took to fall again; the row of `deploys`."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def deploy_spans(frame: GroupFrame, parameters: Parameters) -> list[tuple[dateti
 
 
 def is_in_deploy(at: datetime, frame: GroupFrame, parameters: Parameters) -> bool:
-    """Whether a deploy explains what happened then."""
+    """True if a deploy explains what happened then."""
     return any(begin <= at <= end for begin, end in deploy_spans(frame, parameters))
 
 
@@ -89,7 +89,7 @@ def _without_faults(frame: GroupFrame, parameters: Parameters) -> list[Change]:
 
 
 def _is_fault(posterior: dict[str, float], parameters: Parameters) -> bool:
-    """Whether members were put out, by one of the reasons or another."""
+    """True if members were evicted, by one of the reasons or another."""
     claimed = [posterior.get(each, 0.0) for each in _FAULTS]
     is_hardly_deploy = posterior.get("deploy", 1.0) < _HARDLY
     return max(claimed[:2]) >= parameters.cause_posterior or (
@@ -113,7 +113,7 @@ def _runs(known: Sequence[Change], parameters: Parameters) -> list[list[Change]]
 
 
 def _goes_on(run: Sequence[Change], change: Change, parameters: Parameters) -> bool:
-    """Whether a change still belongs to a run; places that are left anew after some rest are the next deploy's."""
+    """True if a change still belongs to a run; places that are left again after some rest are the next deploy's."""
     rest = (change.at - run[-1].at).total_seconds()
     quiet = quiet_seconds(run)
     gone = {place for each in run for place in (*each.left, *each.restarted)}
@@ -207,7 +207,7 @@ def _paired(run: Sequence[Change]) -> int:
 
 
 def _was_new(place: str, run: Sequence[Change]) -> bool:
-    """Whether somebody took a place in the run before it was first left."""
+    """True if somebody took a place in the run before it was first left."""
     for change in run:
         if place in change.left or place in change.restarted:
             return False

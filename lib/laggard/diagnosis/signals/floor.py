@@ -26,7 +26,7 @@ def floors(frame: TopicFrame, arrival: Floats, window_seconds: int, parameters: 
 
 
 def material(frame: TopicFrame, floor: Floats, slo_seconds: float, parameters: Parameters) -> Flags:
-    """Whether lag is more than rhythm; with an SLO it must also be a fifth of it in time.
+    """Return where lag is above the floor; with an SLO it must also be a fifth of it in time.
 
     In a window with a commit it is the lag at that commit: between two of them lag tells when the next one comes.
     """

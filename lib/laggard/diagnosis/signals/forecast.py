@@ -131,7 +131,7 @@ def slo_breach_seconds(slo_seconds: float, time_lag: float, slope: float) -> flo
 
 
 def offsets_expiry_ms(since_ms: float, retention_minutes: float = OFFSETS_RETENTION_MINUTES) -> float:
-    """When the broker may delete committed offsets, in ms since the epoch; its sweep comes up to ten minutes later.
+    """Return when the broker may delete committed offsets, in ms since the epoch; its sweep comes up to 10 min later.
 
     `since_ms` is when a classic group became empty. For simple and KIP-848 groups it is the commit of the partition,
     and only topics that no live member subscribes to expire.

@@ -23,7 +23,7 @@ def median_of_others(values: Floats, place: int) -> float:
 
 
 def is_hot_ratio(view: View, topic: TopicView, place: int) -> bool:
-    """Whether a partition gets `hot_ratio` times what the others get, by the rates of the newest windows."""
+    """True if a partition gets `hot_ratio` times what the others get, by the rates of the newest windows."""
     arrival, others = float(topic.arrival[place]), median_of_others(topic.arrival, place)
     is_known = np.count_nonzero(~np.isnan(topic.frame["arrival"][place])) >= NEW_WINDOWS
     records = arrival * view.parameters.rate_windows * view.frame.window_seconds
@@ -40,7 +40,7 @@ def hot_places(view: View, topic: TopicView, active: Flags) -> tuple[int, ...]:
 
 
 def is_beyond_an_owner(view: View, topic: TopicView, place: int) -> bool:
-    """Whether no member could do this partition; False also where nothing is known of what a member can do."""
+    """True if no member could do this partition; False also where nothing is known of what a member can do."""
     if topic.arrival[place] > view.best_capacity:
         return True
     owner = owner_of(view, topic, place)

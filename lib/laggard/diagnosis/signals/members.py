@@ -1,4 +1,4 @@
-"""What each member did: its load, how busy it was, and the capacity it has shown."""
+"""Load of each member, whether it was busy, and the capacity it has shown."""
 
 from __future__ import annotations
 

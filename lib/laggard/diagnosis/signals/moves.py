@@ -110,7 +110,7 @@ def find_avoidable(frame: GroupFrame, count: int = _LAST_REBALANCES) -> Avoidabl
 
 
 def assignor_changes(frame: GroupFrame, seconds: float = 3600.0) -> list[tuple[datetime, str, str]]:
-    """When the members agreed on another assignor, with the one before and after."""
+    """Return the times of changes of the assignor, with the one before and after."""
     end = now_of(frame)
     found = []
     before: str | None = None

@@ -37,7 +37,7 @@ def rates_at_commits(consumed: Floats) -> Floats:
 
 
 def falls_behind(left: Floats, least_rate: float, window_seconds: int) -> bool:
-    """Whether at each commit, those of `COMMITS` gaps and of one before, more was left than at the commit before.
+    """True if at each commit, those of `COMMITS` gaps and of one before, more was left than at the commit before.
 
     `left` [windows] is the lag at commits in records, NaN in a window without one, `least_rate` in records/s what it
     must have grown by. The first gap may be the one in which there began to be too much to do.

@@ -46,7 +46,7 @@ class Logical:
         return None if self.started_at is None else (self.ended_at - self.started_at).total_seconds()
 
     def is_within(self, spans: Spans) -> bool:
-        """Whether it took place, or began, in one of the spans."""
+        """True if it took place, or began, in one of the spans."""
         started_at = self.started_at or self.ended_at
         return any(begin <= self.ended_at and started_at <= end for begin, end in spans)
 
@@ -75,7 +75,7 @@ def live_generations(frame: GroupFrame) -> list[Row]:
 
 
 def ended_at(generation: Row) -> datetime:
-    """When a generation was complete: its record's time, of an epoch when it was Stable."""
+    """Return when a generation was complete: its record's time, of an epoch when it was Stable."""
     found: datetime = generation.get("stable_at") or generation["record_timestamp"]
     return found
 
@@ -134,7 +134,7 @@ def time_in_rebalance(frame: GroupFrame, explained: Spans = ()) -> float:
 
 
 def find_storm(frame: GroupFrame, parameters: Parameters, explained: Spans = ()) -> Storm:
-    """Whether rebalances come so thick that the group gets nothing done, those in the spans of deploys left out."""
+    """Measure how thick rebalances come, those in the spans of deploys left out, and why that is a storm."""
     near = recent(logical_rebalances(frame), now_of(frame), parameters.storm_seconds)
     near = [each for each in near if not each.is_first and not each.is_within(explained)]
     generations = sum(each.generations for each in near)

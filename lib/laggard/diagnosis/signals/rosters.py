@@ -1,4 +1,4 @@
-"""Who was in a group after each of its records, and what changed: departures, returns, crash loops, evictions.
+"""Members of a group after each of its records, and what changed: departures, returns, crash loops, evictions.
 
 A place is what a member's successor has in common with it: its instance id, else its client id and host. The slot of a
 classic member is its place with a number; the slot of a KIP-848 member is its member id, which no successor has.
@@ -123,7 +123,7 @@ def _gone_in_downgrade(frame: GroupFrame, row: Row) -> set[str]:
 
 @lru_cache(maxsize=2)
 def changes(frame: GroupFrame) -> tuple[Change, ...]:
-    """What live records changed, oldest first: generations, and static members that came back within one."""
+    """Return what live records changed, oldest first: generations, and static members that came back within one."""
     place_of = places(frame)
     found = []
     members = 0
@@ -222,7 +222,7 @@ def find_evictions(
 
 
 def _was_within_poll_interval(frame: GroupFrame, rebalance: Row, slot: str) -> bool:
-    """Whether a member that left in a rebalance had come too late to exceed its poll interval; False not known."""
+    """True if a member that left in a rebalance had come too late to exceed its poll interval; False not known."""
     known = rosters(frame)
     before = [each for each in known if each.generation < min(rebalance["generations"] or (0,))]
     member = next((row for row in before[-1].members if row["slot"] == slot), None) if before else None

@@ -45,7 +45,7 @@ def restarts(steps: Sequence[Change], evicted: Iterable[datetime]) -> set[dateti
 
 
 def _is_undone(first: Change, back: Change) -> bool:
-    """Whether one of the same kind comes as one had gone, or goes as one had come before: it was started anew.
+    """True if one of the same kind comes as one had gone, or goes as one had come before: it was restarted.
 
     Where the very member that had come goes again, the number itself was changed and changed back.
     """
@@ -133,7 +133,7 @@ def alternations(events: Sequence[ScaleEvent], until: datetime, seconds: float =
 
 
 def elasticity(view: View, event: ScaleEvent) -> Elasticity:
-    """What a change of members brought, by consumption while there was enough to read on both sides."""
+    """Return what a change of members brought, by consumption while there was enough to read on both sides."""
     parameters = view.parameters
     busy, consume = busy_windows(view)
     ends = view.frame.windows / 1000 + view.frame.window_seconds

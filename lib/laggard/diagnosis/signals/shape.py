@@ -1,4 +1,4 @@
-"""How lag lies over the partitions of a topic: indices of concentration, and a name that one noisy window cannot earn.
+"""Shape of the lag over the partitions of a topic: indices of concentration, and a name that holds for some windows.
 
 Outlier tests by mean and deviation have no place here: of n values none lies further than √(n−1) deviations out.
 """
@@ -91,7 +91,7 @@ def persist(raws: Sequence[Shape], partitions_total: int, parameters: Parameters
 
 
 def _is_alike(one: Shape, other: Shape) -> bool:
-    """Whether two concentrated windows have the same partition on top, or several hot ones that mostly agree."""
+    """True if two concentrated windows have the same partition on top, or several hot ones that mostly agree."""
     if one.top[0] == other.top[0]:
         return True
     a, b = set(one.top), set(other.top)

@@ -20,7 +20,7 @@ _FELL = 0.85  # of the pace before; that of a slow member stays what it was, wha
 
 @dataclass(frozen=True, slots=True)
 class Shed:
-    """What a member did while busy before and after it was left with fewer partitions, records/s."""
+    """Pace of a member while busy before and after it was left with fewer partitions, records/s."""
 
     before: float
     after: float
@@ -28,7 +28,7 @@ class Shed:
 
     @property
     def is_slower(self) -> bool:
-        """Whether it lost pace, as no slow member would: something that it kept takes most of its time."""
+        """True if it lost pace, as no slow member would: something that it kept takes most of its time."""
         return self.after <= _FELL * self.before
 
 
@@ -70,7 +70,7 @@ MOVE_WINDOWS = 3  # windows, on either side of a move, that show whether the lag
 
 @dataclass(frozen=True, slots=True)
 class Slowness:
-    """What slow members do, in records/s."""
+    """Pace of slow members, in records/s."""
 
     slots: tuple[str, ...]
     pace: float  # what each of them does while busy
@@ -84,7 +84,7 @@ class Slowness:
 
 
 def slowness(view: View, topic: TopicView, slots: Sequence[str], places: Iterable[int]) -> Slowness | None:
-    """How members that own lagging partitions fall behind the others; None if they do not, or it is not known."""
+    """Return how far members that own lagging partitions fall behind; None if they do not, or it is not known."""
     mine = [view.members[slot] for slot in slots if slot in view.members]
     others = [member for slot, member in view.members.items() if slot not in slots and member.partitions]
     load, everyone = lower_median(member.arrival for member in mine), lower_median(m.arrival for m in [*mine, *others])
@@ -99,7 +99,7 @@ def slowness(view: View, topic: TopicView, slots: Sequence[str], places: Iterabl
 
 
 def _is_at_pace_again(topic: TopicView, slots: Sequence[str], least: float) -> bool:
-    """Whether in each of the newest windows they read as much as a member that is not slow.
+    """True if in each of the newest windows they read as much as a member that is not slow.
 
     One that stood still works its backlog off at full speed, long before a mean over minutes tells.
     """
@@ -109,7 +109,7 @@ def _is_at_pace_again(topic: TopicView, slots: Sequence[str], least: float) -> b
 
 
 def pace_of(member: MemberView) -> float:
-    """What a member can do now, records/s; what it does while busy counts before older windows have left `capacity`."""
+    """Return what a member can do now, records/s; what it does while busy counts before `capacity` shows it."""
     known = [member.capacity, member.consume if member.is_busy else np.nan]
     return min((each for each in known if not isnan(each)), default=np.nan)
 
@@ -132,13 +132,13 @@ def costly_places(view: View, topic: TopicView, active: Flags) -> tuple[tuple[in
 
 
 def _is_where_it_was(view: View, topic: TopicView, place: int) -> bool:
-    """Whether a partition that was proven to cost more lags on, with the owner that it had then."""
+    """True if a partition that was proven to cost more lags on, with the owner that it had then."""
     known = (topic.frame.topic, int(topic.frame.partitions[place])) in view.memory.costly
     return known and bool(topic.is_material[place]) and _last_move(topic, place) is None
 
 
 def is_itself_costly(view: View, topic: TopicView, place: int) -> bool:
-    """Whether a move of partitions tells that it costs more, whoever owns it, or told so once."""
+    """True if a move of partitions tells that it costs more, whoever owns it, or told so once."""
     return (
         has_followed(view, topic, place)
         or _is_kept_and_costly(view, topic, place)
@@ -147,7 +147,7 @@ def is_itself_costly(view: View, topic: TopicView, place: int) -> bool:
 
 
 def _is_kept_and_costly(view: View, topic: TopicView, place: int) -> bool:
-    """Whether its owner lost pace when it was left with this and fewer others."""
+    """True if its owner lost pace when it was left with this and fewer others."""
     slot = str(topic.frame.named("slot")[place, -1])
     found = shed(view, slot) if slot else None
     return (
@@ -156,7 +156,7 @@ def _is_kept_and_costly(view: View, topic: TopicView, place: int) -> bool:
 
 
 def _is_worked_slower(view: View, topic: TopicView, place: int) -> bool:
-    """Whether it gets as much as the others and less is done of it, by more than one commit: that may come later."""
+    """True if it gets as much as the others and less is done of it, by more than one commit: that may come later."""
     arrival, others = float(topic.arrival[place]), median_of_others(topic.arrival, place)
     if not (ALIKE[0] * others <= arrival <= ALIKE[1] * others and topic.consume[place] > 0):
         return False
@@ -168,7 +168,7 @@ def _is_worked_slower(view: View, topic: TopicView, place: int) -> bool:
 
 
 def _is_at_the_common_pace(view: View, topic: TopicView, place: int) -> bool:
-    """Whether most other members have shown what they can do, and that is no more than this partition's owner does.
+    """True if most other members have shown what they can do, and that is no more than this partition's owner does.
 
     Then all are held up alike, and some have more partitions to share it out to; or the owner was given too many.
     """
@@ -181,26 +181,26 @@ def _is_at_the_common_pace(view: View, topic: TopicView, place: int) -> bool:
 
 
 def _has_fine_siblings(view: View, topic: TopicView, place: int) -> bool:
-    """Whether of its owner's partitions it alone lags, and not just now: of all that fall behind one is the first."""
+    """True if of its owner's partitions it alone lags, and not just now: of all that fall behind one is the first."""
     owner = owner_of(view, topic, place)
     is_only = owner is not None and len(owner.partitions) > 1 and owner.material == 1
     return is_only and _lagged(view, topic, place, topic.frame["lag"].shape[1] - 1)
 
 
 def _lagged(view: View, topic: TopicView, place: int, last: int) -> bool:
-    """Whether its lag counted in the windows up to this one."""
+    """True if its lag counted in the windows up to this one."""
     lags = topic.frame["lag"][place, max(0, last - MOVE_WINDOWS + 1) : last + 1]
     return len(lags) == MOVE_WINDOWS and bool((lags > max(topic.floor[place], view.parameters.min_lag_records)).all())
 
 
 def _is_alone(view: View, topic: TopicView, place: int) -> bool:
-    """Whether its owner has nothing else and nobody else had it: member and partition cannot be told apart."""
+    """True if its owner has nothing else and nobody else had it: member and partition cannot be told apart."""
     owner = owner_of(view, topic, place)
     return owner is not None and len(owner.partitions) == 1 and _last_move(topic, place) is None
 
 
 def has_followed(view: View, topic: TopicView, place: int) -> bool:
-    """Whether a partition lagged with the owner before and goes on to fill faster than this one works it off.
+    """True if a partition lagged with the owner before and goes on to fill faster than this one works it off.
 
     A healthy new owner would be working the backlog off.
     """

@@ -20,7 +20,7 @@ _BATCH_TIMES = 2.0  # of the least silence: a member's first long batch looks li
 
 
 def is_held(frame: TopicFrame, row: int) -> bool:
-    """Whether the offset stands at the last stable offset, behind which an open transaction hides what arrived."""
+    """True if the offset stands at the last stable offset, behind which an open transaction hides what arrived."""
     newest = (frame.facts.get("windows", {}).get(int(frame.partitions[row])) or [{}])[-1]
     stable, end = newest.get("last_stable_offset"), newest.get("log_end_offset")
     if stable is None or end is None:
@@ -104,7 +104,7 @@ def _rhythm_seconds(frame: TopicFrame, row: int, window_seconds: int) -> float:
 
 
 def _is_owner_silent(frame: TopicFrame, row: int, windows: int) -> bool:
-    """Whether the owner committed nothing in the newest windows, of no partition of the topic: it hangs or works.
+    """True if the owner committed nothing in the newest windows, of no partition of the topic: it hangs or works.
 
     Where commits are not counted, one that moved no offset may have been silent.
     """

@@ -41,7 +41,7 @@ class Flips:
 
     @property
     def returns(self) -> bool:
-        """Whether an id came back to a host that it had left: two processes pull it to and fro."""
+        """True if an id came back to a host that it had left: two processes pull it to and fro."""
         return len(set(self.hosts)) < len(self.hosts) and len(set(self.hosts)) > 1
 
 

@@ -19,7 +19,7 @@ _ROWS = 64  # series at a time: 60 points make 1770 pairs, which should stay in 
 
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """What is known of each series, [n]; all but `points` is NaN where there are too few of them."""
+    """Slopes of each series, [n]; all but `points` is NaN where there are too few of them."""
 
     points: Ints
     span: Floats  # seconds between the first and the last point

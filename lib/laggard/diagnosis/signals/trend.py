@@ -1,4 +1,4 @@
-"""Where the lower envelope of a lag goes: a robust slope, a test that knows when it cannot tell, and hysteresis.
+"""Trend of the lower envelope of a lag: a robust slope, a test that abstains when it cannot tell, and hysteresis.
 
 Series are [partitions, windows], the newest window last, NaN where a window has no point. A caller whose series broke
 (rewind, skip, re-creation, new generation, gap) passes NaN for everything before the break: a line across it is no
@@ -23,7 +23,7 @@ _LEAVE_AFTER = 2  # windows in a row that do not bear a trend out
 
 @dataclass(frozen=True, slots=True)
 class TrendState:
-    """What a trend remembers from one window to the next."""
+    """Memory of a trend from one window to the next."""
 
     name: str = ""  # growing or draining, "" neither
     unconfirmed: int = 0  # newest windows in a row that did not bear it out
@@ -35,7 +35,7 @@ def slopes(seconds: Floats, values: Floats, parameters: Parameters) -> Floats:
 
 
 def in_step(slopes: Floats, arrival: Floats, parameters: Parameters) -> tuple[bool | None, float]:
-    """Whether lag grows alike in relation to arrivals, and the interquartile range of that ratio.
+    """Return True if lag grows alike in relation to arrivals, and the interquartile range of that ratio.
 
     (None, NaN) when fewer than two partitions have both a slope and arrivals.
     """

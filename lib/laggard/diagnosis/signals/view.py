@@ -1,4 +1,4 @@
-"""What rules are given: a group's history with everything that several rules need worked out once."""
+"""Input of the rules: a group's history with everything that several rules need worked out once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNKNOWN_KIND = "unknown"  # of a stall: silent or repeating, where commits are n
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How lag lies over the partitions of a topic; the numbers are NaN where there is nothing to measure."""
+    """Shape of the lag over the partitions of a topic; the numbers are NaN where there is nothing to measure."""
 
     raw: str  # none, single, spread, mixed or concentrated, by this window alone
     name: str  # the same after persistence
@@ -34,7 +34,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """Where the lower envelope of a lag goes; everything but `name` and `points` is NaN on abstain."""
+    """Trend of the lower envelope of a lag; everything but `name` and `points` is NaN on abstain."""
 
     name: str  # growing, flat, draining, sawtooth or abstain
     points: int = 0

@@ -171,7 +171,7 @@ def _sub_cause(
     capacity: float,
     parameters: Parameters,
 ) -> str:
-    """Whether more arrives or members do less than over the day before; "" without enough of it."""
+    """Return what changed since the day before, arrivals or what members do; "" without enough of it."""
     if not any(each.is_material.any() for each in topics):
         return ""
     before_ms = frame.now_ms - 1000 * parameters.baseline_skip_seconds
@@ -200,14 +200,14 @@ def _sub_cause(
 
 
 def _per_member(row: Row) -> float:
-    """What each member did in a window of the baseline, records/s; NaN unknown."""
+    """Return what each member did in a window of the baseline, records/s; NaN unknown."""
     consumed, members = row.get("consumed"), row.get("members")
     seconds = (row["window_end"] - row["window_start"]).total_seconds()
     return consumed / members / seconds if consumed is not None and members else math.nan
 
 
 def _flags(frame: GroupFrame, topics: list[TopicView]) -> set[str]:
-    """What limits the judgement of this group."""
+    """Return the flags that limit the evaluation of this group."""
     found = set()
     status = [name for each in topics for name in each.frame.named("status")[:, -1].tolist()]
     committed = [name for name in status if name not in (_HAS_NO_COMMIT, "")]

@@ -103,7 +103,7 @@ def _reasons(
 
 
 def _lags_on(view: View) -> bool:
-    """Whether some lag that counts did so all through the window; what was worked off in between needs nobody."""
+    """True if some lag that counts did so all through the window; what was worked off in between needs nobody."""
     for topic in view.topics if view.is_material else ():
         is_passing = topic.frame["lag_min"][:, -1] <= topic.floor
         is_growing = np.array([each.name == "growing" for each in topic.trends], bool)
@@ -113,7 +113,7 @@ def _lags_on(view: View) -> bool:
 
 
 def _is_moving(view: View) -> bool:
-    """Whether the group's members changed in this window or the one before."""
+    """True if the group's members changed in this window or the one before."""
     since = view.frame.now_ms - 2000 * view.frame.window_seconds
     return any(row["record_timestamp"].timestamp() * 1000 >= since for row in view.frame.generations)
 
@@ -166,13 +166,13 @@ def _costly_share(view: View, conditions: Mapping[str, Observation]) -> float:
 
 
 def _is_short(view: View, member: MemberView) -> bool:
-    """Whether a member has more to read than it will soon have done, as far as is known of what it can do."""
+    """True if a member has more to read than it will soon have done, as far as is known of what it can do."""
     spare = member.capacity - member.arrival
     return member.is_busy and not member.lag <= spare * view.policy.drain_target_seconds
 
 
 def _sized(view: View, topic: TopicView, sizing: Sizing, *, is_settled: bool) -> Iterator[_Applies]:
-    """What the sizing says, of lag whose shape is known."""
+    """Yield the reason that the sizing gives, of lag whose shape is known."""
     members, desired = view.member_count or 0, sizing.members_desired
     is_shaped = is_settled and topic.shape.name in {"spread", "single", *UNEVEN}
     if isnan(view.capacity) or desired is None or not is_shaped:

@@ -1,4 +1,4 @@
-"""Why a verdict is what it is: reasons in the order in which they are tried. The first that applies is the answer.
+"""Reasons of a verdict, in the order in which they are tried. The first that applies is the answer.
 
 A reason makes those below it pointless: nobody should size a group that spends its time in rebalances.
 """

@@ -1,4 +1,4 @@
-"""How many members a group needs: its own assignor replayed over today's load, and simple bounds beside it."""
+"""Size a group: its own assignor replayed over today's load, and simple bounds beside it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TINY = 1e-9  # what sums of rates may be off
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What one partition asks of its owner."""
+    """Load of one partition on its owner."""
 
     arrival: float  # records/s
     lag: float  # records, at its newest commit
@@ -157,7 +157,7 @@ class _Replay:
         return self._found[count]
 
     def loads(self, count: int) -> list[list[Load]]:
-        """What each of `count` members would have to do."""
+        """Return the load of each of `count` members."""
         return [
             [self._loads[place] for place in held if place in self._loads] for held in self.assignment(count).values()
         ]
