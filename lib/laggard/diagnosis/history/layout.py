@@ -90,21 +90,21 @@ class History:
                 continue  # it ended before this window
             hidden = self._hidden_of((history[-1] or {}).get("offsets_partition"))
             yield GroupFrame(
-                cluster,
-                group,
-                self._seconds,
-                windows,
-                topics,
-                history,
-                lists["rebalances"].get(group, []),
-                lists["generations"].get(group, []),
-                lists["group_members"].get(group, []),
-                lists["group_events"].get(group, []),
-                policy(group, end),
-                baseline(group),
-                lists["deploys"].get(group, []),
-                retention,
-                None if hidden is None else hidden.between(first, last),
+                cluster=cluster,
+                group=group,
+                window_seconds=self._seconds,
+                windows=windows,
+                topics=topics,
+                facts=history,
+                rebalances=lists["rebalances"].get(group, []),
+                generations=lists["generations"].get(group, []),
+                members=lists["group_members"].get(group, []),
+                events=lists["group_events"].get(group, []),
+                policy=policy(group, end),
+                baseline=baseline(group),
+                deploys=lists["deploys"].get(group, []),
+                offsets_retention_minutes=retention,
+                hidden=None if hidden is None else hidden.between(first, last),
             )
 
     def _topic_facts(self, first: int, last: int, batch_id: int) -> dict[tuple[str, ...], Row]:
