@@ -363,7 +363,7 @@ def test_tables_that_an_older_job_wrote_leave_rebalances_unknown(tmp_path: Path,
 def test_a_group_without_any_known_lag_does_not_keep_up(found: list[Row], line: str) -> None:
     window = {"lag_known": None, "partitions_material": 0, "status": "stale", "scale_verdict": "UNKNOWN_INPUT"}
     diagnosis = Diagnosis(NOW, 0, [window], found, 0)
-    assert headline(cast("Any", SimpleNamespace(group={"group": "billing"}, diagnosis=diagnosis))) == line
+    assert headline(cast("Any", SimpleNamespace(group={"members": 2, "group": "billing"}, diagnosis=diagnosis))) == line
 
 
 @pytest.mark.parametrize(

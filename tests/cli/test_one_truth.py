@@ -90,6 +90,16 @@ def test_a_group_to_be_started_is_not_to_have_0_consumers(root: Path, capsys: py
     assert "to have" not in text
 
 
+def test_a_group_without_members_does_not_keep_up_with_records_unread(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calm = {"partitions_material": 0, "scale_verdict": "NOT_NEEDED", "scale_reason": {}}
+    text = page(root, capsys, calm, group={"members": 0, "group_state": "Empty", "idle_members": 0})
+    assert text.startswith("checkout: 700 records behind, and no member reads them; the rules find nothing so far")
+    assert main(["status", "--set", f"job.tables={root}"]) == OK
+    assert capsys.readouterr().out.splitlines()[2].split()[:2] == ["checkout", "behind"]
+
+
 def test_evidence_of_another_time_says_so_and_gives_no_second_lag(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -22,7 +22,8 @@ _KEPT = ("evidence", "evidence_text", "guards")
 _ROLES = ("primary", "symptom", "contributing", "note", "suppressed")
 SEVERITIES = ("page", "warn", "info")
 INFO = SEVERITIES[-1]
-LEVELS = ("page", "warn", "behind", UNKNOWN, INFO, "ok")  # of a group's health, the worst first
+BEHIND = "behind"
+LEVELS = ("page", "warn", BEHIND, UNKNOWN, INFO, "ok")  # of a group's health, the worst first
 _OF_HEALTH = ("group", "topic", "max_time_lag_seconds", "lag_known", "partitions_material", "shape", "scale_verdict")
 FOUND = 1  # exit code of --fail-on
 
@@ -68,7 +69,7 @@ class Health:
         if loudest is not None:
             return loudest
         if any(row["partitions_material"] for row in self.windows):
-            return "behind"
+            return BEHIND
         is_known = bool(self.windows) and not any(row["scale_verdict"] == "UNKNOWN_INPUT" for row in self.windows)
         return (INFO if INFO in severities else "ok") if is_known else UNKNOWN
 

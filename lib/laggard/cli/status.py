@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from laggard.cli.judged import LEVELS, Health, read_health
+from laggard.cli.judged import BEHIND, INFO, LEVELS, Health, read_health
 from laggard.cli.published import made_lines, published_batch, refuse_empty, title_of, warn_if_old, warn_of
 from laggard.cli.words import UNKNOWN, aligned, known, known_duration, records, short
 from laggard.errors import INTERRUPTED, OK
@@ -130,7 +130,10 @@ def group_lines(snapshot: Snapshot, healths: Healths = MappingProxyType({})) -> 
         health = healths.get(row["group"])
         if health is not None:
             shape, verdict = health.of_worst("shape"), health.of_worst("scale_verdict")
-            line = replace(line, health=health.level, finding=health.code, shape=shape, verdict=verdict)
+            level = health.level
+            if level in ("ok", INFO) and line.members == 0 and line.lag:  # nobody reads, which no window has to show
+                level = BEHIND
+            line = replace(line, health=level, finding=health.code, shape=shape, verdict=verdict)
         aligned([list(_cells(line).values())], [False] * len(_TITLES))
         return line
 

@@ -20,6 +20,8 @@ def headline(explained: Explained) -> str:
     if not diagnosis.windows:
         return f"{name}: {_lag_now(explained)}; {_trouble(diagnosis) or 'nothing found'}"
     if not diagnosis.has_lag:
+        if explained.group["members"] == 0 and explained.group["lag_known"] and leading(diagnosis) is None:
+            return f"{name}: {_lag_now(explained)}, and no member reads them; the rules find nothing so far"
         return f"{name} {_without_lag(diagnosis)}"
     worst, now = _worst(explained)
     place = _place(worst) + (f" of {short(worst['topic'])}" if len(diagnosis.windows) > 1 else "")
