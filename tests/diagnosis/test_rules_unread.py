@@ -44,6 +44,23 @@ def test_an_empty_group_has_lag_once_it_has_been_quiet_for_long(
     assert [each.code for each in found] == codes
 
 
+@pytest.mark.parametrize(("consumed", "codes"), [(0.0, ["EMPTY_WITH_LAG"]), (500.0, [])])
+def test_an_empty_group_whose_offset_moves_has_a_reader_where_commits_are_not_counted(
+    consumed: float, codes: list[str]
+) -> None:
+    """A Flink job commits at checkpoints; by polls only that its offset moved on is seen."""
+    moved = np.full((1, WINDOWS), np.nan)
+    moved[0, -3] = consumed
+    history = {"commits": np.nan, "repeats": np.nan, "interval": np.nan, "consumed": moved}
+    view = view_of(
+        topic_view([50_000.0], history=history, slots=[""]),
+        state="Empty",
+        member_count=0,
+        group_facts=[{"members": 0}] * WINDOWS,
+    )
+    assert [each.code for each in empty_with_lag.check(view)] == codes
+
+
 @pytest.mark.parametrize(("interval", "codes"), [(5.0, ["COMMITS_STOPPED"]), (100.0, []), (np.nan, [])])
 def test_commits_have_stopped_once_silence_lasts_for_five_of_their_intervals(interval: float, codes: list[str]) -> None:
     commits = np.zeros((1, WINDOWS))

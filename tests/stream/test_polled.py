@@ -254,6 +254,47 @@ def test_a_poll_of_a_group_that_stands_makes_no_progress() -> None:
     assert polled.history["lag_windows"][-1]["frozen_seconds"] > 0
 
 
+@pytest.mark.parametrize("every", [7, 15])  # ticks: up to two windows, and above, where rows are stale in between
+def test_a_steady_reader_that_is_rarely_asked_does_not_stand(every: int) -> None:
+    polled = PolledSimulation()
+    for number in range(60):
+        asked = None if number % every == 0 else ()
+        polled.poll([end(1000 + 10 * number, start=0)], {("g", "t", 0): 50 + 10 * number}, asked=asked)
+    newest = 59 - 59 % every
+    assert polled.row["progressed_at"] == NOON + timedelta(seconds=10 * (newest + 1))
+    windows = polled.history["lag_windows"]
+    assert {row["frozen_seconds"] for row in windows} <= {0, None}
+    assert {row["produced"] for row in windows} == {60}
+    # nothing is known of a window without an answer; the next answer tells of all since the one before
+    assert {row["consume_rate"] for row in windows} <= {1.0, None}
+    consumed = [row["consumed"] for row in windows]
+    assert 0 not in consumed
+    assert (None in consumed) == (every > 6)
+    assert sum(each or 0 for each in consumed) == 10 * (58 - 58 % every)  # tick 58 ended the last window
+    (counted,) = polled.groups["g"]["topic_counters"]
+    assert (counted["consumed"], counted["produced"]) == (10 * newest, 590)
+
+
+def test_the_answer_that_ends_a_silence_tells_of_progress() -> None:
+    polled = PolledSimulation()
+    for number in range(18):
+        asked = None if number < 3 else ()
+        polled.poll([end(100 + 10 * number, start=0)], {("g", "t", 0): 50 + 10 * number}, asked=asked)
+    assert polled.row["status"] == "stale"
+    polled.poll([end(300, start=0)], {("g", "t", 0): 240})
+    assert (polled.row["status"], polled.row["lag"], polled.row["progressed_at"]) == ("ok", 60, polled.now)
+    assert polled.row["consume_rate"] == 170 / 160
+
+
+def test_an_offset_that_stands_is_frozen_as_long_as_answers_say_so() -> None:
+    polled = PolledSimulation()
+    for number in range(30):
+        stands = 50 + 10 * min(number, 6)
+        polled.poll([end(1000 + 10 * number, start=0)], {("g", "t", 0): stands}, asked=None if number % 3 == 0 else ())
+    frozen = [row["frozen_seconds"] for row in polled.history["lag_windows"]]
+    assert frozen == [30.0, 90.0, 150.0, 210.0]
+
+
 def test_the_last_generation_of_a_topic_record_is_not_needed() -> None:
     """The same group by records has a generation, by polls none: everything else of its members agrees."""
     topic, polled = Simulation(), PolledSimulation()

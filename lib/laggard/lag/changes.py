@@ -7,8 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import as_double, both, differ, equal, milliseconds, numbers, seconds_between, when, where
+from laggard.lag.arrays import as_double, both, equal, milliseconds, numbers, seconds_between, when, where
 from laggard.lag.commit_gaps import SUMS, NewCommits, add_gaps, sum_gaps
+from laggard.lag.followed import was_followed
 from laggard.lag.merged import Merged
 from laggard.lag.reached import reached_by
 from laggard.lag.tick import Tick
@@ -25,7 +26,8 @@ def commit_rhythm(
     What was read while catching up was thinned out by compaction and tells no rhythm.
     """
     before, commit = merged.before, merged.commit
-    is_followed = pc.fill_null(pc.not_equal(before["status"], "stale"), tick.has_history)
+    is_first_row = pc.is_null(before["status"])
+    is_followed = pc.or_(was_followed(before, tick), pc.and_(is_first_row, tick.has_history))
     is_live = pc.and_(pc.and_(merged.is_new, is_followed), tick.is_caught_up)
     newest = where(is_live, commit["commits"])
     new = NewCommits(
@@ -60,7 +62,7 @@ def moves(merged: Merged, tick: Tick, is_same_topic: Any, columns: dict[str, Any
     # no record lies beyond the log end: only from there on it is read again
     fell = pc.subtract(held, merged.commit["first_committed_offset"])
     fell_by = where(pc.and_(merged.is_new, pc.fill_null(pc.greater(fell, 0), False)), fell)
-    was_live = differ(before["status"], "stale")  # what was carried while catching up was not observed then
+    was_live = was_followed(before, tick)
 
     def elapsed_by(column: str) -> Any:
         seconds = seconds_between(columns[column], before[column])

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import add_saturating, both, differ, equal, key_codes, sum_groups, where
+from laggard.lag.arrays import add_saturating, both, equal, key_codes, sum_groups, where
+from laggard.lag.followed import was_followed
 from laggard.lag.reached import reached_by
 from laggard.lag.tick import Tick
 
@@ -29,13 +30,13 @@ def partition_flows(
     fell_by: Any,
     *,
     is_same_topic: Any,
-    is_caught_up: bool,
+    tick: Tick,
 ) -> dict[str, Any]:
     """Columns `COUNTS` per row of this tick; 0 where two ticks cannot be compared.
 
     `rewinds` are those at the border of the batch.
     """
-    is_live = both(is_same_topic, differ(before["status"], "stale"), pa.scalar(is_caught_up))
+    is_live = both(is_same_topic, was_followed(before, tick), pa.scalar(tick.is_caught_up))
     lost_before, lost_now = (_lost(each) for each in (before, now))
     moved = add_saturating(pc.subtract(reached_by(now), reached_by(before)), counts["rewound_records"])
     return {

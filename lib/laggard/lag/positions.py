@@ -114,9 +114,7 @@ def advance_positions(
         "was_recreated": was_recreated,
         "rewound_from": where(pc.greater(fell_by, 0), before["committed_offset"]),
         "rewound_to": commit["first_committed_offset"],
-        "flows": partition_flows(
-            before, columns, counts, fell_by, is_same_topic=is_same_topic, is_caught_up=tick.is_caught_up
-        ),
+        "flows": partition_flows(before, columns, counts, fell_by, is_same_topic=is_same_topic, tick=tick),
     }
     return build(schema, columns), changes
 

@@ -16,13 +16,13 @@ from laggard.lag.arrays import (
     as_double,
     both,
     build,
-    differ,
     equal,
     repeat,
     seconds_between,
     when,
     where,
 )
+from laggard.lag.followed import was_followed
 from laggard.lag.tick import Tick
 
 _LONG, _DOUBLE, _TIMESTAMP = pa.int64(), pa.float64(), pa.timestamp("us", tz="UTC")
@@ -63,7 +63,7 @@ def accumulate(
         return where(counts, pick(where(both(continues, is_same_topic), before[column]), where(is_ok, lag)))
 
     def base(column: str, source: str) -> Any:
-        opening = where(both(follows, is_same_topic, differ(before["status"], "stale")), before[source])
+        opening = where(both(follows, is_same_topic, was_followed(before, tick)), before[source])
         return where(counts, when(continues, where(is_same_topic, before[column]), opening))
 
     return {
@@ -77,6 +77,7 @@ def accumulate(
         "window_rewound_records": summed("window_rewound_records", rewound_records, _LONG),
         "window_lag_envelope": extreme("window_lag_envelope", pc.min_element_wise, lag_at_commit),
         "base_at": base("base_at", "sampled_at"),
+        "base_answered_at": base("base_answered_at", "answered_at"),
         "base_log_end_offset": base("base_log_end_offset", "log_end_offset"),
         "base_committed_offset": base("base_committed_offset", "committed_offset"),
     }
@@ -100,6 +101,11 @@ def close_windows(rows: pa.Table, owners: Mapping[str, Any], tick: Tick, schema:
     log_end = pc.max_element_wise(rows["log_end_offset"], rows["base_log_end_offset"])
     moved = where(pc.fill_null(pc.less_equal(pc.abs(moved), log_end), True), moved)
     consumed = where(pc.and_(pc.equal(rows["window_rewound_records"], 0), pc.is_valid(produced)), moved)
+    consuming = seconds
+    if tick.polls_commits:  # a window without an answer tells nothing; what it held is in the next one that has one
+        consuming = seconds_between(rows["answered_at"], rows["base_answered_at"])
+        consuming = where(pc.greater(consuming, 0), consuming)
+        consumed = where(pc.is_valid(consuming), consumed)
     window_us = pa.scalar(tick.window, pa.duration("us"))
     columns = {name: rows[name] for name in rows.column_names} | dict(owners)
     columns |= {
@@ -113,12 +119,12 @@ def close_windows(rows: pa.Table, owners: Mapping[str, Any], tick: Tick, schema:
         "produced": produced,
         "consumed": consumed,
         "arrival_rate": pc.divide(as_double(produced), seconds),
-        "consume_rate": pc.divide(as_double(consumed), seconds),
+        "consume_rate": pc.divide(as_double(consumed), consuming),
         "commits": rows["window_commits"],
         "noop_commits": rows["window_noop_commits"],
         "rewound_records": rows["window_rewound_records"],
         "lag_envelope": rows["window_lag_envelope"],
-        "frozen_seconds": _frozen_seconds(rows),
+        "frozen_seconds": _frozen_seconds(rows, tick),
         "headroom_records": pc.subtract(rows["committed_offset"], rows["log_start_offset"]),
         "matured_records": rows["window_matured_records"],
         "late_records": rows["window_late_records"],
@@ -126,8 +132,14 @@ def close_windows(rows: pa.Table, owners: Mapping[str, Any], tick: Tick, schema:
     return build(schema, columns)
 
 
-def _frozen_seconds(rows: pa.Table) -> Any:
-    """How long something has been unread without progress; what came after it freezes when it comes."""
-    still = pc.max_element_wise(seconds_between(rows["sampled_at"], rows["progressed_at"]), 0.0, skip_nulls=False)
-    frozen = pc.min_element_wise(still, rows["time_lag_seconds"])
+def _frozen_seconds(rows: pa.Table, tick: Tick) -> Any:
+    """How long, as far as is known, something is unread without progress; what came later freezes when it comes."""
+    known_at = rows["answered_at"] if tick.polls_commits else rows["sampled_at"]
+    still = pc.max_element_wise(seconds_between(known_at, rows["progressed_at"]), 0.0, skip_nulls=False)
+    unread = rows["time_lag_seconds"]
+    if tick.polls_commits:
+        unread = pc.max_element_wise(
+            pc.subtract(unread, seconds_between(rows["sampled_at"], known_at)), 0.0, skip_nulls=False
+        )
+    frozen = pc.min_element_wise(still, unread)
     return where(pc.is_valid(rows["lag"]), when(pc.equal(rows["lag"], 0), 0.0, frozen))

@@ -80,6 +80,7 @@ PARTITION_STATUS = Table(
         Column("window_rewound_records", "bigint", "state: records the committed offset fell by"),
         Column("window_lag_envelope", "bigint", "state: smallest lag at a commit of the window", "no commit so far"),
         Column("base_at", "timestamp", "state: last tick of the previous window", "no previous window"),
+        Column("base_answered_at", "timestamp", "state: answered_at there", "as answered_at"),
         Column("base_log_end_offset", "bigint", "state: log end there", "unknown there"),
         Column("base_committed_offset", "bigint", "state: committed offset there", "unknown there"),
         Column("probe_offset", "bigint", "state: first offset not older than the service level", "none, or not told"),

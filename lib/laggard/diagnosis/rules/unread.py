@@ -45,7 +45,9 @@ def empty_with_lag(view: View) -> list[Observation]:
     """Records wait and nobody is there to read them."""
     if view.state not in EMPTY or not view.is_material or not _has_no_members(view):
         return []
-    if _sum_newest(view, "commits", view.parameters.quiet_seconds) > 0:
+    # where commits are not counted, an offset that moved on says that somebody commits
+    by = "commits" if _counts_commits(view) else "consumed"
+    if _sum_newest(view, by, view.parameters.quiet_seconds) > 0:
         return []
     arrival = float(sum(known_sum(each.arrival) for each in view.topics))
     is_wanted = view.policy.scale_to_zero or arrival == 0

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from laggard.diagnosis.history.frames import Floats, TopicFrame
 from laggard.diagnosis.order import known_sum
@@ -109,8 +110,17 @@ def _is_owner_silent(frame: TopicFrame, row: int, windows: int) -> bool:
     Where commits are not counted, one that moved no offset may have been silent.
     """
     slots = frame.named("slot")[:, -1]
-    commits = np.where(np.isnan(frame["commits"]), frame["consumed"], frame["commits"])
-    return bool(slots[row] != "" and (commits[slots == slots[row], -windows:] == 0).all())
+    own = slots == slots[row]
+    commits = frame["commits"][own, -windows:]
+    if _is_uncounted(frame)[row]:  # nor is what it did known in a window without an answer
+        commits = np.nan_to_num(frame["consumed"][own, -windows:])
+    return bool(slots[row] != "" and (commits == 0).all())
+
+
+def _is_uncounted(frame: TopicFrame) -> npt.NDArray[np.bool_]:
+    """Partitions whose commits are polled and not counted."""
+    found: npt.NDArray[np.bool_] = np.isnan(frame["commits"][:, -1]) & np.isnan(frame["repeats"][:, -1])
+    return found
 
 
 def stalls(
@@ -136,7 +146,7 @@ def stalls(
     interval = np.where(is_unknown, window_seconds, frame["interval"][:, -1])
     limit = np.maximum(parameters.stall_ci * interval, parameters.stall_min_seconds)
     # nor are the members' timeouts known where commits are polled
-    is_uncounted = np.isnan(frame["commits"][:, -1]) & np.isnan(frame["repeats"][:, -1])
+    is_uncounted = _is_uncounted(frame)
     longest = np.where(is_uncounted, max(poll_interval_seconds, DEFAULT_POLL_SECONDS), poll_interval_seconds)
     limit = np.where(is_unknown, np.maximum(limit, longest), limit)
     frozen = frame["frozen"][:, -1]
