@@ -27,6 +27,7 @@ from e2e.secured import Secured, secured
 from laggard.demo.node import TOOL_JVM
 from laggard.errors import DENIED
 from laggard.ivy import find_java
+from laggard.sources.spark_security import URLS_PROPERTY
 from laggard.tables.admin_source import EMPTY, UNKNOWN
 from patience import patient
 
@@ -225,7 +226,11 @@ def test_a_topic_that_may_not_be_described_any_more_deletes_no_offset(cluster: S
     assert [row["kind"] for row in place.rows("group_events") if row["group"] == "modern"] == []
 
 
-def test_a_broker_that_is_restarted_loses_nothing(cluster: Secured, place: Place, job: Run) -> None:
+def test_a_broker_that_is_restarted_loses_nothing(
+    cluster: Secured, place: Place, job: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # as at its first start: the broker refuses to read the keys of tokens from a URL that it was not allowed
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-D{URLS_PROPERTY}={cluster.tokens.keys.as_uri()}")
     cluster.broker.stop(1)
     cluster.broker.start(1)
     commit_simply(cluster.admin, "simple", {at("orders", 0): 9, at("orders", 1): 9})
