@@ -15,6 +15,7 @@ from laggard.demo.broker import Broker
 from laggard.names import NameFilter
 from laggard.sources.brokers import Brokers
 from laggard.sources.coordinators import SLICE, Asked, Coordinators
+from laggard.sources.ended_groups import look_for
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow, pytest.mark.full]
 
@@ -83,12 +84,21 @@ def test_without_haste_all_groups_give_their_offsets_at_once(brokers: Brokers) -
     assert (found.pending, found.unlisted, dict(found.errors)) == (0, [], {})
 
 
-def test_a_group_is_gone_when_two_listings_lack_it(brokers: Brokers) -> None:
-    coordinators = Coordinators(brokers, NameFilter(), 60.0, known=["of before"])
+def test_a_group_is_gone_once_its_coordinator_says_so_to_this_process_and_to_the_next(brokers: Brokers) -> None:
     commit(brokers, "ending")
-    coordinators.ask([1])
+    here, later = (Coordinators(brokers, NameFilter(), 60.0, known) for known in (["of before"], ["ending", GROUPS[0]]))
+    first = here.ask([1])
     with closing(KafkaAdminClient(bootstrap_servers=brokers._bootstrap_servers)) as admin:
         admin.delete_groups(["ending"])
-    errors = [{row["group"]: row["error"] for row in coordinators.ask([1]).answers.to_pylist()} for _ in range(3)]
-    assert [each.get("ending", "not there") for each in errors] == [None, "GROUP_ID_NOT_FOUND", "not there"]
-    assert [each.get("of before", "not there") for each in errors] == ["GROUP_ID_NOT_FOUND", "not there", "not there"]
+    answers = [first, here.ask([1]), here.ask([1]), later.ask([1])]
+    errors = [{row["group"]: row["error"] for row in each.answers.to_pylist()} for each in answers]
+    gone, unknown = "GROUP_ID_NOT_FOUND", "not there"
+    assert [each.get("ending", unknown) for each in errors] == [None, gone, unknown, gone]
+    assert [each.get("of before", unknown) for each in errors] == [gone, unknown, unknown, unknown]
+    assert [each[GROUPS[0]] for each in errors] == [None] * 4
+
+
+def test_groups_that_are_there_are_found_by_name(brokers: Brokers) -> None:
+    found = look_for(brokers, [*GROUPS, "never"])
+    assert (found.gone, found.errors) == ({"never"}, {})
+    assert {row["group_id"] for row in found.listed} >= set(GROUPS)

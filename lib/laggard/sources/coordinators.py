@@ -1,29 +1,31 @@
 """Ask the coordinators of the groups for what these committed and who their members are, in slices under a deadline.
 
-ListGroups is answered by every broker with the groups that it coordinates, so nobody has to look for coordinators.
+ListGroups is answered by every broker with the groups that it coordinates, so nobody has to look for coordinators,
+but for those of groups that are listed no more.
 """
 
 from __future__ import annotations
 
-import json
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from kafka.protocol.admin import DescribeGroupsRequest
-from kafka.protocol.consumer import OffsetFetchRequest
 
 from laggard.names import NameFilter
-from laggard.rebalance.described import describe_classic, describe_consumer
 from laggard.sources import snapshot as shapes
-from laggard.sources.brokers import Brokers, error_name
-from laggard.sources.protocol.groups import ConsumerGroupDescribeRequest
+from laggard.sources.brokers import Brokers
+from laggard.sources.connections import TIMEOUT
+from laggard.sources.coordinator_answers import Answers, describe_consumers, describe_groups, offset_fetch
+from laggard.sources.ended_groups import GROUP_GONE, look_for
 
 SLICE = 100  # groups of one coordinator that one request asks for
-GROUP_GONE, GROUP_DENIED = "GROUP_ID_NOT_FOUND", "GROUP_AUTHORIZATION_FAILED"
+LOOKS = 1000  # groups that nobody lists, looked for in a poll
+FIRST_ANSWERS_SECONDS = 120.0  # then a coordinator that does not answer is not waited for
+NEVER = -(1 << 62)  # a turn before all others
+GROUP_DENIED = "GROUP_AUTHORIZATION_FAILED"
 _WITHOUT_OFFSETS = "share"  # KIP-932: a share group's progress is not a committed offset
 _DESCRIBES = {"consumer": "consumer_group_describe", "classic": "describe_groups"}
 Listed = Mapping[str, Mapping[str, Any]]  # group -> its row of `GROUPS`
@@ -37,103 +39,123 @@ class Asked:
     unlisted: list[int]
     answers: pa.Table
     committed: pa.Table
-    pending: int  # groups that were never asked, or brokers that never listed their groups
+    pending: int  # groups that have not answered yet, or brokers that never listed their groups
     errors: Mapping[tuple[str, str], int]  # (api, error) -> groups
 
 
+@dataclass(slots=True)
+class _Known:
+    """A group that was listed, or has rows."""
+
+    turn: int = NEVER  # round in which it was last asked; below 1: before this process
+    coordinator: int | None = None  # broker that listed it last
+    is_settled: bool = False  # it answered in full, or refused for good
+    has_failed: bool = False  # at its last turn
+
+
 class Coordinators:
-    """Asks whoever has waited longest first, and remembers which groups there were; `known` are those of before."""
+    """Asks whoever has waited longest first. `known`: groups that have rows, those first that waited longest."""
 
     def __init__(self, brokers: Brokers, names: NameFilter, seconds: float, known: Iterable[str] = ()) -> None:
         self._brokers = brokers
         self._names = names
         self._seconds = seconds
-        self._asked_at: dict[str, int] = {}  # group -> round in which it was last asked
-        self._missing: dict[str, int] = {}  # group -> listings in a row that lack it, as its coordinator does
+        watched = [group for group in known if names.watches_group(group)]
+        self._known = {group: _Known(turn) for turn, group in enumerate(watched, -len(watched))}
         self._round = 0
-        self._known = set(known)
         self._was_complete = False
+        self._patient_until: float | None = None
 
     def ask(self, brokers: Sequence[int]) -> Asked:
         """List the groups of these brokers, then ask as many of them as the time allows."""
         until = time.monotonic() + self._seconds
+        self._patient_until = self._patient_until or time.monotonic() + FIRST_ANSWERS_SECONDS
         self._round += 1
         rows, unlisted = self._brokers.start_list_groups(brokers)()
-        listed = {row["group_id"]: row for row in rows if self._names.watches_group(row["group_id"])}
-        is_complete = bool(brokers) and not unlisted
-        self._was_complete = self._was_complete or is_complete
-        answers = _Answers()
-        self._missing = {group: count for group, count in self._missing.items() if group not in listed}
-        self._known |= listed.keys()
-        # what a broker has that does not list its groups is not missing
-        if is_complete and (missing := sorted(self._known - listed.keys())):
-            self._look_for_missing(brokers, missing, answers)
+        listed = self._watched(rows)
+        self._was_complete = self._was_complete or (bool(brokers) and not unlisted)
+        answers = Answers()
+        if len(unlisted) < len(brokers):  # else nobody answers
+            listed = self._look_for_missing(listed, unlisted, answers)
         self._ask_slices(listed, answers, until)
-        pending = sum(group not in self._asked_at for group in listed) + (not self._was_complete)
+        self._note(answers)
         return Asked(
             groups=shapes.group_table(listed.values()),
             unlisted=unlisted,
-            answers=answers.table(sorted(self._known)),
+            answers=answers.table(dict.fromkeys([*listed, *self._known])),
             committed=answers.committed(self._names),
-            pending=pending,
+            pending=self._pending(listed),
             errors=answers.errors,
         )
 
-    def _look_for_missing(self, brokers: Sequence[int], missing: Sequence[str], answers: _Answers) -> None:
-        """Ask all brokers by name for groups that none of them lists.
+    def _watched(self, rows: Iterable[Mapping[str, Any]]) -> Listed:
+        listed = {row["group_id"]: row for row in rows if self._names.watches_group(row["group_id"])}
+        for group, row in listed.items():
+            known = self._known.setdefault(group, _Known())
+            known.coordinator = row["coordinator"]
+            known.is_settled = known.is_settled or _type_of(row) == _WITHOUT_OFFSETS
+        return listed
 
-        A group may be listed no more as our right to describe it was taken away: brokers look at rights first, so each
-        of them says so. That a group is gone only its coordinator can say; the others, and one that has just started,
-        are not its coordinator. Two complete listings in a row have to lack it: to older brokers a group of the new
-        protocol is dead when it is asked for so.
-        """
-        responses = self._brokers.start("describe_groups", {broker: _describe_groups(missing) for broker in brokers})()
-        told = [each for response in responses.values() if not isinstance(response, str) for each in response.groups]
-        denied = {each.group_id for each in told if error_name(each.error_code) == GROUP_DENIED}
-        gone = {each.group_id for each in told if _is_gone(each)} - denied
-        for group in denied:
-            answers.fail("describe_groups", [group], GROUP_DENIED)
+    def _look_for_missing(self, listed: Listed, unlisted: Sequence[int], answers: Answers) -> Listed:
+        """Ask for known groups that nobody lists; gives all that are listed, also by a coordinator found so."""
+        missing = [
+            group
+            for group, known in self._known.items()
+            if group not in listed and known.coordinator not in unlisted  # such a broker lists it, once it answers
+        ]
+        missing = sorted(missing, key=self._turn)[:LOOKS]
+        if not missing:
+            return listed
+        found = look_for(self._brokers, missing)
         for group in missing:
-            self._missing[group] = self._missing.get(group, 0) + 1 if group in gone else 0
-            if self._missing[group] > 1:
-                answers.error_of[group] = GROUP_GONE
-                del self._missing[group]
-                self._known.discard(group)
+            self._known[group].turn = self._round
+        for group, (api, error) in found.errors.items():
+            answers.fail(api, [group], error)
+        answers.error_of |= dict.fromkeys(sorted(found.gone), GROUP_GONE)
+        return {**self._watched(found.listed), **listed}
 
-    def _ask_slices(self, listed: Listed, answers: _Answers, until: float) -> None:
-        waiting = [group for group, row in listed.items() if (row["group_type"] or "").lower() != _WITHOUT_OFFSETS]
-        for group in listed.keys() - set(waiting):
-            self._asked_at[group] = self._round
+    def _turn(self, group: str) -> tuple[int, str]:
+        return self._known[group].turn, group
+
+    def _ask_slices(self, listed: Listed, answers: Answers, until: float) -> None:
         queues: dict[int, deque[str]] = {}
-        for group in sorted(waiting, key=lambda name: (self._asked_at.get(name, 0), name)):
-            queues.setdefault(listed[group]["coordinator"], deque()).append(group)
+        for group in sorted(listed, key=self._turn):
+            if _type_of(listed[group]) != _WITHOUT_OFFSETS:
+                queues.setdefault(listed[group]["coordinator"], deque()).append(group)
         while queues:
             part = {
                 broker: [queue.popleft() for _ in range(min(SLICE, len(queue)))] for broker, queue in queues.items()
             }
-            queues = {broker: queue for broker, queue in queues.items() if queue}
+            was_silent, failures = self._brokers.silent, dict[int, str]()
             pending = [
-                self._start(part, "offset_fetch", _offset_fetch, answers.take_offsets, answers),
+                self._start(part, "offset_fetch", offset_fetch, answers.take_offsets, failures),
                 *(self._start_describe(part, listed, kind, answers) for kind in _DESCRIBES),
             ]
             for wait in pending:
                 wait()
-            self._asked_at |= {group: self._round for groups in part.values() for group in groups}
+            for broker, error in failures.items():
+                rest = queues.pop(broker)  # it waits for the next poll
+                if error == TIMEOUT and broker not in self._brokers.silent - was_silent:
+                    del part[broker]  # nothing was sent, so nobody had a turn
+                if error != TIMEOUT or broker in self._brokers.silent:  # not merely the end of the poll's own time
+                    answers.error_of |= dict.fromkeys([*part.get(broker, ()), *rest], error)
+            for group in [group for groups in part.values() for group in groups]:
+                self._known[group].turn = self._round  # also after an error: it must not keep others from theirs
+            queues = {broker: queue for broker, queue in queues.items() if queue}
             if time.monotonic() >= until:
                 break
 
     def _start_describe(
-        self, part: Mapping[int, Sequence[str]], listed: Listed, kind: str, answers: _Answers
+        self, part: Mapping[int, Sequence[str]], listed: Listed, kind: str, answers: Answers
     ) -> Callable[[], None]:
         own = {
-            broker: [group for group in groups if (listed[group]["group_type"] or "classic").lower() == kind]
-            for broker, groups in part.items()
+            broker: [group for group in groups if _type_of(listed[group]) == kind] for broker, groups in part.items()
         }
         request, take = {
-            "classic": (_describe_groups, answers.take_classic),
-            "consumer": (_describe_consumers, answers.take_consumer),
+            "classic": (describe_groups, answers.take_classic),
+            "consumer": (describe_consumers, answers.take_consumer),
         }[kind]
-        return self._start(own, _DESCRIBES[kind], request, take, None)
+        return self._start(own, _DESCRIBES[kind], request, take, {})
 
     def _start(
         self,
@@ -141,117 +163,41 @@ class Coordinators:
         api: str,
         request: Callable[[Sequence[str]], Any],
         take: Callable[[Any], None],
-        failing: _Answers | None,
+        failures: dict[int, str],
     ) -> Callable[[], None]:
-        """Ask each broker for its groups; a broker that does not answer fails them where `failing` is given."""
+        """Ask each broker for its groups; brokers that do not answer go into `failures`."""
         pending = self._brokers.start(api, {broker: request(groups) for broker, groups in part.items() if groups})
 
         def wait() -> None:
             for broker, response in pending().items():
-                if not isinstance(response, str):
+                if isinstance(response, str):
+                    failures[broker] = response
+                else:
                     take(response)
-                elif failing is not None:
-                    failing.error_of |= dict.fromkeys(part[broker], response)
 
         return wait
 
-
-class _Answers:
-    """Answers of one round, as they come in."""
-
-    def __init__(self) -> None:
-        self.errors: Counter[tuple[str, str]] = Counter()
-        self.error_of: dict[str, str | None] = {}  # group that was asked -> error, None: its offsets are complete
-        self._details: dict[str, str] = {}
-        self._rows: list[tuple[str, str, int, int | None, int | None, str | None]] = []
-
-    def fail(self, api: str, groups: Iterable[str], error: str) -> None:
-        for group in groups:
-            self.error_of[group] = error
-            self.errors[api, error] += 1
-
-    def take_offsets(self, response: Any) -> None:
-        """Committed offsets; -1 is none, and a partition with an error is unknown."""
-        for group in response.groups:
-            if error := error_name(group.error_code):
-                self.fail("offset_fetch", [group.group_id], error)
+    def _note(self, answers: Answers) -> None:
+        """Keep of the answers what later polls need."""
+        for group, error in answers.error_of.items():
+            if error == GROUP_GONE:
+                del self._known[group]
                 continue
-            self.error_of[group.group_id] = None
-            for topic in group.topics:
-                for part in topic.partitions:
-                    failed = error_name(part.error_code)
-                    if failed:
-                        self.errors["offset_fetch", failed] += 1
-                    if failed or part.committed_offset >= 0:
-                        epoch = part.committed_leader_epoch
-                        self._rows.append(
-                            (
-                                group.group_id,
-                                topic.name,
-                                part.partition_index,
-                                None if failed else part.committed_offset,
-                                epoch if epoch >= 0 and not failed else None,
-                                failed,
-                            )
-                        )
+            known = self._known[group]
+            known.has_failed = error not in (None, GROUP_DENIED)
+            known.is_settled = known.is_settled or not known.has_failed
 
-    def take_classic(self, response: Any) -> None:
-        self._take(response, "describe_groups", lambda group: describe_classic(_with_blobs(group)))
+    def _pending(self, listed: Listed) -> int:
+        """Groups to wait for. A group that first failed would be taken for new later, but none is waited for for ever.
 
-    def take_consumer(self, response: Any) -> None:
-        self._take(response, "consumer_group_describe", lambda group: describe_consumer(group.to_dict()))
-
-    def _take(self, response: Any, api: str, describe: Callable[[Any], dict[str, Any]]) -> None:
-        for group in response.groups:
-            if error := error_name(group.error_code):
-                self.errors[api, error] += 1
-            elif (group.group_state or "") != "Dead":  # it ended since it was listed
-                self._details[group.group_id] = json.dumps(describe(group), separators=(",", ":"))
-
-    def table(self, groups: Iterable[str]) -> pa.Table:
-        """Rows of `ANSWERS` for these groups and all that were asked."""
-        names = list(dict.fromkeys([*groups, *self.error_of]))
-        return shapes.table_of(
-            shapes.ANSWERS,
-            names,
-            [group in self.error_of for group in names],
-            [self.error_of.get(group) for group in names],
-            [self._details.get(group) for group in names],
-        )
-
-    def committed(self, names: NameFilter) -> pa.Table:
-        """Rows of `COMMITTED` of watched topics."""
-        watched = {topic for topic in {row[1] for row in self._rows} if names.watches_topic(topic)}
-        rows = [row for row in self._rows if row[1] in watched]
-        columns = zip(*rows, strict=True) if rows else ((),) * len(shapes.COMMITTED)
-        return shapes.table_of(shapes.COMMITTED, *columns)
+        Groups that nobody lists count until they were looked for once.
+        """
+        waiting = {group: known for group, known in self._known.items() if not known.is_settled}
+        if time.monotonic() >= (self._patient_until or 0.0):
+            return sum(group in listed and not known.has_failed for group, known in waiting.items())
+        missing = sum(group not in listed and known.turn < 1 for group, known in waiting.items())
+        return sum(group in listed for group in waiting) + missing + (not self._was_complete)
 
 
-def _with_blobs(group: Any) -> dict[str, Any]:
-    """The group as a dict; `to_dict` makes text of bytes."""
-    blobs = [
-        {"member_metadata": each.member_metadata, "member_assignment": each.member_assignment} for each in group.members
-    ]
-    found: dict[str, Any] = group.to_dict()
-    members = zip(found["members"], blobs, strict=True)
-    return found | {"members": [member | given for member, given in members]}
-
-
-def _is_gone(answer: Any) -> bool:
-    """True by the word of the group's coordinator: dead up to version 5 of the request, then by an error."""
-    error = error_name(answer.error_code)
-    return error == GROUP_GONE or (error is None and answer.group_state == "Dead")
-
-
-def _offset_fetch(groups: Sequence[str]) -> OffsetFetchRequest:
-    asked = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
-    # several groups in one request from version 8 on (Kafka 3.0); version 10 has no topic names
-    return OffsetFetchRequest(groups=asked, require_stable=False, min_version=8, max_version=9)
-
-
-def _describe_groups(groups: Sequence[str]) -> DescribeGroupsRequest:
-    return DescribeGroupsRequest(groups=list(groups), include_authorized_operations=False)
-
-
-def _describe_consumers(groups: Sequence[str]) -> ConsumerGroupDescribeRequest:
-    return ConsumerGroupDescribeRequest(group_ids=list(groups), include_authorized_operations=False)
+def _type_of(row: Mapping[str, Any]) -> str:
+    return (row["group_type"] or "classic").lower()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -56,7 +56,8 @@ class LogEndsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._has_ended = False
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_poller": None}  # sockets stay on the driver
+        # sockets stay on the driver, and names of groups may be many
+        return self.__dict__ | {"_poller": None, "_options": replace(self._options, known_groups=())}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's interface
         return self._first

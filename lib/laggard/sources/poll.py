@@ -49,7 +49,7 @@ class PollOptions:
     ask_groups_seconds: float = 0
     groups: tuple[str, ...] = ("*",)
     groups_ignore: tuple[str, ...] = ()
-    known_groups: tuple[str, ...] = ()  # those of the newest batch: one that is listed no more is asked by name
+    known_groups: tuple[str, ...] = ()  # that the tables have rows of, those first that waited longest
 
 
 class Poller:
@@ -78,8 +78,8 @@ class Poller:
         self._facts = LogFacts(self._brokers, options.slo_seconds)
         self._coordinators: Coordinators | None = None
         if options.ask_groups_seconds:
-            seconds, known = options.ask_groups_seconds, options.known_groups
-            self._coordinators = Coordinators(self._brokers, self._names, seconds, known)
+            seconds = options.ask_groups_seconds
+            self._coordinators = Coordinators(self._brokers, self._names, seconds, options.known_groups)
         self._lists_all_topics = False
 
     def poll(self, poll_id: int) -> Snapshot:
@@ -146,9 +146,11 @@ class Poller:
         """What the coordinators say; None where the offsets topic is read instead."""
         if self._coordinators is None:
             return None
-        started = time.monotonic()
+        started, seconds = time.monotonic(), self._options.ask_groups_seconds
+        self._brokers.allow(0, seconds=seconds)  # or the poll's deadline would cut off the round
         asked = self._coordinators.ask(list(self._addresses))
-        self._brokers.allow(asked.committed.num_rows, seconds=time.monotonic() - started)
+        # what was not needed is taken back: what follows has the time that it has without this
+        self._brokers.allow(asked.committed.num_rows, seconds=time.monotonic() - started - seconds)
         return asked
 
     def _answered(self, asked: Asked) -> dict[str, Any]:

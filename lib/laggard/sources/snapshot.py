@@ -47,7 +47,7 @@ GROUPS = pa.schema(
 ANSWERS = pa.schema(  # every group that is known to the poller
     [
         ("group", pa.string()),
-        ("is_asked", pa.bool_()),  # for its offsets, in this poll
+        ("is_asked", pa.bool_()),  # for its offsets, in this poll; also where its coordinator could not be asked
         ("error", pa.string()),  # null: if asked, its rows of COMMITTED are all there are
         ("description", pa.string()),  # JSON, as rebalance/described.py makes it; null: not described in this poll
     ]
@@ -134,7 +134,7 @@ class Snapshot:
     unlisted_brokers: list[int] = field(default_factory=list)  # asked for their groups, without an answer
     answering_brokers: list[str] = field(default_factory=list)  # host:port, given only if others do not answer
     offsets_retention_minutes: int | None = None  # offsets.retention.minutes of a broker; None: not known
-    # groups that were never asked for their offsets; None: commits are read from the offsets topic
+    # groups that have not given their offsets yet; None: commits are read from the offsets topic
     pending_groups: int | None = None
     lists_all_topics: bool = False  # a topic that is not polled does not exist, or is not watched
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from laggard import files
 from laggard.config.policy import Policies
 from laggard.errors import TEMPORARY
@@ -105,12 +107,17 @@ class Batches:
         """Next offset by offsets partition; one that is not here is read from its start."""
         return dict(self.last["source_to"]) if self.last else {}
 
-    def groups(self) -> list[str]:
-        """Names of the groups that go on from the newest batch."""
+    def known_groups(self) -> list[str]:
+        """Groups that have rows, those first whose newest answer is the oldest."""
         if self.last is None or self._begins_again:
             return []
-        rows = read_table(self._writer.root, "group_status", self.last["table_versions"]["group_status"])
-        return sorted(rows["group"].to_pylist())
+        versions, root = self.last["table_versions"], self._writer.root
+        groups = read_table(root, "group_status", versions["group_status"], ["group"])["group"].to_pylist()
+        rows = read_table(root, "partition_status", versions["partition_status"], ["group", "answered_at"])
+        newest = rows.group_by("group").aggregate([("answered_at", "max")])
+        answered_us = newest["answered_at_max"].cast(pa.int64()).to_pylist()
+        answered = dict(zip(newest["group"].to_pylist(), answered_us, strict=True))
+        return sorted(groups, key=lambda group: (answered.get(group) or 0, group))
 
     def look_up_versions(self) -> None:
         """Name every table's newest version in the next row: maintenance has made new ones of the same rows."""

@@ -19,11 +19,11 @@ ASK_SHARE = 0.5  # of a tick, for asking groups for their offsets; who is left w
 
 
 def stream_polls(
-    spark: SparkSession, config: Config, after_poll: int, positions: Positions, groups: Sequence[str] = ()
+    spark: SparkSession, config: Config, after_poll: int, positions: Positions, known_groups: Sequence[str] = ()
 ) -> DataFrame:
     """One row per poll. A new checkpoint begins after this poll and at these positions; an older one has its own.
 
-    `groups` are those that the newest batch knew, where coordinators are polled.
+    `known_groups`: those that have rows, where coordinators are asked.
     """
     cluster, job = config.cluster, config.job
     options = PollOptions(
@@ -41,7 +41,7 @@ def stream_polls(
         ask_groups_seconds=job.tick_seconds * ASK_SHARE if cluster.is_admin else 0,
         groups=tuple(cluster.groups),
         groups_ignore=tuple(cluster.groups_ignore),
-        known_groups=tuple(groups),
+        known_groups=tuple(known_groups),
     )
     polls = spark.readStream.format("log_ends").option("poll", options_to_json(options))
     polls = polls.option("checkpoint", job.checkpoint).option("most_records", str(job.max_records_per_batch))

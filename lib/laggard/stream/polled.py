@@ -16,7 +16,7 @@ from laggard.lag.arrays import TIMESTAMP, differ, equal, flags, key_codes, match
 from laggard.lag.merged import KEY, UNKNOWN_TOPIC
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
-from laggard.sources.coordinators import GROUP_GONE
+from laggard.sources.ended_groups import GROUP_GONE
 from laggard.sources.snapshot import Snapshot
 from laggard.stream.decoded import SCHEMA, Answers, Batch, batch_of
 

@@ -240,8 +240,8 @@ class Job:
 
         self._heartbeat.idle("waiting for the first batch")
         after_poll = batches.last["poll_id"] if batches.last else 0
-        groups = batches.groups() if config.cluster.is_admin else ()
-        polls = stream_polls(spark, config, after_poll, batches.positions, groups)
+        known_groups = batches.known_groups() if config.cluster.is_admin else ()
+        polls = stream_polls(spark, config, after_poll, batches.positions, known_groups)
         writer = polls.writeStream.queryName("laggard").foreachBatch(process)
         writer = writer.option("checkpointLocation", locate(config.job.checkpoint))
         writer = (

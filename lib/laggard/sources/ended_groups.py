@@ -1,0 +1,88 @@
+"""Groups that no broker lists: are they there no more? Only a group's own coordinator can say so.
+
+A listing lacks a group also where its coordinator is not reached, where it is on its way from one broker to another,
+or where the right to describe it was taken away. So its absence proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka.protocol.metadata import FindCoordinatorRequest
+
+from laggard.errors import LaggardError
+from laggard.sources.brokers import Brokers, error_name
+from laggard.sources.coordinator_answers import DEAD, describe_groups, offset_fetch
+
+GROUP_GONE = "GROUP_ID_NOT_FOUND"
+
+
+@dataclass(slots=True)
+class Found:
+    """What the coordinators said of groups that nobody listed; a group in neither of these is there."""
+
+    gone: set[str] = field(default_factory=set)
+    errors: dict[str, tuple[str, str]] = field(default_factory=dict)  # group -> (api, error): nothing is known
+    listed: list[dict[str, Any]] = field(default_factory=list)  # all groups of these coordinators
+
+
+def look_for(brokers: Brokers, groups: Sequence[str]) -> Found:
+    """Ask for these groups by name; each that is gone has one definite answer of its coordinator."""
+    found = Found()
+    try:
+        brokers.metadata([])  # the coordinator may be a broker that came a moment ago
+    except LaggardError:
+        return found
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=list(groups), min_version=4, max_version=5)
+    response = brokers.ask("find_coordinator", request)
+    if isinstance(response, str):
+        found.errors = dict.fromkeys(groups, ("find_coordinator", response))
+        return found
+    by_coordinator: dict[int, list[str]] = {}
+    for each in response.coordinators:
+        if error := error_name(each.error_code):
+            found.errors[each.key] = "find_coordinator", error
+        else:
+            by_coordinator.setdefault(each.node_id, []).append(each.key)
+    unseen = _not_described(brokers, by_coordinator, found)
+    _keep_without_offsets(brokers, unseen, found)
+    return found
+
+
+def _not_described(brokers: Brokers, by_coordinator: dict[int, list[str]], found: Found) -> dict[int, list[str]]:
+    """Groups of which their coordinator knows neither as a classic group nor in its listing."""
+    describe = brokers.start("describe_groups", {key: describe_groups(each) for key, each in by_coordinator.items()})
+    # after it, on the same connection: a coordinator that has loaded its groups lists them, of every type
+    listing = brokers.start_list_groups(list(by_coordinator))
+    described, (found.listed, unlisted) = describe(), listing()
+    seen = {row["group_id"] for row in found.listed}
+    unseen: dict[int, list[str]] = {}
+    for broker, response in described.items():
+        if isinstance(response, str):
+            found.errors |= dict.fromkeys(by_coordinator[broker], ("describe_groups", response))
+            continue
+        for group in response.groups:
+            error = error_name(group.error_code)
+            if error not in (None, GROUP_GONE):
+                found.errors[group.group_id] = "describe_groups", str(error)
+            elif (error or group.group_state == DEAD) and group.group_id not in seen and broker not in unlisted:
+                unseen.setdefault(broker, []).append(group.group_id)
+    return unseen
+
+
+def _keep_without_offsets(brokers: Brokers, unseen: dict[int, list[str]], found: Found) -> None:
+    """Note as gone which of these have no offsets, which also says that their coordinator has not changed meanwhile."""
+    for broker, response in brokers.start(
+        "offset_fetch", {key: offset_fetch(groups) for key, groups in unseen.items()}
+    )().items():
+        if isinstance(response, str):
+            found.errors |= dict.fromkeys(unseen[broker], ("offset_fetch", response))
+            continue
+        for group in response.groups:
+            error = error_name(group.error_code)
+            if error not in (None, GROUP_GONE):
+                found.errors[group.group_id] = "offset_fetch", str(error)
+            elif not group.topics:
+                found.gone.add(group.group_id)
