@@ -82,7 +82,7 @@ class Coordinators:
         return Asked(
             groups=shapes.group_table(listed.values()),
             unlisted=unlisted,
-            answers=answers.table(dict.fromkeys([*listed, *self._known])),
+            answers=answers.table(sorted(self._known)),
             committed=answers.committed(self._names),
             pending=self._pending(listed),
             errors=answers.errors,
