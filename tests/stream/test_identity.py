@@ -161,6 +161,13 @@ def test_a_recreated_offsets_topic_is_begun_anew_over_the_same_tables() -> None:
     assert not follows_another(rebuilt, rebuilt.checkpoint_id)
 
 
+def test_a_source_that_was_changed_there_and_back_before_a_batch_goes_on() -> None:
+    there = judge_start(RESUMED, replace(WANTED, offsets_topic_id="admin"))
+    assert there.rebuild_reason == "source_changed"
+    back = judge_start(replace(RESUMED, identity=asdict(there)), WANTED)
+    assert (back.replaced_topic_id, back.continues, back.replaces, back.base_batch_id) == ("", True, "c1", 108)
+
+
 def test_a_checkpoint_of_an_older_layout_is_replaced_and_the_tables_go_on() -> None:
     older = {name: value for name, value in asdict(STORED).items() if name != "layout"}
     rebuilt = judge_start(replace(RESUMED, identity=older), WANTED)

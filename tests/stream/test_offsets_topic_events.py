@@ -30,6 +30,8 @@ from stream.simulation import NOON
 
 TICK = Tick("c", 7, 7, 7, NOON, 60, True, False, False, True)
 LAST = {"source_to": dict.fromkeys(range(50), 3), "source_high_watermark": None}
+TO_ADMIN = Identity("cluster", "admin", "/tables", 60, replaces="c1", replaced_topic_id="old")
+FROM_ADMIN = Identity("cluster", "new", "/tables", 60, replaces="c1", replaced_topic_id="admin")
 REBUILD = Identity("cluster", "new", "/tables", 60, replaces="c1", replaced_topic_id="old")
 WINDOW_MS = round(NOON.timestamp() * 1000)
 
@@ -64,6 +66,8 @@ MADE_ANEW = {"topic_id_from": "old", "topic_id_to": "new"}
         (LAST, polled(50, unanswered=(49,)), None, []),
         (LAST | {"source_high_watermark": {99: 0}}, polled(100), None, []),  # told with the batch before
         (LAST, polled(50), REBUILD, [MADE_ANEW]),
+        (LAST, polled(0), TO_ADMIN, []),  # nothing happened to the topic: the gap row says source_changed
+        (LAST | {"source_to": {}}, polled(50), FROM_ADMIN, []),
         (LAST | {"source_to": {}, "source_high_watermark": {49: 3}}, polled(25), REBUILD, [GONE_TO_25 | MADE_ANEW]),
     ],
 )

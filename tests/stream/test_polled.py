@@ -295,6 +295,49 @@ def test_an_offset_that_stands_is_frozen_as_long_as_answers_say_so() -> None:
     assert frozen == [30.0, 90.0, 150.0, 210.0]
 
 
+@pytest.mark.parametrize("stands_at", [10, 90])
+def test_an_offset_in_a_topic_that_was_made_again_is_known_at_the_next_answer(stands_at: int) -> None:
+    polled = PolledSimulation()
+    again = end(100, start=0, topic_id="B" * 22)
+    for _ in range(2):
+        polled.poll([end(100, start=0)], {("g", "t", 0): 90})
+    polled.poll([again], {("g", "t", 0): stands_at})  # asked before the poll saw the other topic
+    assert (polled.row["status"], polled.row["lag"]) == ("topic_recreated", None)
+    polled.poll([again], {("g", "t", 0): stands_at}, asked=())
+    assert polled.row["status"] == "topic_recreated"
+    for _ in range(2):
+        polled.poll([again], {("g", "t", 0): stands_at})
+        assert (polled.row["status"], polled.row["lag"]) == ("ok", 100 - stands_at)
+        assert polled.row["current_topic_id"] is None
+    assert "offset_deleted" not in polled.events()
+
+
+def test_an_offset_that_answers_do_not_tell_gets_old() -> None:
+    polled = PolledSimulation()
+    polled.poll([end(100), end(7, partition=1)], {("g", "t", 0): 90, ("g", "t", 1): 5})
+    for _ in range(13):
+        polled.poll([end(100), end(7, partition=1)], {("g", "t", 0): None, ("g", "t", 1): 5})
+    failed, known = polled.rows
+    names = ("status", "error", "lag", "answered_at", "committed_offset")
+    assert [failed[name] for name in names] == [
+        "stale", "UNKNOWN_SERVER_ERROR", None, NOON + timedelta(seconds=10), 90,
+    ]  # fmt: skip
+    assert [known[name] for name in names] == ["ok", None, 2, polled.now, 5]
+    assert polled.events() == []
+
+
+def test_the_error_of_a_group_stays_until_its_next_answer() -> None:
+    polled = PolledSimulation()
+    polled.poll([end(100)], {("g", "t", 0): 90})
+    polled.poll([end(100)], {("g", "t", 0): 90}, asked=(), errors={"g": "GROUP_AUTHORIZATION_FAILED"})
+    for _ in range(13):
+        polled.poll([end(100)], {("g", "t", 0): 90}, asked=())
+    assert (polled.row["status"], polled.row["error"]) == ("stale", "GROUP_AUTHORIZATION_FAILED")
+    assert polled.groups["g"]["error"] == "GROUP_AUTHORIZATION_FAILED"
+    polled.poll([end(100)], {("g", "t", 0): 90})
+    assert (polled.row["status"], polled.row["error"], polled.groups["g"]["error"]) == ("ok", None, None)
+
+
 def test_the_last_generation_of_a_topic_record_is_not_needed() -> None:
     """The same group by records has a generation, by polls none: everything else of its members agrees."""
     topic, polled = Simulation(), PolledSimulation()

@@ -13,6 +13,7 @@ from laggard.lag.arrays import both, equal, flags, key_codes, match, take, unles
 from laggard.lag.tick import Tick
 
 KEY = ("group", "topic", "partition")
+Place = tuple[str, str, int]  # the same
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
 
 

@@ -5,7 +5,7 @@ The status rules and their order are `schemas.STATUSES`; unknown stays null from
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from laggard.lag.changes import commit_counts, commit_rhythm, moves
 from laggard.lag.envelope import lag_at_commits
 from laggard.lag.flows import partition_flows
 from laggard.lag.late import Probed, count_late
-from laggard.lag.merged import KEY, UNKNOWN_TOPIC, Merged
+from laggard.lag.merged import KEY, UNKNOWN_TOPIC, Merged, Place
 from laggard.lag.tick import Tick
 from laggard.lag.windows import accumulate
 
@@ -51,10 +51,12 @@ def advance_positions(
     schema: pa.Schema,
     probed: Probed | None = None,
     answers: Mapping[str, str | None] | None = None,
+    untold: Mapping[Place, str | None] | None = None,
 ) -> tuple[pa.Table, dict[str, Any]]:
     """Rows of `partition_status` (schema given); `was_recreated`, `rewound_from`, `rewound_to`, `flows`, `gaps`.
 
-    `answers`: of the groups that were asked for their offsets, None: they gave all, or an error.
+    `answers`: of the groups that were asked for their offsets, None: they gave all, or an error; `untold`: partitions
+    that they left out of it.
     """
     before, commit, polled = merged.before, merged.commit, merged.polled
     rows = merged.keys.num_rows
@@ -91,13 +93,13 @@ def advance_positions(
         "committed_offset": committed,
         "leader_epoch": newest("leader_epoch", "leader_epoch"),
         "commit_poll_id": when(is_moved, repeat(tick.poll_id, _LONG, rows), before["commit_poll_id"]),
-        "answered_at": _answered_at(merged, answers or {}, tick),
+        "answered_at": _answered_at(merged, answers or {}, untold or {}, tick),
         "log_end_offset": log_end,
         "log_start_offset": log_start,
         "leader_broker": polled["leader_broker"],
         "ahead_records": pc.max_element_wise(pc.subtract(committed, log_end), 0, skip_nulls=False),
     }
-    columns["status"], columns["error"] = _status(columns, polled, is_other_topic, answers or {}, tick)
+    columns["status"], columns["error"] = _status(columns, polled, is_other_topic, answers or {}, untold or {}, tick)
     columns |= _measures(columns, tick)
     columns |= _time_lag(columns, polled_end, before["end_points"], is_same_topic, tick)
     rhythm, gaps = commit_rhythm(merged, columns, tick, is_same_topic)
@@ -135,18 +137,28 @@ def _topic_id(merged: Merged, known: Any, polled: Any) -> Any:
     return when(merged.is_new, fresh, when(has_commit, pc.coalesce(known, polled), pc.coalesce(polled, known)))
 
 
-def _answered_at(merged: Merged, answers: Mapping[str, str | None], tick: Tick) -> Any:
+def _answered_at(
+    merged: Merged, answers: Mapping[str, str | None], untold: Mapping[Place, str | None], tick: Tick
+) -> Any:
     """The tick at which the group last gave its offsets; null where these are read from the offsets topic."""
     rows = merged.keys.num_rows
     if not tick.polls_commits:
         return pa.nulls(rows, TIMESTAMP)
     whole = pa.array([group for group, error in answers.items() if error is None], pa.string())
     has_answered = pc.is_in(merged.keys["group"], value_set=whole)
+    if untold:
+        has_answered = pc.and_(has_answered, pa.array([place not in untold for place in _places(merged.keys)]))
     return when(has_answered, repeat(tick.now, TIMESTAMP, rows), merged.before["answered_at"])
 
 
-def _unanswered(columns: dict[str, Any], answers: Mapping[str, str | None], tick: Tick) -> tuple[Any, Any]:
-    """True for rows whose group has not given its offsets for too long, and the error of those that were asked."""
+def _places(keys: Any) -> Iterator[Place]:
+    return zip(*(keys[name].to_pylist() for name in KEY), strict=True)
+
+
+def _unanswered(
+    columns: dict[str, Any], answers: Mapping[str, str | None], untold: Mapping[Place, str | None], tick: Tick
+) -> tuple[Any, Any]:
+    """True for rows whose offset was not given for too long, and the error of those that were asked."""
     rows = len(columns["committed_offset"])
     if not tick.polls_commits:
         return repeat(False, pa.bool_(), rows), null(_STRING)
@@ -154,11 +166,19 @@ def _unanswered(columns: dict[str, Any], answers: Mapping[str, str | None], tick
     is_old = pc.fill_null(pc.less(columns["answered_at"], oldest), True)
     failed = {group: error for group, error in answers.items() if error is not None}
     place = pc.index_in(columns["group"], value_set=pa.array(list(failed), pa.string()))
-    return is_old, where(is_old, pc.take(pa.array(list(failed.values()), _STRING), place))
+    errors = pc.take(pa.array(list(failed.values()), _STRING), place)
+    if untold:
+        errors = pc.coalesce(pa.array([untold.get(each) for each in _places(columns)], _STRING), errors)
+    return is_old, where(is_old, errors)
 
 
 def _status(
-    columns: dict[str, Any], polled: pa.Table, is_other_topic: Any, answers: Mapping[str, str | None], tick: Tick
+    columns: dict[str, Any],
+    polled: pa.Table,
+    is_other_topic: Any,
+    answers: Mapping[str, str | None],
+    untold: Mapping[Place, str | None],
+    tick: Tick,
 ) -> tuple[Any, Any]:
     """One status per row, the first that applies, and Kafka's error name."""
     committed, end, start = columns["committed_offset"], columns["log_end_offset"], columns["log_start_offset"]
@@ -174,7 +194,7 @@ def _status(
     is_negative = pc.and_(pc.is_null(committed), pc.is_valid(columns["commit_source_offset"]))
     silent = pc.is_in(columns["commit_source_partition"], value_set=pa.array(tick.silent_partitions, pa.int32()))
     blocked = pc.is_in(columns["commit_source_partition"], value_set=pa.array(tick.blocked_partitions, pa.int32()))
-    is_old, answer_error = _unanswered(columns, answers, tick)
+    is_old, answer_error = _unanswered(columns, answers, untold, tick)
     cases = [
         ("stale", pc.or_(is_lost, not tick.is_caught_up)),
         ("topic_missing", pc.or_(is_unlisted, equal(polled["error"], UNKNOWN_TOPIC))),

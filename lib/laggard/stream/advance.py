@@ -6,7 +6,7 @@ A pure function of plain values: the stream, a replay over history and a test ca
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from laggard.lag.flows import partition_outcomes
 from laggard.lag.isolation import readable_ends
 from laggard.lag.late import Probed, find_probes
 from laggard.lag.merged import forget_truncated, merge
-from laggard.lag.positions import advance_positions
+from laggard.lag.positions import ADVANCE_FAILED, advance_positions
 from laggard.lag.shifted import on_the_clock
 from laggard.lag.tick import Tick
 from laggard.lag.windows import close_windows, in_a_window
@@ -63,13 +63,16 @@ def advance(
     partition_status = forget_truncated(partition_status, tick)
     ticked = partition_status  # windows end as their last tick left them
     partition_status = on_the_clock(partition_status, tick.shift)
-    kept = group_status.select(["group", *KEPT, *_OF_STATE]).to_pylist()
+    of_answers = ("error",) if tick.polls_commits else ()
+    kept = group_status.select(["group", *KEPT, *_OF_STATE, *of_answers]).to_pylist()
     groups_before = {row["group"]: _without_truncated(row, tick) for row in kept}
     folded_before = column_of(group_status, "folded", touched_groups(groups_before, batch.records))
     topics = Topics(poll.positions, partition_status)
-    answers = batch.answers
+    answers, listing = batch.answers, poll.listing
     if tick.polls_commits:
         known = take_descriptions(groups_before, answers.described, answers.gone, topics, tick)
+        answers = replace(answers, errors={**_lasting_errors(groups_before), **answers.errors})
+        listing = replace(listing, errors=answers.errors)
     else:
         known = fold_records(groups_before, folded_before, batch.records, topics, tick)
     facts, history = known.facts, known.history
@@ -78,9 +81,11 @@ def advance(
         groups = set(merged.keys["group"].to_pylist())
         merged = readable_ends(merged, {name for name in groups if _reads_committed(policies, name, tick)})
     probed = _probed(merged.keys, poll, policies, tick)
-    rows, changes = advance_positions(merged, tick, arrow_schema(schemas.PARTITION_STATUS), probed, answers.errors)
+    rows, changes = advance_positions(
+        merged, tick, arrow_schema(schemas.PARTITION_STATUS), probed, answers.errors, answers.untold
+    )
     living = rows.filter(pc.invert(merged.is_retired))
-    groups_now = group_rows(groups_before, facts, sum_partitions(living), poll.listing, tick)
+    groups_now = group_rows(groups_before, facts, sum_partitions(living), listing, tick)
     # between two polls members may have come and gone: their reading is no skip
     empty = {} if tick.polls_commits else _empty(groups_before, batch.records)
     skipped_to = find_skips(merged, rows, empty, tick)
@@ -126,6 +131,12 @@ def _without_truncated(row: dict[str, Any], tick: Tick) -> dict[str, Any]:
     log_end, offset = dict(tick.truncated_partitions).get(row["offsets_partition"]), row["group_record_offset"]
     is_lost = log_end is not None and offset is not None and offset >= log_end
     return row | {"group_record_offset": None} if is_lost else row
+
+
+def _lasting_errors(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Errors of the groups' newest answers, which say why they are not known until the next one."""
+    found = {group: row["error"] for group, row in groups.items()}
+    return {group: error for group, error in found.items() if error not in (None, ADVANCE_FAILED)}
 
 
 def _reads_committed(policies: Policies, group: str, tick: Tick) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from laggard.lag.merged import Place
 
 DECODED = """
     kind string, group string, topic string, partition int, topic_id string,
@@ -49,12 +51,14 @@ class Answers:
     errors: Mapping[str, str | None]  # of groups that were asked; None: their offsets are complete
     described: Mapping[str, str]  # JSON, as rebalance/described.py makes it
     gone: Collection[str] = ()
+    untold: Mapping[Place, str | None] = field(default_factory=dict)  # partitions without offset in these, and why
 
     def of(self, groups: Collection[str]) -> Answers:
         """The same of these groups only."""
         errors = {group: error for group, error in self.errors.items() if group in groups}
         described = {group: text for group, text in self.described.items() if group in groups}
-        return Answers(errors, described, [group for group in self.gone if group in groups])
+        untold = {place: error for place, error in self.untold.items() if place[0] in groups}
+        return Answers(errors, described, [group for group in self.gone if group in groups], untold)
 
     @property
     def groups(self) -> set[str]:

@@ -91,18 +91,7 @@ def judge_start(found: Found, wanted: Identity) -> Identity:
     """
     stored = _stored(found) if found.has_checkpoint else readable(found)
     if stored is not None and stored.replaces and follows_another(stored, found.batch_checkpoint_id):
-        check_frozen(stored, wanted)  # a rebuild that was cut off
-        if stored.continues and stored.offsets_topic_id != wanted.offsets_topic_id:
-            return rebuilt(found, wanted, replaced_topic_id=stored.offsets_topic_id)
-        # under an id of its own again: tables that the cut-off batch has reached would leave out its second run;
-        # and after all that the job before it has published since, which in a bucket may have taken the tables back
-        return replace(
-            stored,
-            checkpoint_id=uuid.uuid4().hex,
-            offsets_topic_id=wanted.offsets_topic_id,
-            base_batch_id=stored.base_batch_id if found.newest_batch_id is None else found.newest_batch_id + 1,
-            layout=LAYOUT,
-        )
+        return _again(stored, found, wanted)
     if not found.has_checkpoint:
         return _without_checkpoint(found, wanted)
     if stored is None:
@@ -128,6 +117,24 @@ def judge_start(found: Found, wanted: Identity) -> Identity:
             f"tables at batch {newest}, checkpoint at {committed}",
         )
     return rebuilt(found, wanted) if found.has_truncation or stored.layout != LAYOUT else stored
+
+
+def _again(stored: Identity, found: Found, wanted: Identity) -> Identity:
+    """Begin a rebuild that was cut off before its first batch once more."""
+    check_frozen(stored, wanted)
+    if stored.continues and stored.offsets_topic_id != wanted.offsets_topic_id:
+        return rebuilt(found, wanted, replaced_topic_id=stored.offsets_topic_id)
+    if stored.replaced_topic_id == wanted.offsets_topic_id:  # there and back: the tables are of this source
+        return rebuilt(found, wanted)
+    # under an id of its own again: tables that the cut-off batch has reached would leave out its second run;
+    # and after all that the job before it has published since, which in a bucket may have taken the tables back
+    return replace(
+        stored,
+        checkpoint_id=uuid.uuid4().hex,
+        offsets_topic_id=wanted.offsets_topic_id,
+        base_batch_id=stored.base_batch_id if found.newest_batch_id is None else found.newest_batch_id + 1,
+        layout=LAYOUT,
+    )
 
 
 def _without_checkpoint(found: Found, wanted: Identity) -> Identity:

@@ -12,6 +12,7 @@ from laggard.stream.events import event_row
 from laggard.stream.identity import Identity
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
+from laggard.tables.batch_tables import OFFSETS_TOPIC_RECREATED
 from laggard.tables.data_files import DataFile, write_files
 from laggard.tables.readers import table_uri
 
@@ -30,7 +31,8 @@ def offsets_topic_events(
     detail = []
     if known and polled and (known < polled or (rebuild and known > polled)):  # one topic only grows
         detail += [("partitions_from", str(known)), ("partitions_to", str(polled))]
-    if rebuild is not None and rebuild.replaced_topic_id:  # an older job did not keep it
+    is_same_source = rebuild is not None and rebuild.rebuild_reason == OFFSETS_TOPIC_RECREATED
+    if rebuild is not None and rebuild.replaced_topic_id and is_same_source:  # an older job did not keep it
         detail += [("topic_id_from", rebuild.replaced_topic_id), ("topic_id_to", rebuild.offsets_topic_id)]
     row = {"group": None, "event_at": tick.now, "detail": detail}
     return [event_row("offsets_topic_changed", tick, row)] if detail else []

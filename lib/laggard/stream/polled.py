@@ -7,13 +7,14 @@ made between the poll before that asked the group and this one, and what did not
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import TIMESTAMP, differ, equal, flags, key_codes, match, repeat, take, where
-from laggard.lag.merged import KEY, UNKNOWN_TOPIC
+from laggard.lag.arrays import TIMESTAMP, both, differ, equal, flags, key_codes, match, repeat, take, where
+from laggard.lag.merged import KEY, UNKNOWN_TOPIC, Place
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
 from laggard.sources.ended_groups import GROUP_GONE
@@ -27,12 +28,12 @@ def polled_batch(poll: Snapshot, partition_status: pa.Table, names: NameFilter, 
     whole = [group for group, error in answers.errors.items() if error is None]
     committed = poll.committed.filter(own(poll.committed["group"]))
     committed = committed.filter(pc.is_in(committed["group"], value_set=pa.array(whole, pa.string())))
-    commits = [
-        _changes(committed, partition_status, tick),
-        _deletions(committed, partition_status, whole, answers.gone, _hidden(poll, partition_status, names), tick),
-    ]
+    left_out, hidden = _left_out(committed, partition_status, whole), _hidden(poll, partition_status, names)
+    is_ended = left_out & ~hidden | flags(pc.is_in(partition_status["group"], pa.array(answers.gone, pa.string())))
+    commits = [_changes(committed, partition_status, tick), _deletions(partition_status, is_ended, tick)]
+    untold = _untold(committed, partition_status.filter(pa.array(left_out & hidden)))
     empty = SCHEMA.empty_table()
-    return Batch(pa.Table.from_batches(commits, schema=SCHEMA), (), (), empty, answers)
+    return Batch(pa.Table.from_batches(commits, schema=SCHEMA), (), (), empty, replace(answers, untold=untold))
 
 
 def _answers(poll: Snapshot, own: Any) -> Answers:
@@ -47,15 +48,19 @@ def _answers(poll: Snapshot, own: Any) -> Answers:
 
 def _changes(committed: pa.Table, before: pa.Table, tick: Tick) -> pa.RecordBatch:
     new, old = key_codes([committed, before], KEY)
-    prior = take(before.select(["committed_offset", "leader_epoch"]), match(new, old))
-    is_same = pc.and_(
+    prior = take(before.select(["committed_offset", "leader_epoch", "current_topic_id"]), match(new, old))
+    # the brokers deleted the offsets of the topic that was there before: what they give since is of the new one
+    is_of_another = pc.is_valid(prior["current_topic_id"])
+    is_same = both(
         equal(prior["committed_offset"], committed["committed_offset"]),
         pc.invert(differ(prior["leader_epoch"], committed["leader_epoch"])),
+        pc.invert(is_of_another),
     )
     is_changed = pc.and_(pc.is_valid(committed["committed_offset"]), pc.invert(is_same))
     rows, prior = committed.filter(is_changed), prior.filter(is_changed)
     # one that is there for the first time is progress too, as far as the group was watched before
     has_risen = pc.fill_null(pc.greater(rows["committed_offset"], prior["committed_offset"]), True)
+    has_risen = pc.or_(has_risen, pc.is_valid(prior["current_topic_id"]))
     seen = where(has_risen, repeat(tick.now, TIMESTAMP, rows.num_rows))
     return _commits(
         rows,
@@ -68,18 +73,28 @@ def _changes(committed: pa.Table, before: pa.Table, tick: Tick) -> pa.RecordBatc
     )
 
 
-def _deletions(
-    committed: pa.Table, before: pa.Table, whole: Collection[str], gone: Collection[str], hidden: Any, tick: Tick
-) -> pa.RecordBatch:
-    """Commits that are there no more: of groups that are gone, or that answered, but for topics that may be hidden."""
+def _left_out(committed: pa.Table, before: pa.Table, whole: Collection[str]) -> Any:
+    """True for rows of groups that answered, but for them."""
     new, old = key_codes([committed, before], KEY)
-    is_missing = match(old, new) < 0
+    return (match(old, new) < 0) & flags(pc.is_in(before["group"], pa.array(list(whole), pa.string())))
+
+
+def _deletions(before: pa.Table, is_ended: Any, tick: Tick) -> pa.RecordBatch:
+    """Commits that are there no more."""
     had_commit = pc.or_(pc.is_valid(before["committed_offset"]), pc.is_valid(before["commit_source_offset"]))
-    is_whole, is_gone = (
-        flags(pc.is_in(before["group"], value_set=pa.array(each, pa.string()))) for each in (list(whole), list(gone))
-    )
-    rows = before.filter(pa.array(flags(had_commit) & (is_gone | (is_missing & is_whole & ~hidden))))
+    rows = before.filter(pa.array(flags(had_commit) & is_ended))
     return _commits(rows, tick, is_deleted=repeat(True, pa.bool_(), rows.num_rows))
+
+
+def _untold(committed: pa.Table, hidden: pa.Table) -> dict[Place, str | None]:
+    """Partitions that an answer says nothing of: those that failed in it, and those of topics it leaves out."""
+    failed = committed.filter(pc.is_null(committed["committed_offset"])).select([*KEY, "error"])
+    found: dict[Place, str | None] = dict.fromkeys(_places(hidden))
+    return found | dict(zip(_places(failed), failed["error"].to_pylist(), strict=True))
+
+
+def _places(rows: pa.Table) -> list[Place]:
+    return list(zip(*(rows[name].to_pylist() for name in KEY), strict=True))
 
 
 def _hidden(poll: Snapshot, before: pa.Table, names: NameFilter) -> Any:
