@@ -11,8 +11,9 @@ import pytest
 
 from laggard.sources.brokers import LATEST, Brokers
 from laggard.sources.connections import TIMEOUT
+from laggard.sources.coordinators import Asked, Coordinators
 from laggard.sources.poll import Poller, PollOptions
-from laggard.sources.snapshot import Snapshot
+from laggard.sources.snapshot import ANSWERS, COMMITTED, GROUPS, Snapshot
 from patience import unhurried
 from sources.stub_cluster import LOG_END, StubCluster, stub_cluster
 
@@ -162,3 +163,21 @@ def test_other_clients_wait_for_a_silent_broker_once_too(cluster: StubCluster, l
         assert answers["orders", 1].error == TIMEOUT
     assert time.monotonic() - started < limit
     brokers.close()
+
+
+def test_asking_groups_has_time_of_its_own_and_what_follows_has_no_less(
+    cluster: StubCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit, found = 2.0, []
+
+    def ask(coordinators: Coordinators, brokers: list[int]) -> Asked:
+        time.sleep(1.5 * limit)  # many slices
+        _, unlisted = coordinators._brokers.start_list_groups(brokers)()
+        found.append(unlisted)
+        return Asked(GROUPS.empty_table(), unlisted, ANSWERS.empty_table(), COMMITTED.empty_table(), 0, {})
+
+    monkeypatch.setattr(Coordinators, "ask", ask)
+    with closing(Polls(cluster, limit, ask_groups_seconds=30.0)) as polls:
+        snapshot, _ = polls.next()
+    assert found == [[]]
+    assert {row["error"] for row in snapshot.positions.to_pylist()} == {None}
