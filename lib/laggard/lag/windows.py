@@ -77,7 +77,9 @@ def accumulate(
         "window_rewound_records": summed("window_rewound_records", rewound_records, _LONG),
         "window_lag_envelope": extreme("window_lag_envelope", pc.min_element_wise, lag_at_commit),
         "base_at": base("base_at", "sampled_at"),
-        "base_answered_at": base("base_answered_at", "answered_at"),
+        "base_answered_at": base("base_answered_at", "answered_at")
+        if tick.polls_commits
+        else pa.nulls(rows, _TIMESTAMP),
         "base_log_end_offset": base("base_log_end_offset", "log_end_offset"),
         "base_committed_offset": base("base_committed_offset", "committed_offset"),
     }
