@@ -65,8 +65,6 @@ VERDICT_CAUSES = {
     "YES_PARTIAL": "too few members for what arrives",
     "YES": "too few members for what arrives",
 }
-# a count of rebalances opens it, too: how much else gets done is a number of the page
-_SAYS = {"REBALANCE_STORM": "the group rebalances too often"}
 _OF_LAG = ("lag_records", "lag_seconds", "backlog_records")
 _SETTINGS = {"hot_standby"}  # names that a reader has to type
 _SPOKEN = {
@@ -212,7 +210,7 @@ def rule_of(row: Row) -> Rule | None:
 def says(row: Row) -> str:
     """One sentence: what it means."""
     rule = rule_of(row)
-    return _sentence(_SAYS.get(row["code"], rule.says)) if rule else "This version does not know the rule."
+    return _sentence(rule.says) if rule else "This version does not know the rule."
 
 
 def advice(row: Row, window: Row) -> list[str]:

@@ -69,14 +69,14 @@ def find_cause(
 ) -> str:
     """The first of the list that fits; `earlier` are departures of before this rebalance.
 
-    Nothing is judged by records that compaction may have thinned out.
+    Records that compaction may have thinned out are not evaluated.
     """
     slots = change.slots
     if not change.live_read or slots is None or change.interrupted is None:
         return UNKNOWN
     near = _Nearness(change.started_at or change.ended_at, change.ended_at)
     has_moved = near.holds(surroundings.coordinator_changed_at, parameters.coordinator_seconds)
-    if slots.is_equal and has_moved and not change.is_epoch:  # every step of an epoch is written: nothing begins anew
+    if slots.is_equal and has_moved and not change.is_epoch:  # every step of an epoch is written: nothing restarts
         return "coordinator_failover"
     if _has_new_partitions(change) and near.holds(
         surroundings.partitions_added_at, parameters.partitions_added_seconds

@@ -76,7 +76,7 @@ def find_departed(
         by_member_id=last.by_member_id,
         joined_at=None if last.by_member_id else before.ended_at,  # every classic generation is joined by all
     )
-    # who was put out and is back may have its old id (KIP-848), and is a new member all the same
+    # a member that was evicted and rejoined may have its old id (KIP-848), and is a new member all the same
     staying = [each for each in before.members if each.group_instance_id not in compared.slots.expired]
     near = mark_returns([*earlier, *own], staying, last.members, ended_at, parameters)
     return Departed(near[len(earlier) :], near)

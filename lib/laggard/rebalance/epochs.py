@@ -22,7 +22,7 @@ _OF_EPOCH = ("assignor", "assigned_at", "joined", "left", "replaced", "record_ve
 
 
 def bump_epoch(work: Folding, step: Step) -> None:
-    """Begin a new epoch; the record of a streams group is also written anew within an epoch."""
+    """Begin a new epoch; the record of a streams group is also written again within an epoch."""
     state, record, history, number = work.state, step.record, step.history, step.found["epoch"]
     state.validated_topology_epoch = step.found["validated_topology_epoch"]
     if state.epoch is not None and state.epoch.number == number:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RebalanceParameters:
-    """Seconds and shares by which generations are joined, judged and written."""
+    """Seconds and shares by which generations are joined, evaluated and written."""
 
     merge_seconds: float = 10.0  # a next join phase that ends so soon belongs to the same logical rebalance
     merge_sync_times: float = 2.0  # so does one within this many sync phases, where those are longer

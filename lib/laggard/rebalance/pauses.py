@@ -1,4 +1,4 @@
-"""What a rebalance cost: how long each partition stood still, by the gaps between its commits.
+"""What a rebalance cost: how long each partition paused, by the gaps between its commits.
 
 Commits and generations of a group lie in one partition of the offsets topic, so their order is exact.
 """
@@ -105,7 +105,7 @@ class PartitionPause:
         """The pause when another generation, recorded at a time, joins the rebalance.
 
         `given_at` is when an eager group had it from the generation before, None in another group. The commit timer
-        begins anew then (ConsumerCoordinator.onJoinComplete), so a commit before an interval is over is the one with
+        restarts then (ConsumerCoordinator.onJoinComplete), so a commit before an interval is over is the one with
         which the member gave the partition up.
         """
         last_at = None if self.newest is None else self.newest.at

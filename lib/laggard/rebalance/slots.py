@@ -28,7 +28,7 @@ class SlotChanges:
     replaced: tuple[str, ...]
     kept: dict[str, str]
     restarted: tuple[str, ...] = ()  # kept by another member: the part of `replaced` that did not leave
-    expired: tuple[str, ...] = ()  # kept by a static member that was put out in between
+    expired: tuple[str, ...] = ()  # kept by a static member that was evicted in between
 
     @property
     def is_equal(self) -> bool:

@@ -71,7 +71,7 @@ class Diagnosis:
             self.judge_closed(newest["polled_at"].timestamp(), newest["table_versions"])
 
     def judge_closed(self, now: float, versions: Mapping[str, int]) -> None:
-        """Every window that closed before the poll at this time and is not judged yet; versions are its batch's."""
+        """Every window that closed before the poll at this time and is not evaluated yet; versions are its batch's."""
         now_ms, step = round(now * 1000), 1000 * self._options.window_seconds
         if now_ms // step * step - step <= self._judged_ms:
             return

@@ -25,7 +25,7 @@ _OF_GROUP = ["group", "group_type", "coordinator", "empty_since", "offsets_parti
 def partition_events(
     merged: Merged, rows: pa.Table, changes: Mapping[str, Any], tick: Tick
 ) -> Iterable[dict[str, Any]]:
-    """Offsets that were deleted, jumped, or fell at the border of two batches, and topics that were created anew."""
+    """Offsets that were deleted, jumped, or fell at the border of two batches, and topics that were recreated."""
     held = merged.before["committed_offset"]
     kinds = (
         # also by the commit of a negative offset

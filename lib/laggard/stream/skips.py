@@ -35,7 +35,7 @@ def find_skips(merged: Merged, rows: pa.Table, was_empty: Mapping[str, datetime 
     # where arrivals have just risen, what is read in this tick is what came in it
     usual = pc.max_element_wise(arrival, consumed, before["arrival_rate"], before["consume_rate"], rows["arrival_rate"])
     is_timed = pc.or_(pc.is_valid(consumed), pc.is_valid(before["consume_rate"]))  # on this topic, not on an older one
-    usual = where(both(is_timed, pc.greater(usual, 0)), usual)  # after a rest nobody knows how fast it was
+    usual = where(both(is_timed, pc.greater(usual, 0)), usual)  # after a rest its speed is unknown
     returned_at = pa.array([was_empty.get(group) for group in rows["group"].to_pylist()], _TIME)
     is_empty = pc.is_in(rows["group"], pa.array(sorted(was_empty), pa.string()))
     is_before = pc.less(merged.commit["first_commit_timestamp"], returned_at)

@@ -1,4 +1,4 @@
-"""What the diagnosis writes: judged windows, findings, and what it remembers from one window to the next."""
+"""What the diagnosis writes: evaluated windows, findings, and what it remembers from one window to the next."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ GROUP_WINDOWS = Table(
         Column("partitions_no_commit", "int", "partitions never committed"),
         Column("partitions_unknown", "int", "all others"),
         Column("partitions_material", "int", "partitions whose lag is above their floor"),
-        Column("partitions_stalled", "int", "partitions that stand still with records to read"),
+        Column("partitions_stalled", "int", "stalled partitions, with records to read"),
         Column("produced", "bigint", "records that arrived in the window", "a partition has a gap"),
         Column("consumed", "bigint", "records committed in the window", "a partition has a gap or a rewind"),
         Column("arrival_rate", "double", "mean over the newest windows, records/s", "not known yet"),
@@ -135,7 +135,7 @@ FINDINGS = Table(
         Column("group", "string", "consumer group", "the finding is about the cluster"),
         Column("finding_id", "string", "hash of cluster, group, code, scope and begin: the same in every replay"),
         Column("seq", "int", "number of the row within the finding, from 0"),
-        Column("at", "timestamp", "end of the window that was judged"),
+        Column("at", "timestamp", "end of the window that was evaluated"),
         Column("event", "string", "opened, updated or closed"),
         BATCH_ID,
         Column("status", "string", "ok"),

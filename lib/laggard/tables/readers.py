@@ -228,7 +228,7 @@ def dates_of(table: DeltaTable) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Rows of files, read anew each time they are asked for."""
+    """Rows of files, read again each time they are asked for."""
 
     table: DeltaTable
     uri: str

@@ -25,8 +25,8 @@ from laggard.diagnosis.signals.attribution import attribute
 from laggard.diagnosis.signals.forecast import slowest_drain_seconds
 from laggard.diagnosis.signals.view import TopicView, View
 
-CALM = 0.05  # share of the time in rebalances above which capacity is not judged
-STILL = 0.5  # share of the lag on stalled partitions from which capacity is not judged
+CALM = 0.05  # share of the time in rebalances above which capacity is unknown
+STILL = 0.5  # share of the lag on stalled partitions from which capacity is unknown
 EVEN = ("spread", "single")  # lag that lies on all partitions alike; one partition is all of them
 BURST_RATIO, BURST_SECONDS = 3.0, 1800.0  # of the baseline; a longer one is no burst
 FALLS = 3  # windows in which the lag fell, before a trend can be told

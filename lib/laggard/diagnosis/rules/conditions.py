@@ -20,7 +20,7 @@ from laggard.diagnosis.rules.rule import (
 from laggard.diagnosis.signals.rebalances import now_of
 from laggard.diagnosis.signals.view import UNKNOWN_KIND, View
 
-_CATCH_UP = timedelta(hours=2)  # a new group that takes longer to work off the past is a group like any other
+_CATCH_UP = timedelta(hours=2)  # a new group that takes longer to drain the past is a group like any other
 _REWIND = timedelta(hours=1)
 _CATCHES_UP = suppresses(CAPACITY, "HOT_PARTITION_ARRIVAL")
 
@@ -48,7 +48,7 @@ def _is_deployed(view: View) -> bool:
 
 
 def _is_new(view: View) -> bool:
-    """True if the group was created not long ago and works off what lay in its topics."""
+    """True if the group was created not long ago and drains what lay in its topics."""
     return _happened(view, "group_created", _CATCH_UP) and _is_falling(view)
 
 

@@ -1,4 +1,4 @@
-"""Rules D40 to D42: members that are put out, by the poll interval or the session, or that die again and again."""
+"""Rules D40 to D42: members that are evicted, by the poll interval or the session, or that die again and again."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def poll_timeout_eviction(view: View) -> list[Observation]:
     blocks_scaling=True,
 )
 def session_eviction(view: View) -> list[Observation]:
-    """The coordinator put out members whose heartbeats stopped for a session."""
+    """The coordinator evicted members whose heartbeats stopped for a session."""
     found = find_evictions(view.frame, "session_expiry", view.parameters) if has_members(view) else []
-    # a static member says no word when it is restarted: it looks like one that was put out, then and later
+    # a static member says no word when it is restarted: it looks like one that was evicted, then and later
     found = [each for each in found if not is_in_deploy(each.at, view.frame, view.parameters)]
     if len({each.at for each in found}) < _MIN_EVICTIONS:
         return []  # members that are lost together are one loss: of their host, or of what they connect through
@@ -145,7 +145,7 @@ def crash_loop(view: View) -> list[Observation]:
             guards={
                 "deploy": passes(deploy is None and not view.policy.in_maintenance),
                 "poll_interval": passes(not each.places & late and not _lives_a_poll_interval(view, each)),
-                # what puts out all members in turn puts out one of them twice in a row now and then
+                # what evicts all members in turn evicts one of them twice in a row now and then
                 "not_the_others": passes(2 * len(others) < len(each.departures)),
             },
         )

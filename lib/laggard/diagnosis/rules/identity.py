@@ -77,7 +77,7 @@ def subscription_divergent(view: View) -> list[Observation]:
 def static_expired(view: View) -> list[Observation]:
     """A static member was away for longer than its session, so that its return cost two rebalances.
 
-    Who is away twice in half an hour is put out again and again, not restarted, and so are the others beside it.
+    Who is away twice in half an hour is evicted again and again, not restarted, and so are the others beside it.
     """
     if not has_members(view):
         return []

@@ -28,7 +28,7 @@ _ABANDONED = timedelta(days=7)
     SYMPTOM,
     says="More records come late than the service level allows.",
     is_not=(
-        "a cause: it says that users feel it. A group that commits more seldom than its level allows is not judged."
+        "a cause: it says that users feel it. A group that commits more seldom than its level allows is not evaluated."
     ),
     advice=("act on the primary cause",),
     open_after=1,
@@ -142,7 +142,7 @@ def data_loss_forecast(view: View) -> list[Observation]:
     "D06",
     "OFFSETS_EXPIRY_FORECAST",
     SYMPTOM,
-    says="The broker will delete the offsets of a group that is away; it would start anew by its reset policy.",
+    says="The broker will delete the offsets of a group that is away; it would start by its reset policy.",
     is_not="a loss of records: the log keeps them, only the place in it is forgotten.",
     advice=("wake the group, or raise offsets.retention.minutes",),
     falsifier="a member joins",

@@ -43,7 +43,7 @@ _LOG_LINES = (
     "D43",
     "REBALANCE_STORM",
     CAUSE,
-    says="The group rebalances so often that it gets little else done.",
+    says="The group rebalances too often.",
     is_not="a deploy, nor the restart of a coordinator: both end by themselves.",
     advice=(
         "remove the dominant cause that the evidence names",
@@ -61,7 +61,7 @@ _LOG_LINES = (
     open_after=2,
 )
 def rebalance_storm(view: View) -> list[Observation]:
-    """Rebalances so thick that the group gets little else done."""
+    """Rebalances that follow each other so closely that members spend much of their time in them."""
     if not has_members(view) or not view.member_count:
         return []
     storm = find_storm(view.frame, view.parameters, deploy_spans(view.frame, view.parameters))

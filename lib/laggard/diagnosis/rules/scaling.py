@@ -47,7 +47,7 @@ _BUSY_SHARE, _BUSY_HOURS = 0.1, 20.0
     "SCALE_OUT_FUTILE",
     CAUSE,
     says="Members were added, and the lag did not fall.",
-    is_not="a scale-out that is still working off the backlog as forecast.",
+    is_not="a scale-out that still drains the backlog as forecast.",
     advice=("look at the cause beside this one: it says what members cannot help",),
     avoid=("adding more of them",),
     falsifier="the lag falls by 10 % without another change",
@@ -147,7 +147,7 @@ def scale_oscillation(view: View) -> list[Observation]:
     "D72",
     "SCALE_ZERO_COLD_START",
     EVENT,
-    says="A group that had no members is back and works off what came meanwhile.",
+    says="A group that had no members has members again and drains what came meanwhile.",
     is_not="a shortage: the backlog is what came while the group slept.",
     advice=(
         "if this is too late, wake the group at a lower lag",
@@ -158,7 +158,7 @@ def scale_oscillation(view: View) -> list[Observation]:
     close_after=1,
 )
 def scale_zero_cold_start(view: View) -> list[Observation]:
-    """A group that slept has members again and works off what came meanwhile."""
+    """A group that slept has members again and drains what came meanwhile."""
     if not has_assignments(view):
         return []
     found = find_cold_start(view, _DECLARED_EMPTY_SECONDS if view.policy.scale_to_zero else _EMPTY_SECONDS)

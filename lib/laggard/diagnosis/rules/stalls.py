@@ -1,4 +1,4 @@
-"""Rules about partitions that stand still or that nobody has: stalls, poison pills, partitions without an owner."""
+"""Rules about partitions that are stalled or without an owner: stalls, poison pills, partitions without an owner."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ POISON_EVICTIONS = 2  # the offset outlived so many of its owners
     "D20",
     "PARTITION_STALLED",
     CAUSE,
-    says="The committed offset stands still although there is more to read.",
+    says="The committed offset does not move although there is more to read.",
     is_not="an idle topic, control records at the end of the log, a declared pause, or the quiet of a rebalance.",
     advice=(
         "silent: take a thread dump of the owner, or see in its log what it waits for",
@@ -42,7 +42,7 @@ POISON_EVICTIONS = 2  # the offset outlived so many of its owners
     open_after=1,
 )
 def partition_stalled(view: View) -> list[Observation]:
-    """The committed offset stands still with more to read, for longer than its owner's rhythm and turns explain.
+    """The committed offset does not move with more to read, for longer than its owner's rhythm and turns explain.
 
     That is three of them and a minute at least; where the owner commits nothing at all, two minutes and a minute more
     than the session, as it may be in a long batch, or dead and not yet missed.
@@ -150,7 +150,7 @@ def _dies(view: View, places: list[tuple[TopicView, int]]) -> bool:
     "D21",
     "POISON_PILL_SUSPECT",
     CAUSE,
-    says="One record puts out every member that gets it.",
+    says="One record evicts every member that reads it.",
     is_not=("a sink that is down, which stops many partitions at once. Owners that change in a deploy do not count."),
     advice=("read the record at that offset and send it to a dead-letter topic", "cap the retries of one record"),
     avoid=("do not restart members: the next owner meets the same record",),
@@ -170,7 +170,7 @@ def _dies(view: View, places: list[tuple[TopicView, int]]) -> bool:
     open_after=1,
 )
 def poison_pill_suspect(view: View) -> list[Observation]:
-    """The same offset stands while one owner after the other is put out of the group."""
+    """The same offset does not move while one owner after the other is evicted from the group."""
     found = find_suspects(view, view.parameters.stall_min_seconds)
     if found is None:
         return []

@@ -90,7 +90,7 @@ def _tight_poll_interval(view: View) -> list[Observation]:
         subject="poll_interval",
         evidence={"commit_gap_p99_seconds": gap, "rebalance_timeout_seconds": timeout, "ratio": gap / timeout},
         evidence_text={"kind": "poll_interval"},
-        # commits that are rarer than any poll may be come from a timer, unless members are put out for it
+        # commits that are rarer than any poll may be come from a timer, unless members are evicted for it
         guards={"timer_commits": passes(gap <= timeout or bool(evicted))},
     )
     return guarded(observation)
@@ -121,7 +121,7 @@ def commit_gap_p99(view: View) -> tuple[float, int]:
     """99th percentile (nearest rank) of the commit intervals of moving partitions in seconds, and how many there are.
 
     The frame has the median of a partition's newest gaps per window, not each gap; a batch that is the exception in
-    twenty does not show. Partitions that stand still say nothing of batches.
+    twenty does not show. Stalled partitions say nothing of batches.
     """
     known = [
         topic.frame["interval"][(topic.frame["consumed"] > 0) & np.isfinite(topic.frame["interval"])]

@@ -122,7 +122,7 @@ def _hot(view: View, topic: TopicView, cause: Cause) -> Observation:
 def costly_partition(view: View) -> list[Observation]:
     """Partitions that get as much as the others and take longer, whoever owns them.
 
-    Not judged while the group is busy with rebalances: members that begin anew each time come to some partitions late.
+    Not evaluated while the group is busy with rebalances: members that restart each time come to some partitions late.
     """
     found = []
     ratio = view.time_in_rebalance
@@ -175,7 +175,7 @@ def proven_costly(view: View) -> tuple[tuple[str, int], ...]:
     "D16",
     "SLOW_MEMBER",
     CAUSE,
-    says="One member works off less than the others can, with no more to do.",
+    says="One member consumes less than the others can, with no more to do.",
     is_not="a member that was given more than others (ASSIGNMENT_IMBALANCE), nor one in the middle of a deploy.",
     advice=(
         "Look at that instance: garbage collection, CPU limit, a busy neighbour, its connection to the sink.",
@@ -189,7 +189,7 @@ def proven_costly(view: View) -> tuple[tuple[str, int], ...]:
     rank=280,
 )
 def slow_member(view: View) -> list[Observation]:
-    """One member works off less than the others can, and its partitions lag."""
+    """One member consumes less than the others can, and its partitions lag."""
     return _slow(view, "SLOW_MEMBER", MEMBER)
 
 
@@ -197,7 +197,7 @@ def slow_member(view: View) -> list[Observation]:
     "D17",
     "SLOW_HOST",
     CAUSE,
-    says="All members on one host work off less than the others can.",
+    says="All members on one host consume less than the others can.",
     is_not="one slow member: at least two on the host are slow, and others elsewhere are not.",
     advice=("Look at that host: CPU, disk, network, its other tenants.", "Move its members elsewhere."),
     avoid=("Do not add members to that host.",),

@@ -30,7 +30,7 @@ def drain_seconds(lag: float, arrival: float, consume: float, parameters: Parame
 def slowest_drain_seconds(topic: TopicView, window_seconds: int, parameters: Parameters) -> float:
     """Until the last of a topic's members has worked off its lag: what one has spare is of no use to another.
 
-    Members whose lag is only rhythm, and partitions that stand still, count with the topic as a whole alone.
+    Members whose lag is only rhythm, and stalled partitions, count with the topic as a whole alone.
     """
     consume = _consume_of_now(topic, window_seconds, parameters)
     slots = topic.frame.named("slot")[:, -1]

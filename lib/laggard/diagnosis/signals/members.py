@@ -44,7 +44,7 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
     waits = _waits(topics, owners, len(slots), parameters)
     is_rare = longest > frame.window_seconds
     is_behind = is_rare & _fall_behind(frame, topics, owners, len(slots), parameters) if is_rare.any() else is_rare
-    is_at_work = (is_busy & (lasted >= spans) | is_behind) & ~waits  # one that stands still shows no capacity
+    is_at_work = (is_busy & (lasted >= spans) | is_behind) & ~waits  # a stalled one shows no capacity
     for number, slot in enumerate(slots):
         span, width = int(spans[number]), widths[number]
         samples = tuple(each for each in before.get(slot, ()) if each[0] >= oldest)
@@ -176,7 +176,7 @@ def _fall_behind(
 ) -> Flags:
     """Per slot: lag of a topic grows, and the member had more left at each of its newest commits than at the last.
 
-    One that runs out of records leaves no more than what arrives in one batch, each time anew.
+    One that runs out of records leaves no more than what arrives in one batch, each time again.
     """
     is_growing, arrival = np.zeros(slots, np.bool_), np.zeros(slots)
     if not any(each.trend.name == GROWING for each in topics):

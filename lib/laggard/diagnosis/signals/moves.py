@@ -141,7 +141,7 @@ def subscriptions_differ_since(frame: GroupFrame) -> datetime | None:
 
 
 def find_behind(frame: GroupFrame, seconds: float = 1800.0) -> list[Behind]:
-    """Members that kept an epoch from being Stable for about their rebalance timeout, which is when they are put out.
+    """Members that kept an epoch from being Stable for about their rebalance timeout, which is when they are evicted.
 
     The rows of an epoch come when it is over; before that only the group's state tells that somebody is behind.
     """

@@ -1,4 +1,4 @@
-"""The record that puts out every member that gets it: the partition that stood first, in the hands of all of them."""
+"""The record that evicts every member that reads it: the partition that stalled first, in the hands of all of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PUT_OUT = 0.5  # of these reasons together
 
 @dataclass(frozen=True, slots=True)
 class PutOut:
-    """A member that was put out, and the partitions it had then; None where its assignment is not known."""
+    """A member that was evicted, and the partitions it had then; None where its assignment is not known."""
 
     slot: str
     at: datetime
@@ -28,7 +28,7 @@ class PutOut:
 
 @dataclass(frozen=True, slots=True)
 class Suspects:
-    """Partitions of one topic, as rows of its arrays, that stand since before members were put out that had them."""
+    """Partitions of one topic, as rows of its arrays, stalled since before members that had them were evicted."""
 
     topic: TopicView
     rows: tuple[int, ...]
@@ -38,7 +38,7 @@ class Suspects:
 
 
 def find_suspects(view: View, slack_seconds: float) -> Suspects | None:
-    """The partitions that stood first, within the slack, if every member put out since had them.
+    """The partitions that stood first, within the slack, if every member evicted since had them.
 
     Those that the same members had all the time cannot be told apart: they are named together until one moves on.
     """

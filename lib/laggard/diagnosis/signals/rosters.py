@@ -51,7 +51,8 @@ class Change:
 class CrashLoop:
     """A place that members leave again and again; a lifetime is from its record of joining to that of leaving.
 
-    `places` are those of one client on one host: who starts anew before its dead self is missed gets a place beside it.
+    `places` are those of one client on one host: one that restarts before its old
+    member is missed gets a place beside it.
     """
 
     home: str  # an instance id, or client and host

@@ -27,7 +27,7 @@ STEP_SECONDS = 120.0  # members of one step do not all start in the same second
 
 
 def restarts(steps: Sequence[Change], evicted: Iterable[datetime]) -> set[datetime]:
-    """Times of the changes by which places were left and soon taken again, or whose members were put out."""
+    """Times of the changes by which places were left and soon taken again, or whose members were evicted."""
     found = set(evicted)
     for index, first in enumerate(steps):
         is_open = len(first.left) == 1 or first.at in found

@@ -101,7 +101,7 @@ def slowness(view: View, topic: TopicView, slots: Sequence[str], places: Iterabl
 def _is_at_pace_again(topic: TopicView, slots: Sequence[str], least: float) -> bool:
     """True if in each of the newest windows they read as much as a member that is not slow.
 
-    One that stood still works its backlog off at full speed, long before a mean over minutes tells.
+    One that was stalled drains its backlog at full speed, long before a mean over minutes tells.
     """
     own = np.isin(topic.frame.named("slot")[:, -1], slots)
     newest = np.nan_to_num(topic.frame["consume"][own, -NEWEST:]).sum(axis=0)

@@ -119,7 +119,7 @@ def _is_moving(view: View) -> bool:
 
 
 def _held_back(view: View, topic: TopicView, conditions: Mapping[str, Observation]) -> Iterator[_Applies]:
-    """Lag that no member of any number could work off."""
+    """Lag that no number of members could drain."""
     unowned = conditions.get("PARTITION_UNOWNED")
     hidden = np.array([kind == HELD for kind in topic.stall_kind], bool)
     stuck = topic.is_stalled & ~hidden
@@ -258,7 +258,7 @@ _COOLDOWN_PAUSES = 3  # cooldown over the p95 pause of a rebalance: shorter ones
 
 
 def autoscaler_settings(view: View) -> dict[str, float]:
-    """Lag that a member works off within the SLO, and the wait between two steps; NaN where an input is not known."""
+    """Lag that a member drains within the SLO, and the wait between two steps; NaN where an input is not known."""
     slo = view.policy.slo_time_lag_seconds
     pauses = [row["pause_p95_seconds"] for row in view.frame.rebalances if row.get("pause_p95_seconds") is not None]
     return {
