@@ -241,3 +241,28 @@ def test_a_new_group_is_asked_before_all_others() -> None:
     cluster.most_slices = 1
     asker.ask([1])
     assert (cluster.asked[100], NEVER < 0) == ("z", True)
+
+
+def new_groups(asked: Asked) -> list[str]:
+    return [row["group"] for row in asked.answers.to_pylist() if row["is_new"]]
+
+
+def test_a_group_is_new_where_a_complete_listing_lacked_it() -> None:
+    cluster = Cluster({"a": 1, "b": 2}, errors={"a": LOADING}, silent=frozenset([2]))
+    asker = poller(cluster)
+    assert new_groups(asker.ask([1, 2])) == []
+    cluster.silent = frozenset()
+    assert new_groups(asker.ask([1, 2])) == []  # it may have been there before
+    cluster.groups["c"] = 1
+    cluster.errors = {}
+    assert new_groups(asker.ask([1, 2])) == ["c"]
+    del cluster.groups["a"]
+    asker.ask([1, 2])
+    cluster.groups["a"] = 1
+    assert new_groups(asker.ask([1, 2])) == ["a", "c"]
+
+
+def test_a_group_that_its_coordinator_lists_after_the_brokers_did_not_is_not_new() -> None:
+    cluster = Cluster({"a": 1, "b": 3, "moved": 3})
+    asked = poller(cluster, known=["moved"]).ask([1, 2])  # metadata does not name the third broker
+    assert (asked.answers["group"].to_pylist(), new_groups(asked)) == (["a", "b", "moved"], [])

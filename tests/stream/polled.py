@@ -13,6 +13,7 @@ import pyarrow as pa
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
 from laggard.rebalance.groups import Listing
+from laggard.sources.ended_groups import GROUP_GONE
 from laggard.sources.snapshot import ANSWERS, COMMITTED, GROUPS, POSITIONS, Snapshot
 from laggard.stream.advance import Poll
 from laggard.stream.advance_stage import advance_groups
@@ -46,7 +47,8 @@ def description(*members: str, topics: Iterable[str] = ("t",), more: Any = None)
 class PolledSimulation(Simulation):
     """Ticks of a job with `cluster.source = "admin"`."""
 
-    known: set[str] = field(default_factory=set)
+    old: set[str] = field(default_factory=set)  # groups of the first complete listing, and of those before it
+    is_listed: bool = False
 
     def poll(
         self,
@@ -79,9 +81,14 @@ class PolledSimulation(Simulation):
                 "is_asked": group in answering or group in (errors or {}),
                 "error": (errors or {}).get(group),
                 "description": (described or {}).get(group),
+                "is_new": self.is_listed and group not in self.old,
             }
             for group in sorted({*groups, *(errors or {})})
         ]
+        if not self.is_listed:
+            self.old.update(groups)
+            self.is_listed = not unlisted
+        self.old -= {group for group, error in (errors or {}).items() if error == GROUP_GONE}
         states = [
             {"group": group, "group_state": "Stable", "protocol_type": protocol_type, "group_type": "classic"}
             | {"coordinator": 1}

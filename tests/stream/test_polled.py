@@ -243,6 +243,41 @@ def test_nothing_is_known_until_every_group_was_asked_once() -> None:
     assert (polled.row["status"], polled.row["lag"], polled.events()) == ("ok", 10, [])
 
 
+def test_a_group_that_was_listed_before_its_first_answer_is_no_new_one() -> None:
+    polled = PolledSimulation()
+    ends, both, late = [end(100)], {("g", "t", 0): 90, ("h", "t", 0): 50}, {"h": "COORDINATOR_LOAD_IN_PROGRESS"}
+    polled.poll(ends, both, asked=("g",), errors=late)
+    polled.poll(ends, both)
+    found = next(row for row in polled.rows if row["group"] == "h")
+    assert (polled.events(), found["committed_offset"], found["progressed_at"]) == ([], 50, None)
+    polled.poll(ends, both | {("h", "t", 0): 60})
+    assert next(row for row in polled.rows if row["group"] == "h")["progressed_at"] == polled.now
+
+
+def test_a_group_of_a_broker_that_lists_late_is_no_new_one() -> None:
+    polled = PolledSimulation()
+    polled.poll([end(100)], {("g", "t", 0): 90}, unlisted=(2,))
+    polled.poll([end(100)], {("g", "t", 0): 90, ("h", "t", 0): 50})
+    assert (polled.events(), polled.rows[1]["progressed_at"]) == ([], None)
+
+
+def test_a_group_that_a_complete_listing_lacked_is_new_and_its_first_offset_is_progress() -> None:
+    polled = PolledSimulation()
+    polled.poll([end(100)], {("g", "t", 0): 90})
+    both = {("g", "t", 0): 90, ("h", "t", 0): 50}
+    polled.poll([end(100)], both, asked=("g",))
+    polled.poll([end(100)], both)
+    assert (polled.events(), polled.rows[1]["progressed_at"]) == (["group_created"], polled.now)
+
+
+def test_the_first_offset_on_a_partition_is_progress_of_a_group_that_answered_before() -> None:
+    polled = PolledSimulation()
+    ends = [end(100), end(100, partition=1)]
+    polled.poll(ends, {("g", "t", 0): 90})
+    polled.poll(ends, {("g", "t", 0): 90, ("g", "t", 1): 5})
+    assert [row["progressed_at"] for row in polled.rows] == [None, polled.now]
+
+
 def test_a_poll_of_a_group_that_stands_makes_no_progress() -> None:
     polled = PolledSimulation()
     polled.poll([end(100)], {("g", "t", 0): 80})

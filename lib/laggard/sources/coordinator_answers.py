@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -72,15 +72,16 @@ class Answers:
             elif (group.group_state or "") != DEAD:  # it ended since it was listed
                 self._details[group.group_id] = json.dumps(describe(group), separators=(",", ":"))
 
-    def table(self, groups: Iterable[str]) -> pa.Table:
-        """Rows of `ANSWERS` for these groups and all that were asked."""
-        names = list(dict.fromkeys([*groups, *self.error_of]))
+    def table(self, known: Mapping[str, bool]) -> pa.Table:
+        """Rows of `ANSWERS` for these groups, True for those that are new, and all that were asked."""
+        names = list(dict.fromkeys([*known, *self.error_of]))
         return shapes.table_of(
             shapes.ANSWERS,
             names,
             [group in self.error_of for group in names],
             [self.error_of.get(group) for group in names],
             [self._details.get(group) for group in names],
+            [known.get(group, False) for group in names],
         )
 
     def committed(self, names: NameFilter) -> pa.Table:

@@ -51,6 +51,7 @@ class _Known:
     coordinator: int | None = None  # broker that listed it last
     is_settled: bool = False  # it answered in full, or refused for good
     has_failed: bool = False  # at its last turn
+    is_new: bool = False  # a complete listing lacked it, so its first offset is not older than that
 
 
 class Coordinators:
@@ -73,16 +74,17 @@ class Coordinators:
         self._round += 1
         rows, unlisted = self._brokers.start_list_groups(brokers)()
         listed = self._watched(rows)
-        self._was_complete = self._was_complete or (bool(brokers) and not unlisted)
+        is_complete = bool(brokers) and not unlisted
         answers = Answers()
         if len(unlisted) < len(brokers):  # else nobody answers
             listed = self._look_for_missing(listed, unlisted, answers)
+        self._was_complete = self._was_complete or is_complete
         self._ask_slices(listed, answers, until)
         self._note(answers)
         return Asked(
             groups=shapes.group_table(listed.values()),
             unlisted=unlisted,
-            answers=answers.table(sorted(self._known)),
+            answers=answers.table({group: known.is_new for group, known in sorted(self._known.items())}),
             committed=answers.committed(self._names),
             pending=self._pending(listed),
             errors=answers.errors,
@@ -91,7 +93,7 @@ class Coordinators:
     def _watched(self, rows: Iterable[Mapping[str, Any]]) -> Listed:
         listed = {row["group_id"]: row for row in rows if self._names.watches_group(row["group_id"])}
         for group, row in listed.items():
-            known = self._known.setdefault(group, _Known())
+            known = self._known.setdefault(group, _Known(is_new=self._was_complete))
             known.coordinator = row["coordinator"]
             known.is_settled = known.is_settled or _type_of(row) == _WITHOUT_OFFSETS
         return listed

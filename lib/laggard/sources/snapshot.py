@@ -50,6 +50,7 @@ ANSWERS = pa.schema(  # every group that is known to the poller
         ("is_asked", pa.bool_()),  # for its offsets, in this poll; also where its coordinator could not be asked
         ("error", pa.string()),  # null: if asked, its rows of COMMITTED are all there are
         ("description", pa.string()),  # JSON, as rebalance/described.py makes it; null: not described in this poll
+        ("is_new", pa.bool_()),  # a complete listing of before lacked it; null: an older poller did not say
     ]
 )
 COMMITTED = pa.schema(

@@ -108,7 +108,7 @@ def advance(
     if tick.has_history:  # what is first seen while reading the past is not an event of now
         happened = [
             *events.partition_events(merged, rows, {**changes, "skipped_to": skipped_to}, tick),
-            *events.life_events(groups_before, groups_now, tick),
+            *events.life_events(groups_before, groups_now, answers.new, tick),
             *events.change_events(group_status, status, tick),
             *events.growth_events(changed.grown, tick),
             *events.record_events(changed.rewinds, history, away, tick),

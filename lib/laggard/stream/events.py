@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -71,10 +71,16 @@ def _records(start: int, end: int, log_end: int | None) -> int:
     return high - low if log_end is None else max(0, min(high, log_end) - min(low, log_end))
 
 
-def life_events(before: Mapping[str, Any], now: Sequence[Mapping[str, Any]], tick: Tick) -> Iterable[dict[str, Any]]:
-    """Groups that are new and groups that are gone."""
+def life_events(
+    before: Mapping[str, Any], now: Sequence[Mapping[str, Any]], listed: Collection[str], tick: Tick
+) -> Iterable[dict[str, Any]]:
+    """Groups that are new and groups that are gone.
+
+    Where coordinators are polled, a first row says only that the group answered: those `listed` as new are.
+    """
     living = {row["group"]: row["offsets_partition"] for row in now}
-    for group in sorted(living.keys() - before.keys()):
+    created = living.keys() - before.keys()
+    for group in sorted(created.intersection(listed) if tick.polls_commits else created):
         yield event_row(
             "group_created", tick, {"group": group, "event_at": tick.now, "source_partition": living[group]}
         )

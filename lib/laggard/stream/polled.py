@@ -30,7 +30,7 @@ def polled_batch(poll: Snapshot, partition_status: pa.Table, names: NameFilter, 
     committed = committed.filter(pc.is_in(committed["group"], value_set=pa.array(whole, pa.string())))
     left_out, hidden = _left_out(committed, partition_status, whole), _hidden(poll, partition_status, names)
     is_ended = left_out & ~hidden | flags(pc.is_in(partition_status["group"], pa.array(answers.gone, pa.string())))
-    commits = [_changes(committed, partition_status, tick), _deletions(partition_status, is_ended, tick)]
+    commits = [_changes(committed, partition_status, answers.new, tick), _deletions(partition_status, is_ended, tick)]
     untold = _untold(committed, partition_status.filter(pa.array(left_out & hidden)))
     empty = SCHEMA.empty_table()
     return Batch(pa.Table.from_batches(commits, schema=SCHEMA), (), (), empty, replace(answers, untold=untold))
@@ -43,10 +43,11 @@ def _answers(poll: Snapshot, own: Any) -> Answers:
         {row["group"]: row["error"] for row in rows if row["is_asked"] and row["error"] != GROUP_GONE},
         {row["group"]: row["description"] for row in rows if row["description"] is not None},
         gone,
+        new=[row["group"] for row in rows if row["is_new"]],
     )
 
 
-def _changes(committed: pa.Table, before: pa.Table, tick: Tick) -> pa.RecordBatch:
+def _changes(committed: pa.Table, before: pa.Table, fresh: Collection[str], tick: Tick) -> pa.RecordBatch:
     new, old = key_codes([committed, before], KEY)
     prior = take(before.select(["committed_offset", "leader_epoch", "current_topic_id"]), match(new, old))
     # the brokers deleted the offsets of the topic that was there before: what they give since is of the new one
@@ -58,8 +59,10 @@ def _changes(committed: pa.Table, before: pa.Table, tick: Tick) -> pa.RecordBatc
     )
     is_changed = pc.and_(pc.is_valid(committed["committed_offset"]), pc.invert(is_same))
     rows, prior = committed.filter(is_changed), prior.filter(is_changed)
-    # one that is there for the first time is progress too, as far as the group was watched before
-    has_risen = pc.fill_null(pc.greater(rows["committed_offset"], prior["committed_offset"]), True)
+    # one that is there for the first time may be of long ago, but in a group that is new or answered before
+    answered = pc.unique(before.filter(pc.is_valid(before["answered_at"]))["group"]).to_pylist()
+    is_watched = pc.is_in(rows["group"], value_set=pa.array([*answered, *fresh], pa.string()))
+    has_risen = pc.coalesce(pc.greater(rows["committed_offset"], prior["committed_offset"]), is_watched)
     has_risen = pc.or_(has_risen, pc.is_valid(prior["current_topic_id"]))
     seen = where(has_risen, repeat(tick.now, TIMESTAMP, rows.num_rows))
     return _commits(
