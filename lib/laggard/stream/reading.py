@@ -47,6 +47,7 @@ _COLUMNS = {
 _REPEATING = ("group", "topic", "topic_id", "cleanup_policy", *NAMES.values())
 BASELINE = [
     "group", "topic", "window_start", "window_end", "arrival_rate", "capacity", "members", "consumed", "lag_known",
+    "commits", "consume_rate",
 ]  # fmt: skip
 _TIME = pa.timestamp("us", tz="UTC")
 

@@ -189,7 +189,7 @@ def _sub_cause(
         known = [row["capacity"] for row in rows if row["capacity"] is not None]
         if len(known) >= parameters.baseline_min_windows:  # fewer may be those of the trouble itself
             could = lower_median(known)
-        did += lower_median([_per_member(row) for row in rows])
+        did += lower_median([rate_per_member(row) for row in rows])
     is_up = float(sum(known_sum(each.arrival) for each in topics)) >= parameters.arrival_up_ratio * arrived
     seen = lower_median([each.seen for each in members.values()]) if math.isnan(could) else math.nan
     # whatever members can do, they cannot do less than what they did all day
@@ -199,9 +199,14 @@ def _sub_cause(
     )
 
 
-def _per_member(row: Row) -> float:
-    """Return what each member did in a window of the baseline, records/s; NaN unknown."""
-    consumed, members = row.get("consumed"), row.get("members")
+def rate_per_member(row: Row) -> float:
+    """Return what each member did in a window of the baseline, records/s; NaN unknown.
+
+    Where commits are polled and not counted, a window's records are all those since the answer before.
+    """
+    consumed, members, rate = row.get("consumed"), row.get("members"), row.get("consume_rate")
+    if row.get("commits") is None:
+        return rate / members if None not in (consumed, rate) and members else math.nan
     seconds = (row["window_end"] - row["window_start"]).total_seconds()
     return consumed / members / seconds if consumed is not None and members else math.nan
 
