@@ -189,6 +189,25 @@ def test_a_commit_between_the_deletion_and_the_first_poll_of_the_new_topic_prove
     assert identities(job) == (ID_A, ID_B, "topic_recreated")
 
 
+@pytest.mark.parametrize("offset", [3, 60])
+def test_what_was_committed_in_two_topics_is_not_compared(offset: int) -> None:
+    job = Simulation()
+    job.tick([end(100)], [commit(50)])
+    job.tick([end(100)], [commit(50)])
+    job.tick([end(7, topic_id=ID_B)], [commit(offset)])
+    assert (job.events(), job.row["consume_rate"]) == (["topic_recreated"], None)
+    (counted,) = job.groups["g"]["topic_counters"]
+    assert [counted[name] for name in ("rewinds", "rewound_records", "consumed")] == [0, 0, 0]
+
+
+def test_a_commit_that_names_the_topic_before_may_be_a_rewind_in_it() -> None:
+    job = Simulation()
+    job.tick([end(100)], [commit(50, topic_id=ID_A)])
+    job.tick([end(100)], [commit(50, topic_id=ID_A)])
+    job.tick([end(7, topic_id=ID_B)], [commit(20, topic_id=ID_A)])
+    assert job.events() == ["offset_rewind", "topic_recreated"]
+
+
 def test_a_commit_after_a_poll_that_showed_the_new_topic_belongs_to_it() -> None:
     job = Simulation()
     job.tick([end(100)], [commit(50)])

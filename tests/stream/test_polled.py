@@ -390,3 +390,16 @@ def test_the_last_generation_of_a_topic_record_is_not_needed() -> None:
     )
     assert [polled.groups["g"][name] for name in names] == [topic.groups["g"][name] for name in names]
     assert (topic.groups["g"]["generation"], polled.groups["g"]["generation"]) == (3, None)
+
+
+@pytest.mark.parametrize("stands_at", [10, 95])
+def test_no_rewind_is_made_of_the_offsets_of_two_topics(stands_at: int) -> None:
+    polled = PolledSimulation()
+    polled.poll([end(100, start=0)], {("g", "t", 0): 90})
+    polled.poll([end(100, start=0)], {("g", "t", 0): 90})
+    for _ in range(2):
+        polled.poll([end(100, start=0, topic_id="B" * 22)], {("g", "t", 0): stands_at})
+        assert polled.row["consume_rate"] is None
+    assert polled.events() == ["topic_recreated"]
+    (counted,) = polled.groups["g"]["topic_counters"]
+    assert [counted[name] for name in ("rewinds", "rewound_records", "consumed")] == [0, 0, 0]

@@ -104,7 +104,10 @@ def advance_positions(
     columns |= _time_lag(columns, polled_end, before["end_points"], is_same_topic, tick)
     rhythm, gaps = commit_rhythm(merged, columns, tick, is_same_topic)
     columns |= rhythm
-    fell_by, rates = moves(merged, tick, is_same_topic, columns)
+    # while the topic changes, a commit that names none may be in either: neither a fall nor a rise is known of it
+    is_of_either = both(merged.is_new, is_other_topic, pc.is_null(commit["topic_id"]))
+    is_comparable = pc.and_(is_same_topic, pc.invert(is_of_either))
+    fell_by, rates = moves(merged, tick, is_comparable, columns)
     columns |= rates
     counts = commit_counts(merged, fell_by, log_end)
     lag_at_commit = where(merged.is_new, lag_at_commits(before, commit, columns, is_same_topic, tick))
@@ -116,7 +119,7 @@ def advance_positions(
         "was_recreated": was_recreated,
         "rewound_from": where(pc.greater(fell_by, 0), before["committed_offset"]),
         "rewound_to": commit["first_committed_offset"],
-        "flows": partition_flows(before, columns, counts, fell_by, is_same_topic=is_same_topic, tick=tick),
+        "flows": partition_flows(before, columns, counts, fell_by, is_same_topic=is_comparable, tick=tick),
     }
     return build(schema, columns), changes
 
