@@ -7,8 +7,13 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from laggard.stream import advance_stage
+from laggard.stream.advance import advance
+from laggard.stream.decoded import Batch
+from laggard.stream.quarantine import Inputs
 from laggard.tables import schemas
 from laggard.tables.admin_source import EMPTY, UNKNOWN
 from stream.polled import Place, PolledSimulation, description
@@ -208,6 +213,27 @@ def test_a_group_ends_by_the_word_of_its_coordinator_and_not_before() -> None:
     assert (polled.events(), sorted(polled.groups)) == ([], ["g", "h"])
     polled.poll([end(100)], {("h", "t", 0): 80}, errors={"g": "GROUP_ID_NOT_FOUND"})
     assert (sorted(polled.events()), sorted(polled.groups)) == (["group_deleted", "offset_deleted"], ["h"])
+
+
+def test_a_group_that_ends_in_quarantine_leaves_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(partitions: pa.Table, groups: pa.Table, batch: Batch, *rest: Any) -> dict[str, pa.Table]:
+        if polled.failing.intersection(Inputs(partitions, groups, batch).groups):
+            raise OverflowError
+        return advance(partitions, groups, batch, *rest)
+
+    monkeypatch.setattr(advance_stage, "advance", failing)
+    polled = PolledSimulation()
+    both, gone = {("g", "t", 0): 90, ("h", "t", 0): 80}, {"g": "GROUP_ID_NOT_FOUND"}
+    polled.poll([end(100)], both)
+    polled.failing = {"g"}
+    polled.poll([end(100)], both)
+    assert sorted(polled.groups) == ["g", "h"]
+    polled.poll([end(100)], {("h", "t", 0): 80}, errors=gone)
+    assert (sorted(polled.groups), [row["group"] for row in polled.rows]) == (["h"], ["h"])
+    assert polled.events() == ["quarantined", "group_deleted"]
+    polled.failing = set()
+    polled.poll([end(100)], {("h", "t", 0): 80})
+    assert polled.events() == ["quarantined", "group_deleted"]
 
 
 def test_states_stay_while_a_broker_does_not_list_its_groups() -> None:

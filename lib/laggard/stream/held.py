@@ -15,7 +15,7 @@ from laggard.lag.tick import Tick
 from laggard.rebalance.group_facts import KEPT
 from laggard.rebalance.records import fold_records, touched_groups
 from laggard.rebalance.topics import Topics
-from laggard.stream.events import event_row
+from laggard.stream.events import event_row, life_events
 from laggard.stream.group_status import column_of
 from laggard.stream.quarantine import Failed, Inputs, Tables, join
 from laggard.tables import schemas
@@ -43,8 +43,15 @@ _OF_COMMIT = {  # column of the row: of the commit
 
 
 def hold(inputs: Inputs, failed: Sequence[Failed], polled: Any, tick: Tick) -> Tables:
-    """Rows of the status tables and of history for groups whose tick raised; one that is new is an event."""
-    found = [_hold_group(inputs.of([each.group]), each, polled, tick) for each in failed]
+    """Rows of the status tables and of history for groups whose tick raised; one that is new is an event.
+
+    A group that its coordinator does not know any more has none: it says so once, and the poller forgets the group.
+    """
+    gone = set(inputs.batch.answers.gone)
+    found = []
+    for each in failed:
+        own = inputs.of([each.group])
+        found.append(_end_group(own, each, tick) if each.group in gone else _hold_group(own, each, polled, tick))
     return join(found) if found else {}
 
 
@@ -52,6 +59,18 @@ def recovery_events(groups: Iterable[str], tick: Tick) -> Tables:
     """Rows of `group_events` for groups whose tick succeeded again."""
     rows = [event_row(RECOVERED, tick, {"group": group, "event_at": tick.now}) for group in groups]
     return {"group_events": to_arrow(schemas.GROUP_EVENTS, rows)}
+
+
+def _end_group(inputs: Inputs, failed: Failed, tick: Tick) -> Tables:
+    known = {row["group"]: row for row in inputs.group_status.to_pylist()}
+    ended = life_events(known, [], (), tick) if tick.has_history else ()
+    return {"group_events": to_arrow(schemas.GROUP_EVENTS, [*_entry_event(failed, tick), *ended])}
+
+
+def _entry_event(failed: Failed, tick: Tick) -> list[Row]:
+    detail = [("error", ADVANCE_FAILED), ("exception", failed.exception), ("message", failed.message)]
+    columns = {"group": failed.group, "event_at": tick.now, "detail": detail}
+    return [event_row(QUARANTINED, tick, columns)] if failed.is_new else []
 
 
 def _hold_group(inputs: Inputs, failed: Failed, polled: Any, tick: Tick) -> Tables:
@@ -70,12 +89,10 @@ def _hold_group(inputs: Inputs, failed: Failed, polled: Any, tick: Tick) -> Tabl
         "partitions_no_commit": 0,
         "partitions_unknown": len(partitions),
     }
-    detail = [("error", ADVANCE_FAILED), ("exception", failed.exception), ("message", failed.message)]
-    event = event_row(QUARANTINED, tick, {"group": failed.group, "event_at": tick.now, "detail": detail})
     return {
         "partition_status": to_arrow(schemas.PARTITION_STATUS, partitions),
         "group_status": to_arrow(schemas.GROUP_STATUS, [status]),
-        "group_events": to_arrow(schemas.GROUP_EVENTS, [event] if failed.is_new else []),
+        "group_events": to_arrow(schemas.GROUP_EVENTS, _entry_event(failed, tick)),
         **history,
     }
 
