@@ -21,3 +21,10 @@ def test_every_table_and_column_exists() -> None:
     assert set(EMPTY) <= schemas.TABLES.keys()
     for name, columns in UNKNOWN.items():
         assert {column.partition(".")[0] for column in columns} <= set(schemas.TABLES[name].names)
+
+
+def test_columns_of_rewinds_say_that_polls_see_only_some_of_them() -> None:
+    columns = [column for table in schemas.TABLES.values() for column in table.columns]
+    counted = [each for each in columns if "rewound_records" in each.name + each.type]
+    assert len(counted) == 3
+    assert [each.name for each in counted if "lower bound" not in each.comment] == []

@@ -40,7 +40,10 @@ class Answer:
 
 
 class Brokers:
-    """Questions to the brokers; it only asks, never writes, and creates no topic."""
+    """Questions to the brokers; it only asks, never writes, and asks for no topic to be created.
+
+    A broker that is asked for a coordinator (FindCoordinator) creates the offsets topic where there is none.
+    """
 
     def __init__(
         self, bootstrap_servers: Sequence[str], timeout_seconds: float, security: Security | None = None

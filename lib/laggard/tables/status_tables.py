@@ -77,7 +77,9 @@ PARTITION_STATUS = Table(
         Column("window_lag_max", "bigint", "state: largest lag in the window", "no ok tick"),
         Column("window_commits", "bigint", "state: commits in the window"),
         Column("window_noop_commits", "bigint", "state: commits that repeat the offset"),
-        Column("window_rewound_records", "bigint", "state: records the committed offset fell by"),
+        Column(
+            "window_rewound_records", "bigint", "state: records the committed offset fell by; a lower bound if polled"
+        ),
         Column("window_lag_envelope", "bigint", "state: smallest lag at a commit of the window", "no commit so far"),
         Column("base_at", "timestamp", "state: last tick of the previous window", "no previous window"),
         Column("base_answered_at", "timestamp", "state: answered_at there", "as answered_at"),
@@ -217,7 +219,11 @@ GROUP_STATUS = Table(
         Column("rebalance_duration_sum", "double", "sum of rebalance_seconds"),
         Column("rebalance_pause_buckets", "array<bigint>", "stopped partitions by their pause, per bucket"),
         Column("rebalance_pause_sum", "double", "sum of their pauses in seconds"),
-        Column("topic_counters", _TOPIC_COUNTERS, "what each topic brought the group so far"),
+        Column(
+            "topic_counters",
+            _TOPIC_COUNTERS,
+            "what each topic brought the group so far; rewinds and rewound_records are lower bounds if polled",
+        ),
         Column(
             "outcome_counters",
             _OUTCOME_COUNTERS,
