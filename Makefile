@@ -101,9 +101,10 @@ pins: jars ## write conf/jars.sha256 from conf/ivy.xml, docker/requirements-*.tx
 audit: venv ## look the pinned packages up among known weaknesses; docker/exceptions.toml has those we ship all the same
 	@$(BIN)/python docker/audit.py
 
-docs: venv ## write the generated pages under docs/ from the declarations
+docs: venv ## write the generated pages under docs/ and the dashboards in conf/grafana/
 	@$(BIN)/python tests/docs/pages.py
 	@$(BIN)/python tests/questions/page.py
+	@$(BIN)/python conf/grafana/build.py
 
 bench: jars ## the benchmarks; each prints a table
 	@for file in bench/group_records.py bench/diagnose.py bench/tick.py bench/catch_up.py bench/restart.py bench/abuse.py; do echo "laggard: $$file"; $(BIN)/python $$file $(ARGS) || exit 1; done

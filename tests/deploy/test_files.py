@@ -139,6 +139,16 @@ def test_files_that_compose_mounts_are_here_and_rules_and_dashboards_are_mounted
         assert (ROOT / "conf" / folder).exists() == (f"../conf/{folder}" in files)
 
 
+def test_grafana_reads_the_dashboards_from_where_compose_mounts_them(compose: Any) -> None:
+    grafana = compose["services"]["grafana"]
+    mounts = dict(mount.split(":")[:2] for mount in grafana["volumes"] if mount.startswith("."))
+    provider = yaml.safe_load((DOCKER / "grafana" / "dashboards.yaml").read_text())["providers"][0]
+    home = Path(grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
+
+    assert provider["options"]["path"] == mounts["../conf/grafana"] == str(home.parent)
+    assert (ROOT / "conf" / "grafana" / home.name).exists()
+
+
 def pinned(name: str) -> dict[str, str]:
     """Package to version of a file of hashed requirements."""
     text = (DOCKER / f"requirements-{name}.txt").read_text()
