@@ -9,20 +9,25 @@ from pathlib import Path
 from typing import Any
 
 import colours
-from panels import DASHBOARDS, Dashboard, Panel
-from promql import increase, now
+from panels import DASHBOARDS, MISSING, Dashboard, Panel
+from promql import findings, increase
 
+from laggard.diagnosis.rules.rule import INFO, PAGE, WARN
 from laggard.exporter.families import FAMILIES
+from laggard.lag.status import STATUSES
+
+__all__ = ["DASHBOARDS", "MISSING", "files"]
 
 HERE = Path(__file__).parent
 SCHEMA_VERSION = 41  # of Grafana 12; newer ones migrate it as they load it
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 GRID = 24
+SEVERITIES = (PAGE, WARN, INFO)
 _LEGEND = {"displayMode": "list", "placement": "bottom", "showLegend": True}
 _LAST = {"calcs": ["lastNotNull"], "fields": "", "values": False}
 _NEVER = {"type": "value", "options": {"Infinity": {"text": "never", "index": 0}}}
 # label of a chosen series or column of a chosen row → variable of the next dashboard
-_DRILL = ("cluster", "group", "topic")
+_GROUP = ("cluster", "group")
 
 
 def _lines(*, fill: int = 0, stacked: bool = False, style: str = "line") -> dict[str, Any]:
@@ -96,12 +101,16 @@ def _targets(panel: Panel, kind: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _links(board: Dashboard, panel: Panel) -> list[dict[str, Any]]:
     """Links of a series or row to the dashboards of its group."""
-    shown = " ".join(f"{legend} {expression}" for expression, legend in panel.queries)
-    if "group" not in board.variables or "group" not in shown or panel.kind == "heatmap":
+    if "group" not in board.variables or panel.kind == "heatmap":
         return []
-    place = "__data.fields" if panel.kind == "table" else "__field.labels"
-    labels = [each for each in _DRILL if each != "topic" or "{{topic}}" in shown]
-    chosen = [f"var-{label}=${{{place}.{label}:percentencode}}" for label in labels if label in shown]
+    if panel.kind == "table":
+        place, labels = "__data.fields", _GROUP
+    else:
+        place, labels = "__field.labels", (*_GROUP, "topic")
+        labels = tuple(each for each in labels if all(f"{{{{{each}}}}}" in legend for _, legend in panel.queries))
+        if not set(_GROUP) <= set(labels):
+            return []
+    chosen = [f"var-{label}=${{{place}.{label}:percentencode}}" for label in labels]
     query = "&".join(["${datasource:queryparam}", *chosen, "${__url_time_range}"])
     return [
         {"title": other.title, "url": f"/d/{other.uid}?{query}", "targetBlank": False}
@@ -113,14 +122,16 @@ def _links(board: Dashboard, panel: Panel) -> list[dict[str, Any]]:
 def _table(links: list[dict[str, Any]], *, numbers: bool) -> dict[str, Any]:
     """Columns of labels and, where it says something, of the value; the worst first is the query's order."""
     hidden = {"Time": True, **({} if numbers else {"Value": True})}
-    texts = {"matcher": {"id": "byType", "options": "string"}, "properties": [
-        {"id": "mappings", "value": colours.texts()},
+    texts = {"matcher": {"id": "byRegexp", "options": "/^(severity|status)$/"}, "properties": [
+        {"id": "mappings", "value": colours.texts((*SEVERITIES, *STATUSES))},
         {"id": "custom.cellOptions", "value": {"type": "color-text"}},
     ]}  # fmt: skip
     linked = {"matcher": {"id": "byName", "options": "group"}, "properties": [{"id": "links", "value": links}]}
     return {
         "overrides": [texts, *([linked] if links else [])],
-        "transformations": [{"id": "organize", "options": {"excludeByName": hidden, "renameByName": {}}}],
+        "transformations": [
+            {"id": "organize", "options": {"excludeByName": hidden, "renameByName": {"Value": "time left"}}}
+        ],
     }
 
 
@@ -226,11 +237,6 @@ def _variables(board: Dashboard) -> list[dict[str, Any]]:
     return [source, cluster, *(known[name]() for name in board.variables)]
 
 
-def _open(which: str) -> str:
-    """Read findings; none is about a topic only, so that variable does not apply."""
-    return f"{now('finding_active', which, skip=('topic',))} > 0"
-
-
 def _annotations(board: Dashboard) -> list[dict[str, Any]]:
     """Rebalances, deploys, findings and firing alerts, as far as the dashboard shows groups."""
     alerts = 'ALERTS{alertstate="firing", cluster=~"$cluster", alertname=~"Laggard.*"}'
@@ -240,8 +246,8 @@ def _annotations(board: Dashboard) -> list[dict[str, Any]]:
         rebalances = f"{increase('group_rebalances_total')} > 0"
         shown += [
             ("Rebalances", colours.YELLOW, rebalances, "rebalance: {{cause}}"),
-            ("Deploys", colours.BLUE, _open('code="DEPLOY_LAG_SPIKE"'), "deploy"),
-            ("Findings", colours.ORANGE, _open('severity=~"page|warn"'), "{{code}}"),
+            ("Deploys", colours.BLUE, findings('code="DEPLOY_LAG_SPIKE"'), "deploy"),
+            ("Findings", colours.ORANGE, findings('severity=~"page|warn"'), "{{code}}"),
         ]
     return [
         {

@@ -41,16 +41,17 @@ def steps(name: str | None) -> dict[str, Any]:
 
 def lanes(states: Sequence[str]) -> list[dict[str, Any]]:
     """Grafana's mapping of the numbers 0, 1, 2, … to states and their colours."""
-    options = {
-        str(number): {"text": state, "color": COLOURS.get(state, GREY), "index": number}
-        for number, state in enumerate(states)
-    }
-    return [{"type": "value", "options": options}]
+    return _mapping({str(number): state for number, state in enumerate(states)})
 
 
-def texts() -> list[dict[str, Any]]:
-    """Grafana's mapping of texts in a table to their colours; the text stays."""
+def texts(states: Sequence[str]) -> list[dict[str, Any]]:
+    """Grafana's mapping of texts to their colours; the texts stay."""
+    return _mapping({state: state for state in states})
+
+
+def _mapping(shown: dict[str, str]) -> list[dict[str, Any]]:
     options = {
-        text: {"text": text, "color": colour, "index": index} for index, (text, colour) in enumerate(COLOURS.items())
+        value: {"text": state, "color": COLOURS.get(state, GREY), "index": index}
+        for index, (value, state) in enumerate(shown.items())
     }
     return [{"type": "value", "options": options}]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import promql
-from promql import BURN, FINDINGS, LATE_SHARE, increase, now, rate, slope, states, total
+from promql import BURN, FINDINGS, LATE_SHARE, WORST_FIRST, increase, now, rate, slope, states, total
 
 GROUP, TOPIC = "{{cluster}} {{group}}", "{{cluster}} {{group}} {{topic}}"
 PARTITION = TOPIC + " {{partition}}"
@@ -59,7 +59,7 @@ FLEET = Dashboard(
                 Panel("Open findings by severity", "stat", "none", ((f"count by (cluster, severity) ({FINDINGS})", "{{cluster}} {{severity}}"),), "No value means no open finding, or data that is too old (see the age).", 6, 5),
                 Panel("Groups by state", "stacked", "none", ((total("cluster, state", now("groups")), "{{cluster}} {{state}}"),), "A band that grows from Stable into another state at one moment points to a broker or a deploy.", 6, 5),
                 Panel("Partitions without a known lag", "stacked", "none", ((total("cluster, status", now("group_partitions", 'status!="ok"')), "{{cluster}} {{status}}"),), "Each of these has no lag and is in no sum. no_commit alone is harmless.", 6, 5),
-                Panel("Open findings", "table", "none", ((FINDINGS, ""),), "role says which one to act on: primary is the cause, the others are its symptoms or contribute. Run `laggard explain GROUP` for the evidence; a click on a group opens its dashboard.", 24, 9),
+                Panel("Open findings", "table", "none", ((WORST_FIRST, ""),), "role says which one to act on: primary is the cause, the others are its symptoms or contribute. Run `laggard explain GROUP` for the evidence; a click on a group opens its dashboard.", 24, 9),
             ),
         ),
         (
@@ -88,7 +88,7 @@ GROUP_BOARD = Dashboard(
             (
                 _lanes("State", "group_state", GROUP, "Stable is at work; Empty has no members; the others are inside a rebalance.", width=12, height=6),
                 _lanes("Would more consumers help?", "group_scale_verdict", GROUP, "YES, NOT_NEEDED, UNKNOWN, or NO with the reason that comes first.", width=12, height=6),
-                Panel("Open findings", "table", "none", ((FINDINGS, ""),), "role says which one to act on: primary is the cause.", 16, 7),
+                Panel("Open findings", "table", "none", ((WORST_FIRST, ""),), "role says which one to act on: primary is the cause.", 16, 7),
                 Panel("Wanted and present members", "series", "none", ((now("group_desired_consumers"), "wanted " + GROUP), (now("group_members"), "present " + GROUP), (now("group_idle_members"), "idle " + GROUP)), "wanted is absent while the verdict is unknown. Idle members have no partition.", 8, 7),
             ),
         ),
@@ -123,7 +123,7 @@ GROUP_BOARD = Dashboard(
 )
 
 REBALANCES = Dashboard(
-    "laggard-rebalances",
+    "laggard-rebalance",
     "laggard: rebalances",
     "Why groups rebalance and what it costs.",
     (
