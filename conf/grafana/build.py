@@ -103,13 +103,13 @@ def _links(board: Dashboard, panel: Panel) -> list[dict[str, Any]]:
     """Links of a series or row to the dashboards of its group."""
     if "group" not in board.variables or panel.kind == "heatmap":
         return []
-    if panel.kind == "table":
-        place, labels = "__data.fields", _GROUP
-    else:
-        place, labels = "__field.labels", (*_GROUP, "topic")
-        labels = tuple(each for each in labels if all(f"{{{{{each}}}}}" in legend for _, legend in panel.queries))
-        if not set(_GROUP) <= set(labels):
-            return []
+    place, labels = "__data.fields", list(_GROUP)
+    if panel.kind != "table":
+        legends = [legend for _, legend in panel.queries]
+        place = "__field.labels"
+        labels = [each for each in (*_GROUP, "topic") if all(f"{{{{{each}}}}}" in legend for legend in legends)]
+    if not set(_GROUP) <= set(labels):
+        return []
     chosen = [f"var-{label}=${{{place}.{label}:percentencode}}" for label in labels]
     query = "&".join(["${datasource:queryparam}", *chosen, "${__url_time_range}"])
     return [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import promql
-from promql import BURN, FINDINGS, LATE_SHARE, WORST_FIRST, increase, now, rate, slope, states, total
+from promql import BURN, FINDINGS, LATE_SHARE, WORST_FIRST, happened, increase, now, rate, slope, states, total
 
 GROUP, TOPIC = "{{cluster}} {{group}}", "{{cluster}} {{group}} {{topic}}"
 PARTITION = TOPIC + " {{partition}}"
@@ -57,8 +57,8 @@ FLEET = Dashboard(
             (
                 Panel("Age of the data", "stat", "s", ((f"time() - {now('data_timestamp_seconds')}", "{{cluster}}"),), "Read this first: time since the newest poll. Above 90 s the exporter withholds all lag and every panel below ends.", 6, 5, "age"),
                 Panel("Open findings by severity", "stat", "none", ((f"count by (cluster, severity) ({FINDINGS})", "{{cluster}} {{severity}}"),), "No value means no open finding, or data that is too old (see the age).", 6, 5),
-                Panel("Groups by state", "stacked", "none", ((total("cluster, state", now("groups")), "{{cluster}} {{state}}"),), "A band that grows from Stable into another state at one moment points to a broker or a deploy.", 6, 5),
-                Panel("Partitions without a known lag", "stacked", "none", ((total("cluster, status", now("group_partitions", 'status!="ok"')), "{{cluster}} {{status}}"),), "Each of these has no lag and is in no sum. no_commit alone is harmless.", 6, 5),
+                Panel("Groups by state", "stacked", "none", ((happened(total("cluster, state", now("groups"))), "{{cluster}} {{state}}"),), "A band that grows from Stable into another state at one moment points to a broker or a deploy.", 6, 5),
+                Panel("Partitions without a known lag", "stacked", "none", ((happened(total("cluster, status", now("group_partitions", 'status!="ok"'))), "{{cluster}} {{status}}"),), "Each of these has no lag and is in no sum. no_commit alone is harmless.", 6, 5),
                 Panel("Open findings", "table", "none", ((WORST_FIRST, ""),), "role says which one to act on: primary is the cause, the others are its symptoms or contribute. Run `laggard explain GROUP` for the evidence; a click on a group opens its dashboard.", 24, 9),
             ),
         ),
@@ -70,7 +70,7 @@ FLEET = Dashboard(
                 Panel("Error budget burn, worst groups", "series", "none", ((f"topk(10, {BURN})", GROUP),), "Share of late records over 1 h / what the objective allows: above 1 the budget does not last, above 14.4 it is a page. Only groups with slo_time_lag_seconds.", threshold="burn"),
                 Panel("Nearest to data loss", "table", "s", ((f"bottomk(10, {now('group_loss_seconds')} < +Inf)", ""),), "Time until retention deletes the first unread record, at the current rates."),
                 Panel("Committed offsets that expire next", "table", "s", ((f"bottomk(10, {now('group_offsets_expiry_timestamp_seconds')} - time())", ""),), "Time until the broker may delete the committed offsets of a group without members; it then starts by auto.offset.reset."),
-                Panel("Rebalances by group", "strip", "none", ((f"{total('cluster, group', increase('group_rebalances_total'))} > 0", GROUP),), "Groups without a rebalance have no lane. Many lanes at one moment: a broker; one lane all the time: a storm.", threshold="some"),
+                Panel("Rebalances by group", "strip", "none", ((f"topk(25, {happened(total('cluster, group', increase('group_rebalances_total')))})", GROUP),), "Groups without a rebalance have no lane. Many lanes at one moment: a broker; one lane all the time: a storm.", threshold="some"),
             ),
         ),
         ("All partitions", (Panel("Partitions by time lag: $cluster", "heatmap", "s", ((total("cluster, le", now("group_time_lag_distribution_seconds")), "{{le}}"),), "A band that moves up as a whole is too little capacity or a broker; a few partitions far above the others are hot or stuck.", 24, 9),)),
@@ -130,9 +130,9 @@ REBALANCES = Dashboard(
         (
             "How often and why",
             (
-                Panel("Rebalances by cause", "columns", "none", ((total("cluster, group, cause", increase("group_rebalances_total")), GROUP + " {{cause}}"),), "One logical rebalance is all generations that follow each other closely. Kafka does not record a cause: it is inferred.", threshold="some"),
+                Panel("Rebalances by cause", "columns", "none", ((happened(total("cluster, group, cause", increase("group_rebalances_total"))), GROUP + " {{cause}}"),), "One logical rebalance is all generations that follow each other closely. Kafka does not record a cause: it is inferred.", threshold="some"),
                 Panel("Share of time in a rebalance", "series", "percentunit", ((now("group_time_in_rebalance_ratio"), GROUP),), "Over the last 10 minutes. Near 1: the group does nothing else."),
-                Panel("Members joined, left, replaced", "columns", "none", ((total("cluster, group, change", increase("group_member_changes_total")), GROUP + " {{change}}"),), "replaced: a member left and another one took its role, as in a deploy without static membership."),
+                Panel("Members joined, left, replaced", "columns", "none", ((happened(total("cluster, group, change", increase("group_member_changes_total"))), GROUP + " {{change}}"),), "replaced: a member left and another one took its role, as in a deploy without static membership."),
                 Panel("Generation", "series", "none", ((now("group_generation"), GROUP),), "A staircase: each step is a rebalance; a fall means that the group was deleted and made again."),
             ),
         ),
@@ -197,15 +197,15 @@ OFFSETS = Dashboard(
         (
             "Held up by an open transaction",
             (
-                Panel("Blocked records", "series", "short", ((f"{now('source_blocked_records')} > 0", "{{cluster}} {{offsets_partition}}"),), "Groups of these offsets partitions show old commits. Empty is good."),
+                Panel("Blocked records", "series", "short", ((happened(now("source_blocked_records")), "{{cluster}} {{offsets_partition}}"),), "Groups of these offsets partitions show old commits. Empty is good."),
                 Panel("Blocked for", "series", "s", ((f"time() - {now('source_blocked_timestamp_seconds')}", "{{cluster}} {{offsets_partition}}"),), "Longer than transaction.max.timeout.ms: a hanging transaction; find it with kafka-transactions.sh find-hanging.", threshold=None),
             ),
         ),
         (
             "Not understood",
             (
-                Panel("Dead letters by reason", "columns", "none", ((total("cluster, reason", increase("dead_letters_total")), "{{cluster}} {{reason}}"),), "Records that could not be decoded; they are in the table dead_letters."),
-                Panel("Unknown record types", "table", "none", ((f"{total('cluster, record_type, version', increase('unknown_records_total', RANGE))} > 0", ""),), "In the chosen time. Newer than this release: an upgrade may know them."),
+                Panel("Dead letters by reason", "columns", "none", ((happened(total("cluster, reason", increase("dead_letters_total"))), "{{cluster}} {{reason}}"),), "Records that could not be decoded; they are in the table dead_letters."),
+                Panel("Unknown record types", "table", "none", ((happened(total("cluster, record_type, version", increase("unknown_records_total", RANGE))), ""),), "In the chosen time. Newer than this release: an upgrade may know them."),
                 Panel("Offsets partitions read", "stat", "none", ((now("source_partitions"), "{{cluster}}"),), "50 by default (offsets.topic.num.partitions).", 24, 4),
             ),
         ),
@@ -235,7 +235,7 @@ PIPELINE = Dashboard(
                 Panel("Records of the offsets topic not yet read", "series", "short", ((total("cluster", now("source_lag_records")), "{{cluster}}"),), "The job's own lag. It rises during a catch-up only.", 8),
                 Panel("Broker requests per second", "series", "reqps", ((total("cluster, api", rate("polls_total")), "{{cluster}} {{api}}"),), "Flat at 0: no polls.", 8),
                 Panel("Failed broker requests per second", "series", "reqps", ((total("cluster, error", rate("poll_errors_total")), "{{cluster}} {{error}}"),), "By Kafka's error name.", 8),
-                Panel("Gaps in the history", "columns", "none", ((total("cluster, reason", increase("gaps_total")), "{{cluster}} {{reason}}"),), "Time in which nothing was recorded, by reason.", 8),
+                Panel("Gaps in the history", "columns", "none", ((happened(total("cluster, reason", increase("gaps_total"))), "{{cluster}} {{reason}}"),), "Time in which nothing was recorded, by reason.", 8),
                 Panel("Age of the newest evaluated window", "series", "s", ((f"time() - {now('findings_timestamp_seconds')}", "{{cluster}}"),), "Findings, shapes and verdicts disappear when the rules are 5 windows behind.", 8),
                 Panel("Clock of the job set back, and off the exporter's", "series", "s", ((now("clock_held_seconds"), "held {{cluster}}"), (now("clock_offset_seconds"), "offset {{cluster}}")), "Held above 0: no window is counted until it is 0.", 8),
                 Panel("Times a group came into quarantine", "columns", "none", ((increase("quarantines_total"), "{{cluster}}"),), "See also the number of groups now.", 8),
@@ -245,9 +245,9 @@ PIPELINE = Dashboard(
             "The exporter",
             (
                 Panel("Time to read and render a batch", "series", "s", ((now("exporter_refresh_seconds"), "{{cluster}} {{instance}}"),), "Near exporter.refresh_seconds it falls behind.", 8),
-                Panel("Errors and skipped rows", "columns", "none", ((increase("exporter_refresh_errors_total"), "{{cluster}} {{instance}} {{reason}}"), (increase("exporter_rows_skipped_total"), "{{cluster}} {{instance}} {{table}} {{reason}}")), "Looks at the tables that failed, and rows that could not be shown.", 8),
-                Panel("Series shown and withheld", "series", "short", ((now("series"), "shown " + OWN), (f"{now('series_withheld')} > 0", "withheld {{level}} " + OWN)), "Withheld: metrics.max_series is too small for this fleet.", 8),
-                Panel("Requests per second", "series", "reqps", ((rate("http_requests_total"), "{{path}} {{code}} " + OWN), (rate("http_refused_total"), "refused {{reason}} " + OWN)), "Refused connections got no answer.", 8),
+                Panel("Errors and skipped rows", "columns", "none", ((happened(increase("exporter_refresh_errors_total")), "{{cluster}} {{instance}} {{reason}}"), (happened(increase("exporter_rows_skipped_total")), "{{cluster}} {{instance}} {{table}} {{reason}}")), "Looks at the tables that failed, and rows that could not be shown.", 8),
+                Panel("Series shown and withheld", "series", "short", ((now("series"), "shown " + OWN), (happened(now("series_withheld")), "withheld {{level}} " + OWN)), "Withheld: metrics.max_series is too small for this fleet.", 8),
+                Panel("Requests per second", "series", "reqps", ((rate("http_requests_total"), "{{path}} {{code}} " + OWN), (happened(rate("http_refused_total")), "refused {{reason}} " + OWN)), "Refused connections got no answer.", 8),
                 Panel("Open connections", "series", "none", ((now("http_connections"), OWN),), "Up to exporter.max_connections.", 8),
                 Panel("Memory", "series", "bytes", (('max by (instance) (process_resident_memory_bytes{instance=~"$exporter"})', OWN),), "Resident memory of the exporter's process.", 8),
             ),

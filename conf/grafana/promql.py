@@ -61,6 +61,11 @@ def total(labels: str, part: str) -> str:
     return f"sum by ({labels}) ({part})"
 
 
+def happened(part: str) -> str:
+    """Leave zeros out: closed sets of labels are served at 0 from the start and would fill every legend."""
+    return f"{part} > 0"
+
+
 def states(name: str) -> str:
     """Read which state of a stateset holds, as its number, so that each group has one lane."""
     family = BY_NAME[name]
