@@ -119,7 +119,9 @@ def label_lists(expression: str) -> Iterator[tuple[str, set[str]]]:
 
 
 def clusters(board: dict[str, Any]) -> Iterator[str]:
-    """Every aggregation keeps the cluster, or the instance for what has no cluster."""
+    """Every aggregation keeps the cluster, or the instance for what has no cluster; a heatmap is of one cluster."""
+    heatmaps = (panel for panel in panels(board) if panel["type"] == "heatmap")
+    yield from (f"{panel['title']}: not repeated" for panel in heatmaps if panel.get("repeat") != "cluster")
     for title, expression in expressions(board):
         for found in _AGGREGATION.finditer(_STRING.sub('""', expression)):
             kept = {label.strip() for label in (found["labels"] or "").split(",")}

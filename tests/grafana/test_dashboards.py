@@ -119,6 +119,7 @@ MUTATIONS: list[tuple[Any, str, Callable[[dict[str, Any]], Any]]] = [
     (lint.clusters, "group", swap(IN, "sum by (cluster, ", "sum by (")),
     (lint.clusters, "group", swap(IN, "sum by (cluster, group, topic)", "sum")),
     (lint.clusters, "group", swap(IN, "sum by (cluster, group, topic)", "sum without (partition)")),
+    (lint.clusters, "group", lambda board: panel(board, HEAT).pop("repeat")),
     (lint.replicas, "group", swap(IN, "(max by (cluster, group, topic) ", "(")),
     (lint.replicas, "group", swap(LAG, "max by", "sum by")),
     (lint.replicas, "group", swap(LAG, "group, topic)", "group)")),
