@@ -55,7 +55,7 @@ FLEET = Dashboard(
         (
             "Now",
             (
-                Panel("Age of the data", "stat", "s", ((f"time() - {now('data_timestamp_seconds')}", "{{cluster}}"),), "Read this first: time since the newest poll. Above 90 s the exporter withholds all lag and every panel below ends.", 6, 5, "age"),
+                Panel("Age of the data", "stat", "s", ((f"time() - {now('data_timestamp_seconds')}", "{{cluster}}"),), "Read this first: time since the newest poll. Above exporter.max_age_seconds (90 s by default) all lag is withheld and the panels below are empty.", 6, 5, "age"),
                 Panel("Open findings by severity", "stat", "none", ((f"count by (cluster, severity) ({FINDINGS})", "{{cluster}} {{severity}}"),), "No value means no open finding, or data that is too old (see the age).", 6, 5),
                 Panel("Groups by state", "stacked", "none", ((happened(total("cluster, state", now("groups"))), "{{cluster}} {{state}}"),), "A band that grows from Stable into another state at one moment points to a broker or a deploy.", 6, 5),
                 Panel("Partitions without a known lag", "stacked", "none", ((happened(total("cluster, status", now("group_partitions", 'status!="ok"'))), "{{cluster}} {{status}}"),), "Each of these has no lag and is in no sum. no_commit alone is harmless.", 6, 5),
@@ -98,7 +98,7 @@ GROUP_BOARD = Dashboard(
                 Panel("Time lag", "series", "s", ((now("group_time_lag_seconds"), "time lag " + TOPIC), (now("group_time_lag_known_seconds"), "at least " + TOPIC), (now("group_slo_seconds"), "objective " + GROUP)), "Age of the oldest record not yet committed. Where only `at least` is drawn, a partition is unknown or older than the history."),
                 Panel("Lag", "series", "short", ((now("group_lag_records"), "lag " + TOPIC), (now("group_lag_known_records"), "at least " + TOPIC), (now("group_lag_floor_records"), "floor " + TOPIC)), "Below the floor the lag only shows the commit interval. Where only `at least` is drawn, a partition is unknown."),
                 Panel("Records in and out per second", "series", "cps", ((total("cluster, group, topic", rate("group_produced_records_total")), "in " + TOPIC), (total("cluster, group, topic", rate("group_consumed_records_total")), "out " + TOPIC)), "In above out: falling behind. Out at 0 with in above 0: nothing is committed."),
-                Panel("Time to drain, time to loss", "stat", "s", ((now("group_drain_seconds"), "drain " + TOPIC), (now("group_loss_seconds"), "loss " + TOPIC)), "At the current rates; never is +Inf. No value: the trend is not significant."),
+                Panel("Time to drain, time to loss", "stat", "s", ((now("group_drain_seconds"), "drain " + TOPIC), (now("group_loss_seconds"), "loss " + TOPIC)), "At the current rates. No value: unknown, or the rules are behind."),
             ),
         ),
         (
