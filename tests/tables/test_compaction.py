@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Field
 
-from laggard.errors import CONFIGURATION, REFUSED, TEMPORARY, LaggardError
+from laggard.errors import DAMAGED, REFUSED, TEMPORARY, LaggardError
 from laggard.tables import compaction
+from laggard.tables import data_files as data_files_module
 from laggard.tables.arrow import to_arrow
 from laggard.tables.compaction import Merge, carry_out_here, compact, plan
-from laggard.tables.data_files import DataFile, write_files
+from laggard.tables.data_files import DataFile
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.lock import writer_lock
+from laggard.tables.maintenance import Retention, maintain
 from laggard.tables.readers import open_table, table_uri
 from laggard.tables.schemas import GROUP_EVENTS
 from laggard.tables.unpublished import remove_unpublished
@@ -28,6 +33,7 @@ from tables.fixtures import NOW
 
 NAME = GROUP_EVENTS.name
 LATER = "9999-01-01"
+RETENTION = Retention(3650, 3650, 3650, 3650, status_files_hours=1, vacuum_hours=168)
 
 
 @pytest.fixture
@@ -136,22 +142,118 @@ def test_another_commit_at_the_same_moment_makes_it_look_again(root: str, monkey
             others.pop()(root)
 
     stale = open_table(root, NAME)
-    merges = plan(root, NAME, stale, LATER)
-    files = [each for found in merges.values() for each in carry_out_here(found)]
+    ((merge,),) = plan(root, NAME, stale, LATER).values()
+    file = merge.carry_out()
     monkeypatch.setattr(compaction.DeltaTable, "update_incremental", then_others)
     with pytest.raises(LaggardError, match="another process"):
-        compaction._replace(stale, *merges.values(), files)
+        compaction._replace(stale, merge, file, until=math.inf)
     assert batches(root) == [0, 1, 2, 3]
 
 
-def test_files_of_a_later_release_are_left_alone(root: str) -> None:
-    uri = table_uri(root, NAME)
-    file = Path(write_files(uri, GROUP_EVENTS, to_arrow(GROUP_EVENTS, [{"date": NOW.date()}]))[0].path)
-    path = Path(uri, file)
-    pq.write_table(pq.read_table(path).append_column("of_2030", pa.array([1])), path)
-    with pytest.raises(LaggardError, match="does not know") as raised:
-        Merge(root, NAME, str(NOW.date()), (str(file),)).carry_out()
-    assert raised.value.exit_code == CONFIGURATION
+def data_files(root: str, label: str = "") -> list[Path]:
+    return sorted(
+        Path(table_uri(root, NAME)).glob(f"date=*/{label}*.parquet"), key=lambda path: path.stat().st_mtime_ns
+    )
+
+
+def widen(path: Path) -> None:
+    """Give a file a column that this release does not know."""
+    rows = pq.read_table(path, partitioning=None)
+    pq.write_table(rows.append_column("of_2030", pa.array([7] * rows.num_rows, pa.int64())), path)
+
+
+def test_many_small_files_become_one_row_group(root: str) -> None:
+    for number in range(4, 100):
+        append(root, number)
+    compact(root, NAME, open_table(root, NAME), LATER)
+    [file] = data_files(root, "merged")
+    assert (pq.ParquetFile(file).num_row_groups, batches(root)) == (1, list(range(100)))
+
+
+def test_a_row_group_ends_at_its_size(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_files_module, "_GROUP_BYTES", 1)
+    compact(root, NAME, open_table(root, NAME), LATER)
+    [file] = data_files(root, "merged")
+    assert (pq.ParquetFile(file).num_row_groups, batches(root)) == (4, [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize("damage", [widen, Path.unlink, lambda path: path.write_bytes(b"PAR1 of a page")])
+def test_a_file_that_cannot_be_merged_leaves_nothing_and_stops_no_other_date(
+    root: str, damage: Callable[[Path], object]
+) -> None:
+    create_tables(root)
+    append(root, 4, days=1)
+    append(root, 5, days=1)
+    damage(data_files(root)[3])
+    old = data_files(root)[0].with_name("part-junk.parquet")
+    old.write_bytes(b"of a task that failed")
+    os.utime(old, (0, 0))
+    for _ in range(3):
+        [outcome] = maintain(root, RETENTION, NOW + timedelta(days=9), [NAME])
+        assert outcome.error
+    assert [path.parent.name for path in data_files(root, "merg")] == [f"date={NOW.date() + timedelta(days=1)}"]
+    assert not old.exists(), "VACUUM goes on"
+
+
+def test_a_damaged_page_leaves_no_part_of_a_file(root: str) -> None:
+    """Its footer is sound, so that the new file is begun."""
+    content = bytearray(data_files(root)[3].read_bytes())
+    content[4:404] = bytes(400)
+    data_files(root)[3].write_bytes(content)
+    with pytest.raises((OSError, pa.ArrowInvalid), match=r"page|hrift"):
+        compact(root, NAME, open_table(root, NAME), LATER)
+    assert (data_files(root, "merg"), len(data_files(root))) == ([], 4)
+
+
+def test_what_a_killed_process_had_written_is_removed(root: str) -> None:
+    left = data_files(root)[0].with_name("merging-of-a-killed-process.parquet")
+    left.write_bytes(b"PAR1")
+    compact(root, NAME, open_table(root, NAME), LATER)
+    assert (left.exists(), batches(root)) == (False, [0, 1, 2, 3])
+
+
+def test_columns_that_a_later_release_added_to_the_table_are_kept(root: str) -> None:
+    open_table(root, NAME).alter.add_columns([Field("of_2030", "long")])
+    widen(data_files(root)[3])
+    compact(root, NAME, open_table(root, NAME), LATER)
+    assert sorted(open_table(root, NAME).to_pyarrow_table()["of_2030"].to_pylist(), key=str) == [7, None, None, None]
+    assert len(open_table(root, NAME).file_uris()) == 1
+
+
+def test_columns_that_the_table_has_not_are_not_lost(root: str) -> None:
+    widen(data_files(root)[3])
+    with pytest.raises(LaggardError, match="columns that its table has not") as raised:
+        compact(root, NAME, open_table(root, NAME), LATER)
+    assert raised.value.exit_code == DAMAGED
+    assert (data_files(root, "merg"), len(data_files(root))) == ([], 4)
+
+
+def vacuum_of_another_process(root: str) -> None:
+    """One that does not compact itself, after this one was suspended for longer than `vacuum_hours`."""
+    [merged] = data_files(root, "merged")
+    os.utime(merged, (time.time() - 2 * 3600,) * 2)
+    open_table(root, NAME).vacuum(1, dry_run=False, enforce_retention_duration=False, full=True)
+
+
+def test_a_new_file_that_vacuum_deleted_is_not_committed(root: str) -> None:
+    with pytest.raises(LaggardError, match="VACUUM") as raised:
+        compact(root, NAME, open_table(root, NAME), LATER, after(root, lambda: vacuum_of_another_process(root)))
+    assert raised.value.exit_code == TEMPORARY
+    assert batches(root) == [0, 1, 2, 3]
+
+
+def test_a_new_file_that_vacuum_may_be_about_to_delete_is_not_committed(root: str) -> None:
+    with pytest.raises(LaggardError, match="VACUUM"):
+        compact(root, NAME, open_table(root, NAME), LATER, max_seconds=0.0)
+    assert batches(root) == [0, 1, 2, 3]
+
+
+def test_a_compaction_of_delta_rs_that_began_before_doubles_rows_so_it_is_forbidden(root: str) -> None:
+    """Nothing of ours can refuse it (docs/storage.md); when this fails, the library has learned to."""
+    stale = open_table(root, NAME)
+    compact(root, NAME, open_table(root, NAME), LATER)
+    stale.optimize.compact()
+    assert batches(root) == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
 def test_a_column_that_an_older_file_lacks_is_null(root: str) -> None:

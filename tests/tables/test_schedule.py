@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 
 from laggard.config import Config
 from laggard.config.sections import Job
-from laggard.tables import schedule, schemas
+from laggard.tables import maintenance, schedule, schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.maintenance import Retention, read_done, write_done
@@ -201,3 +201,25 @@ def test_it_does_not_outlive_a_job_that_is_killed() -> None:
     request = {"root": "/nowhere", "retention": asdict(RETENTION), "now": str(NOW), "names": [], "optimize": True}
     child.communicate(json.dumps(request).encode() + b"\n", timeout=LIMIT_SECONDS)  # the pipe ends as when the job dies
     assert child.returncode == 1
+
+
+def test_no_table_starves_behind_one_at_which_the_process_dies_each_time(
+    root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that is killed for its memory."""
+    maintain_table, begun = maintenance._maintain_table, []
+
+    def dying(root: str, table: schemas.Table, *rest: object) -> None:
+        begun.append(table.name)
+        if table.name in ("lag_windows", "rebalances"):
+            raise SystemExit
+        maintain_table(root, table, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(maintenance, "_maintain_table", dying)
+    now = AT_THREE + DAY
+    for _ in range(3):
+        left = [name for name, at in read_done(root).items() if at != now]
+        with pytest.raises(SystemExit):
+            maintenance.maintain(root, RETENTION, now, left)
+    assert begun[:4] == ["partition_status", "group_status", "lag_windows", "group_history"]
+    assert sorted(name for name, at in read_done(root).items() if at != now) == ["lag_windows", "rebalances"]

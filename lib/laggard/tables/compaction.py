@@ -18,11 +18,11 @@ from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
-from laggard import storage
+from laggard import files, storage
 from laggard.errors import TEMPORARY, LaggardError
-from laggard.tables.data_files import DataFile, merge_files
+from laggard.tables.data_files import DataFile, merge_files, remove_partial_files
+from laggard.tables.lease import awake_seconds
 from laggard.tables.readers import table_uri
-from laggard.tables.schemas import TABLES
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -39,12 +39,13 @@ class Merge:
 
     root: str
     table: str
+    schema: pa.Schema  # the table's own: a later release may have added columns
     date: str
     paths: tuple[str, ...]
 
     def carry_out(self) -> DataFile:
         """Write the new file, which belongs to no version yet."""
-        return merge_files(table_uri(self.root, self.table), TABLES[self.table], self.paths, {"date": self.date})
+        return merge_files(table_uri(self.root, self.table), self.schema, self.paths, {"date": self.date})
 
 
 CarryOut = Callable[[Sequence[Merge]], Iterable[DataFile]]
@@ -52,7 +53,7 @@ CarryOut = Callable[[Sequence[Merge]], Iterable[DataFile]]
 
 def carry_out_here(merges: Sequence[Merge]) -> Iterable[DataFile]:
     """One after the other in this process: the ticks need the other cores."""
-    return [each.carry_out() for each in merges]
+    return (each.carry_out() for each in merges)
 
 
 def carry_out_on(context: SparkContext) -> CarryOut:
@@ -66,15 +67,35 @@ def carry_out_on(context: SparkContext) -> CarryOut:
     return lambda merges: context.parallelize(merges, len(merges)).map(carry_out).collect()
 
 
-def compact(root: str, name: str, delta: DeltaTable, before: str, carry_out: CarryOut = carry_out_here) -> None:
-    """Merge the small files of each date before this one; each date is a commit."""
+def compact(
+    root: str,
+    name: str,
+    delta: DeltaTable,
+    before: str,
+    carry_out: CarryOut = carry_out_here,
+    max_seconds: float = 1800.0,
+) -> None:
+    """Merge the small files of each date before this one; a date that fails stops none of the others, and is raised.
+
+    A file that is not committed after `max_seconds` is given up: it is half as old as what VACUUM deletes.
+    """
+    errors = []
+    remove_partial_files(table_uri(root, name))
     for merges in plan(root, name, delta, before).values():
-        _replace(delta, merges, list(carry_out(merges)))
+        try:
+            until = awake_seconds() + max_seconds
+            for merge, file in zip(merges, carry_out(merges), strict=True):
+                _replace(delta, merge, file, until)
+        except Exception as error:  # noqa: BLE001 - raised at the end
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
 
 def plan(root: str, name: str, delta: DeltaTable, before: str) -> dict[str, list[Merge]]:
     """The merges of each date that has more than one small file, oldest date first."""
     small = defaultdict(list)
+    schema = pa.schema(delta.schema().to_arrow())
     for action in _files(delta).values():
         if action["size_bytes"] < _SMALL_BYTES and str(action["partition.date"]) < before:
             small[str(action["partition.date"])].append(action)
@@ -82,7 +103,7 @@ def plan(root: str, name: str, delta: DeltaTable, before: str) -> dict[str, list
     for date in sorted(small):
         packs = [pack for pack in _packed(small[date]) if len(pack) > 1]
         if packs:
-            planned[date] = [Merge(root, name, date, tuple(each["path"] for each in pack)) for pack in packs]
+            planned[date] = [Merge(root, name, schema, date, tuple(each["path"] for each in pack)) for pack in packs]
     return planned
 
 
@@ -103,23 +124,30 @@ def _files(delta: DeltaTable) -> dict[str, dict[str, Any]]:
     return {each["path"]: each for each in pa.table(delta.get_add_actions(flatten=True)).to_pylist()}
 
 
-def _replace(delta: DeltaTable, merges: Sequence[Merge], files: Sequence[DataFile]) -> None:
-    """Commit the new files for the old ones, if all of these are still there."""
+def _replace(delta: DeltaTable, merge: Merge, file: DataFile, until: float) -> None:
+    """Commit the new file for the old ones, if all of these are still there, and it is, too."""
+    uri = f"{table_uri(merge.root, merge.table)}/{file.path}"
     for _ in range(_TRIES):
         delta.update_incremental()
         known = _files(delta)
-        gone = [path for merge in merges for path in merge.paths if path not in known]
+        gone = [path for path in merge.paths if path not in known]
         if gone:
             raise LaggardError(
-                f"{merges[0].table} of {merges[0].date} was compacted or deleted by another process meanwhile",
+                f"{merge.table} of {merge.date} was compacted or deleted by another process meanwhile",
                 cause=f"{gone[0]} is in the table no more",
                 fix="none needed: nothing was changed, and what is left is done the next time",
                 exit_code=TEMPORARY,
             )
-        removed = [_removal(known[path]) for merge in merges for path in merge.paths]
+        if awake_seconds() > until or not files.exists(uri):
+            raise LaggardError(
+                f"{merge.table} of {merge.date} is not compacted",
+                cause="it took so long that another process's VACUUM may delete the new file",
+                fix="none needed: it is done the next time",
+                exit_code=TEMPORARY,
+            )
         try:
             delta.create_write_transaction(
-                [*(AddAction(**asdict(file), data_change=False) for file in files), *removed],
+                [AddAction(**asdict(file), data_change=False), *(_removal(known[path]) for path in merge.paths)],
                 mode="append",
                 schema=delta.schema(),
                 partition_by=["date"],
@@ -130,7 +158,7 @@ def _replace(delta: DeltaTable, merges: Sequence[Merge], files: Sequence[DataFil
         delta.update_incremental()  # VACUUM deletes what the version at hand does not name
         return
     raise LaggardError(
-        f"{merges[0].table} of {merges[0].date} is not compacted",
+        f"{merge.table} of {merge.date} is not compacted",
         cause=f"{_TRIES} times another commit came first",
         fix="none needed: it is done the next time",
         exit_code=TEMPORARY,

@@ -9,15 +9,17 @@ import json
 import time
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from laggard.errors import CONFIGURATION, INTERNAL, LaggardError
+from laggard.errors import DAMAGED, INTERNAL, LaggardError
 from laggard.files import is_local, open_uri
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.schemas import Table
@@ -25,7 +27,9 @@ from laggard.tables.schemas import Table
 CHECKED = ("lag", "partition")  # never negative: the tables' CHECK, which the writer of a file has to keep
 INDEXED_COLUMNS = 12  # of the append tables; the overwritten ones are read whole
 _LONGEST_STATISTIC = 256
+_GROUP_BYTES = 64_000_000  # in memory, of a row group of a merged file
 _ROWS_AT_A_TIME = 200_000  # of a merge: about 100 MB of memory
+_MERGED, _PARTIAL = "merged", "merging"  # how the names of whole and of partly written files begin
 _INDEXABLE = (pa.types.is_integer, pa.types.is_string, pa.types.is_timestamp)
 
 
@@ -74,34 +78,72 @@ def read_files(table: Table, uris: Iterable[str], *, is_whole: bool = False) -> 
     return pa.concat_tables(found)
 
 
-def merge_files(table_path: str, table: Table, paths: Iterable[str], values: dict[str, str]) -> DataFile:
-    """Write the rows of some files as one, with never more than a part of them in memory."""
-    schema = pa.schema([field for field in arrow_schema(table) if field.name not in values])
-    path, stats = _new_path(table_path, values, "merged"), []
-    system, where = open_uri(f"{table_path}/{path}")
-    with system.open_output_stream(where) as sink:
-        with pq.ParquetWriter(sink, schema, compression="zstd", store_schema=False) as writer:
-            for each in paths:
-                for rows in _parts(f"{table_path}/{each}", schema):
+def merge_files(table_path: str, schema: pa.Schema, paths: Iterable[str], values: dict[str, str]) -> DataFile:
+    """Write the rows of some files as one (the table's Arrow schema), with never more than a part of them in memory."""
+    schema = pa.schema([field for field in schema if field.name not in values])
+    uris = [f"{table_path}/{each}" for each in paths]
+    for uri in uris:
+        _check_columns(uri, schema)
+    path, stats, size = _new_path(table_path, values, _MERGED), [], 0
+    system, target = open_uri(f"{table_path}/{path}")
+    where = (
+        _PARTIAL.join(target.rsplit(_MERGED, 1)) if is_local(table_path) else target
+    )  # a bucket shows whole objects only
+    try:
+        with system.open_output_stream(where) as sink:
+            with pq.ParquetWriter(sink, schema, compression="zstd", store_schema=False) as writer:
+                for rows in _joined(part for uri in uris for part in _parts(uri, schema)):
                     writer.write_table(rows)
                     stats.append({"numRecords": rows.num_rows} | _bounds(rows))
-        size = sink.tell()
+            size = sink.tell()
+        if where != target:
+            system.move(where, target)
+    except BaseException:
+        with suppress(OSError):  # each retry would leave one
+            system.delete_file(where)
+        raise
     return DataFile(path, size, values, int(time.time() * 1000), json.dumps(_merged(stats)))
+
+
+def remove_partial_files(table_path: str) -> None:
+    """Remove what a process left that was killed while it merged; one that is still at it fails at its rename."""
+    if is_local(table_path):
+        for each in Path(table_path).glob(f"*/{_PARTIAL}-*"):
+            each.unlink(missing_ok=True)
+
+
+def _joined(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Join parts to row groups: of a group for each small file the footers would be larger than the rows."""
+    held: list[pa.Table] = []
+    size = 0
+    for part in parts:
+        if held and size + part.nbytes > _GROUP_BYTES:
+            yield pa.concat_tables(held)
+            held, size = [], 0
+        held.append(part)
+        size += part.nbytes
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _check_columns(uri: str, schema: pa.Schema) -> None:
+    system, where = open_uri(uri)
+    with system.open_input_file(where) as source:
+        unknown = set(pq.read_schema(source).names) - set(schema.names)
+    if unknown:
+        raise LaggardError(
+            f"{uri} has columns that its table has not",
+            cause=f"{', '.join(sorted(unknown))}: laggard writes none that it has not added to the table before",
+            fix="none needed: the file stays as it is, and other dates are compacted",
+            exit_code=DAMAGED,
+        )
 
 
 def _parts(uri: str, schema: pa.Schema) -> Iterator[pa.Table]:
     """The rows of a file, part by part; a column that it lacks is null."""
     system, where = open_uri(uri)
     with system.open_input_file(where) as source:
-        file = pq.ParquetFile(source)
-        if unknown := set(file.schema_arrow.names) - set(schema.names):
-            raise LaggardError(
-                f"{uri} has columns that this release does not know",
-                cause=f"{', '.join(sorted(unknown))}: a later release wrote it",
-                fix="maintain the tables with that release",
-                exit_code=CONFIGURATION,
-            )
-        for batch in file.iter_batches(_ROWS_AT_A_TIME, use_threads=False):
+        for batch in pq.ParquetFile(source).iter_batches(_ROWS_AT_A_TIME, use_threads=False):
             yield _in_schema(pa.Table.from_batches([batch]), schema)
 
 

@@ -1,6 +1,6 @@
 """Keeping the tables small: compaction, retention by date partition, VACUUM and the clean-up of the Delta logs.
 
-Each table is done for itself, and each date of it is a commit, so that what is cut off goes on from there.
+Each table is done for itself, and each new file of it is a commit, so that what is cut off goes on from there.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import json
 import math
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -84,7 +85,8 @@ def maintain(
     done, outcomes = read_done(root), []
     write_done(root, done)
     behind = _hours_behind(root)
-    for name in names:
+    for name in _behind_the_last(root, names):
+        files.write_text(_begun_path(root), name)
         try:
             _maintain_table(root, TABLES[name], retention, now, behind, carry_out if optimize else None)
         except TableMissing:
@@ -99,6 +101,15 @@ def maintain(
         write_done(root, done)
         outcomes.append(Outcome(name))
     return outcomes
+
+
+def _behind_the_last(root: str, names: Iterable[str]) -> list[str]:
+    """The tables in turn, from the one behind that which was begun last: a process may be killed at it each time."""
+    order = list(TABLES)
+    with suppress(OSError, ValueError):
+        last = 1 + order.index(files.read_text(_begun_path(root)))
+        order = order[last:] + order[:last]
+    return sorted(names, key=order.index)
 
 
 def _hours_behind(root: str) -> int:
@@ -121,10 +132,6 @@ def _maintain_table(
             oldest = (now - timedelta(days=retention.days(table.name))).date().isoformat()
             if min(dates_of(delta), default=oldest) < oldest:
                 delta.delete(f"date < '{oldest}'")
-            if carry_out is not None:
-                # the day at hand waits for tomorrow, except where each tick adds a file: every commit pays for each
-                last = (now + timedelta(days=table.name in EACH_TICK)).date().isoformat()
-                compact(root, table.name, delta, last, carry_out)
         delta.vacuum(
             hours_behind + (retention.status_files_hours if table.overwritten else retention.vacuum_hours),
             dry_run=False,
@@ -133,6 +140,10 @@ def _maintain_table(
             keep_versions=None if named is None else [named],
         )
         _trim_log(root, delta, table, named)
+        if carry_out is not None and not table.overwritten:  # last: a file that cannot be read stops nothing else
+            # the day at hand waits for tomorrow, except where each tick adds a file: every commit pays for each
+            last = (now + timedelta(days=table.name in EACH_TICK)).date().isoformat()
+            compact(root, table.name, delta, last, carry_out, retention.vacuum_hours * 3600 / 2)
 
 
 def _named_version(root: str, table: Table) -> int | None:
@@ -165,6 +176,10 @@ def read_done(root: str) -> dict[str, datetime]:
 def write_done(root: str, done: Mapping[str, datetime]) -> None:
     """Record it: a process that starts often must neither maintain each time nor never."""
     files.write_text(_done_path(root), json.dumps({name: at.isoformat() for name, at in done.items()}, indent=2))
+
+
+def _begun_path(root: str) -> str:
+    return f"{table_uri(root, '_laggard')}/maintaining"
 
 
 def _done_path(root: str) -> str:
