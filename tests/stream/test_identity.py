@@ -12,6 +12,7 @@ import pytest
 from laggard.config.sections import Job
 from laggard.errors import DAMAGED, REFUSED, LaggardError
 from laggard.sources.readiness import OffsetsTopic
+from laggard.stream import starting
 from laggard.stream.identity import (
     FROZEN,
     Found,
@@ -23,9 +24,14 @@ from laggard.stream.identity import (
     to_json,
 )
 from laggard.stream.starting import prepare
-from laggard.tables.delta import create_tables
+from laggard.tables.arrow import to_arrow
+from laggard.tables.delta import Writer, create_tables
+from laggard.tables.readers import TICK, newest_batch
+from laggard.tables.schemas import BATCHES
+from tables.fixtures import NOW
 
 WANTED = Identity("cluster", "topic id", "/tables", 60)
+TOPIC = OffsetsTopic("cluster", "topic id", 2)
 STORED = replace(WANTED, checkpoint_id="c1", base_batch_id=100)
 RESUMED = Found(
     has_checkpoint=True,
@@ -104,7 +110,10 @@ def test_a_checkpoint_without_its_identity_is_refused() -> None:
     assert "no identity file" in str(refusal(replace(RESUMED, identity=None)))
 
 
-OVERTAKEN = replace(RESUMED, newest_batch_id=120, batch_checkpoint_id="c2", origin=STORED.origin(), is_overtaken=True)
+OVERTAKEN = replace(
+    RESUMED, newest_batch_id=120, batch_checkpoint_id="c2", origin=STORED.origin(), newest_own_batch_id=107
+)
+BEGUN = replace(OVERTAKEN, newest_wal_batch_id=0, newest_committed_batch_id=None, newest_own_batch_id=None)
 
 
 def test_a_checkpoint_that_another_job_overtook_on_the_same_tables_goes_on_after_that_jobs_batches() -> None:
@@ -114,10 +123,103 @@ def test_a_checkpoint_that_another_job_overtook_on_the_same_tables_goes_on_after
     assert "window_seconds" in refusal(OVERTAKEN, replace(WANTED, window_seconds=61)).what
 
 
+@pytest.mark.parametrize(
+    ("replaces", "has_replaced", "own"), [("c0", True, None), ("", False, None), ("c0", False, 100), ("c0", True, 100)]
+)
+def test_a_job_that_was_overtaken_before_it_committed_a_batch_goes_on_too(
+    replaces: str, has_replaced: bool, own: int | None
+) -> None:
+    begun = asdict(replace(STORED, replaces=replaces, continues=bool(replaces)))
+    made = judge_start(replace(BEGUN, identity=begun, has_replaced=has_replaced, newest_own_batch_id=own), WANTED)
+    assert replace(made, checkpoint_id="") == replace(WANTED, base_batch_id=121, replaces="c2", continues=True)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        replace(BEGUN, identity=asdict(replace(STORED, replaces="c0"))),  # c0 is not in these tables
+        replace(BEGUN, newest_committed_batch_id=0),
+        replace(BEGUN, newest_wal_batch_id=1),
+        replace(BEGUN, identity=asdict(replace(STORED, replaces="c0")), has_replaced=True, newest_committed_batch_id=0),
+    ],
+)
+def test_a_checkpoint_without_a_batch_in_the_tables_is_of_other_ones_unless_it_had_only_begun(found: Found) -> None:
+    assert "other tables" in refusal(found).what
+
+
+def test_a_begun_checkpoint_whose_tables_are_of_another_cluster_is_refused() -> None:
+    assert "cluster_id" in refusal(replace(BEGUN, origin=STORED.origin() | {"cluster_id": "other"})).what
+
+
+@pytest.mark.parametrize("own", [100, 106])
+def test_an_overtaken_checkpoint_whose_published_batches_the_tables_lost_is_refused(own: int) -> None:
+    assert "lost batches" in refusal(replace(OVERTAKEN, newest_own_batch_id=own)).what
+
+
+def test_a_published_checkpoint_is_refused_by_tables_that_end_before_it() -> None:
+    """Restored from a backup of the time of the one that it continues."""
+    stored = replace(STORED, checkpoint_id="c2", replaces="c1", continues=True)
+    assert "lost batches" in refusal(replace(RESUMED, identity=asdict(stored), newest_batch_id=99)).what
+
+
+def start(job: Job, batch_id: int) -> Identity:
+    """A start up to Spark's plan of this batch."""
+    identity = prepare(job, TOPIC)
+    write_log(job, "offsets", batch_id - identity.base_batch_id)
+    return identity
+
+
+def write_log(job: Job, name: str, number: int) -> None:
+    path = Path(job.checkpoint, name, str(number))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("v1\n{}\n")
+
+
+def publish(job: Job, identity: Identity, batch_id: int) -> None:
+    row = {"date": NOW.date(), "cluster": "c", "batch_id": batch_id, "kind": TICK, "polled_at": NOW}
+    row |= {"checkpoint_id": identity.checkpoint_id, "origin": identity.origin()}
+    Writer(job.tables, identity.checkpoint_id).write(BATCHES, to_arrow(BATCHES, [row]), batch_id)
+    write_log(job, "commits", batch_id - identity.base_batch_id)
+
+
+@pytest.mark.parametrize("order", ["a B a B A B A", "a b A b a B A", "a b B a A b B", "A b A a b a B B"])
+def test_jobs_that_take_over_from_each_other_go_on_wherever_they_were_suspended(tmp_path: Path, order: str) -> None:
+    """Lower case: suspended before the batch that was planned is published."""
+    batch_id = 0
+    for each in order.split():
+        job = Job(tables=str(tmp_path / "tables"), checkpoint=str(tmp_path / each.lower()))
+        identity = start(job, batch_id)
+        assert find_state(job.tables, job.checkpoint).newest_wal_batch_id == batch_id - identity.base_batch_id
+        if each.isupper():
+            publish(job, identity, batch_id)
+            batch_id += 1
+    assert newest_batch(job.tables).batch_id == batch_id - 1
+
+
+@pytest.mark.parametrize("failing", ["put_aside", "write_text"])
+def test_a_start_that_is_cut_off_is_made_good_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    first, second, third = (Job(tables=str(tmp_path / "t"), checkpoint=str(tmp_path / name)) for name in "abc")
+    publish(first, start(first, 0), 0)
+    publish(second, start(second, 1), 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(starting if failing == "put_aside" else starting.files, failing, _cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            prepare(first, TOPIC)
+    publish(third, start(third, 2), 2)
+    assert prepare(first, TOPIC).base_batch_id == 3
+
+
+def _cut_off(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_a_new_checkpoint_whose_predecessor_went_on_begins_after_all_its_batches() -> None:
     """Two jobs in turn: one was cut off before its first batch, the one before it took the tables back."""
     begun = replace(STORED, checkpoint_id="c2", base_batch_id=108, replaces="c1", continues=True)
     found = replace(RESUMED, identity=asdict(begun), newest_batch_id=115, newest_wal_batch_id=0)
+    found = replace(found, newest_committed_batch_id=None)
     assert judge_start(found, WANTED).base_batch_id == 116
 
 
@@ -150,7 +252,7 @@ def test_a_recreated_offsets_topic_is_begun_anew_over_the_same_tables() -> None:
     )
     assert rebuilt.checkpoint_id not in ("", "c1")
 
-    cut_off = replace(RESUMED, identity=asdict(rebuilt), has_checkpoint=False)
+    cut_off = replace(RESUMED, identity=asdict(rebuilt), has_checkpoint=False, newest_committed_batch_id=None)
     check_is_renewed(judge_start(cut_off, again), rebuilt)
     check_is_renewed(judge_start(replace(cut_off, has_checkpoint=True), again), rebuilt)
     assert follows_another(rebuilt, "c1")
@@ -164,7 +266,7 @@ def test_a_recreated_offsets_topic_is_begun_anew_over_the_same_tables() -> None:
 def test_a_source_that_was_changed_there_and_back_before_a_batch_goes_on() -> None:
     there = judge_start(RESUMED, replace(WANTED, offsets_topic_id="admin"))
     assert there.rebuild_reason == "source_changed"
-    back = judge_start(replace(RESUMED, identity=asdict(there)), WANTED)
+    back = judge_start(replace(RESUMED, identity=asdict(there), newest_committed_batch_id=None), WANTED)
     assert (back.replaced_topic_id, back.continues, back.replaces, back.base_batch_id) == ("", True, "c1", 108)
 
 
@@ -173,7 +275,7 @@ def test_a_checkpoint_of_an_older_layout_is_replaced_and_the_tables_go_on() -> N
     rebuilt = judge_start(replace(RESUMED, identity=older), WANTED)
     assert replace(rebuilt, checkpoint_id="") == replace(WANTED, base_batch_id=108, replaces="c1", continues=True)
     assert rebuilt.checkpoint_id not in ("", "c1")
-    cut_off = replace(RESUMED, identity=asdict(rebuilt))
+    cut_off = replace(RESUMED, identity=asdict(rebuilt), newest_committed_batch_id=None)
     check_is_renewed(judge_start(cut_off, WANTED), rebuilt)
 
 
@@ -208,12 +310,11 @@ def test_an_empty_identity_file_does_not_hinder_a_first_start(tmp_path: Path) ->
 
 def test_a_start_that_changes_nothing_leaves_the_identity_file_alone(tmp_path: Path) -> None:
     job = Job(tables=str(tmp_path / "tables"), checkpoint=str(tmp_path / "checkpoint"))
-    topic = OffsetsTopic("cluster", "topic id", 2)
-    first = prepare(job, topic)
+    first = prepare(job, TOPIC)
     (tmp_path / "checkpoint" / "offsets").mkdir(parents=True)
     (tmp_path / "checkpoint" / "offsets" / "0").write_text("v1\n")
     before = Path(identity_path(job.checkpoint)).stat()
-    assert prepare(job, topic) == first
+    assert prepare(job, TOPIC) == first
     after = Path(identity_path(job.checkpoint)).stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 

@@ -19,7 +19,7 @@ from laggard.errors import DAMAGED, REFUSED, LaggardError
 from laggard.stream.checkpoint import REPAIR
 from laggard.stream.source_positions import fallen
 from laggard.tables.batch_tables import OFFSETS_TOPIC_RECREATED, SOURCE_CHANGED
-from laggard.tables.readers import has_batch_where, newest_batch
+from laggard.tables.readers import newest_batch, newest_of_checkpoints
 
 LAYOUT = 2  # 1: the offsets topic was a streaming source of its own
 FROZEN = ("cluster_id", "table_root", "window_seconds")  # a new offsets_topic_id is a rebuild
@@ -66,7 +66,8 @@ class Found:
     identity_path: str = ""
     has_truncation: bool = False  # in the newest published batch a position fell: what follows it is to be read again
     origin: Mapping[str, Any] | None = None  # of the newest published batch; None in a row of an older job
-    is_overtaken: bool = False  # the tables have batches of this checkpoint, and later ones of another
+    newest_own_batch_id: int | None = None  # of this checkpoint, if the newest of all is of another one
+    has_replaced: bool = False  # the tables have batches of the checkpoint that this one continues
 
 
 def identity_path(checkpoint: str) -> str:
@@ -98,30 +99,49 @@ def judge_start(found: Found, wanted: Identity) -> Identity:
         raise _refusal("the checkpoint has no identity file", "the file <checkpoint>.laggard.json is missing")
     check_frozen(stored, wanted)
     if found.batch_checkpoint_id not in (None, stored.checkpoint_id):
-        if found.is_overtaken:
-            return _without_checkpoint(found, wanted)
-        raise _refusal(
-            "the checkpoint belongs to other tables",
-            f"tables: {found.batch_checkpoint_id}, checkpoint: {stored.checkpoint_id}",
-        )
+        if not _is_overtaken(stored, found):
+            raise _refusal(
+                "the checkpoint belongs to other tables",
+                f"tables: {found.batch_checkpoint_id}, checkpoint: {stored.checkpoint_id}",
+            )
+        _check_committed(stored, found, found.newest_own_batch_id)
+        return _without_checkpoint(found, wanted)
     if stored.offsets_topic_id != wanted.offsets_topic_id:  # recreated: its positions mean nothing any more
         return rebuilt(found, wanted, replaced_topic_id=stored.offsets_topic_id, base=stored.base_batch_id)
     newest = -1 if found.newest_batch_id is None else found.newest_batch_id - stored.base_batch_id
     wal = -1 if found.newest_wal_batch_id is None else found.newest_wal_batch_id
-    committed = -1 if found.newest_committed_batch_id is None else found.newest_committed_batch_id
     if newest > wal:
         raise _refusal("the checkpoint is older than the tables", f"tables at batch {newest}, checkpoint at {wal}")
+    _check_committed(stored, found, found.newest_batch_id)
+    return rebuilt(found, wanted) if found.has_truncation or stored.layout != LAYOUT else stored
+
+
+def _is_overtaken(stored: Identity, found: Found) -> bool:
+    """True if the tables, whose newest batch is another checkpoint's, are those of this one.
+
+    They have batches of it; or it has committed none, and they have those that it was to follow, if there were any.
+    """
+    if found.newest_own_batch_id is not None:
+        return True
+    has_committed = found.newest_committed_batch_id is not None or found.newest_wal_batch_id != 0
+    return not has_committed and (found.has_replaced or not stored.replaces)
+
+
+def _check_committed(stored: Identity, found: Found, newest_batch_id: int | None) -> None:
+    newest = -1 if newest_batch_id is None else newest_batch_id - stored.base_batch_id
+    committed = -1 if found.newest_committed_batch_id is None else found.newest_committed_batch_id
     if newest < committed:
         raise _refusal(
             "the tables lost batches that the checkpoint committed",
             f"tables at batch {newest}, checkpoint at {committed}",
         )
-    return rebuilt(found, wanted) if found.has_truncation or stored.layout != LAYOUT else stored
 
 
 def _again(stored: Identity, found: Found, wanted: Identity) -> Identity:
     """Begin a rebuild that was cut off before its first batch once more."""
     check_frozen(stored, wanted)
+    if found.has_checkpoint:
+        _check_committed(stored, found, found.newest_own_batch_id)
     if stored.continues and stored.offsets_topic_id != wanted.offsets_topic_id:
         return rebuilt(found, wanted, replaced_topic_id=stored.offsets_topic_id)
     if stored.replaced_topic_id == wanted.offsets_topic_id:  # there and back: the tables are of this source
@@ -223,7 +243,9 @@ def find_state(root: str, checkpoint: str) -> Found:
     path = identity_path(checkpoint)
     wal = files.newest_number(f"{checkpoint.rstrip('/')}/offsets")
     identity = _parsed(files.read_bytes(path)) if files.exists(path) else None
-    own_id = (identity or {}).get("checkpoint_id")
+    own_id, replaced_id = (identity or {}).get("checkpoint_id"), (identity or {}).get("replaces")
+    is_another = newest is not None and own_id not in (None, newest.values["checkpoint_id"])
+    published = newest_of_checkpoints(root) if is_another else {}
     return Found(
         has_checkpoint=wal is not None,
         identity=identity,
@@ -234,11 +256,8 @@ def find_state(root: str, checkpoint: str) -> Found:
         identity_path=path,
         has_truncation=newest is not None and bool(fallen(newest.values)),
         origin=newest.values["origin"] if newest else None,
-        is_overtaken=(
-            newest is not None
-            and own_id not in (None, newest.values["checkpoint_id"])
-            and has_batch_where(root, "checkpoint_id", own_id)
-        ),
+        newest_own_batch_id=published.get(str(own_id)),
+        has_replaced=replaced_id in published,
     )
 
 

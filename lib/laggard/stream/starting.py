@@ -77,19 +77,17 @@ def settle(job: Job, found: Found, identity: Identity, lease: Lease | None) -> N
     stored_id = (found.identity or {}).get("checkpoint_id", "")
     if found.has_checkpoint and not is_next and stored_id == identity.checkpoint_id:
         check_checkpoint(job.checkpoint)
-    elif not is_next:
-        # before the new identity: without rows, nothing else would tell it is old
-        put_aside(job.checkpoint, stored_id)
+    else:
+        if is_next and not found.has_checkpoint:
+            log.warning("the checkpoint is missing: going on after batch %s of the tables", found.newest_batch_id)
+        # before the new identity: the commits in it would be taken for those of the new one
+        put_aside(job.checkpoint, stored_id or identity.replaces)
         if found.newest_batch_id is None:  # otherwise its rows would be published as the first batch's
             remove_unpublished(job.tables, -1, lease)
     if found.identity != asdict(identity):
         files.write_text(identity_path(job.checkpoint), to_json(identity))
-    if is_next:
-        if not found.has_checkpoint:
-            log.warning("the checkpoint is missing: going on after batch %s of the tables", found.newest_batch_id)
-        put_aside(job.checkpoint, identity.replaces)
-        if found.newest_batch_id is not None:
-            remove_unpublished(job.tables, found.newest_batch_id, lease)
+    if is_next and found.newest_batch_id is not None:
+        remove_unpublished(job.tables, found.newest_batch_id, lease)
 
 
 def put_aside(checkpoint: str, checkpoint_id: str) -> None:

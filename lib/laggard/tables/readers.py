@@ -187,6 +187,14 @@ def has_batch_where(root: str, column: str, value: str) -> bool:
     return bool(pc.any(pc.equal(rows[column], value)).as_py())
 
 
+def newest_of_checkpoints(root: str) -> dict[str, int]:
+    """The newest batch that each checkpoint has published."""
+    wanted = ["checkpoint_id", "batch_id", "kind"]
+    rows = _published(_read(open_table(root, BATCHES.name), table_uri(root, BATCHES.name), wanted))
+    newest = rows.group_by("checkpoint_id").aggregate([("batch_id", "max")])
+    return dict(zip(newest["checkpoint_id"].to_pylist(), newest["batch_id_max"].to_pylist(), strict=True))
+
+
 def _newest_row(table: DeltaTable, root: str, predicate: str) -> dict[str, Any] | None:
     older = [column.name for column in BATCHES.columns if column.null]  # that the table of an older job may lack
     required = [name for name in BATCHES.names if name not in older]
@@ -195,11 +203,15 @@ def _newest_row(table: DeltaTable, root: str, predicate: str) -> dict[str, Any] 
 
 
 def _newest_of(rows: pa.Table) -> dict[str, Any] | None:
-    rows = rows.filter(pc.is_in(rows["kind"], pa.array([TICK, BACKFILL])))
+    rows = _published(rows)
     if not rows.num_rows:
         return None
     newest = rows.take(pc.select_k_unstable(rows, k=1, sort_keys=[("batch_id", "descending")]))
     return dict.fromkeys(BATCHES.names) | dict(newest.to_pylist(maps_as_pydicts="strict")[0])
+
+
+def _published(rows: pa.Table) -> pa.Table:
+    return rows.filter(pc.is_in(rows["kind"], pa.array([TICK, BACKFILL])))
 
 
 def _batch_bounds(table: DeltaTable) -> list[int]:
