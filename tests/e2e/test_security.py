@@ -27,8 +27,10 @@ from e2e.secured_client import (
     watched_cluster,
 )
 from laggard.config import load_config
+from laggard.config.security import Security
 from laggard.doctor.principal import principal_of
-from laggard.errors import CONFIGURATION, DENIED
+from laggard.errors import CONFIGURATION, DENIED, LaggardError
+from laggard.sources.brokers import Brokers
 from laggard.sources.poll import Poller, PollOptions
 from patience import patient
 
@@ -137,6 +139,23 @@ def test_a_wrong_login_is_named_within_ten_seconds_with_exit_77(cluster: Secured
     assert expected in report, report
     assert client.canaries() == []
     assert [*(client.folder / "tables").glob("*/_delta_log")] == []
+
+
+@pytest.mark.parametrize("mode", ["PLAIN", "SASL_PLAINTEXT"])
+def test_every_refusal_is_seen_although_the_broker_closes_right_behind_it(cluster: Secured, mode: str) -> None:
+    settings = cluster.settings(mode)
+    if mode == "SASL_PLAINTEXT":
+        settings["security.mechanism"] = "SCRAM-SHA-512"
+    else:
+        settings["security.password_file"] = str(cluster.secret("refused", "wrong-CANARY-9"))
+    security = Security(**{key.removeprefix("security."): settings[key] for key in settings if "security." in key})
+
+    for _ in range(20):  # kafka-python alone sees one of fourteen
+        brokers = Brokers([settings["bootstrap_servers"]], patient(10), security)
+        brokers.begin()
+        with closing(brokers), pytest.raises(LaggardError, match="a broker refuses the login"):
+            brokers.metadata([])
+        assert brokers.failures.total() == 1
 
 
 def test_a_secret_file_that_others_may_read_ends_the_start_with_78(cluster: Secured, tmp_path: Path) -> None:

@@ -51,9 +51,6 @@ class Brokers:
         self._bootstrap_servers = list(bootstrap_servers)
         self._timeout_seconds = timeout_seconds
         self._connections = Connections(bootstrap_servers, timeout_seconds, security)
-        # a broker that does not know the mechanism closes at once, and its answer is seen only now and then
-        has_sasl = security is not None and security.has_sasl
-        self._retry_seconds = timeout_seconds if has_sasl else min(timeout_seconds, RETRY_LIMIT_SECONDS)
         self._refusal: errors.LaggardError | None = None
         self.requests: Counter[str] = Counter()  # api -> requests
         self.failures: Counter[tuple[str, str]] = Counter()  # (api, error) -> failed requests
@@ -171,7 +168,7 @@ class Brokers:
 
     def ask(self, api: str, request: Any, broker: int | None = None) -> Any:
         """The response of one broker, of any when None; an error name in its place."""
-        until = time.monotonic() + self._retry_seconds
+        until = time.monotonic() + min(self._timeout_seconds, RETRY_LIMIT_SECONDS)
         while True:
             if broker is None:
                 self.requests[api] += 1
