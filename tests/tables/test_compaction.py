@@ -18,7 +18,7 @@ import pytest
 from deltalake import DeltaTable, Field
 
 from laggard.errors import DAMAGED, REFUSED, TEMPORARY, LaggardError
-from laggard.tables import compaction
+from laggard.tables import compaction, unpublished
 from laggard.tables import data_files as data_files_module
 from laggard.tables.arrow import to_arrow
 from laggard.tables.compaction import Merge, carry_out_here, compact, plan
@@ -130,6 +130,25 @@ def test_of_two_that_replace_the_same_files_one_is_refused(root: str, others: ob
         compact(root, NAME, open_table(root, NAME), LATER, after(root, lambda: others(root)))  # type: ignore[operator]
     assert raised.value.exit_code == TEMPORARY
     assert batches(root) == kept
+
+
+def test_the_removal_of_unpublished_rows_that_meets_a_compaction_is_repeated(
+    root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_tables(root)
+    load, others = unpublished.load_table, [other_compaction]
+
+    def then_others(uri: str) -> DeltaTable:
+        table = load(uri)
+        loads.append(uri)
+        if others and loads.count(table_uri(root, NAME)) == 2:  # the first load looks for such rows
+            others.pop()(root)
+        return table
+
+    loads: list[str] = []
+    monkeypatch.setattr(unpublished, "load_table", then_others)
+    assert remove_unpublished(root, 2, None) == [NAME]
+    assert (batches(root), others) == ([0, 1, 2], [])
 
 
 def test_another_commit_at_the_same_moment_makes_it_look_again(root: str, monkeypatch: pytest.MonkeyPatch) -> None:

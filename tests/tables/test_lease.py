@@ -89,6 +89,15 @@ def test_one_that_was_given_back_is_taken_at_once_under_a_higher_epoch(held: lis
     assert time.monotonic() - began < 30, "no wait for the 60 s of the first"
 
 
+def test_one_that_was_given_back_is_not_taken_again_by_a_thread_that_still_claims_the_tables(held: list[Lease]) -> None:
+    first = taken(held)
+    first.give_back()
+    with pytest.raises(LaggardError, match="given back") as raised:
+        first.raise_epoch(9)
+    assert raised.value.exit_code == TEMPORARY
+    assert taken(held).epoch == 2, "at once"
+
+
 def test_one_that_is_not_renewed_is_over_after_its_seconds_and_its_holder_is_refused(held: list[Lease]) -> None:
     first = taken(held, 0.3)
     fall_asleep(first)

@@ -127,6 +127,8 @@ class Lease:
         """Go on under a higher epoch."""
         if epoch > self.epoch:
             with self._lock:
+                if not self._tag:  # a put would create it once more, and the next holder would have to wait for its end
+                    raise _given_back()
                 self.epoch = epoch
                 self._put(self._tag)
 
@@ -137,7 +139,7 @@ class Lease:
         if self._lost is not None:
             raise self._lost
         if awake_seconds() >= self._valid_until:
-            raise LaggardError("the lease of the tables was given back", exit_code=TEMPORARY)
+            raise _given_back()
 
     def renew(self) -> None:
         """Put it once more, unless another thread has done so meanwhile."""
@@ -274,6 +276,10 @@ class Lease:
 
     def _store(self) -> Any:
         return storage.open_store(self.root, request_seconds=min(_REQUEST_SECONDS, self._seconds / 5))
+
+
+def _given_back() -> LaggardError:
+    return LaggardError("the lease of the tables was given back", exit_code=TEMPORARY)
 
 
 def _tag_of(found: Any) -> dict[str, str]:

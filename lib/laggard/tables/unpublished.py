@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake.exceptions import CommitFailedError
 
 from laggard.tables.lease import Lease, fenced, signed
 from laggard.tables.readers import load_table, table_uri
 from laggard.tables.schemas import FINDING_STATE, TABLES
+
+_TRIES = 3
 
 
 def tables_with_unpublished(root: str, newest_batch_id: int) -> list[str]:
@@ -22,10 +25,22 @@ def remove_unpublished(root: str, newest_batch_id: int, lease: Lease | None) -> 
     """Delete those rows; gives the tables that had some. Needs the writer lock, and its lease."""
     found = _find(root, newest_batch_id)
     for name, bound in found.items():
-        delta = load_table(table_uri(root, name))
-        with fenced(delta, lease):
-            delta.delete(f"batch_id > {bound}", commit_properties=signed(lease))
+        _delete(table_uri(root, name), f"batch_id > {bound}", lease)
     return list(found)
+
+
+def _delete(uri: str, predicate: str, lease: Lease | None) -> None:
+    """Delete the rows, again if a compaction replaced their files meanwhile."""
+    for tries_left in reversed(range(_TRIES)):
+        delta = load_table(uri)
+        try:
+            with fenced(delta, lease):
+                delta.delete(predicate, commit_properties=signed(lease))
+        except CommitFailedError:
+            if not tries_left:
+                raise
+        else:
+            return
 
 
 def _find(root: str, newest_batch_id: int) -> dict[str, int]:
