@@ -13,7 +13,7 @@ export PYTHONPATH := $(CURDIR)/lib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # of the longer tests, beyond Python and Java: command:Debian packages
-TOOLS := javac:default-jdk-headless gcc:gcc,libc6-dev buildah:buildah debootstrap:debootstrap
+TOOLS := javac:default-jdk-headless gcc:gcc,libc6-dev buildah:buildah debootstrap:debootstrap promtool:prometheus
 # built by Go: the chart's renderer and the tests' S3 server
 HELM := helm.sh/helm/v3/cmd/helm@v3.19.2
 KUSTOMIZE := sigs.k8s.io/kustomize/kustomize/v5@v5.7.1
@@ -101,10 +101,11 @@ pins: jars ## write conf/jars.sha256 from conf/ivy.xml, docker/requirements-*.tx
 audit: venv ## look the pinned packages up among known weaknesses; docker/exceptions.toml has those we ship all the same
 	@$(BIN)/python docker/audit.py
 
-docs: venv ## write the generated pages under docs/ and the dashboards in conf/grafana/
+docs: venv ## write the generated pages under docs/, the dashboards in conf/grafana/ and the rules in conf/rules/
 	@$(BIN)/python tests/docs/pages.py
 	@$(BIN)/python tests/questions/page.py
 	@$(BIN)/python conf/grafana/build.py
+	@$(BIN)/python conf/rules/rule_files.py
 
 bench: jars ## the benchmarks; each prints a table
 	@for file in bench/group_records.py bench/diagnose.py bench/tick.py bench/catch_up.py bench/restart.py bench/abuse.py; do echo "laggard: $$file"; $(BIN)/python $$file $(ARGS) || exit 1; done

@@ -38,6 +38,12 @@ def base() -> list[Manifest]:
     return [each for name in listed for each in documents((K8S / name).read_text())]
 
 
+def monitoring() -> list[Manifest]:
+    return [
+        each for name in ("monitor", "rules") for each in documents((K8S / "monitoring" / f"{name}.yaml").read_text())
+    ]
+
+
 def by_name(manifests: list[Manifest]) -> dict[tuple[str, str], Manifest]:
     found = {(each["kind"], each["metadata"]["name"]): each for each in manifests}
     assert len(found) == len(manifests)
@@ -67,7 +73,9 @@ def test_the_schemas_find_a_wrong_key() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [*sorted(K8S.glob("examples/*.yaml")), K8S / "monitoring" / "monitor.yaml"], ids=lambda path: path.stem
+    "path",
+    [*sorted(K8S.glob("examples/*.yaml")), *sorted(K8S.glob("monitoring/[mr]*.yaml"))],
+    ids=lambda path: path.stem,
 )
 def test_what_is_for_an_operator_names_its_api(path: Path) -> None:
     for manifest in documents(path.read_text()):
@@ -228,9 +236,9 @@ def built(folder: Path) -> dict[tuple[str, str], Manifest]:
 
 @pytest.mark.full
 def test_the_chart_renders_what_the_manifests_say() -> None:
-    manifests = by_name([*base(), *documents((K8S / "monitoring" / "monitor.yaml").read_text())])
+    manifests = by_name([*base(), *monitoring()])
     del manifests["Namespace", "laggard"]
-    found = by_name(rendered("--set", "serviceMonitor=true"))
+    found = by_name(rendered("--set", "serviceMonitor=true", "--set", "prometheusRule=true"))
     for each in found.values():  # the chart starts pods again when their configuration changes
         if each["kind"] == "Deployment":
             assert len(each["spec"]["template"]["metadata"].pop("annotations")["checksum/config"]) == 64
@@ -294,7 +302,7 @@ def test_kustomize_builds_the_manifests_in_their_namespace_and_with_the_monitor(
 
     found = built(folder)
 
-    expected = by_name([*base(), *documents((K8S / "monitoring" / "monitor.yaml").read_text())])
+    expected = by_name([*base(), *monitoring()])
     for (kind, _), manifest in expected.items():
         if kind != "Namespace":
             manifest["metadata"]["namespace"] = "laggard"

@@ -1,0 +1,112 @@
+"""The files of rules are those of the table, and name nothing that is not there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.rules.registry import BY_CODE
+from laggard.exporter.families import FAMILIES, LEVELS
+from laggard.exporter.judged import SEVERITIES
+from laggard.lag.status import STATUSES
+from rules.promtool import ROOT, table
+
+alert_table, rule_files = table()
+DASHBOARDS = {f"laggard-{name}" for name in ("fleet", "group", "rebalance", "partition", "offsets", "pipeline")}
+EXPRESSIONS = {each.name: each.expr for each in (*alert_table.RECORDS, *alert_table.ALERTS)}
+RECORDED = {each.name for each in alert_table.RECORDS}
+SELECTOR = re.compile(r"([a-z_]*:?laggard_[a-z0-9_:A-Z]+)(?:\{([^}]*)\})?")
+# closed lists of values that a matcher may name
+VALUES = {"code": set(BY_CODE), "severity": set(SEVERITIES), "status": set(STATUSES), "level": set(LEVELS)}
+
+
+def labels_of(metric: str) -> set[str]:
+    """Labels of a metric that the exporter has, or of a record; KeyError for any other."""
+    if metric in RECORDED:
+        return {"group": {"cluster", "group"}, "topic": {"cluster", "group", "topic"}, "cluster": {"cluster"}}[
+            metric.split(":", maxsplit=1)[0]
+        ]
+    by_sample = {each.name: each for each in FAMILIES} | {
+        f"{each.name}_bucket": each for each in FAMILIES if each.bounds
+    }
+    family = by_sample[metric]
+    return {*family.labels, *([family.name] if family.states else []), *(["le"] if family.bounds else [])}
+
+
+def test_the_files_are_what_the_table_says() -> None:
+    """If this fails: make docs."""
+    assert {path: (ROOT / path).read_text(encoding="utf-8") for path in rule_files.files()} == rule_files.files()
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_every_metric_and_label_of_an_expression_is_in_the_catalogue(name: str) -> None:
+    expr = EXPRESSIONS[name]
+    found = SELECTOR.findall(re.sub(r"on \([^)]*\)|by \([^)]*\)|group_left \([^)]*\)", "", expr))
+    assert found
+    known: set[str] = set()
+    for metric, matchers in found:
+        labels = labels_of(metric)
+        known |= labels
+        for label, value in re.findall(r'(\w+)[=!~]+"([^"]*)"', matchers):
+            assert label in labels
+            states = next((each.states for each in FAMILIES if each.name == label and each.states), ())
+            assert set(value.split("|")) <= (VALUES.get(label) or set(states)), (label, value)
+    for names in re.findall(r"(?:on|by|group_left) \(([^)]*)\)", expr):
+        assert {each.strip() for each in names.split(",") if each.strip()} <= known
+
+
+def test_an_unknown_metric_is_found() -> None:
+    with pytest.raises(KeyError):
+        labels_of("laggard_shed_keys_total")
+
+
+def test_no_objective_is_accepted_under_which_the_fast_burn_cannot_fire() -> None:
+    """A burn is at most 1 / (1 - objective)."""
+    (holds,) = (each.metadata["holds"] for each in fields(Parameters) if each.name == "slo_objective")
+    assert not holds(1 - 1 / alert_table.FAST_BURN)
+
+
+@pytest.mark.parametrize("alert", alert_table.ALERTS, ids=lambda each: f"{each.name}-{each.severity}")
+def test_an_alert_says_what_is_wrong_and_where_to_look(alert: Any) -> None:
+    assert re.fullmatch(r"Laggard[A-Z][A-Za-z]+", alert.name)
+    assert alert.severity in ("critical", "warning", "info")
+    assert alert.dashboard in DASHBOARDS
+    assert alert.summary
+    assert "First look: laggard " in alert.description
+
+
+def test_an_alert_on_a_group_is_silent_during_maintenance_unless_data_is_at_stake() -> None:
+    groups = {each.name: alert_table.UNPLANNED in each.clauses for each in alert_table.ALERTS if "group" in each.labels}
+    at_stake = {"LaggardDataLost", "LaggardDataLossNear", "LaggardOffsetsExpireSoon"}
+    assert {name for name, excused in groups.items() if not excused} == at_stake
+
+
+def test_inhibitions_name_alerts_and_labels_that_are_there() -> None:
+    names = {each.name for each in alert_table.ALERTS}
+    for each in alert_table.INHIBITIONS:
+        chosen = [set(names), set(names)]
+        for side, matchers in enumerate((each.source, each.targets)):
+            for label, sign, value in (re.fullmatch(r'(\w+)(=|=~|!~)"(.*)"', text).groups() for text in matchers):  # type: ignore[union-attr]
+                if label == "alertname":
+                    chosen[side] &= {name for name in names if bool(re.fullmatch(value, name)) is (sign != "!~")}
+            assert chosen[side]
+        if "alertname" not in each.equal:
+            assert not chosen[0] & chosen[1]
+        sources = [alert for alert in alert_table.ALERTS if alert.name in chosen[0]]
+        assert all({*each.equal} <= {*alert.labels} for alert in sources) or "alertname" in each.equal
+
+
+def test_prometheus_of_compose_reads_the_rules() -> None:
+    compose = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())
+    (files,) = yaml.safe_load((ROOT / "docker" / "prometheus.yaml").read_text())["rule_files"]
+    assert "../conf/rules:/etc/prometheus/rules:ro" in compose["services"]["prometheus"]["volumes"]
+    assert {path.name for path in (ROOT / "conf" / "rules").glob(Path(files).name)} == {
+        "laggard-alerts.yaml",
+        "laggard-recording.yaml",
+    }
