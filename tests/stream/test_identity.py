@@ -196,6 +196,26 @@ def test_jobs_that_take_over_from_each_other_go_on_wherever_they_were_suspended(
     assert newest_batch(job.tables).batch_id == batch_id - 1
 
 
+def test_of_checkpoints_that_were_put_aside_the_newest_two_are_kept(tmp_path: Path) -> None:
+    ours, other = (
+        Job(tables=str(tmp_path / "tables"), checkpoint=str(tmp_path / name / "check.point")) for name in "ab"
+    )
+    mine = [tmp_path / "a" / name for name in ("check.point.backup", "check.point2.diagnose-00000000")]
+    for each in mine:
+        each.mkdir(parents=True)
+    before = []
+    for number in range(5):
+        for job in (ours, other):
+            identity = start(job, 2 * number + (job is other))
+            publish(job, identity, 2 * number + (job is other))
+            Path(f"{job.checkpoint}.diagnose-{identity.checkpoint_id[:8]}").mkdir()
+            before += [identity.checkpoint_id] if job is ours else []
+    left = {each.name for each in (tmp_path / "a").iterdir()} - {each.name for each in mine}
+    judged = f"diagnose-{before[-1][:8]}"
+    expected = {"check.point.laggard.json", *(f"check.point.{each}" for each in (*before[-3:-1], judged))}
+    assert left == {"check.point", *expected}, "under their own ids"
+
+
 @pytest.mark.parametrize("failing", ["put_aside", "write_text"])
 def test_a_start_that_is_cut_off_is_made_good_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str

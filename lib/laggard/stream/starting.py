@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import logging
+import re
+import shutil
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("laggard.job")
 SAY_EVERY_SECONDS = 10.0
+_KEPT_ASIDE = 2
 
 
 def wait_for_offsets_topic(cluster: Cluster, stopping: Event, beat: Callable[[str], None]) -> OffsetsTopic | None:
@@ -68,6 +73,8 @@ def prepare(job: Job, topic: OffsetsTopic, lease: Lease | None = None) -> Identi
     found = find_state(job.tables, job.checkpoint)
     identity = judge_start(found, Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds))
     settle(job, found, identity, lease)
+    with suppress(OSError):
+        remove_old(job.checkpoint, identity.checkpoint_id)
     return identity
 
 
@@ -88,6 +95,20 @@ def settle(job: Job, found: Found, identity: Identity, lease: Lease | None) -> N
         files.write_text(identity_path(job.checkpoint), to_json(identity))
     if is_next and found.newest_batch_id is not None:
         remove_unpublished(job.tables, found.newest_batch_id, lease)
+
+
+def remove_old(checkpoint: str, checkpoint_id: str) -> None:
+    """Remove all but the newest two that were put aside, and the diagnosis' own of other ids: a disk may be small."""
+    place = files.locate(checkpoint)
+    if not files.is_local(place):
+        return
+    beside = {each: each.name.removeprefix(f"{Path(place).name}.") for each in Path(place).parent.iterdir()}
+    aside = [each for each, name in beside.items() if re.fullmatch(r"[0-9a-f]{32}(\.\d+)?", name)]
+    aside.sort(key=lambda each: each.stat().st_mtime_ns, reverse=True)
+    judged = [each for each, name in beside.items() if re.fullmatch(r"diagnose-[0-9a-f]{8}", name)]
+    for each in (*aside[_KEPT_ASIDE:], *judged):
+        if each.name != f"{Path(place).name}.diagnose-{checkpoint_id[:8]}":
+            shutil.rmtree(each, ignore_errors=True)
 
 
 def put_aside(checkpoint: str, checkpoint_id: str) -> None:
