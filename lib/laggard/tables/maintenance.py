@@ -139,11 +139,13 @@ def _maintain_table(
             full=True,  # also what a task left that failed before its commit
             keep_versions=None if named is None else [named],
         )
-        _trim_log(root, delta, table, named)
-        if carry_out is not None and not table.overwritten:  # last: a file that cannot be read stops nothing else
-            # the day at hand waits for tomorrow, except where each tick adds a file: every commit pays for each
-            last = (now + timedelta(days=table.name in EACH_TICK)).date().isoformat()
-            compact(root, table.name, delta, last, carry_out, retention.vacuum_hours * 3600 / 2)
+        try:
+            if carry_out is not None and not table.overwritten:
+                # the day at hand waits for tomorrow, except where each tick adds a file: every commit pays for each
+                last = (now + timedelta(days=table.name in EACH_TICK)).date().isoformat()
+                compact(root, table.name, delta, last, carry_out, max(1, retention.vacuum_hours) * 1800.0)
+        finally:  # a file that cannot be read stops nothing but itself
+            _trim_log(root, delta, table, named)
 
 
 def _named_version(root: str, table: Table) -> int | None:
