@@ -1,4 +1,4 @@
-"""What the coordinators answer, where they are asked and the offsets topic is not read."""
+"""Answers of the coordinators, if they are asked in place of the offsets topic."""
 
 from __future__ import annotations
 

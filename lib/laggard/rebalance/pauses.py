@@ -1,4 +1,4 @@
-"""What a rebalance cost: how long each partition paused, by the gaps between its commits.
+"""Cost of a rebalance: how long each partition paused, by the gaps between its commits.
 
 Commits and generations of a group lie in one partition of the offsets topic, so their order is exact.
 """

@@ -33,7 +33,7 @@ Listed = Mapping[str, Mapping[str, Any]]  # group -> its row of `GROUPS`
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What one round of questions brought: tables of a snapshot."""
+    """Tables of a snapshot that one round of questions brought."""
 
     groups: pa.Table
     unlisted: list[int]

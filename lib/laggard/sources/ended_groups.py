@@ -21,7 +21,7 @@ GROUP_GONE = "GROUP_ID_NOT_FOUND"
 
 @dataclass(slots=True)
 class Found:
-    """What the coordinators said of groups that nobody listed; a group in neither of these is there."""
+    """Answers on groups that nobody listed; a group in neither of these is there."""
 
     gone: set[str] = field(default_factory=set)
     errors: dict[str, tuple[str, str]] = field(default_factory=dict)  # group -> (api, error): nothing is known

@@ -143,7 +143,7 @@ class Poller:
         )
 
     def _ask_groups(self) -> Asked | None:
-        """What the coordinators say; None where the offsets topic is read instead."""
+        """Ask the coordinators; None if the offsets topic is read instead."""
         if self._coordinators is None:
             return None
         started, seconds = time.monotonic(), self._options.ask_groups_seconds

@@ -46,7 +46,7 @@ def batch_of(rows: int, **columns: pa.Array) -> pa.RecordBatch:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a poll of the coordinators brought beside commits, by group; empty where the offsets topic is read."""
+    """Answers of the coordinators beside commits, by group; empty if the offsets topic is read."""
 
     errors: Mapping[str, str | None]  # of groups that were asked; None: their offsets are complete
     described: Mapping[str, str]  # JSON, as rebalance/described.py makes it

@@ -1,4 +1,4 @@
-"""What the diagnosis writes: evaluated windows, findings, and what it remembers from one window to the next."""
+"""Tables of the diagnosis: evaluated windows, findings, and what it remembers from one window to the next."""
 
 from __future__ import annotations
 
