@@ -90,7 +90,12 @@ SECONDS = {
 }
 
 
+@pytest.hookimpl(trylast=True)  # after the order has been shuffled
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = [place for place, item in enumerate(items) if item.get_closest_marker("in_order")]
+    ordered = sorted((items[place] for place in places), key=lambda item: (item.location[0], item.location[1] or 0))
+    for place, item in zip(places, ordered, strict=True):
+        items[place] = item
     for item in items:
         is_shared = {"paused", "resumed", "lived"} & set(getattr(item, "fixturenames", ()))
         if is_shared and item.nodeid.partition("::")[0] not in HISTORIES:

@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,7 +92,8 @@ class Seat:
             left = len(_processes(mark))
         finally:
             for each in _processes(mark):
-                os.kill(each, signal.SIGKILL)
+                with suppress(ProcessLookupError):
+                    os.kill(each, signal.SIGKILL)
             process.wait()
         log = place.log.read_bytes()[log_begin:].decode(errors="replace")
         found = COMPLAINT.search(log)
@@ -137,7 +138,8 @@ def _send(process: subprocess.Popen[bytes], number: signal.Signals, whom: str, m
         os.killpg(process.pid, number)
     else:
         for each in _processes(mark):
-            os.kill(each, number)
+            with suppress(ProcessLookupError):  # it has just ended
+                os.kill(each, number)
 
 
 def _processes(mark: str) -> list[int]:

@@ -31,7 +31,14 @@ from laggard.sources.spark_security import URLS_PROPERTY
 from laggard.tables.admin_source import EMPTY, UNKNOWN
 from patience import patient
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow, pytest.mark.full]
+pytestmark = [
+    pytest.mark.in_order,
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.full,
+]
 
 USER = "polling"
 RIGHTS = (("TOPIC", "*", "DESCRIBE", "LITERAL"), ("GROUP", "*", "DESCRIBE", "LITERAL"))  # of docs/admin-source.md

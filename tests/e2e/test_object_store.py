@@ -89,7 +89,12 @@ def test_a_job_and_an_exporter_on_a_bucket(tmp_path: Path, own_broker: Broker, s
         wait_until(lambda: place.rows("finding_state"), 60, "the rules in a bucket", place.tail)
     finally:
         run.kill()  # and its disk is gone with it
-    shutil.rmtree(place.folder)
+    wait_until(  # the JVM may write until it has heard that the job is gone
+        lambda: shutil.rmtree(place.folder, ignore_errors=True) or not place.folder.exists(),
+        20,
+        "its disk is gone",
+        str,
+    )
     moved = place_of(tmp_path / "another machine", own_broker, server)
     before = published(moved)[-1]["batch_id"]
     commit_simply(own_broker.bootstrap_servers, "billing", {at("orders", 0): 9})

@@ -92,7 +92,8 @@ def test_batches_go_on_and_only_what_the_broker_led_is_unknown(tmp_path: Path, r
         running.callback(run.kill)
         run.wait_for(lambda batch: batch.kind == "tick", "first tick")
         running.enter_context(committing(servers, 12))
-        before = run.tick_after(now())
+        run.tick_after(now())
+        before = run.wait_for(lambda batch: all_ok(place, watched), "all known before the broker stops")
         [topic] = admin.describe_topics(["single"])
         led = {part["partition_index"] for part in topic["partitions"] if part["leader_id"] == STOPPED}
         os.kill(broker.pids[STOPPED], signal.SIGSTOP)
