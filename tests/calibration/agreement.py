@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from calibration.cast import Story
+from calibration.members import Workload
 from calibration.rows import NAMED, TIMES, Row, Rows
 
 BATCH_SECONDS = 0.25  # a member that is in a batch answers when it is done
@@ -19,7 +19,7 @@ DIFFERENCES = {
 }
 
 
-def differences(story: Story, real: Rows, simulated: Rows) -> list[str]:
+def differences(workload: Workload, real: Rows, simulated: Rows) -> list[str]:
     """A sentence for each value that is another."""
     found = []
     for table, names in NAMED.items():
@@ -28,40 +28,40 @@ def differences(story: Story, real: Rows, simulated: Rows) -> list[str]:
             found.append(f"{table}: {len(one)} rows, {len(other)} simulated")
         for number, (row, twin) in enumerate(zip(one, other, strict=False)):
             for name in names:
-                values = [_comparable(story, table, name, each) for each in (row, twin)]
+                values = [_comparable(workload, table, name, each) for each in (row, twin)]
                 if values[0] != values[1]:
                     found.append(f"{table} {number} {name}: {values[0]}, simulated {values[1]}")
     return found
 
 
-def time_differences(story: Story, real: Rows, simulated: Rows) -> list[str]:
+def time_differences(workload: Workload, real: Rows, simulated: Rows) -> list[str]:
     """A sentence for each time that is further off than heartbeats, commits and batches explain."""
     found = []
     for table, names in TIMES.items():
         for number, (row, twin) in enumerate(zip(real[table], simulated[table], strict=False)):
             for name in names:
                 one, other = row[name], twin[name]
-                limit = tolerance_seconds(story, name)
+                limit = tolerance_seconds(workload, name)
                 if (one is None) is not (other is None) or (one is not None and abs(one - other) > limit):
                     found.append(f"{table} {number} {name}: {one}, simulated {other}, more than {limit} s apart")
     return found
 
 
-def tolerance_seconds(story: Story, name: str) -> float:
+def tolerance_seconds(workload: Workload, name: str) -> float:
     """A member hears of a rebalance within a heartbeat, answers after its batch, and commits within its interval."""
     if name == "sync_seconds":
         return SYNC_SECONDS
-    settings = story.settings
+    settings = workload.settings
     heartbeat = settings.heartbeat_ms / 1000
-    if story.is_modern or story.is_mixed:
+    if workload.is_modern or workload.is_mixed:
         heartbeat = MODERN_HEARTBEAT_SECONDS
     return heartbeat + (settings.commit_ms or 0) / 1000 + 2 * BATCH_SECONDS
 
 
-def _comparable(story: Story, table: str, name: str, row: Row) -> Any:
+def _comparable(workload: Workload, table: str, name: str, row: Row) -> Any:
     """The value, or what of it no chance decides."""
     value = row[name]
-    if (story.name, table, name) in DIFFERENCES and value is not None:
+    if (workload.name, table, name) in DIFFERENCES and value is not None:
         return len(value)
     # a partition that stays counts as stopped when its commit comes an interval late, as on a busy machine
     if name == "paused_partitions" and row["rebalance_mode"] in ("incremental", "cooperative") and value is not None:

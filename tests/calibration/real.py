@@ -1,4 +1,4 @@
-"""Stories played by Java consumers on a real broker, all at the same time, and what they left behind."""
+"""Workloads run by Java consumers on a real broker, all at the same time, and the records and polls they leave."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
-from calibration.cast import PARTITIONS, RATE, Performance, Story
-from calibration.stories import STORIES, WARM_UPS
-from calibration.troupe import Real, Troupe
+from calibration.clients import Clients, RealDriver
+from calibration.members import PARTITIONS, RATE, Execution, Workload
+from calibration.workloads import WARM_UPS, WORKLOADS
 from laggard.demo.broker import Broker
 from laggard.sources.poll import Poller, PollOptions
 from patience import patient
 from simulator.offsets_log import Record, Written
-from simulator.play import Played, Polled
+from simulator.simulation import Polled, Simulation
 from simulator.truth import Truth
 
 TICK_SECONDS, STEP_SECONDS = 2.0, 0.05
@@ -25,37 +25,37 @@ READ_SECONDS = 30
 OFFSETS_TOPIC = "__consumer_offsets"
 
 
-def play_for_real(broker: Broker, folder: Path) -> Played:
-    """All stories at the same time, with one poll series."""
+def run_on_kafka(broker: Broker, folder: Path) -> Simulation:
+    """All workloads at the same time, with one poll series."""
     with ExitStack() as stack:
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
         stack.callback(admin.close)
-        admin.create_topics([NewTopic(story.name, PARTITIONS, 1) for story in (*WARM_UPS, *STORIES)])
-        troupe, doomed = (Troupe(broker, folder / f"{name}.log") for name in ("troupe", "doomed"))
-        stack.callback(troupe.kill)
+        admin.create_topics([NewTopic(workload.name, PARTITIONS, 1) for workload in (*WARM_UPS, *WORKLOADS)])
+        clients, doomed = (Clients(broker, folder / f"{name}.log") for name in ("clients", "doomed"))
+        stack.callback(clients.kill)
         stack.callback(doomed.kill)
         poller = Poller(PollOptions((broker.bootstrap_servers,), metadata_seconds=1, state_poll_seconds=0))
         stack.callback(poller.close)
-        theatre = Real(troupe, doomed, admin)
-        _perform(WARM_UPS, theatre, None)
-        troupe.tell("produce", PARTITIONS, RATE, *(story.name for story in STORIES))
-        polls = _perform(STORIES, theatre, poller)
-    return Played("real", 0, _read(broker, polls[-1].offsets_partitions), polls, Truth())
+        driver = RealDriver(clients, doomed, admin)
+        _execute(WARM_UPS, driver, None)
+        clients.tell("produce", PARTITIONS, RATE, *(workload.name for workload in WORKLOADS))
+        polls = _execute(WORKLOADS, driver, poller)
+    return Simulation("real", 0, _read(broker, polls[-1].offsets_partitions), polls, Truth())
 
 
-def _perform(stories: Collection[Story], theatre: Real, poller: Poller | None) -> list[Polled]:
-    """Play them to the end, side by side; what was polled meanwhile."""
+def _execute(workloads: Collection[Workload], driver: RealDriver, poller: Poller | None) -> list[Polled]:
+    """Run them to the end, side by side, and return the polls of that time."""
     polls = [] if poller is None else [_poll(poller, 1)]  # what the first one finds is history and no event
     due = time.monotonic() + TICK_SECONDS
-    performances = [Performance(story, theatre, time.monotonic()) for story in stories]
+    executions = [Execution(workload, driver, time.monotonic()) for workload in workloads]
     while True:
-        theatre.check()
+        driver.check()
         now = time.monotonic()
-        performances = [each for each in performances if not each.is_over(now)]
-        if poller is not None and (now >= due or not performances):
+        executions = [each for each in executions if not each.is_over(now)]
+        if poller is not None and (now >= due or not executions):
             polls.append(_poll(poller, len(polls) + 1))
             due += TICK_SECONDS
-        if not performances:
+        if not executions:
             return polls
         time.sleep(STEP_SECONDS)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from simulator.play import Laggard, Played, ticks
+from simulator.simulation import Laggard, Simulation, ticks
 
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]
@@ -44,11 +44,11 @@ TIMES = {
 }  # fmt: skip
 
 
-def rows_by_group(played: Played) -> dict[str, Rows]:
+def rows_by_group(simulation: Simulation) -> dict[str, Rows]:
     """Everything that laggard makes of a run, by group and table."""
-    job, last = Laggard(), played.polls[-1]
+    job, last = Laggard(), simulation.polls[-1]
     closing = [replace(last, at_ms=last.at_ms + later) for later in CLOSING_MS]
-    for _, polled, records in ticks(replace(played, polls=[*played.polls, *closing])):
+    for _, polled, records in ticks(replace(simulation, polls=[*simulation.polls, *closing])):
         job.tick(polled, records)
     groups = {row["group"] for row in job.history["generations"]}
     return {group: _rows(job.history, group) for group in groups}

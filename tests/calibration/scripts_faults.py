@@ -2,69 +2,69 @@
 
 from __future__ import annotations
 
-from calibration.cast import Cast, Script
+from calibration.members import Members, Script
 from calibration.scripts import APART, COUNTED, SETTLED
 
 
-def crash(cast: Cast) -> Script:
+def crash(members: Members) -> Script:
     """One of three is killed, and its session runs out."""
-    cast.start(0, 1, 2)
-    yield cast.settled()
+    members.start(0, 1, 2)
+    yield members.settled()
     yield COUNTED
-    cast.crash(2)
-    yield cast.settled()
+    members.crash(2)
+    yield members.settled()
     yield SETTLED
 
 
-def eviction(cast: Cast) -> Script:
+def eviction(members: Members) -> Script:
     """A batch outlasts max.poll.interval.ms: the client leaves by itself, and is back when the batch is done."""
-    cast.start(0, 1)
-    yield cast.settled()
+    members.start(0, 1)
+    yield members.settled()
     yield COUNTED
-    cast.hang(0, 23)
-    yield cast.hold_all(1)
-    yield cast.hold_all(0, 1)
+    members.hang(0, 23)
+    yield members.hold_all(1)
+    yield members.hold_all(0, 1)
     yield SETTLED
 
 
-def straggler(cast: Cast) -> Script:
+def straggler(members: Members) -> Script:
     """A third member comes while one is in a long batch: the join phase waits until the slow one leaves by itself."""
-    cast.start(0, 1)
-    yield cast.settled()
+    members.start(0, 1)
+    yield members.settled()
     yield COUNTED
-    cast.hang(0, 24)
+    members.hang(0, 24)
     yield 1.0
-    cast.start(2)
-    yield cast.hold_all(1, 2)
-    yield cast.settled()
+    members.start(2)
+    yield members.hold_all(1, 2)
+    yield members.settled()
     yield SETTLED
 
 
-def restarts(cast: Cast) -> Script:
+def restarts(members: Members) -> Script:
     """Static members, each away for less than the session: no generation."""
     for number in (0, 1):
-        cast.start(number)
-        if cast.is_modern:  # each has an epoch of its own
-            yield cast.settled()
+        members.start(number)
+        if members.is_modern:  # each has an epoch of its own
+            yield members.settled()
             yield COUNTED
-    yield cast.settled()
+    yield members.settled()
     yield COUNTED
     for number in (0, 1):
-        cast.close(number)
+        members.close(number)
         yield 2.0
-        cast.start(number)
-        yield cast.settled()
+        members.start(number)
+        yield members.settled()
         yield SETTLED
 
 
-def expiry(cast: Cast) -> Script:
+def expiry(members: Members) -> Script:
     """A static member that is away for longer than the session."""
-    cast.start(0, 1, 2)
-    yield cast.settled()
+    members.start(0, 1, 2)
+    yield members.settled()
     yield COUNTED
-    cast.close(2)
-    yield cast.settled()
+    members.close(2)
+    yield members.settled()
     yield APART
-    cast.start(2)
-    yield cast.settled()
+    members.start(2)
+    yield members.settled()
     yield SETTLED

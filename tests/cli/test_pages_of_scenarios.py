@@ -25,7 +25,7 @@ from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import create_tables
 from scenarios.catalogue import SCENARIOS
 from scenarios.judged import diagnose
-from scenarios.runs import Recorder, declared, place_of, play, record
+from scenarios.runs import Recorder, declared, place_of, record, simulate
 from tables.fixtures import batch_row, write_arrow, write_rows
 
 MOMENTS = 8
@@ -35,7 +35,7 @@ _WRITTEN = ("lag_windows", "group_history", "group_events", "generations", "grou
 
 def written(root: Path, name: str, seed: int) -> list[str]:
     """Record a scenario, evaluate its windows and write all that a job would have written; gives the groups."""
-    run = play(SCENARIOS[name], seed, place_of(SCENARIOS[name], seed))
+    run = simulate(SCENARIOS[name], seed, place_of(SCENARIOS[name], seed))
     job = Recorder(policies=declared([run.labels]))
     (recorded,) = record([run], job)
     judged = diagnose(recorded)
@@ -56,10 +56,10 @@ def written(root: Path, name: str, seed: int) -> list[str]:
         for start in sorted({row["window_start"] for row in judged.windows})
     ]
     write_rows(root, "finding_state", states)
-    polled_at = datetime.fromtimestamp(run.played.polls[-1].at_ms / 1000, timezone.utc)
-    number = len(run.played.polls)
+    polled_at = datetime.fromtimestamp(run.simulation.polls[-1].at_ms / 1000, timezone.utc)
+    number = len(run.simulation.polls)
     write_rows(root, "batches", [batch_row(number, versions, polled_at, cluster="c")])
-    return run.ground.names
+    return run.cluster.names
 
 
 def page_faults(root: Path, capsys: pytest.CaptureFixture[str], group: str, *words: str) -> list[str]:

@@ -11,8 +11,8 @@ import encoder
 from laggard.wire.decode import decode
 from rebalance.lives import STATIC_LIFE
 from rebalance.modern import folded, timed
-from simulator.play import recall, run_through_laggard
 from simulator.score import milliseconds
+from simulator.simulation import recall, run_through_laggard
 from stream.simulation import NOON, Record, Simulation, commit, end, generation
 
 TOPICS = [end(100), end(100, partition=1), end(100, partition=2)]
@@ -83,11 +83,11 @@ def test_a_member_of_a_consumer_group_had_what_its_last_record_said() -> None:
     assert (event["event_at"], event["seconds"]) == (at(10), 5.0)
 
 
-@pytest.mark.parametrize("story", ["static_restart", "static_duplicate", "modern_static_restart"])
-def test_absences_are_those_that_a_search_in_the_records_finds(story: str) -> None:
-    played = recall(story, 1)
-    job = run_through_laggard(played)
-    commits = [(each, decode(each.record.key, each.record.value)) for each in played.records]
+@pytest.mark.parametrize("workload", ["static_restart", "static_duplicate", "modern_static_restart"])
+def test_absences_are_those_that_a_search_in_the_records_finds(workload: str) -> None:
+    simulation = recall(workload, 1)
+    job = run_through_laggard(simulation)
+    commits = [(each, decode(each.record.key, each.record.value)) for each in simulation.records]
     found: list[tuple[float | None, float | None]] = []
     for event in (row for row in job.history["group_events"] if row["kind"] == "static_replacement"):
         held = held_by(job.history["group_members"], event)

@@ -59,9 +59,9 @@ def burrow(recorded: Recorded) -> list[Call]:
     """Commits as they were written; it is given the true log end at each, which it only polls for in reality."""
     run = recorded.run
     kept: dict[Place, deque[Commit]] = defaultdict(lambda: deque(maxlen=KEPT))
-    records = deque(each for each in run.played.records if each.record.commit is not None and each.is_visible)
+    records = deque(each for each in run.simulation.records if each.record.commit is not None and each.is_visible)
     calls = []
-    for now_ms in range(run.ground.at_ms(1), run.end_ms + 1, WINDOW_MS):
+    for now_ms in range(run.cluster.at_ms(1), run.end_ms + 1, WINDOW_MS):
         while records and records[0].timestamp_ms < now_ms:
             each = records.popleft()
             key, offset = each.record.commit, each.record.committed_offset
@@ -76,7 +76,7 @@ def burrow(recorded: Recorded) -> list[Call]:
 
 
 def _end(run: Run, place: tuple[str, int], at_ms: int) -> int:
-    topic = run.ground.brokers.topics.get(place[0])
+    topic = run.cluster.brokers.topics.get(place[0])
     return 0 if topic is None else topic.logs[place[1]].end_at(at_ms)
 
 

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from scenarios.ground import HEALTHY, WITH_BASELINE, Ground
+from scenarios.cluster import HEALTHY, WITH_BASELINE, ScenarioCluster
 from scenarios.labels import CALM, YES, Expect, Labels, Must, Scenario, only
+from simulator.cluster import MINUTE, SECOND
 from simulator.producer import piecewise, steady
-from simulator.stage import MINUTE, SECOND
 from simulator.world import Sink
 
 SHORTAGE = frozenset({"CAPACITY_SHORTAGE", "AT_PARTITION_CEILING"})
 
 
-def sc01(ground: Ground) -> Labels:
-    at = ground.about(WITH_BASELINE)
-    members, each = ground.one_of((3, 4), (4, 3), (4, 3), (5, 2), (6, 2))
-    capacity, ratio = ground.between(400, 900), ground.between(1.08, 1.35)
+def sc01(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(WITH_BASELINE)
+    members, each = cluster.one_of((3, 4), (4, 3), (4, 3), (5, 2), (6, 2))
+    capacity, ratio = cluster.between(400, 900), cluster.between(1.08, 1.35)
     total, parts = members * capacity, members * each
-    calm = ground.between(0.4, 0.6)
-    ground.topic(
+    calm = cluster.between(0.4, 0.6)
+    cluster.topic(
         partitions=parts, rate=piecewise((0, calm * total / parts), (round(at * MINUTE), ratio * total / parts))
     )
-    ground.group(members, capacity=capacity)
+    cluster.group(members, capacity=capacity)
     return Labels(
         at + 30,
         must=(Must("CAPACITY_SHORTAGE", at),),
@@ -31,15 +31,15 @@ def sc01(ground: Ground) -> Labels:
     )
 
 
-def sc02(ground: Ground) -> Labels:
-    at, lasts = ground.about(WITH_BASELINE), ground.between(4.5, 6)
-    times, load = ground.between(3.6, 4.4), ground.between(0.56, 0.62)  # gone after 12 to 25 minutes
-    capacity = ground.between(500, 800)
+def sc02(cluster: ScenarioCluster) -> Labels:
+    at, lasts = cluster.about(WITH_BASELINE), cluster.between(4.5, 6)
+    times, load = cluster.between(3.6, 4.4), cluster.between(0.56, 0.62)  # gone after 12 to 25 minutes
+    capacity = cluster.between(500, 800)
     rate, parts = load * 4 * capacity / 12, 12
-    ground.topic(partitions=parts, rate=piecewise(
+    cluster.topic(partitions=parts, rate=piecewise(
         (0, rate), (round(at * MINUTE), times * rate), (round((at + lasts) * MINUTE), rate),
     ))  # fmt: skip
-    ground.group(4, capacity=capacity)
+    cluster.group(4, capacity=capacity)
     drain = lasts * (times * load - 1) / (1 - load)
     over = at + lasts
     return Labels(
@@ -52,20 +52,20 @@ def sc02(ground: Ground) -> Labels:
     )
 
 
-def _hot(ground: Ground, parts: int, members: int, hot: int) -> Labels:
-    at = ground.about(HEALTHY)
-    capacity = ground.between(450, 800)
-    chosen = frozenset(ground.draw.sample(range(parts), hot))
+def _hot(cluster: ScenarioCluster, parts: int, members: int, hot: int) -> Labels:
+    at = cluster.about(HEALTHY)
+    capacity = cluster.between(450, 800)
+    chosen = frozenset(cluster.draw.sample(range(parts), hot))
     if hot > 1:  # one to a member, as range assigns them
         step = parts // members
-        chosen = frozenset(owner * step + ground.draw.randrange(step) for owner in range(hot))
-    others = ground.between(0.04, 0.09) * capacity * members / parts
-    heat = ground.between(1.25, 1.8) * capacity
-    ground.rates([
+        chosen = frozenset(owner * step + cluster.draw.randrange(step) for owner in range(hot))
+    others = cluster.between(0.04, 0.09) * capacity * members / parts
+    heat = cluster.between(1.25, 1.8) * capacity
+    cluster.rates([
         piecewise((0, others), (round(at * MINUTE), heat)) if part in chosen else steady(others)
         for part in range(parts)
     ])  # fmt: skip
-    ground.group(members, capacity=capacity)
+    cluster.group(members, capacity=capacity)
     return Labels(
         at + 35,
         must=(Must("HOT_PARTITION_ARRIVAL", at + 3, partitions=chosen),),
@@ -76,26 +76,26 @@ def _hot(ground: Ground, parts: int, members: int, hot: int) -> Labels:
     )
 
 
-def sc03a(ground: Ground) -> Labels:
-    return _hot(ground, 12, 4, 1)
+def sc03a(cluster: ScenarioCluster) -> Labels:
+    return _hot(cluster, 12, 4, 1)
 
 
-def sc03b(ground: Ground) -> Labels:
-    return _hot(ground, 3, 3, 1)
+def sc03b(cluster: ScenarioCluster) -> Labels:
+    return _hot(cluster, 3, 3, 1)
 
 
-def sc03c(ground: Ground) -> Labels:
-    return _hot(ground, 6, 3, 1)
+def sc03c(cluster: ScenarioCluster) -> Labels:
+    return _hot(cluster, 6, 3, 1)
 
 
-def sc03d(ground: Ground) -> Labels:
-    return _hot(ground, 50, 10, 5)
+def sc03d(cluster: ScenarioCluster) -> Labels:
+    return _hot(cluster, 50, 10, 5)
 
 
-def sc04(ground: Ground) -> Labels:
-    labels = _hot(ground, 12, 4, 1)
+def sc04(cluster: ScenarioCluster) -> Labels:
+    labels = _hot(cluster, 12, 4, 1)
     grown = labels.minutes - 35 + 15
-    ground.minute(grown, lambda: ground.grow(8), "scale_out")
+    cluster.minute(grown, lambda: cluster.grow(8), "scale_out")
     return Labels(
         grown + 40,
         must=(*labels.must, Must("SCALE_OUT_FUTILE", grown + 5, within=25)),
@@ -107,15 +107,15 @@ def sc04(ground: Ground) -> Labels:
     )
 
 
-def sc05(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    capacity = ground.between(550, 900)
-    others = ground.between(0.07, 0.1) * capacity
-    hot, part = ground.between(3.6, 6) * others, ground.draw.randrange(12)
-    ground.rates([
+def sc05(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY)
+    capacity = cluster.between(550, 900)
+    others = cluster.between(0.07, 0.1) * capacity
+    hot, part = cluster.between(3.6, 6) * others, cluster.draw.randrange(12)
+    cluster.rates([
         piecewise((0, others), (round(at * MINUTE), hot)) if each == part else steady(others) for each in range(12)
     ])  # fmt: skip
-    ground.group(4, capacity=capacity)
+    cluster.group(4, capacity=capacity)
     return Labels(
         at + 45,
         must=(Must("ARRIVAL_SKEW", at + 30, within=10),),
@@ -123,18 +123,18 @@ def sc05(ground: Ground) -> Labels:
     )
 
 
-def sc06(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    members, each = ground.one_of((4, 3), (3, 4), (5, 2), (4, 2), (6, 3))
-    capacity, load = ground.between(450, 800), ground.between(0.4, 0.6)
-    ground.topic(partitions=members * each, rate=steady(load * capacity / each))
-    ground.group(members, capacity=capacity)
-    slow, share = ground.draw.randrange(members), ground.between(0.4, 0.75)
+def sc06(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY)
+    members, each = cluster.one_of((4, 3), (3, 4), (5, 2), (4, 2), (6, 3))
+    capacity, load = cluster.between(450, 800), cluster.between(0.4, 0.6)
+    cluster.topic(partitions=members * each, rate=steady(load * capacity / each))
+    cluster.group(members, capacity=capacity)
+    slow, share = cluster.draw.randrange(members), cluster.between(0.4, 0.75)
 
     def weaken() -> None:
-        ground.alive()[slow].capacity = share * load * capacity
+        cluster.alive()[slow].capacity = share * load * capacity
 
-    ground.minute(at, weaken, "slow_member")
+    cluster.minute(at, weaken, "slow_member")
     return Labels(
         at + 30,
         must=(Must("SLOW_MEMBER", at + 5),),
@@ -144,21 +144,21 @@ def sc06(ground: Ground) -> Labels:
     )
 
 
-def sc07(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    capacity, load = ground.between(450, 800), ground.between(0.4, 0.6)
-    ground.topic(partitions=24, rate=steady(load * capacity / 3))
+def sc07(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY)
+    capacity, load = cluster.between(450, 800), cluster.between(0.4, 0.6)
+    cluster.topic(partitions=24, rate=steady(load * capacity / 3))
     for index in range(8):
-        config = ground.config(index, capacity=capacity, host=f"/10.1.{ground.place}.{index // 2}")
-        ground.clock.after(ground.chance.randint(0, 2 * SECOND), lambda config=config: ground.start(config))
-    host, share = f"/10.1.{ground.place}.{ground.draw.randrange(4)}", ground.between(0.4, 0.7)
+        config = cluster.config(index, capacity=capacity, host=f"/10.1.{cluster.place}.{index // 2}")
+        cluster.clock.after(cluster.chance.randint(0, 2 * SECOND), lambda config=config: cluster.start(config))
+    host, share = f"/10.1.{cluster.place}.{cluster.draw.randrange(4)}", cluster.between(0.4, 0.7)
 
     def weaken() -> None:
-        for member in ground.alive():
+        for member in cluster.alive():
             if member.config.host == host:
                 member.capacity = share * load * capacity
 
-    ground.minute(at, weaken, "slow_host")
+    cluster.minute(at, weaken, "slow_host")
     return Labels(
         at + 30,
         must=(Must("SLOW_HOST", at + 5),),
@@ -169,20 +169,20 @@ def sc07(ground: Ground) -> Labels:
     )
 
 
-def sc08(ground: Ground) -> Labels:
+def sc08(cluster: ScenarioCluster) -> Labels:
     """A broker serves its partitions slowly to three groups of different applications."""
-    at, broker, rate = ground.about(HEALTHY), ground.draw.randrange(3), ground.between(80, 120)
-    ground.topic(rate=steady(rate))
+    at, broker, rate = cluster.about(HEALTHY), cluster.draw.randrange(3), cluster.between(80, 120)
+    cluster.topic(rate=steady(rate))
     for number in range(3):
         for index in range(4):
-            config = ground.config(10 * number + index, group=ground.name(number), client_id=f"app-{number}")
-            ground.clock.after(ground.chance.randint(0, 2 * SECOND), lambda config=config: ground.start(config))
+            config = cluster.config(10 * number + index, group=cluster.name(number), client_id=f"app-{number}")
+            cluster.clock.after(cluster.chance.randint(0, 2 * SECOND), lambda config=config: cluster.start(config))
     parts = frozenset(part for part in range(12) if part % 3 == broker)
 
     def throttle() -> None:
-        ground.world.limits = {(ground.main, part): ground.between(0.2, 0.5) * rate for part in sorted(parts)}
+        cluster.world.limits = {(cluster.main, part): cluster.between(0.2, 0.5) * rate for part in sorted(parts)}
 
-    ground.minute(at, throttle, "broker")
+    cluster.minute(at, throttle, "broker")
     return Labels(
         at + 30,
         must=(Must("BROKER_CORRELATED", at + 4),),
@@ -194,14 +194,14 @@ def sc08(ground: Ground) -> Labels:
     )
 
 
-def sc09(ground: Ground) -> Labels:
-    at, part = ground.about(HEALTHY), ground.draw.randrange(12)
-    ground.topic()
-    ground.group(4)
-    cost = ground.between(10, 14)
-    ground.minute(at, lambda: ground.world.costs.update({(ground.main, part): cost}), "costly_partition")
+def sc09(cluster: ScenarioCluster) -> Labels:
+    at, part = cluster.about(HEALTHY), cluster.draw.randrange(12)
+    cluster.topic()
+    cluster.group(4)
+    cost = cluster.between(10, 14)
+    cluster.minute(at, lambda: cluster.world.costs.update({(cluster.main, part): cost}), "costly_partition")
     grown = at + 25
-    ground.minute(grown, lambda: ground.grow(2), "scale_out")
+    cluster.minute(grown, lambda: cluster.grow(2), "scale_out")
     return Labels(
         grown + 30,
         must=(Must("COSTLY_PARTITION", grown + 5, partitions=frozenset({part})),),
@@ -212,24 +212,24 @@ def sc09(ground: Ground) -> Labels:
     )
 
 
-def sc51(ground: Ground) -> Labels:
-    at = ground.about(WITH_BASELINE)
+def sc51(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(WITH_BASELINE)
     for number in range(3):
-        topic = ground.main if number == 0 else f"{ground.main}-{number}"
-        ground.topic(topic)
+        topic = cluster.main if number == 0 else f"{cluster.main}-{number}"
+        cluster.topic(topic)
         for index in range(4):
-            config = ground.config(
-                10 * number + index, group=ground.name(number), client_id=f"app-{number}", topics=(topic,)
+            config = cluster.config(
+                10 * number + index, group=cluster.name(number), client_id=f"app-{number}", topics=(topic,)
             )
-            ground.clock.after(ground.chance.randint(0, 2 * SECOND), lambda config=config: ground.start(config))
+            cluster.clock.after(cluster.chance.randint(0, 2 * SECOND), lambda config=config: cluster.start(config))
     sink = Sink(6 * 4 * 600)
-    ground.world.sinks = dict.fromkeys([ground.name(number) for number in range(3)], sink)
-    rate = ground.between(0.6, 0.85) * 3 * 1200
+    cluster.world.sinks = dict.fromkeys([cluster.name(number) for number in range(3)], sink)
+    rate = cluster.between(0.6, 0.85) * 3 * 1200
 
     def slow_down() -> None:
         sink.per_second = rate
 
-    ground.minute(at, slow_down, "shared_sink")
+    cluster.minute(at, slow_down, "shared_sink")
     return Labels(
         at + 30,
         must=(Must("SHARED_SINK", at + 6, within=12),),
@@ -240,12 +240,12 @@ def sc51(ground: Ground) -> Labels:
     )
 
 
-def sc52(ground: Ground) -> Labels:
-    at, members = ground.about(HEALTHY), ground.one_of(4, 6, 6, 8)
-    capacity, ratio = ground.between(450, 700), ground.between(1.1, 1.35)
+def sc52(cluster: ScenarioCluster) -> Labels:
+    at, members = cluster.about(HEALTHY), cluster.one_of(4, 6, 6, 8)
+    capacity, ratio = cluster.between(450, 700), cluster.between(1.1, 1.35)
     rate = piecewise((0, 0.5 * capacity), (round(at * MINUTE), ratio * capacity))
-    ground.topic(partitions=members, rate=rate)
-    ground.group(members, capacity=capacity)
+    cluster.topic(partitions=members, rate=rate)
+    cluster.group(members, capacity=capacity)
     return Labels(
         at + 30,
         must=(Must("AT_PARTITION_CEILING", at),),
@@ -257,14 +257,14 @@ def sc52(ground: Ground) -> Labels:
     )
 
 
-def sc53(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    limit = ground.between(900, 1100)
-    ground.topic(rate=piecewise((0, 0.6 * limit / 12), (round(at * MINUTE), 1.25 * limit / 12)))
-    ground.group(4)
-    ground.world.sinks = {ground.name(): Sink(limit)}
+def sc53(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY)
+    limit = cluster.between(900, 1100)
+    cluster.topic(rate=piecewise((0, 0.6 * limit / 12), (round(at * MINUTE), 1.25 * limit / 12)))
+    cluster.group(4)
+    cluster.world.sinks = {cluster.name(): Sink(limit)}
     grown = at + 20
-    ground.minute(grown, lambda: ground.grow(4), "scale_out")
+    cluster.minute(grown, lambda: cluster.grow(4), "scale_out")
     return Labels(
         grown + 40,
         must=(Must("SCALE_OUT_FUTILE", grown + 5, within=25),),
@@ -275,13 +275,13 @@ def sc53(ground: Ground) -> Labels:
     )
 
 
-def sc66(ground: Ground) -> Labels:
-    at, capacity = ground.about(WITH_BASELINE), ground.between(500, 700)
-    load, ratio = ground.between(0.45, 0.6), ground.between(1.1, 1.4)
-    ground.topic(rate=steady(load * capacity / 3))
-    ground.group(4, capacity=capacity)
-    slower = {(ground.main, part): ratio / load for part in range(12)}
-    ground.minute(at, lambda: ground.world.costs.update(slower), "capacity_down")
+def sc66(cluster: ScenarioCluster) -> Labels:
+    at, capacity = cluster.about(WITH_BASELINE), cluster.between(500, 700)
+    load, ratio = cluster.between(0.45, 0.6), cluster.between(1.1, 1.4)
+    cluster.topic(rate=steady(load * capacity / 3))
+    cluster.group(4, capacity=capacity)
+    slower = {(cluster.main, part): ratio / load for part in range(12)}
+    cluster.minute(at, lambda: cluster.world.costs.update(slower), "capacity_down")
     return Labels(
         at + 30,
         must=(Must("CAPACITY_SHORTAGE", at),),

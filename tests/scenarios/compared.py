@@ -49,22 +49,22 @@ def compare(recorded: Recorded, method: str, calls: Sequence[Call]) -> Compared:
     run = recorded.run
     musts = [must for must in run.labels.must if must.code in ALARMS]
     begins = min((must.minute for must in musts), default=0.0)
-    since_ms = run.ground.at_ms(begins) - 6 * WINDOW_MS
+    since_ms = run.cluster.at_ms(begins) - 6 * WINDOW_MS
     held = persistent(calls)
     after = [call for call in held if call.window_ms >= since_ms]
     result = Compared(
         method,
         bool(after),
         any(call.window_ms < since_ms for call in held) and bool(musts),
-        None if not after else max(0.0, (after[0].window_ms + WINDOW_MS - run.ground.at_ms(begins)) / MINUTE),
+        None if not after else max(0.0, (after[0].window_ms + WINDOW_MS - run.cluster.at_ms(begins)) / MINUTE),
     )
     apart = next((must.partitions for must in musts if must.partitions), None)
     if apart is not None:
-        last = [call.partitions for call in after if call.group == run.ground.name()][-10:]
+        last = [call.partitions for call in after if call.group == run.cluster.name()][-10:]
         result.names = bool(last) and Counter(last).most_common(1)[0][0] == apart
     for expect in run.labels.expects:
-        group = expect.group or run.ground.name()
-        begin, end = run.ground.at_ms(expect.begin), run.ground.at_ms(expect.end)
+        group = expect.group or run.cluster.name()
+        begin, end = run.cluster.at_ms(expect.begin), run.cluster.at_ms(expect.end)
         for call in calls:
             if call.group == group and begin <= call.window_ms and call.window_ms + WINDOW_MS <= end:
                 result.asked += 1

@@ -42,8 +42,8 @@ def forecasts(recorded: Recorded, windows: Iterable[Row]) -> Forecasts:
     commits = _commits(run)
     for (group, topic), rows in sorted(by_group.items()):
         parts = {part: line for (name, read, part), line in commits.items() if (name, read) == (group, topic)}
-        if topic in run.ground.brokers.topics and parts:
-            logs = [run.ground.brokers.topics[topic].logs[part] for part in parts]
+        if topic in run.cluster.brokers.topics and parts:
+            logs = [run.cluster.brokers.topics[topic].logs[part] for part in parts]
             _drain(_lags(run, topic, parts), logs, rows, result)
     for row in recorded.tables["lag_windows"].to_pylist():
         if row["time_lag_seconds"] is not None and not row["time_lag_censored"]:
@@ -53,7 +53,7 @@ def forecasts(recorded: Recorded, windows: Iterable[Row]) -> Forecasts:
 
 def _commits(run: Run) -> dict[tuple[str, str, int], Timeline]:
     lines = defaultdict[tuple[str, str, int], Timeline](list)
-    for written in run.played.records:
+    for written in run.simulation.records:
         if written.record.commit is not None and written.record.committed_offset is not None and written.is_visible:
             lines[written.record.commit].append((written.timestamp_ms, written.record.committed_offset))
     return lines
@@ -61,7 +61,7 @@ def _commits(run: Run) -> dict[tuple[str, str, int], Timeline]:
 
 def _lags(run: Run, topic: str, parts: Mapping[int, Timeline]) -> Timeline:
     """Every few seconds the records that a group has not committed yet; nothing where a log is not what it was."""
-    logs = run.ground.brokers.topics[topic].logs
+    logs = run.cluster.brokers.topics[topic].logs
     begin_ms = max(line[0][0] for line in parts.values())
     found = []
     for at_ms in range(begin_ms, run.end_ms, STEP_MS):
@@ -105,7 +105,7 @@ def _told_ms(row: Row) -> int:
 
 
 def _time_lag(run: Run, row: Row, result: Forecasts) -> None:
-    topic = run.ground.brokers.topics.get(row["topic"])
+    topic = run.cluster.brokers.topics.get(row["topic"])
     if topic is None or topic.topic_id != row["topic_id"]:
         return  # the log that was measured is gone
     at_ms = milliseconds(row["sampled_at"]) or 0

@@ -3,99 +3,99 @@
 from __future__ import annotations
 
 from laggard.diagnosis.policy import Policy
-from scenarios.ground import HEALTHY, WITH_BASELINE, Ground
+from scenarios.cluster import HEALTHY, WITH_BASELINE, ScenarioCluster
 from scenarios.labels import CALM, Expect, Labels, Must, Scenario, only
+from simulator.cluster import MINUTE, SECOND
 from simulator.producer import piecewise, steady
-from simulator.stage import MINUTE, SECOND
 
 TIMEOUTS = frozenset({"TIMEOUT_TIGHT", "TIMEOUT_RATIO"})
 
 
-def sc54a(ground: Ground) -> Labels:
+def sc54a(cluster: ScenarioCluster) -> Labels:
     """A batch, and with it a commit, takes most of the poll interval."""
     low, high = 245_000, 285_000
-    ground.topic(partitions=6, rate=steady(ground.between(2, 6)))
-    ground.group(3, commit_ms=0, batch_ms=(low, high), max_records=100_000, capacity=4000.0)
+    cluster.topic(partitions=6, rate=steady(cluster.between(2, 6)))
+    cluster.group(3, commit_ms=0, batch_ms=(low, high), max_records=100_000, capacity=4000.0)
     return Labels(
         75, must=(Must("TIMEOUT_TIGHT", 20, within=12),), never=only("TIMEOUT_RATIO", "POLL_TIMEOUT_EVICTION")
     )
 
 
-def sc54b(ground: Ground) -> Labels:
-    heartbeat = ground.between(2.5, 4)
-    ground.topic(rate=steady(ground.between(40, 100)))
-    ground.group(session_ms=6000, heartbeat_ms=round(heartbeat * SECOND))
+def sc54b(cluster: ScenarioCluster) -> Labels:
+    heartbeat = cluster.between(2.5, 4)
+    cluster.topic(rate=steady(cluster.between(40, 100)))
+    cluster.group(session_ms=6000, heartbeat_ms=round(heartbeat * SECOND))
     return Labels(
         20,
         must=(Must("TIMEOUT_RATIO", 6, within=3),),
         never=only("TIMEOUT_TIGHT", "SESSION_EVICTION"),
-        policies={ground.name(): Policy(heartbeat_seconds=heartbeat)},
+        policies={cluster.name(): Policy(heartbeat_seconds=heartbeat)},
     )
 
 
-def _spare(ground: Ground, parts: int, topics: int, assignor: str) -> None:
+def _spare(cluster: ScenarioCluster, parts: int, topics: int, assignor: str) -> None:
     """More members than a topic has partitions."""
-    members = parts + ground.one_of(1, 2, 3)
-    names = tuple(f"{ground.main}-{number}" for number in range(topics))
+    members = parts + cluster.one_of(1, 2, 3)
+    names = tuple(f"{cluster.main}-{number}" for number in range(topics))
     for name in names:
-        ground.topic(name, partitions=parts, rate=steady(ground.between(20, 60)))
-    ground.group(members, topics=names, assignors=(assignor,))
+        cluster.topic(name, partitions=parts, rate=steady(cluster.between(20, 60)))
+    cluster.group(members, topics=names, assignors=(assignor,))
 
 
-def sc55a(ground: Ground) -> Labels:
-    _spare(ground, ground.one_of(4, 6), 1, ground.one_of("range", "roundrobin", "cooperative-sticky"))
+def sc55a(cluster: ScenarioCluster) -> Labels:
+    _spare(cluster, cluster.one_of(4, 6), 1, cluster.one_of("range", "roundrobin", "cooperative-sticky"))
     return Labels(30, must=(Must("IDLE_MEMBERS", 11, within=3),), expects=(Expect(6, 30, CALM),))
 
 
-def sc55b(ground: Ground) -> Labels:
-    _spare(ground, 6, 2, "range")
+def sc55b(cluster: ScenarioCluster) -> Labels:
+    _spare(cluster, 6, 2, "range")
     return Labels(30, must=(Must("IDLE_MEMBERS", 11, within=3),), expects=(Expect(6, 30, CALM),))
 
 
-def sc55c(ground: Ground) -> Labels:
-    _spare(ground, 6, 2, "roundrobin")
+def sc55c(cluster: ScenarioCluster) -> Labels:
+    _spare(cluster, 6, 2, "roundrobin")
     return Labels(30, never=only("IDLE_MEMBERS", "ASSIGNMENT_IMBALANCE"), expects=(Expect(6, 30, CALM),))
 
 
-def la16(ground: Ground) -> Labels:
+def la16(cluster: ScenarioCluster) -> Labels:
     """The spare members are declared as a hot standby."""
-    _spare(ground, ground.one_of(4, 6), 1, "range")
+    _spare(cluster, cluster.one_of(4, 6), 1, "range")
     return Labels(
         30,
         never=only("IDLE_MEMBERS", "OVERPROVISIONED_IDLE"),
         expects=(Expect(6, 30, CALM),),
-        policies={ground.name(): Policy(hot_standby=True)},
+        policies={cluster.name(): Policy(hot_standby=True)},
     )
 
 
-def sc56a(ground: Ground) -> Labels:
-    parts = ground.one_of(12, 24)
-    ground.topic(partitions=parts, rate=steady(0))
-    ground.group(ground.one_of(2, 4))
+def sc56a(cluster: ScenarioCluster) -> Labels:
+    parts = cluster.one_of(12, 24)
+    cluster.topic(partitions=parts, rate=steady(0))
+    cluster.group(cluster.one_of(2, 4))
     return Labels(
         75, must=(Must("COMMIT_IDLE_CHURN", 6 + 1000 / (12 * parts), within=4),), never=only("COMMIT_RATE_HIGH")
     )
 
 
-def sc56b(ground: Ground) -> Labels:
+def sc56b(cluster: ScenarioCluster) -> Labels:
     """A commit after every record."""
-    rate = ground.between(20, 35)
-    ground.topic(partitions=2, rate=steady(rate))
-    ground.group(2, commit_ms=0, max_records=1, capacity=60.0)
+    rate = cluster.between(20, 35)
+    cluster.topic(partitions=2, rate=steady(rate))
+    cluster.group(2, commit_ms=0, max_records=1, capacity=60.0)
     never = only("COMMIT_IDLE_CHURN", "AUTOCOMMIT_PATTERN")
     return Labels(16, must=(Must("COMMIT_RATE_HIGH", 10, within=3),), never=never)
 
 
-def sc56c(ground: Ground) -> Labels:
+def sc56c(cluster: ScenarioCluster) -> Labels:
     """Each member's timer is a little off; now much arrives and now little."""
-    low = ground.between(10, 30)
-    at, members = ground.about(HEALTHY), ground.one_of(2, 3, 4)
-    ground.topic(rate=piecewise((0, low), (round(at * MINUTE), ground.between(2, 5) * low)))
+    low = cluster.between(10, 30)
+    at, members = cluster.about(HEALTHY), cluster.one_of(2, 3, 4)
+    cluster.topic(rate=piecewise((0, low), (round(at * MINUTE), cluster.between(2, 5) * low)))
     for index in range(members):
-        commit_ms = round(ground.between(4.95, 5.05) * SECOND)
+        commit_ms = round(cluster.between(4.95, 5.05) * SECOND)
         # two members can do all that may arrive
-        config = ground.config(index, commit_ms=commit_ms, batch_ms=(100, 150), capacity=1500.0)
-        ground.clock.after(ground.chance.randint(0, 2 * SECOND), lambda config=config: ground.start(config))
+        config = cluster.config(index, commit_ms=commit_ms, batch_ms=(100, 150), capacity=1500.0)
+        cluster.clock.after(cluster.chance.randint(0, 2 * SECOND), lambda config=config: cluster.start(config))
     return Labels(
         at + 20,
         must=(Must("AUTOCOMMIT_PATTERN", 5.5, within=5),),
@@ -104,48 +104,48 @@ def sc56c(ground: Ground) -> Labels:
     )
 
 
-def _apart(ground: Ground, minutes: float) -> float:
+def _apart(cluster: ScenarioCluster, minutes: float) -> float:
     """Half of the members subscribe to one topic more, the others so many minutes later; when it began."""
-    at, more = ground.about(HEALTHY), f"{ground.main}-more"
-    ground.topic(rate=steady(ground.between(40, 80)))
-    ground.topic(more, partitions=4, rate=steady(20))
-    ground.group(4)
+    at, more = cluster.about(HEALTHY), f"{cluster.main}-more"
+    cluster.topic(rate=steady(cluster.between(40, 80)))
+    cluster.topic(more, partitions=4, rate=steady(20))
+    cluster.group(4)
 
     def subscribe(members: list[int]) -> None:
         for index in members:
-            ground.alive()[index].subscribe(ground.main, more)
+            cluster.alive()[index].subscribe(cluster.main, more)
 
-    ground.minute(at, lambda: subscribe([0, 1]), "subscription_change")
-    ground.minute(at + minutes, lambda: subscribe([2, 3]))
+    cluster.minute(at, lambda: subscribe([0, 1]), "subscription_change")
+    cluster.minute(at + minutes, lambda: subscribe([2, 3]))
     return at
 
 
-def sc58a(ground: Ground) -> Labels:
-    minutes = ground.between(4, 20)
-    at = _apart(ground, minutes)
+def sc58a(cluster: ScenarioCluster) -> Labels:
+    minutes = cluster.between(4, 20)
+    at = _apart(cluster, minutes)
     return Labels(
         at + 45, never=only("SUBSCRIPTION_DIVERGENT", "PARTITION_UNOWNED"), expects=(Expect(at + 28, at + 45, CALM),)
     )
 
 
-def sc58b(ground: Ground) -> Labels:
-    at = _apart(ground, 120)
+def sc58b(cluster: ScenarioCluster) -> Labels:
+    at = _apart(cluster, 120)
     return Labels(at + 45, must=(Must("SUBSCRIPTION_DIVERGENT", at + 30, within=3),))
 
 
-def sc64a(ground: Ground) -> Labels:
+def sc64a(cluster: ScenarioCluster) -> Labels:
     """Members that commit with a checkpoint every ten minutes."""
-    capacity = ground.between(500, 700)
-    ground.topic(rate=steady(ground.between(0.4, 0.7) * capacity / 3))
-    ground.group(capacity=capacity, commit_ms=600 * SECOND)
+    capacity = cluster.between(500, 700)
+    cluster.topic(rate=steady(cluster.between(0.4, 0.7) * capacity / 3))
+    cluster.group(capacity=capacity, commit_ms=600 * SECOND)
     return Labels(150, expects=(Expect(60, 150, CALM),))
 
 
-def sc64b(ground: Ground) -> Labels:
-    at, capacity, over = ground.about(WITH_BASELINE), ground.between(500, 700), ground.between(1.1, 1.2)
+def sc64b(cluster: ScenarioCluster) -> Labels:
+    at, capacity, over = cluster.about(WITH_BASELINE), cluster.between(500, 700), cluster.between(1.1, 1.2)
     before, after = 0.6 * capacity / 3, over * capacity / 3
-    ground.topic(rate=piecewise((0, before), (round(at * MINUTE), after)))
-    ground.group(capacity=capacity, commit_ms=600 * SECOND)
+    cluster.topic(rate=piecewise((0, before), (round(at * MINUTE), after)))
+    cluster.group(capacity=capacity, commit_ms=600 * SECOND)
     return Labels(
         at + 90,
         must=(Must("CAPACITY_SHORTAGE", at, within=75),),
@@ -154,15 +154,15 @@ def sc64b(ground: Ground) -> Labels:
     )
 
 
-def sc59(ground: Ground) -> Labels:
+def sc59(cluster: ScenarioCluster) -> Labels:
     """A batch every three hours that keeps them busy for a twentieth of the time; a day stands for the week."""
-    hours, rate = 21, ground.between(20, 40)
-    steps, at = [(0, 0.0)], ground.between(20, 100)
+    hours, rate = 21, cluster.between(20, 40)
+    steps, at = [(0, 0.0)], cluster.between(20, 100)
     while at < 60 * hours:
         steps += [(round(at * MINUTE), rate), (round((at + 8) * MINUTE), 0.0)]
         at += 180
-    ground.topic(partitions=4, rate=piecewise(*steps))
-    ground.group(ground.one_of(2, 4), commit_ms=60 * SECOND, batch_ms=(5000, 5000), max_records=5000)
+    cluster.topic(partitions=4, rate=piecewise(*steps))
+    cluster.group(cluster.one_of(2, 4), commit_ms=60 * SECOND, batch_ms=(5000, 5000), max_records=5000)
     return Labels(60 * hours + 6, must=(Must("OVERPROVISIONED_IDLE", 60 * hours, within=3),))
 
 

@@ -2,77 +2,77 @@
 
 from __future__ import annotations
 
-from scenarios.ground import HEALTHY, Checkpointer, Ground
+from scenarios.cluster import HEALTHY, Checkpointer, ScenarioCluster
 from scenarios.labels import CALM, Expect, Labels, Scenario, only
 from scenarios.rebalances import find_leader
+from simulator.cluster import MINUTE, SECOND
 from simulator.member import Member
 from simulator.member_modern import ModernMember
 from simulator.offsets_log import partition_of
 from simulator.producer import piecewise, steady
-from simulator.stage import MINUTE, SECOND
 
 
 def _calm(minutes: float, begin: float = 12) -> Labels:
     return Labels(minutes, expects=(Expect(begin, minutes, CALM),))
 
 
-def la1(ground: Ground) -> Labels:
-    ground.topic(rate=steady(0))
-    ground.group(ground.one_of(1, 4), commit_ms=ground.one_of(1, 5) * SECOND)
+def la1(cluster: ScenarioCluster) -> Labels:
+    cluster.topic(rate=steady(0))
+    cluster.group(cluster.one_of(1, 4), commit_ms=cluster.one_of(1, 5) * SECOND)
     return _calm(75)
 
 
-def la2(ground: Ground) -> Labels:
-    rate = ground.between(8000, 12000)
-    ground.topic(rate=steady(rate))
-    ground.group(capacity=6 * rate, max_records=60_000)
+def la2(cluster: ScenarioCluster) -> Labels:
+    rate = cluster.between(8000, 12000)
+    cluster.topic(rate=steady(rate))
+    cluster.group(capacity=6 * rate, max_records=60_000)
     return _calm(40)
 
 
-def la3(ground: Ground) -> Labels:
-    load, capacity = ground.between(0.4, 0.6), ground.between(400, 800)
-    ground.topic(rate=steady(load * capacity / 3))
-    ground.group(capacity=capacity, commit_ms=60 * SECOND)
+def la3(cluster: ScenarioCluster) -> Labels:
+    load, capacity = cluster.between(0.4, 0.6), cluster.between(400, 800)
+    cluster.topic(rate=steady(load * capacity / 3))
+    cluster.group(capacity=capacity, commit_ms=60 * SECOND)
     return _calm(60)
 
 
-def la4(ground: Ground) -> Labels:
-    parts = ground.one_of(4, 12)
-    ground.topic(partitions=parts, rate=steady(ground.between(40, 200)))
-    config = ground.config(commit_ms=600 * SECOND, capacity=10_000.0, max_records=10_000)
-    reader = Checkpointer(ground, config, [(ground.main, part) for part in range(parts)])
-    ground.members.append(reader)
-    ground.clock.after(ground.draw.randint(0, 120) * SECOND, reader.start)
+def la4(cluster: ScenarioCluster) -> Labels:
+    parts = cluster.one_of(4, 12)
+    cluster.topic(partitions=parts, rate=steady(cluster.between(40, 200)))
+    config = cluster.config(commit_ms=600 * SECOND, capacity=10_000.0, max_records=10_000)
+    reader = Checkpointer(cluster, config, [(cluster.main, part) for part in range(parts)])
+    cluster.members.append(reader)
+    cluster.clock.after(cluster.draw.randint(0, 120) * SECOND, reader.start)
     return _calm(120, 45)
 
 
-def la5(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    ground.topic(rate=steady(ground.between(80, 120)))
-    ground.group(ground.one_of(3, 4, 6))
-    how = ground.one_of("close", "crash")
-    ground.minute(at, lambda: ground.restart(ground.one_of(*ground.alive()), 20 * SECOND, how=how), "restart")
+def la5(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY)
+    cluster.topic(rate=steady(cluster.between(80, 120)))
+    cluster.group(cluster.one_of(3, 4, 6))
+    how = cluster.one_of("close", "crash")
+    cluster.minute(at, lambda: cluster.restart(cluster.one_of(*cluster.alive()), 20 * SECOND, how=how), "restart")
     return _calm(at + 20, at + 8)
 
 
-def la6(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    ground.topic(rate=steady(ground.between(80, 120)))
-    ground.group()
-    ground.minute(at, lambda: ground.grow(2), "scale_out")
+def la6(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY)
+    cluster.topic(rate=steady(cluster.between(80, 120)))
+    cluster.group()
+    cluster.minute(at, lambda: cluster.grow(2), "scale_out")
 
     def shrink() -> None:
-        for member in sorted(ground.alive(), key=lambda each: each.name)[-2:]:
+        for member in sorted(cluster.alive(), key=lambda each: each.name)[-2:]:
             member.close("scale_in")
 
-    ground.minute(at + 50, shrink, "scale_in")
+    cluster.minute(at + 50, shrink, "scale_in")
     return _calm(at + 70, at + 55)
 
 
-def la7(ground: Ground) -> Labels:
+def la7(cluster: ScenarioCluster) -> Labels:
     """Every hour a batch arrives that is gone four minutes later."""
-    rate, capacity = ground.between(40, 70), 600.0
-    begin = ground.about(HEALTHY)
+    rate, capacity = cluster.between(40, 70), 600.0
+    begin = cluster.about(HEALTHY)
     total = 12 * rate
     lasts = 1.0
     burst = (2400 - total) * 4 / lasts / 12  # what four minutes of spare capacity can take, above the usual
@@ -80,96 +80,96 @@ def la7(ground: Ground) -> Labels:
     for number in range(2):
         at = begin + 60 * number
         steps += [(round(at * MINUTE), rate + 0.8 * burst), (round((at + lasts) * MINUTE), rate)]
-    ground.topic(rate=piecewise(*steps))
-    ground.group(capacity=capacity)
+    cluster.topic(rate=piecewise(*steps))
+    cluster.group(capacity=capacity)
     return Labels(begin + 75, may=only("CAPACITY_BURST"))
 
 
-def la8(ground: Ground) -> Labels:
-    capacity = ground.between(700, 1000)
-    low = ground.between(0.07, 0.1) * capacity
-    ground.rates([steady(5 * low if part % 3 == 0 else low) for part in range(12)])
-    ground.group(capacity=capacity)
+def la8(cluster: ScenarioCluster) -> Labels:
+    capacity = cluster.between(700, 1000)
+    low = cluster.between(0.07, 0.1) * capacity
+    cluster.rates([steady(5 * low if part % 3 == 0 else low) for part in range(12)])
+    cluster.group(capacity=capacity)
     return _calm(50)
 
 
-def la10(ground: Ground) -> Labels:
+def la10(cluster: ScenarioCluster) -> Labels:
     """The leader joins again every ten minutes, as Streams does while it warms tasks up."""
-    ground.topic(rate=steady(ground.between(60, 100)))
-    ground.group(assignors=("cooperative-sticky",))
+    cluster.topic(rate=steady(cluster.between(60, 100)))
+    cluster.group(assignors=("cooperative-sticky",))
 
     def probe() -> None:
-        leader = find_leader(ground)
+        leader = find_leader(cluster)
         if leader is not None:
             leader.rejoin("leader_rejoin")
 
-    ground.every(600, HEALTHY, 74, probe)
+    cluster.every(600, HEALTHY, 74, probe)
     return _calm(75)
 
 
-def la11(ground: Ground) -> Labels:
+def la11(cluster: ScenarioCluster) -> Labels:
     """A new group reads a backlog from the beginning, as fast as it can."""
-    begin, rate, capacity = 25, ground.between(30, 50), ground.between(600, 900)
-    ground.topic(rate=steady(rate))
-    ground.minute(begin, lambda: ground.group(capacity=capacity), "new_group")
+    begin, rate, capacity = 25, cluster.between(30, 50), cluster.between(600, 900)
+    cluster.topic(rate=steady(rate))
+    cluster.minute(begin, lambda: cluster.group(capacity=capacity), "new_group")
     drain = begin * 12 * rate / (4 * capacity - 12 * rate)
     return Labels(begin + drain + 15, may=only("CAPACITY_BURST"))
 
 
-def la12(ground: Ground) -> Labels:
-    at = ground.about(30)
-    rate = ground.between(60, 120)
-    ground.topic(rate=piecewise(
+def la12(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(30)
+    rate = cluster.between(60, 120)
+    cluster.topic(rate=piecewise(
         (0, rate), (round(at * MINUTE), rate / 4), (round((at + 8) * MINUTE), 0.2), (round((at + 16) * MINUTE), 0),
     ))  # fmt: skip
-    ground.group()
+    cluster.group()
     return _calm(at + 50)
 
 
-def la13(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    ground.topic(rate=steady(ground.between(80, 120)))
-    ground.group(4, ground.one_of(Member, ModernMember))
-    load_ms = ground.draw.randint(1, 6) * SECOND
-    ground.minute(at, lambda: ground.coordinator.fail_over(partition_of(ground.name()), load_ms), "failover")
+def la13(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY)
+    cluster.topic(rate=steady(cluster.between(80, 120)))
+    cluster.group(4, cluster.one_of(Member, ModernMember))
+    load_ms = cluster.draw.randint(1, 6) * SECOND
+    cluster.minute(at, lambda: cluster.coordinator.fail_over(partition_of(cluster.name()), load_ms), "failover")
     return _calm(at + 20)
 
 
-def la14(ground: Ground) -> Labels:
+def la14(cluster: ScenarioCluster) -> Labels:
     """One member after the other subscribes to one topic more."""
-    at = ground.about(HEALTHY)
-    more = f"{ground.main}-more"
-    ground.topic(rate=steady(ground.between(60, 100)))
-    ground.topic(more, partitions=4, rate=steady(20))
-    ground.group()
+    at = cluster.about(HEALTHY)
+    more = f"{cluster.main}-more"
+    cluster.topic(rate=steady(cluster.between(60, 100)))
+    cluster.topic(more, partitions=4, rate=steady(20))
+    cluster.group()
     for number in range(4):
-        ground.minute(
+        cluster.minute(
             at + 0.5 * number,
-            lambda number=number: ground.alive()[number].subscribe(ground.main, more),
+            lambda number=number: cluster.alive()[number].subscribe(cluster.main, more),
             "subscription_change",
         )
     return _calm(at + 25, at + 8)
 
 
-def la18(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    low, more = ground.one_of((4, 2), (3, 3), (4, 8))
-    ground.topic(rate=steady(ground.between(60, 100)))
-    ground.group(low, assignors=("cooperative-sticky",))
-    ground.minute(at, lambda: ground.grow(more), "scale_out")
+def la18(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY)
+    low, more = cluster.one_of((4, 2), (3, 3), (4, 8))
+    cluster.topic(rate=steady(cluster.between(60, 100)))
+    cluster.group(low, assignors=("cooperative-sticky",))
+    cluster.minute(at, lambda: cluster.grow(more), "scale_out")
     return _calm(at + 25, at + 6)
 
 
-def la19(ground: Ground) -> Labels:
+def la19(cluster: ScenarioCluster) -> Labels:
     """A commit after each batch, and batches of 1 to 40 seconds."""
-    ground.topic(rate=steady(ground.between(20, 40)))
-    ground.group(commit_ms=0, batch_ms=(1000, 40_000), max_records=100_000, capacity=4000.0)
+    cluster.topic(rate=steady(cluster.between(20, 40)))
+    cluster.group(commit_ms=0, batch_ms=(1000, 40_000), max_records=100_000, capacity=4000.0)
     return _calm(60)
 
 
-def la20(ground: Ground) -> Labels:
-    ground.topic(rate=steady(ground.between(60, 120)))
-    ground.group()
+def la20(cluster: ScenarioCluster) -> Labels:
+    cluster.topic(rate=steady(cluster.between(60, 120)))
+    cluster.group()
     return _calm(40)
 
 

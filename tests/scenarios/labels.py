@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from laggard.diagnosis.policy import Policy
 from laggard.diagnosis.rules import rule
 from laggard.diagnosis.rules.registry import BY_CODE
-from scenarios.ground import Ground
+from scenarios.cluster import ScenarioCluster
 
 CODES = frozenset(BY_CODE)
 META, CAUSES = (frozenset(code for code in CODES if BY_CODE[code].kind == kind) for kind in (rule.META, rule.CAUSE))
@@ -70,11 +70,11 @@ def only(*codes: str) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A fault, or a look-alike of one, and what its story says about it."""
+    """A fault, or a look-alike of one, and what its workload says about it."""
 
     name: str
     says: str
-    story: Callable[[Ground], Labels]
+    workload: Callable[[ScenarioCluster], Labels]
     groups: int = 1
     poll_ahead_ms: int = 0  # of the poller's clock before the brokers'
     watched_from: float = 0.0  # minute at which the job begins; what was written before is history to it

@@ -5,26 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 
 from laggard.diagnosis.policy import Policy
-from scenarios.ground import HEALTHY, Ground
+from scenarios.cluster import HEALTHY, ScenarioCluster
 from scenarios.healthy import la7
 from scenarios.labels import YES, Expect, Labels, Must, Scenario, only
+from simulator.cluster import MINUTE
 from simulator.producer import piecewise, steady
-from simulator.stage import MINUTE
 
 HOUR = 60 * MINUTE
 WITHIN = 4  # windows: one until records have matured, one for a hundredth of the hour's, and two that begin at any time
 
 
-def _level(ground: Ground, seconds: float) -> dict[str, Policy]:
-    return {ground.name(): Policy(slo_time_lag_seconds=seconds)}
+def _level(cluster: ScenarioCluster, seconds: float) -> dict[str, Policy]:
+    return {cluster.name(): Policy(slo_time_lag_seconds=seconds)}
 
 
-def sc71(ground: Ground) -> Labels:
+def sc71(cluster: ScenarioCluster) -> Labels:
     """What arrives x seconds after the fault waits (ratio - 1) x, and is late a service level after that."""
-    at, level = ground.about(HEALTHY), ground.between(60, 120)
-    capacity, ratio = ground.between(450, 700), ground.between(1.15, 1.35)
-    ground.topic(rate=piecewise((0, 0.5 * capacity / 3), (round(at * MINUTE), ratio * capacity / 3)))
-    ground.group(capacity=capacity)
+    at, level = cluster.about(HEALTHY), cluster.between(60, 120)
+    capacity, ratio = cluster.between(450, 700), cluster.between(1.15, 1.35)
+    cluster.topic(rate=piecewise((0, 0.5 * capacity / 3), (round(at * MINUTE), ratio * capacity / 3)))
+    cluster.group(capacity=capacity)
     late = at + level * ratio / (ratio - 1) / 60
     return Labels(
         at + 30,
@@ -32,28 +32,28 @@ def sc71(ground: Ground) -> Labels:
         never=only("HOT_PARTITION_ARRIVAL"),
         primary=only("CAPACITY_SHORTAGE"),
         expects=(Expect(at + 14, at + 30, YES),),
-        policies=_level(ground, level),
+        policies=_level(cluster, level),
     )
 
 
-def sc72(ground: Ground) -> Labels:
-    at, level = ground.about(HEALTHY), ground.between(60, 180)
-    ground.topic(rate=steady(ground.between(60, 120)))
-    ground.group(poll_interval_ms=HOUR)
-    stuck, lasts = ground.draw.randrange(4), ground.between(8, 12)
-    ground.minute(at, lambda: ground.alive()[stuck].hang(round(lasts * MINUTE)), "hang")
+def sc72(cluster: ScenarioCluster) -> Labels:
+    at, level = cluster.about(HEALTHY), cluster.between(60, 180)
+    cluster.topic(rate=steady(cluster.between(60, 120)))
+    cluster.group(poll_interval_ms=HOUR)
+    stuck, lasts = cluster.draw.randrange(4), cluster.between(8, 12)
+    cluster.minute(at, lambda: cluster.alive()[stuck].hang(round(lasts * MINUTE)), "hang")
     return Labels(
         at + lasts + 15,
         must=(Must("PARTITION_STALLED", at + 1, within=3), Must("TIME_LAG_SLO_BREACH", at + level / 60, WITHIN)),
         never=only("SLOW_MEMBER", "CAPACITY_SHORTAGE", "HOT_PARTITION_ARRIVAL"),
         primary=only("PARTITION_STALLED"),
         primary_minutes=(at + 4, at + lasts),
-        policies=_level(ground, level),
+        policies=_level(cluster, level),
     )
 
 
-def la26(ground: Ground) -> Labels:
-    return replace(la7(ground), policies=_level(ground, 240.0))
+def la26(cluster: ScenarioCluster) -> Labels:
+    return replace(la7(cluster), policies=_level(cluster, 240.0))
 
 
 SCENARIOS = (

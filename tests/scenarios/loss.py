@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 
-from scenarios.ground import HEALTHY, Ground
+from scenarios.cluster import HEALTHY, ScenarioCluster
 from scenarios.labels import CALM, Expect, Labels, Must, Scenario, only
 from simulator.broker import SEGMENT
+from simulator.cluster import MINUTE, SECOND
 from simulator.producer import piecewise, steady
-from simulator.stage import MINUTE, SECOND
 
 HOUR = 60 * MINUTE
 SWEEP = 10  # minutes
 
 
-def _sweep(ground: Ground, minutes: float) -> None:
+def _sweep(cluster: ScenarioCluster, minutes: float) -> None:
     """What the group coordinator does every ten minutes: expired offsets are deleted."""
-    ground.brokers.offsets_retention_minutes = round(minutes)
-    ground.every(SWEEP * 60, 1, 1000, lambda: ground.coordinator.sweep(round(minutes * MINUTE)))
+    cluster.brokers.offsets_retention_minutes = round(minutes)
+    cluster.every(SWEEP * 60, 1, 1000, lambda: cluster.coordinator.sweep(round(minutes * MINUTE)))
 
 
 def _swept(expired: float) -> float:
@@ -25,26 +25,26 @@ def _swept(expired: float) -> float:
     return 1 + SWEEP * math.ceil((expired - 1) / SWEEP)
 
 
-def sc25(ground: Ground) -> Labels:
-    at, retention = ground.about(HEALTHY), ground.one_of(30, 60)
-    ground.topic(rate=steady(ground.between(10, 40)))
-    ground.group(ground.one_of(2, 3))
-    if ground.one_of(True, False):  # else it was the only group
-        ground.topic(f"{ground.main}-other", partitions=2, rate=steady(20))
-        ground.group(1, group=ground.name(1), client_id="other", topics=(f"{ground.main}-other",))
-    _sweep(ground, retention)
+def sc25(cluster: ScenarioCluster) -> Labels:
+    at, retention = cluster.about(HEALTHY), cluster.one_of(30, 60)
+    cluster.topic(rate=steady(cluster.between(10, 40)))
+    cluster.group(cluster.one_of(2, 3))
+    if cluster.one_of(True, False):  # else it was the only group
+        cluster.topic(f"{cluster.main}-other", partitions=2, rate=steady(20))
+        cluster.group(1, group=cluster.name(1), client_id="other", topics=(f"{cluster.main}-other",))
+    _sweep(cluster, retention)
 
     def stop() -> None:
-        for member in ground.alive(ground.name()):
+        for member in cluster.alive(cluster.name()):
             member.close("scale_in")
 
-    ground.minute(at, stop, "all_stopped")
+    cluster.minute(at, stop, "all_stopped")
     return Labels(
         at + retention + 14,
         must=(
-            Must("OFFSETS_EXPIRY_FORECAST", at + 1, within=3, group=ground.name()),
-            Must("EMPTY_WITH_LAG", at + 11, within=3, group=ground.name()),
-            Must("GROUP_DELETED", _swept(at + retention), within=3, group=ground.name()),
+            Must("OFFSETS_EXPIRY_FORECAST", at + 1, within=3, group=cluster.name()),
+            Must("EMPTY_WITH_LAG", at + 11, within=3, group=cluster.name()),
+            Must("GROUP_DELETED", _swept(at + retention), within=3, group=cluster.name()),
         ),
         never=only("PARTITION_STALLED", "COMMITS_STOPPED", "CAPACITY_SHORTAGE", "DATA_LOSS_FORECAST"),
         primary=only("EMPTY_WITH_LAG"),
@@ -53,20 +53,20 @@ def sc25(ground: Ground) -> Labels:
     )
 
 
-def sc41(ground: Ground) -> Labels:
-    at, minutes, rate = ground.about(HEALTHY), ground.between(9, 15), ground.between(60, 140)
-    ground.topic(rate=steady(rate), retention_ms=round(minutes * MINUTE))
-    ground.group(poll_interval_ms=HOUR)
-    how = ground.one_of("paused", "hang")
-    index, parts = ground.draw.randrange(4), frozenset(ground.draw.sample(range(12), 2))
+def sc41(cluster: ScenarioCluster) -> Labels:
+    at, minutes, rate = cluster.about(HEALTHY), cluster.between(9, 15), cluster.between(60, 140)
+    cluster.topic(rate=steady(rate), retention_ms=round(minutes * MINUTE))
+    cluster.group(poll_interval_ms=HOUR)
+    how = cluster.one_of("paused", "hang")
+    index, parts = cluster.draw.randrange(4), frozenset(cluster.draw.sample(range(12), 2))
 
     def stall() -> None:
         if how == "paused":
-            ground.world.paused.update((ground.main, part) for part in parts)
+            cluster.world.paused.update((cluster.main, part) for part in parts)
         else:
-            ground.alive()[index].hang(HOUR)
+            cluster.alive()[index].hang(HOUR)
 
-    ground.minute(at, stall, "stalled")
+    cluster.minute(at, stall, "stalled")
     gone = at + minutes + SEGMENT / rate / 60  # the log start moves by whole segments
     return Labels(
         at + 25,
@@ -80,13 +80,13 @@ def sc41(ground: Ground) -> Labels:
     )
 
 
-def sc41b(ground: Ground) -> Labels:
+def sc41b(cluster: ScenarioCluster) -> Labels:
     """Everybody is behind and falls back further, until retention has overtaken them."""
-    at, minutes = ground.about(HEALTHY + 12), 10.0
-    capacity, over = ground.between(500, 700), ground.between(3, 4)
+    at, minutes = cluster.about(HEALTHY + 12), 10.0
+    capacity, over = cluster.between(500, 700), cluster.between(3, 4)
     before, after = 0.5 * capacity / 3, over * capacity / 3
-    ground.topic(rate=piecewise((0, before), (round(at * MINUTE), after)), retention_ms=round(minutes * MINUTE))
-    ground.group(capacity=capacity)
+    cluster.topic(rate=piecewise((0, before), (round(at * MINUTE), after)), retention_ms=round(minutes * MINUTE))
+    cluster.group(capacity=capacity)
     gone = at + minutes * over / (over - 1)  # the age of what is read grows by 1 - 1/over of the time
     return Labels(
         gone + 8,
@@ -100,20 +100,20 @@ def sc41b(ground: Ground) -> Labels:
     )
 
 
-def la21(ground: Ground) -> Labels:
+def la21(cluster: ScenarioCluster) -> Labels:
     """A group keeps up while retention removes what a busier hour had brought."""
-    at, rate, minutes = ground.about(HEALTHY + 10), ground.between(60, 120), ground.between(8, 20)
-    low = ground.between(0.02, 0.3) * rate
-    ground.topic(rate=piecewise((0, rate), (round(at * MINUTE), low)), retention_ms=round(minutes * MINUTE))
-    ground.group(commit_ms=ground.one_of(5, 60) * SECOND)
+    at, rate, minutes = cluster.about(HEALTHY + 10), cluster.between(60, 120), cluster.between(8, 20)
+    low = cluster.between(0.02, 0.3) * rate
+    cluster.topic(rate=piecewise((0, rate), (round(at * MINUTE), low)), retention_ms=round(minutes * MINUTE))
+    cluster.group(commit_ms=cluster.one_of(5, 60) * SECOND)
     return Labels(at + 45, expects=(Expect(15, at + 45, CALM),))
 
 
-def la22(ground: Ground) -> Labels:
+def la22(cluster: ScenarioCluster) -> Labels:
     """Nothing arrives any more, and retention empties the log behind a group that has read it all."""
-    at, rate, minutes = ground.about(HEALTHY), ground.between(60, 120), ground.between(8, 20)
-    ground.topic(rate=piecewise((0, rate), (round(at * MINUTE), 0)), retention_ms=round(minutes * MINUTE))
-    ground.group(ground.one_of(2, 4), capacity=1000.0)  # two of them can do all that arrives
+    at, rate, minutes = cluster.about(HEALTHY), cluster.between(60, 120), cluster.between(8, 20)
+    cluster.topic(rate=piecewise((0, rate), (round(at * MINUTE), 0)), retention_ms=round(minutes * MINUTE))
+    cluster.group(cluster.one_of(2, 4), capacity=1000.0)  # two of them can do all that arrives
     return Labels(at + 50, expects=(Expect(at + 5, at + 50, CALM),))
 
 

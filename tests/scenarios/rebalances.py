@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from scenarios.ground import HEALTHY, Ground
+from scenarios.cluster import HEALTHY, ScenarioCluster
 from scenarios.labels import CALM, EVICTIONS, FIRST, TURMOIL, Expect, Labels, Must, Scenario, only
 from simulator.classic_group import ClassicGroup
+from simulator.cluster import MINUTE, SECOND
 from simulator.member_modern import ModernMember
 from simulator.offsets_log import partition_of
 from simulator.producer import steady
-from simulator.stage import MINUTE, SECOND
 
 
-def sc13(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    ground.topic(rate=steady(ground.between(80, 120)))
-    ground.group(poll_interval_ms=60_000)
-    factor = ground.between(90, 120)  # a full batch takes 75 s and more
-    slower = {(ground.main, part): factor for part in range(12)}
-    ground.minute(at, lambda: ground.world.costs.update(slower), "slow_records")
+def sc13(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY)
+    cluster.topic(rate=steady(cluster.between(80, 120)))
+    cluster.group(poll_interval_ms=60_000)
+    factor = cluster.between(90, 120)  # a full batch takes 75 s and more
+    slower = {(cluster.main, part): factor for part in range(12)}
+    cluster.minute(at, lambda: cluster.world.costs.update(slower), "slow_records")
     return Labels(
         at + 40,
         must=(Must("POLL_TIMEOUT_EVICTION", at + 5, within=8),),
@@ -31,16 +31,16 @@ def sc13(ground: Ground) -> Labels:
     )
 
 
-def sc14(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    ground.topic(rate=steady(ground.between(80, 120)))
-    ground.group(session_ms=10_000)
-    every, lasts = ground.between(100, 130), ground.between(14, 18)
+def sc14(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY)
+    cluster.topic(rate=steady(cluster.between(80, 120)))
+    cluster.group(session_ms=10_000)
+    every, lasts = cluster.between(100, 130), cluster.between(14, 18)
 
     def freeze() -> None:
-        ground.one_of(*ground.alive()).freeze(round(lasts * SECOND), "gc")
+        cluster.one_of(*cluster.alive()).freeze(round(lasts * SECOND), "gc")
 
-    ground.every(every, at, at + 36, freeze)
+    cluster.every(every, at, at + 36, freeze)
     return Labels(
         at + 36,
         must=(Must("SESSION_EVICTION", at + 2 * every / 60 + 1, within=8),),
@@ -51,27 +51,27 @@ def sc14(ground: Ground) -> Labels:
     )
 
 
-def sc15(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    ground.topic(rate=steady(ground.between(80, 120)))
-    ground.group()
+def sc15(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY)
+    cluster.topic(rate=steady(cluster.between(80, 120)))
+    cluster.group()
     victim: list[Any] = []
-    life, pause = ground.between(20, 40), ground.between(15, 25)
+    life, pause = cluster.between(20, 40), cluster.between(15, 25)
 
     def start() -> None:
-        victim[:] = [ground.start(victim[0].config)]
-        ground.clock.after(round(life * SECOND), stop)
+        victim[:] = [cluster.start(victim[0].config)]
+        cluster.clock.after(round(life * SECOND), stop)
 
     def stop() -> None:
         victim[0].crash("crash_loop") if is_hard else victim[0].close("crash_loop")
-        ground.clock.after(round(pause * SECOND), start)
+        cluster.clock.after(round(pause * SECOND), start)
 
     def begin() -> None:
-        victim.append(ground.one_of(*ground.alive()))
+        victim.append(cluster.one_of(*cluster.alive()))
         stop()
 
-    is_hard = ground.one_of(False, False, True)
-    ground.minute(at, begin, "crash_loop")
+    is_hard = cluster.one_of(False, False, True)
+    cluster.minute(at, begin, "crash_loop")
     return Labels(
         at + 30,
         must=(Must("CRASH_LOOP", at + 4, within=5),),
@@ -82,23 +82,23 @@ def sc15(ground: Ground) -> Labels:
     )
 
 
-def find_leader(ground: Ground) -> Any:
-    group = ground.coordinator.groups[ground.name()]
+def find_leader(cluster: ScenarioCluster) -> Any:
+    group = cluster.coordinator.groups[cluster.name()]
     assert isinstance(group, ClassicGroup)
-    return next((each for each in ground.alive() if each.member_id == group.leader), None)
+    return next((each for each in cluster.alive() if each.member_id == group.leader), None)
 
 
-def sc16(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    ground.topic(rate=steady(ground.between(80, 120)))
-    ground.group()
+def sc16(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY)
+    cluster.topic(rate=steady(cluster.between(80, 120)))
+    cluster.group()
 
     def rejoin() -> None:
-        leader = find_leader(ground)
+        leader = find_leader(cluster)
         if leader is not None:
             leader.rejoin("leader_rejoin")
 
-    ground.every(ground.between(3, 5), at, at + 12, rejoin)
+    cluster.every(cluster.between(3, 5), at, at + 12, rejoin)
     return Labels(
         at + 16,
         must=(Must("REBALANCE_STORM", at + 3, within=12),),
@@ -110,14 +110,14 @@ def sc16(ground: Ground) -> Labels:
     )
 
 
-def sc26(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    poll_ms = ground.one_of(120_000, 180_000, 300_000)
-    ground.topic(rate=steady(ground.between(60, 120)))
-    ground.group(poll_interval_ms=poll_ms)
-    index, later = ground.draw.randrange(4), ground.between(2, 12)
-    ground.minute(at, lambda: ground.alive()[index].hang(2 * poll_ms), "slow_batch")
-    ground.minute(at + later / 60, lambda: ground.grow(1), "join")
+def sc26(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY)
+    poll_ms = cluster.one_of(120_000, 180_000, 300_000)
+    cluster.topic(rate=steady(cluster.between(60, 120)))
+    cluster.group(poll_interval_ms=poll_ms)
+    index, later = cluster.draw.randrange(4), cluster.between(2, 12)
+    cluster.minute(at, lambda: cluster.alive()[index].hang(2 * poll_ms), "slow_batch")
+    cluster.minute(at + later / 60, lambda: cluster.grow(1), "join")
     return Labels(
         at + poll_ms / MINUTE + 14,
         must=(Must("REBALANCE_STRAGGLER", at + poll_ms / MINUTE, within=4),),
@@ -128,28 +128,28 @@ def sc26(ground: Ground) -> Labels:
     )
 
 
-def sc27(ground: Ground) -> Labels:
+def sc27(cluster: ScenarioCluster) -> Labels:
     """Leaders die between join and sync, so that generations pass of which no record tells."""
-    at = ground.about(HEALTHY)
-    ground.topic(rate=steady(ground.between(60, 120)))
-    ground.group(4, session_ms=10_000, poll_interval_ms=20_000)
+    at = cluster.about(HEALTHY)
+    cluster.topic(rate=steady(cluster.between(60, 120)))
+    cluster.group(4, session_ms=10_000, poll_interval_ms=20_000)
     times = [0]
 
     def watch(left: int) -> None:
-        group = ground.coordinator.groups[ground.name()]
+        group = cluster.coordinator.groups[cluster.name()]
         if left and getattr(group, "state", "") == "CompletingRebalance":
-            leader = find_leader(ground)
+            leader = find_leader(cluster)
             if leader is not None:
                 times[0] += 1
-                ground.restart(leader, 2 * SECOND, how="crash", why="crash")
-                ground.clock.after(5 * SECOND, lambda: watch(left - 1))
+                cluster.restart(leader, 2 * SECOND, how="crash", why="crash")
+                cluster.clock.after(5 * SECOND, lambda: watch(left - 1))
                 return
         if left:
-            ground.clock.after(2, lambda: watch(left))
+            cluster.clock.after(2, lambda: watch(left))
 
     for number in range(2):
-        ground.minute(at + 3 * number, lambda: watch(2), "interrupted")
-        ground.minute(at + 3 * number + 0.02, lambda: ground.grow(1))
+        cluster.minute(at + 3 * number, lambda: watch(2), "interrupted")
+        cluster.minute(at + 3 * number + 0.02, lambda: cluster.grow(1))
     return Labels(
         at + 18,
         must=(Must("REBALANCE_INCOMPLETE", at + 4.5, within=5),),
@@ -160,16 +160,16 @@ def sc27(ground: Ground) -> Labels:
     )
 
 
-def sc29(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    ground.topic(rate=steady(ground.between(60, 100)))
-    ground.group(4, assignors=("roundrobin",))
+def sc29(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY)
+    cluster.topic(rate=steady(cluster.between(60, 100)))
+    cluster.group(4, assignors=("roundrobin",))
 
     def leave() -> None:
-        ground.restart(ground.alive()[0], 60 * SECOND, why="restart")
+        cluster.restart(cluster.alive()[0], 60 * SECOND, why="restart")
 
     for number in range(6):
-        ground.minute(at + 8 * number, leave, "leave")
+        cluster.minute(at + 8 * number, leave, "leave")
     return Labels(
         at + 52,
         # the third rebalance is at the second departure, the second return of a partition soon after
@@ -178,18 +178,18 @@ def sc29(ground: Ground) -> Labels:
     )
 
 
-def sc30(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    ground.topic(rate=steady(ground.between(60, 120)))
-    ground.group(4, ModernMember, poll_interval_ms=120_000)
-    index = ground.draw.randrange(4)
+def sc30(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY)
+    cluster.topic(rate=steady(cluster.between(60, 120)))
+    cluster.group(4, ModernMember, poll_interval_ms=120_000)
+    index = cluster.draw.randrange(4)
 
     def block() -> None:
-        member = ground.alive()[index]
+        member = cluster.alive()[index]
         member.settle = lambda done, places=None, *, is_wanted: None  # its revoke callback never returns
-        ground.grow(2, ModernMember)
+        cluster.grow(2, ModernMember)
 
-    ground.minute(at, block, "revoke_hangs")
+    cluster.minute(at, block, "revoke_hangs")
     return Labels(
         at + 18,
         must=(Must("RECONCILE_STUCK", at + 2, within=6),),
@@ -200,32 +200,32 @@ def sc30(ground: Ground) -> Labels:
     )
 
 
-def sc31(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    ground.topic(partitions=200, rate=steady(8))
-    ground.group(20, capacity=400.0)
-    ground.minute(at, lambda: ground.restart(ground.one_of(*ground.alive()), 20 * SECOND), "restart")
+def sc31(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY)
+    cluster.topic(partitions=200, rate=steady(8))
+    cluster.group(20, capacity=400.0)
+    cluster.minute(at, lambda: cluster.restart(cluster.one_of(*cluster.alive()), 20 * SECOND), "restart")
     return Labels(
         at + 12, must=(Must("EAGER_LARGE_GROUP", at + 0.5, within=13),), expects=(Expect(at + 6, at + 12, CALM),)
     )
 
 
-def sc32(ground: Ground) -> Labels:
+def sc32(cluster: ScenarioCluster) -> Labels:
     """A rolling change of the assignor that is taken back, and tried again."""
-    at = ground.about(HEALTHY)
-    ground.topic(rate=steady(ground.between(60, 100)))
-    ground.group(4)
+    at = cluster.about(HEALTHY)
+    cluster.topic(rate=steady(cluster.between(60, 100)))
+    cluster.group(4)
     steps = (("cooperative-sticky", "range"), ("cooperative-sticky",), ("cooperative-sticky", "range"), ("range",))
 
     def roll(assignors: tuple[str, ...]) -> None:
-        for index, member in enumerate(ground.alive()):
+        for index, member in enumerate(cluster.alive()):
             fresh = replace(member.config, assignors=assignors)
-            ground.clock.after(index * 25 * SECOND, lambda member=member: member.close("deploy"))
-            ground.clock.after((index * 25 + 10) * SECOND, lambda fresh=fresh: ground.start(fresh))
+            cluster.clock.after(index * 25 * SECOND, lambda member=member: member.close("deploy"))
+            cluster.clock.after((index * 25 + 10) * SECOND, lambda fresh=fresh: cluster.start(fresh))
 
-    every = ground.between(4, 6)
+    every = cluster.between(4, 6)
     for number in range(6):
-        ground.minute(at + number * every, lambda number=number: roll(steps[number % 4]), "assignor_change")
+        cluster.minute(at + number * every, lambda number=number: roll(steps[number % 4]), "assignor_change")
     return Labels(
         at + 6 * every + 6,
         must=(Must("ASSIGNOR_FLAP", at + 3 * every + 2, within=12),),
@@ -235,25 +235,25 @@ def sc32(ground: Ground) -> Labels:
     )
 
 
-def sc45(ground: Ground) -> Labels:
+def sc45(cluster: ScenarioCluster) -> Labels:
     """The groups of one broker lose their coordinator for longer than their session."""
-    at, groups = ground.about(HEALTHY), 12
-    ground.topic(partitions=4, rate=steady(ground.between(20, 40)))
+    at, groups = cluster.about(HEALTHY), 12
+    cluster.topic(partitions=4, rate=steady(cluster.between(20, 40)))
     for number in range(groups):
         for index in range(2):
-            config = ground.config(
-                10 * number + index, group=ground.name(number), client_id=f"app-{number}", session_ms=10_000
+            config = cluster.config(
+                10 * number + index, group=cluster.name(number), client_id=f"app-{number}", session_ms=10_000
             )
-            ground.clock.after(ground.chance.randint(0, 2 * SECOND), lambda config=config: ground.start(config))
-    broker = ground.draw.randrange(3)
-    lost = [ground.name(number) for number in range(groups) if partition_of(ground.name(number)) % 3 == broker]
+            cluster.clock.after(cluster.chance.randint(0, 2 * SECOND), lambda config=config: cluster.start(config))
+    broker = cluster.draw.randrange(3)
+    lost = [cluster.name(number) for number in range(groups) if partition_of(cluster.name(number)) % 3 == broker]
 
     def restart() -> None:
         for name in lost:
-            ground.coordinator.fail_over(partition_of(name), 2 * SECOND)
-            ground.clock.after(3 * SECOND, lambda name=name: ground.alive(name)[0].rejoin("coordinator_move"))
+            cluster.coordinator.fail_over(partition_of(name), 2 * SECOND)
+            cluster.clock.after(3 * SECOND, lambda name=name: cluster.alive(name)[0].rejoin("coordinator_move"))
 
-    ground.minute(at, restart, "coordinator_restart")
+    cluster.minute(at, restart, "coordinator_restart")
     return Labels(
         at + 12,
         must=(Must("COORDINATOR_CORRELATED", at + 0.3, within=4),),

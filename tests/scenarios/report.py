@@ -36,7 +36,7 @@ from scenarios.scoring import grade, score
 
 
 def examine(name: str, seeds: Sequence[int], *, is_counterfactual: bool) -> list[Result]:
-    """Play, record, judge and score seeds of one scenario."""
+    """Simulate, record, evaluate and score seeds of one scenario."""
     pa.set_cpu_count(1)
     gc.disable()  # all that is made lives until the end, and to look through it takes a third of the time
     results = []

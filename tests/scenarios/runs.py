@@ -13,10 +13,10 @@ from laggard.config.policy import Policies, PolicyRule
 from laggard.stream.reading import BATCHED
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema
-from scenarios.ground import Ground
+from scenarios.cluster import ScenarioCluster
 from scenarios.labels import Labels, Scenario
 from simulator.offsets_log import PARTITIONS, Written
-from simulator.play import Laggard, Played, Polled, compacted, ticks
+from simulator.simulation import Laggard, Polled, Simulation, compacted, ticks
 
 TICK_MS, WINDOW_MS = 30_000, 60_000
 MINUTE = 60_000
@@ -26,17 +26,17 @@ Tables = Mapping[str, pa.Table]
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a scenario: its labels, all that was written and polled, and the ground it was played on."""
+    """One run of a scenario: its labels, all that was written and polled, and its simulated cluster."""
 
     scenario: Scenario
     seed: int
     labels: Labels
-    ground: Ground
-    played: Played
+    cluster: ScenarioCluster
+    simulation: Simulation
 
     @property
     def end_ms(self) -> int:
-        return self.ground.at_ms(self.labels.minutes)
+        return self.cluster.at_ms(self.labels.minutes)
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ def side_by_side(scenario: Scenario) -> int:
 
 def size_of(scenario: Scenario) -> int:
     """Minutes of a run times partitions, about; its time and memory grow with that."""
-    ground = Ground(0)
-    minutes = scenario.story(ground).minutes
-    return round(minutes * sum(ground.brokers.counts().values()))
+    cluster = ScenarioCluster(0)
+    minutes = scenario.workload(cluster).minutes
+    return round(minutes * sum(cluster.brokers.counts().values()))
 
 
 def parts(scenario: Scenario, seeds: Iterable[int]) -> list[list[int]]:
@@ -84,25 +84,25 @@ def declared(labels: Iterable[Labels]) -> Policies:
     return Policies(tuple(rules))
 
 
-def play(scenario: Scenario, seed: int, place: int = 0, tick_ms: int = TICK_MS) -> Run:
-    """Play a scenario to its end and poll on the way; the same seed gives the same run."""
-    ground = Ground(seed, place)
-    labels = scenario.story(ground)
+def simulate(scenario: Scenario, seed: int, place: int = 0, tick_ms: int = TICK_MS) -> Run:
+    """Simulate a scenario to its end and poll on the way; the same seed gives the same run."""
+    cluster = ScenarioCluster(seed, place)
+    labels = scenario.workload(cluster)
     polls: list[Polled] = []
     levels = declared([labels]).slo_seconds("c")
 
     def poll() -> None:
-        at_ms = ground.clock.now + scenario.poll_ahead_ms
-        brokers = ground.brokers
-        log = ground.coordinator.log
+        at_ms = cluster.clock.now + scenario.poll_ahead_ms
+        brokers = cluster.brokers
+        log = cluster.coordinator.log
         probes = brokers.probes(levels)
         polls.append(Polled(at_ms, brokers.poll(), log.positions(), brokers.facts(), probes, log.partitions))
-        ground.clock.after(tick_ms, poll)
+        cluster.clock.after(tick_ms, poll)
 
-    ground.clock.at(ground.at_ms(scenario.watched_from) + tick_ms, poll)
-    ground.clock.run_until(ground.at_ms(labels.minutes))
-    played = Played(scenario.name, seed, ground.coordinator.log.records, polls, ground.truth)
-    return Run(scenario, seed, labels, ground, played)
+    cluster.clock.at(cluster.at_ms(scenario.watched_from) + tick_ms, poll)
+    cluster.clock.run_until(cluster.at_ms(labels.minutes))
+    simulation = Simulation(scenario.name, seed, cluster.coordinator.log.records, polls, cluster.truth)
+    return Run(scenario, seed, labels, cluster, simulation)
 
 
 class Recorder(Laggard):
@@ -150,13 +150,13 @@ def record(runs: Sequence[Run], job: Recorder | None = None) -> list[Recorded]:
 
 def _steps(run: Run) -> Iterator[tuple[Polled, list[Written]]]:
     """Polls, and what was read with each; of a past that was not watched what the log cleaner has left."""
-    for number, polled, records in ticks(run.played):
+    for number, polled, records in ticks(run.simulation):
         yield polled, compacted(records) if number == 0 and run.scenario.watched_from else records
 
 
 def _batches(run: Run) -> pa.Table:
     """What the brokers said of themselves, with each tick."""
-    known = run.ground.brokers.offsets_retention_minutes
+    known = run.cluster.brokers.offsets_retention_minutes
     rows = [
         {
             "batch_id": number,
@@ -166,7 +166,7 @@ def _batches(run: Run) -> pa.Table:
             "source_to": _positions(polled, "last_stable_offset"),
             "source_high_watermark": _positions(polled, "high_watermark"),
         }
-        for number, polled in enumerate(run.played.polls, 1)
+        for number, polled in enumerate(run.simulation.polls, 1)
     ]
     schema = arrow_schema(schemas.BATCHES)
     return pa.Table.from_pylist(rows, schema=pa.schema([schema.field(name) for name in BATCHED]))
@@ -183,9 +183,9 @@ def _own(run: Run, name: str, table: pa.Table) -> pa.Table:
         return table
     time = "window_end" if "window_end" in table.column_names else schemas.TABLES[name].time_column
     kept = pc.less_equal(pc.cast(table[time], pa.int64()), 1000 * run.end_ms)  # whole windows
-    topics = pa.array(sorted(run.ground.known_topics), pa.string())
+    topics = pa.array(sorted(run.cluster.known_topics), pa.string())
     if "group" in table.column_names:
-        groups = pa.array(run.ground.names, pa.string())
+        groups = pa.array(run.cluster.names, pa.string())
         own = pc.is_in(table["group"], value_set=groups)
         if "topic" in table.column_names:  # an event of the cluster has no group, and may have no topic
             mine = pc.and_(
@@ -199,9 +199,9 @@ def _own(run: Run, name: str, table: pa.Table) -> pa.Table:
 
 
 def record_all(scenario: Scenario, seeds: Iterable[int]) -> Iterator[Recorded]:
-    """Play and record these seeds, as many side by side as fit."""
+    """Simulate and record these seeds, as many side by side as fit."""
     for part in parts(scenario, seeds):
-        yield from record([play(scenario, seed, place_of(scenario, seed)) for seed in part])
+        yield from record([simulate(scenario, seed, place_of(scenario, seed)) for seed in part])
 
 
 def envelope_later(scenario: Scenario, seed: int, minutes: float, members: int | None, place: int = 0) -> float:
@@ -210,20 +210,20 @@ def envelope_later(scenario: Scenario, seed: int, minutes: float, members: int |
     The same seed; the labels' `decide` is not read, so that any minute can be asked about. All groups count: where
     they share a sink, what one of them gains by more members the others lose.
     """
-    ground = Ground(seed, place)
-    scenario.story(ground)
+    cluster = ScenarioCluster(seed, place)
+    scenario.workload(cluster)
     lows: dict[str, int] = {}
     end = minutes + 30
 
     def grow() -> None:
-        ground.grow(max(0, (members or 0) - len(ground.alive())))
+        cluster.grow(max(0, (members or 0) - len(cluster.alive())))
 
     def look() -> None:
-        lag = sum(ground.backlog(name) for name in ground.names)
+        lag = sum(cluster.backlog(name) for name in cluster.names)
         lows["all"] = min(lows.get("all", lag), lag)
 
     if members is not None:
-        ground.minute(minutes, grow)
-    ground.every(2, end - 1, end, look)
-    ground.clock.run_until(ground.at_ms(end))
+        cluster.minute(minutes, grow)
+    cluster.every(2, end - 1, end, look)
+    cluster.clock.run_until(cluster.at_ms(end))
     return float(lows["all"])

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from scenarios.ground import HEALTHY, Ground
+from scenarios.cluster import HEALTHY, ScenarioCluster
 from scenarios.labels import CALM, EVICTIONS, FIRST, Expect, Labels, Must, Scenario, only
 from simulator.producer import steady
 
 
-def sc23(ground: Ground) -> Labels:
-    at, every = ground.about(HEALTHY), ground.between(4, 6)
-    low, high = ground.one_of((3, 6), (2, 4), (4, 8))
-    ground.topic(rate=steady(ground.between(40, 60)))
-    ground.group(low)
+def sc23(cluster: ScenarioCluster) -> Labels:
+    at, every = cluster.about(HEALTHY), cluster.between(4, 6)
+    low, high = cluster.one_of((3, 6), (2, 4), (4, 8))
+    cluster.topic(rate=steady(cluster.between(40, 60)))
+    cluster.group(low)
 
     def turn(number: int) -> None:
         if number % 2 == 0:
-            ground.grow(high - low)
+            cluster.grow(high - low)
         else:
-            for member in sorted(ground.alive(), key=lambda each: each.name)[low:]:
+            for member in sorted(cluster.alive(), key=lambda each: each.name)[low:]:
                 member.close("scale_in")
 
     for number in range(6):
-        ground.minute(at + number * every, lambda number=number: turn(number), "scale")
+        cluster.minute(at + number * every, lambda number=number: turn(number), "scale")
     return Labels(
         at + 6 * every + 4,
         must=(Must("SCALE_OSCILLATION", at + 3 * every, within=4),),
@@ -33,12 +33,12 @@ def sc23(ground: Ground) -> Labels:
     )
 
 
-def sc24(ground: Ground) -> Labels:
-    at, away = ground.about(HEALTHY), ground.between(18, 24)
-    ground.topic(rate=steady(20))
-    ground.group(2)
-    ground.minute(at, lambda: [member.close("scale_to_zero") for member in ground.alive()], "scale_to_zero")
-    ground.minute(at + away, lambda: ground.grow(2), "return")
+def sc24(cluster: ScenarioCluster) -> Labels:
+    at, away = cluster.about(HEALTHY), cluster.between(18, 24)
+    cluster.topic(rate=steady(20))
+    cluster.group(2)
+    cluster.minute(at, lambda: [member.close("scale_to_zero") for member in cluster.alive()], "scale_to_zero")
+    cluster.minute(at + away, lambda: cluster.grow(2), "return")
     drain = away * 240 / (1200 - 240)
     return Labels(
         at + away + drain + 10,
@@ -54,11 +54,11 @@ def sc24(ground: Ground) -> Labels:
     )
 
 
-def sc28(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    ground.topic(rate=steady(ground.between(80, 120)))
-    ground.group(4, assignors=("cooperative-sticky",))
-    ground.minute(at, lambda: ground.grow(2), "scale_out")
+def sc28(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY)
+    cluster.topic(rate=steady(cluster.between(80, 120)))
+    cluster.group(4, assignors=("cooperative-sticky",))
+    cluster.minute(at, lambda: cluster.grow(2), "scale_out")
     return Labels(at + 20, expects=(Expect(at + 5, at + 20, CALM),))
 
 

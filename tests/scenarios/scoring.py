@@ -99,7 +99,7 @@ def score(run: Run, findings: Iterable[Row], windows: Iterable[Row]) -> Scored:
 
 
 def _score_must(run: Run, must: Must, found: Sequence[Opened], result: Scored) -> None:
-    true_ms = run.ground.at_ms(must.minute)
+    true_ms = run.cluster.at_ms(must.minute)
     fits = [
         each
         for each in found
@@ -125,7 +125,7 @@ def _score_primary(run: Run, found: Sequence[Opened], result: Scored) -> None:
     minutes = run.labels.minutes
     begin, end = run.labels.primary_minutes or (minutes - 10, minutes)
     seen = []
-    for at_ms in range(run.ground.at_ms(begin), run.ground.at_ms(end), WINDOW_MS):
+    for at_ms in range(run.cluster.at_ms(begin), run.cluster.at_ms(end), WINDOW_MS):
         for each in found:
             if each.role_at(at_ms) == "primary" and each.code in CAUSES | META:
                 seen.append(each.code)
@@ -147,8 +147,8 @@ def verdict_at(windows: Iterable[Row], group: str, at_ms: int) -> Row | None:
 
 
 def _score_verdicts(run: Run, expect: Expect, windows: Iterable[Row], result: Scored) -> None:
-    group = expect.group or run.ground.name()
-    begin, end = run.ground.at_ms(expect.begin), run.ground.at_ms(expect.end)
+    group = expect.group or run.cluster.name()
+    begin, end = run.cluster.at_ms(expect.begin), run.cluster.at_ms(expect.end)
     by_window = {milliseconds(row["window_start"]): row["scale_verdict"] for row in windows if row["group"] == group}
     for start_ms, verdict in sorted(by_window.items()):
         if start_ms is not None and begin <= start_ms and start_ms + WINDOW_MS <= end:
@@ -161,7 +161,7 @@ def _score_verdicts(run: Run, expect: Expect, windows: Iterable[Row], result: Sc
 def grade(run: Run, windows: Sequence[Row]) -> bool | None:
     """Whether runs with another number of members bear out the verdict at the minute of decision; None: not graded."""
     decide = run.labels.decide
-    row = None if decide is None else verdict_at(windows, run.ground.name(), run.ground.at_ms(decide))
+    row = None if decide is None else verdict_at(windows, run.cluster.name(), run.cluster.at_ms(decide))
     if decide is None or row is None or row["scale_verdict"] not in YES | IN_VAIN:
         return None
     unchanged = envelope_later(run.scenario, run.seed, decide, None)

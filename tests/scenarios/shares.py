@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from scenarios.ground import HEALTHY, Ground
+from scenarios.cluster import HEALTHY, ScenarioCluster
 from scenarios.labels import YES, Expect, Labels, Must, Scenario, only
+from simulator.cluster import MINUTE
 from simulator.producer import piecewise, steady
-from simulator.stage import MINUTE
 
 
-def sc67(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    members, slow = ground.one_of((4, 2), (6, 2), (8, 2), (10, 3))
-    capacity, load = ground.between(450, 800), ground.between(0.4, 0.6)
-    ground.topic(partitions=3 * members, rate=steady(load * capacity / 3))
-    ground.group(members, capacity=capacity)
-    shares = {index: ground.between(0.4, 0.75) for index in ground.draw.sample(range(members), slow)}
+def sc67(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY)
+    members, slow = cluster.one_of((4, 2), (6, 2), (8, 2), (10, 3))
+    capacity, load = cluster.between(450, 800), cluster.between(0.4, 0.6)
+    cluster.topic(partitions=3 * members, rate=steady(load * capacity / 3))
+    cluster.group(members, capacity=capacity)
+    shares = {index: cluster.between(0.4, 0.75) for index in cluster.draw.sample(range(members), slow)}
 
     def weaken() -> None:
-        alive = ground.alive()
+        alive = cluster.alive()
         for index, share in shares.items():
             alive[index].capacity = share * load * capacity
 
-    ground.minute(at, weaken, "slow_members")
+    cluster.minute(at, weaken, "slow_members")
     return Labels(
         at + 30,
         must=(Must("SLOW_MEMBER", at + 5),),
@@ -31,13 +31,13 @@ def sc67(ground: Ground) -> Labels:
     )
 
 
-def sc68(ground: Ground) -> Labels:
+def sc68(cluster: ScenarioCluster) -> Labels:
     """Those with one partition less than others keep up, and lag lies on half of the partitions only."""
-    at, capacity = ground.about(HEALTHY), ground.between(450, 800)
-    members, parts = ground.one_of((5, 12), (7, 24), (5, 8))
-    rate = ground.between(1.1, 1.3) * members * capacity / parts
-    ground.topic(partitions=parts, rate=piecewise((0, 0.4 * rate), (round(at * MINUTE), rate)))
-    ground.group(members, capacity=capacity)
+    at, capacity = cluster.about(HEALTHY), cluster.between(450, 800)
+    members, parts = cluster.one_of((5, 12), (7, 24), (5, 8))
+    rate = cluster.between(1.1, 1.3) * members * capacity / parts
+    cluster.topic(partitions=parts, rate=piecewise((0, 0.4 * rate), (round(at * MINUTE), rate)))
+    cluster.group(members, capacity=capacity)
     return Labels(
         at + 30,
         must=(Must("CAPACITY_SHORTAGE", at),),
@@ -48,14 +48,14 @@ def sc68(ground: Ground) -> Labels:
     )
 
 
-def sc69(ground: Ground) -> Labels:
+def sc69(cluster: ScenarioCluster) -> Labels:
     """Two of the five have as many partitions as before, and what they do not get done is theirs alone in the end."""
-    at, capacity = ground.about(HEALTHY), ground.between(450, 700)
-    rate = ground.between(1.25, 1.4) * capacity / 3
-    ground.topic(rate=piecewise((0, 0.4 * rate), (round(at * MINUTE), rate)))
-    ground.group(4, capacity=capacity)
+    at, capacity = cluster.about(HEALTHY), cluster.between(450, 700)
+    rate = cluster.between(1.25, 1.4) * capacity / 3
+    cluster.topic(rate=piecewise((0, 0.4 * rate), (round(at * MINUTE), rate)))
+    cluster.group(4, capacity=capacity)
     grown = at + 20
-    ground.minute(grown, lambda: ground.grow(1), "scale_out")
+    cluster.minute(grown, lambda: cluster.grow(1), "scale_out")
     return Labels(
         grown + 40,
         must=(Must("CAPACITY_SHORTAGE", at),),
@@ -68,17 +68,17 @@ def sc69(ground: Ground) -> Labels:
     )
 
 
-def sc70(ground: Ground) -> Labels:
+def sc70(cluster: ScenarioCluster) -> Labels:
     """More arrives for everybody, and one member is slow besides: none has room for another's partitions."""
-    at, capacity, ratio = ground.about(HEALTHY), ground.between(450, 700), ground.between(1.1, 1.25)
-    ground.topic(rate=piecewise((0, 0.5 * capacity / 3), (round(at * MINUTE), ratio * capacity / 3)))
-    ground.group(4, capacity=capacity)
-    slow = ground.draw.randrange(4)
+    at, capacity, ratio = cluster.about(HEALTHY), cluster.between(450, 700), cluster.between(1.1, 1.25)
+    cluster.topic(rate=piecewise((0, 0.5 * capacity / 3), (round(at * MINUTE), ratio * capacity / 3)))
+    cluster.group(4, capacity=capacity)
+    slow = cluster.draw.randrange(4)
 
     def weaken() -> None:
-        ground.alive()[slow].capacity = 0.5 * capacity
+        cluster.alive()[slow].capacity = 0.5 * capacity
 
-    ground.minute(at, weaken, "slow_member")
+    cluster.minute(at, weaken, "slow_member")
     return Labels(
         at + 35,
         must=(Must("CAPACITY_SHORTAGE", at),),

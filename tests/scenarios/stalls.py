@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from scenarios.ground import HEALTHY, Checkpointer, Ground
+from scenarios.cluster import HEALTHY, Checkpointer, ScenarioCluster
 from scenarios.labels import CALM, Expect, Labels, Must, Scenario, only
+from simulator.cluster import MINUTE, SECOND
 from simulator.producer import piecewise, steady
-from simulator.stage import MINUTE, SECOND
 
 STALL = frozenset({"PARTITION_STALLED"})
 HOUR = 60 * MINUTE
 
 
-def sc10(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    members, each = ground.one_of((4, 3), (3, 4), (6, 2))
-    ground.topic(partitions=members * each, rate=steady(ground.between(60, 140)))
-    ground.group(members, poll_interval_ms=HOUR)
-    index = ground.draw.randrange(members)
-    ground.minute(at, lambda: ground.alive()[index].hang(HOUR), "hang")
+def sc10(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY)
+    members, each = cluster.one_of((4, 3), (3, 4), (6, 2))
+    cluster.topic(partitions=members * each, rate=steady(cluster.between(60, 140)))
+    cluster.group(members, poll_interval_ms=HOUR)
+    index = cluster.draw.randrange(members)
+    cluster.minute(at, lambda: cluster.alive()[index].hang(HOUR), "hang")
     return Labels(
         at + 25,
         must=(Must("PARTITION_STALLED", at + 1, within=3),),
@@ -28,11 +28,11 @@ def sc10(ground: Ground) -> Labels:
     )
 
 
-def sc11(ground: Ground) -> Labels:
-    at, part = ground.about(HEALTHY), ground.draw.randrange(12)
-    ground.topic(rate=steady(ground.between(60, 140)))
-    ground.group()
-    ground.minute(at, lambda: ground.world.paused.add((ground.main, part)), "paused")
+def sc11(cluster: ScenarioCluster) -> Labels:
+    at, part = cluster.about(HEALTHY), cluster.draw.randrange(12)
+    cluster.topic(rate=steady(cluster.between(60, 140)))
+    cluster.group()
+    cluster.minute(at, lambda: cluster.world.paused.add((cluster.main, part)), "paused")
     return Labels(
         at + 25,
         must=(Must("PARTITION_STALLED", at + 1, within=3, partitions=frozenset({part})),),
@@ -43,16 +43,16 @@ def sc11(ground: Ground) -> Labels:
     )
 
 
-def sc12(ground: Ground) -> Labels:
-    at, part = ground.about(HEALTHY), ground.draw.randrange(12)
-    ground.topic(rate=steady(ground.between(80, 120)))
-    ground.group(poll_interval_ms=60_000)
-    place = ground.main, part
+def sc12(cluster: ScenarioCluster) -> Labels:
+    at, part = cluster.about(HEALTHY), cluster.draw.randrange(12)
+    cluster.topic(rate=steady(cluster.between(80, 120)))
+    cluster.group(poll_interval_ms=60_000)
+    place = cluster.main, part
 
     def poison() -> None:
-        ground.world.poison[place] = ground.brokers.end(*place) + 50, 300 * SECOND
+        cluster.world.poison[place] = cluster.brokers.end(*place) + 50, 300 * SECOND
 
-    ground.minute(at, poison, "poison")
+    cluster.minute(at, poison, "poison")
     return Labels(
         at + 40,
         must=(
@@ -67,16 +67,16 @@ def sc12(ground: Ground) -> Labels:
     )
 
 
-def sc33(ground: Ground) -> Labels:
-    at, how = ground.about(HEALTHY), ground.one_of("close", "crash")
-    ground.topic(rate=steady(ground.between(30, 80)))  # two members can do it
-    ground.group(ground.one_of(2, 3, 4))
+def sc33(cluster: ScenarioCluster) -> Labels:
+    at, how = cluster.about(HEALTHY), cluster.one_of("close", "crash")
+    cluster.topic(rate=steady(cluster.between(30, 80)))  # two members can do it
+    cluster.group(cluster.one_of(2, 3, 4))
 
     def stop() -> None:
-        for member in ground.alive():
+        for member in cluster.alive():
             getattr(member, how)()
 
-    ground.minute(at, stop, "all_stopped")
+    cluster.minute(at, stop, "all_stopped")
     return Labels(
         at + 32,
         must=(Must("EMPTY_WITH_LAG", at + 11, within=3),),
@@ -87,12 +87,12 @@ def sc33(ground: Ground) -> Labels:
     )
 
 
-def sc34(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    ground.topic(rate=steady(ground.between(60, 140)))
-    poll_ms = ground.one_of(60_000, 120_000, 300_000)
-    ground.group(poll_interval_ms=poll_ms)
-    ground.minute(at, lambda: ground.coordinator.refusing.add(ground.name()), "commits_fail")
+def sc34(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY)
+    cluster.topic(rate=steady(cluster.between(60, 140)))
+    poll_ms = cluster.one_of(60_000, 120_000, 300_000)
+    cluster.group(poll_interval_ms=poll_ms)
+    cluster.minute(at, lambda: cluster.coordinator.refusing.add(cluster.name()), "commits_fail")
     return Labels(
         at + 25,
         must=(Must("COMMITS_STOPPED", at + poll_ms / MINUTE, within=4),),
@@ -103,19 +103,19 @@ def sc34(ground: Ground) -> Labels:
     )
 
 
-def _checkpointer(ground: Ground, commit_ms: int, parts: int) -> None:
-    config = ground.config(commit_ms=commit_ms, capacity=4000.0, max_records=10_000)
-    reader = Checkpointer(ground, config, [(ground.main, part) for part in range(parts)])
-    ground.members.append(reader)
-    ground.clock.after(SECOND, reader.start)
+def _checkpointer(cluster: ScenarioCluster, commit_ms: int, parts: int) -> None:
+    config = cluster.config(commit_ms=commit_ms, capacity=4000.0, max_records=10_000)
+    reader = Checkpointer(cluster, config, [(cluster.main, part) for part in range(parts)])
+    cluster.members.append(reader)
+    cluster.clock.after(SECOND, reader.start)
 
 
-def sc35(ground: Ground) -> Labels:
-    at, parts = ground.about(HEALTHY + 10), ground.one_of(4, 8, 12)
-    ground.topic(partitions=parts, rate=steady(ground.between(40, 120)))
-    _checkpointer(ground, ground.one_of(5, 10, 20) * SECOND, parts)
-    stuck = frozenset(ground.draw.sample(range(parts), max(1, parts // 4)))
-    ground.minute(at, lambda: ground.world.paused.update((ground.main, part) for part in stuck), "paused")
+def sc35(cluster: ScenarioCluster) -> Labels:
+    at, parts = cluster.about(HEALTHY + 10), cluster.one_of(4, 8, 12)
+    cluster.topic(partitions=parts, rate=steady(cluster.between(40, 120)))
+    _checkpointer(cluster, cluster.one_of(5, 10, 20) * SECOND, parts)
+    stuck = frozenset(cluster.draw.sample(range(parts), max(1, parts // 4)))
+    cluster.minute(at, lambda: cluster.world.paused.update((cluster.main, part) for part in stuck), "paused")
     return Labels(
         at + 25,
         must=(Must("PARTITION_STALLED", at + 1.5, within=3), Must("EXTERNAL_COMMITTER", 11, within=4)),
@@ -124,32 +124,32 @@ def sc35(ground: Ground) -> Labels:
     )
 
 
-def _reset(ground: Ground, offsets: dict[tuple[str, int], int]) -> None:
+def _reset(cluster: ScenarioCluster, offsets: dict[tuple[str, int], int]) -> None:
     """As an operator does it: the group is stopped, reset, and started again."""
-    number = len(ground.alive())
-    for member in ground.alive():
+    number = len(cluster.alive())
+    for member in cluster.alive():
         member.close("reset")
 
     def start() -> None:
-        ground.coordinator.store(ground.name(), offsets)
+        cluster.coordinator.store(cluster.name(), offsets)
         for index in range(number):
-            ground.start(ground.config(index))
+            cluster.start(cluster.config(index))
 
-    ground.clock.after(90 * SECOND, start)
+    cluster.clock.after(90 * SECOND, start)
 
 
-def sc37(ground: Ground) -> Labels:
-    at, back = ground.about(HEALTHY + 10), ground.between(8, 14)
-    rate = ground.between(50, 80)
-    ground.topic(rate=steady(rate))
-    ground.group()
+def sc37(cluster: ScenarioCluster) -> Labels:
+    at, back = cluster.about(HEALTHY + 10), cluster.between(8, 14)
+    rate = cluster.between(50, 80)
+    cluster.topic(rate=steady(rate))
+    cluster.group()
 
     def rewind() -> None:
-        then = ground.clock.now - round(back * MINUTE)
-        logs = ground.brokers.topics[ground.main].logs
-        _reset(ground, {(ground.main, part): log.end_at(then) for part, log in enumerate(logs)})
+        then = cluster.clock.now - round(back * MINUTE)
+        logs = cluster.brokers.topics[cluster.main].logs
+        _reset(cluster, {(cluster.main, part): log.end_at(then) for part, log in enumerate(logs)})
 
-    ground.minute(at, rewind, "reset")
+    cluster.minute(at, rewind, "reset")
     return Labels(
         at + 25,
         must=(Must("OFFSET_REWIND", at + 1.5, within=4),),
@@ -159,20 +159,20 @@ def sc37(ground: Ground) -> Labels:
     )
 
 
-def sc38(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY + 15)
+def sc38(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY + 15)
     begin = HEALTHY
-    ground.topic(rate=piecewise((0, 100), (round(begin * MINUTE), 1000)))
-    ground.group(4, capacity=600.0)
+    cluster.topic(rate=piecewise((0, 100), (round(begin * MINUTE), 1000)))
+    cluster.group(4, capacity=600.0)
 
     def skip() -> None:
-        logs = ground.brokers.topics[ground.main].logs
-        now = ground.clock.now + 89 * SECOND
-        _reset(ground, {(ground.main, part): log.end_at(now) for part, log in enumerate(logs)})
+        logs = cluster.brokers.topics[cluster.main].logs
+        now = cluster.clock.now + 89 * SECOND
+        _reset(cluster, {(cluster.main, part): log.end_at(now) for part, log in enumerate(logs)})
         for log in logs:
             log._rate = steady(100)
 
-    ground.minute(at, skip, "reset")
+    cluster.minute(at, skip, "reset")
     return Labels(
         at + 20,
         must=(Must("OFFSET_SKIP", at + 1.5, within=4),),
@@ -181,18 +181,18 @@ def sc38(ground: Ground) -> Labels:
     )
 
 
-def sc61(ground: Ground) -> Labels:
-    at, part = ground.about(HEALTHY), ground.draw.randrange(12)
-    ground.topic(rate=steady(ground.between(60, 140)))
+def sc61(cluster: ScenarioCluster) -> Labels:
+    at, part = cluster.about(HEALTHY), cluster.draw.randrange(12)
+    cluster.topic(rate=steady(cluster.between(60, 140)))
     for number in range(2):
         for index in range(4):
-            config = ground.config(
-                10 * number + index, group=ground.name(number), client_id=f"app-{number}", poll_interval_ms=HOUR
+            config = cluster.config(
+                10 * number + index, group=cluster.name(number), client_id=f"app-{number}", poll_interval_ms=HOUR
             )
-            ground.clock.after(ground.chance.randint(0, 2 * SECOND), lambda config=config: ground.start(config))
-    chosen = ground.draw.randrange(2)
-    group = ground.name(chosen)
-    ground.minute(at, lambda: ground.owner((ground.main, part), group).hang(HOUR), "hang")
+            cluster.clock.after(cluster.chance.randint(0, 2 * SECOND), lambda config=config: cluster.start(config))
+    chosen = cluster.draw.randrange(2)
+    group = cluster.name(chosen)
+    cluster.minute(at, lambda: cluster.owner((cluster.main, part), group).hang(HOUR), "hang")
     return Labels(
         at + 25,
         must=(Must("PARTITION_STALLED", at + 1, within=3, group=group),),
@@ -200,7 +200,7 @@ def sc61(ground: Ground) -> Labels:
         primary=STALL,
         expects=(
             Expect(at + 6, at + 25, only("NO_STALLED"), group),
-            Expect(at + 6, at + 25, CALM, ground.name(1 - chosen)),
+            Expect(at + 6, at + 25, CALM, cluster.name(1 - chosen)),
         ),
     )
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from scenarios.ground import HEALTHY, Ground
+from scenarios.cluster import HEALTHY, ScenarioCluster
 from scenarios.labels import EVICTIONS, TURMOIL, Labels, Must, Scenario, only
+from simulator.cluster import SECOND
 from simulator.producer import steady
-from simulator.stage import SECOND
 
 
-def sc20(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    ground.topic(rate=steady(ground.between(80, 120)))
-    ground.static(4)
-    away = ground.between(60, 110)
-    ground.minute(at, lambda: ground.restart(ground.one_of(*ground.alive()), round(away * SECOND)), "static_restart")
+def sc20(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY)
+    cluster.topic(rate=steady(cluster.between(80, 120)))
+    cluster.static(4)
+    away = cluster.between(60, 110)
+    cluster.minute(
+        at, lambda: cluster.restart(cluster.one_of(*cluster.alive()), round(away * SECOND)), "static_restart"
+    )
     return Labels(
         at + 18,
         must=(Must("STATIC_EXPIRED", at + away / 60, within=4),),
@@ -26,24 +28,24 @@ def sc20(ground: Ground) -> Labels:
     )
 
 
-def sc21(ground: Ground) -> Labels:
+def sc21(cluster: ScenarioCluster) -> Labels:
     """Each of the two is started again whenever the other one puts it out."""
-    at = ground.about(HEALTHY)
-    ground.topic(rate=steady(ground.between(80, 120)))
-    ground.static(4)
+    at = cluster.about(HEALTHY)
+    cluster.topic(rate=steady(cluster.between(80, 120)))
+    cluster.static(4)
     pair: list[Any] = []
 
     def turn() -> None:
         for index, member in enumerate(pair):
             if member.is_dead:
-                pair[index] = ground.start(member.config)
+                pair[index] = cluster.start(member.config)
 
     def begin() -> None:
-        first = ground.one_of(*ground.alive())
-        pair.extend([first, ground.start(replace(first.config, host=f"/10.9.{ground.place}.9"))])
+        first = cluster.one_of(*cluster.alive())
+        pair.extend([first, cluster.start(replace(first.config, host=f"/10.9.{cluster.place}.9"))])
 
-    ground.minute(at, begin, "duplicate")
-    ground.every(ground.between(18, 30), at + 0.3, at + 22, turn)
+    cluster.minute(at, begin, "duplicate")
+    cluster.every(cluster.between(18, 30), at + 0.3, at + 22, turn)
     return Labels(
         at + 22,
         must=(Must("STATIC_DUPLICATE", at + 2, within=5),),
@@ -53,22 +55,22 @@ def sc21(ground: Ground) -> Labels:
     )
 
 
-def sc22(ground: Ground) -> Labels:
-    at = ground.about(HEALTHY)
-    ground.topic(rate=steady(ground.between(80, 120)))
-    ground.static(4)
-    every = ground.between(150, 200)
+def sc22(cluster: ScenarioCluster) -> Labels:
+    at = cluster.about(HEALTHY)
+    cluster.topic(rate=steady(cluster.between(80, 120)))
+    cluster.static(4)
+    every = cluster.between(150, 200)
 
     def renew(number: int) -> None:
-        member = ground.alive()[0]
+        member = cluster.alive()[0]
         member.close("restart")
         config = replace(
-            member.config, instance_id=f"billing-{ground.draw.randrange(10**6)}", host=f"/10.0.0.{50 + number}"
+            member.config, instance_id=f"billing-{cluster.draw.randrange(10**6)}", host=f"/10.0.0.{50 + number}"
         )
-        ground.clock.after(20 * SECOND, lambda: ground.start(config))
+        cluster.clock.after(20 * SECOND, lambda: cluster.start(config))
 
     for number in range(4):
-        ground.minute(at + number * every / 60, lambda number=number: renew(number), "new_instance_id")
+        cluster.minute(at + number * every / 60, lambda number=number: renew(number), "new_instance_id")
     return Labels(
         at + 4 * every / 60 + 12,
         must=(Must("STATIC_ID_UNSTABLE", at + (2 * every + 70) / 60, within=6),),

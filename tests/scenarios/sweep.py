@@ -19,15 +19,15 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT / folder) for folder in ("lib", "tests", "tests/wire")]
 
 from laggard.diagnosis.order import lower_median
-from scenarios.ground import Ground
+from scenarios.cluster import ScenarioCluster
 from scenarios.judged import diagnose
 from scenarios.labels import ALARMS, YES, Scenario
-from scenarios.runs import Recorder, Run, play, record
+from scenarios.runs import Recorder, Run, record, simulate
 from scenarios.scoring import milliseconds, opened
 from scenarios.swept import FAULTS, Cell, Habit
+from simulator.cluster import MINUTE, SECOND
 from simulator.member_modern import ModernMember
 from simulator.producer import Rate, daily
-from simulator.stage import MINUTE, SECOND
 
 
 def _bursty(period: int, share: float) -> Rate:
@@ -35,19 +35,19 @@ def _bursty(period: int, share: float) -> Rate:
     return lambda ms: 1 / share if ms % (period * SECOND) < share * period * SECOND else 0.0
 
 
-def _two_topics(ground: Ground, rates: Sequence[Rate]) -> tuple[str, ...]:
-    name = f"{ground.main}-rare"
-    ground.rates([lambda ms, rate=rate: rate(ms) / 100 for rate in rates], name)
+def _two_topics(cluster: ScenarioCluster, rates: Sequence[Rate]) -> tuple[str, ...]:
+    name = f"{cluster.main}-rare"
+    cluster.rates([lambda ms, rate=rate: rate(ms) / 100 for rate in rates], name)
     return (name,)
 
 
-def _markers(ground: Ground, _: Sequence[Rate]) -> tuple[str, ...]:
-    ground.brokers.topics[ground.main].ends_in_marker = True
+def _markers(cluster: ScenarioCluster, _: Sequence[Rate]) -> tuple[str, ...]:
+    cluster.brokers.topics[cluster.main].ends_in_marker = True
     return ()
 
 
-def _compacted(ground: Ground, _: Sequence[Rate]) -> tuple[str, ...]:
-    ground.brokers.topics[ground.main].cleanup_policy = "compact"
+def _compacted(cluster: ScenarioCluster, _: Sequence[Rate]) -> tuple[str, ...]:
+    cluster.brokers.topics[cluster.main].cleanup_policy = "compact"
     return ()
 
 
@@ -86,9 +86,9 @@ def judge(cells: Sequence[Cell], seeds: Sequence[int]) -> Iterator[str]:
     for seed in seeds:
         for each in cells:
             cell = Cell(each.habit, each.fault)
-            scenario = Scenario(f"{cell.habit.name}, {cell.fault}", "", cell.story)
+            scenario = Scenario(f"{cell.habit.name}, {cell.fault}", "", cell.workload)
             own = 10 * seed + FAULTS.index(cell.fault)  # of two runs with one seed the topics would have one id
-            runs.append((cell, play(scenario, own, len(runs), 1000 * cell.habit.tick_seconds)))
+            runs.append((cell, simulate(scenario, own, len(runs), 1000 * cell.habit.tick_seconds)))
     told = record([run for _, run in runs], Recorder(cells[0].habit.window_seconds))
     for (cell, run), recorded in zip(runs, told, strict=True):
         found = diagnose(recorded)
@@ -100,21 +100,21 @@ def line(cell: Cell, run: Run, windows: Sequence[Mapping[str, Any]], findings: S
     begin, end = cell.judged
     if cell.fault == "burst":
         begin, end = cell.over + 6 * cell.habit.slow_unit, run.labels.minutes
-    ground, counts = run.ground, Counter[str]()
+    cluster, counts = run.cluster, Counter[str]()
     verdicts, desired = Counter[str](), []
     for row in windows:
         at_ms = milliseconds(row["window_start"]) or 0
-        if row["topic"] != ground.main or not ground.at_ms(begin) <= at_ms < ground.at_ms(end):
+        if row["topic"] != cluster.main or not cluster.at_ms(begin) <= at_ms < cluster.at_ms(end):
             continue
         verdict = str(row["scale_verdict"])
         verdicts[verdict] += 1
         desired += [row["members_desired"]] if verdict in YES else []
-        is_right = cell.right(row, at_ms - ground.at_ms(0))
+        is_right = cell.right(row, at_ms - cluster.at_ms(0))
         counts["right" if is_right else "unknown" if verdict.startswith("UNKNOWN") else "wrong"] += 1
     shown = {each.code for each in opened(findings) if each.is_shown}
     must, may = cell.codes()
     missed, false = must and not must & shown, (shown & ALARMS) - must - may
-    drain = cell.drain_error(ground, windows)
+    drain = cell.drain_error(cluster, windows)
     total = sum(counts.values())
     failed = "wrong" if counts["wrong"] >= counts["unknown"] else "unknown"
     grade = "right" if counts["right"] >= MOSTLY * total else failed

@@ -1,4 +1,4 @@
-"""One habit of a group under one fault: the story that is played, and what is true of it by its members' capacities."""
+"""One habit of a group under one fault: its workload, and the expected answers by its members' capacities."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from math import ceil, inf
 from typing import Any
 
-from scenarios.ground import Ground
+from scenarios.cluster import ScenarioCluster
 from scenarios.labels import CALM, YES, Labels, only
 from scenarios.scoring import milliseconds
+from simulator.cluster import MINUTE, SECOND
 from simulator.member import Member
 from simulator.member_modern import ModernMember
 from simulator.producer import Rate
-from simulator.stage import MINUTE, SECOND
 
 FAULTS = ("healthy", "shortage", "hot", "slow", "stalled", "burst")
 DRAIN_SECONDS, ROOM = 900, 0.8  # within which lag should be gone, and the share of a capacity that is planned with
@@ -32,7 +32,7 @@ class Habit:
     window_seconds: int = 60
     wave: Rate = field(default=lambda _: 1.0)  # factor on the arrivals
     costs: tuple[float, float] = (1.0, 1.0)  # of a record, drawn per partition
-    prepare: Callable[[Ground, Sequence[Rate]], tuple[str, ...]] = lambda _, __: ()  # gives further topics
+    prepare: Callable[[ScenarioCluster, Sequence[Rate]], tuple[str, ...]] = lambda _, __: ()  # gives further topics
     config: Mapping[str, Any] = field(default_factory=dict)
     slow_unit: float = 1.0  # minutes: what all times are multiplied with
 
@@ -43,7 +43,7 @@ class Habit:
 
 @dataclass
 class Cell:
-    """One run's truth, filled in while it is played."""
+    """One run's truth, filled in during its simulation."""
 
     habit: Habit
     fault: str
@@ -62,17 +62,17 @@ class Cell:
             self.at + 12 * unit, self.at + 26 * unit
         )  # fmt: skip
 
-    def story(self, ground: Ground) -> Labels:
+    def workload(self, cluster: ScenarioCluster) -> Labels:
         """The group under its fault; only the length of the labels is used."""
         habit, unit = self.habit, self.habit.slow_unit
-        self.at = at = ground.about(14 * unit)
-        load = ground.between(0.56, 0.6) if self.fault == "burst" else ground.between(0.45, 0.6)
-        ratio, heat, share = ground.between(1.2, 1.5), ground.between(1.3, 1.8), ground.between(0.4, 0.7)
-        lasts, times = ground.between(4.5, 6) * unit, ground.between(3.6, 4.2)  # gone after 11 to 23 times the unit
-        self.part, self.over = ground.draw.randrange(habit.parts), at + lasts
-        self.work = [ground.between(*habit.costs) for _ in range(habit.parts)]
+        self.at = at = cluster.about(14 * unit)
+        load = cluster.between(0.56, 0.6) if self.fault == "burst" else cluster.between(0.45, 0.6)
+        ratio, heat, share = cluster.between(1.2, 1.5), cluster.between(1.3, 1.8), cluster.between(0.4, 0.7)
+        lasts, times = cluster.between(4.5, 6) * unit, cluster.between(3.6, 4.2)  # gone after 11 to 23 times the unit
+        self.part, self.over = cluster.draw.randrange(habit.parts), at + lasts
+        self.work = [cluster.between(*habit.costs) for _ in range(habit.parts)]
         mean = habit.members * habit.capacity / sum(self.work)  # all members' capacity, per partition
-        low = ground.between(0.04, 0.09) if self.fault == "hot" else load
+        low = cluster.between(0.04, 0.09) if self.fault == "hot" else load
 
         def rate_of(part: int) -> Rate:
             def rate(ms: int) -> float:
@@ -85,25 +85,25 @@ class Cell:
             return rate
 
         self.rates = [rate_of(part) for part in range(habit.parts)]
-        ground.rates(self.rates)
-        more = habit.prepare(ground, self.rates)
-        ground.world.costs = {(ground.main, part): cost for part, cost in enumerate(self.work)}
-        ground.group(habit.members, habit.kind, capacity=habit.capacity, topics=(ground.main, *more), **habit.config)
+        cluster.rates(self.rates)
+        more = habit.prepare(cluster, self.rates)
+        cluster.world.costs = {(cluster.main, part): cost for part, cost in enumerate(self.work)}
+        cluster.group(habit.members, habit.kind, capacity=habit.capacity, topics=(cluster.main, *more), **habit.config)
         if self.fault == "slow":
-            ground.minute(at, lambda: self._weaken(ground, share * load))
+            cluster.minute(at, lambda: self._weaken(cluster, share * load))
         elif self.fault == "stalled":
-            ground.minute(at, lambda: ground.world.paused.add((ground.main, self.part)))
+            cluster.minute(at, lambda: cluster.world.paused.add((cluster.main, self.part)))
         elif self.fault == "burst":
-            ground.every(10, at, at + 40 * unit, lambda: self._look(ground))
+            cluster.every(10, at, at + 40 * unit, lambda: self._look(cluster))
         return Labels(at + (40 if self.fault == "burst" else 26) * unit)
 
-    def _weaken(self, ground: Ground, share: float) -> None:
-        ground.owner((ground.main, self.part)).capacity = share * self.habit.capacity
+    def _weaken(self, cluster: ScenarioCluster, share: float) -> None:
+        cluster.owner((cluster.main, self.part)).capacity = share * self.habit.capacity
 
-    def _look(self, ground: Ground) -> None:
-        at = {place: offset for each in ground.alive() for place, offset in each.positions.items()}
-        left = sum(ground.brokers.end(*place) - offset for place, offset in at.items())
-        self.unread.append((ground.clock.now, left))
+    def _look(self, cluster: ScenarioCluster) -> None:
+        at = {place: offset for each in cluster.alive() for place, offset in each.positions.items()}
+        left = sum(cluster.brokers.end(*place) - offset for place, offset in at.items())
+        self.unread.append((cluster.clock.now, left))
 
     def right(self, row: Mapping[str, Any], since_start_ms: int) -> bool:
         """Whether a verdict is what the members' true capacities say."""
@@ -154,7 +154,7 @@ class Cell:
         peak = max((left for _, left in self.unread), default=0)
         return max((at for at, left in self.unread if left > peak / 50), default=-inf)
 
-    def drain_error(self, ground: Ground, rows: Sequence[Mapping[str, Any]]) -> float | None:
+    def drain_error(self, cluster: ScenarioCluster, rows: Sequence[Mapping[str, Any]]) -> float | None:
         """Forecast over truth when half of a backlog is gone; None where it cannot be told."""
         if not self.unread or self.habit.wave(0) > 1:  # between batches there is nothing to forecast
             return None
@@ -164,7 +164,7 @@ class Cell:
         if half_ms is None or self.unread[-1][1] > peak / 50:
             return None
         after = [
-            row for row in rows if row["topic"] == ground.main and (milliseconds(row["window_end"]) or 0) >= half_ms
+            row for row in rows if row["topic"] == cluster.main and (milliseconds(row["window_end"]) or 0) >= half_ms
         ]
         left = (self._gone_ms - (milliseconds(after[0]["window_end"]) or 0)) / 1000
         drain = after[0]["drain_seconds"]

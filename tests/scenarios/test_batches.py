@@ -12,7 +12,7 @@ from laggard.stream.advance import Poll
 from laggard.stream.advance_stage import shards_of
 from scenarios.catalogue import SCENARIOS
 from scenarios.judged import diagnose
-from scenarios.runs import Recorded, Recorder, Run, play, record
+from scenarios.runs import Recorded, Recorder, Run, record, simulate
 from simulator.offsets_log import Written
 
 SHARDS = 3
@@ -53,7 +53,7 @@ def _of_shard(rows: pa.Table, shard: int) -> pa.Table:
 @cache
 def runs() -> tuple[Run, ...]:
     """A scale-out in two generations, and a static member that is away for too long; two groups in one cluster."""
-    return tuple(play(SCENARIOS[name], 5, place) for place, name in enumerate(("SC28", "SC20")))
+    return tuple(simulate(SCENARIOS[name], 5, place) for place, name in enumerate(("SC28", "SC20")))
 
 
 @cache

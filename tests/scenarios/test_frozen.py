@@ -10,13 +10,13 @@ from laggard.diagnosis.parameters import Parameters
 from scenarios.catalogue import SCENARIOS
 from scenarios.frozen import SEEDS, differing, digest, digests, frozen
 from scenarios.judged import diagnose
-from scenarios.runs import place_of, play, record
+from scenarios.runs import place_of, record, simulate
 
 FEW = (("SC06", 1), ("LA8", 3))  # with other seeds they have other offsets partitions, and one job
 
 
 def test_a_few_scenarios_give_the_frozen_rows_and_a_changed_threshold_is_seen() -> None:
-    runs = [play(SCENARIOS[name], seed, place_of(SCENARIOS[name], seed)) for name, seed in FEW]
+    runs = [simulate(SCENARIOS[name], seed, place_of(SCENARIOS[name], seed)) for name, seed in FEW]
     recorded = record(runs)
     found = {each.run.scenario.name: {str(each.run.seed): digest(diagnose(each))} for each in recorded}
     assert differing(found) == []

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from scenarios.catalogue import SCENARIOS
-from scenarios.ground import Ground
+from scenarios.cluster import ScenarioCluster
 from scenarios.judged import diagnose
 from scenarios.labels import Labels
-from scenarios.runs import place_of, play, record
+from scenarios.runs import place_of, record, simulate
 from scenarios.scoring import opened
 
-HOURS = 2.0  # beyond the story's end: what an event has proven is long out of the hour that the rules look back
+HOURS = 2.0  # beyond the workload's end: what an event has proven is long out of the hour that the rules look back
 
 
 @pytest.mark.full
@@ -25,14 +25,14 @@ HOURS = 2.0  # beyond the story's end: what an event has proven is long out of t
     ],
 )
 def test_what_an_event_has_proven_is_not_forgotten(name: str, code: str, verdict: str) -> None:
-    story = SCENARIOS[name].story
+    workload = SCENARIOS[name].workload
 
-    def lasts(ground: Ground) -> Labels:
-        labels = story(ground)
+    def lasts(cluster: ScenarioCluster) -> Labels:
+        labels = workload(cluster)
         return replace(labels, minutes=labels.minutes + 60 * HOURS)
 
-    scenario = replace(SCENARIOS[name], story=lasts)
-    (recorded,) = record([play(scenario, 61000, place_of(scenario, 61000))])
+    scenario = replace(SCENARIOS[name], workload=lasts)
+    (recorded,) = record([simulate(scenario, 61000, place_of(scenario, 61000))])
     judged = diagnose(recorded, is_restarted=True)
     end = recorded.run.end_ms
     causes = {each.code: each.role_at(end) for each in opened(judged.findings)}

@@ -12,7 +12,7 @@ from laggard.tables.admin_source import EMPTY, hide_unknown
 from laggard.tables.arrow import arrow_schema
 from scenarios.catalogue import SCENARIOS
 from scenarios.judged import Judged, diagnose
-from scenarios.runs import Recorded, play, record
+from scenarios.runs import Recorded, record, simulate
 
 pytestmark = [pytest.mark.slow, pytest.mark.full]
 
@@ -30,7 +30,7 @@ def polled(each: Recorded) -> Recorded:
 @cache
 def judged() -> dict[str, tuple[Judged, Judged]]:
     """By polls, and by the offsets topic."""
-    runs = [play(SCENARIOS[name], 1, place) for place, name in enumerate((*CALM, *FOUND))]
+    runs = [simulate(SCENARIOS[name], 1, place) for place, name in enumerate((*CALM, *FOUND))]
     return {each.run.scenario.name: (diagnose(polled(each)), diagnose(each)) for each in record(runs)}
 
 

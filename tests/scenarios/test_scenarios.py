@@ -11,7 +11,7 @@ import pytest
 
 from scenarios.catalogue import SCENARIOS
 from scenarios.judged import diagnose
-from scenarios.runs import Recorded, play, record
+from scenarios.runs import Recorded, record, simulate
 from scenarios.scoring import Scored, opened, score
 
 FEW = ("SC03b", "SC06", "SC10", "SC11", "SC20", "SC28", "SC33", "SC52", "LA5", "LA8", "LA13", "LA18")
@@ -21,7 +21,7 @@ SEED = 1
 @cache
 def recorded() -> dict[str, Recorded]:
     """One job for all of them: their groups lie in one cluster."""
-    runs = [play(SCENARIOS[name], SEED, place) for place, name in enumerate(FEW)]
+    runs = [simulate(SCENARIOS[name], SEED, place) for place, name in enumerate(FEW)]
     return {each.run.scenario.name: each for each in record(runs)}
 
 
@@ -63,7 +63,7 @@ def test_a_job_that_is_started_anew_goes_on_with_the_same_findings(name: str) ->
 
 
 def test_a_run_beside_others_is_recorded_as_if_it_were_alone() -> None:
-    alone = record([play(SCENARIOS["SC20"], SEED, FEW.index("SC20"))])[0]
+    alone = record([simulate(SCENARIOS["SC20"], SEED, FEW.index("SC20"))])[0]
     among = recorded()["SC20"]
     for name in ("lag_windows", "generations", "group_members", "group_events"):
         drop = [column for column in ("batch_id",) if column in alone.tables[name].column_names]

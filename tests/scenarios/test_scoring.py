@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from scenarios.catalogue import SCENARIOS
-from scenarios.ground import Ground
+from scenarios.cluster import ScenarioCluster
 from scenarios.labels import Expect, Labels, Must, Scenario
 from scenarios.runs import Run, envelope_later
 from scenarios.scoring import DOES_NOT_HELP, HELPS, Scored, score
-from simulator.play import Played
+from simulator.simulation import Simulation
 from simulator.truth import Truth
 
 Row = dict[str, Any]
@@ -24,13 +24,13 @@ LABELS = Labels(
 
 
 def made(findings: list[Row], windows: list[Row] | None = None) -> Scored:
-    ground = Ground(0)
-    run = Run(Scenario("SC00", "made up", lambda _: LABELS), 0, LABELS, ground, Played("SC00", 0, [], [], Truth()))
+    cluster = ScenarioCluster(0)
+    run = Run(Scenario("SC00", "made up", lambda _: LABELS), 0, LABELS, cluster, Simulation("SC00", 0, [], [], Truth()))
     for row in windows or []:
-        row["group"] = ground.name()
-        row["window_start"] = ground.at_ms(row["window_start"])
+        row["group"] = cluster.name()
+        row["window_start"] = cluster.at_ms(row["window_start"])
     for row in findings:
-        row["at"] = ground.at_ms(row["at"])
+        row["at"] = cluster.at_ms(row["at"])
     return score(run, findings, windows or [])
 
 

@@ -7,35 +7,35 @@ from functools import cache
 import pytest
 
 from scenarios.catalogue import SCENARIOS
-from scenarios.ground import Ground
+from scenarios.cluster import ScenarioCluster
 from scenarios.labels import ALARMS, CODES, VERDICTS
-from scenarios.runs import Run, play
+from scenarios.runs import Run, simulate
 from simulator.records import TopicPartition
 
 
 @cache
 def run(name: str, seed: int = 3) -> Run:
-    return play(SCENARIOS[name], seed)
+    return simulate(SCENARIOS[name], seed)
 
 
 def unprocessed(at: Run, minute: float) -> dict[int, int]:
     """Records of the main topic that the first group had not processed at a minute, by partition."""
-    ground, now_ms = at.ground, at.ground.at_ms(minute)
-    logs = ground.brokers.topics[ground.main].logs
-    place = [(ground.main, part) for part in range(len(logs))]
+    cluster, now_ms = at.cluster, at.cluster.at_ms(minute)
+    logs = cluster.brokers.topics[cluster.main].logs
+    place = [(cluster.main, part) for part in range(len(logs))]
     return {
-        part: logs[part].end_at(now_ms) - (ground.truth.processed_at(ground.name(), place[part], now_ms) or 0)
+        part: logs[part].end_at(now_ms) - (cluster.truth.processed_at(cluster.name(), place[part], now_ms) or 0)
         for part in range(len(logs))
     }
 
 
 def processed(at: Run, begin: float, end: float) -> float:
     """Records per second that the first group got done between two minutes."""
-    ground = at.ground
-    places = [(ground.main, part) for part in range(len(ground.brokers.topics[ground.main].logs))]
+    cluster = at.cluster
+    places = [(cluster.main, part) for part in range(len(cluster.brokers.topics[cluster.main].logs))]
 
     def done(minute: float) -> int:
-        return sum(ground.truth.processed_at(ground.name(), place, ground.at_ms(minute)) or 0 for place in places)
+        return sum(cluster.truth.processed_at(cluster.name(), place, cluster.at_ms(minute)) or 0 for place in places)
 
     return (done(end) - done(begin)) / (60 * (end - begin))
 
@@ -48,7 +48,7 @@ def begins(at: Run) -> float:
 def test_labels_of_a_scenario_do_not_contradict_each_other(name: str) -> None:
     scenario = SCENARIOS[name]
     for seed in range(4):
-        labels = scenario.story(Ground(seed))
+        labels = scenario.workload(ScenarioCluster(seed))
         must = {each.code for each in labels.must}
         assert must | labels.may | labels.never | labels.primary <= CODES
         assert not must & labels.never
@@ -65,7 +65,7 @@ def test_labels_of_a_scenario_do_not_contradict_each_other(name: str) -> None:
 @pytest.mark.parametrize("name", ["SC03b", "SC20"])
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_another_run(name: str) -> None:
     one, again, other = (
-        [(each.offset, each.timestamp_ms, each.record) for each in play(SCENARIOS[name], seed).played.records]
+        [(each.offset, each.timestamp_ms, each.record) for each in simulate(SCENARIOS[name], seed).simulation.records]
         for seed in (5, 5, 6)
     )
     assert one == again
@@ -75,16 +75,16 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_another_run(name: s
 def test_seeds_vary_the_size_of_a_group() -> None:
     sizes = set()
     for seed in range(12):
-        ground = Ground(seed)
-        SCENARIOS["SC06"].story(ground)
-        sizes.add(len(ground.brokers.topics[ground.main].logs))
+        cluster = ScenarioCluster(seed)
+        SCENARIOS["SC06"].workload(cluster)
+        sizes.add(len(cluster.brokers.topics[cluster.main].logs))
     assert len(sizes) >= 3
 
 
 def test_in_a_shortage_members_do_all_they_can_and_lag_grows_on_every_partition() -> None:
     at = run("SC01")
     begin, end = begins(at) + 2, at.labels.minutes
-    members = at.ground.alive()
+    members = at.cluster.alive()
     capacity = sum(member.capacity for member in members)
     assert processed(at, begin, end) == pytest.approx(capacity, rel=0.02)
     before, after = unprocessed(at, begin), unprocessed(at, end)
@@ -103,7 +103,7 @@ def test_hot_partitions_alone_lag(name: str) -> None:
 @pytest.mark.parametrize("name", ["SC06", "SC07"])
 def test_only_partitions_of_the_slow_lag(name: str) -> None:
     at = run(name)
-    slow = [member for member in at.ground.alive() if member.capacity < member.config.capacity]
+    slow = [member for member in at.cluster.alive() if member.capacity < member.config.capacity]
     left = unprocessed(at, at.labels.minutes)
     own = {part for member in slow for _, part in member.positions}
     assert 0 < len(own) <= len(left) / 2
@@ -114,52 +114,52 @@ def test_a_hanging_member_moves_nothing_and_stays_in_the_group() -> None:
     at = run("SC10")
     begin, end = begins(at), at.labels.minutes
     stuck = [part for part, count in unprocessed(at, end).items() if count > 5000]
-    places = {(at.ground.main, part) for part in stuck}
-    holders = {member for member in at.ground.alive() if places & member.positions.keys()}
+    places = {(at.cluster.main, part) for part in stuck}
+    holders = {member for member in at.cluster.alive() if places & member.positions.keys()}
     assert len(holders) == 1
     assert places == set(holders.pop().positions)
-    assert not [each for each in at.ground.truth.rebalances if each.start_ms > at.ground.at_ms(begin - 1)]
+    assert not [each for each in at.cluster.truth.rebalances if each.start_ms > at.cluster.at_ms(begin - 1)]
 
 
 def test_a_paused_partition_commits_the_same_offset_while_its_siblings_move() -> None:
     at = run("SC11")
     (part,) = at.labels.must[0].partitions
-    since = at.ground.at_ms(begins(at) + 1)
+    since = at.cluster.at_ms(begins(at) + 1)
     last: dict[TopicPartition, set[int]] = {}
-    for each in at.played.records:
+    for each in at.simulation.records:
         if each.timestamp_ms > since and each.record.commit is not None:
             last.setdefault(each.record.commit[1:], set()).add(each.record.committed_offset or 0)
-    assert len(last[at.ground.main, part]) == 1
+    assert len(last[at.cluster.main, part]) == 1
     assert all(len(offsets) > 20 for place, offsets in last.items() if place[1] != part)
 
 
 def test_nobody_gets_past_the_poison_pill_and_owners_are_put_out_for_it() -> None:
     at = run("SC12")
     (part,) = at.labels.must[0].partitions
-    offset, _ = at.ground.world.poison[at.ground.main, part]
-    assert at.ground.coordinator.committed[at.ground.name(), at.ground.main, part][0] <= offset
-    put_out = [each for each in at.ground.truth.rebalances if "poll_interval" in each.causes]
+    offset, _ = at.cluster.world.poison[at.cluster.main, part]
+    assert at.cluster.coordinator.committed[at.cluster.name(), at.cluster.main, part][0] <= offset
+    put_out = [each for each in at.cluster.truth.rebalances if "poll_interval" in each.causes]
     assert len(put_out) >= 4
 
 
 def test_a_deploy_replaces_every_slot_once() -> None:
     at = run("SC17")
-    hosts = [member.config.host for member in at.ground.members]
+    hosts = [member.config.host for member in at.cluster.members]
     assert len(set(hosts)) == len(hosts)
-    assert len(hosts) == 2 * len(at.ground.alive())
-    assert all(host.startswith("/10.2.") for host in (member.config.host for member in at.ground.alive()))
+    assert len(hosts) == 2 * len(at.cluster.alive())
+    assert all(host.startswith("/10.2.") for host in (member.config.host for member in at.cluster.alive()))
 
 
 def test_static_restarts_make_no_rebalance() -> None:
     at = run("SC18")
-    first_join = at.ground.at_ms(2)
-    assert not [each for each in at.ground.truth.rebalances if each.start_ms > first_join]
-    assert len(at.ground.truth.replacements) == len(at.ground.alive())
+    first_join = at.cluster.at_ms(2)
+    assert not [each for each in at.cluster.truth.rebalances if each.start_ms > first_join]
+    assert len(at.cluster.truth.replacements) == len(at.cluster.alive())
 
 
 def test_a_slow_broker_slows_its_partitions_for_every_group() -> None:
     at = run("SC08")
-    parts = {part for _, part in at.ground.world.limits}
+    parts = {part for _, part in at.cluster.world.limits}
     left = unprocessed(at, at.labels.minutes)
     assert len(parts) == 4
     assert min(left[part] for part in parts) > 10 * max(left[part] for part in left if part not in parts)
@@ -167,7 +167,7 @@ def test_a_slow_broker_slows_its_partitions_for_every_group() -> None:
 
 def test_a_shared_sink_lets_nobody_through_faster_than_it_is() -> None:
     at = run("SC53")
-    limit = at.ground.world.sinks[at.ground.name()].per_second
+    limit = at.cluster.world.sinks[at.cluster.name()].per_second
     assert processed(at, at.labels.minutes - 20, at.labels.minutes) == pytest.approx(limit, rel=0.02)
 
 
@@ -175,15 +175,15 @@ def test_commits_that_fail_stop_while_processing_goes_on() -> None:
     at = run("SC34")
     end = at.labels.minutes
     assert sum(unprocessed(at, end).values()) < 10_000
-    since = at.ground.at_ms(end - 15)
-    assert not [each for each in at.played.records if each.record.commit and each.timestamp_ms > since]
+    since = at.cluster.at_ms(end - 15)
+    assert not [each for each in at.simulation.records if each.record.commit and each.timestamp_ms > since]
 
 
 @pytest.mark.parametrize("name", ["SC37", "SC38"])
 def test_a_group_goes_on_after_its_offsets_were_reset(name: str) -> None:
     at = run(name)
     begin, end = begins(at), at.labels.minutes
-    assert len(at.ground.alive()) == 4
+    assert len(at.cluster.alive()) == 4
     assert processed(at, end - 3, end) > 0
     before, after = unprocessed(at, begin - 2), unprocessed(at, begin + 1)
     assert (sum(after.values()) > sum(before.values()) + 100_000) == (name == "SC37")
@@ -191,13 +191,13 @@ def test_a_group_goes_on_after_its_offsets_were_reset(name: str) -> None:
 
 def committed(at: Run) -> dict[int, int]:
     """Offsets of the first group on the main topic at the end of the run."""
-    held = at.ground.coordinator.committed
-    return {part: offset for (group, _, part), (offset, _) in held.items() if group == at.ground.name()}
+    held = at.cluster.coordinator.committed
+    return {part: offset for (group, _, part), (offset, _) in held.items() if group == at.cluster.name()}
 
 
 def test_retention_overtakes_what_stands_still_and_nothing_else() -> None:
     at = run("SC41a")
-    brokers, main = at.ground.brokers, at.ground.main
+    brokers, main = at.cluster.brokers, at.cluster.main
     lost = {part for part, offset in committed(at).items() if brokers.start(main, part) > offset}
     named = next(must.partitions for must in at.labels.must if must.code == "DATA_LOST")
     assert 0 < len(lost) < 12
@@ -206,7 +206,7 @@ def test_retention_overtakes_what_stands_still_and_nothing_else() -> None:
 
 def test_readers_of_committed_records_stop_where_the_transaction_began() -> None:
     at = run("SC42")
-    opened = at.ground.brokers.topics[at.ground.main].opened
+    opened = at.cluster.brokers.topics[at.cluster.main].opened
     assert {part: committed(at)[part] for part in opened} == opened
     assert all(count > 60 * 1000 for part, count in unprocessed(at, at.labels.minutes).items() if part in opened)
 

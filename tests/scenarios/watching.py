@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from scenarios.ground import HEALTHY, Ground
+from scenarios.cluster import HEALTHY, ScenarioCluster
 from scenarios.labels import CALM, Expect, Labels, Must, Scenario, only
 from scenarios.rebalances import find_leader
 from scenarios.rollouts import deploy
+from simulator.cluster import SECOND
 from simulator.member import Member
 from simulator.member_modern import ModernMember
 from simulator.producer import steady
-from simulator.stage import SECOND
 
 WATCHED_FROM = 40.0
 PAST = frozenset(
@@ -19,39 +19,39 @@ PAST = frozenset(
 )
 
 
-def sc46(ground: Ground) -> Labels:
+def sc46(cluster: ScenarioCluster) -> Labels:
     """A turbulent past, of which the log cleaner left the last of each key, and a calm present."""
-    ground.topic(rate=steady(ground.between(60, 120)))
-    ground.group(assignors=(ground.one_of("range", "roundrobin"),))
+    cluster.topic(rate=steady(cluster.between(60, 120)))
+    cluster.group(assignors=(cluster.one_of("range", "roundrobin"),))
 
     def rejoin() -> None:
-        leader = find_leader(ground)
+        leader = find_leader(cluster)
         if leader is not None:
             leader.rejoin("leader_rejoin")
 
     def crash() -> None:
-        ground.restart(ground.one_of(*ground.alive()), 15 * SECOND, how="crash", why="crash")
+        cluster.restart(cluster.one_of(*cluster.alive()), 15 * SECOND, how="crash", why="crash")
 
-    ground.every(ground.between(8, 15), 8, 30, rejoin)
-    ground.every(180, 9, 30, crash)
+    cluster.every(cluster.between(8, 15), 8, 30, rejoin)
+    cluster.every(180, 9, 30, crash)
     return Labels(WATCHED_FROM + 35, never=PAST, expects=(Expect(WATCHED_FROM + 12, WATCHED_FROM + 35, CALM),))
 
 
-def la15(ground: Ground) -> Labels:
+def la15(cluster: ScenarioCluster) -> Labels:
     """The job begins in the middle of a group's life, soon after a deploy, and one that committed long ago is away."""
-    ground.topic(rate=steady(ground.between(60, 120)))
-    ground.group(commit_ms=ground.one_of(5, 30) * SECOND)
-    deploy(ground, WATCHED_FROM - ground.between(5, 9), 25, 40, 4)
+    cluster.topic(rate=steady(cluster.between(60, 120)))
+    cluster.group(commit_ms=cluster.one_of(5, 30) * SECOND)
+    deploy(cluster, WATCHED_FROM - cluster.between(5, 9), 25, 40, 4)
     return Labels(WATCHED_FROM + 35, never=PAST, expects=(Expect(WATCHED_FROM + 12, WATCHED_FROM + 35, CALM),))
 
 
-def sc50(ground: Ground) -> Labels:
-    at = float(HEALTHY + ground.draw.randint(0, 4))
-    ground.topic(rate=steady(ground.between(60, 120)))
-    ground.group()
-    places = {(ground.main, part) for part in range(12)}
-    ground.minute(at + 0.2, lambda: ground.brokers.leaderless.update(places), "poll_fails")
-    ground.minute(at + ground.between(2.2, 3.5), ground.brokers.leaderless.clear)
+def sc50(cluster: ScenarioCluster) -> Labels:
+    at = float(HEALTHY + cluster.draw.randint(0, 4))
+    cluster.topic(rate=steady(cluster.between(60, 120)))
+    cluster.group()
+    places = {(cluster.main, part) for part in range(12)}
+    cluster.minute(at + 0.2, lambda: cluster.brokers.leaderless.update(places), "poll_fails")
+    cluster.minute(at + cluster.between(2.2, 3.5), cluster.brokers.leaderless.clear)
     return Labels(
         at + 20,
         must=(Must("MONITOR_BLIND", at + 1, within=3),),
@@ -59,20 +59,20 @@ def sc50(ground: Ground) -> Labels:
     )
 
 
-def sc47(ground: Ground) -> Labels:
+def sc47(cluster: ScenarioCluster) -> Labels:
     """One member after the other is started anew with the other protocol, and later back again."""
-    ground.topic(rate=steady(ground.between(50, 90)))
-    ground.group(4, assignors=("cooperative-sticky",))
+    cluster.topic(rate=steady(cluster.between(50, 90)))
+    cluster.group(4, assignors=("cooperative-sticky",))
     begin, back = 15.0, 35.0
 
     def turn(index: int, kind: Any) -> None:
-        member = ground.alive()[index]
+        member = cluster.alive()[index]
         member.close("deploy")
-        ground.clock.after(15 * SECOND, lambda: ground.start(member.config, kind))
+        cluster.clock.after(15 * SECOND, lambda: cluster.start(member.config, kind))
 
     for index in range(4):
-        ground.minute(begin + index, lambda index=index: turn(index, ModernMember), "upgrade")
-        ground.minute(back + index, lambda index=index: turn(index, Member), "downgrade")
+        cluster.minute(begin + index, lambda index=index: turn(index, ModernMember), "upgrade")
+        cluster.minute(back + index, lambda index=index: turn(index, Member), "downgrade")
     return Labels(
         back + 25,
         may=only("DEPLOY_LAG_SPIKE"),

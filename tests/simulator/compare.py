@@ -11,7 +11,7 @@ from laggard.rebalance.pauses import nearest_rank
 from laggard.rebalance.result import Closed
 from simulator.expected import expected_cause, right_reasons
 from simulator.logical import Logical, find_logical
-from simulator.play import TICK_MS, Played
+from simulator.simulation import TICK_MS, Simulation
 from simulator.watch import Watched
 
 Row = dict[str, Any]
@@ -27,11 +27,11 @@ def milliseconds(moment: datetime | None) -> int | None:
 class Comparison:
     """Counts and sentences of one run."""
 
-    def __init__(self, played: Played) -> None:
+    def __init__(self, simulation: Simulation) -> None:
         self.counts: Counter[str] = Counter()
         self.wrong: list[str] = []
-        self._name = f"{played.story} seed {played.seed}"
-        self._configs = played.truth.configs
+        self._name = f"{simulation.workload} seed {simulation.seed}"
+        self._configs = simulation.truth.configs
 
     def judge(
         self, what: str, where: Logical, expected: object, found: object, *, is_right: bool | None = None
@@ -57,8 +57,8 @@ class Comparison:
 
 def compare_rebalances(run: Watched) -> tuple[Counter[str], list[str]]:
     """The rows of `rebalances` of one run."""
-    played = run.played
-    done, truth = Comparison(played), find_logical(played.truth)
+    simulation = run.simulation
+    done, truth = Comparison(simulation), find_logical(simulation.truth)
     rows: dict[tuple[str, int | None], list[Row]] = {}
     for row in run.history["rebalances"]:
         rows.setdefault((row["group"], milliseconds(row["ended_at"])), []).append(row)
@@ -78,7 +78,7 @@ def compare_rebalances(run: Watched) -> tuple[Counter[str], list[str]]:
         _judge_times(done, logical, row)
         earlier = [each for each in truth[:number] if each.group == logical.group]
         done.judge("moved", logical, _movement(logical), [row[name] for name in ("moved", "necessary", "avoidable")])
-        _judge_cause(done, logical, row, expected_cause(logical, earlier, grew=_grew(played, logical)))
+        _judge_cause(done, logical, row, expected_cause(logical, earlier, grew=_grew(simulation, logical)))
         if row["rebalance_id"] not in run.late:
             later = [each for each in truth[number:] if each.group == logical.group]
             _judge_reason(done, logical, row, right_reasons(logical, later))
@@ -89,11 +89,11 @@ def compare_rebalances(run: Watched) -> tuple[Counter[str], list[str]]:
     return done.counts, done.wrong
 
 
-def _grew(played: Played, logical: Logical) -> bool:
+def _grew(simulation: Simulation, logical: Logical) -> bool:
     """Whether a poll shows that a topic got partitions shortly before the rebalance was over."""
     counts = [
         Counter(row["topic"] for row in polled.positions)
-        for polled in played.polls
+        for polled in simulation.polls
         if logical.start_ms - GROWTH_MS - TICK_MS <= polled.at_ms <= logical.end_ms + TICK_MS
     ]
     return any(two[topic] > one[topic] > 0 for one, two in pairwise(counts) for topic in two)

@@ -1,6 +1,6 @@
-"""Laggard's rows against the truth of simulated groups; as a script it prints a table, one line per story.
+"""Laggard's rows against the truth of simulated groups; as a script it prints a table, one line per workload.
 
-Seeds go in the outer loop: what is interrupted has done as many of every story.
+Seeds go in the outer loop: what is interrupted has done as many of every workload.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT / folder) for folder in ("lib", "tests", "tests/wire")]
 
 from simulator.compare import compare_rebalances
-from simulator.play import Played
-from simulator.stories import STORIES
+from simulator.simulation import Simulation
 from simulator.truth import Generation
 from simulator.watch import History, Watched, watch_beside
+from simulator.workloads import WORKLOADS
 
 Row = dict[str, Any]
 BESIDE = 20  # runs in one job
@@ -50,11 +50,11 @@ def milliseconds(moment: datetime | None) -> int | None:
     return None if moment is None else round(moment.timestamp() * 1000)
 
 
-def expected_generations(played: Played) -> dict[tuple[int, int], Row]:
+def expected_generations(simulation: Simulation) -> dict[tuple[int, int], Row]:
     """By place in the offsets topic; a static replacement is an event and no generation."""
     return {
         (each.source_partition, each.source_offset): _expected(each)
-        for each in played.truth.generations
+        for each in simulation.truth.generations
         if each.kind != "replacement"
     }
 
@@ -117,7 +117,7 @@ def found_generations(history: History) -> dict[tuple[int, int], Row]:
     }
 
 
-def expected_epochs(played: Played) -> dict[tuple[int, int], Row]:
+def expected_epochs(simulation: Simulation) -> dict[tuple[int, int], Row]:
     """By place; those still open at the end have no row."""
     return {
         (each.source_partition, each.source_offset): {
@@ -129,8 +129,8 @@ def expected_epochs(played: Played) -> dict[tuple[int, int], Row]:
             "members": each.members.keys(),
             "assigned": {} if each.is_superseded else {name: sorted(held) for name, held in each.assigned.items()},
         }
-        for each in played.truth.epochs
-        if each.end_ms is not None and each.end_ms <= played.polls[-1].at_ms
+        for each in simulation.truth.epochs
+        if each.end_ms is not None and each.end_ms <= simulation.polls[-1].at_ms
     }
 
 
@@ -172,12 +172,12 @@ def found_epochs(history: History) -> dict[tuple[int, int], Row]:
     return found
 
 
-def compare(played: Played, history: History) -> tuple[int, list[str]]:
+def compare(simulation: Simulation, history: History) -> tuple[int, list[str]]:
     """Rows that are right, and a sentence for each that is wrong, missing or too many."""
-    expected = expected_generations(played) | expected_epochs(played)
+    expected = expected_generations(simulation) | expected_epochs(simulation)
     found = found_generations(history) | found_epochs(history)
     wrong = [
-        f"{played.story} seed {played.seed} at {place}: {expected.get(place)} is {found.get(place)}"
+        f"{simulation.workload} seed {simulation.seed} at {place}: {expected.get(place)} is {found.get(place)}"
         for place in sorted(expected.keys() | found.keys())
         if expected.get(place) != found.get(place)
     ]
@@ -185,44 +185,44 @@ def compare(played: Played, history: History) -> tuple[int, list[str]]:
     return len(expected) - len(missing_or_changed), wrong
 
 
-def score(story: str, seeds: Sequence[int]) -> tuple[Counter[str], list[str]]:
+def score(workload: str, seeds: Sequence[int]) -> tuple[Counter[str], list[str]]:
     """Counts of these runs, and a sentence for each thing that is wrong."""
     counts, wrong = Counter[str](), list[str]()
-    for found, told in map(_score, watch_beside(story, seeds)):
+    for found, told in map(_score, watch_beside(workload, seeds)):
         counts += found
         wrong += told
     return counts, wrong
 
 
 def _score(run: Watched) -> tuple[Counter[str], list[str]]:
-    """One play is compared with both truths."""
-    right, wrong = compare(run.played, run.history)
+    """Compare one run with both truths."""
+    right, wrong = compare(run.simulation, run.history)
     counts, wrong_rebalances = compare_rebalances(run)
     own = Counter({"runs": 1, "generations right": right, "generations wrong": len(wrong)})
     return counts + own, wrong + wrong_rebalances
 
 
 def table(counts: Mapping[str, Counter[str]]) -> str:
-    """One line per story, and their sum."""
-    rows = [(story, found) for story, found in counts.items()]
+    """One line per workload, and their sum."""
+    rows = [(workload, found) for workload, found in counts.items()]
     rows.append(("all", sum(counts.values(), Counter())))
-    lines = [f"{'story':27} " + " ".join(f"{title:>11}" for title in COLUMNS)]
-    for story, found in rows:
+    lines = [f"{'workload':27} " + " ".join(f"{title:>11}" for title in COLUMNS)]
+    for workload, found in rows:
         cells = ["/".join(str(found[name]) for name in names) for names in COLUMNS.values()]
-        lines.append(f"{story:27} " + " ".join(f"{cell:>11}" for cell in cells))
+        lines.append(f"{workload:27} " + " ".join(f"{cell:>11}" for cell in cells))
     return "\n".join(lines)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=20, help="runs per story")
+    parser.add_argument("--seeds", type=int, default=20, help="runs per workload")
     parser.add_argument("--first", type=int, default=0, help="seed of the first run")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--show", type=int, default=20, help="differences to print")
     parser.add_argument("--out", type=Path, help="file that is written anew after each round: table and differences")
-    parser.add_argument("stories", nargs="*", help="all when none is named")
+    parser.add_argument("workloads", nargs="*", help="all when none is named")
     asked = parser.parse_args()
-    names = asked.stories or list(STORIES)
+    names = asked.workloads or list(WORKLOADS)
     counts: dict[str, Counter[str]] = {name: Counter() for name in names}
     wrong: list[str] = []
     begun = time.monotonic()

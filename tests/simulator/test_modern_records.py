@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from laggard.wire.decode import decode
-from simulator.play import Played, recall
-from simulator.stories import STORIES
+from simulator.simulation import Simulation, recall
+from simulator.workloads import WORKLOADS
 
-MODERN = [story for story in STORIES if story.startswith("modern")]
+MODERN = [workload for workload in WORKLOADS if workload.startswith("modern")]
 SEEDS = (1, 2)
 State = dict[int, dict[str, Any]]  # record type -> member id, or "" -> value
 
 
-def folded(played: Played) -> Iterator[tuple[int, State]]:
+def folded(simulation: Simulation) -> Iterator[tuple[int, State]]:
     """The state after each record of types 3 to 8, with the record's time."""
     state: State = {number: {} for number in range(3, 9)}
-    for written in played.records:
+    for written in simulation.records:
         found = decode(written.record.key, written.record.value)
         assert found.outcome in ("record", "tombstone")
         if found.record_type in state and found.key is not None:
@@ -36,9 +36,9 @@ def owners(value: dict[str, Any], *names: str) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("story", MODERN)
-def test_no_partition_ever_has_two_owners(story: str, seed: int) -> None:
-    for _, state in folded(recall(story, seed)):
+@pytest.mark.parametrize("workload", MODERN)
+def test_no_partition_ever_has_two_owners(workload: str, seed: int) -> None:
+    for _, state in folded(recall(workload, seed)):
         held = [
             place
             for value in state[8].values()
@@ -48,12 +48,12 @@ def test_no_partition_ever_has_two_owners(story: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("story", MODERN)
-def test_the_brokers_rule_finds_the_end_of_every_epoch(story: str, seed: int) -> None:
+@pytest.mark.parametrize("workload", MODERN)
+def test_the_brokers_rule_finds_the_end_of_every_epoch(workload: str, seed: int) -> None:
     """Stable: no epoch without a target, and every member at it in state 0."""
-    played = recall(story, seed)
+    simulation = recall(workload, seed)
     is_stable_at: dict[int, int] = {}
-    for now, state in folded(played):
+    for now, state in folded(simulation):
         epoch, target = state[3].get(""), state[6].get("")
         if not epoch or not target or not state[8] or state[5].keys() != state[8].keys():
             continue
@@ -61,20 +61,20 @@ def test_the_brokers_rule_finds_the_end_of_every_epoch(story: str, seed: int) ->
         is_reached = numbers == {epoch["epoch"]} == {target["assignment_epoch"]}
         if is_reached and all(value["state"] == 0 for value in state[8].values()):
             is_stable_at.setdefault(epoch["epoch"], now)
-    epochs = [each for each in played.truth.epochs if each.members and not each.is_superseded]
+    epochs = [each for each in simulation.truth.epochs if each.members and not each.is_superseded]
     ended = {each.epoch: each.end_ms for each in epochs if each.end_ms}
     assert is_stable_at == ended
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("story", MODERN)
-def test_members_and_assignments_are_those_of_the_truth(story: str, seed: int) -> None:
-    played = recall(story, seed)
-    ended = [each for each in played.truth.epochs if each.kind == "epoch" and not each.is_superseded]
+@pytest.mark.parametrize("workload", MODERN)
+def test_members_and_assignments_are_those_of_the_truth(workload: str, seed: int) -> None:
+    simulation = recall(workload, seed)
+    ended = [each for each in simulation.truth.epochs if each.kind == "epoch" and not each.is_superseded]
     ends = {each.end_ms: each for each in ended if each.end_ms}
     last = {
         now: {name: len(owners(value, "assigned_partitions")) for name, value in state[8].items()}
-        for now, state in folded(played)
+        for now, state in folded(simulation)
     }
     for end_ms, epoch in ends.items():
         assert last[end_ms] == {name: len(held) for name, held in epoch.assigned.items()}

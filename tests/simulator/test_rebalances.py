@@ -1,4 +1,4 @@
-"""Rows of `rebalances` reach their targets on simulated groups, kind of story by kind of story."""
+"""Rows of `rebalances` reach their targets on simulated groups, kind of workload by kind of workload."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from simulator.compare import compare_rebalances
 from simulator.logical import find_logical
-from simulator.play import Laggard, compacted, play, recall, ticks
+from simulator.simulation import Laggard, compacted, recall, simulate, ticks
 from simulator.watch import Watched, watch, watch_beside
 
 SEED = 1
@@ -41,8 +41,8 @@ TARGETS = {
 def test_the_rows_are_right(kind: str) -> None:
     counts: Counter[str] = Counter()
     wrong: list[str] = []
-    for story in KINDS[kind]:
-        found, sentences = compare_rebalances(watch(recall(story, SEED)))
+    for workload in KINDS[kind]:
+        found, sentences = compare_rebalances(watch(recall(workload, SEED)))
         counts, wrong = counts + found, wrong + sentences
     assert counts["true"] == counts["row right"] > 0, wrong
     assert counts["missing"] == counts["invented"] == 0, wrong
@@ -55,9 +55,9 @@ def test_the_rows_are_right(kind: str) -> None:
 
 def test_of_the_short_pauses_of_a_storm_the_greater_part_is_seen() -> None:
     """Thirty rounds of three seconds: each pause is shorter than the commit interval, and ends within a batch."""
-    played = recall("rebalance_storm", SEED)
-    run = watch(played)
-    storm = find_logical(played.truth)[1]
+    simulation = recall("rebalance_storm", SEED)
+    run = watch(simulation)
+    storm = find_logical(simulation.truth)[1]
     (row,) = (row for row in run.history["rebalances"] if list(row["generations"]) == storm.numbers)
     assert len(storm.parts) > 20
     for pause in run.closed[row["rebalance_id"]].pauses:
@@ -65,9 +65,9 @@ def test_of_the_short_pauses_of_a_storm_the_greater_part_is_seen() -> None:
         assert seconds / 2 < (pause.seconds or 0) < seconds + 5
 
 
-@pytest.mark.parametrize("story", ["two_groups_failover", "modern_events", "subscription_change"])
-def test_a_run_beside_others_is_recorded_as_alone(story: str) -> None:
-    alone, beside = watch(play(story, SEED, mark=f"-{SEED}")), watch_beside(story, [SEED + 1, SEED])[1]
+@pytest.mark.parametrize("workload", ["two_groups_failover", "modern_events", "subscription_change"])
+def test_a_run_beside_others_is_recorded_as_alone(workload: str) -> None:
+    alone, beside = watch(simulate(workload, SEED, mark=f"-{SEED}")), watch_beside(workload, [SEED + 1, SEED])[1]
     assert len(alone.history["generations"]) > 2
     for table in ("generations", "group_members", "rebalances", "group_events"):
         rows = [[row for row in run.history[table] if row["group"] is not None] for run in (alone, beside)]
@@ -132,7 +132,7 @@ def test_the_comparison_sees_a_wrong_pause() -> None:
 
 @cache
 def _watched() -> Watched:
-    """A story with one rebalance after the first, all of it right."""
+    """A workload with one rebalance after the first, all of it right."""
     run = watch(recall("clean_leave", SEED))
     counts, wrong = compare_rebalances(run)
     assert (counts["true"], wrong) == (2, [])
@@ -143,18 +143,18 @@ def _watched() -> Watched:
 
 
 def test_of_compacted_history_nothing_is_judged() -> None:
-    played, late = recall("rolling_deploy", SEED), Laggard()
-    late.tick(played.polls[-1], compacted(played.records), is_caught_up=False)
-    late.tick(replace(played.polls[-1], at_ms=played.polls[-1].at_ms + 700_000), [])
+    simulation, late = recall("rolling_deploy", SEED), Laggard()
+    late.tick(simulation.polls[-1], compacted(simulation.records), is_caught_up=False)
+    late.tick(replace(simulation.polls[-1], at_ms=simulation.polls[-1].at_ms + 700_000), [])
     (row,) = late.history["rebalances"]
     assert (row["cause"], row["moved"], row["paused_partitions"], row["joined"]) == ("unknown", None, None, None)
     assert "bootstrap" in row["flags"]
 
 
 def test_what_comes_after_history_is_judged() -> None:
-    played, late = recall("rolling_deploy", SEED), Laggard()
-    whole = {row["rebalance_id"]: row for row in watch(played).history["rebalances"]}
-    for number, polled, records in ticks(played):
+    simulation, late = recall("rolling_deploy", SEED), Laggard()
+    whole = {row["rebalance_id"]: row for row in watch(simulation).history["rebalances"]}
+    for number, polled, records in ticks(simulation):
         late.tick(polled, records, is_caught_up=number > 12)
     rows = late.history["rebalances"]
     flags = ["bootstrap" in row["flags"] for row in rows]

@@ -10,50 +10,50 @@ from itertools import pairwise
 import pytest
 
 from simulator.clock import Clock, Streams
+from simulator.cluster import GROUP
 from simulator.offsets_log import OffsetsLog, partition_of
-from simulator.play import Played, play, recall
 from simulator.producer import Arrivals, piecewise, steady
 from simulator.records import commit
-from simulator.stage import GROUP
-from simulator.stories import STORIES
+from simulator.simulation import Simulation, recall, simulate
 from simulator.truth import Rebalance
+from simulator.workloads import WORKLOADS
 
-BRIEF = sorted(STORIES.keys() - {"commit_intervals"})
+BRIEF = sorted(WORKLOADS.keys() - {"commit_intervals"})
 
 
-def everything(played: Played) -> list[object]:
+def everything(simulation: Simulation) -> list[object]:
     return [
         [
             (each.partition, each.offset, each.timestamp_ms, *each.record[:2], each.is_visible)
-            for each in played.records
+            for each in simulation.records
         ],
-        played.polls,
-        played.truth.generations,
-        played.truth.rebalances,
-        played.truth.epochs,
-        played.truth.positions,
+        simulation.polls,
+        simulation.truth.generations,
+        simulation.truth.rebalances,
+        simulation.truth.epochs,
+        simulation.truth.positions,
     ]
 
 
-def rebalances(story: str, seed: int = 1) -> list[Rebalance]:
+def rebalances(workload: str, seed: int = 1) -> list[Rebalance]:
     """Without the one in which the group forms."""
-    return [each for each in recall(story, seed).truth.rebalances if each.before and any(each.before.values())]
+    return [each for each in recall(workload, seed).truth.rebalances if each.before and any(each.before.values())]
 
 
 # repeatable
 
 
-@pytest.mark.parametrize("story", ["rolling_deploy", "transactional", "modern_upgrade", "failover"])
-def test_the_same_seed_gives_the_same_bytes(story: str) -> None:
-    assert everything(play(story, 7)) == everything(play(story, 7))
+@pytest.mark.parametrize("workload", ["rolling_deploy", "transactional", "modern_upgrade", "failover"])
+def test_the_same_seed_gives_the_same_bytes(workload: str) -> None:
+    assert everything(simulate(workload, 7)) == everything(simulate(workload, 7))
 
 
 def test_another_process_gives_the_same_bytes() -> None:
     """Sets of strings come in another order there."""
     code = (
-        "import hashlib; from simulator.play import play;"
-        "records = [each for story in ('cooperative_join', 'transactional', 'modern_mixed', 'failover')"
-        " for each in play(story, 7).records];"
+        "import hashlib; from simulator.simulation import simulate;"
+        "records = [each for workload in ('cooperative_join', 'transactional', 'modern_mixed', 'failover')"
+        " for each in simulate(workload, 7).records];"
         "print(hashlib.sha256(repr([(each.offset, each.timestamp_ms, *each.record[:2]) for each in records]).encode())"
         ".hexdigest())"
     )
@@ -69,7 +69,7 @@ def test_another_process_gives_the_same_bytes() -> None:
 
 
 def test_another_seed_gives_other_bytes() -> None:
-    assert everything(play("steady_state", 1)) != everything(play("steady_state", 2))
+    assert everything(simulate("steady_state", 1)) != everything(simulate("steady_state", 2))
 
 
 def test_drawing_from_one_stream_does_not_shift_another() -> None:
@@ -97,38 +97,38 @@ def test_a_record_was_produced_when_the_log_end_passed_it() -> None:
 # conserving
 
 
-@pytest.mark.parametrize("story", BRIEF)
-def test_nothing_is_committed_that_was_not_there_or_not_processed(story: str) -> None:
+@pytest.mark.parametrize("workload", BRIEF)
+def test_nothing_is_committed_that_was_not_there_or_not_processed(workload: str) -> None:
     highest: dict[tuple[str, str, int], int] = {}
-    for positions in recall(story, 1).truth.positions:
+    for positions in recall(workload, 1).truth.positions:
         for key, found in positions.items():
             highest[key] = max(highest.get(key, 0), found.processed or 0)
             assert (found.processed or 0) <= found.log_end_offset
             assert (found.committed_offset or 0) <= found.log_end_offset
-            if story not in ("simple_committer", "group_deleted", "retention"):  # commits of what nobody read
+            if workload not in ("simple_committer", "group_deleted", "retention"):  # commits of what nobody read
                 assert (found.committed_offset or 0) <= highest[key]
 
 
-@pytest.mark.parametrize("story", sorted(set(BRIEF) - {"transactional", "hanging_transaction"}))
-def test_without_open_transactions_a_reader_knows_what_the_coordinator_knows(story: str) -> None:
-    for positions in recall(story, 1).truth.positions:
+@pytest.mark.parametrize("workload", sorted(set(BRIEF) - {"transactional", "hanging_transaction"}))
+def test_without_open_transactions_a_reader_knows_what_the_coordinator_knows(workload: str) -> None:
+    for positions in recall(workload, 1).truth.positions:
         assert all(found.committed_offset == found.visible_offset for found in positions.values())
 
 
 def test_an_open_transaction_hides_what_comes_after_it() -> None:
-    played = recall("hanging_transaction", 1)
+    simulation = recall("hanging_transaction", 1)
     hidden = [
         polled.at_ms
-        for polled, positions in zip(played.polls, played.truth.positions, strict=True)
+        for polled, positions in zip(simulation.polls, simulation.truth.positions, strict=True)
         if any(found.committed_offset != found.visible_offset for found in positions.values())
     ]
-    (fault,) = (each["at_ms"] for each in played.truth.faults if each["fault"] == "hanging_transaction")
+    (fault,) = (each["at_ms"] for each in simulation.truth.faults if each["fault"] == "hanging_transaction")
     assert 50_000 < hidden[-1] - fault <= 60_000
 
 
 def test_an_aborted_commit_is_never_seen() -> None:
-    played = recall("transactional", 1)
-    aborted = [each for each in played.records if not each.is_visible]
+    simulation = recall("transactional", 1)
+    aborted = [each for each in simulation.records if not each.is_visible]
     assert aborted
     assert all(each.is_transactional for each in aborted)
 
@@ -142,9 +142,9 @@ def test_a_marker_leaves_a_hole_and_moves_the_last_stable_offset() -> None:
     assert (log.last_stable(3), log.high_watermark(3), log.visible_offsets()) == (3, 3, {("g", "t", 1): 6})
 
 
-@pytest.mark.parametrize("story", BRIEF)
-def test_offsets_and_times_rise_in_every_partition(story: str) -> None:
-    records = recall(story, 1).records
+@pytest.mark.parametrize("workload", BRIEF)
+def test_offsets_and_times_rise_in_every_partition(workload: str) -> None:
+    records = recall(workload, 1).records
     for part in {each.partition for each in records}:
         own = [each for each in records if each.partition == part]
         assert all(one.offset < two.offset and one.timestamp_ms <= two.timestamp_ms for one, two in pairwise(own))
@@ -165,10 +165,10 @@ def test_a_group_lies_where_kafka_puts_it(group: str, partition: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.full)])
-@pytest.mark.parametrize("story", [name for name in BRIEF if not name.startswith("modern")])
-def test_generations_follow_the_protocol(story: str, seed: int) -> None:
+@pytest.mark.parametrize("workload", [name for name in BRIEF if not name.startswith("modern")])
+def test_generations_follow_the_protocol(workload: str, seed: int) -> None:
     """The first record says nobody is there, numbers never fall, and only a replacement repeats one."""
-    truth = recall(story, seed).truth
+    truth = recall(workload, seed).truth
     for group in {each.group for each in truth.generations}:
         own = [each for each in truth.generations if each.group == group]
         assert own[0].kind == ("sync" if group == "external" else "create")
@@ -214,7 +214,7 @@ def test_a_downgrade_goes_on_with_the_epoch_as_generation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("story", "causes", "reasons"),
+    ("workload", "causes", "reasons"),
     [
         ("clean_leave", ["leave"], ["scale_in"]),
         ("crash", ["session_expiry"], ["crash"]),
@@ -234,8 +234,8 @@ def test_a_downgrade_goes_on_with_the_epoch_as_generation() -> None:
         ("modern_partitions_added", ["join", "topic_change"], []),
     ],
 )
-def test_every_rebalance_knows_why(story: str, causes: list[str], reasons: list[str]) -> None:
-    found = rebalances(story)
+def test_every_rebalance_knows_why(workload: str, causes: list[str], reasons: list[str]) -> None:
+    found = rebalances(workload)
     assert [each.cause for each in found] == causes
     assert [why for each in found for _, why in each.left] == reasons
 
@@ -285,8 +285,8 @@ def test_the_partitions_of_a_crashed_member_pause_for_its_session() -> None:
 
 
 def test_without_a_commit_on_revoke_records_are_processed_again() -> None:
-    def steps_back(story: str) -> int:
-        done = recall(story, 1).truth.processed.values()
+    def steps_back(workload: str) -> int:
+        done = recall(workload, 1).truth.processed.values()
         return sum(two[1] < one[1] for positions in done for one, two in pairwise(positions))
 
     assert steps_back("clean_leave") == 0

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from simulator.play import Laggard, Played, recall, run_through_laggard, ticks
 from simulator.score import milliseconds
+from simulator.simulation import Laggard, Simulation, recall, run_through_laggard, ticks
 
 Row = dict[str, Any]
 Key = tuple[str, str, int, int]  # group, topic, partition, start of the window in ms
@@ -25,11 +25,11 @@ def windows(job: Laggard) -> dict[Key, Row]:
     }
 
 
-def lags_at_commits(played: Played) -> Iterator[tuple[Key, int, int, int]]:
+def lags_at_commits(simulation: Simulation) -> Iterator[tuple[Key, int, int, int]]:
     """Of each commit read in a window: the key, the true lag at it, by the polls' line, and the rise in that gap."""
     before: dict[tuple[str, int], int] = {}
     before_ms = 0
-    for _, polled, records in ticks(played):
+    for _, polled, records in ticks(simulation):
         ends = {(row["topic"], row["partition"]): row["log_end_offset"] for row in polled.positions}
         for written in records:
             key, offset = written.record.commit, written.record.committed_offset
@@ -37,7 +37,7 @@ def lags_at_commits(played: Played) -> Iterator[tuple[Key, int, int, int]]:
                 continue
             low, high = before[key[1:]], ends[key[1:]]
             share = (written.timestamp_ms - before_ms) / (polled.at_ms - before_ms)
-            truth = played.logs[key[1:]].end_at(written.timestamp_ms) - offset
+            truth = simulation.logs[key[1:]].end_at(written.timestamp_ms) - offset
             yield (
                 (*key, polled.at_ms // WINDOW_MS * WINDOW_MS),
                 truth,
@@ -47,16 +47,16 @@ def lags_at_commits(played: Played) -> Iterator[tuple[Key, int, int, int]]:
         before, before_ms = ends, polled.at_ms
 
 
-@pytest.mark.parametrize("story", ["steady_state", "commit_intervals", "rolling_deploy", "modern_slow", "crash"])
-def test_the_envelope_is_the_smallest_lag_at_a_commit(story: str) -> None:
-    played = recall(story, 1)
+@pytest.mark.parametrize("workload", ["steady_state", "commit_intervals", "rolling_deploy", "modern_slow", "crash"])
+def test_the_envelope_is_the_smallest_lag_at_a_commit(workload: str) -> None:
+    simulation = recall(workload, 1)
     truths, lines, rises = defaultdict(list), defaultdict(list), defaultdict(list)
-    for key, truth, line, rise in lags_at_commits(played):
+    for key, truth, line, rise in lags_at_commits(simulation):
         truths[key].append(truth)
         lines[key].append(line)
         rises[key].append(rise)
     compared = exact = 0
-    for key, row in windows(run_through_laggard(played)).items():
+    for key, row in windows(run_through_laggard(simulation)).items():
         if key not in truths:
             assert row["lag_envelope"] is None
             continue
@@ -68,28 +68,28 @@ def test_the_envelope_is_the_smallest_lag_at_a_commit(story: str) -> None:
     assert exact > 0.5 * compared > 0
 
 
-def owners_by_record(played: Played) -> dict[tuple[int, int], dict[tuple[str, int], str]]:
+def owners_by_record(simulation: Simulation) -> dict[tuple[int, int], dict[tuple[str, int], str]]:
     """Place of a classic generation's record -> partition -> member id."""
     return {
         (each.source_partition, each.source_offset): {
             tuple(place): member for member, row in each.members.items() for place in row["assigned"]
         }
-        for each in played.truth.generations
+        for each in simulation.truth.generations
     }
 
 
-@pytest.mark.parametrize("story", ["rolling_deploy", "static_restart", "scale_in", "crash"])
-def test_the_owner_is_who_the_newest_generation_gave_the_partition(story: str) -> None:
-    played = recall(story, 1)
-    polls = sorted(each.at_ms for each in played.polls)
-    held = owners_by_record(played)
-    rows = windows(run_through_laggard(played))
+@pytest.mark.parametrize("workload", ["rolling_deploy", "static_restart", "scale_in", "crash"])
+def test_the_owner_is_who_the_newest_generation_gave_the_partition(workload: str) -> None:
+    simulation = recall(workload, 1)
+    polls = sorted(each.at_ms for each in simulation.polls)
+    held = owners_by_record(simulation)
+    rows = windows(run_through_laggard(simulation))
     changes = 0
     for (group, topic, partition, start_ms), row in rows.items():
         last_ms = max(at for at in polls if at < start_ms + WINDOW_MS)
         assert milliseconds(row["sampled_at"]) == last_ms
         newest = max(
-            (each for each in played.truth.generations if each.group == group and each.record_ms <= last_ms),
+            (each for each in simulation.truth.generations if each.group == group and each.record_ms <= last_ms),
             key=lambda each: (each.record_ms, each.source_offset),
         )
         owner = held[newest.source_partition, newest.source_offset].get((topic, partition))
@@ -109,10 +109,10 @@ def test_slots_are_named_as_rebalances_name_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "story", ["steady_state", "rolling_deploy", "crash", "replay_after_rebalance", "modern_slow", "retention"]
+    "workload", ["steady_state", "rolling_deploy", "crash", "replay_after_rebalance", "modern_slow", "retention"]
 )
-def test_a_group_that_reads_what_it_commits_skips_nothing(story: str) -> None:
-    events = run_through_laggard(recall(story, 1)).history["group_events"]
+def test_a_group_that_reads_what_it_commits_skips_nothing(workload: str) -> None:
+    events = run_through_laggard(recall(workload, 1)).history["group_events"]
     assert [row for row in events if row["kind"] == "offset_skip"] == []
 
 

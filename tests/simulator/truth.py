@@ -125,7 +125,7 @@ class Truth:
         self.members: dict[str, dict[str, Any]] = {}  # member id -> slot, host, why it went
         self.configs: dict[str, list[Any]] = {}  # settings of every member that a group ever had
         self.positions: list[dict[tuple[str, str, int], Position]] = []  # one per poll
-        self.faults: list[dict[str, Any]] = []  # what the story did, and when
+        self.faults: list[dict[str, Any]] = []  # what the workload did, and when
         self.work: dict[tuple[str, TopicPartition], list[Batch]] = {}  # of what counts, what was not done again
         self.gaps: dict[tuple[str, TopicPartition], list[Gap]] = {}  # both of them when all is over
         self._given_up: dict[tuple[str, TopicPartition], list[GivenUp]] = {}

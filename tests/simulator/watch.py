@@ -1,4 +1,4 @@
-"""The job run through stories, with all that it closed and no table keeps.
+"""The job run through workloads, with the closed rebalances that no table keeps.
 
 Runs may be watched one beside the other: a tick costs nearly the same for one group as for many.
 """
@@ -14,7 +14,7 @@ from unittest import mock
 from laggard.rebalance import follow
 from laggard.rebalance.result import Closed
 from simulator.offsets_log import PARTITIONS
-from simulator.play import Laggard, Played, Polled, play, ticks
+from simulator.simulation import Laggard, Polled, Simulation, simulate, ticks
 
 GIVE_UP_MS = 11 * 60_000
 Row = dict[str, Any]
@@ -25,14 +25,14 @@ History = Mapping[str, list[Row]]  # rows by table
 class Watched:
     """What the job made of one run; `closed` by rebalance id, `late` only because nothing more came."""
 
-    played: Played
+    simulation: Simulation
     history: History
     closed: Mapping[str, Closed]
     late: set[str]
 
 
-def watch(played: Played) -> Watched:
-    """The job after a story."""
+def watch(simulation: Simulation) -> Watched:
+    """The job after a workload."""
     job = Laggard()
     closed: dict[str, Closed] = {}
     original = follow.advance
@@ -43,25 +43,25 @@ def watch(played: Played) -> Watched:
         return found, state
 
     with mock.patch.object(follow, "advance", listen):
-        for _, polled, records in ticks(played):
+        for _, polled, records in ticks(simulation):
             job.tick(polled, records)
         in_time = set(closed)
-        last = played.polls[-1]
+        last = simulation.polls[-1]
         job.tick(replace(last, at_ms=last.at_ms + GIVE_UP_MS), [])
-    return Watched(played, job.history, closed, closed.keys() - in_time)
+    return Watched(simulation, job.history, closed, closed.keys() - in_time)
 
 
-def watch_beside(story: str, seeds: Sequence[int]) -> list[Watched]:
-    """These seeds of a story in one job; each gets the rows of its own groups back, as if it had been alone."""
-    runs = [play(story, seed, mark=f"-{seed}") for seed in seeds]
+def watch_beside(workload: str, seeds: Sequence[int]) -> list[Watched]:
+    """These seeds of a workload in one job; each gets the rows of its own groups back, as if it had been alone."""
+    runs = [simulate(workload, seed, mark=f"-{seed}") for seed in seeds]
     all_of_them = watch(_merged(runs))
     return [
-        replace(all_of_them, played=run, history=_own(all_of_them.history, f"-{run.seed}", number * PARTITIONS))
+        replace(all_of_them, simulation=run, history=_own(all_of_them.history, f"-{run.seed}", number * PARTITIONS))
         for number, run in enumerate(runs)
     ]
 
 
-def _merged(runs: Sequence[Played]) -> Played:
+def _merged(runs: Sequence[Simulation]) -> Simulation:
     """One cluster with offsets partitions enough that no run's groups share one with another's."""
     records = []
     for number, run in enumerate(runs):

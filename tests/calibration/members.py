@@ -1,4 +1,4 @@
-"""What a story is made of: members that a theatre plays, a script, and how far it has come.
+"""Parts of a workload: members that a driver runs, a script, and the progress of its execution.
 
 A script says what happens and, between that, yields what it waits for: seconds, or a condition.
 """
@@ -11,15 +11,15 @@ from typing import Protocol
 
 from simulator.world import Config
 
-PARTITIONS, RATE = 6, 10  # of each story's topic; records per second and partition
+PARTITIONS, RATE = 6, 10  # of each workload's topic; records per second and partition
 LIMIT_SECONDS = 120.0  # for a condition
 
 Condition = Callable[[], bool]
 Script = Iterator[float | Condition]
 
 
-class Theatre(Protocol):
-    """Who plays; members go by their client id."""
+class Driver(Protocol):
+    """Run members, each known by its client id."""
 
     def start(self, config: Config, *, is_modern: bool, is_doomed: bool) -> None: ...
     def close(self, config: Config) -> None: ...
@@ -31,10 +31,10 @@ class Theatre(Protocol):
 
 
 @dataclass
-class Cast:
-    """The members of one story, by number."""
+class Members:
+    """The members of one workload, by number."""
 
-    theatre: Theatre
+    driver: Driver
     settings: Config
     is_static: bool
     is_modern: bool
@@ -50,28 +50,28 @@ class Cast:
         self.living |= set(numbers)
         for number in numbers:
             speaks_modern = self.is_modern if is_modern is None else is_modern
-            self.theatre.start(self.member(number), is_modern=speaks_modern, is_doomed=number == self.doomed)
+            self.driver.start(self.member(number), is_modern=speaks_modern, is_doomed=number == self.doomed)
 
     def close(self, number: int) -> None:
         self.living.remove(number)
-        self.theatre.close(self.member(number))
+        self.driver.close(self.member(number))
 
     def crash(self, number: int) -> None:
         self.living.remove(number)
-        self.theatre.crash(self.member(number))
+        self.driver.crash(self.member(number))
 
     def hang(self, number: int, seconds: float) -> None:
-        self.theatre.hang(self.member(number), seconds)
+        self.driver.hang(self.member(number), seconds)
 
     def expand(self, more: int) -> None:
         self.partitions += more
-        self.theatre.expand(self.settings.group, self.partitions)
+        self.driver.expand(self.settings.group, self.partitions)
 
     def hold_all(self, *numbers: int) -> Condition:
         """Whether these members share all partitions and each has some."""
 
         def is_so() -> bool:
-            held = [self.theatre.held(self.member(number)) for number in numbers]
+            held = [self.driver.held(self.member(number)) for number in numbers]
             return 0 not in held and sum(held) == self.partitions
 
         return is_so
@@ -81,10 +81,10 @@ class Cast:
 
 
 @dataclass(frozen=True)
-class Story:
+class Workload:
     """Its name is that of its group and of its topic."""
 
-    script: Callable[[Cast], Script]
+    script: Callable[[Members], Script]
     settings: Config
     is_static: bool = False
     is_modern: bool = False
@@ -96,13 +96,13 @@ class Story:
         return self.settings.group
 
 
-class Performance:
-    """One story in one theatre; whoever has the clock asks it again and again to go on."""
+class Execution:
+    """One workload in one driver; the owner of the clock asks it repeatedly to go on."""
 
-    def __init__(self, story: Story, theatre: Theatre, now: float) -> None:
-        self._story, self._since = story, now
-        cast = Cast(theatre, story.settings, story.is_static, story.is_modern, story.doomed)
-        self._script = story.script(cast)
+    def __init__(self, workload: Workload, driver: Driver, now: float) -> None:
+        self._workload, self._since = workload, now
+        members = Members(driver, workload.settings, workload.is_static, workload.is_modern, workload.doomed)
+        self._script = workload.script(members)
         self._wait: float | Condition | None = 0.0
         self._step = 0
 
@@ -111,7 +111,7 @@ class Performance:
         while self._wait is not None:
             waited = now - self._since
             if not (waited >= self._wait if isinstance(self._wait, (int, float)) else self._wait()):
-                assert waited < LIMIT_SECONDS, f"{self._story.name} waits in vain at its step {self._step}"
+                assert waited < LIMIT_SECONDS, f"{self._workload.name} waits in vain at its step {self._step}"
                 break
             self._wait, self._since, self._step = next(self._script, None), now, self._step + 1
         return self._wait is None

@@ -20,7 +20,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * Lines: "start NAME TOPIC KEY=VALUE...", "hang NAME MILLISECONDS", "close NAME", "produce PARTITIONS PER_SECOND
  * TOPIC...". The end of the input ends the program, without a word to the broker.
  */
-public final class Troupe {
+public final class Clients {
     private static final int BATCH_MS = 250;
     private static final Map<String, Member> MEMBERS = new HashMap<>();
 

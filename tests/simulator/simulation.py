@@ -1,4 +1,4 @@
-"""Play a story, and drive the job's own decode and advance stages with what it wrote."""
+"""Simulate a workload, and run the job's own decode and advance stages on the records it wrote."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from laggard.stream.offsets_topic_events import offsets_topic_events
 from laggard.stream.topic_windows import topic_windows
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema, to_arrow
+from simulator.cluster import Cluster
 from simulator.offsets_log import PARTITIONS, Written
 from simulator.producer import Arrivals
 from simulator.records import TopicPartition
-from simulator.stage import Stage
-from simulator.stories import STORIES
 from simulator.truth import Position, Truth
+from simulator.workloads import WORKLOADS
 from stream.simulation import RECORDS
 
 Row = dict[str, Any]
@@ -50,10 +50,10 @@ class Polled:
 
 
 @dataclass(frozen=True)
-class Played:
-    """What a story left: everything written, every poll, and the truth."""
+class Simulation:
+    """The result of a run: all records written, every poll, and the truth."""
 
-    story: str
+    workload: str
     seed: int
     records: list[Written]
     polls: list[Polled]
@@ -61,60 +61,60 @@ class Played:
     logs: dict[TopicPartition, Arrivals] = field(default_factory=dict)
 
 
-def play(story: str, seed: int, tick_ms: int = TICK_MS, mark: str = "") -> Played:
-    """Run a story to its end; the same seed gives the same bytes. `mark` ends the names of its groups and topics."""
-    stage = Stage(seed, mark)
-    length_ms = STORIES[story](stage)
+def simulate(workload: str, seed: int, tick_ms: int = TICK_MS, mark: str = "") -> Simulation:
+    """Run a workload to its end; the same seed gives the same bytes. `mark` ends the names of its groups and topics."""
+    cluster = Cluster(seed, mark)
+    length_ms = WORKLOADS[workload](cluster)
     polls: list[Polled] = []
 
     def poll() -> None:
-        polls.append(Polled(stage.clock.now, stage.brokers.poll(), stage.coordinator.log.positions()))
-        stage.truth.positions.append(_positions(stage))
-        stage.clock.after(tick_ms, poll)
+        polls.append(Polled(cluster.clock.now, cluster.brokers.poll(), cluster.coordinator.log.positions()))
+        cluster.truth.positions.append(_positions(cluster))
+        cluster.clock.after(tick_ms, poll)
 
-    stage.clock.after(tick_ms, poll)
-    stage.clock.run_until(stage.clock.now + length_ms)
-    stage.truth.finish()
-    logs = {(name, part): log for name, topic in stage.brokers.topics.items() for part, log in enumerate(topic.logs)}
-    return Played(story, seed, stage.coordinator.log.records, polls, stage.truth, logs)
-
-
-recall = cache(play)  # for those who only look
+    cluster.clock.after(tick_ms, poll)
+    cluster.clock.run_until(cluster.clock.now + length_ms)
+    cluster.truth.finish()
+    logs = {(name, part): log for name, topic in cluster.brokers.topics.items() for part, log in enumerate(topic.logs)}
+    return Simulation(workload, seed, cluster.coordinator.log.records, polls, cluster.truth, logs)
 
 
-def _positions(stage: Stage) -> dict[tuple[str, str, int], Position]:
+recall = cache(simulate)  # for those who only look
+
+
+def _positions(cluster: Cluster) -> dict[tuple[str, str, int], Position]:
     """Every partition that a group has committed or processed, as its coordinator knows it now."""
-    committed, now = stage.coordinator.committed, stage.clock.now
-    visible = stage.coordinator.log.visible_offsets()
+    committed, now = cluster.coordinator.committed, cluster.clock.now
+    visible = cluster.coordinator.log.visible_offsets()
     found = {}
-    for group, place in {(key[0], key[1:]) for key in committed} | stage.truth.processed.keys():
-        if place[0] not in stage.brokers.topics:
+    for group, place in {(key[0], key[1:]) for key in committed} | cluster.truth.processed.keys():
+        if place[0] not in cluster.brokers.topics:
             continue
-        processed = stage.truth.processed_at(group, place, now)
+        processed = cluster.truth.processed_at(group, place, now)
         held = committed.get((group, *place))
-        end = stage.brokers.end(*place)
+        end = cluster.brokers.end(*place)
         produced_ms = None
         if processed is not None and processed < end:
-            produced_ms = stage.brokers.topics[place[0]].logs[place[1]].produced_at(processed)
+            produced_ms = cluster.brokers.topics[place[0]].logs[place[1]].produced_at(processed)
         time_lag = 0 if processed is not None and processed >= end else None
         time_lag = time_lag if produced_ms is None else now - produced_ms
         key = (group, *place)
         found[key] = Position(
-            None if held is None else held[0], visible.get(key), processed, stage.brokers.start(*place), end, time_lag
+            None if held is None else held[0], visible.get(key), processed, cluster.brokers.start(*place), end, time_lag
         )
     return found
 
 
-def ticks(played: Played, step: int = 1) -> Iterator[tuple[int, Polled, list[Written]]]:
+def ticks(simulation: Simulation, step: int = 1) -> Iterator[tuple[int, Polled, list[Written]]]:
     """Every step-th poll, its number, and what a read_committed reader got since the one before.
 
     That is all below the last stable offset, without what was aborted.
     """
     unread: dict[int, deque[tuple[int, Written]]] = {}
-    for place, record in enumerate(played.records):
+    for place, record in enumerate(simulation.records):
         unread.setdefault(record.partition, deque()).append((place, record))
-    for number in range(step - 1, len(played.polls), step):
-        polled = played.polls[number]
+    for number in range(step - 1, len(simulation.polls), step):
+        polled = simulation.polls[number]
         read = []
         for part, row in polled.offsets_partitions.items():
             left = unread.get(part, ())
@@ -231,9 +231,9 @@ def compacted(records: list[Written]) -> list[Written]:
     return [each for each in records if last.get((each.partition, each.record.key)) is each]
 
 
-def run_through_laggard(played: Played) -> Laggard:
-    """All ticks of a story; status tables as of the last one, the others whole under `history`."""
+def run_through_laggard(simulation: Simulation) -> Laggard:
+    """All ticks of a workload; status tables as of the last one, the others whole under `history`."""
     job = Laggard()
-    for _, polled, records in ticks(played):
+    for _, polled, records in ticks(simulation):
         job.tick(polled, records)
     return job

@@ -1,4 +1,4 @@
-"""Java consumers in a process of their own, and as a theatre."""
+"""Java consumers in a process of their own, and the driver that commands them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from laggard.demo.node import TOOL_JVM
 from laggard.ivy import find_java
 from simulator.world import Config
 
-PROGRAM = Path(__file__).with_name("Troupe.java")
+PROGRAM = Path(__file__).with_name("Clients.java")
 END_SECONDS = 10
 ASSIGNORS = {
     "range": "org.apache.kafka.clients.consumer.RangeAssignor",
@@ -25,8 +25,8 @@ ASSIGNORS = {
 }
 
 
-class Troupe:
-    """A process of consumers (Troupe.java)."""
+class Clients:
+    """A process of consumers (Clients.java)."""
 
     def __init__(self, broker: Broker, log: Path) -> None:
         command = [find_java(), *TOOL_JVM, "-Xmx384m", "-cp", broker.java_class_path, str(PROGRAM)]
@@ -71,15 +71,15 @@ class Troupe:
                     pipe.close()
 
 
-class Real:
+class RealDriver:
     """Members in one process; those that will be killed in another, which goes with them."""
 
-    def __init__(self, troupe: Troupe, doomed: Troupe, admin: KafkaAdminClient) -> None:
-        self._troupe, self._doomed, self._admin = troupe, doomed, admin
-        self._homes: dict[str, Troupe] = {}
+    def __init__(self, clients: Clients, doomed: Clients, admin: KafkaAdminClient) -> None:
+        self._clients, self._doomed, self._admin = clients, doomed, admin
+        self._homes: dict[str, Clients] = {}
 
     def start(self, config: Config, *, is_modern: bool, is_doomed: bool) -> None:
-        home = self._homes[config.client_id] = self._doomed if is_doomed else self._troupe
+        home = self._homes[config.client_id] = self._doomed if is_doomed else self._clients
         settings = [f"{name}={value}" for name, value in properties(config, is_modern=is_modern).items()]
         home.tell("start", config.client_id, config.topics[0], *settings)
 
@@ -100,7 +100,7 @@ class Real:
 
     def check(self) -> None:
         """Raise if the consumers' process has ended by itself."""
-        self._troupe.check()
+        self._clients.check()
 
 
 def properties(config: Config, *, is_modern: bool) -> dict[str, object]:

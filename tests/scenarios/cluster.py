@@ -1,4 +1,4 @@
-"""A stage on which a fault happens at a known minute; what it draws comes from a stream of its own."""
+"""A simulated cluster with a fault at a known minute; its draws come from a random stream of their own."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from itertools import islice
 from typing import Any
 
 from simulator.clock import START_MS
+from simulator.cluster import MINUTE, SECOND, Cluster
 from simulator.member import Member
 from simulator.member_modern import ModernMember
 from simulator.offsets_log import PARTITIONS, partition_of
 from simulator.producer import Rate, steady
 from simulator.reader import Reader
 from simulator.records import TopicPartition
-from simulator.stage import MINUTE, SECOND, Stage
 from simulator.world import Config
 
 HEALTHY, WITH_BASELINE = 14, 80  # minutes before a fault: enough for trends, enough for a baseline
@@ -32,8 +32,8 @@ def group_name(offsets_partition: int, number: int = 0) -> str:
 class Checkpointer(Reader):
     """A reader without membership, as Flink's: assigned by itself, offsets stored with each checkpoint."""
 
-    def __init__(self, ground: Ground, config: Config, places: list[TopicPartition]) -> None:
-        super().__init__(ground.world, config, f"{config.group}-checkpoints")
+    def __init__(self, cluster: ScenarioCluster, config: Config, places: list[TopicPartition]) -> None:
+        super().__init__(cluster.world, config, f"{config.group}-checkpoints")
         self.positions = dict.fromkeys(places, 0)
 
     def start(self) -> None:
@@ -58,7 +58,7 @@ class Checkpointer(Reader):
             done("")
 
 
-class Ground(Stage):
+class ScenarioCluster(Cluster):
     """The world of one scenario run. `place` keeps its names apart from those of runs recorded beside it.
 
     Its groups lie in the offsets partitions from `place` on; `members` replaces the number of members at a minute
@@ -105,7 +105,7 @@ class Ground(Stage):
     def one_of(self, *values: Any) -> Any:
         return self.draw.choice(values)
 
-    # the cast
+    # topics and members
 
     def topic(
         self, name: str = "", partitions: int = 12, rate: Rate | None = None, retention_ms: int | None = None

@@ -1,4 +1,4 @@
-"""The world of one story: cluster, coordinator and members, and what stories do to them.
+"""The simulated cluster of one workload: brokers, coordinator and members, and operations on them.
 
 Baseline: topic `orders`, 12 partitions, 4 members, range, dynamic, one host each, 100 records/s per partition, 600/s
 per member, auto-commit 5 s and on revoke and close, session 45 s, heartbeat 3 s, poll interval 300 s.
@@ -23,8 +23,8 @@ SECOND, MINUTE = 1000, 60_000
 GROUP, TOPIC = "billing", "orders"
 
 
-class Stage:
-    """The world of one story, with what stories do to it; `mark` ends its names, apart from those beside it."""
+class Cluster:
+    """The cluster of one workload and operations on it; `mark` ends its names, to keep them apart from other runs'."""
 
     def __init__(self, seed: int, mark: str = "") -> None:
         self.mark = mark
@@ -33,7 +33,7 @@ class Stage:
         self.coordinator = Coordinator(self.clock, self.streams, self.brokers, self.truth)
         network = Network(self.clock, self.streams)
         self.world = World(self.clock, self.streams, network, self.coordinator, self.truth)
-        self.chance = self.streams("story")
+        self.chance = self.streams("story")  # the name is part of the seed: another one gives other runs
         self.members: list[Any] = []
         self._started = self._rolling = 0
 

@@ -17,8 +17,8 @@ from laggard.diagnosis.signals.deploys import find_deploys
 from laggard.diagnosis.signals.rosters import changes
 from laggard.diagnosis.signals.scaling import scale_events
 from laggard.diagnosis.signals.static import absences
-from simulator.play import recall, run_through_laggard
-from simulator.stage import GROUP
+from simulator.cluster import GROUP
+from simulator.simulation import recall, run_through_laggard
 
 RULES = (
     *rules_of(evictions),
@@ -34,16 +34,16 @@ SEED = 2
 
 
 @cache
-def run(story: str, seed: int) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
-    job = run_through_laggard(recall(story, seed))
+def run(workload: str, seed: int) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
+    job = run_through_laggard(recall(workload, seed))
     status = next(row for row in job.tables["group_status"].to_pylist() if row["group"] == GROUP)
     rows = {name: [row for row in each if row.get("group") == GROUP] for name, each in job.history.items()}
     return rows, status
 
 
-def frame_of(story: str, seed: int) -> GroupFrame:
-    """The group at the end of the story; batches of catching up are none here."""
-    rows, status = run(story, seed)
+def frame_of(workload: str, seed: int) -> GroupFrame:
+    """The group at the end of the workload; batches of catching up are none here."""
+    rows, status = run(workload, seed)
     end = int(status["sampled_at"].timestamp() * 1000)
     rebalances, generations, members, events = (
         rows[name] for name in ("rebalances", "generations", "group_members", "group_events")
@@ -54,9 +54,9 @@ def frame_of(story: str, seed: int) -> GroupFrame:
     )  # fmt: skip
 
 
-def told(story: str, seed: int) -> set[str]:
-    """Codes that hold at the end of the story."""
-    frame = frame_of(story, seed)
+def told(workload: str, seed: int) -> set[str]:
+    """Codes that hold at the end of the workload."""
+    frame = frame_of(workload, seed)
     life = Life()
     view = life.view(member_count=frame.fact["members"], state=frame.fact["group_state"])
     view = type(view)(**{**{name: getattr(view, name) for name in view.__slots__}, "frame": frame})
@@ -64,7 +64,7 @@ def told(story: str, seed: int) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("story", "expected", "possible"),
+    ("workload", "expected", "possible"),
     [
         ("steady_state", set(), set()),
         ("clean_leave", set(), set()),
@@ -88,14 +88,14 @@ def told(story: str, seed: int) -> set[str]:
         ("assignor_change", set(), {"NON_STICKY_MOVES"}),
     ],
 )
-def test_a_story_is_told_by_its_codes(story: str, expected: set[str], possible: set[str]) -> None:
-    found = told(story, SEED)
+def test_a_workload_is_told_by_its_codes(workload: str, expected: set[str], possible: set[str]) -> None:
+    found = told(workload, SEED)
     assert expected <= found <= expected | possible
 
 
-@pytest.mark.parametrize("story", ["rolling_deploy", "rolling_deploy_cooperative"])
-def test_a_rolling_deploy_of_four_is_one_deploy(story: str) -> None:
-    (found,) = find_deploys(frame_of(story, SEED), LIMITS)
+@pytest.mark.parametrize("workload", ["rolling_deploy", "rolling_deploy_cooperative"])
+def test_a_rolling_deploy_of_four_is_one_deploy(workload: str) -> None:
+    (found,) = find_deploys(frame_of(workload, SEED), LIMITS)
     assert (found.slots, found.replaced, found.batches) == (4, 4, 4)
 
 
