@@ -1,4 +1,4 @@
-"""Rows of a group's history in small: rosters become generations, rebalances and members; lag becomes a view."""
+"""Rows of a group's history in small: rosters become generations, rebalances and members; lag becomes signals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from laggard.diagnosis.history.frames import NAMES, NUMBERS, GroupFrame, Policy, TopicFrame
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.signals.view import MemberView, Shape, TopicView, Trend, View
+from laggard.diagnosis.signals.group import MemberSignals, Shape, Signals, TopicSignals, Trend
 
 Row = dict[str, Any]
 BEGIN = datetime(2026, 3, 2, 12, tzinfo=timezone.utc)
@@ -156,9 +156,9 @@ class Life:
             policy=policy or Policy(),
         )
 
-    def view(
-        self, now: float = NOW, policy: Policy | None = None, topics: Sequence[TopicView] = (), **columns: Any
-    ) -> View:
+    def signals(
+        self, now: float = NOW, policy: Policy | None = None, topics: Sequence[TopicSignals] = (), **columns: Any
+    ) -> Signals:
         fact = columns.pop("fact", {})
         frame = replace(self.frame(now, policy, **fact), topics=[topic.frame for topic in topics])
         frame = replace(frame, **{name: columns.pop(name) for name in ("baseline", "deploys") if name in columns})
@@ -180,10 +180,10 @@ class Life:
             "time_in_rebalance": np.nan,
             "sub_cause": "",
         }
-        return View(**(given | columns))
+        return Signals(**(given | columns))
 
 
-def series(**arrays: Any) -> TopicView:
+def series(**arrays: Any) -> TopicSignals:
     """A topic whose arrays are given per window (all partitions alike) or as [partitions, windows]."""
     partitions = arrays.pop("partitions", 2)
     floor = np.full(partitions, float(arrays.pop("floor", 100.0)))
@@ -197,7 +197,7 @@ def series(**arrays: Any) -> TopicView:
     lag = numbers["lag"][:, -1]
     none = Shape("none", "none")
     flags = np.zeros(partitions, bool)
-    return TopicView(
+    return TopicSignals(
         frame=frame, is_ok=~flags, lag=lag, envelope=numbers["envelope"][:, -1], arrival=numbers["arrival"][:, -1],
         consume=numbers["consume"][:, -1], interval=numbers["interval"][:, -1], floor=floor, is_material=lag > floor,
         is_stalled=flags, stall_kind=("",) * partitions, shape=none, arrival_shape=none, growth_shape=none,
@@ -205,8 +205,8 @@ def series(**arrays: Any) -> TopicView:
     )  # fmt: skip
 
 
-def member(slot: str, material: int = 0) -> MemberView:
-    return MemberView(
+def member(slot: str, material: int = 0) -> MemberSignals:
+    return MemberSignals(
         slot=slot, client_id="app", host="", partitions=(), arrival=0.0, consume=0.0, capacity=np.nan, seen=0.0,
         is_busy=False, material=material, lag=0.0,
     )  # fmt: skip

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diagnosis.views import spread_over, topic_view, view_of
+from diagnosis.groups import signals_of, spread_over, topic_signals
 from laggard.diagnosis.memory import Memory, from_json
 from laggard.diagnosis.rules.uneven import proven_costly
 from laggard.diagnosis.signals.attribution import attribute, broker_signal, least_p, rank_p
-from laggard.diagnosis.signals.view import View
+from laggard.diagnosis.signals.group import Signals
 
 LAG = 50_000.0
 
@@ -25,8 +25,8 @@ def slower(partitions: int, *places: int, rate: float = 60.0, arrival: float = 1
     return [rate if place in places else arrival for place in range(partitions)]
 
 
-def causes(view: View) -> list[tuple[str, str, tuple[int, ...]]]:
-    return [(cause.label, cause.subject, cause.partitions) for cause in attribute(view)]
+def causes(signals: Signals) -> list[tuple[str, str, tuple[int, ...]]]:
+    return [(cause.label, cause.subject, cause.partitions) for cause in attribute(signals)]
 
 
 def by_hand(lags: list[int], chosen: tuple[int, ...]) -> float:
@@ -70,7 +70,7 @@ def slow_group(
     places: tuple[int, ...] = (6, 7, 8),
     slots: list[str] | None = None,
     **fields: Any,
-) -> View:
+) -> Signals:
     """One member works its partitions at 60/s each where 100/s arrive, as m2 of four ranges does."""
     topic = {
         "shape": "concentrated",
@@ -80,7 +80,7 @@ def slow_group(
     names = {"hosts", "brokers", "history", "stalled", "shape", "arrival", "consume", "interval", "floor"}
     topic |= {name: fields.pop(name) for name in names & fields.keys()}
     lag = fields.pop("lag", lagging(partitions, *places))
-    return view_of(topic_view(lag, **topic), **({"busy": ["m2"]} | fields))
+    return signals_of(topic_signals(lag, **topic), **({"busy": ["m2"]} | fields))
 
 
 def test_a_member_that_does_less_than_the_others_is_named_with_what_it_does() -> None:
@@ -121,12 +121,12 @@ def test_others_above_their_floor_are_no_contrast() -> None:
 
 def test_a_batch_that_has_just_come_to_the_others_is_no_lag_of_theirs() -> None:
     """Their newest commits left nothing; what lies there now came since."""
-    view = slow_group(lag=[5_000.0] * 6 + [LAG] * 3 + [5_000.0] * 3)
-    (topic,) = view.topics
+    signals = slow_group(lag=[5_000.0] * 6 + [LAG] * 3 + [5_000.0] * 3)
+    (topic,) = signals.topics
     left = np.where(topic.lag == LAG, LAG, 0.0)
 
-    assert causes(view) == []
-    assert [label for label, *_ in causes(replace(view, topics=[replace(topic, envelope=left)]))] == ["member"]
+    assert causes(signals) == []
+    assert [label for label, *_ in causes(replace(signals, topics=[replace(topic, envelope=left)]))] == ["member"]
 
 
 @pytest.mark.parametrize(
@@ -135,15 +135,15 @@ def test_a_batch_that_has_just_come_to_the_others_is_no_lag_of_theirs() -> None:
 def test_slow_members_are_named_one_by_one_as_long_as_most_are_not(slow: tuple[int, ...], named: list[str]) -> None:
     """None of them has most of the lag, and the others of them are no contrast."""
     places = tuple(place for place in range(18) if place // 3 in slow)
-    view = slow_group(6, 18, places, lag=lagging(18, *places), busy=[f"m{number}" for number in slow])
+    signals = slow_group(6, 18, places, lag=lagging(18, *places), busy=[f"m{number}" for number in slow])
 
-    assert causes(view) == [("member", name, tuple(range(3 * int(name[1]), 3 * int(name[1]) + 3))) for name in named]
+    assert causes(signals) == [("member", name, tuple(range(3 * int(name[1]), 3 * int(name[1]) + 3))) for name in named]
 
 
 def test_capacity_of_old_windows_does_not_hide_that_a_busy_member_is_slow_now() -> None:
-    view = slow_group(capacity={"m2": 600.0}, seen={"m0": 300.0, "m1": 300.0, "m3": 300.0})
+    signals = slow_group(capacity={"m2": 600.0}, seen={"m0": 300.0, "m1": 300.0, "m3": 300.0})
 
-    assert [cause.slowness.pace for cause in attribute(view) if cause.slowness] == [180.0]
+    assert [cause.slowness.pace for cause in attribute(signals) if cause.slowness] == [180.0]
 
 
 @pytest.mark.parametrize(("newest", "is_slow"), [((60.0, 60.0), True), ((60.0, 200.0), True), ((200.0, 200.0), False)])
@@ -153,18 +153,18 @@ def test_a_member_that_has_stood_still_and_catches_up_is_not_slow(
     consumed = np.full((12, 60), 100.0)
     consumed[6:9] = 0.0
     consumed[6:9, -2:] = newest
-    view = slow_group(history={"consume": consumed})
+    signals = slow_group(history={"consume": consumed})
 
-    assert [label for label, *_ in causes(view)] == (["member"] if is_slow else [])
+    assert [label for label, *_ in causes(signals)] == (["member"] if is_slow else [])
 
 
 def test_all_members_of_a_slow_host_are_one_cause() -> None:
     slots, places = spread_over(24, 8), (6, 7, 8, 9, 10, 11)
     hosts = [f"h{int(slot[1:]) // 2}" for slot in slots]
 
-    view = slow_group(8, 24, places, slots=slots, hosts=hosts, busy=["m2", "m3"])
+    signals = slow_group(8, 24, places, slots=slots, hosts=hosts, busy=["m2", "m3"])
 
-    assert causes(view) == [("host", "h1", places)]
+    assert causes(signals) == [("host", "h1", places)]
 
 
 def test_a_host_with_one_member_is_that_member() -> None:
@@ -173,10 +173,10 @@ def test_a_host_with_one_member_is_that_member() -> None:
 
 def test_partitions_of_one_broker_point_at_the_broker() -> None:
     places = (1, 4, 7, 10)
-    view = slow_group(places=places, busy=[])
+    signals = slow_group(places=places, busy=[])
 
-    assert causes(view) == [("broker", "1", places)]
-    assert [(cause.subject, cause.partitions) for cause in broker_signal(view)] == [("1", places)]
+    assert causes(signals) == [("broker", "1", places)]
+    assert [(cause.subject, cause.partitions) for cause in broker_signal(signals)] == [("1", places)]
 
 
 @pytest.mark.parametrize(
@@ -194,16 +194,16 @@ def test_no_broker_is_slow_of_which_more_is_read_than_when_nothing_lagged(
     calm: list[float], lags: list[int | None], *, is_named: bool
 ) -> None:
     rows = [{"arrival_rate": rate, "lag_known": lag} for rate, lag in zip(calm, lags, strict=True)]
-    view = slow_group(places=(1, 4, 7, 10), busy=[], baseline={"orders": rows})  # 8 x 100 and 4 x 60 are read
+    signals = slow_group(places=(1, 4, 7, 10), busy=[], baseline={"orders": rows})  # 8 x 100 and 4 x 60 are read
 
-    assert ("broker" in [label for label, *_ in causes(view)]) == is_named
-    assert bool(broker_signal(view)) == is_named
+    assert ("broker" in [label for label, *_ in causes(signals)]) == is_named
+    assert bool(broker_signal(signals)) == is_named
 
 
 def test_a_broker_and_a_member_with_the_same_partitions_are_not_told_apart_by_one_group() -> None:
     slots = [f"m{place % 3}" for place in range(12)]  # round robin over three, as the leaders lie
-    view = slow_group(places=(2, 5, 8, 11), slots=slots)
-    (cause,) = attribute(view)
+    signals = slow_group(places=(2, 5, 8, 11), slots=slots)
+    (cause,) = attribute(signals)
 
     assert (cause.label, cause.subject, dict(cause.alternatives), cause.is_proven) == (
         "member",
@@ -211,22 +211,22 @@ def test_a_broker_and_a_member_with_the_same_partitions_are_not_told_apart_by_on
         {"broker": "2"},
         False,
     )
-    assert [each.subject for each in broker_signal(view)] == ["2"]
+    assert [each.subject for each in broker_signal(signals)] == ["2"]
 
 
 def test_hot_partitions_that_one_broker_leads_are_hot() -> None:
     arrival = [700.0 if place % 3 == 1 else 20.0 for place in range(12)]
     lag = [LAG if rate > 20 else 10.0 for rate in arrival]
-    view = slow_group(lag=lag, arrival=arrival, consume=[min(rate, 300.0) for rate in arrival], best_capacity=600.0)
+    signals = slow_group(lag=lag, arrival=arrival, consume=[min(rate, 300.0) for rate in arrival], best_capacity=600.0)
 
-    assert causes(view) == [("hot", "", (1, 4, 7, 10))]
-    assert broker_signal(view) == []
+    assert causes(signals) == [("hot", "", (1, 4, 7, 10))]
+    assert broker_signal(signals) == []
 
 
-def hot_group(arrival: float = 900.0, others: float = 50.0, best: float = 600.0, **fields: Any) -> View:
+def hot_group(arrival: float = 900.0, others: float = 50.0, best: float = 600.0, **fields: Any) -> Signals:
     rates = [others] * 12
     rates[7] = arrival
-    topic = topic_view(
+    topic = topic_signals(
         lagging(12, 7),
         arrival=rates,
         consume=[min(rate, 450.0) for rate in rates],
@@ -234,11 +234,11 @@ def hot_group(arrival: float = 900.0, others: float = 50.0, best: float = 600.0,
         shape="concentrated",
         history=fields.pop("history", {}),
     )
-    return view_of(topic, best_capacity=best, **fields)
+    return signals_of(topic, best_capacity=best, **fields)
 
 
 @pytest.mark.parametrize(
-    ("view", "is_hot"),
+    ("signals", "is_hot"),
     [
         (hot_group(), True),
         (hot_group(arrival=590.0, best=600.0), False),  # another owner has done as much
@@ -255,8 +255,8 @@ def hot_group(arrival: float = 900.0, others: float = 50.0, best: float = 600.0,
         (hot_group(history={"arrival": np.where(np.arange(60) < 50, np.nan, 900.0) * np.ones((12, 1))}), True),
     ],
 )
-def test_a_partition_is_hot_when_it_gets_more_than_any_owner_has_shown(view: View, is_hot: bool) -> None:
-    assert causes(view) == ([("hot", "", (7,))] if is_hot else [])
+def test_a_partition_is_hot_when_it_gets_more_than_any_owner_has_shown(signals: Signals, is_hot: bool) -> None:
+    assert causes(signals) == ([("hot", "", (7,))] if is_hot else [])
 
 
 def test_two_causes_at_once_are_two_findings() -> None:
@@ -265,12 +265,12 @@ def test_two_causes_at_once_are_two_findings() -> None:
     lag[0] = 500_000.0
     consume = [450.0, *slower(12, 6, 7, 8)[1:]]
 
-    view = slow_group(lag=lag, arrival=arrival, consume=consume, seen={"m0": 600.0}, best_capacity=600.0)
+    signals = slow_group(lag=lag, arrival=arrival, consume=consume, seen={"m0": 600.0}, best_capacity=600.0)
 
-    assert causes(view) == [("hot", "", (0,)), ("member", "m2", (6, 7, 8))]
+    assert causes(signals) == [("hot", "", (0,)), ("member", "m2", (6, 7, 8))]
 
 
-def small_group(earlier_lag: float) -> View:
+def small_group(earlier_lag: float) -> Signals:
     lags = np.full((6, 60), 10.0)
     lags[2:4, -3:] = [[earlier_lag, LAG, LAG]] * 2
     return slow_group(3, 6, (2, 3), history={"lag": lags}, busy=["m1"], lag=lagging(6, 2, 3), brokers=[0.0] * 6)
@@ -283,7 +283,7 @@ def test_six_partitions_of_two_each_must_agree_for_two_windows_more() -> None:
     assert causes(small_group(10.0)) == []
 
 
-def moved_group(before: float = LAG, rate: float = 60.0, since: int = 10, **fields: Any) -> View:
+def moved_group(before: float = LAG, rate: float = 60.0, since: int = 10, **fields: Any) -> Signals:
     """p4 and p5 were m1's, with p3, and are m2's for `since` windows; p3 stayed."""
     slots = np.array([[slot] * 60 for slot in spread_over(12, 6)], object)
     slots[3:6, :-since] = "m1"
@@ -343,7 +343,7 @@ def test_a_move_that_has_proven_a_partition_is_remembered_while_it_lags_where_it
     assert proven_costly(moved_again) == ()
 
 
-def costly_group(slots: list[str] | None, **fields: Any) -> View:
+def costly_group(slots: list[str] | None, **fields: Any) -> Signals:
     return slow_group(places=(5,), slots=slots, brokers=[0.0] * 12, busy=["m1"], **fields)
 
 

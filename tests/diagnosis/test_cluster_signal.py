@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from diagnosis.views import topic_view, view_of
+from diagnosis.groups import signals_of, topic_signals
 from laggard.diagnosis.signals.cluster import cluster_signal
 from laggard.diagnosis.signals.rebalances import now_of
 
-NOW = now_of(view_of(topic_view([100.0])).frame)
+NOW = now_of(signals_of(topic_signals([100.0])).frame)
 
 
 def rebalanced_at(*rows: tuple[str, int | None, float]) -> list[datetime]:
@@ -19,7 +19,9 @@ def rebalanced_at(*rows: tuple[str, int | None, float]) -> list[datetime]:
         {"kind": kind, "generation": number, "record_timestamp": NOW - timedelta(seconds=ago), "live_read": True}
         for kind, number, ago in rows
     ]
-    told: list[datetime] = cluster_signal(view_of(topic_view([100.0]), generations=generations), [])["rebalanced_at"]
+    told: list[datetime] = cluster_signal(signals_of(topic_signals([100.0]), generations=generations), [])[
+        "rebalanced_at"
+    ]
     return told
 
 

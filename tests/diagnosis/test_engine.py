@@ -12,7 +12,7 @@ from diagnosis.fluid import Fluid, Story, tables_of, tell
 from laggard.diagnosis import engine
 from laggard.diagnosis.memory import from_json
 from laggard.diagnosis.rules.rule import Rule
-from laggard.diagnosis.signals.view import View
+from laggard.diagnosis.signals.group import Signals
 
 WINDOWS, BREAK = 75, 40
 
@@ -110,7 +110,7 @@ def test_a_restart_goes_on_with_the_same_ids_and_opens_nothing_twice() -> None:
 
 
 def test_a_rule_that_fails_is_reported_and_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    def breaks(_: View) -> list[Any]:
+    def breaks(_: Signals) -> list[Any]:
         raise ZeroDivisionError("of course")
 
     broken = Rule("D99", "ARRIVAL_SKEW", "hygiene", says="", is_not="", check=breaks)
@@ -137,8 +137,8 @@ def test_a_group_that_cannot_be_judged_is_reported_and_the_others_are_judged(mon
             raise IndexError("no such window")
         return real(frame, *rest)
 
-    real = engine.view_of
-    monkeypatch.setattr(engine, "view_of", breaks)
+    real = engine.signals_of
+    monkeypatch.setattr(engine, "signals_of", breaks)
     story = tell(tables_of([short(), Fluid(rates(100), capacities(), group="odd")]))
     assert story.open_codes("odd") == {engine.RULE_FAILED}
     assert story.open_codes() == {"CAPACITY_SHORTAGE"}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diagnosis.views import topic_view
+from diagnosis.groups import topic_signals
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.signals import forecast
 
@@ -62,7 +62,7 @@ def test_drain_at_todays_rates(lag: float, arrival: float, consume: float, secon
 def test_a_topic_is_drained_when_its_slowest_member_is(
     consume: tuple[float, ...], stalled: dict[int, str], slots: list[str], seconds: float
 ) -> None:
-    topic = topic_view([6000.0] * 3, consume=consume, slots=slots, stalled=stalled)
+    topic = topic_signals([6000.0] * 3, consume=consume, slots=slots, stalled=stalled)
     total = 18_000 / (sum(consume) - 300)
     expected = nan if isnan(total) else max(total, seconds)
     assert forecast.slowest_drain_seconds(topic, 60, PARAMETERS) == about(expected)
@@ -83,7 +83,7 @@ def test_a_drain_is_foretold_by_what_the_owners_of_now_do(back: int, interval: f
     windows = 12
     owners = ["id-gone"] * (windows - back) + ["id-m0"] * back
     rates = np.array([0.0] * (windows - back) + [700.0] + [1300.0] * (back - 1))
-    topic = topic_view(
+    topic = topic_signals(
         [26_000.0], consume=rates[-5:].mean(), interval=interval, windows=windows,
         history={"owner": np.array([owners], object), "consume": rates[None, :]},
     )  # fmt: skip
@@ -103,7 +103,7 @@ def test_a_drain_is_foretold_by_what_is_read_since_its_owner_hung(
     rates: list[list[float]], interval: float, speed: float
 ) -> None:
     consume = np.array(rates, float)
-    topic = topic_view(
+    topic = topic_signals(
         [30_000.0, 30_000.0], consume=consume.mean(axis=1), arrival=30.0, interval=interval, windows=5,
         slots=["m0", "m0"], history={"consume": consume},
     )  # fmt: skip
@@ -111,7 +111,7 @@ def test_a_drain_is_foretold_by_what_is_read_since_its_owner_hung(
 
 
 def test_a_member_without_lag_that_counts_delays_no_drain() -> None:
-    topic = topic_view([6000.0, 6000.0, 900.0], consume=(400, 400, 100), slots=["m0", "m1", "m2"])
+    topic = topic_signals([6000.0, 6000.0, 900.0], consume=(400, 400, 100), slots=["m0", "m1", "m2"])
     assert forecast.slowest_drain_seconds(topic, 60, PARAMETERS) == about(12_900 / 600)
 
 

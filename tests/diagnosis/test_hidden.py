@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from diagnosis.fluid import NOON, Fluid, tables_of
-from diagnosis.views import WINDOWS, topic_view, view_of
+from diagnosis.groups import WINDOWS, signals_of, topic_signals
 from laggard.diagnosis.history.frames import GroupFrame, Hidden
 from laggard.diagnosis.history.hidden import hidden_commits
 from laggard.diagnosis.history.layout import History
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules.capacity import capacity_shortage
-from laggard.diagnosis.signals import stall, viewing
+from laggard.diagnosis.signals import compute, stall
 from laggard.diagnosis.signals.trend import TrendState
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
@@ -95,7 +95,7 @@ def test_a_group_is_told_of_the_partition_its_commits_lie_in() -> None:
 @pytest.mark.parametrize(("hidden", "expected"), [(0.0, "repeating"), (40.0, "repeating"), (41.0, "")])
 def test_only_what_is_seen_of_the_commits_proves_a_stall(hidden: float, expected: str) -> None:
     history = {"frozen": 100.0, "produced": 600.0, "repeats": 9.0}
-    frame = topic_view([9000.0], history=history).frame
+    frame = topic_signals([9000.0], history=history).frame
     kinds = stall.stalls(frame, has_members=True, window_seconds=60, parameters=Parameters(), hidden_seconds=hidden)
     assert kinds == (expected,)
 
@@ -113,7 +113,7 @@ def test_only_what_is_seen_of_the_commits_proves_a_stall(hidden: float, expected
 def test_a_reader_that_was_held_until_just_now_gets_the_time_to_read_on(stable: list[Any], expected: str) -> None:
     rows = [{"last_stable_offset": each, "log_end_offset": 9000} for each in stable]
     history = {"frozen": 170.0, "produced": 5000.0, "committed": 500.0, "repeats": 0.0}
-    frame = topic_view([8500.0], history=history, facts={"windows": {0: rows}}).frame
+    frame = topic_signals([8500.0], history=history, facts={"windows": {0: rows}}).frame
     found = stall.stalls(frame, has_members=True, window_seconds=60, parameters=Parameters())
     assert found == (expected,)
 
@@ -121,10 +121,12 @@ def test_a_reader_that_was_held_until_just_now_gets_the_time_to_read_on(stable: 
 @pytest.mark.parametrize(("seconds", "expected"), [(0.0, "growing"), (10.0, "growing"), (11.0, "abstain")])
 def test_lag_that_hidden_commits_make_has_no_trend(seconds: float, expected: str) -> None:
     lag = 1000.0 * np.arange(1, WINDOWS + 1)
-    topic = topic_view([0.0] * 4, arrival=200.0, consume=180.0, history={"envelope": lag, "lag": lag, "lag_max": lag})
+    topic = topic_signals(
+        [0.0] * 4, arrival=200.0, consume=180.0, history={"envelope": lag, "lag": lag, "lag_max": lag}
+    )
     told = np.full(WINDOWS, seconds)  # twice the rhythm of 5 s is 10
-    group = replace(view_of(topic).frame, hidden=Hidden(told, told + 10))
-    view, _ = viewing.topic_view(topic.frame, group, TrendState("", 0), Parameters(), has_members=True)
-    assert view.trend.name == expected
-    holds = [each.state for each in capacity_shortage.check(view_of(view, capacity=50.0))]
+    group = replace(signals_of(topic).frame, hidden=Hidden(told, told + 10))
+    signals, _ = compute.topic_signals(topic.frame, group, TrendState("", 0), Parameters(), has_members=True)
+    assert signals.trend.name == expected
+    holds = [each.state for each in capacity_shortage.check(signals_of(signals, capacity=50.0))]
     assert holds == (["holds"] if expected == "growing" else [])

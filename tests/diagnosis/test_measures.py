@@ -7,7 +7,7 @@ from math import nan
 import numpy as np
 import pytest
 
-from diagnosis.views import PARAMETERS, topic_view
+from diagnosis.groups import PARAMETERS, topic_signals
 from laggard.diagnosis.signals.floor import floors, material
 
 
@@ -23,7 +23,7 @@ from laggard.diagnosis.signals.floor import floors, material
 )
 def test_the_floor_is_what_arrives_in_two_of_the_longest_gaps(interval: float, frozen: float, expected: float) -> None:
     once = np.array([0.0, 0.0, frozen, 0.0, 0.0])
-    topic = topic_view([0.0], interval=interval, history={"frozen": once[None]}, windows=5).frame
+    topic = topic_signals([0.0], interval=interval, history={"frozen": once[None]}, windows=5).frame
     found = floors(topic, np.full((1, 5), 100.0), 60, PARAMETERS)
     short = 2 * 100 * (60 if np.isnan(interval) else interval) + 1
     assert found.tolist() == [[short, short, expected, expected, expected]]  # remembered, and not foreseen
@@ -33,7 +33,7 @@ def test_the_floor_rises_as_soon_as_more_arrives() -> None:
     """A mean over some windows comes after what arrives; while less and less does the mean stands."""
     arrival = np.array([[100.0, 100.0, 500.0, 500.0, 20.0]])
     means = np.array([[100.0, 100.0, 180.0, 260.0, nan]])
-    topic = topic_view([0.0], interval=5.0, history={"arrival": arrival}, windows=5).frame
+    topic = topic_signals([0.0], interval=5.0, history={"arrival": arrival}, windows=5).frame
     assert floors(topic, means, 60, PARAMETERS).tolist() == [[1001.0, 1001.0, 5001.0, 5001.0, 201.0]]
 
 
@@ -48,6 +48,6 @@ def test_the_floor_rises_as_soon_as_more_arrives() -> None:
     ],
 )
 def test_lag_counts_at_a_commit_where_there_was_one(lag: float, envelope: float, *, expected: bool) -> None:
-    frame = topic_view([0.0], history={"lag": [lag], "envelope": [envelope]}, windows=5).frame
+    frame = topic_signals([0.0], history={"lag": [lag], "envelope": [envelope]}, windows=5).frame
     found = material(frame, np.full((1, 5), 1000.0), 0.0, PARAMETERS)
     assert found.tolist() == [[expected] * 5]

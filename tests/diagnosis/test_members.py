@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diagnosis.views import PARAMETERS, WINDOWS, topic_view, view_of
-from laggard.diagnosis.signals.members import member_views
+from diagnosis.groups import PARAMETERS, WINDOWS, signals_of, topic_signals
+from laggard.diagnosis.signals.members import member_signals
 
 LAG = 500_000.0
 
@@ -22,9 +22,9 @@ def sample(every: int, lowest: Any = LAG) -> tuple[float, float]:
     age = np.arange(WINDOWS - 1, -1, -1)
     consume = np.where(age % every == 0, 100.0 * every, 0.0)
     history = {"consume": np.tile(consume, (3, 1)), "lag_min": np.broadcast_to(lowest, (3, WINDOWS))}
-    topic = topic_view([LAG] * 3, history=history, interval=60.0 * every)
-    frame = view_of(topic, fact={"generation": 7, "group_epoch": None}).frame
-    members, busy = member_views(frame, [topic], {}, PARAMETERS)
+    topic = topic_signals([LAG] * 3, history=history, interval=60.0 * every)
+    frame = signals_of(topic, fact={"generation": 7, "group_epoch": None}).frame
+    members, busy = member_signals(frame, [topic], {}, PARAMETERS)
     return busy["m0"][-1][1] if busy else 0.0, members["m0"].seen
 
 
@@ -40,9 +40,9 @@ def test_how_commits_fall_into_windows_does_not_change_a_pace(interval: float, p
     age = np.arange(WINDOWS - 1, -1, -1)
     consume = np.where((age + phase) % 5 == 0, 500.0, 0.0)
     history = {"consume": np.tile(consume, (3, 1))}
-    topic = topic_view([LAG] * 3, history=history, interval=interval)
-    frame = view_of(topic, fact={"generation": 7, "group_epoch": None}).frame
-    members, busy = member_views(frame, [topic], {}, PARAMETERS)
+    topic = topic_signals([LAG] * 3, history=history, interval=interval)
+    frame = signals_of(topic, fact={"generation": 7, "group_epoch": None}).frame
+    members, busy = member_signals(frame, [topic], {}, PARAMETERS)
     assert (members["m0"].seen, busy["m0"][-1][1]) == (300.0, 300.0)
 
 
@@ -52,9 +52,9 @@ def test_how_commits_fall_into_windows_does_not_change_a_pace(interval: float, p
 )
 def test_few_commits_tell_what_was_done_between_them(commits: tuple[int, ...], expected: float) -> None:
     consume = np.where(np.isin(np.arange(WINDOWS), commits), 1000.0, 0.0)
-    topic = topic_view([LAG] * 3, history={"consume": np.tile(consume, (3, 1))}, interval=600.0)
-    frame = view_of(topic, fact={"generation": 7, "group_epoch": None}).frame
-    members, _ = member_views(frame, [topic], {}, PARAMETERS)
+    topic = topic_signals([LAG] * 3, history={"consume": np.tile(consume, (3, 1))}, interval=600.0)
+    frame = signals_of(topic, fact={"generation": 7, "group_epoch": None}).frame
+    members, _ = member_signals(frame, [topic], {}, PARAMETERS)
     assert members["m0"].seen == pytest.approx(expected, nan_ok=True)
 
 
@@ -80,9 +80,9 @@ def test_a_member_that_stood_still_for_a_while_has_not_shown_what_it_can_do(
     """As where transactions hold back what it would read, or its commits."""
     stood = np.ones((3, WINDOWS))
     stood[:, WINDOWS - 1 - ago] = frozen
-    topic = topic_view([LAG] * 3, history={"frozen": stood}, interval=5.0)
-    frame = view_of(topic, fact={"generation": 7, "group_epoch": None}).frame
-    _, busy = member_views(frame, [topic], {}, PARAMETERS)
+    topic = topic_signals([LAG] * 3, history={"frozen": stood}, interval=5.0)
+    frame = signals_of(topic, fact={"generation": 7, "group_epoch": None}).frame
+    _, busy = member_signals(frame, [topic], {}, PARAMETERS)
     assert bool(busy) == expected
 
 
@@ -99,9 +99,9 @@ def at_commits(left: list[float], trend: str = "growing", since: int = WINDOWS, 
         "envelope": np.tile([told.get(each, nan) for each in age.tolist()], (3, 1)),
         "slot": np.tile(np.where(np.arange(WINDOWS) >= WINDOWS - since, "m0", "m1").astype(object), (3, 1)),
     }
-    topic = topic_view([20_000.0] * 3, history=history, interval=300.0, floor=60_001.0, trend=trend)
-    frame = view_of(topic, fact={"generation": 7, "group_epoch": None}).frame
-    members, busy = member_views(frame, [topic], {}, PARAMETERS)
+    topic = topic_signals([20_000.0] * 3, history=history, interval=300.0, floor=60_001.0, trend=trend)
+    frame = signals_of(topic, fact={"generation": 7, "group_epoch": None}).frame
+    members, busy = member_signals(frame, [topic], {}, PARAMETERS)
     assert not members["m0"].is_busy  # by the floor alone it would not be for long
     return busy["m0"][-1][1] if busy else 0.0
 
@@ -129,5 +129,5 @@ def test_it_is_not_told_by_fewer_commits_or_others(change: dict[str, Any]) -> No
 
 
 def test_a_group_that_reads_nothing_has_no_members_to_speak_of() -> None:
-    frame = view_of(fact={"generation": 7, "group_epoch": None}).frame
-    assert member_views(frame, [], {}, PARAMETERS) == ({}, {})
+    frame = signals_of(fact={"generation": 7, "group_epoch": None}).frame
+    assert member_signals(frame, [], {}, PARAMETERS) == ({}, {})

@@ -90,9 +90,9 @@ def scaled(after: float, lag_min: float = 1000.0) -> float:
     """Elasticity of 4 → 8 members at window 30; two partitions consume 500 records/s each before."""
     told = Life().generation(-7000, *pods(1, 2, 3, 4)).generation(1800, *pods(*range(1, 9)))
     consume = np.where(np.arange(WINDOWS) < 30, 500.0, after)
-    view = told.view(topics=[series(consume=consume, lag_min=lag_min)])
-    (event,) = scale_events(view.frame, LIMITS)
-    return elasticity(view, event).value
+    signals = told.signals(topics=[series(consume=consume, lag_min=lag_min)])
+    (event,) = scale_events(signals.frame, LIMITS)
+    return elasticity(signals, event).value
 
 
 def test_elasticity_is_the_growth_of_consumption_over_that_of_members() -> None:
@@ -108,20 +108,20 @@ def test_elasticity_is_unknown_where_there_was_too_little_to_read() -> None:
 def test_the_row_of_a_scale_event_leaves_open_what_is_not_known() -> None:
     told = Life().generation(-7000, *FEW).generation(1800, *MANY)
     (event,) = scale_events(told.frame(), LIMITS)
-    assert scale_row(told.view(topics=[series()]), event) == {
+    assert scale_row(told.signals(topics=[series()]), event) == {
         "cluster": "c", "group": "g", "event_at": at(1800), "members_before": 3, "members_after": 6,
         "consume_rate_before": None, "consume_rate_after": None, "elasticity": None,
     }  # fmt: skip
-    known = scale_row(told.view(topics=[series(consume=500.0, lag_min=1000.0)]), event)
+    known = scale_row(told.signals(topics=[series(consume=500.0, lag_min=1000.0)]), event)
     assert (known["consume_rate_before"], known["consume_rate_after"], known["elasticity"]) == (1000.0, 1000.0, 0.0)
 
 
 def test_windows_of_a_rebalance_and_after_are_not_busy() -> None:
     told = Life().generation(-7000, *FEW).generation(1800, *MANY)
     consume = np.where(np.isin(np.arange(WINDOWS), [30, 31]), 9e9, 500.0)
-    view = told.view(topics=[series(consume=consume, lag_min=1000.0)])
-    (event,) = scale_events(view.frame, LIMITS)
-    assert elasticity(view, event).after == 1000.0
+    signals = told.signals(topics=[series(consume=consume, lag_min=1000.0)])
+    (event,) = scale_events(signals.frame, LIMITS)
+    assert elasticity(signals, event).after == 1000.0
 
 
 def asleep(rate: float = 20.0, *, caught: bool = False) -> Any:
@@ -139,7 +139,7 @@ def asleep(rate: float = 20.0, *, caught: bool = False) -> Any:
         produced=60 * rate,
         trend="draining",
     )
-    return told.view(topics=[topic])
+    return told.signals(topics=[topic])
 
 
 def test_a_cold_start_waited_from_the_first_arrival_without_members() -> None:
@@ -170,6 +170,6 @@ def test_replica_hours_of_a_day_and_those_without_work() -> None:
         }
         for number in range(1440)
     ]
-    view = Life().generation(10, *pods(1, 2)).view(baseline=lambda: {"orders": rows})
-    assert idle_replica_hours(view) == (pytest.approx(48), pytest.approx(45), 90 / 1440)
-    assert math.isnan(idle_replica_hours(Life().view())[0])
+    signals = Life().generation(10, *pods(1, 2)).signals(baseline=lambda: {"orders": rows})
+    assert idle_replica_hours(signals) == (pytest.approx(48), pytest.approx(45), 90 / 1440)
+    assert math.isnan(idle_replica_hours(Life().signals())[0])

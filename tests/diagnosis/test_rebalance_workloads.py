@@ -58,9 +58,9 @@ def told(workload: str, seed: int) -> set[str]:
     """Codes that hold at the end of the workload."""
     frame = frame_of(workload, seed)
     life = Life()
-    view = life.view(member_count=frame.fact["members"], state=frame.fact["group_state"])
-    view = type(view)(**{**{name: getattr(view, name) for name in view.__slots__}, "frame": frame})
-    return {each.code for rule in RULES for each in rule.check(view) if each.state == "holds"}
+    signals = life.signals(member_count=frame.fact["members"], state=frame.fact["group_state"])
+    signals = type(signals)(**{**{name: getattr(signals, name) for name in signals.__slots__}, "frame": frame})
+    return {each.code for rule in RULES for each in rule.check(signals) if each.state == "holds"}
 
 
 @pytest.mark.parametrize(

@@ -6,40 +6,40 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diagnosis.views import END_MS, spread_over, topic_view, view_of
+from diagnosis.groups import END_MS, signals_of, spread_over, topic_signals
 from laggard.diagnosis.history.frames import Policy, Row
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules import balance, capacity, uneven
 from laggard.diagnosis.rules.registry import rules_of
 from laggard.diagnosis.rules.rule import ABSTAINS, FAILS, HOLDS, INFO, WARN, Observation
-from laggard.diagnosis.signals.view import View
+from laggard.diagnosis.signals.group import Signals
 
 RULES = (*rules_of(capacity), *rules_of(uneven), *rules_of(balance))
 END = datetime.fromtimestamp(END_MS / 1000, timezone.utc)
 LAG = 50_000.0
 
 
-def found(code: str, view: View) -> list[Observation]:
+def found(code: str, signals: Signals) -> list[Observation]:
     (rule,) = [rule for rule in RULES if rule.code == code]
-    return rule.check(view)
+    return rule.check(signals)
 
 
-def states(code: str, view: View) -> list[str]:
-    return [each.state for each in found(code, view)]
+def states(code: str, signals: Signals) -> list[str]:
+    return [each.state for each in found(code, signals)]
 
 
-def holding(view: View) -> set[str]:
-    return {each.code for rule in RULES for each in rule.check(view) if each.state == HOLDS}
+def holding(signals: Signals) -> set[str]:
+    return {each.code for rule in RULES for each in rule.check(signals) if each.state == HOLDS}
 
 
-def short_group(members: int = 4, partitions: int = 12, topic: dict[str, Any] | None = None, **fields: Any) -> View:
+def short_group(members: int = 4, partitions: int = 12, topic: dict[str, Any] | None = None, **fields: Any) -> Signals:
     slots = spread_over(partitions, members)
     shown = {"arrival": 220.0, "consume": 200.0, "slots": slots, "trend": "growing"} | (topic or {})
     lag = fields.pop("lag", [LAG] * partitions)
-    return view_of(topic_view(lag, **shown), **({"capacity": 600.0, "sub_cause": "arrival_up"} | fields))
+    return signals_of(topic_signals(lag, **shown), **({"capacity": 600.0, "sub_cause": "arrival_up"} | fields))
 
 
-def starving(busy: int = 4, lags: tuple[float, ...] = (LAG,) * 4, best: float = 700.0, **topic: Any) -> View:
+def starving(busy: int = 4, lags: tuple[float, ...] = (LAG,) * 4, best: float = 700.0, **topic: Any) -> Signals:
     """Of the three partitions of each member the first is read at once, and the others wait; 2640/s arrive."""
     lag = [0.0 if place % 3 == 0 else lags[place // 3] for place in range(12)]
     return short_group(
@@ -51,7 +51,7 @@ def starving(busy: int = 4, lags: tuple[float, ...] = (LAG,) * 4, best: float = 
 
 
 @pytest.mark.parametrize(
-    ("view", "expected"),
+    ("signals", "expected"),
     [
         (starving(), {"CAPACITY_SHORTAGE"}),
         (starving(busy=3), set()),  # one has room for more partitions
@@ -65,9 +65,9 @@ def starving(busy: int = 4, lags: tuple[float, ...] = (LAG,) * 4, best: float = 
     ],
 )
 def test_members_are_short_whichever_partitions_lag_where_none_has_room_or_more_arrives_than_all_could_do(
-    view: View, expected: set[str]
+    signals: Signals, expected: set[str]
 ) -> None:
-    assert holding(view) == expected
+    assert holding(signals) == expected
 
 
 def event(kind: str, minutes: float) -> Row:
@@ -89,7 +89,7 @@ def test_a_shortage_comes_with_the_rates_and_its_sub_cause() -> None:
 
 
 @pytest.mark.parametrize(
-    ("view", "expected"),
+    ("signals", "expected"),
     [
         (short_group(time_in_rebalance=0.05), []),  # the rebalances come first
         (short_group(time_in_rebalance=0.049), [HOLDS]),
@@ -110,8 +110,8 @@ def test_a_shortage_comes_with_the_rates_and_its_sub_cause() -> None:
         (short_group(events=[event("partitions_added", 1)]), [HOLDS]),
     ],
 )
-def test_a_shortage_is_growth_on_all_partitions_of_a_group_at_rest(view: View, expected: list[str]) -> None:
-    assert states("CAPACITY_SHORTAGE", view) == expected
+def test_a_shortage_is_growth_on_all_partitions_of_a_group_at_rest(signals: Signals, expected: list[str]) -> None:
+    assert states("CAPACITY_SHORTAGE", signals) == expected
 
 
 def test_what_is_not_known_makes_a_shortage_less_certain() -> None:
@@ -124,26 +124,26 @@ def test_what_is_not_known_makes_a_shortage_less_certain() -> None:
 
 @pytest.mark.parametrize(("members", "expected"), [(5, []), (6, [HOLDS]), (8, [HOLDS])])
 def test_a_group_is_at_its_ceiling_with_a_member_for_each_partition(members: int, expected: list[str]) -> None:
-    view = short_group(members, 6, {"arrival": 700.0, "consume": 600.0})
+    signals = short_group(members, 6, {"arrival": 700.0, "consume": 600.0})
 
-    assert states("AT_PARTITION_CEILING", view) == expected
+    assert states("AT_PARTITION_CEILING", signals) == expected
 
 
 def test_the_ceiling_of_range_over_several_topics_is_the_largest_of_them() -> None:
     shown: dict[str, Any] = {"arrival": 700.0, "consume": 600.0, "trend": "growing", "slots": spread_over(6, 6)}
-    topics = [topic_view([LAG] * 6, topic=name, **shown) for name in ("a", "b")]
-    (ceiling,) = found("AT_PARTITION_CEILING", view_of(*topics, capacity=600.0))
+    topics = [topic_signals([LAG] * 6, topic=name, **shown) for name in ("a", "b")]
+    (ceiling,) = found("AT_PARTITION_CEILING", signals_of(*topics, capacity=600.0))
 
     assert (ceiling.evidence["partitions"], ceiling.evidence["members_ceiling"]) == (12, 6)
     assert ceiling.evidence_text["ceiling"] == "largest topic, by range"
-    assert found("AT_PARTITION_CEILING", view_of(*topics, capacity=600.0, assignor="sticky")) == []
+    assert found("AT_PARTITION_CEILING", signals_of(*topics, capacity=600.0, assignor="sticky")) == []
 
 
 def days_rows(rate: float, count: int = 1440) -> dict[str, list[Row]]:
     return {"orders": [{"window_start": END - timedelta(minutes=n + 1), "arrival_rate": rate} for n in range(count)]}
 
 
-def burst(windows: int, **fields: Any) -> View:
+def burst(windows: int, **fields: Any) -> Signals:
     arrivals = np.full((12, 60), 100.0)
     arrivals[:, 50 - windows : 50] = 400.0
     topic = {"arrival": 100.0, "consume": 200.0, "trend": "draining", "history": {"arrival": arrivals}}
@@ -167,8 +167,8 @@ def test_after_a_burst_three_windows_of_falling_lag_tell_before_a_trend_can(
     left[:, 60 - len(lag) :] = lag
     history = {"arrival": arrivals, "envelope": left}
     topic = {"arrival": 100.0, "consume": 200.0, "trend": "flat", "history": history}
-    view = short_group(topic=topic, baseline=days_rows(1200.0))
-    assert [each.state for each in found("CAPACITY_BURST", view)] == expected
+    signals = short_group(topic=topic, baseline=days_rows(1200.0))
+    assert [each.state for each in found("CAPACITY_BURST", signals)] == expected
 
 
 def test_a_burst_is_told_by_its_size_and_the_time_it_takes_to_drain() -> None:
@@ -185,7 +185,7 @@ def test_a_burst_is_told_by_its_size_and_the_time_it_takes_to_drain() -> None:
 
 
 @pytest.mark.parametrize(
-    ("view", "expected"),
+    ("signals", "expected"),
     [
         (burst(30), [HOLDS]),
         (burst(31), []),
@@ -196,14 +196,14 @@ def test_a_burst_is_told_by_its_size_and_the_time_it_takes_to_drain() -> None:
         (burst(5, baseline={}), [ABSTAINS]),
     ],
 )
-def test_a_burst_is_three_times_the_baseline_for_half_an_hour_at_most(view: View, expected: list[str]) -> None:
-    assert states("CAPACITY_BURST", view) == expected
+def test_a_burst_is_three_times_the_baseline_for_half_an_hour_at_most(signals: Signals, expected: list[str]) -> None:
+    assert states("CAPACITY_BURST", signals) == expected
 
 
-def uneven(arrival: Sequence[float], lag: Sequence[float], **fields: Any) -> View:
+def uneven(arrival: Sequence[float], lag: Sequence[float], **fields: Any) -> Signals:
     topic = {"shape": "concentrated", "slots": spread_over(12, 4)}
     topic |= {name: fields.pop(name) for name in ("consume", "history", "facts", "brokers", "shape") if name in fields}
-    return view_of(topic_view(lag, arrival=list(arrival), **topic), **fields)
+    return signals_of(topic_signals(lag, arrival=list(arrival), **topic), **fields)
 
 
 HOT_RATES = [900.0 if place == 7 else 50.0 for place in range(12)]
@@ -229,15 +229,15 @@ def test_a_hot_partition_is_named_with_its_share_and_nobody_adds_consumers() -> 
     ],
 )
 def test_a_hot_partition_needs_concentrated_lag_and_a_known_best(change: dict[str, Any], expected: list[str]) -> None:
-    view = uneven(HOT_RATES, ONE_LAGS, **({"consume": HOT_CONSUME} | change))
+    signals = uneven(HOT_RATES, ONE_LAGS, **({"consume": HOT_CONSUME} | change))
 
-    assert states("HOT_PARTITION_ARRIVAL", view) == expected
+    assert states("HOT_PARTITION_ARRIVAL", signals) == expected
 
 
 def test_a_hot_partition_of_a_compacted_topic_is_less_certain() -> None:
-    view = uneven(HOT_RATES, ONE_LAGS, consume=HOT_CONSUME, facts={"cleanup_policy": "compact,delete"})
+    signals = uneven(HOT_RATES, ONE_LAGS, consume=HOT_CONSUME, facts={"cleanup_policy": "compact,delete"})
 
-    assert [each.confidence for each in found("HOT_PARTITION_ARRIVAL", view)] == [pytest.approx(0.6)]
+    assert [each.confidence for each in found("HOT_PARTITION_ARRIVAL", signals)] == [pytest.approx(0.6)]
 
 
 def test_an_owner_that_does_less_than_it_has_shown_falsifies_the_hot_partition() -> None:
@@ -250,7 +250,7 @@ def test_an_owner_that_does_less_than_it_has_shown_falsifies_the_hot_partition()
     assert [each.is_falsified for each in falsified] == [False, True]
 
 
-def skewed(rates: Sequence[float], lag: float = 10.0, dip: int | None = None) -> View:
+def skewed(rates: Sequence[float], lag: float = 10.0, dip: int | None = None) -> Signals:
     arrivals = np.repeat(np.asarray(rates, float)[:, None], 60, axis=1)
     if dip is not None:
         arrivals[7, dip : dip + 5] = 50.0
@@ -271,7 +271,7 @@ def test_arrivals_three_times_the_others_for_half_an_hour_are_an_early_warning()
 
 
 @pytest.mark.parametrize(
-    ("view", "count"),
+    ("signals", "count"),
     [
         (skewed([300.0 if place == 7 else 50.0 for place in range(12)], lag=LAG), 0),
         (skewed([300.0 if place == 7 else 50.0 for place in range(12)], dip=30), 0),
@@ -280,8 +280,8 @@ def test_arrivals_three_times_the_others_for_half_an_hour_are_an_early_warning()
         (skewed([0.9 if place == 7 else 0.1 for place in range(12)]), 0),
     ],
 )
-def test_arrivals_are_not_skewed_for_long_or_not_without_lag(view: View, count: int) -> None:
-    assert len(found("ARRIVAL_SKEW", view)) == count
+def test_arrivals_are_not_skewed_for_long_or_not_without_lag(signals: Signals, count: int) -> None:
+    assert len(found("ARRIVAL_SKEW", signals)) == count
 
 
 SLOW = {"consume": [60.0 if place in {6, 7, 8} else 100.0 for place in range(12)], "busy": ["m2"]}
@@ -300,16 +300,16 @@ def test_a_slow_member_is_the_scope_of_its_finding() -> None:
 
 def test_a_member_that_is_slow_over_two_topics_is_one_finding() -> None:
     shown: dict[str, Any] = {"consume": SLOW["consume"], "slots": spread_over(12, 4), "shape": "concentrated"}
-    view = view_of(*(topic_view(THREE_LAGS, topic=name, **shown) for name in ("a", "b")), busy=["m2"])
-    (slow,) = found("SLOW_MEMBER", view)
+    signals = signals_of(*(topic_signals(THREE_LAGS, topic=name, **shown) for name in ("a", "b")), busy=["m2"])
+    (slow,) = found("SLOW_MEMBER", signals)
 
     assert (slow.explained, slow.evidence_text["partitions"]) == (1.0, "a-6, a-7, a-8; b-6, b-7, b-8")
 
 
 def test_a_deploy_vetoes_a_slow_member() -> None:
-    topic = topic_view(THREE_LAGS, consume=SLOW["consume"], slots=spread_over(12, 4), shape="concentrated")
+    topic = topic_signals(THREE_LAGS, consume=SLOW["consume"], slots=spread_over(12, 4), shape="concentrated")
 
-    assert states("SLOW_MEMBER", view_of(topic, busy=["m2"], is_deployed=True)) == [FAILS]
+    assert states("SLOW_MEMBER", signals_of(topic, busy=["m2"], is_deployed=True)) == [FAILS]
 
 
 def test_one_group_is_at_most_half_sure_of_a_broker() -> None:
@@ -322,8 +322,8 @@ def test_one_group_is_at_most_half_sure_of_a_broker() -> None:
 
 def test_a_costly_partition_of_an_owner_with_nothing_else_names_the_owner_too() -> None:
     consume = [60.0 if place == 7 else 100.0 for place in range(12)]
-    topic = topic_view(ONE_LAGS, consume=consume, slots=spread_over(12, 12), shape="concentrated")
-    (costly,) = found("COSTLY_PARTITION", view_of(topic))
+    topic = topic_signals(ONE_LAGS, consume=consume, slots=spread_over(12, 12), shape="concentrated")
+    (costly,) = found("COSTLY_PARTITION", signals_of(topic))
 
     assert (costly.partitions, costly.confidence, costly.evidence_text["alternative"]) == ((7,), 0.5, "SLOW_MEMBER m7")
 
@@ -333,20 +333,20 @@ def test_a_partition_that_members_hardly_come_to_between_rebalances_is_not_costl
     ratio: float, expected: list[str]
 ) -> None:
     consume = [60.0 if place == 7 else 100.0 for place in range(12)]
-    topic = topic_view(ONE_LAGS, consume=consume, slots=spread_over(12, 12), shape="concentrated")
+    topic = topic_signals(ONE_LAGS, consume=consume, slots=spread_over(12, 12), shape="concentrated")
 
-    assert states("COSTLY_PARTITION", view_of(topic, time_in_rebalance=ratio)) == expected
+    assert states("COSTLY_PARTITION", signals_of(topic, time_in_rebalance=ratio)) == expected
 
 
-def balanced(slots: Sequence[str], members: Sequence[str] = (), **fields: Any) -> View:
-    return view_of(topic_view([0.0] * len(slots), slots=slots, shape="none"), members=members, **fields)
+def balanced(slots: Sequence[str], members: Sequence[str] = (), **fields: Any) -> Signals:
+    return signals_of(topic_signals([0.0] * len(slots), slots=slots, shape="none"), members=members, **fields)
 
 
 NAMES = [f"m{n}" for n in range(8)]
 
 
 @pytest.mark.parametrize(
-    ("view", "idle"),
+    ("signals", "idle"),
     [
         (balanced(spread_over(6, 6), NAMES), 2),
         (balanced(spread_over(6, 6), NAMES, policy=Policy(hot_standby=True)), None),
@@ -358,17 +358,19 @@ NAMES = [f"m{n}" for n in range(8)]
         (balanced([*spread_over(6, 4)], NAMES[:6]), None),  # no more than partitions: not by number
     ],
 )
-def test_members_beyond_the_ceiling_without_partitions_for_ten_minutes_are_idle(view: View, idle: int | None) -> None:
-    held = [each.evidence["idle_members"] for each in found("IDLE_MEMBERS", view) if each.state == HOLDS]
+def test_members_beyond_the_ceiling_without_partitions_for_ten_minutes_are_idle(
+    signals: Signals, idle: int | None
+) -> None:
+    held = [each.evidence["idle_members"] for each in found("IDLE_MEMBERS", signals) if each.state == HOLDS]
 
     assert held == ([] if idle is None else [idle])
 
 
 def test_idle_members_are_not_judged_where_history_is_missing() -> None:
     rows = [{"idle_members": 2}] * 60
-    view = balanced(spread_over(6, 6), NAMES, group_facts=[*rows[:55], None, *rows[:4]])
+    signals = balanced(spread_over(6, 6), NAMES, group_facts=[*rows[:55], None, *rows[:4]])
 
-    assert states("IDLE_MEMBERS", view) == [ABSTAINS]
+    assert states("IDLE_MEMBERS", signals) == [ABSTAINS]
 
 
 @pytest.mark.parametrize(("assignor", "idle"), [("range", [2]), ("roundrobin", [])])
@@ -376,17 +378,17 @@ def test_eight_members_on_two_topics_of_six_are_idle_under_range_only(assignor: 
     slots = spread_over(6, 6) if assignor == "range" else NAMES[:6]
     others = slots if assignor == "range" else [*NAMES[6:], *NAMES[:4]]
     held = {"a": slots, "b": others}
-    topics = [topic_view([0.0] * 6, topic=name, slots=held[name], shape="none") for name in held]
-    view = view_of(*topics, members=NAMES, assignor=assignor)
+    topics = [topic_signals([0.0] * 6, topic=name, slots=held[name], shape="none") for name in held]
+    signals = signals_of(*topics, members=NAMES, assignor=assignor)
 
-    assert [each.evidence["idle_members"] for each in found("IDLE_MEMBERS", view)] == idle
-    assert found("ASSIGNMENT_IMBALANCE", view) == []  # 2 each, or 2 and 1
+    assert [each.evidence["idle_members"] for each in found("IDLE_MEMBERS", signals)] == idle
+    assert found("ASSIGNMENT_IMBALANCE", signals) == []  # 2 each, or 2 and 1
 
 
 def test_ranges_of_two_topics_of_seven_are_six_four_and_four_partitions() -> None:
     slots = spread_over(7, 3)
-    view = view_of(*(topic_view([0.0] * 7, topic=name, slots=slots, shape="none") for name in ("a", "b")))
-    (unlike,) = found("ASSIGNMENT_IMBALANCE", view)
+    signals = signals_of(*(topic_signals([0.0] * 7, topic=name, slots=slots, shape="none") for name in ("a", "b")))
+    (unlike,) = found("ASSIGNMENT_IMBALANCE", signals)
 
     assert (unlike.severity, unlike.evidence["most_partitions"], unlike.evidence["fewest_partitions"]) == (INFO, 6, 4)
     assert unlike.evidence_text == {"fullest_member": "m0", "assignor": "range"}
@@ -395,9 +397,9 @@ def test_ranges_of_two_topics_of_seven_are_six_four_and_four_partitions() -> Non
 @pytest.mark.parametrize(("rate", "expected"), [(190.0, []), (210.0, [HOLDS])])
 def test_arrivals_of_half_as_much_again_as_the_mean_are_unlike(rate: float, expected: list[str]) -> None:
     # three owners: rate / ((rate + 200) / 3) is 1.46 and 1.54
-    topic = topic_view([0.0] * 3, arrival=[rate, 100.0, 100.0], slots=["a", "b", "c"], shape="none")
+    topic = topic_signals([0.0] * 3, arrival=[rate, 100.0, 100.0], slots=["a", "b", "c"], shape="none")
 
-    assert states("ASSIGNMENT_IMBALANCE", view_of(topic)) == expected
+    assert states("ASSIGNMENT_IMBALANCE", signals_of(topic)) == expected
 
 
 @pytest.mark.parametrize(("members", "hot", "expected"), [(9, 100, []), (9, 500, [HOLDS]), (8, 100, []), (7, 100, [])])
@@ -405,14 +407,14 @@ def test_partitions_that_no_assignor_could_give_more_evenly_are_no_imbalance(
     members: int, hot: float, expected: list[str]
 ) -> None:
     slots = [f"m{place % members}" for place in range(12)]
-    topic = topic_view([0.0] * 12, arrival=[hot, *[100.0] * 11], slots=slots, shape="none")
+    topic = topic_signals([0.0] * 12, arrival=[hot, *[100.0] * 11], slots=slots, shape="none")
 
-    assert states("ASSIGNMENT_IMBALANCE", view_of(topic)) == expected
+    assert states("ASSIGNMENT_IMBALANCE", signals_of(topic)) == expected
 
 
 def test_a_healthy_group_is_told_nothing() -> None:
     assert [each for rule in RULES for each in rule.check(balanced(spread_over(12, 4)))] == []
-    assert [each for rule in RULES for each in rule.check(view_of())] == []
+    assert [each for rule in RULES for each in rule.check(signals_of())] == []
 
 
 def test_rules_have_the_numbers_of_the_catalogue_and_name_parameters_that_exist() -> None:

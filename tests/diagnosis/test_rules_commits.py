@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diagnosis.views import WINDOWS, topic_view, view_of
+from diagnosis.groups import WINDOWS, signals_of, topic_signals
 from laggard.diagnosis.rules.commits import autocommit_pattern, commit_rate_high
 from laggard.diagnosis.rules.rule import FAIL, INFO, PASS, UNKNOWN, Observation
 
@@ -44,9 +44,9 @@ def judge(
         "commits": np.array([[len(gaps) for gaps in gaps_ms]] * PARTITIONS),
         "arrival": np.array([arrivals] * PARTITIONS),
     }
-    topic = topic_view([lag] * PARTITIONS, history=history, floor=10.0)
+    topic = topic_signals([lag] * PARTITIONS, history=history, floor=10.0)
     facts = totals(gaps_ms, {"assignor": "range", **fact})
-    return autocommit_pattern.check(view_of(topic, group_facts=facts, member_count=members))
+    return autocommit_pattern.check(signals_of(topic, group_facts=facts, member_count=members))
 
 
 def every(period_ms: float, jitter: float = 0.0) -> list[list[float]]:
@@ -121,16 +121,16 @@ def test_the_rhythm_of_fetches_is_no_clock_of_commits() -> None:
 
 
 def test_tables_of_an_older_job_say_nothing() -> None:
-    topic = topic_view([0.0] * PARTITIONS, history={"commits": 12.0})
-    assert autocommit_pattern.check(view_of(topic, member_count=2)) == []
+    topic = topic_signals([0.0] * PARTITIONS, history={"commits": 12.0})
+    assert autocommit_pattern.check(signals_of(topic, member_count=2)) == []
 
 
 def often(per_minute: Sequence[float]) -> list[float]:
     """What D75 says of so many commits a minute of each partition in the newest windows, nothing known of those before:
     commits per second."""
     known = [np.nan] * (WINDOWS - len(per_minute)) + list(per_minute)
-    topic = topic_view([0.0] * PARTITIONS, history={"commits": np.array([known] * PARTITIONS)})
-    return [each.evidence["commits_per_second_and_partition"] for each in commit_rate_high.check(view_of(topic))]
+    topic = topic_signals([0.0] * PARTITIONS, history={"commits": np.array([known] * PARTITIONS)})
+    return [each.evidence["commits_per_second_and_partition"] for each in commit_rate_high.check(signals_of(topic))]
 
 
 def test_commits_are_too_many_once_they_have_been_for_ten_minutes() -> None:

@@ -6,21 +6,21 @@ from datetime import datetime, timedelta, timezone
 import numpy as np
 import pytest
 
-from diagnosis.views import END_MS, WINDOWS, topic_view, view_of
+from diagnosis.groups import END_MS, WINDOWS, signals_of, topic_signals
 from laggard.diagnosis.rules.loss import offsets_expiry_forecast
 from laggard.diagnosis.signals.forecast import losses
-from laggard.diagnosis.signals.view import View
+from laggard.diagnosis.signals.group import Signals
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 RETAINED = {"config_known": True, "retention_seconds": 600.0, "cleanup_policy": "delete"}
 
 
-def away(seconds: float, observed_minutes: float | None, arrival: float = 100.0) -> View:
+def away(seconds: float, observed_minutes: float | None, arrival: float = 100.0) -> Signals:
     """A group without members for so long, and the offsets retention that a broker told."""
     since = datetime.fromtimestamp(END_MS / 1000, timezone.utc) - timedelta(seconds=seconds)
-    topic = topic_view([50_000.0], slots=[""], arrival=arrival)
-    view = view_of(topic, state="Empty", member_count=0, fact={"empty_since": since})
-    return replace(view, frame=replace(view.frame, offsets_retention_minutes=observed_minutes))
+    topic = topic_signals([50_000.0], slots=[""], arrival=arrival)
+    signals = signals_of(topic, state="Empty", member_count=0, fact={"empty_since": since})
+    return replace(signals, frame=replace(signals.frame, offsets_retention_minutes=observed_minutes))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_offsets_expire_when_the_broker_says_so_and_else_after_a_week(
 
 
 @pytest.mark.parametrize(
-    "view",
+    "signals",
     [
         away(10 * MINUTE, None),  # a week is left
         away(10 * MINUTE, 10_080.0),
@@ -50,19 +50,19 @@ def test_offsets_expire_when_the_broker_says_so_and_else_after_a_week(
         away(10 * MINUTE, 60.0, arrival=0.0),  # nothing to be missed
     ],
 )
-def test_offsets_that_stay_are_not_forecast_to_expire(view: View) -> None:
-    assert offsets_expiry_forecast.check(view) == []
+def test_offsets_that_stay_are_not_forecast_to_expire(signals: Signals) -> None:
+    assert offsets_expiry_forecast.check(signals) == []
 
 
-def moving(lag: float, *, stalled: bool = False) -> View:
+def moving(lag: float, *, stalled: bool = False) -> Signals:
     """A log whose start rose by 100 records/s while the group reads 20/s, which is all that arrives."""
     start = 100.0 * 60 * np.arange(WINDOWS)
     committed = np.full(WINDOWS, start[-1] + 60_000.0)
     history = {"start": start, "committed": committed, "time_lag": lag / 20.0}
-    topic = topic_view(
+    topic = topic_signals(
         [lag], arrival=20.0, floor=200.0, history=history, facts=RETAINED, stalled={0: "silent"} if stalled else {}
     )
-    return view_of(topic, capacity=600.0)
+    return signals_of(topic, capacity=600.0)
 
 
 def test_retention_takes_nothing_from_a_reader_at_the_end_of_the_log() -> None:

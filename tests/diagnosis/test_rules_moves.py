@@ -14,14 +14,14 @@ from laggard.diagnosis.rules.registry import rules_of
 from laggard.diagnosis.rules.rule import Observation
 from laggard.diagnosis.signals.deploy_cost import deploy_row
 from laggard.diagnosis.signals.deploys import find_deploys
-from laggard.diagnosis.signals.view import View
+from laggard.diagnosis.signals.group import Signals
 
 BY_CODE = {rule.code: rule for rule in rules_of(moves)}
 ALL = pods(1, 2, 3, 4)
 
 
-def judge(code: str, view: View) -> list[Observation]:
-    found: list[Observation] = BY_CODE[code].check(view)
+def judge(code: str, signals: Signals) -> list[Observation]:
+    found: list[Observation] = BY_CODE[code].check(signals)
     assert {each.code for each in found} <= {code}
     return found
 
@@ -32,9 +32,9 @@ A, B = pods(1, 2)
 def test_ping_pong_holds_when_it_repeats_and_one_restart_does_not() -> None:
     told = Life().generation(10, A, B, assigned={A: [0, 1], B: [2, 3]})
     told.generation(2000, A, assigned={A: [0, 1, 2, 3]}).generation(2100, A, B, assigned={A: [0, 1], B: [2, 3]})
-    assert judge("PING_PONG", told.view()) == []
+    assert judge("PING_PONG", told.signals()) == []
     told.generation(2500, A, assigned={A: [0, 1, 2, 3]}).generation(2600, A, B, assigned={A: [0, 1], B: [2, 3]})
-    (found,) = judge("PING_PONG", told.view())
+    (found,) = judge("PING_PONG", told.signals())
     assert (found.evidence["moved_partitions"], found.evidence["returned_partitions"]) == (8, 6)
 
 
@@ -44,7 +44,7 @@ def wasteful(
     told = Life(assignor=assignor).generation(10, *ALL)
     for second in (1000, 2000, 3000):
         told.generation(second, *ALL, of_row={"moved": 10, "avoidable": avoidable, "cause": cause} | of_row)
-    return judge("NON_STICKY_MOVES", told.view())
+    return judge("NON_STICKY_MOVES", told.signals())
 
 
 def test_a_fifth_of_the_moves_without_need_is_worth_a_note() -> None:
@@ -67,14 +67,14 @@ def test_an_eager_group_is_large_from_100_partitions_and_10_members(
 ) -> None:
     slots = pods(*range(members))
     told = Life().generation(-80_000, *slots).generation(3000, *slots)
-    view = told.view(topics=[series(partitions=partitions)], fact={"rebalance_mode": mode})
-    assert len(judge("EAGER_LARGE_GROUP", view)) == expected
+    signals = told.signals(topics=[series(partitions=partitions)], fact={"rebalance_mode": mode})
+    assert len(judge("EAGER_LARGE_GROUP", signals)) == expected
 
 
 def test_a_large_eager_group_that_never_rebalances_is_fine() -> None:
     slots = pods(*range(10))
-    view = Life().generation(10, *slots).view(topics=[series(partitions=100)], fact={"rebalance_mode": "eager"})
-    assert judge("EAGER_LARGE_GROUP", view) == []
+    signals = Life().generation(10, *slots).signals(topics=[series(partitions=100)], fact={"rebalance_mode": "eager"})
+    assert judge("EAGER_LARGE_GROUP", signals) == []
 
 
 def spike(factor: float = 3.0, arrival: float = 100.0, now: float = 3500, **policy: Any) -> list[Observation]:
@@ -85,7 +85,7 @@ def spike(factor: float = 3.0, arrival: float = 100.0, now: float = 3500, **poli
         lag=np.where(during, 500 * factor, 500.0), lag_max=np.where(during, 500 * factor, 500.0),
         envelope=np.where(during, 500 * factor - 500, 0.0), arrival=np.where(during, arrival, 100.0), floor=1001,
     )  # fmt: skip
-    return judge("DEPLOY_LAG_SPIKE", rolled().view(now, Policy(**policy), [topic]))
+    return judge("DEPLOY_LAG_SPIKE", rolled().signals(now, Policy(**policy), [topic]))
 
 
 def test_a_deploy_whose_lag_rises_costs_something() -> None:
@@ -103,7 +103,7 @@ def test_lag_that_grows_on_as_before_is_not_of_the_deploy(extra: float, expected
     ends = 3600 - 60.0 * np.arange(WINDOWS - 1, -1, -1)
     grown = np.clip(3000 + (ends - 3180) / 60 * 250, 0, None) + extra * ((ends > 3200) & (ends <= 3400))
     topic = series(lag=grown, lag_max=grown, envelope=grown, arrival=100.0)
-    assert len(judge("DEPLOY_LAG_SPIKE", rolled().view(3600, topics=[topic]))) == expected
+    assert len(judge("DEPLOY_LAG_SPIKE", rolled().signals(3600, topics=[topic]))) == expected
 
 
 def test_a_deploy_that_lag_does_not_show_costs_nothing() -> None:
@@ -115,7 +115,7 @@ def test_what_a_rebalance_kept_waiting_tells_of_a_rise_between_two_polls(delayed
     told = rolled()
     told.rebalances[3]["records_delayed"] = delayed  # a quarter of the 1 000 records that are usual is 250
     topic = series(lag=500.0, lag_max=500.0, envelope=0.0, arrival=100.0, floor=1001)
-    assert len(judge("DEPLOY_LAG_SPIKE", told.view(3500, topics=[topic]))) == expected
+    assert len(judge("DEPLOY_LAG_SPIKE", told.signals(3500, topics=[topic]))) == expected
 
 
 def test_a_deploy_is_a_warning_against_an_objective_or_far_above_the_floor() -> None:
@@ -134,15 +134,15 @@ def test_restarts_that_static_membership_absorbed_are_no_spike() -> None:
     for index, slot in enumerate(ids):
         told.static_return(3200 + 45 * index, slot, "new", "/10.0.0.1")
     topic = series(lag_max=np.where(np.arange(WINDOWS) > 50, 5000.0, 500.0), lag=500.0)
-    assert judge("DEPLOY_LAG_SPIKE", told.view(3400, topics=[topic])) == []
+    assert judge("DEPLOY_LAG_SPIKE", told.signals(3400, topics=[topic])) == []
 
 
 def test_the_row_of_a_deploy_has_its_rebalances_and_what_it_cost() -> None:
     ends = 3600 - 60.0 * np.arange(WINDOWS - 1, -1, -1)
     lag = np.where((ends > 3200) & (ends <= 3400), 1500.0, 500.0)
-    view = rolled().view(topics=[series(lag=lag, lag_max=lag, envelope=lag, arrival=100.0)])
-    (deploy,) = find_deploys(view.frame, view.parameters)
-    row = deploy_row(view, deploy)
+    signals = rolled().signals(topics=[series(lag=lag, lag_max=lag, envelope=lag, arrival=100.0)])
+    (deploy,) = find_deploys(signals.frame, signals.parameters)
+    row = deploy_row(signals, deploy)
     assert (row["started_at"], row["ended_at"]) == (at(3200), at(3340))
     assert (row["rebalance_ids"], row["rebalances"]) == ([f"r{number}" for number in range(2, 10)], 8)
     assert (row["batches"], row["slots"], row["static_share"], row["rebalance_mode"]) == (4, 4, 0.0, "eager")
@@ -151,8 +151,8 @@ def test_the_row_of_a_deploy_has_its_rebalances_and_what_it_cost() -> None:
 
 
 def test_the_cost_of_a_deploy_is_unknown_where_lag_is() -> None:
-    view = rolled().view(topics=[series()])
-    row = deploy_row(view, find_deploys(view.frame, view.parameters)[0])
+    signals = rolled().signals(topics=[series()])
+    row = deploy_row(signals, find_deploys(signals.frame, signals.parameters)[0])
     assert (row["peak_lag"], row["lag_record_seconds"], row["recovery_seconds"], row["is_spike"]) == (
         None,
         None,
@@ -165,8 +165,8 @@ def test_a_rise_that_is_no_lag_of_a_group_is_no_spike() -> None:
     def spikes(records: float) -> bool:
         ends = 3600 - 60.0 * np.arange(WINDOWS - 1, -1, -1)
         lag = np.where((ends > 3200) & (ends <= 3400), records, 0.0)
-        view = rolled().view(topics=[series(lag=lag, lag_max=lag, envelope=lag, arrival=100.0)])
-        return bool(deploy_row(view, find_deploys(view.frame, view.parameters)[0])["is_spike"])
+        signals = rolled().signals(topics=[series(lag=lag, lag_max=lag, envelope=lag, arrival=100.0)])
+        return bool(deploy_row(signals, find_deploys(signals.frame, signals.parameters)[0])["is_spike"])
 
     assert spikes(50)
     assert not spikes(49)  # two partitions: 98 records

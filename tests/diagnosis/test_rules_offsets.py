@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diagnosis.views import END_MS, WINDOWS, topic_view, view_of
+from diagnosis.groups import END_MS, WINDOWS, signals_of, topic_signals
 from laggard.diagnosis.rules.offsets import lso_stuck, topic_recreated
 
 END = datetime.fromtimestamp(END_MS / 1000, timezone.utc)
@@ -35,8 +35,8 @@ def test_a_topic_that_comes_back_under_another_id_is_told_once(
     if told_minutes_ago is not None:
         at = END - timedelta(minutes=told_minutes_ago)
         events = [{"kind": "topic_recreated", "topic": "orders", "partition": 0, "event_at": at}]
-    topic = topic_view([10.0], facts=dict(facts), history={"status": known_for(windows)})
-    assert [each.code for each in topic_recreated.check(view_of(topic, events=events))] == [
+    topic = topic_signals([10.0], facts=dict(facts), history={"status": known_for(windows)})
+    assert [each.code for each in topic_recreated.check(signals_of(topic, events=events))] == [
         "TOPIC_RECREATED"
     ] * expected
 
@@ -54,5 +54,7 @@ def test_a_transaction_hangs_once_what_is_stable_has_stood_for_longer_than_any_m
     windows: int, committed: float, moves: int, codes: list[str]
 ) -> None:
     rows = [{"last_stable_offset": 1000 + moves * at, "log_end_offset": 1000 + 600 * at} for at in range(windows)]
-    topic = topic_view([600.0 * windows], floor=100.0, history={"committed": committed}, facts={"windows": {0: rows}})
-    assert [each.code for each in lso_stuck.check(view_of(topic))] == codes
+    topic = topic_signals(
+        [600.0 * windows], floor=100.0, history={"committed": committed}, facts={"windows": {0: rows}}
+    )
+    assert [each.code for each in lso_stuck.check(signals_of(topic))] == codes

@@ -12,7 +12,7 @@ from laggard.diagnosis.history.frames import Policy
 from laggard.diagnosis.rules import commits, evictions, identity, moves, rebalances, scaling, timeouts
 from laggard.diagnosis.rules.registry import rules_of
 from laggard.diagnosis.rules.rule import Observation, Rule
-from laggard.diagnosis.signals.view import View
+from laggard.diagnosis.signals.group import Signals
 
 ALL_RULES = (
     *rules_of(evictions),
@@ -27,14 +27,14 @@ BY_CODE = {rule.code: rule for rule in ALL_RULES}
 ALL = pods(1, 2, 3, 4)
 
 
-def judge(code: str, view: View) -> list[Observation]:
-    found: list[Observation] = BY_CODE[code].check(view)
+def judge(code: str, signals: Signals) -> list[Observation]:
+    found: list[Observation] = BY_CODE[code].check(signals)
     assert {each.code for each in found} <= {code}
     return found
 
 
-def states(code: str, view: View) -> list[str]:
-    return [each.state for each in judge(code, view)]
+def states(code: str, signals: Signals) -> list[str]:
+    return [each.state for each in judge(code, signals)]
 
 
 def evicted(reason: str, times: tuple[float, ...] = (3000, 3200), **of_row: Any) -> Life:
@@ -55,19 +55,19 @@ def test_every_rule_has_its_number_and_a_code_of_its_own() -> None:
 
 
 def test_two_poll_timeouts_hold_and_one_does_not() -> None:
-    (found,) = judge("POLL_TIMEOUT_EVICTION", evicted("poll_timeout").view())
+    (found,) = judge("POLL_TIMEOUT_EVICTION", evicted("poll_timeout").signals())
     assert (found.state, found.evidence["departures"], found.evidence["slots"]) == ("holds", 2, 2)
     assert found.evidence["rebalance_timeout_seconds"] == 60
-    assert judge("POLL_TIMEOUT_EVICTION", evicted("poll_timeout", (3000,)).view()) == []
-    assert judge("POLL_TIMEOUT_EVICTION", evicted("session_expiry").view()) == []
+    assert judge("POLL_TIMEOUT_EVICTION", evicted("poll_timeout", (3000,)).signals()) == []
+    assert judge("POLL_TIMEOUT_EVICTION", evicted("session_expiry").signals()) == []
     # where rounds are cut short nobody commits, and silence says nothing
-    assert judge("POLL_TIMEOUT_EVICTION", evicted("poll_timeout", interrupted=2).view()) == []
+    assert judge("POLL_TIMEOUT_EVICTION", evicted("poll_timeout", interrupted=2).signals()) == []
 
 
 def test_a_later_departure_with_another_reason_falsifies_poll_timeouts() -> None:
     told = evicted("poll_timeout").generation(3500, *ALL[:3], of_row={"cause_posterior": {"deploy": 0.9}})
-    assert judge("POLL_TIMEOUT_EVICTION", told.view())[0].is_falsified
-    assert not judge("POLL_TIMEOUT_EVICTION", evicted("poll_timeout").view())[0].is_falsified
+    assert judge("POLL_TIMEOUT_EVICTION", told.signals())[0].is_falsified
+    assert not judge("POLL_TIMEOUT_EVICTION", evicted("poll_timeout").signals())[0].is_falsified
 
 
 def test_the_advice_on_poll_timeouts_goes_from_heartbeats_to_the_sink_and_never_names_the_session() -> None:
@@ -111,11 +111,11 @@ def test_eager_and_cooperative_are_joined_in_two_rolls() -> None:
 
 
 def test_session_expiries_hold_unless_pods_were_killed() -> None:
-    assert states("SESSION_EVICTION", evicted("session_expiry").view()) == ["holds"]
+    assert states("SESSION_EVICTION", evicted("session_expiry").signals()) == ["holds"]
     told = Life().generation(10, *ALL)
     told.generation(3000, *ALL[1:], *pods(11), of_row={"cause_posterior": {"session_expiry": 0.8}})
     told.generation(3400, *ALL[2:], *pods(11, 12), of_row={"cause_posterior": {"session_expiry": 0.8}})
-    (found,) = judge("SESSION_EVICTION", told.view())
+    (found,) = judge("SESSION_EVICTION", told.signals())
     assert (found.state, found.guards["same_host"]) == ("fails", "fail")
 
 
@@ -125,7 +125,7 @@ def test_members_that_are_lost_together_are_one_loss(seconds: Sequence[int], exp
     left = {second: ALL[2:] if seconds[0] == seconds[1] else ALL[at + 1 :] for at, second in enumerate(seconds)}
     for second, rest in left.items():
         told.generation(second, *rest, of_row={"cause_posterior": {"session_expiry": 0.8}})
-    assert states("SESSION_EVICTION", told.view()) == expected
+    assert states("SESSION_EVICTION", told.signals()) == expected
 
 
 @pytest.mark.parametrize(("rounds", "expected"), [(1, []), (2, ["holds"])])
@@ -138,7 +138,7 @@ def test_static_members_that_a_deploy_kept_away_beyond_their_sessions_were_not_p
     for number, gone in enumerate(ids * rounds):
         second = 2000 + 100 * number
         told.generation(second, *[each for each in ids if each != gone], of_row=expired).generation(second + 20, *ids)
-    assert states("SESSION_EVICTION", told.view()) == expected
+    assert states("SESSION_EVICTION", told.signals()) == expected
 
 
 def test_one_member_that_dies_again_and_again_is_no_session_eviction() -> None:
@@ -146,8 +146,8 @@ def test_one_member_that_dies_again_and_again_is_no_session_eviction() -> None:
     for second in (3000, 3060, 3120):
         told.generation(second, *ALL[:3], of_row={"cause_posterior": {"session_expiry": 0.8}})
         told.generation(second + 20, *ALL)
-    assert judge("SESSION_EVICTION", told.view())[0].guards["several_members"] == "fail"
-    (loop,) = judge("CRASH_LOOP", told.view())
+    assert judge("SESSION_EVICTION", told.signals())[0].guards["several_members"] == "fail"
+    (loop,) = judge("CRASH_LOOP", told.signals())
     assert (loop.state, loop.subject, loop.evidence["departures"]) == ("holds", "app/10.0.0.4", 3)
 
 
@@ -161,18 +161,18 @@ def test_a_member_put_out_twice_in_a_row_where_others_are_put_out_too_is_no_cras
     for second, gone in sorted(out):
         told.generation(second, *[each for each in ALL if each != gone], of_row=expired)
         told.generation(second + 15, *ALL)
-    (loop,) = judge("CRASH_LOOP", told.view())
+    (loop,) = judge("CRASH_LOOP", told.signals())
     assert (loop.subject, loop.state) == ("app/10.0.0.4", expected)
     if expected == "fails":
         assert loop.guards["not_the_others"] == "fail"
-        assert states("SESSION_EVICTION", told.view()) == ["holds"]
+        assert states("SESSION_EVICTION", told.signals()) == ["holds"]
 
 
 def test_lives_of_a_poll_interval_are_no_crash_loop() -> None:
     told = Life(timeout=60).generation(10, *ALL)
     for second in (3000, 3085, 3170):
         told.generation(second, *ALL[:3]).generation(second + 20, *ALL)
-    (found,) = judge("CRASH_LOOP", told.view())
+    (found,) = judge("CRASH_LOOP", told.signals())
     assert (found.state, found.guards["poll_interval"]) == ("fails", "fail")
 
 
@@ -184,7 +184,7 @@ def stormy(**of_row: Any) -> Life:
 
 
 def test_a_storm_holds_with_its_causes() -> None:
-    (found,) = judge("REBALANCE_STORM", stormy().view())
+    (found,) = judge("REBALANCE_STORM", stormy().signals())
     assert (found.state, found.severity) == ("holds", "warn")
     assert (found.evidence["rebalances"], found.evidence["cause_leader_rejoin_rebalances"]) == (6, 6)
     assert found.evidence_text["cause"] == "leader_rejoin"
@@ -193,34 +193,36 @@ def test_a_storm_holds_with_its_causes() -> None:
 
 def test_a_storm_pages_while_the_objective_burns() -> None:
     burning = series(matured=100.0, late=2.0)
-    assert judge("REBALANCE_STORM", stormy().view(topics=[burning]))[0].severity == "page"
-    assert judge("REBALANCE_STORM", stormy().view(topics=[series(matured=100.0, late=1.0)]))[0].severity == "warn"
+    assert judge("REBALANCE_STORM", stormy().signals(topics=[burning]))[0].severity == "page"
+    assert judge("REBALANCE_STORM", stormy().signals(topics=[series(matured=100.0, late=1.0)]))[0].severity == "warn"
 
 
 def test_a_storm_of_a_group_that_is_static_and_cooperative_needs_decoupling() -> None:
     told = Life().generation(10, "s-1", "s-2")
     for second in range(3060, 3600, 90):
         told.generation(second, "s-1", "s-2")
-    assert "escalation" in judge("REBALANCE_STORM", told.view(fact={"rebalance_mode": "cooperative"}))[0].evidence_text
-    assert "escalation" not in judge("REBALANCE_STORM", told.view(fact={"rebalance_mode": "eager"}))[0].evidence_text
+    assert (
+        "escalation" in judge("REBALANCE_STORM", told.signals(fact={"rebalance_mode": "cooperative"}))[0].evidence_text
+    )
+    assert "escalation" not in judge("REBALANCE_STORM", told.signals(fact={"rebalance_mode": "eager"}))[0].evidence_text
 
 
 def test_a_deploy_is_no_storm_and_neither_is_declared_maintenance() -> None:
     told = rolled()
     for now in (3400, 3600, 3800):  # on the way, in the quiet after it, and when its veto is over
-        assert judge("REBALANCE_STORM", told.view(now)) == []
-    assert states("REBALANCE_STORM", stormy().view(policy=Policy(in_maintenance=True))) == ["fails"]
+        assert judge("REBALANCE_STORM", told.signals(now)) == []
+    assert states("REBALANCE_STORM", stormy().signals(policy=Policy(in_maintenance=True))) == ["fails"]
 
 
 def test_fail_overs_of_the_coordinator_are_no_storm() -> None:
-    assert judge("REBALANCE_STORM", stormy(cause="coordinator_failover").view())[0].guards["coordinator"] == "fail"
+    assert judge("REBALANCE_STORM", stormy(cause="coordinator_failover").signals())[0].guards["coordinator"] == "fail"
 
 
 @pytest.mark.parametrize("group_type", ["share", "simple"])
 def test_groups_without_judged_members_get_no_rule_of_members(group_type: str) -> None:
     told = stormy()
     told.members += evicted("poll_timeout").members
-    view = told.view(fact={"group_type": group_type})
+    signals = told.signals(fact={"group_type": group_type})
     assert [
         each
         for rule in (
@@ -230,16 +232,16 @@ def test_groups_without_judged_members_get_no_rule_of_members(group_type: str) -
             *rules_of(timeouts),
             *rules_of(moves),
         )
-        for each in rule.check(view)
+        for each in rule.check(signals)
     ] == []
 
 
 def test_connect_workers_are_judged_by_their_rebalances_but_not_by_assignments() -> None:
-    view = stormy().view(fact={"protocol_type": "connect"})
-    assert states("REBALANCE_STORM", view) == ["holds"]
+    signals = stormy().signals(fact={"protocol_type": "connect"})
+    assert states("REBALANCE_STORM", signals) == ["holds"]
     told = Life().generation(10, *ALL[:2], of_member={ALL[0]: {"topics": ["payments"]}})
-    assert judge("SUBSCRIPTION_DIVERGENT", told.view(fact={"protocol_type": "connect"})) == []
-    assert states("SUBSCRIPTION_DIVERGENT", told.view()) == ["holds"]
+    assert judge("SUBSCRIPTION_DIVERGENT", told.signals(fact={"protocol_type": "connect"})) == []
+    assert states("SUBSCRIPTION_DIVERGENT", told.signals()) == ["holds"]
 
 
 def test_history_from_before_the_live_end_is_judged_by_no_rule() -> None:
@@ -247,28 +249,28 @@ def test_history_from_before_the_live_end_is_judged_by_no_rule() -> None:
     for second in range(3060, 3600, 60):
         told.generation(second, *ALL[:3], generation_gap=3, of_row={"cause_posterior": {"poll_timeout": 0.9}})
         told.generation(second + 20, *ALL, of_row={"straggler_slot": ALL[0], "moved": 10, "avoidable": 10})
-    assert [each.code for rule in ALL_RULES for each in rule.check(told.view())] == []
+    assert [each.code for rule in ALL_RULES for each in rule.check(told.signals())] == []
 
 
 def test_two_interrupted_generations_hold_and_one_does_not() -> None:
     told = Life().generation(10, *ALL).generation(3400, *ALL, generation_gap=3)
-    assert judge("REBALANCE_INCOMPLETE", told.view())[0].evidence["interrupted_generations"] == 2
+    assert judge("REBALANCE_INCOMPLETE", told.signals())[0].evidence["interrupted_generations"] == 2
     told = Life().generation(10, *ALL).generation(3400, *ALL, generation_gap=2)
-    assert judge("REBALANCE_INCOMPLETE", told.view()) == []
+    assert judge("REBALANCE_INCOMPLETE", told.signals()) == []
 
 
 def test_a_group_that_prepares_for_longer_than_its_timeout_and_two_minutes_is_incomplete() -> None:
     told = Life(timeout=60).generation(10, *ALL)
     late = {"state_since": at(NOW - 181)}
-    assert states("REBALANCE_INCOMPLETE", told.view(state="PreparingRebalance", fact=late)) == ["holds"]
-    assert judge("REBALANCE_INCOMPLETE", told.view(state="Stable", fact=late)) == []
+    assert states("REBALANCE_INCOMPLETE", told.signals(state="PreparingRebalance", fact=late)) == ["holds"]
+    assert judge("REBALANCE_INCOMPLETE", told.signals(state="Stable", fact=late)) == []
     in_time = {"state_since": at(NOW - 179)}
-    assert judge("REBALANCE_INCOMPLETE", told.view(state="PreparingRebalance", fact=in_time)) == []
+    assert judge("REBALANCE_INCOMPLETE", told.signals(state="PreparingRebalance", fact=in_time)) == []
 
 
 def straggling(join: float, interval: float = 5.0, **fact: Any) -> list[Observation]:
     told = Life().generation(10, *ALL).generation(3000, *ALL[:3], start=3000 - join, of_row={"straggler_slot": ALL[3]})
-    return judge("REBALANCE_STRAGGLER", told.view(topics=[series(interval=interval)], fact=fact))
+    return judge("REBALANCE_STRAGGLER", told.signals(topics=[series(interval=interval)], fact=fact))
 
 
 def test_a_straggler_is_named_unless_its_join_took_one_heartbeat_and_batch() -> None:
@@ -287,12 +289,12 @@ def test_a_member_stuck_in_reconciliation_is_named() -> None:
     stuck = {"member_state": "UnrevokedPartitions", "pending_revocation": [{"topic": "orders", "partition": 1}]}
     told.generation(3000, "a", "b", "c", start=3000, stable_at=None, of_member={"b": stuck})
     told.generation(3062, "a", "c", start=3060)
-    (found,) = judge("RECONCILE_STUCK", told.view(fact={"group_type": "consumer"}))
+    (found,) = judge("RECONCILE_STUCK", told.signals(fact={"group_type": "consumer"}))
     assert (found.subject, found.evidence["pending_revocation_partitions"]) == ("b", 1)
 
 
 def test_one_change_of_assignor_is_a_plan_and_two_are_a_flap() -> None:
     told = Life().generation(10, *ALL).generation(3000, *ALL, assignor="cooperative-sticky")
-    assert judge("ASSIGNOR_FLAP", told.view()) == []
+    assert judge("ASSIGNOR_FLAP", told.signals()) == []
     told.generation(3300, *ALL)
-    assert judge("ASSIGNOR_FLAP", told.view())[0].evidence_text["assignors"] == "cooperative-sticky, range"
+    assert judge("ASSIGNOR_FLAP", told.signals())[0].evidence_text["assignors"] == "cooperative-sticky, range"

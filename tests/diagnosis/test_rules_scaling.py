@@ -14,15 +14,15 @@ from laggard.diagnosis.memory import Memory, Scaled, Track
 from laggard.diagnosis.rules import commits, scaling
 from laggard.diagnosis.rules.registry import rules_of
 from laggard.diagnosis.rules.rule import Observation
+from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.scaling import newest_scale_out, scale_events
-from laggard.diagnosis.signals.view import View
 
 BY_CODE = {rule.code: rule for rule in (*rules_of(scaling), *rules_of(commits))}
 OLD, NEW = pods(1, 2, 3, 4), pods(5, 6, 7, 8)
 
 
-def judge(code: str, view: View) -> list[Observation]:
-    found: list[Observation] = BY_CODE[code].check(view)
+def judge(code: str, signals: Signals) -> list[Observation]:
+    found: list[Observation] = BY_CODE[code].check(signals)
     assert {each.code for each in found} <= {code}
     return found
 
@@ -44,7 +44,7 @@ def scaled(
         consume=np.where(ends <= 1800, 500.0, consume), trend=trend,
     )  # fmt: skip
     members = {slot: member(slot, material.get("fresh", 1) if slot in NEW else 1) for slot in (*OLD, *NEW)}
-    return judge("SCALE_OUT_FUTILE", told.view(now, topics=[topic], members=members, is_material=True))
+    return judge("SCALE_OUT_FUTILE", told.signals(now, topics=[topic], members=members, is_material=True))
 
 
 def test_new_members_that_consume_no_more_are_futile() -> None:
@@ -79,13 +79,13 @@ def test_a_scale_out_is_judged_from_five_minutes_to_half_an_hour_after(now: floa
 
 def hours_after(
     *, scaled: Scaled | None = None, opened_ms: int | None = 1, trend: str = "flat", **columns: Any
-) -> View:
+) -> Signals:
     """4 → 8 members three hours ago, with what was made of it then; 1 000/s are consumed in all since."""
     told = Life().generation(-9000, *OLD, *NEW)
     track = Track("SCALE_OUT_FUTILE", "", (), "", 0, opened_ms=opened_ms)
     topic = series(lag=1000.0, envelope=1000.0, lag_min=1000.0, consume=500.0, trend=trend)
     columns = {"is_material": True, "memory": Memory(scaled=scaled, tracks=(track,))} | columns
-    return told.view(3000, topics=[topic], **columns)
+    return told.signals(3000, topics=[topic], **columns)
 
 
 def test_an_open_finding_lasts_while_the_lag_does_not_fall_and_the_members_stay() -> None:
@@ -105,18 +105,18 @@ def test_what_members_brought_is_known_until_all_together_do_more(then: float, *
 
 
 def test_what_members_brought_is_forgotten_with_the_lag_and_with_another_change() -> None:
-    view = hours_after(scaled=Scaled(5, 0.1, 1000.0))
-    assert newest_scale_out(view) is not None
-    assert newest_scale_out(replace(view, is_material=False)) is None
+    signals = hours_after(scaled=Scaled(5, 0.1, 1000.0))
+    assert newest_scale_out(signals) is not None
+    assert newest_scale_out(replace(signals, is_material=False)) is None
     fewer = Life().generation(-9000, *OLD, *NEW).generation(1000, *OLD)
-    assert newest_scale_out(replace(view, frame=fewer.frame(3000))) is None
+    assert newest_scale_out(replace(signals, frame=fewer.frame(3000))) is None
 
 
 def swings(number: int) -> list[Observation]:
     told = Life().generation(10, *OLD)
     for index in range(number):
         told.generation(900 + 300 * index, *(OLD if index % 2 else (*OLD, *NEW)))
-    return judge("SCALE_OSCILLATION", told.view())
+    return judge("SCALE_OSCILLATION", told.signals())
 
 
 def test_four_alternating_changes_in_an_hour_are_an_oscillation() -> None:
@@ -133,14 +133,14 @@ def test_one_member_that_crashes_again_and_again_is_no_oscillation() -> None:
     for number in range(35):
         more = (beside,) if number in (10, 25) else ()
         told.generation(1900 + 45 * number, *OLD, *more, restarted=[last])
-    view = told.view()
-    assert len(scale_events(view.frame, view.parameters)) == 4
-    assert judge("SCALE_OSCILLATION", view) == []
+    signals = told.signals()
+    assert len(scale_events(signals.frame, signals.parameters)) == 4
+    assert judge("SCALE_OSCILLATION", signals) == []
 
 
 def test_a_plan_that_goes_up_and_down_once_is_no_oscillation() -> None:
     told = Life().generation(10, *OLD).generation(600, *OLD, *NEW[:2]).generation(3000, *OLD)
-    assert judge("SCALE_OSCILLATION", told.view()) == []
+    assert judge("SCALE_OSCILLATION", told.signals()) == []
 
 
 def woken(empty: float = 1200, done: float = 20_000, **policy: Any) -> list[Observation]:
@@ -150,7 +150,7 @@ def woken(empty: float = 1200, done: float = 20_000, **policy: Any) -> list[Obse
     end = 20.0 * ends
     committed = np.where(ends <= 2400 - empty, end, np.where(ends <= 2400, 20.0 * (2400 - empty), end - done))
     topic = series(partitions=12, floor=201, end=end, committed=committed, lag=end - committed, produced=1200.0)
-    return judge("SCALE_ZERO_COLD_START", told.view(topics=[topic], policy=Policy(**policy)))
+    return judge("SCALE_ZERO_COLD_START", told.signals(topics=[topic], policy=Policy(**policy)))
 
 
 def test_a_group_that_wakes_up_tells_how_long_it_slept_and_what_came_meanwhile() -> None:
@@ -185,8 +185,8 @@ def idle(busy_minutes: int, members: int = 2, **policy: Any) -> list[Observation
         }
         for number in range(1440)
     ]
-    view = Life().generation(10, *OLD[:members]).view(baseline=lambda: {"orders": rows}, policy=Policy(**policy))
-    return judge("OVERPROVISIONED_IDLE", view)
+    signals = Life().generation(10, *OLD[:members]).signals(baseline=lambda: {"orders": rows}, policy=Policy(**policy))
+    return judge("OVERPROVISIONED_IDLE", signals)
 
 
 def test_a_day_of_windows_is_read_once_an_hour() -> None:
@@ -194,8 +194,8 @@ def test_a_day_of_windows_is_read_once_an_hour() -> None:
         raise AssertionError("read")
 
     with pytest.raises(AssertionError, match="read"):
-        judge("OVERPROVISIONED_IDLE", Life().generation(10, *OLD[:2]).view(baseline=reads))
-    assert judge("OVERPROVISIONED_IDLE", Life().generation(10, *OLD[:2]).view(now=NOW + 60, baseline=reads)) == []
+        judge("OVERPROVISIONED_IDLE", Life().generation(10, *OLD[:2]).signals(baseline=reads))
+    assert judge("OVERPROVISIONED_IDLE", Life().generation(10, *OLD[:2]).signals(now=NOW + 60, baseline=reads)) == []
 
 
 def test_two_members_that_are_busy_for_an_hour_and_a_half_a_day_are_too_many() -> None:
@@ -211,7 +211,7 @@ def test_a_declared_standby_waits_on_purpose() -> None:
 
 
 def churn(commits: float, noops: float) -> list[Observation]:
-    return judge("COMMIT_IDLE_CHURN", Life().view(topics=[series(commits=commits, noops=noops)]))
+    return judge("COMMIT_IDLE_CHURN", Life().signals(topics=[series(commits=commits, noops=noops)]))
 
 
 def test_an_hour_of_commits_that_repeat_the_offset_is_churn() -> None:
@@ -223,7 +223,7 @@ def test_an_hour_of_commits_that_repeat_the_offset_is_churn() -> None:
 
 def test_a_partition_that_gets_fifty_commits_a_second_is_told_and_one_with_ten_is_not() -> None:
     def rate(per_second: float) -> list[Observation]:
-        return judge("COMMIT_RATE_HIGH", Life().view(topics=[series(commits=60 * per_second)]))
+        return judge("COMMIT_RATE_HIGH", Life().signals(topics=[series(commits=60 * per_second)]))
 
     assert [each.evidence["commits_per_second_and_partition"] for each in rate(50)] == [50]
     assert rate(10) == []

@@ -11,7 +11,7 @@ from diagnosis.rebalance_rows import Life, pods, series
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.rules.rule import Observation
 from laggard.diagnosis.rules.stalls import partition_stalled, poison_pill_suspect
-from laggard.diagnosis.signals.view import TopicView
+from laggard.diagnosis.signals.group import TopicSignals
 
 A, B, C = pods(1, 2, 3)
 PUT_OUT = {"cause_posterior": {"poll_timeout": 0.9}}
@@ -20,7 +20,7 @@ OF_THREE = {A: range(4), B: range(4, 8), C: range(8, 12)}
 OF_TWO = {B: range(6), C: range(6, 12)}
 
 
-def stands(frozen: dict[int, float]) -> TopicView:
+def stands(frozen: dict[int, float]) -> TopicSignals:
     """Partitions that have stood for so many seconds; the others move."""
     seconds = np.full((PARTITIONS, 1), 2.0)
     for partition, each in frozen.items():
@@ -37,7 +37,7 @@ def chain(reasons: dict[str, object] | None = None) -> Life:
 
 
 def judged(told: Life, frozen: dict[int, float]) -> list[Observation]:
-    return poison_pill_suspect.check(told.view(topics=[stands(frozen)]))
+    return poison_pill_suspect.check(told.signals(topics=[stands(frozen)]))
 
 
 def test_the_partition_that_stood_first_is_named_with_its_offset() -> None:
@@ -75,7 +75,7 @@ def silent(told: Life, kind: str = "silent") -> list[str]:
     topic = stands({0: 200, 1: 200})
     topic.frame.names["slot"][:2] = A
     topic = replace(topic, stall_kind=(kind, kind, *[""] * (PARTITIONS - 2)), interval=np.full(PARTITIONS, 5.0))
-    (found, *_) = partition_stalled.check(told.view(topics=[topic], material_lag=1000.0))
+    (found, *_) = partition_stalled.check(told.signals(topics=[topic], material_lag=1000.0))
     return [name for name, result in found.guards.items() if result == "fail"]
 
 

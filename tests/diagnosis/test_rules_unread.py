@@ -5,20 +5,20 @@ from datetime import datetime, timezone
 import numpy as np
 import pytest
 
-from diagnosis.views import END_MS, WINDOWS, topic_view, view_of
+from diagnosis.groups import END_MS, WINDOWS, signals_of, topic_signals
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules.unread import commits_stopped, empty_with_lag, external_committer
-from laggard.diagnosis.signals.view import View
+from laggard.diagnosis.signals.group import Signals
 
 
-def empty_since(windows: int, *, commits_in: int, quiet_seconds: float = 600.0) -> View:
+def empty_since(windows: int, *, commits_in: int, quiet_seconds: float = 600.0) -> Signals:
     """A group whose rows had no member for so many minutes; one commit, so many windows ago (1: newest)."""
     commits = np.zeros((1, WINDOWS))
     commits[0, -commits_in] = 1.0
     rows = [{"members": 1}] * (WINDOWS - windows) + [{"members": 0}] * windows
-    topic = topic_view([50_000.0], history={"commits": commits}, slots=[""])
+    topic = topic_signals([50_000.0], history={"commits": commits}, slots=[""])
     parameters = Parameters(quiet_seconds=quiet_seconds)
-    return view_of(topic, state="Empty", member_count=0, group_facts=rows, parameters=parameters)
+    return signals_of(topic, state="Empty", member_count=0, group_facts=rows, parameters=parameters)
 
 
 @pytest.mark.parametrize(
@@ -52,21 +52,21 @@ def test_an_empty_group_whose_offset_moves_has_a_reader_where_commits_are_not_co
     moved = np.full((1, WINDOWS), np.nan)
     moved[0, -3] = consumed
     history = {"commits": np.nan, "repeats": np.nan, "interval": np.nan, "consumed": moved}
-    view = view_of(
-        topic_view([50_000.0], history=history, slots=[""]),
+    signals = signals_of(
+        topic_signals([50_000.0], history=history, slots=[""]),
         state="Empty",
         member_count=0,
         group_facts=[{"members": 0}] * WINDOWS,
     )
-    assert [each.code for each in empty_with_lag.check(view)] == codes
+    assert [each.code for each in empty_with_lag.check(signals)] == codes
 
 
 @pytest.mark.parametrize(("interval", "codes"), [(5.0, ["COMMITS_STOPPED"]), (100.0, []), (np.nan, [])])
 def test_commits_have_stopped_once_silence_lasts_for_five_of_their_intervals(interval: float, codes: list[str]) -> None:
     commits = np.zeros((1, WINDOWS))
     commits[0, : WINDOWS - 7] = 1.0  # seven minutes ago, beyond the poll interval
-    topic = topic_view([50_000.0], interval=interval, history={"commits": commits, "committed": 100.0})
-    assert [each.code for each in commits_stopped.check(view_of(topic))] == codes
+    topic = topic_signals([50_000.0], interval=interval, history={"commits": commits, "committed": 100.0})
+    assert [each.code for each in commits_stopped.check(signals_of(topic))] == codes
 
 
 @pytest.mark.parametrize(("commit_windows_ago", "codes"), [(None, ["COMMITS_STOPPED"]), (60, []), (30, [])])
@@ -74,8 +74,8 @@ def test_without_a_rhythm_commits_have_stopped_after_an_hour(commit_windows_ago:
     commits = np.zeros((1, WINDOWS))
     if commit_windows_ago is not None:
         commits[0, -commit_windows_ago] = 1.0
-    topic = topic_view([50_000.0], interval=np.nan, history={"commits": commits, "committed": 100.0})
-    assert [each.code for each in commits_stopped.check(view_of(topic))] == codes
+    topic = topic_signals([50_000.0], interval=np.nan, history={"commits": commits, "committed": 100.0})
+    assert [each.code for each in commits_stopped.check(signals_of(topic))] == codes
 
 
 @pytest.mark.parametrize(("minutes", "state"), [(1.5, "fail"), (5.9, "fail"), (6.1, "pass")])
@@ -83,9 +83,9 @@ def test_silence_begins_with_the_newest_rebalance(minutes: float, state: str) ->
     """Who polls too late is put out and joins anew: the poll interval of 5 minutes and a window tell it apart."""
     commits = np.zeros((1, WINDOWS))
     commits[0, : WINDOWS - 20] = 1.0
-    topic = topic_view([50_000.0], history={"commits": commits, "committed": 100.0})
+    topic = topic_signals([50_000.0], history={"commits": commits, "committed": 100.0})
     rebalance = {"live_read": True, "record_timestamp": moment(minutes)}
-    (found,) = commits_stopped.check(view_of(topic, generations=[rebalance]))
+    (found,) = commits_stopped.check(signals_of(topic, generations=[rebalance]))
     assert found.guards["no rebalance since"] == state
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from diagnosis.fluid import Fluid, tell
-from diagnosis.views import topic_view
+from diagnosis.groups import topic_signals
 from laggard.diagnosis.signals.series import newest_at_commits
 
 
@@ -13,7 +13,7 @@ def test_between_two_commits_lag_is_what_it_was_at_the_newest_for_two_intervals(
     seconds = 60.0 * np.arange(6)
     envelopes = np.array([[10.0, *[np.nan] * 5], [20.0, np.nan, np.nan, 30.0, np.nan, np.nan], [np.nan] * 6])
     lag = np.tile(100.0 * np.arange(1, 7), (3, 1))
-    topic = topic_view([0.0] * 3, interval=120.0, history={"lag": lag}, windows=6).frame
+    topic = topic_signals([0.0] * 3, interval=120.0, history={"lag": lag}, windows=6).frame
     assert newest_at_commits(topic, seconds, envelopes, 60).tolist() == [
         [10, 10, 10, 10, 10, 600],  # two intervals are four windows
         [20, 20, 20, 30, 30, 30],

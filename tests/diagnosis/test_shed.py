@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diagnosis.views import WINDOWS, topic_view, view_of
+from diagnosis.groups import WINDOWS, signals_of, topic_signals
 from laggard.diagnosis.signals.attribution import attribute
+from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.slow import shed
-from laggard.diagnosis.signals.view import View
 
 LAG = 50_000.0
 MOVED = 40  # the window of the rebalance
 
 
-def left_with(after: float, *, until: int = MOVED, busy: float = LAG, taken: tuple[int, ...] = ()) -> View:
+def left_with(after: float, *, until: int = MOVED, busy: float = LAG, taken: tuple[int, ...] = ()) -> Signals:
     """m2 worked off 150 records/s of partitions 6 to 8, and `after` since it has only 7 and 8, and those `taken`."""
     slots = np.array([[f"m{place // 3}"] * WINDOWS for place in range(12)], object)
     slots[6, until:] = "m1"
@@ -27,10 +27,10 @@ def left_with(after: float, *, until: int = MOVED, busy: float = LAG, taken: tup
     lag = [LAG if place in {7, 8} else 10.0 for place in range(12)]
     lowest = np.where(held, busy, 10.0)
     history: dict[str, Any] = {"slot": slots, "consume": consume, "lag_min": lowest, "lag": lowest}
-    topic = topic_view(
+    topic = topic_signals(
         lag, slots=list(slots[:, -1]), consume=consume[:, -1].tolist(), history=history, shape="concentrated"
     )
-    return view_of(topic, busy=["m2"], capacity={"m2": after})
+    return signals_of(topic, busy=["m2"], capacity={"m2": after})
 
 
 def test_what_a_member_did_before_and_after_is_the_median_of_busy_windows() -> None:
@@ -49,14 +49,14 @@ def test_a_slow_member_keeps_its_pace_and_one_with_costly_records_loses_it(after
 
 
 def test_what_came_with_the_change_is_not_among_what_was_kept() -> None:
-    view = left_with(100, taken=(5, 9))
-    assert shed(view, "m2") is None  # it has as many as before, or more
+    signals = left_with(100, taken=(5, 9))
+    assert shed(signals, "m2") is None  # it has as many as before, or more
     traded = shed(left_with(100, taken=(9,)), "m2")
     assert traded is None
 
 
 @pytest.mark.parametrize(
-    "view",
+    "signals",
     [
         left_with(100, until=WINDOWS),  # it has them all
         left_with(100, until=WINDOWS - 3),  # two windows after the one of the rebalance
@@ -64,8 +64,8 @@ def test_what_came_with_the_change_is_not_among_what_was_kept() -> None:
         left_with(100, busy=900.0),  # it had nothing left to do
     ],
 )
-def test_too_little_tells_nothing(view: View) -> None:
-    assert shed(view, "m2") is None
+def test_too_little_tells_nothing(signals: Signals) -> None:
+    assert shed(signals, "m2") is None
 
 
 def test_members_that_all_do_as_much_are_held_up_by_what_they_share() -> None:
@@ -73,7 +73,7 @@ def test_members_that_all_do_as_much_are_held_up_by_what_they_share() -> None:
     slots = [f"m{place // 2}" if place < 8 else f"m{place - 4}" for place in range(12)]
     consume = [60.0 if place < 8 else 125.0 for place in range(12)]
     lag = [LAG if place in {0, 2} else 10.0 for place in range(12)]
-    topic = topic_view(lag, slots=slots, consume=consume, shape="concentrated")
+    topic = topic_signals(lag, slots=slots, consume=consume, shape="concentrated")
     everyone = [f"m{number}" for number in range(8)]
-    assert attribute(view_of(topic, busy=everyone)) == ()
-    assert [cause.label for cause in attribute(view_of(topic, busy=["m0", "m1"]))] == ["costly"]
+    assert attribute(signals_of(topic, busy=everyone)) == ()
+    assert [cause.label for cause in attribute(signals_of(topic, busy=["m0", "m1"]))] == ["costly"]

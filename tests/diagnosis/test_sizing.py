@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diagnosis.views import PARAMETERS, spread_over, topic_view, view_of
+from diagnosis.groups import PARAMETERS, signals_of, spread_over, topic_signals
 from laggard.diagnosis.history.frames import Policy
 from laggard.diagnosis.order import percentile
 from laggard.diagnosis.signals.forecast import drain_seconds
-from laggard.diagnosis.signals.view import View
+from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.verdict.decisions import autoscaler_settings
 from laggard.diagnosis.verdict.sizing import Load, Sizing, lower_bound, packed, size, slowest_drain
 from laggard.rebalance.assignors import ASSIGNORS, Member, assign
@@ -21,7 +21,7 @@ from laggard.rebalance.assignors import ASSIGNORS, Member, assign
 def sized(lag: Any, members: int = 4, **fields: Any) -> Sizing:
     topic = {name: fields.pop(name) for name in ("arrival", "status") if name in fields}
     slots = spread_over(len(lag), members)
-    return size(view_of(topic_view(lag, slots=slots, **topic), **({"capacity": 600.0} | fields)))
+    return size(signals_of(topic_signals(lag, slots=slots, **topic), **({"capacity": 600.0} | fields)))
 
 
 def shares(assignor: str, members: int, topics: Any) -> list[int]:
@@ -89,8 +89,8 @@ def test_where_no_partition_fits_a_member_the_ceiling_is_wanted_and_misses_the_t
 
 
 def test_never_above_the_ceiling_of_a_range_over_two_topics() -> None:
-    topics = [topic_view([50_000.0] * 6, topic=name, arrival=200.0, slots=spread_over(6, 3)) for name in ("a", "b")]
-    by_range, by_turns = (size(view_of(*topics, capacity=300.0, assignor=name)) for name in ("range", "roundrobin"))
+    topics = [topic_signals([50_000.0] * 6, topic=name, arrival=200.0, slots=spread_over(6, 3)) for name in ("a", "b")]
+    by_range, by_turns = (size(signals_of(*topics, capacity=300.0, assignor=name)) for name in ("range", "roundrobin"))
 
     assert (by_range.members_desired, by_range.target_unreachable) == (6, True)
     assert by_turns.members_desired == 12
@@ -124,14 +124,14 @@ def smallest_by_search(work: list[int], room: float, ceiling: int, assignor: str
 def test_the_smallest_number_that_fits_is_the_one_a_plain_search_finds(
     rates: list[int], members: int, assignor: str
 ) -> None:
-    topic = topic_view(
+    topic = topic_signals(
         [0.0] * len(rates), arrival=[float(rate) for rate in rates], slots=spread_over(len(rates), members)
     )
-    view = view_of(topic, capacity=500.0, assignor=assignor)
-    owned = {n: view.members[slot].partitions for n, slot in enumerate(sorted(view.members))}
+    signals = signals_of(topic, capacity=500.0, assignor=assignor)
+    owned = {n: signals.members[slot].partitions for n, slot in enumerate(sorted(signals.members))}
     expected = smallest_by_search(rates, 400.0, len(rates), assignor, owned)
 
-    found = size(view)
+    found = size(signals)
 
     assert found.members_desired is not None
     assert found.target_unreachable == (expected is None)
@@ -180,9 +180,9 @@ def test_moves_are_those_of_the_groups_own_assignor() -> None:
 
 def test_imbalance_is_the_largest_load_over_the_mean() -> None:
     # 9/s, 1/s and 2/s
-    topic = topic_view([0.0] * 3, arrival=[9.0, 1.0, 2.0], slots=["a", "b", "c"])
+    topic = topic_signals([0.0] * 3, arrival=[9.0, 1.0, 2.0], slots=["a", "b", "c"])
 
-    assert size(view_of(topic)).imbalance == pytest.approx(9 / 4)
+    assert size(signals_of(topic)).imbalance == pytest.approx(9 / 4)
 
 
 def test_a_member_that_gets_more_than_it_can_do_never_drains() -> None:
@@ -206,12 +206,14 @@ def test_rates_that_are_not_known_give_no_drain() -> None:
 
 def test_an_autoscaler_is_told_what_a_member_does_within_the_slo() -> None:
     rebalances = [{"pause_p95_seconds": 12.0}, {"pause_p95_seconds": None}]
-    view = view_of(topic_view([0.0]), capacity=500.0, policy=Policy(slo_time_lag_seconds=60.0), rebalances=rebalances)
-    assert autoscaler_settings(view) == {
+    signals = signals_of(
+        topic_signals([0.0]), capacity=500.0, policy=Policy(slo_time_lag_seconds=60.0), rebalances=rebalances
+    )
+    assert autoscaler_settings(signals) == {
         "autoscaler_lag_per_member_records": 30_000.0,
         "autoscaler_cooldown_seconds": 36.0,
     }
-    unknown = autoscaler_settings(view_of(topic_view([0.0])))
+    unknown = autoscaler_settings(signals_of(topic_signals([0.0])))
     assert all(isnan(value) for value in unknown.values())
 
 
@@ -219,23 +221,23 @@ def test_percentiles_are_values_by_nearest_rank() -> None:
     assert [percentile(range(1, 21), 95), percentile([7.0], 95), percentile([1.0, np.nan, 3.0], 50)] == [19, 7, 1]
 
 
-def timed(view: View) -> float:
+def timed(signals: Signals) -> float:
     """Seconds of processor time, as other work on the machine says nothing about ours."""
     times = []
     for _ in range(3):
         begin = process_time()
-        size(view)
+        size(signals)
         times.append(process_time() - begin)
     return min(times)
 
 
 @pytest.mark.parametrize("assignor", sorted(ASSIGNORS))
 def test_sizing_costs_little_for_12_partitions_and_is_bounded_for_200(assignor: str) -> None:
-    small = topic_view([5_000.0] * 12, arrival=220.0, slots=spread_over(12, 4))
+    small = topic_signals([5_000.0] * 12, arrival=220.0, slots=spread_over(12, 4))
     rates = np.random.default_rng(4).uniform(1, 100, 200)
     rates[0] = 480.0  # leaves no room beside it: almost every number of members is looked at
-    large = topic_view([0.0] * 200, arrival=rates.tolist(), slots=spread_over(200, 20))
+    large = topic_signals([0.0] * 200, arrival=rates.tolist(), slots=spread_over(200, 20))
 
     # measured 0.3 ms and 0.3 s; the limits leave room for a slow machine
-    assert timed(view_of(small, capacity=600.0, assignor=assignor)) < 0.02
-    assert timed(view_of(large, capacity=600.0, assignor=assignor)) < 2
+    assert timed(signals_of(small, capacity=600.0, assignor=assignor)) < 0.02
+    assert timed(signals_of(large, capacity=600.0, assignor=assignor)) < 2

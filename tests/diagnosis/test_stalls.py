@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diagnosis.views import WINDOWS, topic_view, view_of
+from diagnosis.groups import WINDOWS, signals_of, topic_signals
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules.stalls import partition_stalled
-from laggard.diagnosis.signals import stall, viewing
+from laggard.diagnosis.signals import compute, stall
 from laggard.diagnosis.signals.trend import TrendState
 from laggard.diagnosis.verdict.decisions import scale_verdict
 from laggard.diagnosis.verdict.sizing import Sizing
@@ -22,7 +22,7 @@ def kinds(
     for back, records in produced.items():
         arrived[-back] = records
     history = {"frozen": frozen_seconds, "produced": arrived, "committed": 500.0, "repeats": 9.0}
-    frame = topic_view([lag], history=history, facts={"windows": {0: windows or []}}).frame
+    frame = topic_signals([lag], history=history, facts={"windows": {0: windows or []}}).frame
     return stall.stalls(frame, has_members=True, window_seconds=60, parameters=Parameters())
 
 
@@ -60,10 +60,10 @@ def test_a_reader_at_the_last_stable_offset_is_held_by_a_transaction(stable: Any
 def test_more_members_do_not_help_where_a_transaction_holds_the_readers(
     kind: str, codes: list[str], verdict: str
 ) -> None:
-    topic = topic_view([9000.0, 10.0], stalled={0: kind}, slots=["m0", "m1"])
-    view = view_of(topic, capacity=600.0)
-    assert [each.code for each in partition_stalled.check(view)] == codes
-    assert scale_verdict(view, {}, Sizing()).code == verdict
+    topic = topic_signals([9000.0, 10.0], stalled={0: kind}, slots=["m0", "m1"])
+    signals = signals_of(topic, capacity=600.0)
+    assert [each.code for each in partition_stalled.check(signals)] == codes
+    assert scale_verdict(signals, {}, Sizing()).code == verdict
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_more_members_do_not_help_where_a_transaction_holds_the_readers(
 )
 def test_a_first_batch_may_take_all_of_the_poll_interval(interval: float, frozen_seconds: float, expected: str) -> None:
     arrived = {"frozen": frozen_seconds, "produced": 6000.0, "repeats": 0.0}
-    frame = topic_view([9000.0], interval=interval, history=arrived).frame
+    frame = topic_signals([9000.0], interval=interval, history=arrived).frame
     found = stall.stalls(
         frame, has_members=True, window_seconds=60, parameters=Parameters(), poll_interval_seconds=300.0
     )
@@ -97,7 +97,7 @@ def turns(frozen_seconds: float | None = None, caught_up: int | None = None, oth
         slot[0, -other:] = "m1"
     commits = {"commits": 4.0, "noops": np.where(np.diff(committed, axis=1, prepend=0.0) > 0, 3.0, 4.0)}
     history = {"frozen": frozen, "committed": committed, "lag_min": lag, "slot": slot, "repeats": 8.0} | commits
-    frame = topic_view([5000.0] * 3, history=history, slots=["m0"] * 3).frame
+    frame = topic_signals([5000.0] * 3, history=history, slots=["m0"] * 3).frame
     floor = np.full(3, 100.0)
     found = stall.stalls(frame, has_members=True, window_seconds=60, parameters=Parameters(), floor=floor)
     return list(found)
@@ -144,7 +144,7 @@ def stands(
     lag[:, -2] = behind
     frozen = np.array([[frozen_seconds], [5.0]])
     history = {"frozen": frozen, "commits": each, "noops": noops, "lag": lag, "lag_min": lag, "repeats": 9.0}
-    frame = topic_view([5000.0] * 2, interval=5.0, history=history, slots=["m0", "m0"]).frame
+    frame = topic_signals([5000.0] * 2, interval=5.0, history=history, slots=["m0", "m0"]).frame
     (kind, _) = stall.stalls(
         frame, has_members=True, window_seconds=60, parameters=Parameters(), session_seconds=session
     )
@@ -190,10 +190,10 @@ def lost(told: int, moved: int, end: float = 9000.0) -> tuple[list[str], dict[st
         "repeats": 0.0,
     }
     status = ["below_log_start"]
-    plain = topic_view([np.nan], status=status, history=history)
-    group = view_of(plain).frame
-    topic, _ = viewing.topic_view(plain.frame, group, TrendState("", 0), Parameters(), has_members=True)
-    found = partition_stalled.check(view_of(topic))
+    plain = topic_signals([np.nan], status=status, history=history)
+    group = signals_of(plain).frame
+    topic, _ = compute.topic_signals(plain.frame, group, TrendState("", 0), Parameters(), has_members=True)
+    found = partition_stalled.check(signals_of(topic))
     return [each.code for each in found], dict(found[0].evidence) if found else {}
 
 

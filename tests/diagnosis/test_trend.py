@@ -10,8 +10,8 @@ import pytest
 
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.signals.group import Trend
 from laggard.diagnosis.signals.trend import TrendState, judge_trend, judge_trends
-from laggard.diagnosis.signals.view import Trend
 
 PARAMETERS = Parameters()
 MINUTES: Floats = np.arange(0.0, 3600.0, 60.0)

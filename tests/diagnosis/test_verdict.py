@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diagnosis.views import spread_over, topic_view, view_of
+from diagnosis.groups import signals_of, spread_over, topic_signals
 from laggard.diagnosis.history.frames import Policy
 from laggard.diagnosis.memory import Memory, Track
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.diagnosis.rules.rule import Observation
-from laggard.diagnosis.signals.view import Trend, View
+from laggard.diagnosis.signals.group import Signals, Trend
 from laggard.diagnosis.verdict import reasons
 from laggard.diagnosis.verdict.decisions import Verdict, scale_verdict
 from laggard.diagnosis.verdict.reasons import REASONS, VERDICTS
@@ -28,24 +28,26 @@ def group(
     topic: dict[str, Any] | None = None,
     members_without: list[str] | None = None,
     **fields: Any,
-) -> View:
+) -> Signals:
     """Twelve partitions at 220/s, four members that do 600/s: the steady shortage of which the answer is six."""
     lags = [LAG] * 12 if lag is None else lag
     shown = {"arrival": 220.0, "consume": 200.0, "slots": spread_over(len(lags), members), "trend": "growing"}
     busy = [f"m{n}" for n in range(members)]
-    return view_of(
-        topic_view(lags, **(shown | (topic or {}))),
+    return signals_of(
+        topic_signals(lags, **(shown | (topic or {}))),
         **({"capacity": 600.0, "busy": busy, "members": members_without} | fields),
     )
 
 
-def verdict(view: View, *codes: str, conditions: tuple[Observation, ...] = (), elasticity: float = nan) -> Verdict:
+def verdict(
+    signals: Signals, *codes: str, conditions: tuple[Observation, ...] = (), elasticity: float = nan
+) -> Verdict:
     found = {each.code: each for each in (*map(Observation, codes), *conditions)}
-    return scale_verdict(view, found, size(view), elasticity=elasticity)
+    return scale_verdict(signals, found, size(signals), elasticity=elasticity)
 
 
-def answer(view: View, *codes: str, **others: Any) -> tuple[str, int | None]:
-    found = verdict(view, *codes, **others)
+def answer(signals: Signals, *codes: str, **others: Any) -> tuple[str, int | None]:
+    found = verdict(signals, *codes, **others)
     return found.code, found.members_desired
 
 
@@ -70,15 +72,15 @@ def test_a_steady_shortage_is_answered_with_six_members() -> None:
     ],
 )
 def test_lag_that_was_worked_off_in_between_needs_nobody(history: dict[str, Any], trends: str, expected: str) -> None:
-    view = group(topic={"trend": "flat", "history": history})
-    topic = replace(view.topics[0], trends=[Trend(trends)] * 12)
-    assert answer(replace(view, topics=[topic]))[0] == expected
+    signals = group(topic={"trend": "flat", "history": history})
+    topic = replace(signals.topics[0], trends=[Trend(trends)] * 12)
+    assert answer(replace(signals, topics=[topic]))[0] == expected
 
 
 def test_a_large_even_backlog_is_helped_by_members_though_it_misses_the_target() -> None:
     # every w_p = 1400/s is above c, and still: 25 minutes at twelve members, 150 at six
-    view = group([900_000.0] * 12, 6, {"arrival": 400.0, "consume": 500.0}, capacity=1000.0, busy=())
-    found = verdict(view)
+    signals = group([900_000.0] * 12, 6, {"arrival": 400.0, "consume": 500.0}, capacity=1000.0, busy=())
+    found = verdict(signals)
 
     assert (found.code, found.members_desired) == ("YES_PARTIAL", 12)
     assert (found.numbers["drain_at_desired_seconds"], found.numbers["drain_at_members_seconds"]) == (1500, 9000)
@@ -93,7 +95,7 @@ ANSWERS = [
     (reasons.INPUT_UNKNOWN, None, group(flags=frozenset({"stale"}))),
     (reasons.INPUT_UNKNOWN, None, group(topic={"status": ["ok"] * 10 + ["stale"] * 2})),
     (reasons.INPUT_UNKNOWN, None, group(topic={"status": ["no_commit"] * 12})),
-    (reasons.INPUT_UNKNOWN, None, view_of()),
+    (reasons.INPUT_UNKNOWN, None, signals_of()),
     (reasons.NO_LAG, 4, group([10.0] * 12, topic={"trend": "flat"})),
     (reasons.NO_MEMBERS, 0, group(member_count=0, state="Empty")),
     (reasons.REBALANCES, 4, group(time_in_rebalance=0.2)),
@@ -109,9 +111,9 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize(("reason", "desired", "view"), ANSWERS)
-def test_each_reason_answers(reason: reasons.Reason, desired: int | None, view: View) -> None:
-    found = verdict(view)
+@pytest.mark.parametrize(("reason", "desired", "signals"), ANSWERS)
+def test_each_reason_answers(reason: reasons.Reason, desired: int | None, signals: Signals) -> None:
+    found = verdict(signals)
 
     assert (found.reason, found.members_desired) == (reason, desired)
 
@@ -155,8 +157,8 @@ def test_a_cause_decides_from_half_of_the_lag(condition: Observation, code: str)
 @pytest.mark.parametrize(("share", "code"), [(0.5, "NO_COSTLY_PARTITION"), (0.49, "YES")])
 def test_a_costly_partition_decides_once_it_has_lasted(share: float, code: str) -> None:
     track = Track("COSTLY_PARTITION", "orders", (0,), "", since_ms=1, opened_ms=2)
-    view = replace(group(), memory=Memory(tracks=(track,)))
-    assert verdict(view, conditions=(blamed("COSTLY_PARTITION", share),)).code == code
+    signals = replace(group(), memory=Memory(tracks=(track,)))
+    assert verdict(signals, conditions=(blamed("COSTLY_PARTITION", share),)).code == code
 
 
 @pytest.mark.parametrize(
@@ -168,19 +170,19 @@ def test_a_slow_member_decides_while_most_others_are_not_busy(busy: list[str], c
 
 
 def test_a_batch_that_came_since_the_newest_commits_does_not_outweigh_a_stall() -> None:
-    view = group(topic={"stalled": {7: "repeating"}})
-    (topic,) = view.topics
+    signals = group(topic={"stalled": {7: "repeating"}})
+    (topic,) = signals.topics
     left = np.where(topic.is_stalled, topic.lag, 100.0)
 
-    assert verdict(view).code == "YES"  # 11 of 12 wait for members
-    assert verdict(replace(view, topics=[replace(topic, envelope=left)])).code == "NO_STALLED"
+    assert verdict(signals).code == "YES"  # 11 of 12 wait for members
+    assert verdict(replace(signals, topics=[replace(topic, envelope=left)])).code == "NO_STALLED"
 
 
 @pytest.mark.parametrize(("arrival", "code"), [(100.0, "NO_UNHEALTHY_MEMBER"), (195.0, "YES")])
 def test_others_that_will_soon_be_done_with_a_batch_are_not_short(arrival: float, code: str) -> None:
     """51 000 records of a member take 170 s with 300 records/s to spare, and an hour with 15."""
-    view = group(topic={"arrival": arrival, "trend": "sawtooth"})
-    assert verdict(view, conditions=(blamed("SLOW_MEMBER", 0.9, subject="m2"),)).code == code
+    signals = group(topic={"arrival": arrival, "trend": "sawtooth"})
+    assert verdict(signals, conditions=(blamed("SLOW_MEMBER", 0.9, subject="m2"),)).code == code
 
 
 @pytest.mark.parametrize(
@@ -231,15 +233,15 @@ def test_a_hot_partition_comes_with_the_lag_that_ideal_packing_leaves() -> None:
 
 def test_lag_of_an_empty_group_needs_members_and_no_more() -> None:
     # ends 9 / 9 / 12, committed 9 / 3 / 0
-    topic = topic_view([0.0, 6.0, 12.0], arrival=0.0, floor=1.0, slots=["", "", ""], shape="concentrated")
+    topic = topic_signals([0.0, 6.0, 12.0], arrival=0.0, floor=1.0, slots=["", "", ""], shape="concentrated")
 
-    assert answer(view_of(topic, state="Empty", member_count=0)) == ("NO_MEMBERS", 0)
+    assert answer(signals_of(topic, state="Empty", member_count=0)) == ("NO_MEMBERS", 0)
 
 
 def test_more_members_than_partitions_are_not_asked_for() -> None:
-    view = group([700_000.0] * 6, 6, {"arrival": 700.0, "consume": 600.0}, members_without=["m6", "m7"])
+    signals = group([700_000.0] * 6, 6, {"arrival": 700.0, "consume": 600.0}, members_without=["m6", "m7"])
 
-    assert (view.member_count, answer(view)) == (8, ("NO_IDLE", 6))
+    assert (signals.member_count, answer(signals)) == (8, ("NO_IDLE", 6))
 
 
 def test_a_simple_committer_is_judged_by_what_is_known_of_it() -> None:
@@ -267,7 +269,7 @@ SHAPES = ["", "none", "single", "spread", "mixed", "concentrated"]
 
 
 @st.composite
-def views(draw: st.DrawFn) -> View:
+def of_groups(draw: st.DrawFn) -> Signals:
     """The steady shortage, from which a few things differ."""
 
     def mostly(usual: Any, *others: Any) -> Any:
@@ -301,24 +303,24 @@ CODES = [*RESTLESS, "BROKER_CORRELATED", "COSTLY_PARTITION", "SLOW_MEMBER", "SHA
 
 
 @settings(max_examples=250)
-@given(views(), st.sampled_from([(), (), (), *((code,) for code in CODES)]), st.sampled_from([nan, nan, 0.1, 0.9]))
+@given(of_groups(), st.sampled_from([(), (), (), *((code,) for code in CODES)]), st.sampled_from([nan, nan, 0.1, 0.9]))
 def test_no_path_adds_members_without_a_shape_or_into_a_rebalance(
-    view: View, codes: tuple[str, ...], elasticity: float
+    signals: Signals, codes: tuple[str, ...], elasticity: float
 ) -> None:
-    found = verdict(view, *codes, elasticity=elasticity)
+    found = verdict(signals, *codes, elasticity=elasticity)
 
     assert found.code in VERDICTS
     assert (found.members_desired is None) >= found.code.startswith("UNKNOWN")
     assert not np.isnan(list(found.numbers.values())).any()
     if found.members_desired is not None:
-        assert found.members_desired <= view.ceiling
+        assert found.members_desired <= signals.ceiling
         if found.code.startswith("N"):
-            assert found.members_desired == min(view.member_count or 0, view.ceiling)
+            assert found.members_desired == min(signals.member_count or 0, signals.ceiling)
     if found.code.startswith("YES"):
-        assert view.topics[0].shape.name in {"single", "spread", "mixed", "concentrated"}
-        assert not view.time_in_rebalance >= 0.2
+        assert signals.topics[0].shape.name in {"single", "spread", "mixed", "concentrated"}
+        assert not signals.time_in_rebalance >= 0.2
         assert not {*codes} & {*RESTLESS, "SHARED_SINK", "COMMITS_STOPPED"}
         assert elasticity != 0.1
         assert found.members_desired is not None
-        assert view.member_count is not None
-        assert view.member_count < found.members_desired
+        assert signals.member_count is not None
+        assert signals.member_count < found.members_desired

@@ -12,7 +12,7 @@ from laggard.cli.published import Row
 from laggard.cli.words import UNKNOWN, count, duration, moment, percent, short, short_duration
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.rules.rule import Rule
-from laggard.diagnosis.signals.view import UNKNOWN_KIND
+from laggard.diagnosis.signals.group import UNKNOWN_KIND
 from laggard.diagnosis.verdict.reasons import ENOUGH_MEMBERS
 
 NEVER = "never at the current rate"

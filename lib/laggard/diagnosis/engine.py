@@ -21,8 +21,8 @@ from laggard.diagnosis.rules.registry import BY_CODE, RULES, cluster_observation
 from laggard.diagnosis.rules.rule import ABSTAINS, CAUSE, HOLDS, SYMPTOM, Observation
 from laggard.diagnosis.rules.uneven import proven_costly
 from laggard.diagnosis.signals.cluster import ClusterFrame, cluster_signal, no_signal
-from laggard.diagnosis.signals.view import View
-from laggard.diagnosis.signals.viewing import view_of
+from laggard.diagnosis.signals.compute import signals_of
+from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.verdict.decisions import Verdict, scale_verdict, verdict_columns, with_cluster
 from laggard.diagnosis.verdict.reasons import INPUT_UNKNOWN
 from laggard.diagnosis.verdict.sizing import Sizing, size
@@ -82,15 +82,15 @@ def failure(stage: str, error: Exception | str) -> Observation:
 
 
 def _judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
-    view, after = view_of(frame, memory, parameters)
-    conditions = group_conditions(view)
-    observations = list(_observe(view))
+    signals, after = signals_of(frame, memory, parameters)
+    conditions = group_conditions(signals)
+    observations = list(_observe(signals))
     if memory.lost:
         observations.append(failure(MEMORY, memory.lost))
-    sizing = size(view)
+    sizing = size(signals)
     holding = _still_slow(memory.tracks) | _holding(observations)
     verdict = scale_verdict(
-        view, holding, sizing, elasticity=math.nan if view.scaled is None else view.scaled.elasticity
+        signals, holding, sizing, elasticity=math.nan if signals.scaled is None else signals.scaled.elasticity
     )
     return Judged(
         frame.group,
@@ -98,12 +98,12 @@ def _judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
         frame.policy,
         observations,
         conditions,
-        group_rows(view),
+        group_rows(signals),
         verdict,
         sizing,
-        completed(view),
-        cluster_signal(view, _brokers(observations)),
-        replace(after, costly=proven_costly(view), lost=""),
+        completed(signals),
+        cluster_signal(signals, _brokers(observations)),
+        replace(after, costly=proven_costly(signals), lost=""),
     )
 
 
@@ -177,14 +177,14 @@ def settle_apart(
         return run(sound, known | {name: each for name, each in gone.items() if not error_of([], {**own, name: each})})
 
 
-def _observe(view: View) -> Iterable[Observation]:
+def _observe(signals: Signals) -> Iterable[Observation]:
     """Run every rule. A rule that raises yields RULE_FAILED; the others still run."""
-    muted = set(view.policy.mute_codes)
+    muted = set(signals.policy.mute_codes)
     for rule in RULES:
         if rule.code in muted:
             continue
         try:
-            yield from (each for each in rule.check(view) if "fail" not in each.guards.values())
+            yield from (each for each in rule.check(signals) if "fail" not in each.guards.values())
         except Exception as error:  # noqa: BLE001 - its report is the finding
             yield failure(rule.code, error)
             yield Observation(rule.code, state=ABSTAINS)  # what it said before is neither true nor over

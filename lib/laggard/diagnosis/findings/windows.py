@@ -1,4 +1,4 @@
-"""Rows of a window: a view as columns of `group_windows`, and `deploys` and `scale_events` that it completes."""
+"""Rows of a window: signals as columns of `group_windows`, and `deploys` and `scale_events` that it completes."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.signals import forecast
 from laggard.diagnosis.signals.deploy_cost import deploy_row
 from laggard.diagnosis.signals.deploys import OVER, find_deploys
+from laggard.diagnosis.signals.group import Flags, Shape, Signals, TopicSignals
 from laggard.diagnosis.signals.rebalances import logical_rebalances, now_of
 from laggard.diagnosis.signals.scaling import scale_events, scale_row
-from laggard.diagnosis.signals.view import Flags, Shape, TopicView, View
 
 
-def group_rows(view: View) -> list[Row]:
+def group_rows(signals: Signals) -> list[Row]:
     """One row per topic; what is not known is None. The verdict's columns are not in them."""
-    group = _group_columns(view)
-    return [_topic_columns(view, each) | group for each in view.topics]
+    group = _group_columns(signals)
+    return [_topic_columns(signals, each) | group for each in signals.topics]
 
 
-def _topic_columns(view: View, each: TopicView) -> Row:
+def _topic_columns(signals: Signals, each: TopicSignals) -> Row:
     frame = each.frame
     status = frame.named("status")[:, -1]
     committed = (status != "no_commit") & (status != "")
@@ -33,15 +33,15 @@ def _topic_columns(view: View, each: TopicView) -> Row:
     arrival, consume = (_total(rates, committed) for rates in (each.arrival, each.consume))
     lag = float(known.sum()) if len(known) else math.nan
     trend = each.trend
-    drain = forecast.slowest_drain_seconds(each, view.frame.window_seconds, view.parameters)
-    soonest, latest = forecast.drain_range(lag, arrival, trend.slope_low, trend.slope_high, view.parameters)
+    drain = forecast.slowest_drain_seconds(each, signals.frame.window_seconds, signals.parameters)
+    soonest, latest = forecast.drain_range(lag, arrival, trend.slope_low, trend.slope_high, signals.parameters)
     return {
-        "date": _time(int(view.frame.windows[-1])).date(),
-        "cluster": view.frame.cluster,
-        "group": view.frame.group,
+        "date": _time(int(signals.frame.windows[-1])).date(),
+        "cluster": signals.frame.cluster,
+        "group": signals.frame.group,
         "topic": frame.topic,
-        "window_start": _time(int(view.frame.windows[-1])),
-        "window_end": _time(view.frame.now_ms),
+        "window_start": _time(int(signals.frame.windows[-1])),
+        "window_end": _time(signals.frame.now_ms),
         "status": "ok" if is_whole else "partial",
         "lag": _integer(lag) if is_whole else None,
         "lag_known": _integer(lag),
@@ -82,28 +82,28 @@ def _topic_columns(view: View, each: TopicView) -> Row:
         "drain_low_seconds": _number(soonest),
         "drain_high_seconds": _number(latest),
         "drain_at_capacity_seconds": _number(
-            forecast.drain_at_capacity_seconds(lag, arrival, view.capacity, view.member_count or math.nan)
+            forecast.drain_at_capacity_seconds(lag, arrival, signals.capacity, signals.member_count or math.nan)
         ),
-        "loss_seconds": _number(_loss(view, frame.topic)),
-        "slo_breach_seconds": _number(view.breach_seconds.get(frame.topic, math.nan)),
+        "loss_seconds": _number(_loss(signals, frame.topic)),
+        "slo_breach_seconds": _number(signals.breach_seconds.get(frame.topic, math.nan)),
     }
 
 
-def _group_columns(view: View) -> Row:
-    has_members = view.member_count is not None
-    busy = [each for each in view.members.values() if each.is_busy]
+def _group_columns(signals: Signals) -> Row:
+    has_members = signals.member_count is not None
+    busy = [each for each in signals.members.values() if each.is_busy]
     return {
-        "sub_cause": view.sub_cause or None,
-        "group_state": view.frame.fact.get("group_state"),
-        "members": view.member_count,
-        "idle_members": view.frame.fact.get("idle_members"),
-        "capacity": _number(view.capacity),
-        "capacity_members": sum(not math.isnan(each.capacity) for each in view.members.values()),
-        "busy_share": len(busy) / len(view.members) if view.members else None,
-        **_changes(view),
-        "time_in_rebalance_ratio": _number(view.time_in_rebalance),
-        "members_ceiling": view.ceiling if has_members else None,
-        "flags": sorted(view.flags),
+        "sub_cause": signals.sub_cause or None,
+        "group_state": signals.frame.fact.get("group_state"),
+        "members": signals.member_count,
+        "idle_members": signals.frame.fact.get("idle_members"),
+        "capacity": _number(signals.capacity),
+        "capacity_members": sum(not math.isnan(each.capacity) for each in signals.members.values()),
+        "busy_share": len(busy) / len(signals.members) if signals.members else None,
+        **_changes(signals),
+        "time_in_rebalance_ratio": _number(signals.time_in_rebalance),
+        "members_ceiling": signals.ceiling if has_members else None,
+        "flags": sorted(signals.flags),
     }
 
 
@@ -116,7 +116,7 @@ def _shape_columns(shape: Shape) -> Row:
     }
 
 
-def _is_censored(each: TopicView) -> bool | None:
+def _is_censored(each: TopicSignals) -> bool | None:
     """True if the largest time lag is only a lower bound: it has no error bound."""
     ages = np.where(each.is_ok, each.frame["time_lag"][:, -1], np.nan)
     if np.isnan(ages).all():
@@ -124,25 +124,25 @@ def _is_censored(each: TopicView) -> bool | None:
     return bool(np.isnan(each.frame["time_lag_error"][int(np.nanargmax(ages)), -1]))
 
 
-def _loss(view: View, topic: str) -> float:
-    loss = view.losses.get(topic)
+def _loss(signals: Signals, topic: str) -> float:
+    loss = signals.losses.get(topic)
     return math.nan if loss is None else float(loss.seconds)
 
 
-def _changes(view: View) -> Row:
+def _changes(signals: Signals) -> Row:
     """Return what the generations of this window changed."""
-    begin, end = int(view.frame.windows[-1]), view.frame.now_ms
+    begin, end = int(signals.frame.windows[-1]), signals.frame.now_ms
     rows = [
         row
-        for row in view.frame.generations
+        for row in signals.frame.generations
         if row["live_read"] and begin <= row["record_timestamp"].timestamp() * 1000 < end
     ]
-    ended = [each.ended_at.timestamp() * 1000 for each in logical_rebalances(view.frame)]
+    ended = [each.ended_at.timestamp() * 1000 for each in logical_rebalances(signals.frame)]
     slots = {slot for row in rows for name in ("joined", "left") for slot in row[name] or ()}
     return {
         "rebalances": sum(begin <= at < end for at in ended),
         "generations": len(rows),
-        "churn": len(slots) / view.member_count if view.member_count else None,
+        "churn": len(slots) / signals.member_count if signals.member_count else None,
     }
 
 
@@ -170,15 +170,17 @@ def _time(ms: int) -> datetime:
 _AFTER = timedelta(minutes=30)  # lag has had its time to come down, and busy windows are there to compare
 
 
-def completed(view: View) -> dict[str, list[Row]]:
+def completed(signals: Signals) -> dict[str, list[Row]]:
     """Rows by table."""
     deploys = [
-        deploy_row(view, each)
-        for each in find_deploys(view.frame, view.parameters)
-        if each.state == OVER and _is_now(view, max(each.quiet_at, each.ended_at + _AFTER))
+        deploy_row(signals, each)
+        for each in find_deploys(signals.frame, signals.parameters)
+        if each.state == OVER and _is_now(signals, max(each.quiet_at, each.ended_at + _AFTER))
     ]
     events = [
-        scale_row(view, each) for each in scale_events(view.frame, view.parameters) if _is_now(view, each.at + _AFTER)
+        scale_row(signals, each)
+        for each in scale_events(signals.frame, signals.parameters)
+        if _is_now(signals, each.at + _AFTER)
     ]
     return {
         "deploys": [row | {"date": row["started_at"].date(), "status": "ok"} for row in deploys],
@@ -186,7 +188,7 @@ def completed(view: View) -> dict[str, list[Row]]:
     }
 
 
-def _is_now(view: View, at: datetime) -> bool:
+def _is_now(signals: Signals, at: datetime) -> bool:
     """True if a moment lies in the evaluated window."""
-    end = now_of(view.frame)
-    return end - timedelta(seconds=view.frame.window_seconds) <= at < end
+    end = now_of(signals.frame)
+    return end - timedelta(seconds=signals.frame.window_seconds) <= at < end

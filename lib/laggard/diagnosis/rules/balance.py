@@ -7,8 +7,8 @@ from math import ceil, nan
 from laggard.diagnosis.order import lower_median
 from laggard.diagnosis.rules.guards import assignor, guard, known, state_by
 from laggard.diagnosis.rules.rule import ABSTAINS, HOLDS, HYGIENE, INFO, LAG_CAUSE, WARN, Observation, Rule
+from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.hot import share, skewed_places
-from laggard.diagnosis.signals.view import View
 
 SKEW_SECONDS, IDLE_SECONDS = 1800.0, 600.0
 IMBALANCE_PARTITIONS, IMBALANCE_RATIO = 2, 1.5
@@ -26,11 +26,11 @@ IMBALANCE_PARTITIONS, IMBALANCE_RATIO = 2, 1.5
     groups=(LAG_CAUSE,),
     open_after=1,
 )
-def arrival_skew(view: View) -> list[Observation]:
+def arrival_skew(signals: Signals) -> list[Observation]:
     """Some partitions have long been getting several times what the others get, and do not lag yet."""
     found = []
-    for topic in view.topics:
-        places = [place for place in skewed_places(view, topic, SKEW_SECONDS) if not topic.is_material[place]]
+    for topic in signals.topics:
+        places = [place for place in skewed_places(signals, topic, SKEW_SECONDS) if not topic.is_material[place]]
         if not places:
             continue
         others = topic.arrival[[place for place in range(len(topic.arrival)) if place not in places]]
@@ -58,20 +58,20 @@ def arrival_skew(view: View) -> list[Observation]:
     falsifier="each member has a partition",
     open_after=1,
 )
-def idle_members(view: View) -> list[Observation]:
+def idle_members(signals: Signals) -> list[Observation]:
     """More members than could get a partition, and some have had none for ten minutes."""
-    count = ceil(IDLE_SECONDS / view.frame.window_seconds)
-    rows = view.frame.facts[-count:]
+    count = ceil(IDLE_SECONDS / signals.frame.window_seconds)
+    rows = signals.frame.facts[-count:]
     idle = [(row or {}).get("idle_members") for row in rows]
-    if view.member_count is None or not 0 < view.ceiling < view.member_count:  # ceiling 0: no topic is known
+    if signals.member_count is None or not 0 < signals.ceiling < signals.member_count:  # ceiling 0: no topic is known
         return []
     if len(idle) < count or any(each is None for each in idle):
         return [Observation("IDLE_MEMBERS", ABSTAINS, INFO)]
     if not all(idle):
         return []
-    guards = {"no_hot_standby": guard(view.policy.hot_standby)}
-    evidence = {"idle_members": idle[-1], "members": view.member_count, "members_ceiling": view.ceiling}
-    text = {"assignor": assignor(view)}
+    guards = {"no_hot_standby": guard(signals.policy.hot_standby)}
+    evidence = {"idle_members": idle[-1], "members": signals.member_count, "members_ceiling": signals.ceiling}
+    text = {"assignor": assignor(signals)}
     return [
         Observation("IDLE_MEMBERS", state_by(guards), INFO, evidence=known(evidence), evidence_text=text, guards=guards)
     ]
@@ -90,10 +90,10 @@ def idle_members(view: View) -> list[Observation]:
     avoid=("Do not look for a fault in the fullest member first: it was given more.",),
     falsifier="the loads come closer without a change of assignment",
 )
-def assignment_imbalance(view: View) -> list[Observation]:
+def assignment_imbalance(signals: Signals) -> list[Observation]:
     """Members have unlike numbers of partitions, or unlike arrivals; those with none at all are D51's."""
-    spare = view.member_count is not None and view.member_count > view.ceiling
-    members = [member for member in view.members.values() if member.partitions or not spare]
+    spare = signals.member_count is not None and signals.member_count > signals.ceiling
+    members = [member for member in signals.members.values() if member.partitions or not spare]
     if len(members) < 2:
         return []
     counts, arrivals = [len(member.partitions) for member in members], [member.arrival for member in members]
@@ -103,15 +103,15 @@ def assignment_imbalance(view: View) -> list[Observation]:
     forced = ceil(sum(counts) / len(members)) * len(members) / max(1, sum(counts))
     if max(counts) - min(counts) < IMBALANCE_PARTITIONS and not ratio >= IMBALANCE_RATIO * forced:
         return []
-    guards = {"same_subscription": guard(view.subscriptions_differ)}
+    guards = {"same_subscription": guard(signals.subscriptions_differ)}
     evidence = {"most_partitions": max(counts), "fewest_partitions": min(counts), "imbalance_ratio": ratio}
     fullest = max(members, key=lambda member: (member.arrival, len(member.partitions), member.slot))
     found = Observation(
         "ASSIGNMENT_IMBALANCE",
         state_by(guards),
-        WARN if view.is_material else INFO,
+        WARN if signals.is_material else INFO,
         evidence=known(evidence),
-        evidence_text={"fullest_member": fullest.slot, "assignor": assignor(view)},
+        evidence_text={"fullest_member": fullest.slot, "assignor": assignor(signals)},
         guards=guards,
     )
     return [found]

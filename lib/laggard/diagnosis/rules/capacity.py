@@ -23,7 +23,7 @@ from laggard.diagnosis.rules.rule import (
 )
 from laggard.diagnosis.signals.attribution import attribute
 from laggard.diagnosis.signals.forecast import slowest_drain_seconds
-from laggard.diagnosis.signals.view import TopicView, View
+from laggard.diagnosis.signals.group import Signals, TopicSignals
 
 CALM = 0.05  # share of the time in rebalances above which capacity is unknown
 STILL = 0.5  # share of the lag on stalled partitions from which capacity is unknown
@@ -57,60 +57,60 @@ CATCHING_UP = frozenset({"members_returned", "group_created", "offset_rewind"}) 
     groups=(CAPACITY, LAG_CAUSE),
     rank=330,
 )
-def capacity_shortage(view: View) -> list[Observation]:
+def capacity_shortage(signals: Signals) -> list[Observation]:
     """Less is consumed than arrives, on all partitions alike or with no member free to take more of them."""
-    topic = view.worst
-    if topic is None or not view.is_material or view.member_count == 0:
+    topic = signals.worst
+    if topic is None or not signals.is_material or signals.member_count == 0:
         return []
-    if topic.shape.name not in EVEN and not _is_beyond_all_members(view):
+    if topic.shape.name not in EVEN and not _is_beyond_all_members(signals):
         return []
     arrival, consume = _total(topic.arrival), _total(topic.consume)
     if topic.trend.name == "abstain" or isnan(arrival + consume):
         return [Observation("CAPACITY_SHORTAGE", ABSTAINS)]
-    if topic.trend.name != "growing" or consume >= arrival or view.time_in_rebalance >= CALM or _stands_still(topic):
+    if topic.trend.name != "growing" or consume >= arrival or signals.time_in_rebalance >= CALM or _stands_still(topic):
         return []
     guards = {
-        "no_deploy": guard(view.is_deployed),
-        "no_catch_up": guard(happened(view, CATCHING_UP, view.parameters.trend_short_seconds)),
-        "group_at_rest": guard(None if isnan(view.time_in_rebalance) else False),
+        "no_deploy": guard(signals.is_deployed),
+        "no_catch_up": guard(happened(signals, CATCHING_UP, signals.parameters.trend_short_seconds)),
+        "group_at_rest": guard(None if isnan(signals.time_in_rebalance) else False),
     }
     evidence = {
         "arrival_rate": arrival,
         "consume_rate": consume,
-        "capacity_rate": view.capacity,
+        "capacity_rate": signals.capacity,
         "slope_rate": topic.trend.slope,
         "slope_iqr_ratio": topic.slope_iqr,
-        "members": view.member_count,
-        "lag_records": view.lag,
-        "time_in_rebalance_ratio": view.time_in_rebalance,
+        "members": signals.member_count,
+        "lag_records": signals.lag,
+        "time_in_rebalance_ratio": signals.time_in_rebalance,
     }
     in_step = "" if topic.in_step is None else "yes" if topic.in_step else "no"
-    missing = isnan(view.capacity) + (not view.sub_cause) + isnan(view.time_in_rebalance)
+    missing = isnan(signals.capacity) + (not signals.sub_cause) + isnan(signals.time_in_rebalance)
     found = Observation(
         "CAPACITY_SHORTAGE",
         state_by(guards),
         confidence=CONFIDENCE * MISSING**missing,
         evidence=known(evidence),
-        evidence_text={"topic": topic.frame.topic, "sub_cause": view.sub_cause, "in_step": in_step},
+        evidence_text={"topic": topic.frame.topic, "sub_cause": signals.sub_cause, "in_step": in_step},
         guards=guards,
-        explained=_explained(view, topic),
+        explained=_explained(signals, topic),
     )
     return [found]
 
 
-def _is_beyond_all_members(view: View) -> bool:
+def _is_beyond_all_members(signals: Signals) -> bool:
     """True if no other share of the partitions would do: all members are behind, or more arrives than the best could.
 
     Some members read a few of their partitions before the others, some are slower or were given more of them.
     """
-    members = [member for member in view.members.values() if member.partitions]
-    if len(members) < 2 or attribute(view):
+    members = [member for member in signals.members.values() if member.partitions]
+    if len(members) < 2 or attribute(signals):
         return False
-    best = len(members) * view.best_capacity
+    best = len(members) * signals.best_capacity
     return all(member.is_busy for member in members) or sum(member.arrival for member in members) > best
 
 
-def _stands_still(topic: TopicView) -> bool:
+def _stands_still(topic: TopicSignals) -> bool:
     """True if half of the lag lies on partitions of which nothing is read: speed is no matter there."""
     return known_sum(topic.lag[topic.is_stalled]) >= STILL * known_sum(topic.lag)
 
@@ -134,19 +134,19 @@ def _stands_still(topic: TopicView) -> bool:
     groups=(CAPACITY, LAG_CAUSE),
     rank=310,
 )
-def at_partition_ceiling(view: View) -> list[Observation]:
+def at_partition_ceiling(signals: Signals) -> list[Observation]:
     """As D10, and every partition that a member could get has one."""
     found = []
-    for short in capacity_shortage.check(view):
-        if view.member_count is None or view.member_count < view.ceiling:
+    for short in capacity_shortage.check(signals):
+        if signals.member_count is None or signals.member_count < signals.ceiling:
             continue
-        partitions = sum(len(topic.frame.partitions) for topic in view.topics)
-        guards = dict(short.guards) | {"same_subscription": guard(view.subscriptions_differ)}
+        partitions = sum(len(topic.frame.partitions) for topic in signals.topics)
+        guards = dict(short.guards) | {"same_subscription": guard(signals.subscriptions_differ)}
         if short.state == ABSTAINS:
             found.append(Observation("AT_PARTITION_CEILING", ABSTAINS))
             continue
-        numbers = {"partitions": partitions, "members_ceiling": view.ceiling}
-        is_range = assignor(view) == "range" and view.ceiling < partitions
+        numbers = {"partitions": partitions, "members_ceiling": signals.ceiling}
+        is_range = assignor(signals) == "range" and signals.ceiling < partitions
         ceiling = "largest topic, by range" if is_range else "all partitions"
         found.append(
             Observation(
@@ -154,7 +154,7 @@ def at_partition_ceiling(view: View) -> list[Observation]:
                 state_by(guards),
                 confidence=short.confidence,
                 evidence=dict(short.evidence) | numbers,
-                evidence_text=dict(short.evidence_text) | {"assignor": assignor(view), "ceiling": ceiling},
+                evidence_text=dict(short.evidence_text) | {"assignor": assignor(signals), "ceiling": ceiling},
                 guards=guards,
                 explained=short.explained,
             )
@@ -178,17 +178,17 @@ def at_partition_ceiling(view: View) -> list[Observation]:
     groups=(CAPACITY, LAG_CAUSE),
     rank=340,
 )
-def capacity_burst(view: View) -> list[Observation]:
+def capacity_burst(signals: Signals) -> list[Observation]:
     """Arrivals were several times the baseline for a while, and the backlog is being worked off."""
-    topic = view.worst
-    if topic is None or not view.is_material or topic.shape.name not in EVEN:
+    topic = signals.worst
+    if topic is None or not signals.is_material or topic.shape.name not in EVEN:
         return []
-    base = baseline_arrival(view, topic)
+    base = baseline_arrival(signals, topic)
     if isnan(base):
         return [Observation("CAPACITY_BURST", ABSTAINS, INFO, guards={"baseline_known": UNKNOWN})]
     arrivals = topic.frame["arrival"].sum(axis=0)
     above = np.flatnonzero(arrivals >= BURST_RATIO * base)
-    seconds = len(above) * view.frame.window_seconds
+    seconds = len(above) * signals.frame.window_seconds
     if base <= 0 or not 0 < seconds <= BURST_SECONDS:
         return []
     if topic.trend.name != "draining" and not _has_fallen_since(topic, int(above[-1]) + 1):
@@ -197,8 +197,8 @@ def capacity_burst(view: View) -> list[Observation]:
         "baseline_rate": base,
         "peak_rate": float(arrivals[above].max()),
         "burst_seconds": seconds,
-        "burst_records": float((arrivals[above] - base).sum()) * view.frame.window_seconds,
-        "drain_seconds": slowest_drain_seconds(topic, view.frame.window_seconds, view.parameters),
+        "burst_records": float((arrivals[above] - base).sum()) * signals.frame.window_seconds,
+        "drain_seconds": slowest_drain_seconds(topic, signals.frame.window_seconds, signals.parameters),
     }
     found = Observation(
         "CAPACITY_BURST",
@@ -206,24 +206,24 @@ def capacity_burst(view: View) -> list[Observation]:
         evidence=known(evidence),
         evidence_text={"topic": topic.frame.topic},
         guards={"baseline_known": PASS},
-        explained=_explained(view, topic),
+        explained=_explained(signals, topic),
     )
     return [found]
 
 
-def _has_fallen_since(topic: TopicView, first: int) -> bool:
+def _has_fallen_since(topic: TopicSignals, first: int) -> bool:
     """True if the lag fell in each of the newest windows, all since one, by more than the rhythm of commits hides."""
     lag = topic.frame["envelope"][:, first:].sum(axis=0)[-FALLS - 1 :]
     return len(lag) > FALLS and bool((np.diff(lag) < 0).all()) and float(lag[0] - lag[-1]) > known_sum(topic.floor)
 
 
-def baseline_arrival(view: View, topic: TopicView) -> float:
+def baseline_arrival(signals: Signals, topic: TopicSignals) -> float:
     """Median arrival rate of the topic over the last day in records/s, the newest minutes left out; NaN if too few."""
-    until = view.frame.now_ms / 1000 - view.parameters.baseline_skip_seconds
-    rows = view.frame.baseline().get(topic.frame.topic, ())
+    until = signals.frame.now_ms / 1000 - signals.parameters.baseline_skip_seconds
+    rows = signals.frame.baseline().get(topic.frame.topic, ())
     rates = [row.get("arrival_rate") for row in rows if row["window_start"].timestamp() < until]
     found = [rate for rate in rates if rate is not None and not isnan(rate)]
-    return lower_median(found) if len(found) >= view.parameters.baseline_min_windows else nan
+    return lower_median(found) if len(found) >= signals.parameters.baseline_min_windows else nan
 
 
 def _total(values: Floats) -> float:
@@ -231,6 +231,6 @@ def _total(values: Floats) -> float:
     return known_sum(values) if not np.isnan(values).all() else nan
 
 
-def _explained(view: View, topic: TopicView) -> float:
+def _explained(signals: Signals, topic: TopicSignals) -> float:
     """Share of the group's material lag that lies on the topic."""
-    return min(1.0, known_sum(topic.lag[topic.is_material]) / view.material_lag) if view.material_lag > 0 else 0.0
+    return min(1.0, known_sum(topic.lag[topic.is_material]) / signals.material_lag) if signals.material_lag > 0 else 0.0

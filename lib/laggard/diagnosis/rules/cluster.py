@@ -108,12 +108,12 @@ def _named(groups: Sequence[str]) -> dict[str, str]:
     open_after=1,
     close_after=1,
 ).over_all
-def monitor_blind(_: ClusterFrame, signals: Sequence[Row], __: Parameters) -> list[Observation]:
+def monitor_blind(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> list[Observation]:
     """At least half of a group's committed partitions have no log end, or are stale."""
-    blind = [each["group"] for each in signals if each["blind"] >= _BLIND_SHARE]
+    blind = [each["group"] for each in groups if each["blind"] >= _BLIND_SHARE]
     if not blind:
         return []
-    evidence = {"groups": float(len(blind)), "share": len(blind) / len(signals)}
+    evidence = {"groups": float(len(blind)), "share": len(blind) / len(groups)}
     return [Observation("MONITOR_BLIND", severity=PAGE, evidence=evidence, evidence_text=_named(blind))]
 
 
@@ -155,13 +155,13 @@ def group_quarantined(cluster: ClusterFrame, _: Sequence[Row], __: Parameters) -
     open_after=1,
     close_after=1,
 ).over_all
-def source_blocked(_: ClusterFrame, signals: Sequence[Row], __: Parameters) -> list[Observation]:
+def source_blocked(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> list[Observation]:
     """The last stable offset of a group's partition of the offsets topic is below its end.
 
     A page after 15 windows.
     """
     of_partition: dict[Any, list[Row]] = defaultdict(list)
-    for each in signals:
+    for each in groups:
         if each["blocked"]:
             of_partition[each["offsets_partition"]].append(each)
     return [
@@ -189,12 +189,12 @@ def source_blocked(_: ClusterFrame, signals: Sequence[Row], __: Parameters) -> l
     rank=50,
     open_after=1,
 ).over_all
-def coordinator_correlated(_: ClusterFrame, signals: Sequence[Row], parameters: Parameters) -> list[Observation]:
+def coordinator_correlated(_: ClusterFrame, groups: Sequence[Row], parameters: Parameters) -> list[Observation]:
     """Most active groups of one coordinator, three at least, rebalanced within a minute.
 
     Of the other groups at most a tenth did.
     """
-    active = [each for each in signals if each["is_active"] and each["coordinator"] is not None]
+    active = [each for each in groups if each["is_active"] and each["coordinator"] is not None]
     coordinators = {each["group"]: each["coordinator"] for each in active}
     ends = {each["group"]: each["rebalanced_at"] for each in active}
     return [
@@ -223,9 +223,9 @@ def coordinator_correlated(_: ClusterFrame, signals: Sequence[Row], parameters: 
     groups=(LAG_CAUSE,),
     rank=260,
 ).over_all
-def shared_sink(_: ClusterFrame, signals: Sequence[Row], __: Parameters) -> list[Observation]:
+def shared_sink(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> list[Observation]:
     """Three or more groups whose lag is spread lost capacity at the same time."""
-    hit = [each for each in signals if each["spread_down"]]
+    hit = [each for each in groups if each["spread_down"]]
     if len(hit) < _SINK_GROUPS or len({each["coordinator"] for each in hit if each["brokers"]}) == 1:
         return []
     return [

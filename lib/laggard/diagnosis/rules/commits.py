@@ -10,7 +10,7 @@ from laggard.diagnosis.history.frames import Floats, Row
 from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.rules.guards import CONFIDENCE, MISSING, assignor, group_kind, guard, guarded, passes
 from laggard.diagnosis.rules.rule import HYGIENE, INFO, UNKNOWN, Observation, Rule
-from laggard.diagnosis.signals.view import View
+from laggard.diagnosis.signals.group import Signals
 
 _NOOP_SHARE, _NOOP_COMMITS, _NOOP_WINDOWS = 0.9, 1000, 60
 _COMMITS_PER_SECOND, _COMMIT_WINDOWS = 10.0, 10
@@ -29,17 +29,17 @@ _SUMS = ("commit_gaps_total", "commit_gap_ms_total", "commit_gap_squares_total")
     advice=("commit less often: a longer auto.commit.interval.ms, or only when the offset moved",),
     open_after=1,
 )
-def commit_idle_churn(view: View) -> list[Observation]:
+def commit_idle_churn(signals: Signals) -> list[Observation]:
     """Nearly all commits of an hour repeat the offset."""
-    if group_kind(view.frame) == "share":
+    if group_kind(signals.frame) == "share":
         return []
-    noops = sum(known_sum(topic.frame["noops"][:, -_NOOP_WINDOWS:]) for topic in view.topics)
+    noops = sum(known_sum(topic.frame["noops"][:, -_NOOP_WINDOWS:]) for topic in signals.topics)
     if noops < _NOOP_COMMITS:
         return []
-    commits = sum(known_sum(topic.frame["commits"][:, -_NOOP_WINDOWS:]) for topic in view.topics)
+    commits = sum(known_sum(topic.frame["commits"][:, -_NOOP_WINDOWS:]) for topic in signals.topics)
     if noops < _NOOP_SHARE * commits:
         return []
-    seconds = min(_NOOP_WINDOWS, len(view.frame.windows)) * view.frame.window_seconds
+    seconds = min(_NOOP_WINDOWS, len(signals.frame.windows)) * signals.frame.window_seconds
     return [
         Observation(
             "COMMIT_IDLE_CHURN",
@@ -58,14 +58,14 @@ def commit_idle_churn(view: View) -> list[Observation]:
     advice=("commit once per batch instead of once per record",),
     open_after=1,
 )
-def commit_rate_high(view: View) -> list[Observation]:
+def commit_rate_high(signals: Signals) -> list[Observation]:
     """More than ten commits a second on each partition for ten minutes."""
-    if group_kind(view.frame) == "share" or len(view.frame.windows) < _COMMIT_WINDOWS or not view.topics:
+    if group_kind(signals.frame) == "share" or len(signals.frame.windows) < _COMMIT_WINDOWS or not signals.topics:
         return []
-    commits = [topic.frame["commits"][:, -_COMMIT_WINDOWS:] for topic in view.topics]
+    commits = [topic.frame["commits"][:, -_COMMIT_WINDOWS:] for topic in signals.topics]
     is_seen = np.any([(~np.isnan(each)).any(axis=0) for each in commits], axis=0)
     total = sum(known_sum(each) for each in commits)
-    seconds = int(is_seen.sum()) * view.frame.window_seconds
+    seconds = int(is_seen.sum()) * signals.frame.window_seconds
     if not is_seen[0] or total / seconds <= _COMMITS_PER_SECOND:  # of what nobody watched nothing is known
         return []
     partitions = sum(int((np.nansum(each, axis=1) > 0).sum()) for each in commits)
@@ -97,14 +97,14 @@ def commit_rate_high(view: View) -> list[Observation]:
         "else turn enable.auto.commit off and commit what is done",
     ),
 )
-def autocommit_pattern(view: View) -> list[Observation]:
+def autocommit_pattern(signals: Signals) -> list[Observation]:
     """50 gaps between commits of each partition that vary by a twentieth at most, however much arrives."""
-    if group_kind(view.frame) not in {"consumer", ""} or assignor(view) == "stream" or not view.member_count:
+    if group_kind(signals.frame) not in {"consumer", ""} or assignor(signals) == "stream" or not signals.member_count:
         return []  # Streams and Connect commit by a clock of their own
-    if math.isnan(_total(view.frame.fact, _SUMS[0])):
+    if math.isnan(_total(signals.frame.fact, _SUMS[0])):
         return []
-    totals = np.array([[_total(row, name) for row in view.frame.facts] for name in _SUMS])
-    span = _newest_gaps(view, totals[0])
+    totals = np.array([[_total(row, name) for row in signals.frame.facts] for name in _SUMS])
+    span = _newest_gaps(signals, totals[0])
     if span is None:
         return []
     count, total_ms, squares = totals[:, -1] - totals[:, -1 - span]
@@ -112,7 +112,7 @@ def autocommit_pattern(view: View) -> list[Observation]:
     variation = float(np.sqrt(max(0.0, squares / count - mean_ms**2)) / mean_ms) if mean_ms else np.inf
     if variation > _CLOCK_CV or mean_ms < 1000 * _CLOCK_SECONDS:
         return []
-    is_independent = _is_independent(view, totals)
+    is_independent = _is_independent(signals, totals)
     return guarded(
         Observation(
             "AUTOCOMMIT_PATTERN",
@@ -122,7 +122,7 @@ def autocommit_pattern(view: View) -> list[Observation]:
             guards={
                 "period_follows_arrivals": passes(is_independent),
                 # without time to spare, batches of one size end as evenly as a clock ticks
-                "rhythm_of_work": guard(is_independent is None and view.is_material),
+                "rhythm_of_work": guard(is_independent is None and signals.is_material),
                 "manual_commits_by_a_timer": UNKNOWN,
             },
         )
@@ -134,22 +134,22 @@ def _total(row: Row | None, name: str) -> float:
     return np.nan if value is None else float(value)
 
 
-def _newest_gaps(view: View, gaps: Floats) -> int | None:
+def _newest_gaps(signals: Signals, gaps: Floats) -> int | None:
     """Return how many windows the newest 50 gaps of each committing partition span; None if there are fewer."""
     for span in range(1, len(gaps)):
         if np.isnan(gaps[-1] - gaps[-1 - span]):
             continue
-        commits = [np.nansum(topic.frame["commits"][:, -span:], axis=1) > 0 for topic in view.topics]
+        commits = [np.nansum(topic.frame["commits"][:, -span:], axis=1) > 0 for topic in signals.topics]
         partitions = sum(int(each.sum()) for each in commits)
         if partitions and gaps[-1] - gaps[-1 - span] >= _CLOCK_GAPS * partitions:
             return span
     return None
 
 
-def _is_independent(view: View, totals: Floats) -> bool | None:
+def _is_independent(signals: Signals, totals: Floats) -> bool | None:
     """True if the mean gap is the same in windows with few and with many arrivals; None where these are alike."""
     steps = np.diff(totals, axis=1)
-    arrivals = sum(np.nansum(topic.frame["arrival"], axis=0) for topic in view.topics)[1:]
+    arrivals = sum(np.nansum(topic.frame["arrival"], axis=0) for topic in signals.topics)[1:]
     with np.errstate(invalid="ignore", divide="ignore"):
         means = np.where(steps[0] > 0, steps[1] / steps[0], np.nan)
     known = np.flatnonzero(~np.isnan(means))
@@ -158,7 +158,7 @@ def _is_independent(view: View, totals: Floats) -> bool | None:
         return None
     order = known[np.argsort(arrivals[known], kind="stable")]
     few, many = order[:quarter], order[-quarter:]
-    if arrivals[many].mean() < _RATES_APART * max(arrivals[few].mean(), 1 / view.frame.window_seconds):
+    if arrivals[many].mean() < _RATES_APART * max(arrivals[few].mean(), 1 / signals.frame.window_seconds):
         return None
     low, high = sorted((means[few].mean(), means[many].mean()))
     return bool(high <= _PERIODS_ALIKE * low)

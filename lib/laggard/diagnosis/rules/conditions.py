@@ -17,8 +17,8 @@ from laggard.diagnosis.rules.rule import (
     Inhibition,
     suppresses,
 )
+from laggard.diagnosis.signals.group import UNKNOWN_KIND, Signals
 from laggard.diagnosis.signals.rebalances import now_of
-from laggard.diagnosis.signals.view import UNKNOWN_KIND, View
 
 _CATCH_UP = timedelta(hours=2)  # a new group that takes longer to drain the past is a group like any other
 _REWIND = timedelta(hours=1)
@@ -30,44 +30,44 @@ class Condition:
     """A state of a group, and the findings that it hides while it holds."""
 
     name: str
-    holds: Callable[[View], bool]
+    holds: Callable[[Signals], bool]
     inhibits: tuple[Inhibition, ...] = ()
 
 
-def group_conditions(view: View) -> frozenset[str]:
+def group_conditions(signals: Signals) -> frozenset[str]:
     """Names of the conditions that hold at the end of the window."""
-    return frozenset(each.name for each in CONDITIONS if each.holds(view))
+    return frozenset(each.name for each in CONDITIONS if each.holds(signals))
 
 
-def _is_busy_with_rebalances(view: View) -> bool:
-    return view.time_in_rebalance >= view.parameters.storm_ratio
+def _is_busy_with_rebalances(signals: Signals) -> bool:
+    return signals.time_in_rebalance >= signals.parameters.storm_ratio
 
 
-def _is_deployed(view: View) -> bool:
-    return bool(view.is_deployed)
+def _is_deployed(signals: Signals) -> bool:
+    return bool(signals.is_deployed)
 
 
-def _is_new(view: View) -> bool:
+def _is_new(signals: Signals) -> bool:
     """True if the group was created not long ago and drains what lay in its topics."""
-    return _happened(view, "group_created", _CATCH_UP) and _is_falling(view)
+    return _happened(signals, "group_created", _CATCH_UP) and _is_falling(signals)
 
 
-def _was_set_back(view: View) -> bool:
+def _was_set_back(signals: Signals) -> bool:
     """True if somebody set the offsets back, further than a rebalance replays, and the group reads it again."""
-    if not (_happened(view, "offset_rewind", _REWIND) and is_more_than_replayed(view, _REWIND)):
+    if not (_happened(signals, "offset_rewind", _REWIND) and is_more_than_replayed(signals, _REWIND)):
         return False
-    newest = max(row["event_at"] for row in view.frame.events if row["kind"] == "offset_rewind")
-    windows = (now_of(view.frame) - newest).total_seconds() / view.frame.window_seconds
-    return bool(_is_falling(view) or view.parameters.trend_min_points > windows)
+    newest = max(row["event_at"] for row in signals.frame.events if row["kind"] == "offset_rewind")
+    windows = (now_of(signals.frame) - newest).total_seconds() / signals.frame.window_seconds
+    return bool(_is_falling(signals) or signals.parameters.trend_min_points > windows)
 
 
-def _is_falling(view: View) -> bool:
-    return any(each.trend.name == "draining" for each in view.topics)
+def _is_falling(signals: Signals) -> bool:
+    return any(each.trend.name == "draining" for each in signals.topics)
 
 
-def _happened(view: View, kind: str, span: timedelta) -> bool:
-    since = now_of(view.frame) - span
-    return any(row["kind"] == kind and row["event_at"] >= since for row in view.frame.events)
+def _happened(signals: Signals, kind: str, span: timedelta) -> bool:
+    since = now_of(signals.frame) - span
+    return any(row["kind"] == kind and row["event_at"] >= since for row in signals.frame.events)
 
 
 CONDITIONS = (

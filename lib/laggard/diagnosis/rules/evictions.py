@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from laggard.diagnosis.rules.guards import guarded, has_members, passes
 from laggard.diagnosis.rules.rule import CAUSE, REBALANCING, WHILE_REBALANCING, Observation, Rule, outranks
 from laggard.diagnosis.signals.deploys import is_in_deploy, vetoing_deploy
+from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.rebalances import live_generations, longest_rebalance_timeout
 from laggard.diagnosis.signals.rosters import (
     CrashLoop,
@@ -17,7 +18,6 @@ from laggard.diagnosis.signals.rosters import (
     pattern,
     places,
 )
-from laggard.diagnosis.signals.view import View
 
 _MIN_EVICTIONS = 2
 _LOG_LINES = (
@@ -45,18 +45,18 @@ _LOG_LINES = (
     rank=110,
     blocks_scaling=True,
 )
-def poll_timeout_eviction(view: View) -> list[Observation]:
+def poll_timeout_eviction(signals: Signals) -> list[Observation]:
     """Members whose batches take longer than max.poll.interval.ms leave, and come back."""
-    found = find_evictions(view.frame, "poll_timeout", view.parameters) if has_members(view) else []
+    found = find_evictions(signals.frame, "poll_timeout", signals.parameters) if has_members(signals) else []
     if len(found) < _MIN_EVICTIONS:
         return []
-    timeout = longest_rebalance_timeout(view.frame.members)
+    timeout = longest_rebalance_timeout(signals.frame.members)
     observation = Observation(
         "POLL_TIMEOUT_EVICTION",
         evidence={**_evidence(found), **({} if timeout is None else {"rebalance_timeout_seconds": timeout})},
         evidence_text=_who(found),
-        guards={"deploy": passes(not view.policy.in_maintenance)},
-        is_falsified=_is_contradicted(view, found, "poll_timeout"),
+        guards={"deploy": passes(not signals.policy.in_maintenance)},
+        is_falsified=_is_contradicted(signals, found, "poll_timeout"),
     )
     return guarded(observation)
 
@@ -80,27 +80,29 @@ def poll_timeout_eviction(view: View) -> list[Observation]:
     rank=130,
     blocks_scaling=True,
 )
-def session_eviction(view: View) -> list[Observation]:
+def session_eviction(signals: Signals) -> list[Observation]:
     """The coordinator evicted members whose heartbeats stopped for a session."""
-    found = find_evictions(view.frame, "session_expiry", view.parameters) if has_members(view) else []
+    found = find_evictions(signals.frame, "session_expiry", signals.parameters) if has_members(signals) else []
     # a static member says no word when it is restarted: it looks like one that was evicted, then and later
-    found = [each for each in found if not is_in_deploy(each.at, view.frame, view.parameters)]
+    found = [each for each in found if not is_in_deploy(each.at, signals.frame, signals.parameters)]
     if len({each.at for each in found}) < _MIN_EVICTIONS:
         return []  # members that are lost together are one loss: of their host, or of what they connect through
-    place_of = places(view.frame)
-    looping = looping_places(view.frame, view.parameters)
-    sessions = [row["session_timeout_ms"] / 1000 for row in view.frame.members if row.get("session_timeout_ms")]
-    elsewhere = sum(_is_elsewhere(view, each) for each in found)
+    place_of = places(signals.frame)
+    looping = looping_places(signals.frame, signals.parameters)
+    sessions = [row["session_timeout_ms"] / 1000 for row in signals.frame.members if row.get("session_timeout_ms")]
+    elsewhere = sum(_is_elsewhere(signals, each) for each in found)
     observation = Observation(
         "SESSION_EVICTION",
         evidence={**_evidence(found), **({"session_timeout_seconds": min(sessions)} if sessions else {})},
         evidence_text=_who(found),
         guards={
-            "deploy": passes(vetoing_deploy(view.frame, view.parameters) is None and not view.policy.in_maintenance),
+            "deploy": passes(
+                vetoing_deploy(signals.frame, signals.parameters) is None and not signals.policy.in_maintenance
+            ),
             "same_host": passes(2 * elsewhere <= len(found)),  # pods that are killed come back on other hosts
             "several_members": passes(not {place_of.get(each.slot, each.slot) for each in found} <= looping),
         },
-        is_falsified=_is_contradicted(view, found, "session_expiry"),
+        is_falsified=_is_contradicted(signals, found, "session_expiry"),
     )
     return guarded(observation)
 
@@ -121,17 +123,17 @@ def session_eviction(view: View) -> list[Observation]:
     rank=120,
     blocks_scaling=True,
 )
-def crash_loop(view: View) -> list[Observation]:
+def crash_loop(signals: Signals) -> list[Observation]:
     """One place is left three times in half an hour, each time soon after it was taken."""
-    if not has_members(view):
+    if not has_members(signals):
         return []
-    deploy = vetoing_deploy(view.frame, view.parameters)
-    poll = {each.slot for each in find_evictions(view.frame, "poll_timeout", view.parameters)}
-    place_of = places(view.frame)
+    deploy = vetoing_deploy(signals.frame, signals.parameters)
+    poll = {each.slot for each in find_evictions(signals.frame, "poll_timeout", signals.parameters)}
+    place_of = places(signals.frame)
     late = {place_of.get(slot, slot) for slot in poll}
-    loops, found = find_crash_loops(view.frame, view.parameters), []
-    expired = find_evictions(view.frame, "session_expiry", view.parameters)
-    looping = looping_places(view.frame, view.parameters)
+    loops, found = find_crash_loops(signals.frame, signals.parameters), []
+    expired = find_evictions(signals.frame, "session_expiry", signals.parameters)
+    looping = looping_places(signals.frame, signals.parameters)
     others = {each.at for each in expired if place_of.get(each.slot, each.slot) not in looping}
     for each in loops:
         observation = Observation(
@@ -143,8 +145,8 @@ def crash_loop(view: View) -> list[Observation]:
                 "shortest_lifetime_seconds": min(each.lifetimes_seconds),
             },
             guards={
-                "deploy": passes(deploy is None and not view.policy.in_maintenance),
-                "poll_interval": passes(not each.places & late and not _lives_a_poll_interval(view, each)),
+                "deploy": passes(deploy is None and not signals.policy.in_maintenance),
+                "poll_interval": passes(not each.places & late and not _lives_a_poll_interval(signals, each)),
                 # what evicts all members in turn evicts one of them twice in a row now and then
                 "not_the_others": passes(2 * len(others) < len(each.departures)),
             },
@@ -153,26 +155,26 @@ def crash_loop(view: View) -> list[Observation]:
     return found
 
 
-def _lives_a_poll_interval(view: View, loop: CrashLoop) -> bool:
+def _lives_a_poll_interval(signals: Signals, loop: CrashLoop) -> bool:
     """True if its lives last as long as a member that does not poll again is left in the group."""
-    timeout = longest_rebalance_timeout(row for row in view.frame.members if row["generation_kind"] == "classic")
+    timeout = longest_rebalance_timeout(row for row in signals.frame.members if row["generation_kind"] == "classic")
     if timeout is None:
         return False
     lives = sorted(loop.lifetimes_seconds)
     return 0.9 * timeout <= lives[(len(lives) - 1) // 2] <= 2 * timeout
 
 
-def _is_elsewhere(view: View, eviction: Eviction) -> bool:
+def _is_elsewhere(signals: Signals, eviction: Eviction) -> bool:
     """True if another host took over, in the same rebalance or within ten minutes; one that was away itself did not."""
     if eviction.is_elsewhere is not None:
         return eviction.is_elsewhere
     away: set[str] = set()
-    place = places(view.frame).get(eviction.slot, eviction.slot)
-    for row in live_generations(view.frame):
-        away |= {places(view.frame).get(slot, slot) for slot in (*(row["left"] or ()), *(row["replaced"] or ()))}
+    place = places(signals.frame).get(eviction.slot, eviction.slot)
+    for row in live_generations(signals.frame):
+        away |= {places(signals.frame).get(slot, slot) for slot in (*(row["left"] or ()), *(row["replaced"] or ()))}
         since = (row["record_timestamp"] - eviction.at).total_seconds()
         if 0 < since <= 600:
-            joined = {places(view.frame).get(slot, slot) for slot in row["joined"] or ()}
+            joined = {places(signals.frame).get(slot, slot) for slot in row["joined"] or ()}
             if place in joined:
                 return False
             if any(pattern(each) == pattern(place) for each in joined - away):
@@ -192,13 +194,13 @@ def _who(found: Sequence[Eviction]) -> dict[str, str]:
     return {"slots": ", ".join(each.slot for each in found[-10:])}
 
 
-def _is_contradicted(view: View, found: Sequence[Eviction], reason: str) -> bool:
+def _is_contradicted(signals: Signals, found: Sequence[Eviction], reason: str) -> bool:
     """True if a later departure has another claimed reason: then whatever evicted members has ended."""
     newest = max(each.at for each in found)
-    for row in view.frame.rebalances:
+    for row in signals.frame.rebalances:
         posterior = dict(row["cause_posterior"] or {})
         if row.get("live_read") and row["ended_at"] > newest and posterior:
             best = max(sorted(posterior), key=lambda each: posterior[each])
-            if best != reason and posterior[best] >= view.parameters.cause_posterior:
+            if best != reason and posterior[best] >= signals.parameters.cause_posterior:
                 return True
     return False

@@ -9,7 +9,7 @@ from math import isnan
 from laggard.diagnosis.history.frames import GroupFrame
 from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.rules.rule import FAIL, FAILS, HOLDS, PASS, UNKNOWN, Observation
-from laggard.diagnosis.signals.view import TopicView, View
+from laggard.diagnosis.signals.group import Signals, TopicSignals
 
 CONFIDENCE, MISSING = 0.9, 0.8  # of a rule, and the factor for each input that it lacks
 
@@ -35,13 +35,13 @@ def guarded(observation: Observation) -> list[Observation]:
     return [replace(observation, state=FAILS) if is_vetoed else observation]
 
 
-def happened(view: View, kinds: frozenset[str], seconds: float) -> bool:
+def happened(signals: Signals, kinds: frozenset[str], seconds: float) -> bool:
     """True if an event of these kinds lies in the last `seconds`."""
-    since = view.frame.now_ms / 1000 - seconds
-    return any(event.get("kind") in kinds and event["event_at"].timestamp() >= since for event in view.frame.events)
+    since = signals.frame.now_ms / 1000 - seconds
+    return any(event.get("kind") in kinds and event["event_at"].timestamp() >= since for event in signals.frame.events)
 
 
-def is_compacted(topic: TopicView) -> bool:
+def is_compacted(topic: TopicSignals) -> bool:
     """True if its offsets have holes; False also where the configuration is not known."""
     return "compact" in str(topic.frame.facts.get("cleanup_policy") or "")
 
@@ -51,9 +51,9 @@ def known(numbers: Mapping[str, float | None]) -> dict[str, float]:
     return {name: float(value) for name, value in numbers.items() if value is not None and not isnan(value)}
 
 
-def assignor(view: View) -> str:
+def assignor(signals: Signals) -> str:
     """Name of the group's assignor, "" unknown."""
-    return str(view.frame.fact.get("assignor") or "")
+    return str(signals.frame.fact.get("assignor") or "")
 
 
 def group_kind(frame: GroupFrame) -> str:
@@ -65,14 +65,14 @@ def group_kind(frame: GroupFrame) -> str:
     return str(group_type)
 
 
-def has_members(view: View) -> bool:
+def has_members(signals: Signals) -> bool:
     """True if rebalances and members of the group can be evaluated."""
-    return group_kind(view.frame) not in {"share", "simple"}
+    return group_kind(signals.frame) not in {"share", "simple"}
 
 
-def has_assignments(view: View) -> bool:
+def has_assignments(signals: Signals) -> bool:
     """True if its members own partitions: not so Connect workers, nor tasks of the streams protocol."""
-    return group_kind(view.frame) in {"consumer", ""}
+    return group_kind(signals.frame) in {"consumer", ""}
 
 
 def burns_slo(frame: GroupFrame, objective: float, windows: Sequence[int] = (5, 60)) -> bool:

@@ -20,11 +20,11 @@ from laggard.diagnosis.rules.rule import (
 )
 from laggard.diagnosis.signals.deploy_cost import deploy_row
 from laggard.diagnosis.signals.deploys import OVER, find_deploys, is_in_deploy, vetoing_deploy
+from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.moves import subscriptions_differ_since
 from laggard.diagnosis.signals.rebalances import now_of
 from laggard.diagnosis.signals.rosters import current_members
 from laggard.diagnosis.signals.static import absence_p95_seconds, absences, find_flips, find_successors
-from laggard.diagnosis.signals.view import View
 
 _DIVERGENT_SECONDS = 1800.0
 _FLIPS, _RESTARTS, _DEPLOYS = 3, 3, 2
@@ -41,21 +41,21 @@ _NEVER_BACK_CONFIDENCE = 0.6
     advice=("give each set of topics a group of its own",),
     open_after=1,
 )
-def subscription_divergent(view: View) -> list[Observation]:
+def subscription_divergent(signals: Signals) -> list[Observation]:
     """Members of one group have read different topics for half an hour."""
-    since = subscriptions_differ_since(view.frame) if has_assignments(view) else None
-    if since is None or (now_of(view.frame) - since).total_seconds() <= _DIVERGENT_SECONDS:
+    since = subscriptions_differ_since(signals.frame) if has_assignments(signals) else None
+    if since is None or (now_of(signals.frame) - since).total_seconds() <= _DIVERGENT_SECONDS:
         return []
-    sets = sorted({", ".join(sorted(row["topics"])) for row in current_members(view.frame) if row.get("topics")})
+    sets = sorted({", ".join(sorted(row["topics"])) for row in current_members(signals.frame) if row.get("topics")})
     observation = Observation(
         "SUBSCRIPTION_DIVERGENT",
         severity=INFO,
         evidence={
-            "differ_seconds": (now_of(view.frame) - since).total_seconds(),
+            "differ_seconds": (now_of(signals.frame) - since).total_seconds(),
             "subscriptions": float(len(sets)),
         },
         evidence_text={"topics": " | ".join(sets)},
-        guards={"deploy": passes(vetoing_deploy(view.frame, view.parameters) is None)},
+        guards={"deploy": passes(vetoing_deploy(signals.frame, signals.parameters) is None)},
     )
     return guarded(observation)
 
@@ -74,19 +74,19 @@ def subscription_divergent(view: View) -> list[Observation]:
     rank=180,
     open_after=1,
 )
-def static_expired(view: View) -> list[Observation]:
+def static_expired(signals: Signals) -> list[Observation]:
     """A static member was away for longer than its session, so that its return cost two rebalances.
 
     Who is away twice in half an hour is evicted again and again, not restarted, and so are the others beside it.
     """
-    if not has_members(view):
+    if not has_members(signals):
         return []
-    known = absences(view.frame)
-    now = now_of(view.frame)
-    horizon = view.parameters.deploy_horizon_seconds
+    known = absences(signals.frame)
+    now = now_of(signals.frame)
+    horizon = signals.parameters.deploy_horizon_seconds
     expired = [each for each in known if each.is_expired and 0 <= (now - each.back_at).total_seconds() < horizon]
     usual = absence_p95_seconds(known)
-    faults = [each for each in expired if not is_in_deploy(each.back_at, view.frame, view.parameters)]
+    faults = [each for each in expired if not is_in_deploy(each.back_at, signals.frame, signals.parameters)]
     if len({each.instance_id for each in faults}) < len(faults):
         expired = [each for each in expired if each not in faults]
     return [
@@ -120,20 +120,20 @@ def static_expired(view: View) -> list[Observation]:
     blocks_scaling=True,
     open_after=1,
 )
-def static_duplicate(view: View) -> list[Observation]:
+def static_duplicate(signals: Signals) -> list[Observation]:
     """Two processes use one instance id and fence each other; a rolling restart changes the member once."""
-    if not has_members(view):
+    if not has_members(signals):
         return []
     return [
         Observation(
             "STATIC_DUPLICATE",
-            severity=PAGE if view.is_material else WARN,
+            severity=PAGE if signals.is_material else WARN,
             subject=each.instance_id,
             confidence=0.9 if each.returns else _NEVER_BACK_CONFIDENCE,
             evidence={"flips": float(each.flips), "hosts": float(len(set(each.hosts)))},
             evidence_text={"hosts": ", ".join(each.hosts[:20])},
         )
-        for each in find_flips(view.frame)
+        for each in find_flips(signals.frame)
         if each.flips >= _FLIPS and len(set(each.hosts)) >= 2
     ]
 
@@ -154,9 +154,9 @@ def static_duplicate(view: View) -> list[Observation]:
     blocks_scaling=True,
     open_after=1,
 )
-def static_id_unstable(view: View) -> list[Observation]:
+def static_id_unstable(signals: Signals) -> list[Observation]:
     """Restarted members come with new instance ids, and the old ones block their partitions for a session."""
-    found = find_successors(view.frame) if has_members(view) else []
+    found = find_successors(signals.frame) if has_members(signals) else []
     if len(found) < _RESTARTS:
         return []
     observation = Observation(
@@ -187,16 +187,16 @@ def static_id_unstable(view: View) -> list[Observation]:
     avoid=("ids from pod addresses or random names",),
     open_after=1,
 )
-def static_not_used(view: View) -> list[Observation]:
+def static_not_used(signals: Signals) -> list[Observation]:
     """Deploys cost lag again and again, and no member has an instance id."""
-    if not has_assignments(view) or not current_members(view.frame):
+    if not has_assignments(signals) or not current_members(signals.frame):
         return []
-    if any(row.get("group_instance_id") for row in current_members(view.frame)):
+    if any(row.get("group_instance_id") for row in current_members(signals.frame)):
         return []
-    now = now_of(view.frame)
-    own = [deploy_row(view, each) for each in find_deploys(view.frame, view.parameters) if each.state == OVER]
+    now = now_of(signals.frame)
+    own = [deploy_row(signals, each) for each in find_deploys(signals.frame, signals.parameters) if each.state == OVER]
     # what was written while the deploy lay in the frame's windows knows its cost better
-    rows = {row["started_at"]: row for row in [*own, *view.frame.deploys]}
+    rows = {row["started_at"]: row for row in [*own, *signals.frame.deploys]}
     spikes = [
         row
         for row in rows.values()

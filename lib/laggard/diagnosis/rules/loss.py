@@ -13,7 +13,7 @@ from laggard.diagnosis.rules.guards import is_compacted
 from laggard.diagnosis.rules.rule import INFO, PAGE, PASS, SYMPTOM, UNKNOWN, WARN, Observation, Rule
 from laggard.diagnosis.signals import forecast
 from laggard.diagnosis.signals.forecast import FEW_JUMPS
-from laggard.diagnosis.signals.view import View
+from laggard.diagnosis.signals.group import Signals
 
 HOUR, DAY = 3600.0, 86_400.0
 _LONG, _SHORT = HOUR, 300.0  # ranges over which an objective must be missed
@@ -33,14 +33,14 @@ _ABANDONED = timedelta(days=7)
     advice=("act on the primary cause",),
     open_after=1,
 )
-def time_lag_slo_breach(view: View) -> list[Observation]:
+def time_lag_slo_breach(signals: Signals) -> list[Observation]:
     """More records come late than the objective allows, over an hour and over five minutes."""
-    if not view.policy.slo_time_lag_seconds:
+    if not signals.policy.slo_time_lag_seconds:
         return []
     found = []
-    allowed = 1.0 - view.policy.slo_objective
-    for each in view.topics:
-        ranges = [max(1, round(seconds / view.frame.window_seconds)) for seconds in (_LONG, _SHORT)]
+    allowed = 1.0 - signals.policy.slo_objective
+    for each in signals.topics:
+        ranges = [max(1, round(seconds / signals.frame.window_seconds)) for seconds in (_LONG, _SHORT)]
         matured = [known_sum(each.frame["matured"][:, -windows:]) for windows in ranges]
         late = [known_sum(each.frame["late"][:, -windows:]) for windows in ranges]
         if min(matured) <= 0 or matured[0] < _FEW_MATURED:
@@ -54,7 +54,7 @@ def time_lag_slo_breach(view: View) -> list[Observation]:
                     evidence={
                         "late_records": late[0],
                         "matured_records": matured[0],
-                        "slo_seconds": view.policy.slo_time_lag_seconds,
+                        "slo_seconds": signals.policy.slo_time_lag_seconds,
                         "worst_partition": float(each.frame.partitions[worst]),
                     },
                 )
@@ -71,10 +71,10 @@ def time_lag_slo_breach(view: View) -> list[Observation]:
     advice=("treat it as an incident: the records are gone for this group", "raise retention before anything else"),
     open_after=1,
 )
-def data_lost(view: View) -> list[Observation]:
+def data_lost(signals: Signals) -> list[Observation]:
     """The log begins behind the committed offset: records were deleted unread."""
     found = []
-    for each in view.topics:
+    for each in signals.topics:
         lost = each.frame["lost"][:, -1]
         rows = lost > 0
         if not rows.any():
@@ -82,8 +82,8 @@ def data_lost(view: View) -> list[Observation]:
         severity = PAGE
         if is_compacted(each):
             severity = WARN
-        empty_since = view.frame.fact.get("empty_since")
-        if empty_since and (view.frame.now_ms / 1000 - empty_since.timestamp()) > _ABANDONED.total_seconds():
+        empty_since = signals.frame.fact.get("empty_since")
+        if empty_since and (signals.frame.now_ms / 1000 - empty_since.timestamp()) > _ABANDONED.total_seconds():
             severity = INFO
         found.append(
             Observation(
@@ -108,22 +108,22 @@ def data_lost(view: View) -> list[Observation]:
     thresholds=("loss_page_hours", "loss_warn_hours"),
     open_after=1,
 )
-def data_loss_forecast(view: View) -> list[Observation]:
+def data_loss_forecast(signals: Signals) -> list[Observation]:
     """Retention will delete records before the group has read them."""
     found = []
-    for each in view.topics:
-        loss = view.losses.get(each.frame.topic)
-        if loss is None or not loss.seconds <= view.parameters.loss_warn_hours * HOUR:
+    for each in signals.topics:
+        loss = signals.losses.get(each.frame.topic)
+        if loss is None or not loss.seconds <= signals.parameters.loss_warn_hours * HOUR:
             continue
         row = int(np.flatnonzero(each.frame.partitions == loss.partition)[0])
         is_stalled = bool(each.is_stalled[row])
         starts = each.frame["start"][row]
-        is_overtaken = bool(np.nanmax(starts) > np.nanmin(starts)) and each.consume[row] < _speed(view, starts)
-        if not (each.trend.name == "growing" or is_stalled or is_overtaken or not view.member_count):
+        is_overtaken = bool(np.nanmax(starts) > np.nanmin(starts)) and each.consume[row] < _speed(signals, starts)
+        if not (each.trend.name == "growing" or is_stalled or is_overtaken or not signals.member_count):
             continue
-        severity = PAGE if loss.seconds <= view.parameters.loss_page_hours * HOUR else WARN
-        empty_since = view.frame.fact.get("empty_since")
-        if empty_since and (view.frame.now_ms / 1000 - empty_since.timestamp()) > _ABANDONED.total_seconds():
+        severity = PAGE if loss.seconds <= signals.parameters.loss_page_hours * HOUR else WARN
+        empty_since = signals.frame.fact.get("empty_since")
+        if empty_since and (signals.frame.now_ms / 1000 - empty_since.timestamp()) > _ABANDONED.total_seconds():
             severity = INFO
         found.append(
             Observation(
@@ -149,23 +149,23 @@ def data_loss_forecast(view: View) -> list[Observation]:
     thresholds=("expiry_warn_hours", "expiry_page_hours", "offsets_retention_minutes"),
     open_after=1,
 )
-def offsets_expiry_forecast(view: View) -> list[Observation]:
+def offsets_expiry_forecast(signals: Signals) -> list[Observation]:
     """The broker will forget the group's offsets while its topics still grow."""
-    empty_since = view.frame.fact.get("empty_since")
-    if view.member_count or empty_since is None:
+    empty_since = signals.frame.fact.get("empty_since")
+    if signals.member_count or empty_since is None:
         return []
-    if not any(known_sum(each.arrival) > 0 for each in view.topics):
+    if not any(known_sum(each.arrival) > 0 for each in signals.topics):
         return []
-    observed = view.frame.offsets_retention_minutes
-    retention = view.parameters.offsets_retention_minutes if observed is None else observed
+    observed = signals.frame.offsets_retention_minutes
+    retention = signals.parameters.offsets_retention_minutes if observed is None else observed
     expiry_ms = forecast.offsets_expiry_ms(empty_since.timestamp() * 1000, retention)
-    left = (expiry_ms - view.frame.now_ms) / 1000
-    if not -_SWEEP - view.frame.window_seconds < left <= view.parameters.expiry_warn_hours * HOUR:
+    left = (expiry_ms - signals.frame.now_ms) / 1000
+    if not -_SWEEP - signals.frame.window_seconds < left <= signals.parameters.expiry_warn_hours * HOUR:
         return []
     return [
         Observation(
             "OFFSETS_EXPIRY_FORECAST",
-            severity=PAGE if left <= view.parameters.expiry_page_hours * HOUR else WARN,
+            severity=PAGE if left <= signals.parameters.expiry_page_hours * HOUR else WARN,
             evidence={"expiry_seconds": max(0.0, left), "offsets_retention_minutes": retention},
             evidence_text={
                 "empty_since": str(empty_since),
@@ -175,8 +175,10 @@ def offsets_expiry_forecast(view: View) -> list[Observation]:
     ]
 
 
-def _speed(view: View, starts: Floats) -> float:
+def _speed(signals: Signals, starts: Floats) -> float:
     known = starts[~np.isnan(starts)]
     return (
-        float(known[-1] - known[0]) / max(1, (len(known) - 1) * view.frame.window_seconds) if len(known) else math.nan
+        float(known[-1] - known[0]) / max(1, (len(known) - 1) * signals.frame.window_seconds)
+        if len(known)
+        else math.nan
     )

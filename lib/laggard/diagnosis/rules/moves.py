@@ -9,9 +9,9 @@ from laggard.diagnosis.rules.guards import guarded, has_assignments, passes
 from laggard.diagnosis.rules.rule import CAUSE, HYGIENE, INFO, WARN, Observation, Rule
 from laggard.diagnosis.signals.deploy_cost import DeployCost, measure_deploy
 from laggard.diagnosis.signals.deploys import RUNNING, SUSPECTED, Deploy, deploy_spans, find_deploys, vetoing_deploy
+from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.moves import find_avoidable, find_ping_pong
 from laggard.diagnosis.signals.rebalances import logical_rebalances, now_of, recent
-from laggard.diagnosis.signals.view import View
 
 _PING_PONG_INDEX, _PING_PONG_MOVES = 0.3, 3
 _AVOIDABLE_SHARE, _AVOIDABLE_REBALANCES = 0.2, 3
@@ -32,14 +32,14 @@ _SLO_TIMES, _FLOOR_TIMES = 10.0, 5.0
         "use static membership and the cooperative-sticky assignor, so that a return takes nothing from others",
     ),
 )
-def ping_pong(view: View) -> list[Observation]:
+def ping_pong(signals: Signals) -> list[Observation]:
     """Partitions go back to where they came from; one member's restart, which returns once, does not count."""
-    if not has_assignments(view):
+    if not has_assignments(signals):
         return []
-    found = find_ping_pong(view.frame, explained=deploy_spans(view.frame, view.parameters))
+    found = find_ping_pong(signals.frame, explained=deploy_spans(signals.frame, signals.parameters))
     if found.moves < _PING_PONG_MOVES or found.index < _PING_PONG_INDEX or found.rebalances < 2:
         return []
-    deploy = vetoing_deploy(view.frame, view.parameters)
+    deploy = vetoing_deploy(signals.frame, signals.parameters)
     observation = Observation(
         "PING_PONG",
         evidence={
@@ -49,7 +49,7 @@ def ping_pong(view: View) -> list[Observation]:
             "rebalances": float(found.rebalances),
         },
         evidence_text={"partitions": ", ".join(f"{topic}-{number}" for topic, number in found.partitions[:20])},
-        guards={"deploy": passes(deploy is None and not view.policy.in_maintenance)},
+        guards={"deploy": passes(deploy is None and not signals.policy.in_maintenance)},
     )
     return guarded(observation)
 
@@ -65,11 +65,11 @@ def ping_pong(view: View) -> list[Observation]:
         "or the consumer protocol of KIP-848, whose assignors keep what can stay",
     ),
 )
-def non_sticky_moves(view: View) -> list[Observation]:
+def non_sticky_moves(signals: Signals) -> list[Observation]:
     """Rebalances move more partitions than departures and balance need."""
-    if not has_assignments(view):
+    if not has_assignments(signals):
         return []
-    found = find_avoidable(view.frame)
+    found = find_avoidable(signals.frame)
     if found.rebalances < _AVOIDABLE_REBALANCES or not found.moved or found.share < _AVOIDABLE_SHARE:
         return []
     is_one_way = set(found.causes) in ({"member_join"}, {"member_left"})
@@ -101,14 +101,14 @@ def non_sticky_moves(view: View) -> list[Observation]:
     avoid=("changing the assignor in one step: eager and cooperative members cannot share a group",),
     open_after=1,
 )
-def eager_large_group(view: View) -> list[Observation]:
+def eager_large_group(signals: Signals) -> list[Observation]:
     """Every rebalance stops many partitions of many members."""
-    if not has_assignments(view):
+    if not has_assignments(signals):
         return []
-    fact = view.frame.fact
-    members = view.member_count or 0
-    partitions = sum(len(topic.lag) for topic in view.topics)
-    day = recent(logical_rebalances(view.frame), now_of(view.frame), _DAY_SECONDS)
+    fact = signals.frame.fact
+    members = signals.member_count or 0
+    partitions = sum(len(topic.lag) for topic in signals.topics)
+    day = recent(logical_rebalances(signals.frame), now_of(signals.frame), _DAY_SECONDS)
     day = [each for each in day if not each.is_first]
     is_eager = fact.get("rebalance_mode") == "eager"
     if not is_eager or partitions < _LARGE_PARTITIONS or members < _LARGE_MEMBERS or not day:
@@ -149,29 +149,31 @@ def eager_large_group(view: View) -> list[Observation]:
     rank=200,
     open_after=1,
 )
-def deploy_lag_spike(view: View) -> list[Observation]:
+def deploy_lag_spike(signals: Signals) -> list[Observation]:
     """Lag rose inside a rolling deploy; one whose restarts static membership absorbed is none."""
-    if not has_assignments(view):
+    if not has_assignments(signals):
         return []
-    deploys = find_deploys(view.frame, view.parameters)
-    now = now_of(view.frame)
-    near = [each for each in deploys if (now - each.started_at).total_seconds() <= view.parameters.deploy_limit_seconds]
+    deploys = find_deploys(signals.frame, signals.parameters)
+    now = now_of(signals.frame)
+    near = [
+        each for each in deploys if (now - each.started_at).total_seconds() <= signals.parameters.deploy_limit_seconds
+    ]
     if not near or near[-1].state == SUSPECTED or not near[-1].rebalances:
         return []
-    deploy, cost = near[-1], measure_deploy(view, near[-1])
+    deploy, cost = near[-1], measure_deploy(signals, near[-1])
     if not cost.is_spike:
         return []
     is_over = (
         deploy.state != RUNNING
         and math.isfinite(cost.recovery_seconds)
-        and vetoing_deploy(view.frame, view.parameters) is None
+        and vetoing_deploy(signals.frame, signals.parameters) is None
     )
     if is_over:
         return []
     observation = Observation(
         "DEPLOY_LAG_SPIKE",
-        severity=WARN if _is_costly(view, cost) else INFO,
-        evidence=_evidence(view, deploy, cost),
+        severity=WARN if _is_costly(signals, cost) else INFO,
+        evidence=_evidence(signals, deploy, cost),
         evidence_text={"state": deploy.state, "rebalance_mode": deploy.mode},
         guards={
             "arrivals": passes(None if math.isnan(cost.arrival_ratio) else cost.arrival_ratio < _ARRIVAL_RATIO),
@@ -180,14 +182,14 @@ def deploy_lag_spike(view: View) -> list[Observation]:
     return guarded(observation)
 
 
-def _is_costly(view: View, cost: DeployCost) -> bool:
-    slo = view.policy.slo_time_lag_seconds
-    floor = sum(known_sum(topic.floor) for topic in view.topics)
+def _is_costly(signals: Signals, cost: DeployCost) -> bool:
+    slo = signals.policy.slo_time_lag_seconds
+    floor = sum(known_sum(topic.floor) for topic in signals.topics)
     return (0 < slo < cost.lag_seconds / _SLO_TIMES) or (floor > 0 and cost.peak_envelope >= _FLOOR_TIMES * floor)
 
 
-def _evidence(view: View, deploy: Deploy, cost: DeployCost) -> dict[str, float]:
-    rows = [row for row in view.frame.rebalances if row["rebalance_id"] in deploy.rebalance_ids]
+def _evidence(signals: Signals, deploy: Deploy, cost: DeployCost) -> dict[str, float]:
+    rows = [row for row in signals.frame.rebalances if row["rebalance_id"] in deploy.rebalance_ids]
     pauses = [float(row["pause_p95_seconds"]) for row in rows if row.get("pause_p95_seconds") is not None]
     known = {
         "lag_before_records": cost.lag_before,

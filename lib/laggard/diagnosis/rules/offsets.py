@@ -7,8 +7,8 @@ from datetime import timedelta
 from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.rules.rule import CAUSE, EVENT, INFO, WARN, Observation, Rule, suppresses
+from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.rebalances import now_of
-from laggard.diagnosis.signals.view import View
 
 _TRANSACTION_SECONDS = 900.0  # Kafka's default of transaction.max.timeout.ms: no honest one lasts longer
 
@@ -25,23 +25,23 @@ _TRANSACTION_SECONDS = 900.0  # Kafka's default of transaction.max.timeout.ms: n
     avoid=("do not size the group by this backlog",),
     open_after=1,
 )
-def offset_rewind(view: View) -> list[Observation]:
+def offset_rewind(signals: Signals) -> list[Observation]:
     """The committed offset fell in the window: a replay, or someone set it back."""
-    bound = _replayed(view)
+    bound = _replayed(signals)
     return [
         _event("OFFSET_REWIND", topic, rows, WARN if _records(rows) > bound else INFO, {"replay_bound_records": bound})
-        for topic, rows in _events(view, "offset_rewind")
+        for topic, rows in _events(signals, "offset_rewind")
     ]
 
 
-def is_more_than_replayed(view: View, span: timedelta) -> bool:
+def is_more_than_replayed(signals: Signals, span: timedelta) -> bool:
     """Return True if offsets of a topic were set back, in a span up to the window's end, further than replays do."""
-    return any(_records(rows) > _replayed(view) for _, rows in _events(view, "offset_rewind", span))
+    return any(_records(rows) > _replayed(signals) for _, rows in _events(signals, "offset_rewind", span))
 
 
-def _replayed(view: View) -> float:
+def _replayed(signals: Signals) -> float:
     """Return how many records the newest rebalances replay at most."""
-    return float(sum(row["replay_bound"] or 0 for row in view.frame.rebalances[-3:]))
+    return float(sum(row["replay_bound"] or 0 for row in signals.frame.rebalances[-3:]))
 
 
 def _records(rows: list[Row]) -> int:
@@ -57,9 +57,9 @@ def _records(rows: list[Row]) -> int:
     advice=("ask who reset the offsets, or what auto.offset.reset did",),
     open_after=1,
 )
-def offset_skip(view: View) -> list[Observation]:
+def offset_skip(signals: Signals) -> list[Observation]:
     """The committed offset jumped to the end: records were not processed."""
-    return [_event("OFFSET_SKIP", topic, rows, INFO, {}) for topic, rows in _events(view, "offset_skip")]
+    return [_event("OFFSET_SKIP", topic, rows, INFO, {}) for topic, rows in _events(signals, "offset_skip")]
 
 
 @Rule(
@@ -73,10 +73,10 @@ def offset_skip(view: View) -> list[Observation]:
     rank=40,
     open_after=1,
 )
-def offset_beyond_end(view: View) -> list[Observation]:
+def offset_beyond_end(signals: Signals) -> list[Observation]:
     """Committed offsets lie behind the end of the log: the topic was cut or is another one."""
     found = []
-    for each in view.topics:
+    for each in signals.topics:
         beyond = each.frame.named("status")[:, -1] == "committed_ahead"
         if beyond.any():
             ahead = each.frame["committed"][beyond, -1] - each.frame["end"][beyond, -1]
@@ -104,11 +104,11 @@ def offset_beyond_end(view: View) -> list[Observation]:
     rank=250,
     open_after=1,
 )
-def lso_stuck(view: View) -> list[Observation]:
+def lso_stuck(signals: Signals) -> list[Observation]:
     """The group stands at the last stable offset, and a transaction keeps it there."""
-    count = max(2, round(_TRANSACTION_SECONDS / view.frame.window_seconds))
+    count = max(2, round(_TRANSACTION_SECONDS / signals.frame.window_seconds))
     found = []
-    for each in view.topics:
+    for each in signals.topics:
         held: list[int] = []
         windows = each.frame.facts.get("windows", {})
         for row, partition in enumerate(each.frame.partitions if windows else ()):
@@ -127,7 +127,7 @@ def lso_stuck(view: View) -> list[Observation]:
                     topic=each.frame.topic,
                     partitions=tuple(int(each.frame.partitions[row]) for row in held),
                     evidence={"lag_records": lag, "seconds": _TRANSACTION_SECONDS},
-                    explained=lag / view.material_lag if view.material_lag else 0.0,
+                    explained=lag / signals.material_lag if signals.material_lag else 0.0,
                 )
             )
     return found
@@ -148,12 +148,12 @@ def _event(code: str, topic: str, rows: list[Row], severity: str, more: dict[str
     )
 
 
-def _events(view: View, kind: str, span: timedelta | None = None) -> list[tuple[str, list[Row]]]:
+def _events(signals: Signals, kind: str, span: timedelta | None = None) -> list[tuple[str, list[Row]]]:
     """Events of a kind in this window, or in a span up to its end, by topic."""
     found: dict[str, list[Row]] = {}
-    end = now_of(view.frame)
-    begin = end - (span or timedelta(seconds=view.frame.window_seconds))
-    for row in view.frame.events:
+    end = now_of(signals.frame)
+    begin = end - (span or timedelta(seconds=signals.frame.window_seconds))
+    for row in signals.frame.events:
         if row["kind"] == kind and begin <= row["event_at"] < end:
             found.setdefault(row["topic"] or "", []).append(row)
     return sorted(found.items())
@@ -168,9 +168,9 @@ def _events(view: View, kind: str, span: timedelta | None = None) -> list[tuple[
     open_after=1,
     close_after=1,
 )
-def group_deleted(view: View) -> list[Observation]:
+def group_deleted(signals: Signals) -> list[Observation]:
     """The event of that name in the window, from tombstones of all that the group had."""
-    return _reported("GROUP_DELETED", "group_deleted", view)
+    return _reported("GROUP_DELETED", "group_deleted", signals)
 
 
 @Rule(
@@ -182,9 +182,9 @@ def group_deleted(view: View) -> list[Observation]:
     open_after=1,
     close_after=1,
 )
-def partitions_added(view: View) -> list[Observation]:
+def partitions_added(signals: Signals) -> list[Observation]:
     """The event of that name in the window, from the number of partitions at each poll."""
-    return _reported("PARTITIONS_ADDED", "partitions_added", view)
+    return _reported("PARTITIONS_ADDED", "partitions_added", signals)
 
 
 @Rule(
@@ -197,11 +197,11 @@ def partitions_added(view: View) -> list[Observation]:
     open_after=1,
     close_after=1,
 )
-def topic_recreated(view: View) -> list[Observation]:
+def topic_recreated(signals: Signals) -> list[Observation]:
     """The topic has another id: by its event, or where nobody was watching the change, by what the group had before."""
-    found = _reported("TOPIC_RECREATED", "topic_recreated", view)
-    told = {row["topic"] for row in view.frame.events if row["kind"] == "topic_recreated"}
-    for each in view.topics:
+    found = _reported("TOPIC_RECREATED", "topic_recreated", signals)
+    told = {row["topic"] for row in signals.frame.events if row["kind"] == "topic_recreated"}
+    for each in signals.topics:
         if not each.frame.facts.get("former_topic_id") or each.frame.topic in told:
             continue
         if (each.frame.named("status") != "").any(axis=0).sum() == 1:
@@ -209,10 +209,10 @@ def topic_recreated(view: View) -> list[Observation]:
     return found
 
 
-def _reported(code: str, kind: str, view: View) -> list[Observation]:
+def _reported(code: str, kind: str, signals: Signals) -> list[Observation]:
     """Events of a kind in this window, as they are in `group_events`."""
     found = []
-    for topic, rows in _events(view, kind):
+    for topic, rows in _events(signals, kind):
         numbers = {"records": float(rows[0]["records"])} if rows[0].get("records") is not None else {}
         found.append(Observation(code, severity=INFO, topic=topic, evidence={"events": float(len(rows))} | numbers))
     return found

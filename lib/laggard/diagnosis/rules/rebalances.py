@@ -19,6 +19,7 @@ from laggard.diagnosis.rules.rule import (
     suppresses,
 )
 from laggard.diagnosis.signals.deploys import deploy_spans, vetoing_deploy
+from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.moves import assignor_changes, find_behind, without_common_assignor
 from laggard.diagnosis.signals.rebalances import (
     find_storm,
@@ -28,7 +29,6 @@ from laggard.diagnosis.signals.rebalances import (
     stragglers,
 )
 from laggard.diagnosis.signals.rosters import current_members
-from laggard.diagnosis.signals.view import View
 
 _HEARTBEAT_SECONDS = 3.0  # the Java consumer's default
 _NOT_STABLE_SECONDS = 120.0
@@ -60,21 +60,21 @@ _LOG_LINES = (
     blocks_scaling=True,
     open_after=2,
 )
-def rebalance_storm(view: View) -> list[Observation]:
+def rebalance_storm(signals: Signals) -> list[Observation]:
     """Rebalances that follow each other so closely that members spend much of their time in them."""
-    if not has_members(view) or not view.member_count:
+    if not has_members(signals) or not signals.member_count:
         return []
-    storm = find_storm(view.frame, view.parameters, deploy_spans(view.frame, view.parameters))
+    storm = find_storm(signals.frame, signals.parameters, deploy_spans(signals.frame, signals.parameters))
     if not storm.because:
         return []
     causes = sorted(storm.causes, key=lambda each: (-storm.causes[each], each))
     text = {"because": ", ".join(storm.because), "cause": causes[0] if causes else "unknown"}
-    members = current_members(view.frame)
-    if members and all(row.get("group_instance_id") for row in members) and _is_cooperative(view):
+    members = current_members(signals.frame)
+    if members and all(row.get("group_instance_id") for row in members) and _is_cooperative(signals):
         text["escalation"] = "the group is static and cooperative already: only decoupling lowers the rate"
     observation = Observation(
         "REBALANCE_STORM",
-        severity=PAGE if burns_slo(view.frame, view.policy.slo_objective) else WARN,
+        severity=PAGE if burns_slo(signals.frame, signals.policy.slo_objective) else WARN,
         evidence={
             "rebalances": float(storm.rebalances),
             "generations": float(storm.generations),
@@ -87,8 +87,8 @@ def rebalance_storm(view: View) -> list[Observation]:
         },
         evidence_text=text,
         guards={
-            "deploy": _no_deploy(view),
-            "autoscaler": passes(not (view.policy.max_consumers and set(storm.causes) <= _SCALING)),
+            "deploy": _no_deploy(signals),
+            "autoscaler": passes(not (signals.policy.max_consumers and set(storm.causes) <= _SCALING)),
             "coordinator": passes(2 * storm.causes.get("coordinator_failover", 0) <= max(1, storm.rebalances)),
         },
     )
@@ -114,16 +114,16 @@ def rebalance_storm(view: View) -> list[Observation]:
     rank=170,
     blocks_scaling=True,
 )
-def rebalance_incomplete(view: View) -> list[Observation]:
+def rebalance_incomplete(signals: Signals) -> list[Observation]:
     """Generations that never got an assignment, or a group that does not become Stable."""
-    if not has_members(view):
+    if not has_members(signals):
         return []
-    interrupted = interrupted_generations(view.frame, view.parameters.storm_seconds)
-    timeout = longest_rebalance_timeout(current_members(view.frame))
-    since = view.frame.fact.get("state_since")
+    interrupted = interrupted_generations(signals.frame, signals.parameters.storm_seconds)
+    timeout = longest_rebalance_timeout(current_members(signals.frame))
+    since = signals.frame.fact.get("state_since")
     waits = 0.0
-    if view.state in {"PreparingRebalance", "CompletingRebalance"} and since is not None:
-        waits = (now_of(view.frame) - since).total_seconds()
+    if signals.state in {"PreparingRebalance", "CompletingRebalance"} and since is not None:
+        waits = (now_of(signals.frame) - since).total_seconds()
     is_late = timeout is not None and waits > timeout + _NOT_STABLE_SECONDS
     if interrupted < 2 and not is_late:
         return []
@@ -134,8 +134,8 @@ def rebalance_incomplete(view: View) -> list[Observation]:
             "not_stable_seconds": waits,
             **({} if timeout is None else {"rebalance_timeout_seconds": timeout}),
         },
-        evidence_text={"group_state": view.state},
-        guards={"deploy": _no_deploy(view)},
+        evidence_text={"group_state": signals.state},
+        guards={"deploy": _no_deploy(signals)},
     )
     return guarded(observation)
 
@@ -158,15 +158,15 @@ def rebalance_incomplete(view: View) -> list[Observation]:
     blocks_scaling=True,
     open_after=1,
 )
-def rebalance_straggler(view: View) -> list[Observation]:
+def rebalance_straggler(signals: Signals) -> list[Observation]:
     """A join phase waited for one member until its rebalance timeout ran out."""
-    if not has_members(view):
+    if not has_members(signals):
         return []
     found = {}
-    for slot, seconds, rebalance_id in stragglers(view.frame, view.parameters.deploy_horizon_seconds):
-        healthy = _HEARTBEAT_SECONDS + _commit_gap_p95(view)
-        moved_at = view.frame.fact.get("coordinator_changed_at")
-        since = math.inf if moved_at is None else (now_of(view.frame) - moved_at).total_seconds()
+    for slot, seconds, rebalance_id in stragglers(signals.frame, signals.parameters.deploy_horizon_seconds):
+        healthy = _HEARTBEAT_SECONDS + _commit_gap_p95(signals)
+        moved_at = signals.frame.fact.get("coordinator_changed_at")
+        since = math.inf if moved_at is None else (now_of(signals.frame) - moved_at).total_seconds()
         found[slot] = Observation(
             "REBALANCE_STRAGGLER",
             subject=slot,
@@ -174,7 +174,7 @@ def rebalance_straggler(view: View) -> list[Observation]:
             evidence_text={"rebalance_id": rebalance_id},
             guards={
                 "one_batch": passes(seconds > healthy),
-                "coordinator": passes(since > view.parameters.deploy_horizon_seconds),
+                "coordinator": passes(since > signals.parameters.deploy_horizon_seconds),
             },
         )
     return [each for slot in sorted(found) for each in guarded(found[slot])]
@@ -197,9 +197,9 @@ def rebalance_straggler(view: View) -> list[Observation]:
     blocks_scaling=True,
     open_after=1,
 )
-def reconcile_stuck(view: View) -> list[Observation]:
+def reconcile_stuck(signals: Signals) -> list[Observation]:
     """A KIP-848 member does not give up its partitions, so that its epoch never becomes Stable."""
-    if not has_assignments(view):
+    if not has_assignments(signals):
         return []
     return [
         Observation(
@@ -213,7 +213,7 @@ def reconcile_stuck(view: View) -> list[Observation]:
             },
             evidence_text={"member_state": each.member_state},
         )
-        for each in find_behind(view.frame, view.parameters.deploy_horizon_seconds)
+        for each in find_behind(signals.frame, signals.parameters.deploy_horizon_seconds)
     ]
 
 
@@ -233,12 +233,12 @@ def reconcile_stuck(view: View) -> list[Observation]:
     blocks_scaling=True,
     open_after=1,
 )
-def assignor_flap(view: View) -> list[Observation]:
+def assignor_flap(signals: Signals) -> list[Observation]:
     """Members agree on one assignor, then on another, or on none at all."""
-    if not has_assignments(view):
+    if not has_assignments(signals):
         return []
-    found = assignor_changes(view.frame)
-    split = without_common_assignor(current_members(view.frame))
+    found = assignor_changes(signals.frame)
+    split = without_common_assignor(current_members(signals.frame))
     if len(found) < 2 and not split:
         return []
     names = sorted({name for _, old, new in found for name in (old, new)})
@@ -251,17 +251,17 @@ def assignor_flap(view: View) -> list[Observation]:
     return [observation]
 
 
-def _no_deploy(view: View) -> str:
-    return passes(vetoing_deploy(view.frame, view.parameters) is None and not view.policy.in_maintenance)
+def _no_deploy(signals: Signals) -> str:
+    return passes(vetoing_deploy(signals.frame, signals.parameters) is None and not signals.policy.in_maintenance)
 
 
-def _is_cooperative(view: View) -> bool:
-    return view.frame.fact.get("rebalance_mode") in {"cooperative", "incremental"}
+def _is_cooperative(signals: Signals) -> bool:
+    return signals.frame.fact.get("rebalance_mode") in {"cooperative", "incremental"}
 
 
-def _commit_gap_p95(view: View) -> float:
+def _commit_gap_p95(signals: Signals) -> float:
     """95th percentile by nearest rank over partitions of the commit intervals; 0 where none is known."""
-    known = np.sort(np.concatenate([topic.interval for topic in view.topics] or [np.zeros(0)]))
+    known = np.sort(np.concatenate([topic.interval for topic in signals.topics] or [np.zeros(0)]))
     known = known[np.isfinite(known)]
     return float(known[-(-95 * len(known) // 100) - 1]) if len(known) else 0.0
 

@@ -84,6 +84,6 @@ EDGES: tuple[Edge, ...] = tuple(
 )
 
 
-def cluster_observations(cluster: ClusterFrame, signals: Sequence[Row], parameters: Parameters) -> list[Observation]:
+def cluster_observations(cluster: ClusterFrame, groups: Sequence[Row], parameters: Parameters) -> list[Observation]:
     """Run the checks that look at all groups together; each observation names its groups in `evidence_text`."""
-    return [each for rule in RULES for each in rule.check_all(cluster, signals, parameters)]
+    return [each for rule in RULES for each in rule.check_all(cluster, groups, parameters)]

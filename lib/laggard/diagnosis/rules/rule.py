@@ -77,8 +77,10 @@ def outranks(*targets: str) -> Inhibition:
 # a group that spends its time in rebalances has no time to show what its members can do
 WHILE_REBALANCING = suppresses(CAPACITY, SLOW, "HOT_PARTITION_ARRIVAL", "SCALE_OUT_FUTILE", needs=LONG_REBALANCE)
 
-Check: TypeAlias = Callable[[Any], list[Observation]]  # of a group's view
-ClusterCheck: TypeAlias = Callable[[Any, Sequence[Row], Parameters], list[Observation]]  # of a frame and all signals
+Check: TypeAlias = Callable[[Any], list[Observation]]  # of the signals of a group
+ClusterCheck: TypeAlias = Callable[
+    [Any, Sequence[Row], Parameters], list[Observation]
+]  # of a frame and the signals of all groups
 
 
 def _nothing(*_: object) -> list[Observation]:

@@ -21,6 +21,7 @@ from laggard.diagnosis.rules.rule import (
     suppresses,
 )
 from laggard.diagnosis.signals.deploys import vetoing_deploy
+from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.rebalances import now_of
 from laggard.diagnosis.signals.rosters import looping_places, places
 from laggard.diagnosis.signals.scaling import (
@@ -32,7 +33,6 @@ from laggard.diagnosis.signals.scaling import (
     idle_replica_hours,
     scale_events,
 )
-from laggard.diagnosis.signals.view import View
 
 _JUDGE_AFTER_SECONDS, _JUDGE_UNTIL_SECONDS = 300.0, 1800.0
 _HELPED = 0.9
@@ -54,27 +54,27 @@ _BUSY_SHARE, _BUSY_HOURS = 0.1, 20.0
     thresholds=("elasticity_min", "busy_windows", "busy_min_windows"),
     rank=320,
 )
-def scale_out_futile(view: View) -> list[Observation]:
+def scale_out_futile(signals: Signals) -> list[Observation]:
     """Members were added, and the lag is where it was.
 
     Found within half an hour of it; then it lasts until the lag falls or the members change in number again.
     """
-    event = _latest_scale_out(view)
+    event = _latest_scale_out(signals)
     if event is None:
-        return _goes_on(view)
-    ends = view.frame.windows / 1000 + view.frame.window_seconds
-    lag = group_lag(view, "envelope")
+        return _goes_on(signals)
+    ends = signals.frame.windows / 1000 + signals.frame.window_seconds
+    lag = group_lag(signals, "envelope")
     before = lower_median(lag[ends <= event.at.timestamp()][-3:].tolist())
     now = lower_median(lag[-3:].tolist())
-    if not (view.is_material and now > _HELPED * before > 0):
+    if not (signals.is_material and now > _HELPED * before > 0):
         return []
-    place_of = places(view.frame)
-    fresh = [each for slot, each in view.members.items() if place_of.get(slot, slot) in event.joined]
+    place_of = places(signals.frame)
+    fresh = [each for slot, each in signals.members.items() if place_of.get(slot, slot) in event.joined]
     has_nothing_to_do = bool(fresh) and not any(each.material for each in fresh)
-    change = elasticity(view, event)
-    if not has_nothing_to_do and not change.value < view.parameters.elasticity_min:
+    change = elasticity(signals, event)
+    if not has_nothing_to_do and not change.value < signals.parameters.elasticity_min:
         return []
-    worst = view.worst
+    worst = signals.worst
     numbers = {"elasticity": change.value, "consume_rate_before": change.before, "consume_rate_after": change.after}
     observation = Observation(
         "SCALE_OUT_FUTILE",
@@ -91,16 +91,18 @@ def scale_out_futile(view: View) -> list[Observation]:
     return guarded(observation)
 
 
-def _goes_on(view: View) -> list[Observation]:
+def _goes_on(signals: Signals) -> list[Observation]:
     """Repeat what was found soon after the scale-out until the lag falls or the members change again."""
-    is_open = any(each.code == "SCALE_OUT_FUTILE" and each.opened_ms is not None for each in view.memory.tracks)
-    worst = view.worst
-    if not is_open or not view.is_material or worst is None or worst.trend.name == "draining":
+    is_open = any(each.code == "SCALE_OUT_FUTILE" and each.opened_ms is not None for each in signals.memory.tracks)
+    worst = signals.worst
+    if not is_open or not signals.is_material or worst is None or worst.trend.name == "draining":
         return []
-    events = scale_events(view.frame, view.parameters) if has_assignments(view) else []
+    events = scale_events(signals.frame, signals.parameters) if has_assignments(signals) else []
     if events and events[-1].after < events[-1].before:
         return []
-    evidence = {"lag_records": view.lag} | ({} if view.scaled is None else {"elasticity": view.scaled.elasticity})
+    evidence = {"lag_records": signals.lag} | (
+        {} if signals.scaled is None else {"elasticity": signals.scaled.elasticity}
+    )
     return [Observation("SCALE_OUT_FUTILE", evidence=evidence)]
 
 
@@ -121,13 +123,15 @@ def _goes_on(view: View) -> list[Observation]:
     blocks_scaling=True,
     open_after=1,
 )
-def scale_oscillation(view: View) -> list[Observation]:
+def scale_oscillation(signals: Signals) -> list[Observation]:
     """Members are added and removed in turn; those that crash again and again do not count."""
-    if not has_members(view):
+    if not has_members(signals):
         return []
-    looping = looping_places(view.frame, view.parameters)
-    events = [each for each in scale_events(view.frame, view.parameters) if not {*each.joined, *each.left} <= looping]
-    found = alternations(events, now_of(view.frame))
+    looping = looping_places(signals.frame, signals.parameters)
+    events = [
+        each for each in scale_events(signals.frame, signals.parameters) if not {*each.joined, *each.left} <= looping
+    ]
+    found = alternations(events, now_of(signals.frame))
     if len(found) < _SWINGS:
         return []
     observation = Observation(
@@ -138,7 +142,7 @@ def scale_oscillation(view: View) -> list[Observation]:
             "most_members": float(max(max(each.before, each.after) for each in found)),
         },
         evidence_text={"times": ", ".join(f"{each.at:%H:%M:%S} {each.before}→{each.after}" for each in found[-10:])},
-        guards={"deploy": passes(vetoing_deploy(view.frame, view.parameters) is None)},
+        guards={"deploy": passes(vetoing_deploy(signals.frame, signals.parameters) is None)},
     )
     return guarded(observation)
 
@@ -157,26 +161,26 @@ def scale_oscillation(view: View) -> list[Observation]:
     open_after=1,
     close_after=1,
 )
-def scale_zero_cold_start(view: View) -> list[Observation]:
+def scale_zero_cold_start(signals: Signals) -> list[Observation]:
     """A group that slept has members again and drains what came meanwhile."""
-    if not has_assignments(view):
+    if not has_assignments(signals):
         return []
-    found = find_cold_start(view, _DECLARED_EMPTY_SECONDS if view.policy.scale_to_zero else _EMPTY_SECONDS)
+    found = find_cold_start(signals, _DECLARED_EMPTY_SECONDS if signals.policy.scale_to_zero else _EMPTY_SECONDS)
     if found is None or found.is_caught_up:
         return []
-    if found.backlog_records <= sum(known_sum(topic.floor) for topic in view.topics):
+    if found.backlog_records <= sum(known_sum(topic.floor) for topic in signals.topics):
         return []
     observation = Observation(
         "SCALE_ZERO_COLD_START",
-        severity=WARN if burns_slo(view.frame, view.policy.slo_objective) else INFO,
+        severity=WARN if burns_slo(signals.frame, signals.policy.slo_objective) else INFO,
         evidence={
             "cold_seconds": found.waited_seconds,
             "empty_seconds": (found.returned_at - found.empty_at).total_seconds(),
             "backlog_records": found.backlog_records,
             "catch_up_seconds": found.catch_up_seconds,
         },
-        evidence_text={"scale_to_zero": "declared" if view.policy.scale_to_zero else "not declared"},
-        guards={"draining": passes(_is_below(view, found.backlog_records))},
+        evidence_text={"scale_to_zero": "declared" if signals.policy.scale_to_zero else "not declared"},
+        guards={"draining": passes(_is_below(signals, found.backlog_records))},
     )
     return guarded(observation)
 
@@ -192,33 +196,33 @@ def scale_zero_cold_start(view: View) -> list[Observation]:
     open_after=1,
     close_after=2 * _LOOK_WINDOWS,
 )
-def overprovisioned_idle(view: View) -> list[Observation]:
+def overprovisioned_idle(signals: Signals) -> list[Observation]:
     """Members wait for work nearly all the time."""
-    if not has_assignments(view) or (view.member_count or 0) < 2:
+    if not has_assignments(signals) or (signals.member_count or 0) < 2:
         return []
-    if view.frame.now_ms % (1000 * _LOOK_WINDOWS * view.frame.window_seconds):
+    if signals.frame.now_ms % (1000 * _LOOK_WINDOWS * signals.frame.window_seconds):
         return []  # a day of windows is read for it, so it is asked once an hour
-    total, idle, share = idle_replica_hours(view)
-    hours = total / (view.member_count or 1)
+    total, idle, share = idle_replica_hours(signals)
+    hours = total / (signals.member_count or 1)
     if not share < _BUSY_SHARE or hours < _BUSY_HOURS:
         return []
     observation = Observation(
         "OVERPROVISIONED_IDLE",
         severity=INFO,
         evidence={"replica_hours": total, "idle_replica_hours": idle, "busy_share": share},
-        guards={"hot_standby": passes(not view.policy.hot_standby)},
+        guards={"hot_standby": passes(not signals.policy.hot_standby)},
     )
     return guarded(observation)
 
 
-def _latest_scale_out(view: View) -> ScaleEvent | None:
+def _latest_scale_out(signals: Signals) -> ScaleEvent | None:
     """The newest net change, if it added members and is old enough to have shown."""
-    events = scale_events(view.frame, view.parameters) if has_assignments(view) else []
+    events = scale_events(signals.frame, signals.parameters) if has_assignments(signals) else []
     if not events or events[-1].after < events[-1].before:
         return None
-    age = (now_of(view.frame) - events[-1].at).total_seconds()
+    age = (now_of(signals.frame) - events[-1].at).total_seconds()
     return events[-1] if _JUDGE_AFTER_SECONDS <= age <= _JUDGE_UNTIL_SECONDS else None
 
 
-def _is_below(view: View, backlog: float) -> bool | None:
-    return None if math.isnan(view.lag) else view.lag < backlog
+def _is_below(signals: Signals, backlog: float) -> bool | None:
+    return None if math.isnan(signals.lag) else signals.lag < backlog

@@ -10,12 +10,12 @@ import numpy as np
 from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.rules.guards import burns_slo
 from laggard.diagnosis.rules.rule import CAUSE, FAIL, PAGE, PASS, WARN, Observation, Rule, outranks, suppresses
+from laggard.diagnosis.signals.group import UNKNOWN_KIND, Signals, TopicSignals
 from laggard.diagnosis.signals.poison import find_suspects
 from laggard.diagnosis.signals.rebalances import live_generations, now_of
 from laggard.diagnosis.signals.rosters import looping_places
 from laggard.diagnosis.signals.rosters import places as place_of_slots
 from laggard.diagnosis.signals.stall import HELD
-from laggard.diagnosis.signals.view import UNKNOWN_KIND, TopicView, View
 
 SETTLED = ("Stable", "Unknown", "Empty", "Dead")
 UNOWNED_SECONDS = 600.0
@@ -41,35 +41,39 @@ POISON_EVICTIONS = 2  # the offset outlived so many of its owners
     rank=220,
     open_after=1,
 )
-def partition_stalled(view: View) -> list[Observation]:
+def partition_stalled(signals: Signals) -> list[Observation]:
     """The committed offset does not move with more to read, for longer than its owner's rhythm and turns explain.
 
     That is three of them and a minute at least; where the owner commits nothing at all, two minutes and a minute more
     than the session, as it may be in a long batch, or dead and not yet missed.
     """
-    stalled = [(each, int(row)) for each in view.topics for row in np.flatnonzero(each.is_stalled)]
+    stalled = [(each, int(row)) for each in signals.topics for row in np.flatnonzero(each.is_stalled)]
     stalled = [(each, row) for each, row in stalled if each.stall_kind[row] != HELD]  # no fault of its reader
-    if not view.member_count:  # nobody is there to move anything, but someone may commit the same offset for ever
+    if not signals.member_count:  # nobody is there to move anything, but someone may commit the same offset for ever
         stalled = [(each, row) for each, row in stalled if each.stall_kind[row] == "repeating"]
-    total = sum(len(each.frame.partitions) for each in view.topics)
+    total = sum(len(each.frame.partitions) for each in signals.topics)
     silent = [(each, row) for each, row in stalled if each.stall_kind[row] == "silent"]
-    if total > 1 and len(silent) >= 0.8 * total and view.member_count:
+    if total > 1 and len(silent) >= 0.8 * total and signals.member_count:
         stalled = [place for place in stalled if place not in silent]  # no member works: that is another finding
     if not stalled:
         return []
-    severity = PAGE if burns_slo(view.frame, view.policy.slo_objective) else WARN
+    severity = PAGE if burns_slo(signals.frame, signals.policy.slo_objective) else WARN
     return [
-        _stall(view, places, subject, severity) for subject, places in _by_member(view, stalled) if _matters(places)
+        _stall(signals, places, subject, severity)
+        for subject, places in _by_member(signals, stalled)
+        if _matters(places)
     ]
 
 
-def _by_member(view: View, stalled: list[tuple[TopicView, int]]) -> Iterator[tuple[str, list[tuple[TopicView, int]]]]:
+def _by_member(
+    signals: Signals, stalled: list[tuple[TopicSignals, int]]
+) -> Iterator[tuple[str, list[tuple[TopicSignals, int]]]]:
     """All partitions of a member together where all of them stand, else one by one."""
-    of_slot: dict[str, list[tuple[TopicView, int]]] = defaultdict(list)
+    of_slot: dict[str, list[tuple[TopicSignals, int]]] = defaultdict(list)
     for each, row in stalled:
         of_slot[each.frame.named("slot")[row, -1]].append((each, row))
     for slot, places in sorted(of_slot.items()):
-        member = view.members.get(slot)
+        member = signals.members.get(slot)
         if member is not None and len(member.partitions) == len(places) > 1:
             yield slot, places
         else:
@@ -77,7 +81,7 @@ def _by_member(view: View, stalled: list[tuple[TopicView, int]]) -> Iterator[tup
                 yield "", [place]
 
 
-def _matters(places: list[tuple[TopicView, int]]) -> bool:
+def _matters(places: list[tuple[TopicSignals, int]]) -> bool:
     """True if there is something to read; where records were deleted, what has come since."""
     return any(
         each.lag[row] > 0 or (np.isnan(each.lag[row]) and each.frame["end"][row, -1] > each.frame["start"][row, -1])
@@ -85,12 +89,12 @@ def _matters(places: list[tuple[TopicView, int]]) -> bool:
     )
 
 
-def _stall(view: View, places: list[tuple[TopicView, int]], subject: str, severity: str) -> Observation:
+def _stall(signals: Signals, places: list[tuple[TopicSignals, int]], subject: str, severity: str) -> Observation:
     topic, row = places[0]
     kinds = {each.stall_kind[at] for each, at in places}
     kind = kinds.pop() if len(kinds) == 1 else UNKNOWN_KIND if UNKNOWN_KIND in kinds else "silent"
     may_be_silent = kind in ("silent", UNKNOWN_KIND)
-    is_moving = not may_be_silent or view.state in SETTLED
+    is_moving = not may_be_silent or signals.state in SETTLED
     known_lag = [float(each.lag[at]) for each, at in places if not np.isnan(each.lag[at])]
     lag = sum(known_lag)
     evidence = {"frozen_seconds": float(min(each.frame["frozen"][at, -1] for each, at in places))}
@@ -117,31 +121,35 @@ def _stall(view: View, places: list[tuple[TopicView, int]], subject: str, severi
         },
         guards={
             "no rebalance is running": PASS if is_moving else FAIL,
-            "its owner had time to read": PASS if not may_be_silent or _had_time(view, places) else FAIL,
-            "its owner does not start again and again": PASS if not may_be_silent or not _dies(view, places) else FAIL,
+            "its owner had time to read": PASS if not may_be_silent or _had_time(signals, places) else FAIL,
+            "its owner does not start again and again": PASS
+            if not may_be_silent or not _dies(signals, places)
+            else FAIL,
         },
-        explained=lag / view.material_lag if view.material_lag else 0.0,
+        explained=lag / signals.material_lag if signals.material_lag else 0.0,
     )
 
 
-def _had_time(view: View, places: list[tuple[TopicView, int]]) -> bool:
+def _had_time(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:
     """True if the newest rebalance lies as far back as a stall has to last: while it lasted nobody could read.
 
     Who has died since then is missed a session later.
     """
-    rows = live_generations(view.frame)
+    rows = live_generations(signals.frame)
     if not rows:
         return True
     intervals = [float(each.interval[row]) for each, row in places if np.isfinite(each.interval[row])]
-    session = max((row.get("session_timeout_ms") or 0 for row in view.frame.members), default=0) / 1000
-    limit = max(view.parameters.stall_min_seconds, view.parameters.stall_ci * max(intervals, default=0.0), session)
-    return bool((now_of(view.frame) - rows[-1]["record_timestamp"]).total_seconds() >= limit)
+    session = max((row.get("session_timeout_ms") or 0 for row in signals.frame.members), default=0) / 1000
+    limit = max(
+        signals.parameters.stall_min_seconds, signals.parameters.stall_ci * max(intervals, default=0.0), session
+    )
+    return bool((now_of(signals.frame) - rows[-1]["record_timestamp"]).total_seconds() >= limit)
 
 
-def _dies(view: View, places: list[tuple[TopicView, int]]) -> bool:
+def _dies(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:
     """True if all owners are members that leave again and again: what they had stands until they are missed."""
-    loops = looping_places(view.frame, view.parameters)
-    place_of = place_of_slots(view.frame)
+    loops = looping_places(signals.frame, signals.parameters)
+    place_of = place_of_slots(signals.frame)
     slots = {each.frame.named("slot")[row, -1] for each, row in places}
     return {place_of.get(slot, slot) for slot in slots} <= loops
 
@@ -169,9 +177,9 @@ def _dies(view: View, places: list[tuple[TopicView, int]]) -> bool:
     rank=80,
     open_after=1,
 )
-def poison_pill_suspect(view: View) -> list[Observation]:
+def poison_pill_suspect(signals: Signals) -> list[Observation]:
     """The same offset does not move while one owner after the other is evicted from the group."""
-    found = find_suspects(view, view.parameters.stall_min_seconds)
+    found = find_suspects(signals, signals.parameters.stall_min_seconds)
     if found is None:
         return []
     slots = {each.slot for each in found.evictions}
@@ -180,7 +188,7 @@ def poison_pill_suspect(view: View) -> list[Observation]:
     topic = found.topic
     numbers = [int(topic.frame.partitions[row]) for row in found.rows]
     offsets = topic.frame["committed"][list(found.rows), -1]
-    total = sum(len(each.frame.partitions) for each in view.topics)
+    total = sum(len(each.frame.partitions) for each in signals.topics)
     lag = known_sum(topic.lag[list(found.rows)])
     return [
         Observation(
@@ -202,7 +210,7 @@ def poison_pill_suspect(view: View) -> list[Observation]:
                     PASS if found.share < 0.3 or found.share * total <= 1 else FAIL
                 )
             },
-            explained=lag / view.material_lag if view.material_lag else 0.0,
+            explained=lag / signals.material_lag if signals.material_lag else 0.0,
         )
     ]
 
@@ -220,17 +228,17 @@ def poison_pill_suspect(view: View) -> list[Observation]:
     rank=230,
     open_after=1,
 )
-def partition_unowned(view: View) -> list[Observation]:
+def partition_unowned(signals: Signals) -> list[Observation]:
     """A partition of a subscribed topic that no member was given for ten minutes."""
-    if not view.member_count or view.frame.fact.get("protocol_type") not in (None, "", "consumer"):
+    if not signals.member_count or signals.frame.fact.get("protocol_type") not in (None, "", "consumer"):
         return []
-    windows = max(1, round(UNOWNED_SECONDS / view.frame.window_seconds))
-    wanted = view.frame.fact.get("topics")
-    facts = view.frame.facts[-windows:]
+    windows = max(1, round(UNOWNED_SECONDS / signals.frame.window_seconds))
+    wanted = signals.frame.fact.get("topics")
+    facts = signals.frame.facts[-windows:]
     if len(facts) < windows or any(row is None or not row.get("members") for row in facts):
         return []
     found = []
-    for each in view.topics:
+    for each in signals.topics:
         owned = each.frame.named("owner")[:, -windows:] != ""
         if not owned[:, -1].any() or (wanted is not None and each.frame.topic not in wanted):
             continue  # assignments cannot be read, or nobody wants the topic
@@ -244,7 +252,7 @@ def partition_unowned(view: View) -> list[Observation]:
                     topic=each.frame.topic,
                     partitions=tuple(int(number) for number in each.frame.partitions[left_out]),
                     evidence={"partitions": float(left_out.sum()), "seconds": UNOWNED_SECONDS},
-                    explained=known_sum(each.lag[left_out]) / view.material_lag if view.material_lag else 0.0,
+                    explained=known_sum(each.lag[left_out]) / signals.material_lag if signals.material_lag else 0.0,
                 )
             )
     return found

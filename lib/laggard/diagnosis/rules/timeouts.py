@@ -6,10 +6,10 @@ import numpy as np
 
 from laggard.diagnosis.rules.guards import guarded, has_assignments, has_members, passes
 from laggard.diagnosis.rules.rule import HYGIENE, INFO, Observation, Rule
+from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.rebalances import longest_rebalance_timeout
 from laggard.diagnosis.signals.rosters import current_members, find_evictions
 from laggard.diagnosis.signals.static import absence_p95_seconds, absences
-from laggard.diagnosis.signals.view import View
 
 _HEARTBEATS = 3
 _ASSUMED_HEARTBEAT_SECONDS = 3.0  # the Java consumer's default; the interval stands in no record
@@ -31,12 +31,12 @@ _MIN_GAPS = 20  # gaps between commits of which a 99th percentile says something
     ),
     open_after=1,
 )
-def timeout_ratio(view: View) -> list[Observation]:
+def timeout_ratio(signals: Signals) -> list[Observation]:
     """A session holds fewer than three heartbeats, so that one late answer puts a member out."""
-    members = [row for row in current_members(view.frame) if row.get("session_timeout_ms")]
-    if not has_members(view) or not members:
+    members = [row for row in current_members(signals.frame) if row.get("session_timeout_ms")]
+    if not has_members(signals) or not members:
         return []
-    declared = view.policy.heartbeat_seconds
+    declared = signals.policy.heartbeat_seconds
     heartbeat = declared or _ASSUMED_HEARTBEAT_SECONDS
     short = [row for row in members if row["session_timeout_ms"] / 1000 < _HEARTBEATS * heartbeat]
     if not short:
@@ -69,21 +69,21 @@ def timeout_ratio(view: View) -> list[Observation]:
     ),
     avoid=("a session much longer than restarts need: a dead member's partitions stay unread for as long",),
 )
-def timeout_tight(view: View) -> list[Observation]:
+def timeout_tight(signals: Signals) -> list[Observation]:
     """The longest batches nearly fill the poll interval, or restarts nearly fill the session."""
-    if not has_assignments(view):
+    if not has_assignments(signals):
         return []
-    return [*_tight_poll_interval(view), *_tight_session(view)]
+    return [*_tight_poll_interval(signals), *_tight_session(signals)]
 
 
-def _tight_poll_interval(view: View) -> list[Observation]:
-    timeout = longest_rebalance_timeout(current_members(view.frame))
-    if timeout is None or not any((each.frame["interval"] > _TIGHT_SHARE * timeout).any() for each in view.topics):
+def _tight_poll_interval(signals: Signals) -> list[Observation]:
+    timeout = longest_rebalance_timeout(current_members(signals.frame))
+    if timeout is None or not any((each.frame["interval"] > _TIGHT_SHARE * timeout).any() for each in signals.topics):
         return []
-    gap, count = commit_gap_p99(view)
+    gap, count = commit_gap_p99(signals)
     if count < _MIN_GAPS or gap <= _TIGHT_SHARE * timeout:
         return []
-    evicted = find_evictions(view.frame, "poll_timeout", view.parameters)
+    evicted = find_evictions(signals.frame, "poll_timeout", signals.parameters)
     observation = Observation(
         "TIMEOUT_TIGHT",
         severity=INFO,
@@ -96,10 +96,10 @@ def _tight_poll_interval(view: View) -> list[Observation]:
     return guarded(observation)
 
 
-def _tight_session(view: View) -> list[Observation]:
-    static = [row for row in current_members(view.frame) if row.get("group_instance_id")]
+def _tight_session(signals: Signals) -> list[Observation]:
+    static = [row for row in current_members(signals.frame) if row.get("group_instance_id")]
     sessions = [row["session_timeout_ms"] / 1000 for row in static if row.get("session_timeout_ms")]
-    away = absence_p95_seconds(absences(view.frame))
+    away = absence_p95_seconds(absences(signals.frame))
     if away is None or not sessions or min(sessions) >= _ABSENCE_TIMES * away:
         return []
     return [
@@ -117,7 +117,7 @@ def _tight_session(view: View) -> list[Observation]:
     ]
 
 
-def commit_gap_p99(view: View) -> tuple[float, int]:
+def commit_gap_p99(signals: Signals) -> tuple[float, int]:
     """99th percentile (nearest rank) of the commit intervals of moving partitions in seconds, and how many there are.
 
     The frame has the median of a partition's newest gaps per window, not each gap; a batch that is the exception in
@@ -125,7 +125,7 @@ def commit_gap_p99(view: View) -> tuple[float, int]:
     """
     known = [
         topic.frame["interval"][(topic.frame["consumed"] > 0) & np.isfinite(topic.frame["interval"])]
-        for topic in view.topics
+        for topic in signals.topics
     ]
     gaps = np.sort(np.concatenate([*known, np.zeros(0)]))
     return (float(gaps[-(-99 * len(gaps) // 100) - 1]) if len(gaps) else np.nan), len(gaps)

@@ -23,9 +23,9 @@ from laggard.diagnosis.rules.rule import (
     suppresses,
 )
 from laggard.diagnosis.signals.attribution import BROKER, COSTLY, HOST, HOT, MEMBER, Cause, attribute, searchable
+from laggard.diagnosis.signals.group import Signals, TopicSignals
 from laggard.diagnosis.signals.hot import NEAR_BEST, is_hot_ratio, owner_of, share
 from laggard.diagnosis.signals.slow import is_itself_costly
-from laggard.diagnosis.signals.view import TopicView, View
 
 ONE_GROUP = 0.5  # confidence, at most: one group alone does not prove a broker, nor a partition with one owner
 COMPACTED = 0.3  # taken off: a compacted topic has fewer records than offsets
@@ -60,33 +60,33 @@ MILD = 0.9  # factor for a member that is slower, but not by much
     groups=(LAG_CAUSE,),
     rank=290,
 )
-def hot_partition(view: View) -> list[Observation]:
+def hot_partition(signals: Signals) -> list[Observation]:
     """Lag concentrated on partitions that get more than one owner can do."""
-    found, every = [], _causes(view, HOT)
-    for topic in view.topics:
+    found, every = [], _causes(signals, HOT)
+    for topic in signals.topics:
         if topic.shape.name != "concentrated":
             continue
         causes = [cause for cause in every if cause.topic == topic.frame.topic]
-        found += [_hot(view, topic, cause) for cause in causes]
-        if not causes and view.is_material and np.isnan(view.best_capacity):
+        found += [_hot(signals, topic, cause) for cause in causes]
+        if not causes and signals.is_material and np.isnan(signals.best_capacity):
             lagging = np.flatnonzero(searchable(topic) & topic.is_material).tolist()
-            places = [place for place in lagging if is_hot_ratio(view, topic, place)]
+            places = [place for place in lagging if is_hot_ratio(signals, topic, place)]
             partitions = tuple(topic.frame.partitions[places].tolist())
             if partitions:  # what an owner can do is not known
                 found.append(Observation("HOT_PARTITION_ARRIVAL", ABSTAINS, "warn", topic.frame.topic, partitions))
     return found
 
 
-def _hot(view: View, topic: TopicView, cause: Cause) -> Observation:
+def _hot(signals: Signals, topic: TopicSignals, cause: Cause) -> Observation:
     places = cause.fit.places
-    owners = [owner for owner in (owner_of(view, topic, place) for place in places) if owner is not None]
+    owners = [owner for owner in (owner_of(signals, topic, place) for place in places) if owner is not None]
     # an owner that does less than it has shown is slow, whatever arrives
     is_falsified = bool(owners) and all(owner.consume < NEAR_BEST * owner.seen for owner in owners)
     evidence = {
         "n_eff_partitions": topic.shape.n_eff,
         "arrival_share_ratio": share(topic.arrival, places),
         "largest_arrival_rate": float(topic.arrival[list(places)].max()),
-        "best_capacity_rate": view.best_capacity,
+        "best_capacity_rate": signals.best_capacity,
         "explained_ratio": cause.fit.explained,
     }
     return Observation(
@@ -97,7 +97,7 @@ def _hot(view: View, topic: TopicView, cause: Cause) -> Observation:
         evidence=known(evidence),
         evidence_text={"owners": ", ".join(owner.slot for owner in owners), "sample": f"keys of {_named(cause)}"},
         guards={"not_new": guard(False)},
-        explained=_of_group(view, [cause]),
+        explained=_of_group(signals, [cause]),
         is_falsified=is_falsified,
     )
 
@@ -119,19 +119,19 @@ def _hot(view: View, topic: TopicView, cause: Cause) -> Observation:
     groups=(LAG_CAUSE,),
     rank=300,
 )
-def costly_partition(view: View) -> list[Observation]:
+def costly_partition(signals: Signals) -> list[Observation]:
     """Partitions that get as much as the others and take longer, whoever owns them.
 
     Not evaluated while the group is busy with rebalances: members that restart each time come to some partitions late.
     """
     found = []
-    ratio = view.time_in_rebalance
+    ratio = signals.time_in_rebalance
     guards = {
         "no_fetch_limit": UNKNOWN,
-        "group_at_rest": guard(None if isnan(ratio) else ratio >= view.parameters.storm_ratio),
+        "group_at_rest": guard(None if isnan(ratio) else ratio >= signals.parameters.storm_ratio),
     }
-    for cause in _causes(view, COSTLY):
-        topic = next(each for each in view.topics if each.frame.topic == cause.topic)
+    for cause in _causes(signals, COSTLY):
+        topic = next(each for each in signals.topics if each.frame.topic == cause.topic)
         places = list(cause.fit.places)
         evidence = {
             "consume_rate": float(topic.consume[places].sum()),
@@ -151,22 +151,22 @@ def costly_partition(view: View) -> list[Observation]:
                 evidence=known(evidence),
                 evidence_text=text,
                 guards=guards,
-                explained=_of_group(view, [cause]),
+                explained=_of_group(signals, [cause]),
             )
         )
     return found
 
 
-def proven_costly(view: View) -> tuple[tuple[str, int], ...]:
+def proven_costly(signals: Signals) -> tuple[tuple[str, int], ...]:
     """Partitions to remember as costly: the move that has proven it leaves the recorded hour, the lag does not."""
-    told = {(cause.topic, partition) for cause in _causes(view, COSTLY) for partition in cause.partitions}
-    told |= set(view.memory.costly)
+    told = {(cause.topic, partition) for cause in _causes(signals, COSTLY) for partition in cause.partitions}
+    told |= set(signals.memory.costly)
     return tuple(
         sorted(
             (topic.frame.topic, partition)
-            for topic in (view.topics if told else ())
+            for topic in (signals.topics if told else ())
             for place, partition in enumerate(topic.frame.partitions.tolist())
-            if (topic.frame.topic, partition) in told and is_itself_costly(view, topic, place)
+            if (topic.frame.topic, partition) in told and is_itself_costly(signals, topic, place)
         )
     )
 
@@ -188,9 +188,9 @@ def proven_costly(view: View) -> tuple[tuple[str, int], ...]:
     groups=(SLOW, LAG_CAUSE),
     rank=280,
 )
-def slow_member(view: View) -> list[Observation]:
+def slow_member(signals: Signals) -> list[Observation]:
     """One member consumes less than the others can, and its partitions lag."""
-    return _slow(view, "SLOW_MEMBER", MEMBER)
+    return _slow(signals, "SLOW_MEMBER", MEMBER)
 
 
 @Rule(
@@ -207,20 +207,20 @@ def slow_member(view: View) -> list[Observation]:
     groups=(SLOW, LAG_CAUSE),
     rank=270,
 )
-def slow_host(view: View) -> list[Observation]:
+def slow_host(signals: Signals) -> list[Observation]:
     """As D16, all members of a host that has two or more."""
-    return _slow(view, "SLOW_HOST", HOST)
+    return _slow(signals, "SLOW_HOST", HOST)
 
 
-def _slow(view: View, code: str, label: str) -> list[Observation]:
-    causes, found = _causes(view, label), []
+def _slow(signals: Signals, code: str, label: str) -> list[Observation]:
+    causes, found = _causes(signals, label), []
     for subject in sorted({cause.subject for cause in causes}):
         mine = [cause for cause in causes if cause.subject == subject]
         first = max(mine, key=lambda cause: cause.fit.explained)
         slowness = first.slowness
         if slowness is None:
             continue
-        guards = {"no_deploy": guard(view.is_deployed), "load_is_balanced": guard(False)}
+        guards = {"no_deploy": guard(signals.is_deployed), "load_is_balanced": guard(False)}
         evidence = {
             "explained_ratio": first.fit.explained,
             "purity_ratio": first.fit.purity,
@@ -232,7 +232,7 @@ def _slow(view: View, code: str, label: str) -> list[Observation]:
         }
         text = {"partitions": "; ".join(map(_named, mine)), "members": ", ".join(slowness.slots)}
         text |= {f"alternative_{name}": value for name, value in first.alternatives.items()}
-        factor = (1.0 if slowness.ratio <= view.parameters.slow_ratio_strong else MILD) * _doubt(first)
+        factor = (1.0 if slowness.ratio <= signals.parameters.slow_ratio_strong else MILD) * _doubt(first)
         found.append(
             Observation(
                 code,
@@ -242,17 +242,17 @@ def _slow(view: View, code: str, label: str) -> list[Observation]:
                 evidence=known(evidence),
                 evidence_text=text,
                 guards=guards,
-                explained=_of_group(view, mine),
+                explained=_of_group(signals, mine),
             )
         )
     return found
 
 
-def _over_groups(_: object, signals: Sequence[Row], __: Parameters) -> list[Observation]:
+def _over_groups(_: object, groups: Sequence[Row], __: Parameters) -> list[Observation]:
     """Partitions that one broker leads lag in several groups of different clients."""
     found = []
-    for broker in sorted({number for each in signals for number in each["brokers"]}):
-        hit = [each for each in signals if broker in each["brokers"]]
+    for broker in sorted({number for each in groups for number in each["brokers"]}):
+        hit = [each for each in groups if broker in each["brokers"]]
         clients = {tuple(each["client_ids"]) for each in hit}
         if len(hit) >= 2 and len(clients) >= 2:
             found.append(
@@ -285,9 +285,9 @@ def _over_groups(_: object, signals: Sequence[Row], __: Parameters) -> list[Obse
     groups=(LAG_CAUSE,),
     rank=240,
 )
-def broker_correlated(view: View) -> list[Observation]:
+def broker_correlated(signals: Signals) -> list[Observation]:
     """As far as one group can tell: the partitions that one broker leads lag, and no others."""
-    causes = _causes(view, BROKER)
+    causes = _causes(signals, BROKER)
     found = []
     for subject in sorted({cause.subject for cause in causes}):
         mine = [cause for cause in causes if cause.subject == subject]
@@ -306,7 +306,7 @@ def broker_correlated(view: View) -> list[Observation]:
                 evidence=known(evidence),
                 evidence_text={"partitions": "; ".join(map(_named, mine))},
                 guards={"seen_in_two_groups": UNKNOWN},
-                explained=_of_group(view, mine),
+                explained=_of_group(signals, mine),
             )
         )
     return found
@@ -316,19 +316,19 @@ def _doubt(cause: Cause) -> float:
     return MISSING ** (cause.fit.is_small + (not cause.is_proven))
 
 
-def _causes(view: View, label: str) -> list[Cause]:
-    return [cause for cause in attribute(view) if cause.label == label]
+def _causes(signals: Signals, label: str) -> list[Cause]:
+    return [cause for cause in attribute(signals) if cause.label == label]
 
 
 def _named(cause: Cause) -> str:
     return ", ".join(f"{cause.topic}-{partition}" for partition in cause.partitions)
 
 
-def _of_group(view: View, causes: Sequence[Cause]) -> float:
+def _of_group(signals: Signals, causes: Sequence[Cause]) -> float:
     """Share of the group's material lag on the partitions of these causes."""
     lag = 0.0
     for cause in causes:
-        topic = next(each for each in view.topics if each.frame.topic == cause.topic)
+        topic = next(each for each in signals.topics if each.frame.topic == cause.topic)
         places = list(cause.fit.places)
         lag += known_sum(topic.lag[places][topic.is_material[places]])
-    return min(1.0, lag / view.material_lag) if view.material_lag > 0 else 0.0
+    return min(1.0, lag / signals.material_lag) if signals.material_lag > 0 else 0.0

@@ -21,8 +21,8 @@ from laggard.diagnosis.rules.rule import (
     Rule,
     suppresses,
 )
+from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.rebalances import live_generations, now_of
-from laggard.diagnosis.signals.view import View
 
 EMPTY = ("Empty", "Dead")
 
@@ -41,23 +41,23 @@ EMPTY = ("Empty", "Dead")
     rank=60,
     open_after=1,
 )
-def empty_with_lag(view: View) -> list[Observation]:
+def empty_with_lag(signals: Signals) -> list[Observation]:
     """Records wait and nobody is there to read them."""
-    if view.state not in EMPTY or not view.is_material or not _has_no_members(view):
+    if signals.state not in EMPTY or not signals.is_material or not _has_no_members(signals):
         return []
     # where commits are not counted, an offset that moved on says that somebody commits
-    by = "commits" if _counts_commits(view) else "consumed"
-    if _sum_newest(view, by, view.parameters.quiet_seconds) > 0:
+    by = "commits" if _counts_commits(signals) else "consumed"
+    if _sum_newest(signals, by, signals.parameters.quiet_seconds) > 0:
         return []
-    arrival = float(sum(known_sum(each.arrival) for each in view.topics))
-    is_wanted = view.policy.scale_to_zero or arrival == 0
+    arrival = float(sum(known_sum(each.arrival) for each in signals.topics))
+    is_wanted = signals.policy.scale_to_zero or arrival == 0
     return [
         Observation(
             "EMPTY_WITH_LAG",
             severity=INFO if is_wanted else WARN,
-            evidence={"lag_records": view.lag, "arrival_rate": arrival},
-            evidence_text={"empty_since": str(view.frame.fact.get("empty_since") or "unknown")},
-            guards={"nobody commits": PASS if _counts_commits(view) else UNKNOWN},
+            evidence={"lag_records": signals.lag, "arrival_rate": arrival},
+            evidence_text={"empty_since": str(signals.frame.fact.get("empty_since") or "unknown")},
+            guards={"nobody commits": PASS if _counts_commits(signals) else UNKNOWN},
             explained=1.0,
         )
     ]
@@ -76,56 +76,60 @@ def empty_with_lag(view: View) -> list[Observation]:
     rank=70,
     open_after=1,
 )
-def commits_stopped(view: View) -> list[Observation]:
+def commits_stopped(signals: Signals) -> list[Observation]:
     """Members are there and records arrive, and not one partition is committed any more."""
-    if not view.member_count or not view.is_material or view.frame.fact.get("group_type") in ("share", "streams"):
+    if (
+        not signals.member_count
+        or not signals.is_material
+        or signals.frame.fact.get("group_type") in ("share", "streams")
+    ):
         return []
-    if not _counts_commits(view):  # a group that commits the same offsets again looks alike
+    if not _counts_commits(signals):  # a group that commits the same offsets again looks alike
         return []
-    intervals = [float(value) for each in view.topics for value in each.interval[np.isfinite(each.interval)]]
+    intervals = [float(value) for each in signals.topics for value in each.interval[np.isfinite(each.interval)]]
     # a checkpoint may come every ten minutes: without a rhythm only silence in all that is looked back at says anything
-    whole = (view.parameters.look_back_windows - 1) * view.frame.window_seconds
+    whole = (signals.parameters.look_back_windows - 1) * signals.frame.window_seconds
     silence = 5 * max(intervals) if intervals else whole
-    timeouts = [row["rebalance_timeout_ms"] for row in view.frame.members if row.get("rebalance_timeout_ms")]
-    seconds = max(silence, max(timeouts, default=300_000) / 1000, view.frame.window_seconds)
-    commits = float(sum(known_sum(each.frame["commits"]) for each in view.topics))
-    arrival = float(sum(known_sum(each.arrival) for each in view.topics))
-    span = seconds + view.frame.window_seconds
-    if arrival <= 0 or not _covers(view, span) or _sum_newest(view, "commits", span) > 0:
+    timeouts = [row["rebalance_timeout_ms"] for row in signals.frame.members if row.get("rebalance_timeout_ms")]
+    seconds = max(silence, max(timeouts, default=300_000) / 1000, signals.frame.window_seconds)
+    commits = float(sum(known_sum(each.frame["commits"]) for each in signals.topics))
+    arrival = float(sum(known_sum(each.arrival) for each in signals.topics))
+    span = seconds + signals.frame.window_seconds
+    if arrival <= 0 or not _covers(signals, span) or _sum_newest(signals, "commits", span) > 0:
         return []
     return [
         Observation(
             "COMMITS_STOPPED",
-            evidence={"seconds": seconds, "arrival_rate": arrival, "members": float(view.member_count)},
+            evidence={"seconds": seconds, "arrival_rate": arrival, "members": float(signals.member_count)},
             guards={
-                "it has committed before": PASS if commits or _has_commit(view) else FAIL,
-                "no rebalance since": FAIL if _has_rebalanced(view, span) else PASS,
+                "it has committed before": PASS if commits or _has_commit(signals) else FAIL,
+                "no rebalance since": FAIL if _has_rebalanced(signals, span) else PASS,
             },
             explained=1.0,
         )
     ]
 
 
-def _counts_commits(view: View) -> bool:
+def _counts_commits(signals: Signals) -> bool:
     """Commits of some partition were counted in the newest window: not so where they are polled."""
-    return any(np.isfinite(each.frame["commits"][:, -1]).any() for each in view.topics)
+    return any(np.isfinite(each.frame["commits"][:, -1]).any() for each in signals.topics)
 
 
-def _has_no_members(view: View) -> bool:
+def _has_no_members(signals: Signals) -> bool:
     """Nobody was a member in any window of the last ten minutes."""
-    windows = max(1, round(view.parameters.quiet_seconds / view.frame.window_seconds))
-    facts = view.frame.facts[-windows:]
+    windows = max(1, round(signals.parameters.quiet_seconds / signals.frame.window_seconds))
+    facts = signals.frame.facts[-windows:]
     return len(facts) == windows and all(row is not None and not row.get("members") for row in facts)
 
 
-def _has_rebalanced(view: View, seconds: float) -> bool:
+def _has_rebalanced(signals: Signals, seconds: float) -> bool:
     """True if members joined in that time: their silence begins with it, and who polls too late leaves again."""
-    since = now_of(view.frame) - timedelta(seconds=seconds)
-    return any(row["record_timestamp"] >= since for row in live_generations(view.frame))
+    since = now_of(signals.frame) - timedelta(seconds=seconds)
+    return any(row["record_timestamp"] >= since for row in live_generations(signals.frame))
 
 
-def _has_commit(view: View) -> bool:
-    return any(np.isfinite(each.frame["committed"][:, -1]).any() for each in view.topics)
+def _has_commit(signals: Signals) -> bool:
+    return any(np.isfinite(each.frame["committed"][:, -1]).any() for each in signals.topics)
 
 
 @Rule(
@@ -138,13 +142,13 @@ def _has_commit(view: View) -> bool:
     thresholds=("quiet_seconds",),
     open_after=1,
 )
-def external_committer(view: View) -> list[Observation]:
+def external_committer(signals: Signals) -> list[Observation]:
     """Offsets are committed by someone who is no member: lag follows the rhythm of his commits."""
-    if not _has_no_members(view):
+    if not _has_no_members(signals):
         return []
-    known = [float(value) for each in view.topics for value in each.interval if np.isfinite(value)]
+    known = [float(value) for each in signals.topics for value in each.interval if np.isfinite(value)]
     # the last member may have committed in the window it left in, the first of these
-    commits = _sum_newest(view, "commits", view.parameters.quiet_seconds - view.frame.window_seconds)
+    commits = _sum_newest(signals, "commits", signals.parameters.quiet_seconds - signals.frame.window_seconds)
     if not commits:
         return []
     return [
@@ -166,11 +170,11 @@ def external_committer(view: View) -> list[Observation]:
     thresholds=("quiet_seconds",),
     open_after=1,
 )
-def no_committed_offset(view: View) -> list[Observation]:
+def no_committed_offset(signals: Signals) -> list[Observation]:
     """A member has the partition and records arrive, and no offset was ever committed."""
-    windows = max(1, round(view.parameters.quiet_seconds / view.frame.window_seconds))
+    windows = max(1, round(signals.parameters.quiet_seconds / signals.frame.window_seconds))
     found = []
-    for each in view.topics:
+    for each in signals.topics:
         if not (each.frame.named("status")[:, -1] == "no_commit").any():
             continue
         lasting = (each.frame.named("status")[:, -windows:] == "no_commit").all(axis=1)
@@ -190,13 +194,13 @@ def no_committed_offset(view: View) -> list[Observation]:
     return found
 
 
-def _sum_newest(view: View, name: str, seconds: float) -> float:
-    windows = max(1, round(seconds / view.frame.window_seconds))
-    return float(sum(known_sum(each.frame[name][:, -windows:]) for each in view.topics))
+def _sum_newest(signals: Signals, name: str, seconds: float) -> float:
+    windows = max(1, round(seconds / signals.frame.window_seconds))
+    return float(sum(known_sum(each.frame[name][:, -windows:]) for each in signals.topics))
 
 
-def _covers(view: View, seconds: float) -> bool:
+def _covers(signals: Signals, seconds: float) -> bool:
     """The recorded history of some partition reaches back so far."""
-    windows = max(1, round(seconds / view.frame.window_seconds))
-    status = [each.frame.named("status") for each in view.topics]
+    windows = max(1, round(seconds / signals.frame.window_seconds))
+    status = [each.frame.named("status") for each in signals.topics]
     return any(each.shape[1] >= windows and (each[:, -windows] != "").any() for each in status)

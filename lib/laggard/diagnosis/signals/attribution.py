@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from laggard.diagnosis.order import known_sum, lower_median
+from laggard.diagnosis.signals.group import Flags, Signals, TopicSignals
 from laggard.diagnosis.signals.hot import hot_places, is_hot_ratio
 from laggard.diagnosis.signals.slow import Slowness, costly_places, slowness
-from laggard.diagnosis.signals.view import Flags, TopicView, View
 
 EXACT_UP_TO = 5_000  # subsets; above it, as many less one are drawn
 _CHUNK = 500
@@ -88,20 +88,20 @@ class Cause:
     is_proven: bool = True  # False: the label is one of two that nothing seen so far tells apart
 
 
-@lru_cache(maxsize=1)  # five rules ask for those of one view
-def attribute(view: View) -> tuple[Cause, ...]:
+@lru_cache(maxsize=1)  # five rules ask for those of one group
+def attribute(signals: Signals) -> tuple[Cause, ...]:
     """Causes of concentrated or mixed lag over all topics, within each in the order they were found."""
-    return tuple(cause for topic in view.topics for cause in attribute_topic(view, topic))
+    return tuple(cause for topic in signals.topics for cause in attribute_topic(signals, topic))
 
 
-def attribute_topic(view: View, topic: TopicView) -> list[Cause]:
+def attribute_topic(signals: Signals, topic: TopicSignals) -> list[Cause]:
     """Causes of the lag of one topic; none where its shape blames nobody."""
     found: list[Cause] = []
     active = searchable(topic)
-    while view.is_material and topic.shape.name in UNEVEN and len(found) <= REPEATS:
+    while signals.is_material and topic.shape.name in UNEVEN and len(found) <= REPEATS:
         if not topic.is_material[active].any():
             break
-        cause = next(_causes(view, topic, active), None)
+        cause = next(_causes(signals, topic, active), None)
         if cause is None:
             break
         found.append(cause)
@@ -109,33 +109,33 @@ def attribute_topic(view: View, topic: TopicView) -> list[Cause]:
     return found
 
 
-def searchable(topic: TopicView) -> Flags:
+def searchable(topic: TopicSignals) -> Flags:
     """Partitions whose lag is known and not that of a stall."""
     return topic.is_ok & ~topic.is_stalled & ~np.isnan(topic.lag)
 
 
-def broker_signal(view: View) -> list[Cause]:
+def broker_signal(signals: Signals) -> list[Cause]:
     """Brokers whose partitions account for a topic's lag, for whoever compares groups: whatever else would fit, too."""
     return [
         _cause(BROKER, topic, fit, subject)
-        for topic in view.topics
-        if view.is_material and topic.shape.name in UNEVEN
-        for subject, fit in _broker_fits(view, topic, searchable(topic))
+        for topic in signals.topics
+        if signals.is_material and topic.shape.name in UNEVEN
+        for subject, fit in _broker_fits(signals, topic, searchable(topic))
     ]
 
 
-def _causes(view: View, topic: TopicView, active: Flags) -> Iterator[Cause]:
-    slow = [*_slow(view, topic, active, HOST), *_slow(view, topic, active, MEMBER)]
-    for broker, fit in _broker_fits(view, topic, active):
+def _causes(signals: Signals, topic: TopicSignals, active: Flags) -> Iterator[Cause]:
+    slow = [*_slow(signals, topic, active, HOST), *_slow(signals, topic, active, MEMBER)]
+    for broker, fit in _broker_fits(signals, topic, active):
         twin = next((each for each in slow if each.fit.places == fit.places), None)
         if twin is not None:  # one group cannot tell them apart, and a slow member is the likelier
             yield replace(twin, alternatives={"broker": broker}, is_proven=False)
         yield _cause(BROKER, topic, fit, broker)
     yield from slow
-    hot = hot_places(view, topic, active)
+    hot = hot_places(signals, topic, active)
     if hot:
         yield _cause(HOT, topic, _measure(topic, active, hot), "")
-    costly, is_proven = costly_places(view, topic, active)
+    costly, is_proven = costly_places(signals, topic, active)
     if costly and len(costly) <= active.sum() / 2:
         cause = _cause(COSTLY, topic, _measure(topic, active, costly), "")
         owners = ", ".join(topic.frame.named("slot")[list(costly), -1])
@@ -143,60 +143,60 @@ def _causes(view: View, topic: TopicView, active: Flags) -> Iterator[Cause]:
             yield replace(cause, alternatives={} if is_proven else {"member": owners}, is_proven=is_proven)
 
 
-def _broker_fits(view: View, topic: TopicView, active: Flags) -> Iterator[tuple[str, Fit]]:
+def _broker_fits(signals: Signals, topic: TopicSignals, active: Flags) -> Iterator[tuple[str, Fit]]:
     brokers = np.array(["" if np.isnan(each) or each < 0 else f"{each:.0f}" for each in topic.frame["broker"][:, -1]])
-    for name, fit in _fits(view, topic, active, brokers):
-        if any(is_hot_ratio(view, topic, place) for place in fit.places) or _reads_more_than_ever(view, topic):
+    for name, fit in _fits(signals, topic, active, brokers):
+        if any(is_hot_ratio(signals, topic, place) for place in fit.places) or _reads_more_than_ever(signals, topic):
             continue  # their lag needs no broker
         yield name, fit
 
 
-def _reads_more_than_ever(view: View, topic: TopicView) -> bool:
+def _reads_more_than_ever(signals: Signals, topic: TopicSignals) -> bool:
     """True if more is read than in any window of the last day in which nothing lagged; False where none is known."""
     floor = known_sum(topic.floor)
     calm = [
         row["arrival_rate"]
-        for row in view.frame.baseline().get(topic.frame.topic, ())
+        for row in signals.frame.baseline().get(topic.frame.topic, ())
         if None not in (row["arrival_rate"], row["lag_known"]) and row["lag_known"] <= floor
     ]
     return bool(calm) and known_sum(topic.consume) > _MORE * max(calm)
 
 
-def _slow(view: View, topic: TopicView, active: Flags, label: str) -> Iterator[Cause]:
+def _slow(signals: Signals, topic: TopicSignals, active: Flags, label: str) -> Iterator[Cause]:
     """Members or hosts that are slow; of several each is measured without the others, so that none hides the next."""
     names = topic.frame.named("host" if label == HOST else "slot")[:, -1]
     known = {
         name: each
         for name in sorted({*names[active]} - {""})
-        if (each := _slowness(view, topic, active & (names == name), label))
+        if (each := _slowness(signals, topic, active & (names == name), label))
     }
     aside = active & np.isin(names, [*known])
     for name, found in known.items():
-        for other, fit in _fits(view, topic, active & (~aside | (names == name)), names):
+        for other, fit in _fits(signals, topic, active & (~aside | (names == name)), names):
             if other == name:
                 yield replace(_cause(label, topic, fit, name), slowness=found)
 
 
-def _slowness(view: View, topic: TopicView, places: Flags, label: str) -> Slowness | None:
+def _slowness(signals: Signals, topic: TopicSignals, places: Flags, label: str) -> Slowness | None:
     """Return how far a member or host with these lagging partitions falls behind; None if it does not."""
-    if places.sum() < 2 or topic.is_material[places].mean() < view.parameters.attr_purity:
+    if places.sum() < 2 or topic.is_material[places].mean() < signals.parameters.attr_purity:
         return None
     slots = sorted({*topic.frame.named("slot")[places, -1]} - {""})
     if label == HOST and len(slots) < 2:
         return None  # a host with one member is that member
-    return slowness(view, topic, slots, np.flatnonzero(places).tolist())
+    return slowness(signals, topic, slots, np.flatnonzero(places).tolist())
 
 
-def _fits(view: View, topic: TopicView, active: Flags, values: np.ndarray) -> Iterator[tuple[str, Fit]]:
+def _fits(signals: Signals, topic: TopicSignals, active: Flags, values: np.ndarray) -> Iterator[tuple[str, Fit]]:
     """Values of a factor that pass every test, the one that explains most first."""
-    parameters, found, count = view.parameters, [], int(active.sum())
+    parameters, found, count = signals.parameters, [], int(active.sum())
     for name in sorted({str(each) for each in values[active]} - {""}):
         places = tuple(np.flatnonzero(active & (values == name)).tolist())
         if not 2 <= len(places) <= count / 2:
             continue
         fit = _measure(topic, active, places)
         if fit.explained >= parameters.attr_explained and fit.purity >= parameters.attr_purity and fit.contrast <= 1:
-            found.append((name, _ranked(view, topic, active, fit)))
+            found.append((name, _ranked(signals, topic, active, fit)))
     found = [
         (name, fit)
         for name, fit in found
@@ -206,7 +206,7 @@ def _fits(view: View, topic: TopicView, active: Flags, values: np.ndarray) -> It
     yield from sorted(found, key=lambda each: (-each[1].explained, each[0]))
 
 
-def _measure(topic: TopicView, active: Flags, places: tuple[int, ...]) -> Fit:
+def _measure(topic: TopicSignals, active: Flags, places: tuple[int, ...]) -> Fit:
     chosen = np.zeros_like(active)
     chosen[list(places)] = True
     lags = _lags(topic)
@@ -216,27 +216,27 @@ def _measure(topic: TopicView, active: Flags, places: tuple[int, ...]) -> Fit:
     return Fit(places, explained, float(topic.is_material[chosen].mean()), contrast)
 
 
-def _ranked(view: View, topic: TopicView, active: Flags, fit: Fit) -> Fit:
+def _ranked(signals: Signals, topic: TopicSignals, active: Flags, fit: Fit) -> Fit:
     rows = np.flatnonzero(active)
     chosen = tuple(np.searchsorted(rows, fit.places).tolist())
-    frame, parameters = view.frame, view.parameters
+    frame, parameters = signals.frame, signals.parameters
     seed = "\0".join((frame.cluster, frame.group, topic.frame.topic, str(int(frame.windows[-1]))))
     p = rank_p(tuple(_lags(topic)[rows].tolist()), chosen, seed, parameters.attr_p)
     return replace(fit, p=p, is_small=least_p(len(rows), len(chosen)) > parameters.attr_p)
 
 
-def _lasted(topic: TopicView, active: Flags, fit: Fit, least: float) -> bool:
+def _lasted(topic: TopicSignals, active: Flags, fit: Fit, least: float) -> bool:
     """True if the same partitions explained as much in the windows before."""
     lags = topic.frame["lag"][:, -1 - _SMALL_WINDOWS : -1]
     total, mine = np.nansum(lags[active], axis=0), np.nansum(lags[list(fit.places)], axis=0)
     return bool(lags.shape[1] == _SMALL_WINDOWS and (total > 0).all() and (mine >= least * total).all())
 
 
-def _lags(topic: TopicView) -> np.ndarray:
+def _lags(topic: TopicSignals) -> np.ndarray:
     """Lag at the newest commit, which no rhythm of commits blurs, else lag."""
     return np.where(np.isnan(topic.envelope), topic.lag, topic.envelope)
 
 
-def _cause(label: str, topic: TopicView, fit: Fit, subject: str) -> Cause:
+def _cause(label: str, topic: TopicSignals, fit: Fit, subject: str) -> Cause:
     partitions = tuple(topic.frame.partitions[list(fit.places)].tolist())
     return Cause(label, topic.frame.topic, partitions, subject, fit)

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from laggard.diagnosis.history.frames import Row
+from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.rebalances import live_generations, now_of
-from laggard.diagnosis.signals.view import View
 
 _BLIND = ("no_end_offset", "stale")
 _RECENT_WINDOWS = 2
@@ -32,30 +32,30 @@ class ClusterFrame:
         return self.window_ms + 1000 * self.window_seconds
 
 
-def cluster_signal(view: View, brokers: Mapping[int, float]) -> Row:
+def cluster_signal(signals: Signals, brokers: Mapping[int, float]) -> Row:
     """Return what the cluster's rules look at in a group, as plain values.
 
     `brokers` are those whose partitions lag and no others, with the share of the group's lag that they explain.
     """
-    status = np.concatenate([each.frame.named("status")[:, -1] for each in view.topics] or [np.array([], object)])
+    status = np.concatenate([each.frame.named("status")[:, -1] for each in signals.topics] or [np.array([], object)])
     committed = [each for each in status.tolist() if each not in ("no_commit", "")]
-    begin = now_of(view.frame) - timedelta(seconds=_RECENT_WINDOWS * view.frame.window_seconds)
-    worst = view.worst
+    begin = now_of(signals.frame) - timedelta(seconds=_RECENT_WINDOWS * signals.frame.window_seconds)
+    worst = signals.worst
     return {
-        "group": view.frame.group,
-        "coordinator": view.frame.fact.get("coordinator"),
-        "offsets_partition": view.frame.fact.get("offsets_partition"),
-        "client_ids": sorted({each.client_id for each in view.members.values()}),
-        "is_active": bool(view.member_count),
+        "group": signals.frame.group,
+        "coordinator": signals.frame.fact.get("coordinator"),
+        "offsets_partition": signals.frame.fact.get("offsets_partition"),
+        "client_ids": sorted({each.client_id for each in signals.members.values()}),
+        "is_active": bool(signals.member_count),
         "blind": sum(each in _BLIND for each in committed) / len(committed) if committed else 0.0,
         "blocked": "source_blocked" in committed,
-        "blocked_windows": _blocked_windows(view),
-        "rebalanced_at": _rebalanced(view, begin),
+        "blocked_windows": _blocked_windows(signals),
+        "rebalanced_at": _rebalanced(signals, begin),
         "spread_down": bool(
-            worst is not None and worst.shape.name == "spread" and view.sub_cause in ("capacity_down", "both")
+            worst is not None and worst.shape.name == "spread" and signals.sub_cause in ("capacity_down", "both")
         ),
         "brokers": dict(brokers),
-        "material_lag": view.material_lag,
+        "material_lag": signals.material_lag,
     }
 
 
@@ -68,19 +68,19 @@ def no_signal(group: str) -> Row:
     }  # fmt: skip
 
 
-def _blocked_windows(view: View) -> int:
+def _blocked_windows(signals: Signals) -> int:
     """For how many windows up to this one the group's commits have been hidden."""
-    if not any("source_blocked" in each.frame.named("status")[:, -1].tolist() for each in view.topics):
+    if not any("source_blocked" in each.frame.named("status")[:, -1].tolist() for each in signals.topics):
         return 0
-    hidden = [(each.frame.named("status") == "source_blocked").any(axis=0) for each in view.topics]
+    hidden = [(each.frame.named("status") == "source_blocked").any(axis=0) for each in signals.topics]
     together = np.any(hidden, axis=0)[::-1]
     return int(len(together) if together.all() else np.argmin(together))
 
 
-def _rebalanced(view: View, begin: datetime) -> list[datetime]:
+def _rebalanced(signals: Signals, begin: datetime) -> list[datetime]:
     """Ends of rebalances since then; those by which a new group comes together are none of its coordinator."""
-    rows = [row for row in live_generations(view.frame) if row["kind"] != "tombstone"]  # which has no generation
+    rows = [row for row in live_generations(signals.frame) if row["kind"] != "tombstone"]  # which has no generation
     if rows and rows[0]["generation"] <= 1:
-        together = timedelta(seconds=view.parameters.coordinator_seconds)
+        together = timedelta(seconds=signals.parameters.coordinator_seconds)
         begin = max(begin, rows[0]["record_timestamp"] + together)
     return [row["record_timestamp"] for row in rows if row["record_timestamp"] >= begin]

@@ -10,8 +10,8 @@ import numpy as np
 from laggard.diagnosis.history.frames import Floats, Row
 from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.signals.deploys import Deploy
+from laggard.diagnosis.signals.group import Flags, Signals
 from laggard.diagnosis.signals.scaling import group_lag
-from laggard.diagnosis.signals.view import Flags, View
 
 _BEFORE_WINDOWS = 10
 _SPIKE_RATIO = 1.25  # of the highest lag before: commits let lag rise and fall by themselves
@@ -31,15 +31,15 @@ class DeployCost:
     is_spike: bool  # beyond its trend lag rose by a quarter, and by what counts as lag, if only between two polls
 
 
-def measure_deploy(view: View, deploy: Deploy) -> DeployCost:
+def measure_deploy(signals: Signals, deploy: Deploy) -> DeployCost:
     """Cost by the windows of the frame, from the ten before the deploy up to its quiet or the judged one."""
-    frame = view.frame
+    frame = signals.frame
     starts = frame.windows / 1000
     ends = starts + frame.window_seconds
     begin, end = deploy.started_at.timestamp(), deploy.ended_at.timestamp()
     before = np.flatnonzero(ends <= begin)[-_BEFORE_WINDOWS:]
     during = (ends > begin) & (starts <= deploy.quiet_at.timestamp())
-    highest, lag, envelope, arrival = (group_lag(view, name) for name in ("lag_max", "lag", "envelope", "arrival"))
+    highest, lag, envelope, arrival = (group_lag(signals, name) for name in ("lag_max", "lag", "envelope", "arrival"))
     usual = lower_median(lag[before].tolist())
     highest_before, peak = _max(highest[before]), _max(highest[during] - _growth(lag[before], during))
     excess = np.where(ends > begin, np.clip(lag - usual, 0.0, None), 0.0)
@@ -48,7 +48,7 @@ def measure_deploy(view: View, deploy: Deploy) -> DeployCost:
     counted = excess[(ends > begin) & ~(ends > recovered)]
     area = known_sum(counted) * frame.window_seconds if math.isfinite(usual) else math.nan
     # pauses of seconds lie between two polls, but each rebalance tells what it kept waiting
-    risen = np.fmax(peak - highest_before, _most_delayed(view, deploy))
+    risen = np.fmax(peak - highest_before, _most_delayed(signals, deploy))
     rates = lower_median(arrival[before].tolist()), lower_median(arrival[during].tolist())
     return DeployCost(
         lag_before=highest_before,
@@ -58,16 +58,16 @@ def measure_deploy(view: View, deploy: Deploy) -> DeployCost:
         lag_seconds=area / rates[0] if rates[0] > 0 else math.nan,
         recovery_seconds=recovered - end,
         arrival_ratio=rates[1] / rates[0] if rates[0] > 0 else math.nan,
-        is_spike=bool(risen >= max((_SPIKE_RATIO - 1) * highest_before, view.parameters.min_group_lag_records)),
+        is_spike=bool(risen >= max((_SPIKE_RATIO - 1) * highest_before, signals.parameters.min_group_lag_records)),
     )
 
 
-def deploy_row(view: View, deploy: Deploy) -> Row:
+def deploy_row(signals: Signals, deploy: Deploy) -> Row:
     """Row of `deploys`; None is unknown."""
-    cost = measure_deploy(view, deploy)
+    cost = measure_deploy(signals, deploy)
     return {
-        "cluster": view.frame.cluster,
-        "group": view.frame.group,
+        "cluster": signals.frame.cluster,
+        "group": signals.frame.group,
         "started_at": deploy.started_at,
         "ended_at": deploy.ended_at,
         "batches": deploy.batches,
@@ -86,9 +86,9 @@ def deploy_row(view: View, deploy: Deploy) -> Row:
     }
 
 
-def _most_delayed(view: View, deploy: Deploy) -> float:
+def _most_delayed(signals: Signals, deploy: Deploy) -> float:
     """Records that waited in the worst of its rebalances; NaN where none is known."""
-    rows = [row for row in view.frame.rebalances if row["rebalance_id"] in deploy.rebalance_ids]
+    rows = [row for row in signals.frame.rebalances if row["rebalance_id"] in deploy.rebalance_ids]
     delayed = [row.get("records_delayed") for row in rows]
     return max((float(each) for each in delayed if each is not None), default=math.nan)
 

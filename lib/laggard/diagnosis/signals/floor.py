@@ -9,7 +9,7 @@ import numpy as np
 
 from laggard.diagnosis.history.frames import Floats, GroupFrame, TopicFrame
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.signals.view import Flags
+from laggard.diagnosis.signals.group import Flags
 
 
 def floors(frame: TopicFrame, arrival: Floats, window_seconds: int, parameters: Parameters) -> Floats:

@@ -15,9 +15,9 @@ import numpy.typing as npt
 from laggard.diagnosis.history.frames import Floats, Row, TopicFrame
 from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.signals.group import Loss, Signals, TopicSignals
 from laggard.diagnosis.signals.rates import rolling_mean
 from laggard.diagnosis.signals.trend import slopes
-from laggard.diagnosis.signals.view import Loss, TopicView, View
 
 OFFSETS_RETENTION_MINUTES = 10_080.0  # offsets.retention.minutes where a broker does not say otherwise
 
@@ -27,7 +27,7 @@ def drain_seconds(lag: float, arrival: float, consume: float, parameters: Parame
     return _drain(lag, consume - arrival, parameters.drain_min_share * arrival)
 
 
-def slowest_drain_seconds(topic: TopicView, window_seconds: int, parameters: Parameters) -> float:
+def slowest_drain_seconds(topic: TopicSignals, window_seconds: int, parameters: Parameters) -> float:
     """Until the last of a topic's members has worked off its lag: what one has spare is of no use to another.
 
     Members whose lag is only rhythm, and stalled partitions, count with the topic as a whole alone.
@@ -41,7 +41,7 @@ def slowest_drain_seconds(topic: TopicView, window_seconds: int, parameters: Par
     return nan if any(isnan(each) for each in drains) else max(drains)
 
 
-def _consume_of_now(topic: TopicView, window_seconds: int, parameters: Parameters) -> Floats:
+def _consume_of_now(topic: TopicSignals, window_seconds: int, parameters: Parameters) -> Floats:
     """Consume rates, [partitions], of whole windows since the partitions have their owners and none of them hung.
 
     But of as many windows as two commits of each partition need; and of all where owners have only just changed, as
@@ -59,7 +59,7 @@ def _consume_of_now(topic: TopicView, window_seconds: int, parameters: Parameter
     return rolling_mean(topic.frame["consume"][:, recent], windows)[:, -1]
 
 
-def _somebody_hung(topic: TopicView) -> npt.NDArray[np.bool_]:
+def _somebody_hung(topic: TopicSignals) -> npt.NDArray[np.bool_]:
     """In which windows, [windows], an owner of lag that counts read nothing of all its partitions."""
     slots, consume = topic.frame.named("slot")[:, -1], topic.frame["consume"]
     owning = sorted(set(slots[topic.is_ok & topic.is_material & (slots != "")]))
@@ -142,12 +142,12 @@ def offsets_expiry_ms(since_ms: float, retention_minutes: float = OFFSETS_RETENT
 FEW_JUMPS = 3  # of the log start, which moves by whole segments: below it a speed is a guess
 
 
-def losses(view: View) -> dict[str, Loss]:
+def losses(signals: Signals) -> dict[str, Loss]:
     """By topic."""
-    return {each.frame.topic: _loss(view, each) for each in view.topics}
+    return {each.frame.topic: _loss(signals, each) for each in signals.topics}
 
 
-def _loss(view: View, each: TopicView) -> Loss:
+def _loss(signals: Signals, each: TopicSignals) -> Loss:
     frame = each.frame
     retention = retention_seconds(frame.facts)
     # lag that is only the rhythm of commits is read long before it is deleted: behind a reader at the end of the log
@@ -156,7 +156,7 @@ def _loss(view: View, each: TopicView) -> Loss:
     if not matters.any():
         return Loss(math.nan if math.isnan(retention) or not each.is_ok.any() else math.inf)
     found = Loss(math.nan)
-    speeds, jumps = start_speeds(frame, view.frame.window_seconds)
+    speeds, jumps = start_speeds(frame, signals.frame.window_seconds)
     for row in np.flatnonzero(matters):
         seconds = loss_seconds(
             committed=float(frame["committed"][row, -1]),
@@ -165,7 +165,7 @@ def _loss(view: View, each: TopicView) -> Loss:
             consume=float(each.consume[row]),
             retention_seconds=retention,
             time_lag=float(frame["time_lag"][row, -1]),
-            arrival_at_read=_arrival_at_read(frame, int(row), view.frame.window_seconds),
+            arrival_at_read=_arrival_at_read(frame, int(row), signals.frame.window_seconds),
         )
         if not math.isnan(seconds) and (math.isnan(found.seconds) or seconds < found.seconds):
             found = Loss(float(seconds), int(frame.partitions[row]), int(jumps[row]))
@@ -202,17 +202,17 @@ def _arrival_at_read(frame: TopicFrame, row: int, window_seconds: int) -> float:
     return known_sum(near) / count if count else math.nan
 
 
-def breach_seconds(view: View) -> dict[str, float]:
+def breach_seconds(signals: Signals) -> dict[str, float]:
     """Seconds until each topic's time lag passes the SLO, NaN while it does not clearly grow; empty without an SLO."""
-    slo = view.policy.slo_time_lag_seconds
+    slo = signals.policy.slo_time_lag_seconds
     if not slo:
         return {}
-    seconds = view.frame.windows / 1000.0
+    seconds = signals.frame.windows / 1000.0
     found = {}
-    for each in view.topics:
+    for each in signals.topics:
         ages = each.frame["time_lag"]
         largest = np.where(np.isnan(ages).all(axis=0), np.nan, np.fmax.reduce(ages, axis=0))
-        slope = float(slopes(seconds[-15:], largest[None, -15:], view.parameters)[0])
+        slope = float(slopes(seconds[-15:], largest[None, -15:], signals.parameters)[0])
         grows = each.trend.name == "growing"
         found[each.frame.topic] = slo_breach_seconds(slo, float(largest[-1]), slope if grows else math.nan)
     return found

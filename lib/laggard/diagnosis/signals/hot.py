@@ -9,7 +9,7 @@ import numpy as np
 
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.order import known_sum, lower_median
-from laggard.diagnosis.signals.view import Flags, MemberView, TopicView, View
+from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
 
 MIN_RECORDS = 100.0  # within the windows of a rate, below which its ratio to others may be chance
 MIN_ARRIVAL = 1.0  # records/s below which unlike arrivals are of no interest while nothing lags
@@ -22,49 +22,49 @@ def median_of_others(values: Floats, place: int) -> float:
     return lower_median(np.delete(values, place).tolist())
 
 
-def is_hot_ratio(view: View, topic: TopicView, place: int) -> bool:
+def is_hot_ratio(signals: Signals, topic: TopicSignals, place: int) -> bool:
     """True if a partition gets `hot_ratio` times what the others get, by the rates of the newest windows."""
     arrival, others = float(topic.arrival[place]), median_of_others(topic.arrival, place)
     is_known = np.count_nonzero(~np.isnan(topic.frame["arrival"][place])) >= NEW_WINDOWS
-    records = arrival * view.parameters.rate_windows * view.frame.window_seconds
-    return bool(is_known and records >= MIN_RECORDS and arrival >= view.parameters.hot_ratio * others)
+    records = arrival * signals.parameters.rate_windows * signals.frame.window_seconds
+    return bool(is_known and records >= MIN_RECORDS and arrival >= signals.parameters.hot_ratio * others)
 
 
-def hot_places(view: View, topic: TopicView, active: Flags) -> tuple[int, ...]:
+def hot_places(signals: Signals, topic: TopicSignals, active: Flags) -> tuple[int, ...]:
     """Rows of partitions that lag because more arrives than any owner has shown to handle, or its owner gives all."""
     return tuple(
         place
         for place in np.flatnonzero(active & topic.is_material).tolist()
-        if is_hot_ratio(view, topic, place) and is_beyond_an_owner(view, topic, place)
+        if is_hot_ratio(signals, topic, place) and is_beyond_an_owner(signals, topic, place)
     )
 
 
-def is_beyond_an_owner(view: View, topic: TopicView, place: int) -> bool:
+def is_beyond_an_owner(signals: Signals, topic: TopicSignals, place: int) -> bool:
     """True if no member could do this partition; False also where nothing is known of what a member can do."""
-    if topic.arrival[place] > view.best_capacity:
+    if topic.arrival[place] > signals.best_capacity:
         return True
-    owner = owner_of(view, topic, place)
+    owner = owner_of(signals, topic, place)
     never_busy = owner is not None and isnan(owner.capacity) and not owner.is_busy
-    return bool(never_busy and topic.consume[place] >= NEAR_BEST * view.best_capacity)
+    return bool(never_busy and topic.consume[place] >= NEAR_BEST * signals.best_capacity)
 
 
-def owner_of(view: View, topic: TopicView, place: int) -> MemberView | None:
+def owner_of(signals: Signals, topic: TopicSignals, place: int) -> MemberSignals | None:
     """The member that has the partition, None where not known."""
-    return view.members.get(str(topic.frame.named("slot")[place, -1]))
+    return signals.members.get(str(topic.frame.named("slot")[place, -1]))
 
 
-def skewed_places(view: View, topic: TopicView, seconds: float) -> tuple[int, ...]:
+def skewed_places(signals: Signals, topic: TopicSignals, seconds: float) -> tuple[int, ...]:
     """Rows of partitions that got `hot_ratio` times what the others got, all through the last `seconds`."""
-    count, block = round(seconds / view.frame.window_seconds), view.parameters.rate_windows
+    count, block = round(seconds / signals.frame.window_seconds), signals.parameters.rate_windows
     arrivals = topic.frame["arrival"][:, -count:]
     if arrivals.shape[1] < count or len(arrivals) < 2:
         return ()
     skewed = np.full(len(arrivals), fill_value=True)
     for start in range(0, count, block):
         rates = _means(arrivals[:, start : start + block])
-        if rates.max() < view.parameters.hot_ratio * rates.min():
+        if rates.max() < signals.parameters.hot_ratio * rates.min():
             return ()  # what is not as far above the lowest is not as far above the median of the others
-        skewed &= rates >= np.fmax(MIN_ARRIVAL, view.parameters.hot_ratio * medians_of_others(rates))
+        skewed &= rates >= np.fmax(MIN_ARRIVAL, signals.parameters.hot_ratio * medians_of_others(rates))
         if not skewed.any():
             return ()
     return tuple(np.flatnonzero(skewed).tolist())

@@ -12,20 +12,20 @@ import numpy.typing as npt
 from laggard.diagnosis.history.frames import Floats, GroupFrame, Names
 from laggard.diagnosis.order import percentile
 from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.signals.group import Flags, MemberSignals, TopicSignals
 from laggard.diagnosis.signals.rates import COMMITS, falls_behind, rates_at_commits, rolling_mean
 from laggard.diagnosis.signals.trend import GROWING
-from laggard.diagnosis.signals.view import Flags, MemberView, TopicView
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Busy = Mapping[str, tuple[tuple[int, float], ...]]  # slot -> (begin of the window in ms, records/s)
 _CAPACITY_PERCENT = 75  # of what a busy member did: commits and windows do not beat together
 
 
-def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, parameters: Parameters) -> tuple[
-    dict[str, MemberView], dict[str, tuple[tuple[int, float], ...]]
+def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Busy, parameters: Parameters) -> tuple[
+    dict[str, MemberSignals], dict[str, tuple[tuple[int, float], ...]]
 ]:  # fmt: skip
     """Members by slot, and the newest windows in which each was busy, this one included."""
-    found: dict[str, MemberView] = {}
+    found: dict[str, MemberSignals] = {}
     busy_now: dict[str, tuple[tuple[int, float], ...]] = {}
     oldest = frame.now_ms - parameters.capacity_lookback_hours * 3_600_000
     slots = sorted({slot for each in topics for slot in each.frame.named("slot")[:, -1].tolist()} - {""})
@@ -66,7 +66,7 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
         first, mine, _ = parts[0]
         sums = [np.add.reduce(values[:, held], axis=1).tolist() for _, held, values in parts]
         arrival, consume, lag = (float(sum(each)) for each in zip(*sums, strict=True))
-        found[slot] = MemberView(
+        found[slot] = MemberSignals(
             slot=slot,
             client_id=first.frame.named("client_id")[mine[0], -1],
             host=first.frame.named("host")[mine[0], -1],
@@ -86,7 +86,7 @@ def member_views(frame: GroupFrame, topics: Sequence[TopicView], before: Busy, p
     return found, busy_now | {slot: kept for slot, kept in still.items() if kept}
 
 
-def partition_capacities(topics: Sequence[TopicView], parameters: Parameters) -> dict[tuple[str, int], float]:
+def partition_capacities(topics: Sequence[TopicSignals], parameters: Parameters) -> dict[tuple[str, int], float]:
     """Records/s that a partition got done in its newest busy windows, of partitions that were busy often enough."""
     found = {}
     for each in topics:
@@ -114,7 +114,7 @@ def _rows_by_owner(newest: Ints, slots: int) -> list[Ints]:
     return np.split(order, np.searchsorted(newest[order], np.arange(slots + 1)))[1:-1]
 
 
-def _sums(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int, name: str) -> Floats:
+def _sums(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int, name: str) -> Floats:
     """A number summed over all partitions each slot had, [slots, windows]; NaN where one of them is not known."""
     total = has = np.zeros((slots, owners[0].shape[1] if owners else 0))
     for each, owner in zip(topics, owners, strict=True):
@@ -125,7 +125,7 @@ def _sums(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int, name:
     return np.where(has > 0, total, np.nan)
 
 
-def _intervals(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int) -> Floats:
+def _intervals(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int) -> Floats:
     """Per slot the longest commit interval of its partitions in seconds, 0 unknown."""
     longest = np.zeros(slots)
     for each, owner in zip(topics, owners, strict=True):
@@ -134,7 +134,7 @@ def _intervals(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int) 
     return longest
 
 
-def _busy_for(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int) -> Ints:
+def _busy_for(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int) -> Ints:
     """Per slot the newest windows in a row in which it had the partitions it has, and more to read all the time."""
     if not owners:
         return np.zeros(slots, np.int64)
@@ -155,7 +155,7 @@ def _busy_for(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int) -
     return found
 
 
-def _waits(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int, parameters: Parameters) -> Flags:
+def _waits(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int, parameters: Parameters) -> Flags:
     """Per slot: in one of the newest windows all its partitions stood for several commit intervals.
 
     It waits now and then, or its commits are not seen before long: what it does is not what it can do.
@@ -172,7 +172,7 @@ def _waits(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int, para
 
 
 def _fall_behind(
-    frame: GroupFrame, topics: Sequence[TopicView], owners: Sequence[Ints], slots: int, parameters: Parameters
+    frame: GroupFrame, topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int, parameters: Parameters
 ) -> Flags:
     """Per slot: lag of a topic grows, and the member had more left at each of its newest commits than at the last.
 
@@ -203,7 +203,7 @@ def _same_generation(frame: GroupFrame) -> bool:
     return len(newest) == 3 and None not in newest and len(numbers) == 1
 
 
-def _busy(topics: Sequence[TopicView], owners: Sequence[Ints], slots: int) -> Flags:
+def _busy(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int) -> Flags:
     """Per slot: the same partitions for three windows, and never a moment without more to read than commits hide."""
     smallest, floor, has_changed = np.zeros(slots), np.zeros(slots), np.zeros(slots, bool)
     for each, owner in zip(topics, owners, strict=True):

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from laggard.diagnosis.history.frames import GroupFrame, Row
+from laggard.diagnosis.signals.group import Signals, TopicSignals
 from laggard.diagnosis.signals.rebalances import now_of
 from laggard.diagnosis.signals.rosters import rosters
-from laggard.diagnosis.signals.view import TopicView, View
 
 _REASONS = ("poll_timeout", "session_expiry", "crash")
 _PUT_OUT = 0.5  # of these reasons together
@@ -30,39 +30,39 @@ class PutOut:
 class Suspects:
     """Partitions of one topic, as rows of its arrays, stalled since before members that had them were evicted."""
 
-    topic: TopicView
+    topic: TopicSignals
     rows: tuple[int, ...]
     evictions: tuple[PutOut, ...]
     frozen_seconds: float  # longest
     share: float  # of the topics' partitions, these
 
 
-def find_suspects(view: View, slack_seconds: float) -> Suspects | None:
+def find_suspects(signals: Signals, slack_seconds: float) -> Suspects | None:
     """The partitions that stood first, within the slack, if every member evicted since had them.
 
     Those that the same members had all the time cannot be told apart: they are named together until one moves on.
     """
     stalled = [
         (float(each.frame["frozen"][row, -1]), number, int(row))
-        for number, each in enumerate(view.topics)
+        for number, each in enumerate(signals.topics)
         for row in np.flatnonzero(each.is_stalled)
     ]
     if not stalled:
         return None
     longest = max(seconds for seconds, _, _ in stalled)
     first = [(number, row) for seconds, number, row in stalled if seconds >= longest - slack_seconds]
-    since = now_of(view.frame) - timedelta(seconds=longest)
-    evictions = tuple(each for each in put_out(view.frame) if each.at >= since)
+    since = now_of(signals.frame) - timedelta(seconds=longest)
+    evictions = tuple(each for each in put_out(signals.frame) if each.at >= since)
     held = [each.held for each in evictions]
     suspects = [
         (number, row)
         for number, row in first
-        if all(each is None or _place(view.topics[number], row) in each for each in held)
+        if all(each is None or _place(signals.topics[number], row) in each for each in held)
     ]
     if not suspects or not any(held) or len({number for number, _ in suspects}) > 1:
         return None
-    topic = view.topics[suspects[0][0]]
-    partitions = sum(len(each.frame.partitions) for each in view.topics)
+    topic = signals.topics[suspects[0][0]]
+    partitions = sum(len(each.frame.partitions) for each in signals.topics)
     return Suspects(topic, tuple(row for _, row in suspects), evictions, longest, len(first) / partitions)
 
 
@@ -85,5 +85,5 @@ def put_out(frame: GroupFrame) -> Iterator[PutOut]:
             )
 
 
-def _place(topic: TopicView, row: int) -> tuple[str, int]:
+def _place(topic: TopicSignals, row: int) -> tuple[str, int]:
     return topic.frame.topic, int(topic.frame.partitions[row])

@@ -19,9 +19,9 @@ from laggard.diagnosis.memory import Scaled
 from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.signals.deploys import find_deploys
+from laggard.diagnosis.signals.group import Flags, Signals
 from laggard.diagnosis.signals.rebalances import live_generations, now_of
 from laggard.diagnosis.signals.rosters import RETURN_SECONDS, Change, changes, find_evictions, pattern
-from laggard.diagnosis.signals.view import Flags, View
 
 STEP_SECONDS = 120.0  # members of one step do not all start in the same second
 
@@ -132,11 +132,11 @@ def alternations(events: Sequence[ScaleEvent], until: datetime, seconds: float =
     return found
 
 
-def elasticity(view: View, event: ScaleEvent) -> Elasticity:
+def elasticity(signals: Signals, event: ScaleEvent) -> Elasticity:
     """Return what a change of members brought, by consumption while there was enough to read on both sides."""
-    parameters = view.parameters
-    busy, consume = busy_windows(view)
-    ends = view.frame.windows / 1000 + view.frame.window_seconds
+    parameters = signals.parameters
+    busy, consume = busy_windows(signals)
+    ends = signals.frame.windows / 1000 + signals.frame.window_seconds
     at = event.at.timestamp()
     before = consume[busy & (ends <= at)][-parameters.busy_windows :]
     after = consume[busy & (ends > at)][: parameters.busy_windows]
@@ -147,40 +147,40 @@ def elasticity(view: View, event: ScaleEvent) -> Elasticity:
     return Elasticity(medians[0], medians[1], value)
 
 
-def newest_scale_out(view: View) -> Scaled | None:
+def newest_scale_out(signals: Signals) -> Scaled | None:
     """Return what the newest scale-out brought; None where nothing is known.
 
     It leaves the recorded hour, but what limits the members does not go by itself: it is remembered until the lag is
     gone, the members change in number, or they do more than they then did.
     """
-    since = now_of(view.frame) - _SCALED
-    recent = [each for each in scale_events(view.frame, view.parameters) if each.at >= since]
+    since = now_of(signals.frame) - _SCALED
+    recent = [each for each in scale_events(signals.frame, signals.parameters) if each.at >= since]
     newest = next((each for each in reversed(recent) if each.after > each.before > 0), None)
-    known = view.memory.scaled
+    known = signals.memory.scaled
     if newest is not None:
-        at_ms, found = round(newest.at.timestamp() * 1000), elasticity(view, newest)
+        at_ms, found = round(newest.at.timestamp() * 1000), elasticity(signals, newest)
         if not math.isnan(found.value):
             return Scaled(at_ms, found.value, found.after)
         known = known if known is not None and known.at_ms == at_ms else None
     elif recent:
         return None
-    if known is None or not view.is_material:
+    if known is None or not signals.is_material:
         return None
-    consumed = sum(known_sum(each.consume) for each in view.topics)
+    consumed = sum(known_sum(each.consume) for each in signals.topics)
     return known if consumed <= _OUTGROWN * known.consume_rate else None
 
 
-def scale_row(view: View, event: ScaleEvent) -> Row:
+def scale_row(signals: Signals, event: ScaleEvent) -> Row:
     """Row of `scale_events`; None is unknown. Complete once ten busy windows have passed since the event."""
-    found = elasticity(view, event)
+    found = elasticity(signals, event)
     numbers = {
         "consume_rate_before": found.before,
         "consume_rate_after": found.after,
         "elasticity": found.value,
     }
     return {
-        "cluster": view.frame.cluster,
-        "group": view.frame.group,
+        "cluster": signals.frame.cluster,
+        "group": signals.frame.group,
         "event_at": event.at,
         "members_before": event.before,
         "members_after": event.after,
@@ -188,14 +188,14 @@ def scale_row(view: View, event: ScaleEvent) -> Row:
     }
 
 
-def busy_windows(view: View) -> tuple[Flags, Floats]:
+def busy_windows(signals: Signals) -> tuple[Flags, Floats]:
     """Per window: whether members always had more to read than the rhythm of commits hides, and records/s consumed.
 
     A window with a generation change, or right after one, is not busy; nor is one with a partition unknown.
     """
-    frame = view.frame
-    lowest, consume = (_sum(view, name) for name in ("lag_min", "consume"))
-    floor = sum(known_sum(topic.floor) for topic in view.topics)
+    frame = signals.frame
+    lowest, consume = (_sum(signals, name) for name in ("lag_min", "consume"))
+    floor = sum(known_sum(topic.floor) for topic in signals.topics)
     busy = np.isfinite(consume) & (lowest > floor)
     for row in live_generations(frame):
         at = row["record_timestamp"].timestamp() * 1000
@@ -206,14 +206,14 @@ def busy_windows(view: View) -> tuple[Flags, Floats]:
     return busy, consume
 
 
-def group_lag(view: View, name: str = "lag") -> Floats:
+def group_lag(signals: Signals, name: str = "lag") -> Floats:
     """Sum over partitions per window of one of the arrays; NaN where one of them is unknown."""
-    return _sum(view, name)
+    return _sum(signals, name)
 
 
-def find_cold_start(view: View, min_empty_seconds: float) -> ColdStart | None:
+def find_cold_start(signals: Signals, min_empty_seconds: float) -> ColdStart | None:
     """The newest return of members to a group that had none for so long, within the frame's windows."""
-    frame = view.frame
+    frame = signals.frame
     rows = [row for row in live_generations(frame) if row["kind"] in {"sync", "empty", "epoch"}]
     begin = frame.windows[0] / 1000
     for empty, back in reversed(list(pairwise(rows))):
@@ -223,16 +223,16 @@ def find_cold_start(view: View, min_empty_seconds: float) -> ColdStart | None:
             continue
         if (returned_at - empty_at).total_seconds() < min_empty_seconds:
             return None
-        return _cold_start(view, empty_at, returned_at)
+        return _cold_start(signals, empty_at, returned_at)
     return None
 
 
-def _cold_start(view: View, empty_at: datetime, returned_at: datetime) -> ColdStart:
-    frame = view.frame
+def _cold_start(signals: Signals, empty_at: datetime, returned_at: datetime) -> ColdStart:
+    frame = signals.frame
     ends = frame.windows / 1000 + frame.window_seconds
     at = returned_at.timestamp()
     backlog, first = 0.0, math.inf
-    for topic in view.topics:
+    for topic in signals.topics:
         for end, committed in zip(topic.frame["end"], topic.frame["committed"], strict=True):
             known = np.isfinite(end)
             done = committed[np.isfinite(committed) & (ends <= at)]
@@ -244,21 +244,21 @@ def _cold_start(view: View, empty_at: datetime, returned_at: datetime) -> ColdSt
         if waits.any():
             first = min(first, float(ends[waits][0]) - frame.window_seconds)
     waited = max(0.0, at - max(first, empty_at.timestamp()))
-    floor = sum(known_sum(topic.floor) for topic in view.topics)
-    lag = _sum(view, "lag")
+    floor = sum(known_sum(topic.floor) for topic in signals.topics)
+    lag = _sum(signals, "lag")
     caught = np.flatnonzero((ends > at) & (lag <= floor))
     until = float(ends[caught[0]]) if len(caught) else frame.now_ms / 1000
     return ColdStart(empty_at, returned_at, waited, backlog, until - at, is_caught_up=bool(len(caught)))
 
 
-def idle_replica_hours(view: View) -> tuple[float, float, float]:
+def idle_replica_hours(signals: Signals) -> tuple[float, float, float]:
     """Replica-hours of the baseline's time, those without anything to do, and the share of the time that was busy.
 
     A window is idle if nothing was consumed and nothing lagged beyond the floor; NaN without a baseline.
     """
-    floor = {topic.frame.topic: known_sum(topic.floor) for topic in view.topics}
+    floor = {topic.frame.topic: known_sum(topic.floor) for topic in signals.topics}
     seen: dict[datetime, tuple[float, bool]] = {}
-    for topic, rows in view.frame.baseline().items():
+    for topic, rows in signals.frame.baseline().items():
         for row in rows:
             members, consumed = row.get("members"), row.get("consumed")
             if members is None or consumed is None:
@@ -273,8 +273,8 @@ def idle_replica_hours(view: View) -> tuple[float, float, float]:
     return total, idle, sum(is_busy for _, is_busy in seen.values()) / len(seen)
 
 
-def _sum(view: View, name: str) -> Floats:
-    total = np.full(len(view.frame.windows), 0.0 if view.topics else np.nan)
-    for topic in view.topics:
+def _sum(signals: Signals, name: str) -> Floats:
+    total = np.full(len(signals.frame.windows), 0.0 if signals.topics else np.nan)
+    for topic in signals.topics:
         total = total + topic.frame[name].sum(axis=0)
     return total

@@ -9,8 +9,8 @@ from laggard.diagnosis.history.frames import Floats, GroupFrame, TopicFrame
 from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.signals import trend
+from laggard.diagnosis.signals.group import Trend
 from laggard.diagnosis.signals.trend import TrendState
-from laggard.diagnosis.signals.view import Trend
 
 _TICK_SHARE = 1 / 6  # of a window, as the defaults have it: the ticks themselves are not in the history
 

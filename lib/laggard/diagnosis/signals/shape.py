@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.signals.view import Shape
+from laggard.diagnosis.signals.group import Shape
 
 NONE, SINGLE, SPREAD, MIXED, CONCENTRATED = "none", "single", "spread", "mixed", "concentrated"
 _FEW = 4  # partitions up to which noise alone looks concentrated too often

@@ -10,9 +10,9 @@ import numpy as np
 
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.order import known_sum, lower_median
+from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
 from laggard.diagnosis.signals.hot import median_of_others, owner_of
 from laggard.diagnosis.signals.rates import COMMITS
-from laggard.diagnosis.signals.view import Flags, MemberView, TopicView, View
 
 _MIN_WINDOWS, _MAX_WINDOWS = 3, 10  # busy ones, on either side
 _FELL = 0.85  # of the pace before; that of a slow member stays what it was, whatever it works on
@@ -32,9 +32,9 @@ class Shed:
         return self.after <= _FELL * self.before
 
 
-def shed(view: View, slot: str) -> Shed | None:
+def shed(signals: Signals, slot: str) -> Shed | None:
     """The newest time a member got fewer partitions and kept some; None if it did not, or was not busy for long."""
-    held = np.concatenate([topic.frame.named("slot") == slot for topic in view.topics])
+    held = np.concatenate([topic.frame.named("slot") == slot for topic in signals.topics])
     now = held[:, -1]
     changed = np.flatnonzero((held != now[:, None]).any(axis=0))
     had_more = (held & now[:, None]).any(axis=0) & (held.sum(axis=0) > now.sum())
@@ -44,19 +44,21 @@ def shed(view: View, slot: str) -> Shed | None:
     alike = (held == held[:, last, None]).all(axis=0)
     alike[last + 1 :] = False
     after = np.arange(held.shape[1]) > changed[-1] + 1  # a rebalance lies in the first window after it
-    rates = [_busy_rates(view, chosen, windows) for chosen, windows in ((held[:, last], alike), (now, after))]
+    rates = [_busy_rates(signals, chosen, windows) for chosen, windows in ((held[:, last], alike), (now, after))]
     if min(map(len, rates)) < _MIN_WINDOWS:
         return None
-    places = [(topic.frame.topic, int(each)) for topic in view.topics for each in topic.frame.partitions]
+    places = [(topic.frame.topic, int(each)) for topic in signals.topics for each in topic.frame.partitions]
     kept = frozenset(places[row] for row in np.flatnonzero(held[:, last] & now))
     before, later = (lower_median(each[-_MAX_WINDOWS:].tolist()) for each in rates)
     return Shed(before, later, kept)
 
 
-def _busy_rates(view: View, chosen: Flags, windows: Flags) -> Floats:
+def _busy_rates(signals: Signals, chosen: Flags, windows: Flags) -> Floats:
     """Records/s of the chosen partitions in those windows in which they had more to read all the time."""
-    consume, lowest = (np.concatenate([topic.frame[name] for topic in view.topics]) for name in ("consume", "lag_min"))
-    floor = float(np.concatenate([topic.floor for topic in view.topics])[chosen].sum())
+    consume, lowest = (
+        np.concatenate([topic.frame[name] for topic in signals.topics]) for name in ("consume", "lag_min")
+    )
+    floor = float(np.concatenate([topic.floor for topic in signals.topics])[chosen].sum())
     total = consume[chosen].sum(axis=0)
     found: Floats = total[windows & (lowest[chosen].sum(axis=0) > floor) & ~np.isnan(total)]
     return found
@@ -83,22 +85,22 @@ class Slowness:
         return self.pace / self.others
 
 
-def slowness(view: View, topic: TopicView, slots: Sequence[str], places: Iterable[int]) -> Slowness | None:
+def slowness(signals: Signals, topic: TopicSignals, slots: Sequence[str], places: Iterable[int]) -> Slowness | None:
     """Return how far members that own lagging partitions fall behind; None if they do not, or it is not known."""
-    mine = [view.members[slot] for slot in slots if slot in view.members]
-    others = [member for slot, member in view.members.items() if slot not in slots and member.partitions]
+    mine = [signals.members[slot] for slot in slots if slot in signals.members]
+    others = [member for slot, member in signals.members.items() if slot not in slots and member.partitions]
     load, everyone = lower_median(member.arrival for member in mine), lower_median(m.arrival for m in [*mine, *others])
     pace, seen = lower_median(pace_of(member) for member in mine), lower_median(member.seen for member in others)
-    if isnan(pace + seen + load) or load > LOAD_LIMIT * everyone or pace > view.parameters.slow_ratio * seen:
+    if isnan(pace + seen + load) or load > LOAD_LIMIT * everyone or pace > signals.parameters.slow_ratio * seen:
         return None
-    if _is_at_pace_again(topic, slots, view.parameters.slow_ratio * seen):
+    if _is_at_pace_again(topic, slots, signals.parameters.slow_ratio * seen):
         return None
-    if any(is_itself_costly(view, topic, place) for place in places):
+    if any(is_itself_costly(signals, topic, place) for place in places):
         return None
     return Slowness(tuple(slots), pace, seen, load, everyone)
 
 
-def _is_at_pace_again(topic: TopicView, slots: Sequence[str], least: float) -> bool:
+def _is_at_pace_again(topic: TopicSignals, slots: Sequence[str], least: float) -> bool:
     """True if in each of the newest windows they read as much as a member that is not slow.
 
     One that was stalled drains its backlog at full speed, long before a mean over minutes tells.
@@ -108,13 +110,13 @@ def _is_at_pace_again(topic: TopicView, slots: Sequence[str], least: float) -> b
     return bool((newest > least * len(slots)).all())
 
 
-def pace_of(member: MemberView) -> float:
+def pace_of(member: MemberSignals) -> float:
     """Return what a member can do now, records/s; what it does while busy counts before `capacity` shows it."""
     known = [member.capacity, member.consume if member.is_busy else np.nan]
     return min((each for each in known if not isnan(each)), default=np.nan)
 
 
-def costly_places(view: View, topic: TopicView, active: Flags) -> tuple[tuple[int, ...], bool]:
+def costly_places(signals: Signals, topic: TopicSignals, active: Flags) -> tuple[tuple[int, ...], bool]:
     """Rows of partitions that get as much as the others and are worked off slower, and whether that is proven.
 
     Proof is another owner with whom they lagged, or other partitions of the owner that do not lag; or that their
@@ -123,83 +125,87 @@ def costly_places(view: View, topic: TopicView, active: Flags) -> tuple[tuple[in
     slow = [
         place
         for place in np.flatnonzero(active & topic.is_material).tolist()
-        if _is_worked_slower(view, topic, place) and not _is_at_the_common_pace(view, topic, place)
+        if _is_worked_slower(signals, topic, place) and not _is_at_the_common_pace(signals, topic, place)
     ]
-    proven = [place for place in slow if _has_fine_siblings(view, topic, place) or is_itself_costly(view, topic, place)]
+    proven = [
+        place for place in slow if _has_fine_siblings(signals, topic, place) or is_itself_costly(signals, topic, place)
+    ]
     if proven:
         return tuple(proven), True
-    return tuple(place for place in slow if _is_alone(view, topic, place)), False
+    return tuple(place for place in slow if _is_alone(signals, topic, place)), False
 
 
-def _is_where_it_was(view: View, topic: TopicView, place: int) -> bool:
+def _is_where_it_was(signals: Signals, topic: TopicSignals, place: int) -> bool:
     """True if a partition that was proven to cost more lags on, with the owner that it had then."""
-    known = (topic.frame.topic, int(topic.frame.partitions[place])) in view.memory.costly
+    known = (topic.frame.topic, int(topic.frame.partitions[place])) in signals.memory.costly
     return known and bool(topic.is_material[place]) and _last_move(topic, place) is None
 
 
-def is_itself_costly(view: View, topic: TopicView, place: int) -> bool:
+def is_itself_costly(signals: Signals, topic: TopicSignals, place: int) -> bool:
     """True if a move of partitions tells that it costs more, whoever owns it, or told so once."""
     return (
-        has_followed(view, topic, place)
-        or _is_kept_and_costly(view, topic, place)
-        or _is_where_it_was(view, topic, place)
+        has_followed(signals, topic, place)
+        or _is_kept_and_costly(signals, topic, place)
+        or _is_where_it_was(signals, topic, place)
     )
 
 
-def _is_kept_and_costly(view: View, topic: TopicView, place: int) -> bool:
+def _is_kept_and_costly(signals: Signals, topic: TopicSignals, place: int) -> bool:
     """True if its owner lost pace when it was left with this and fewer others."""
     slot = str(topic.frame.named("slot")[place, -1])
-    found = shed(view, slot) if slot else None
+    found = shed(signals, slot) if slot else None
     return (
         found is not None and found.is_slower and (topic.frame.topic, int(topic.frame.partitions[place])) in found.kept
     )
 
 
-def _is_worked_slower(view: View, topic: TopicView, place: int) -> bool:
+def _is_worked_slower(signals: Signals, topic: TopicSignals, place: int) -> bool:
     """True if it gets as much as the others and less is done of it, by more than one commit: that may come later."""
     arrival, others = float(topic.arrival[place]), median_of_others(topic.arrival, place)
     if not (ALIKE[0] * others <= arrival <= ALIKE[1] * others and topic.consume[place] > 0):
         return False
-    seconds, interval = view.frame.window_seconds, topic.interval[place]
+    seconds, interval = signals.frame.window_seconds, topic.interval[place]
     commits = 0 if isnan(interval) else ceil(COMMITS * interval / seconds)
-    windows = slice(-max(view.parameters.rate_windows, commits), None)
+    windows = slice(-max(signals.parameters.rate_windows, commits), None)
     left = known_sum(topic.frame["arrival"][place, windows] - topic.frame["consume"][place, windows]) * seconds
     return bool(left > topic.floor[place] / 2)
 
 
-def _is_at_the_common_pace(view: View, topic: TopicView, place: int) -> bool:
+def _is_at_the_common_pace(signals: Signals, topic: TopicSignals, place: int) -> bool:
     """True if most other members have shown what they can do, and that is no more than this partition's owner does.
 
     Then all are held up alike, and some have more partitions to share it out to; or the owner was given too many.
     """
-    owner = owner_of(view, topic, place)
-    others = [member for member in view.members.values() if member is not owner and member.partitions]
+    owner = owner_of(signals, topic, place)
+    others = [member for member in signals.members.values() if member is not owner and member.partitions]
     shown = [pace_of(member) for member in others if member.is_busy or not isnan(member.capacity)]
     if owner is None or not others or 2 * len(shown) < len(others):
         return False
-    return pace_of(owner) >= view.parameters.slow_ratio * lower_median(shown)
+    return pace_of(owner) >= signals.parameters.slow_ratio * lower_median(shown)
 
 
-def _has_fine_siblings(view: View, topic: TopicView, place: int) -> bool:
+def _has_fine_siblings(signals: Signals, topic: TopicSignals, place: int) -> bool:
     """True if of its owner's partitions it alone lags, and not just now: of all that fall behind one is the first."""
-    owner = owner_of(view, topic, place)
+    owner = owner_of(signals, topic, place)
     is_only = owner is not None and len(owner.partitions) > 1 and owner.material == 1
-    return is_only and _lagged(view, topic, place, topic.frame["lag"].shape[1] - 1)
+    return is_only and _lagged(signals, topic, place, topic.frame["lag"].shape[1] - 1)
 
 
-def _lagged(view: View, topic: TopicView, place: int, last: int) -> bool:
+def _lagged(signals: Signals, topic: TopicSignals, place: int, last: int) -> bool:
     """True if its lag counted in the windows up to this one."""
     lags = topic.frame["lag"][place, max(0, last - MOVE_WINDOWS + 1) : last + 1]
-    return len(lags) == MOVE_WINDOWS and bool((lags > max(topic.floor[place], view.parameters.min_lag_records)).all())
+    return len(lags) == MOVE_WINDOWS and bool(
+        (lags > max(topic.floor[place], signals.parameters.min_lag_records)).all()
+    )
 
 
-def _is_alone(view: View, topic: TopicView, place: int) -> bool:
+def _is_alone(signals: Signals, topic: TopicSignals, place: int) -> bool:
     """True if its owner has nothing else and nobody else had it: member and partition cannot be told apart."""
-    owner = owner_of(view, topic, place)
+    owner = owner_of(signals, topic, place)
     return owner is not None and len(owner.partitions) == 1 and _last_move(topic, place) is None
 
 
-def has_followed(view: View, topic: TopicView, place: int) -> bool:
+def has_followed(signals: Signals, topic: TopicSignals, place: int) -> bool:
     """True if a partition lagged with the owner before and goes on to fill faster than this one works it off.
 
     A healthy new owner would be working the backlog off.
@@ -209,14 +215,14 @@ def has_followed(view: View, topic: TopicView, place: int) -> bool:
         return False
     before, since = moved
     interval = topic.interval[place]
-    wait = max(MOVE_WINDOWS, ceil(2 * interval / view.frame.window_seconds) if not isnan(interval) else 0)
+    wait = max(MOVE_WINDOWS, ceil(2 * interval / signals.frame.window_seconds) if not isnan(interval) else 0)
     rates = [topic.frame[name][place, since + 1 :] for name in ("consume", "arrival")]
     known = ~np.isnan(rates[0] + rates[1])
     is_slower = known.sum() >= wait and bool(rates[0][known].mean() < rates[1][known].mean())
-    return is_slower and _lagged(view, topic, place, before)
+    return is_slower and _lagged(signals, topic, place, before)
 
 
-def _last_move(topic: TopicView, place: int) -> tuple[int, int] | None:
+def _last_move(topic: TopicSignals, place: int) -> tuple[int, int] | None:
     """Last window of the owner before and first of this one; None if the owner was the same all along."""
     slots = topic.frame.named("slot")[place]
     others = np.flatnonzero((slots != "") & (slots != slots[-1]))

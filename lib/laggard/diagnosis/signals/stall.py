@@ -11,8 +11,8 @@ import numpy.typing as npt
 from laggard.diagnosis.history.frames import Floats, TopicFrame
 from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.signals.group import UNKNOWN_KIND
 from laggard.diagnosis.signals.rates import rates_at_commits
-from laggard.diagnosis.signals.view import UNKNOWN_KIND
 
 HELD = "held"  # by a transaction
 DEFAULT_POLL_SECONDS = 300.0  # max.poll.interval.ms of Kafka's consumers

@@ -14,8 +14,8 @@ import numpy as np
 
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.signals.group import Trend
 from laggard.diagnosis.signals.theil_sen import Fits, fit, median_slopes
-from laggard.diagnosis.signals.view import Trend
 
 GROWING, FLAT, DRAINING, SAWTOOTH, ABSTAIN = "growing", "flat", "draining", "sawtooth", "abstain"
 _LEAVE_AFTER = 2  # windows in a row that do not bear a trend out

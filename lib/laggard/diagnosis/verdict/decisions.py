@@ -14,9 +14,9 @@ from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.diagnosis.rules.rule import Observation
 from laggard.diagnosis.signals.attribution import UNEVEN, searchable
 from laggard.diagnosis.signals.forecast import slowest_drain_seconds
+from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
 from laggard.diagnosis.signals.hot import hot_places
 from laggard.diagnosis.signals.stall import HELD
-from laggard.diagnosis.signals.view import Flags, MemberView, TopicView, View
 from laggard.diagnosis.verdict import reasons
 from laggard.diagnosis.verdict.reasons import BROKER, DOWNSTREAM, INPUT_UNKNOWN, Reason
 from laggard.diagnosis.verdict.sizing import Sizing
@@ -43,68 +43,72 @@ class Verdict:
 
 
 def scale_verdict(
-    view: View, conditions: Mapping[str, Observation], sizing: Sizing, *, elasticity: float = nan
+    signals: Signals, conditions: Mapping[str, Observation], sizing: Sizing, *, elasticity: float = nan
 ) -> Verdict:
     """Return the verdict by the first reason that applies.
 
     `conditions` are the codes that hold now, `elasticity` is that of the last scale-out.
     """
-    reason, found = next(_reasons(view, conditions, sizing, elasticity))
-    numbers = _numbers(view, sizing) | found
+    reason, found = next(_reasons(signals, conditions, sizing, elasticity))
+    numbers = _numbers(signals, sizing) | found
     return Verdict(
         reason,
         {name: value for name, value in numbers.items() if not isnan(value)},
-        _members(reason.verdict, view, sizing),
+        _members(reason.verdict, signals, sizing),
     )
 
 
-def _members(code: str, view: View, sizing: Sizing) -> int | None:
+def _members(code: str, signals: Signals, sizing: Sizing) -> int | None:
     if code.startswith("UNKNOWN"):
         return None
     if code.startswith("YES"):
         return sizing.members_desired
     # members that could not get a partition are not asked for, though they are there
-    return view.member_count if view.member_count is None or view.ceiling < 1 else min(view.member_count, view.ceiling)
+    return (
+        signals.member_count
+        if signals.member_count is None or signals.ceiling < 1
+        else min(signals.member_count, signals.ceiling)
+    )
 
 
 _Applies = tuple[Reason, dict[str, float]]
 
 
 def _reasons(
-    view: View, conditions: Mapping[str, Observation], sizing: Sizing, elasticity: float
+    signals: Signals, conditions: Mapping[str, Observation], sizing: Sizing, elasticity: float
 ) -> Iterator[_Applies]:
     """Reasons that apply, in order."""
-    topic, parameters = view.worst, view.parameters
-    partial = _partial_share(view)
-    if VETOES & view.flags or not partial <= PARTIAL_LIMIT or topic is None:
+    topic, parameters = signals.worst, signals.parameters
+    partial = _partial_share(signals)
+    if VETOES & signals.flags or not partial <= PARTIAL_LIMIT or topic is None:
         yield reasons.INPUT_UNKNOWN, {"partitions_unknown_ratio": partial}
         return
-    if not _lags_on(view) and not any(each.trend.name == "growing" for each in view.topics):
+    if not _lags_on(signals) and not any(each.trend.name == "growing" for each in signals.topics):
         yield reasons.NO_LAG, {}
     restless = BLOCKS_SCALING & conditions.keys()
     # one that puts its members out is empty now and then, and not for want of members
-    if (view.state == "Empty" or view.member_count == 0) and not (restless and _is_moving(view)):
+    if (signals.state == "Empty" or signals.member_count == 0) and not (restless and _is_moving(signals)):
         yield reasons.NO_MEMBERS, {}
-    if restless or view.time_in_rebalance >= parameters.storm_ratio:
-        yield reasons.REBALANCES, {"time_in_rebalance_ratio": view.time_in_rebalance, "conditions": len(restless)}
-    yield from _held_back(view, topic, conditions)
-    if view.member_count is None:  # offsets are committed, but who reads is not known
+    if restless or signals.time_in_rebalance >= parameters.storm_ratio:
+        yield reasons.REBALANCES, {"time_in_rebalance_ratio": signals.time_in_rebalance, "conditions": len(restless)}
+    yield from _held_back(signals, topic, conditions)
+    if signals.member_count is None:  # offsets are committed, but who reads is not known
         yield reasons.READER_UNKNOWN, {"members_known": 0.0}
         return
-    yield from _uneven(view, topic, conditions, sizing)
-    drain = _drain(view)
-    if any(each.trend.name == "draining" for each in view.topics) and drain <= view.policy.drain_target_seconds:
+    yield from _uneven(signals, topic, conditions, sizing)
+    drain = _drain(signals)
+    if any(each.trend.name == "draining" for each in signals.topics) and drain <= signals.policy.drain_target_seconds:
         yield reasons.DRAINING, {"drain_seconds": drain}
-    if view.member_count >= view.ceiling:
+    if signals.member_count >= signals.ceiling:
         yield reasons.AT_CEILING, {}
     if elasticity < parameters.elasticity_min or "SHARED_SINK" in conditions:
         yield reasons.DOWNSTREAM, {"elasticity_ratio": elasticity}
-    yield from _sized(view, topic, sizing, is_settled=_costly_share(view, conditions) < MOST)
+    yield from _sized(signals, topic, sizing, is_settled=_costly_share(signals, conditions) < MOST)
 
 
-def _lags_on(view: View) -> bool:
+def _lags_on(signals: Signals) -> bool:
     """True if some lag that counts did so all through the window; what was worked off in between needs nobody."""
-    for topic in view.topics if view.is_material else ():
+    for topic in signals.topics if signals.is_material else ():
         is_passing = topic.frame["lag_min"][:, -1] <= topic.floor
         is_growing = np.array([each.name == "growing" for each in topic.trends], bool)
         if (topic.is_material & (~is_passing | is_growing)).any():
@@ -112,13 +116,13 @@ def _lags_on(view: View) -> bool:
     return False
 
 
-def _is_moving(view: View) -> bool:
+def _is_moving(signals: Signals) -> bool:
     """True if the group's members changed in this window or the one before."""
-    since = view.frame.now_ms - 2000 * view.frame.window_seconds
-    return any(row["record_timestamp"].timestamp() * 1000 >= since for row in view.frame.generations)
+    since = signals.frame.now_ms - 2000 * signals.frame.window_seconds
+    return any(row["record_timestamp"].timestamp() * 1000 >= since for row in signals.frame.generations)
 
 
-def _held_back(view: View, topic: TopicView, conditions: Mapping[str, Observation]) -> Iterator[_Applies]:
+def _held_back(signals: Signals, topic: TopicSignals, conditions: Mapping[str, Observation]) -> Iterator[_Applies]:
     """Lag that no number of members could drain."""
     unowned = conditions.get("PARTITION_UNOWNED")
     hidden = np.array([kind == HELD for kind in topic.stall_kind], bool)
@@ -132,53 +136,57 @@ def _held_back(view: View, topic: TopicView, conditions: Mapping[str, Observatio
     if _lag_share(topic, hidden) >= MOST:
         yield reasons.TRANSACTION_OPEN, {"hidden_lag_ratio": _lag_share(topic, hidden)}
     for code in ("BROKER_CORRELATED", "LSO_STUCK", "OFFSET_BEYOND_END"):
-        if code in conditions and explained(view, conditions[code]) >= MOST:
-            yield reasons.BROKER, {"explained_ratio": explained(view, conditions[code])}
+        if code in conditions and explained(signals, conditions[code]) >= MOST:
+            yield reasons.BROKER, {"explained_ratio": explained(signals, conditions[code])}
 
 
-def _uneven(view: View, topic: TopicView, conditions: Mapping[str, Observation], sizing: Sizing) -> Iterator[_Applies]:
+def _uneven(
+    signals: Signals, topic: TopicSignals, conditions: Mapping[str, Observation], sizing: Sizing
+) -> Iterator[_Applies]:
     """Lag of some partitions or members only."""
-    hot = hot_places(view, topic, searchable(topic)) if topic.shape.name in UNEVEN else ()
+    hot = hot_places(signals, topic, searchable(topic)) if topic.shape.name in UNEVEN else ()
     if hot:
         numbers = {
             "hot_partitions": float(len(hot)),
             "hot_arrival_rate": float(topic.arrival[list(hot)].max()),
-            "best_capacity_rate": view.best_capacity,
+            "best_capacity_rate": signals.best_capacity,
             "residual_records": sizing.residual_records,
         }
         yield reasons.HOT_PARTITION, numbers
-    costly = _costly_share(view, conditions)
-    if costly >= MOST and any(each.code == "COSTLY_PARTITION" and each.opened_ms for each in view.memory.tracks):
+    costly = _costly_share(signals, conditions)
+    if costly >= MOST and any(each.code == "COSTLY_PARTITION" and each.opened_ms for each in signals.memory.tracks):
         yield reasons.COSTLY_PARTITION, {"explained_ratio": costly}
     slow = [conditions[code] for code in ("SLOW_HOST", "SLOW_MEMBER") if code in conditions]
     if slow:
         named = {each.subject for each in slow}
-        others = [_is_short(view, m) for m in view.members.values() if m.partitions and not {m.slot, m.host} & named]
+        others = [
+            _is_short(signals, m) for m in signals.members.values() if m.partitions and not {m.slot, m.host} & named
+        ]
         busy = sum(others) / len(others) if others else 1.0
         if busy < ENOUGH_BUSY:
             yield reasons.UNHEALTHY_MEMBER, {"busy_others_ratio": busy}
 
 
-def _costly_share(view: View, conditions: Mapping[str, Observation]) -> float:
+def _costly_share(signals: Signals, conditions: Mapping[str, Observation]) -> float:
     """Share of the lag on costly partitions; until they are a finding, a stall that begins looks like them."""
     costly = conditions.get("COSTLY_PARTITION")
-    return 0.0 if costly is None else explained(view, costly)
+    return 0.0 if costly is None else explained(signals, costly)
 
 
-def _is_short(view: View, member: MemberView) -> bool:
+def _is_short(signals: Signals, member: MemberSignals) -> bool:
     """True if a member has more to read than it will soon have done, as far as is known of what it can do."""
     spare = member.capacity - member.arrival
-    return member.is_busy and not member.lag <= spare * view.policy.drain_target_seconds
+    return member.is_busy and not member.lag <= spare * signals.policy.drain_target_seconds
 
 
-def _sized(view: View, topic: TopicView, sizing: Sizing, *, is_settled: bool) -> Iterator[_Applies]:
+def _sized(signals: Signals, topic: TopicSignals, sizing: Sizing, *, is_settled: bool) -> Iterator[_Applies]:
     """Yield the reason that the sizing gives, of lag whose shape is known."""
-    members, desired = view.member_count or 0, sizing.members_desired
+    members, desired = signals.member_count or 0, sizing.members_desired
     is_shaped = is_settled and topic.shape.name in {"spread", "single", *UNEVEN}
-    if isnan(view.capacity) or desired is None or not is_shaped:
-        needed = view.parameters.busy_min_windows
+    if isnan(signals.capacity) or desired is None or not is_shaped:
+        needed = signals.parameters.busy_min_windows
         yield reasons.LOAD_UNKNOWN, {"busy_windows_needed": float(needed), "shape_known": float(is_shaped)}
-    elif desired > members and (soon := _gone_soon(view)) <= view.policy.drain_target_seconds:
+    elif desired > members and (soon := _gone_soon(signals)) <= signals.policy.drain_target_seconds:
         yield reasons.DRAINING_SOON, {"drain_seconds": soon}
     elif sizing.target_unreachable and desired > members:
         yield reasons.TARGET_MISSED, {}
@@ -188,81 +196,81 @@ def _sized(view: View, topic: TopicView, sizing: Sizing, *, is_settled: bool) ->
         yield reasons.ENOUGH_MEMBERS, {}
 
 
-def explained(view: View, observation: Observation) -> float:
+def explained(signals: Signals, observation: Observation) -> float:
     """Share of the group's lag that an observation accounts for: what it says, else the lag of its partitions."""
     if observation.explained > 0 or not observation.partitions:
         return observation.explained
-    topic = next((each for each in view.topics if each.frame.topic == observation.topic), None)
-    if topic is None or view.lag <= 0:
+    topic = next((each for each in signals.topics if each.frame.topic == observation.topic), None)
+    if topic is None or signals.lag <= 0:
         return 0.0
-    return known_sum(topic.lag[np.isin(topic.frame.partitions, observation.partitions)]) / view.lag
+    return known_sum(topic.lag[np.isin(topic.frame.partitions, observation.partitions)]) / signals.lag
 
 
-def _lag_share(topic: TopicView, chosen: Flags) -> float:
+def _lag_share(topic: TopicSignals, chosen: Flags) -> float:
     """Share of what the newest commits left: a batch that came since waits for nobody."""
     total = known_sum(topic.envelope)
     return known_sum(topic.envelope[chosen]) / total if total > 0 else 0.0
 
 
-def _partial_share(view: View) -> float:
+def _partial_share(signals: Signals) -> float:
     """Share of the partitions with a commit whose lag is not known; NaN where none has one."""
-    statuses = [status for topic in view.topics for status in topic.frame.named("status")[:, -1]]
+    statuses = [status for topic in signals.topics for status in topic.frame.named("status")[:, -1]]
     known = [status != "ok" for status in statuses if status not in {"", "no_commit"}]
     return sum(known) / len(known) if known else nan
 
 
-def _drain(view: View) -> float:
+def _drain(signals: Signals) -> float:
     """Seconds until the last topic is drained at today's rates; NaN where that of one is not known."""
-    each = [slowest_drain_seconds(topic, view.frame.window_seconds, view.parameters) for topic in view.topics]
+    each = [slowest_drain_seconds(topic, signals.frame.window_seconds, signals.parameters) for topic in signals.topics]
     return nan if any(isnan(seconds) for seconds in each) else max(each, default=nan)
 
 
-def _gone_soon(view: View) -> float:
+def _gone_soon(signals: Signals) -> float:
     """Seconds until a falling lag is gone at the pace of the newest windows, before a trend can tell; NaN if none.
 
     Each of them must bear it out, on every partition that lags, with two commits or more: one commit is no fall.
     """
     slowest = nan
-    for topic in view.topics:
+    for topic in signals.topics:
         rows = topic.is_material
         spare = (topic.frame["consume"] - topic.frame["arrival"])[rows, -FALLING:]
         if not rows.any():
             continue
-        is_often = topic.interval[rows] <= view.frame.window_seconds / 2
+        is_often = topic.interval[rows] <= signals.frame.window_seconds / 2
         if spare.shape[1] < FALLING or not (spare > 0).all() or not is_often.all():
             return nan
         slowest = np.fmax(slowest, float((topic.lag[rows] / spare.min(axis=1)).max()))
     return float(slowest)
 
 
-def _numbers(view: View, sizing: Sizing) -> dict[str, float]:
+def _numbers(signals: Signals, sizing: Sizing) -> dict[str, float]:
     numbers = {
-        "members": view.member_count,
-        "members_ceiling": view.ceiling,
+        "members": signals.member_count,
+        "members_ceiling": signals.ceiling,
         "members_lower_bound": sizing.members_lower_bound,
         "members_packed": sizing.members_packed,
         "members_desired": sizing.members_desired,
         "moved_partitions": sizing.moved_partitions,
         "partitions_estimated": sizing.partitions_estimated or None,
-        "lag_records": view.lag,
-        "capacity_rate": view.capacity,
+        "lag_records": signals.lag,
+        "capacity_rate": signals.capacity,
         "work_rate": sizing.work,
         "drain_at_desired_seconds": sizing.drain_seconds,
         "drain_at_members_seconds": sizing.drain_now_seconds,
     }
     known = {name: nan if value is None else float(value) for name, value in numbers.items()}
-    return known | autoscaler_settings(view)
+    return known | autoscaler_settings(signals)
 
 
 _COOLDOWN_PAUSES = 3  # cooldown over the p95 pause of a rebalance: shorter ones measure the rebalance
 
 
-def autoscaler_settings(view: View) -> dict[str, float]:
+def autoscaler_settings(signals: Signals) -> dict[str, float]:
     """Lag that a member drains within the SLO, and the wait between two steps; NaN where an input is not known."""
-    slo = view.policy.slo_time_lag_seconds
-    pauses = [row["pause_p95_seconds"] for row in view.frame.rebalances if row.get("pause_p95_seconds") is not None]
+    slo = signals.policy.slo_time_lag_seconds
+    pauses = [row["pause_p95_seconds"] for row in signals.frame.rebalances if row.get("pause_p95_seconds") is not None]
     return {
-        "autoscaler_lag_per_member_records": slo * view.capacity if slo > 0 else nan,
+        "autoscaler_lag_per_member_records": slo * signals.capacity if slo > 0 else nan,
         "autoscaler_cooldown_seconds": _COOLDOWN_PAUSES * max(pauses) if pauses else nan,
     }
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.order import lower_median
-from laggard.diagnosis.signals.view import TopicView, View
+from laggard.diagnosis.signals.group import Signals, TopicSignals
 from laggard.rebalance.assignors import ASSIGNORS, Assignment, Member, TopicPartition, assign
 
 _TINY = 1e-9  # what sums of rates may be off
@@ -44,19 +44,19 @@ class Sizing:
     is_own_assignor: bool = True  # False: unknown, partitions are dealt out one by one
 
 
-def size(view: View) -> Sizing:
+def size(signals: Signals) -> Sizing:
     """Sizing of the group for `drain_target_seconds` of its policy."""
-    loads, estimated = partition_loads(view)
-    now = [[loads[place] for place in member.partitions if place in loads] for member in view.members.values()]
+    loads, estimated = partition_loads(signals)
+    now = [[loads[place] for place in member.partitions if place in loads] for member in signals.members.values()]
     arrivals = [sum(load.arrival for load in held) for held in now]
     mean = sum(arrivals) / len(arrivals) if arrivals else 0.0
     imbalance = max(arrivals) / mean if mean > 0 else nan
-    if isnan(view.capacity) or view.capacity <= 0 or not loads:
+    if isnan(signals.capacity) or signals.capacity <= 0 or not loads:
         return Sizing(imbalance=imbalance, partitions_estimated=estimated)
-    room = view.parameters.pack_utilisation * view.capacity
+    room = signals.parameters.pack_utilisation * signals.capacity
     work = sorted((load.work for load in loads.values()), reverse=True)
-    replay = _Replay(view, loads)
-    desired = _smallest(replay, work, room, view.ceiling)
+    replay = _Replay(signals, loads)
+    desired = _smallest(replay, work, room, signals.ceiling)
     after = replay.loads(desired) if desired else []
     reached = bool(after) and max(sum(load.work for load in held) for held in after) <= room + _TINY
     return Sizing(
@@ -64,11 +64,11 @@ def size(view: View) -> Sizing:
         members_packed=packed(work, room),
         members_desired=desired,
         target_unreachable=not reached,
-        drain_seconds=slowest_drain(after, view.capacity),
-        drain_now_seconds=slowest_drain(now, view.capacity),
+        drain_seconds=slowest_drain(after, signals.capacity),
+        drain_now_seconds=slowest_drain(now, signals.capacity),
         imbalance=imbalance,
         moved_partitions=replay.moved(desired),
-        residual_records=_residual(loads.values(), view.capacity, view.policy.drain_target_seconds),
+        residual_records=_residual(loads.values(), signals.capacity, signals.policy.drain_target_seconds),
         work=sum(work),
         room=room,
         partitions_estimated=estimated,
@@ -76,18 +76,18 @@ def size(view: View) -> Sizing:
     )
 
 
-def partition_loads(view: View) -> tuple[dict[TopicPartition, Load], int]:
+def partition_loads(signals: Signals) -> tuple[dict[TopicPartition, Load], int]:
     """Load of each partition, and how many had to be estimated; empty when a topic's load is not known at all."""
     found: dict[TopicPartition, Load] = {}
     estimated = 0
-    for topic in view.topics:
+    for topic in signals.topics:
         arrival, lag = topic.arrival, np.where(np.isnan(topic.envelope), topic.lag, topic.envelope)
         unknown = np.isnan(arrival) | np.isnan(lag)
         if np.isnan(arrival).all() or np.isnan(lag).all():
             return {}, 0
         rates, lags = _known(arrival), _known(lag)
         places = zip(topic.frame.partitions.tolist(), rates.tolist(), lags.tolist(), strict=True)
-        target = view.policy.drain_target_seconds
+        target = signals.policy.drain_target_seconds
         found |= {(topic.frame.topic, place): Load(rate, left, rate + left / target) for place, rate, left in places}
         estimated += int(unknown.sum())
     return found, estimated
@@ -132,14 +132,14 @@ def _residual(loads: Iterable[Load], capacity: float, seconds: float) -> float:
 class _Replay:
     """The group's assignor with any number of members that all subscribe to all its topics."""
 
-    def __init__(self, view: View, loads: Mapping[TopicPartition, Load]) -> None:
-        name = view.frame.fact.get("assignor") or ""
+    def __init__(self, signals: Signals, loads: Mapping[TopicPartition, Load]) -> None:
+        name = signals.frame.fact.get("assignor") or ""
         self.is_own = name in ASSIGNORS
         # what cooperative-sticky holds back in its first round goes where sticky sends it in the second
         self._assignor = "sticky" if name == "cooperative-sticky" else name if self.is_own else "roundrobin"
         self._loads = loads
-        self._members = [view.members[slot] for slot in sorted(view.members)]
-        self.counts = {topic.frame.topic: _count(topic) for topic in view.topics}
+        self._members = [signals.members[slot] for slot in sorted(signals.members)]
+        self.counts = {topic.frame.topic: _count(topic) for topic in signals.topics}
         self._found: dict[int, Assignment] = {}
 
     def assignment(self, count: int) -> Assignment:
@@ -174,7 +174,7 @@ class _Replay:
         return sum(len(member.partitions) for member in self._members) - stay
 
 
-def _count(topic: TopicView) -> int:
+def _count(topic: TopicSignals) -> int:
     return int(topic.frame.partitions.max(initial=-1)) + 1
 
 

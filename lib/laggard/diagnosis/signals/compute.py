@@ -1,4 +1,4 @@
-"""From a group's frame to the view that its rules share."""
+"""From a group's frame to the signals that its rules share, each computed once."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.signals import floor, series, shape, stall, trend
 from laggard.diagnosis.signals.deploys import vetoing_deploy
 from laggard.diagnosis.signals.forecast import breach_seconds, losses
-from laggard.diagnosis.signals.members import member_views, partition_capacities
+from laggard.diagnosis.signals.group import Flags, MemberSignals, Shape, Signals, TopicSignals
+from laggard.diagnosis.signals.members import member_signals, partition_capacities
 from laggard.diagnosis.signals.moves import subscriptions_differ_since
 from laggard.diagnosis.signals.rates import rolling_mean
 from laggard.diagnosis.signals.scaling import newest_scale_out
 from laggard.diagnosis.signals.trend import TrendState
-from laggard.diagnosis.signals.view import Flags, MemberView, Shape, TopicView, View
 
 HIDDEN = ("stale", "source_blocked")
 _HAS_NO_COMMIT = "no_commit"
 
 
-def view_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tuple[View, Memory]:
-    """The view at the end of the frame's newest window, and the memory with its trends and busy members renewed."""
-    topics: list[TopicView] = []
+def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tuple[Signals, Memory]:
+    """The signals at the end of the frame's newest window, and the memory with its trends and busy members renewed."""
+    topics: list[TopicSignals] = []
     trends: dict[str, tuple[str, int]] = {}
     has_members = bool(frame.fact.get("members"))
     for each in frame.topics:
         before = TrendState(*memory.trends.get(each.topic, ("", 0)))
-        topic, after = topic_view(each, frame, before, parameters, has_members=has_members)
+        topic, after = topic_signals(each, frame, before, parameters, has_members=has_members)
         topics.append(topic)
         if after.name:
             trends[each.topic] = (after.name, after.unconfirmed)
-    members, busy = member_views(frame, topics, memory.busy, parameters)
+    members, busy = member_signals(frame, topics, memory.busy, parameters)
     known = [each.capacity for each in members.values() if not math.isnan(each.capacity)]
     shown = known + [each.seen for each in members.values() if not math.isnan(each.seen)]
     capacity = lower_median(known)
@@ -47,7 +47,7 @@ def view_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tuple[
         material >= parameters.min_group_lag_records or longest >= parameters.min_group_time_lag_seconds
     )
     ratio = frame.fact.get("time_in_rebalance_ratio")
-    view = View(
+    signals = Signals(
         frame=frame,
         parameters=parameters,
         topics=topics,
@@ -66,21 +66,21 @@ def view_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tuple[
         flags=frozenset(_flags(frame, topics)),
         memory=memory,
     )
-    view = replace(
-        view,
+    signals = replace(
+        signals,
         is_deployed=vetoing_deploy(frame, parameters) is not None,
         subscriptions_differ=subscriptions_differ_since(frame) is not None,
-        losses=losses(view),
-        breach_seconds=breach_seconds(view),
-        scaled=newest_scale_out(view),
+        losses=losses(signals),
+        breach_seconds=breach_seconds(signals),
+        scaled=newest_scale_out(signals),
     )
-    return view, replace(memory, trends=trends, busy=busy, scaled=view.scaled)
+    return signals, replace(memory, trends=trends, busy=busy, scaled=signals.scaled)
 
 
-def topic_view(
+def topic_signals(
     frame: TopicFrame, group: GroupFrame, before: TrendState, parameters: Parameters, *, has_members: bool
-) -> tuple[TopicView, TrendState]:
-    """One topic's view, and its trend to remember."""
+) -> tuple[TopicSignals, TrendState]:
+    """Signals of one topic, and its trend to remember."""
     frame = stall.with_lost(frame, group.window_seconds)
     arrival, consume = (rolling_mean(frame[name], parameters.rate_windows) for name in ("arrival", "consume"))
     floors = floor.floors(frame, arrival, group.window_seconds, parameters)
@@ -124,7 +124,7 @@ def topic_view(
         hidden_seconds=0.0 if group.hidden is None else float(np.nan_to_num(group.hidden.most[-1])),
         floor=floors[:, -1],
     )
-    view = TopicView(
+    signals = TopicSignals(
         frame=frame,
         is_ok=is_ok[:, -1],
         lag=frame["lag"][:, -1],
@@ -144,7 +144,7 @@ def topic_view(
         in_step=is_in_step,
         slope_iqr=iqr,
     )
-    return view, after
+    return signals, after
 
 
 def _plain_shape(values: Floats, frame: TopicFrame, parameters: Parameters) -> Shape:
@@ -166,8 +166,8 @@ def _ceiling(frame: GroupFrame) -> int:
 
 def _sub_cause(
     frame: GroupFrame,
-    topics: list[TopicView],
-    members: Mapping[str, MemberView],
+    topics: list[TopicSignals],
+    members: Mapping[str, MemberSignals],
     capacity: float,
     parameters: Parameters,
 ) -> str:
@@ -211,7 +211,7 @@ def rate_per_member(row: Row) -> float:
     return consumed / members / seconds if consumed is not None and members else math.nan
 
 
-def _flags(frame: GroupFrame, topics: list[TopicView]) -> set[str]:
+def _flags(frame: GroupFrame, topics: list[TopicSignals]) -> set[str]:
     """Return the flags that limit the evaluation of this group."""
     found = set()
     status = [name for each in topics for name in each.frame.named("status")[:, -1].tolist()]

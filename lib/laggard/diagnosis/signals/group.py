@@ -1,4 +1,4 @@
-"""Input of the rules: a group's history with everything that several rules need worked out once."""
+"""Signals of a group at the end of a window: its history, and everything that several rules ask of it."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicView:
-    """A topic at the end of the judged window; arrays are [partitions]."""
+class TopicSignals:
+    """Signals of a topic at the end of the evaluated window; arrays are [partitions]."""
 
     frame: TopicFrame
     is_ok: Flags  # status ok
@@ -78,8 +78,8 @@ class TopicView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemberView:
-    """A member by its slot, over all topics."""
+class MemberSignals:
+    """Signals of a member by its slot, over all topics."""
 
     slot: str
     client_id: str
@@ -95,13 +95,13 @@ class MemberView:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)  # is itself only: what is worked out of it may be kept
-class View:
+class Signals:
     """All a group's rules look at. `conditions` names the codes whose rules have held so far in this window."""
 
     frame: GroupFrame
     parameters: Parameters
-    topics: Sequence[TopicView]
-    members: Mapping[str, MemberView]
+    topics: Sequence[TopicSignals]
+    members: Mapping[str, MemberSignals]
     state: str  # Kafka's spelling
     member_count: int | None  # None: no membership is known
     ceiling: int  # P_eff: members that could get a partition
@@ -126,7 +126,7 @@ class View:
         return self.frame.policy
 
     @property
-    def worst(self) -> TopicView | None:
+    def worst(self) -> TopicSignals | None:
         """The topic with most material lag, else with most lag; None without topics."""
         if len(self.topics) == 1:
             return self.topics[0]

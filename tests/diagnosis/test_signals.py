@@ -1,4 +1,4 @@
-"""What the view of a window takes from the windows before."""
+"""Signals that remember: what a window takes from the windows before."""
 
 from datetime import timedelta
 from math import isnan
@@ -6,10 +6,10 @@ from math import isnan
 import numpy as np
 import pytest
 
-from diagnosis.views import WINDOWS, topic_view, view_of
+from diagnosis.groups import WINDOWS, signals_of, topic_signals
 from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.signals import viewing
+from laggard.diagnosis.signals import compute
 from laggard.diagnosis.signals.trend import TrendState
 from tables.fixtures import NOW
 
@@ -27,8 +27,10 @@ def test_a_backlog_that_grows_under_a_slow_rhythm_of_commits_has_a_shape(
     lag = at_commit + RATE * 60 * since_commit
     assert lag.max() < 2 * RATE * 600  # never above what the rhythm alone makes
     history = {"envelope": envelope, "lag": lag, "lag_max": lag}
-    topic = topic_view([0.0] * 4, arrival=RATE, interval=600.0, history=history)
-    found, _ = viewing.topic_view(topic.frame, view_of(topic).frame, TrendState("", 0), Parameters(), has_members=True)
+    topic = topic_signals([0.0] * 4, arrival=RATE, interval=600.0, history=history)
+    found, _ = compute.topic_signals(
+        topic.frame, signals_of(topic).frame, TrendState("", 0), Parameters(), has_members=True
+    )
     assert (bool(found.is_material.all()), found.shape.name) == (material, shape)
 
 
@@ -44,5 +46,5 @@ def test_a_backlog_that_grows_under_a_slow_rhythm_of_commits_has_a_shape(
 )
 def test_what_a_member_did_is_by_the_time_in_which_it_was_done(window: Row, rate: float | None) -> None:
     row = {"window_start": NOW, "window_end": NOW + timedelta(minutes=1), "members": 2} | window
-    found = viewing.rate_per_member(row)
+    found = compute.rate_per_member(row)
     assert rate == (None if isnan(found) else found)

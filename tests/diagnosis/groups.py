@@ -1,4 +1,4 @@
-"""Views of groups short enough to be read in a test: what is not said is steady, healthy and known."""
+"""Signals of groups short enough to be read in a test: what is not said is steady, healthy and known."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from laggard.diagnosis.history.frames import NAMES, NUMBERS, GroupFrame, Policy, Row, TopicFrame
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.signals.view import MemberView, Shape, TopicView, Trend, View
+from laggard.diagnosis.signals.group import MemberSignals, Shape, Signals, TopicSignals, Trend
 
 WINDOWS = 60
 END_MS = 1_780_000_020_000  # end of the judged window
@@ -29,7 +29,7 @@ def spread_over(partitions: int, members: int) -> list[str]:
     return [f"m{member}" for member in range(members) for _ in range(share + (member < rest))]
 
 
-def topic_view(
+def topic_signals(
     lag: Sequence[float],
     *,
     topic: str = "orders",
@@ -50,7 +50,7 @@ def topic_view(
     history: Mapping[str, Any] | None = None,
     facts: Row | None = None,
     windows: int = WINDOWS,
-) -> TopicView:
+) -> TopicSignals:
     """A topic whose partitions did the same in every window; `history` names arrays of the frame that differ.
 
     Each value of `history` is an array [partitions, windows], or one row or column that fits. `stalled` is place of
@@ -91,7 +91,7 @@ def topic_view(
     kinds = stalled or {}
     material = is_ok & (lags > np.maximum(floors, 5))
     trend = Trend(trend, 0 if trend == "abstain" else 20) if isinstance(trend, str) else trend
-    return TopicView(
+    return TopicSignals(
         frame=frame,
         is_ok=is_ok,
         lag=np.where(is_ok, lags, np.nan),
@@ -113,8 +113,8 @@ def topic_view(
     )
 
 
-def view_of(
-    *topics: TopicView,
+def signals_of(
+    *topics: TopicSignals,
     members: Sequence[str] | None = None,
     capacity: float | Mapping[str, float] = np.nan,
     seen: Mapping[str, float] | None = None,
@@ -135,7 +135,7 @@ def view_of(
     group_facts: Sequence[Row | None] | None = None,
     baseline: Mapping[str, Sequence[Row]] | None = None,
     **lists: Sequence[Row],
-) -> View:
+) -> Signals:
     """A group of these topics. Members are the slots of the partitions, and those of `members` without any.
 
     `capacity` is that of every member, or by slot; `seen` is what they consume now if not given. `member_count` -1
@@ -161,7 +161,7 @@ def view_of(
     counts = [len(topic.frame.partitions) for topic in topics]
     material = sum(float(np.nansum(topic.lag[topic.is_material])) for topic in topics)
     best = max([*capacities, *(member.seen for member in found.values())], default=np.nan)
-    return View(
+    return Signals(
         frame=frame,
         parameters=parameters,
         topics=topics,
@@ -183,13 +183,13 @@ def view_of(
 
 
 def _members(
-    topics: Sequence[TopicView],
+    topics: Sequence[TopicSignals],
     others: Sequence[str],
     capacity: float | Mapping[str, float],
     seen: Mapping[str, float],
     busy: Sequence[str],
-) -> dict[str, MemberView]:
-    owned: dict[str, list[tuple[TopicView, int]]] = {slot: [] for slot in others}
+) -> dict[str, MemberSignals]:
+    owned: dict[str, list[tuple[TopicSignals, int]]] = {slot: [] for slot in others}
     hosts = {slot: f"host-of-{slot}" for slot in others}
     for topic in topics:
         for place, slot in enumerate(topic.frame.named("slot")[:, -1]):
@@ -199,7 +199,7 @@ def _members(
     found = {}
     for slot, held in sorted(owned.items()):
         consume = float(sum(topic.consume[place] for topic, place in held))
-        found[slot] = MemberView(
+        found[slot] = MemberSignals(
             slot=slot,
             client_id="app",
             host=hosts[slot],
