@@ -102,8 +102,8 @@ audit: venv ## look the pinned packages up among known weaknesses; docker/except
 	@$(BIN)/python docker/audit.py
 
 docs: venv ## write the generated pages under docs/, the dashboards in conf/grafana/ and the rules in conf/rules/
-	@$(BIN)/python tests/docs/pages.py
-	@$(BIN)/python tests/questions/page.py
+	@$(BIN)/python docs/build/reference_pages.py
+	@$(BIN)/python docs/build/questions_page.py
 	@$(BIN)/python conf/grafana/build.py
 	@$(BIN)/python conf/rules/rule_files.py
 

@@ -2,9 +2,9 @@
 
 import re
 
-from docs.pages import DOCS
 from laggard.tables import schemas
 from laggard.tables.admin_source import EMPTY, UNKNOWN
+from reference_pages import DOCS
 
 PAGE = (DOCS / "admin-source.md").read_text(encoding="utf-8")
 

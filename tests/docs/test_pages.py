@@ -7,7 +7,6 @@ from dataclasses import fields
 
 import pytest
 
-from docs.pages import DOCS, diagnosis_page, metrics_page
 from laggard.diagnosis.findings.ranking import CONTRIBUTING, NOTE, PRIMARY, SUPPRESSED, SYMPTOM_ROLE
 from laggard.diagnosis.findings.rows import CLOSED, OPENED, UPDATED
 from laggard.diagnosis.parameters import Parameters
@@ -15,6 +14,7 @@ from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.rules.rule import INFO, PAGE, WARN
 from laggard.diagnosis.verdict.reasons import VERDICTS
 from laggard.exporter.families import FAMILIES, SHAPES, TRENDS
+from reference_pages import DOCS, diagnosis_page, metrics_page
 
 DIAGNOSIS = (DOCS / "diagnosis.md").read_text(encoding="utf-8")
 METRICS = (DOCS / "metrics.md").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from laggard.cli import query
 from laggard.cli.questions import REQUIRED, fill, find_question, parse, read_questions
 from laggard.errors import NOT_FOUND, USAGE, LaggardError
 from questions.kit import answer, ask, at, rebalance, write_tables
-from questions.page import PAGE, render
+from questions_page import PAGE, render
 from tables.fixtures import NOW
 
 QUESTIONS = read_questions()
@@ -124,5 +124,5 @@ def test_one_row_stands_for_the_group_a_name_with_a_quote_included(tmp_path: Pat
 
 
 def test_the_page_of_questions_is_what_the_files_say(tmp_path: Path) -> None:
-    """Else: python tests/questions/page.py."""
+    """If not: make docs."""
     assert PAGE.read_text(encoding="utf-8") == render(tmp_path)

@@ -1,6 +1,6 @@
-"""Writes docs/metrics.md and the generated parts of docs/diagnosis.md from the declarations: `make docs`.
+"""Write docs/metrics.md and the generated parts of docs/diagnosis.md from the declarations: `make docs`.
 
-In docs/diagnosis.md all between two marks is generated.
+In docs/diagnosis.md the text between two marks is generated.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from laggard.diagnosis.rules.registry import RULES
 from laggard.diagnosis.rules.rule import Rule
 from laggard.exporter.families import FAMILIES, LEVELS, Family
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[1]
 _PARTS = (
     ("group_lag_records", "A. Lag now"),
     ("group_lag_floor_records", "B. Shape and forecast"),
@@ -113,7 +113,7 @@ def _parameter_lines() -> Iterator[str]:
 
 
 def write_pages() -> None:
-    """Both pages, where they belong."""
+    """Write both pages to docs/."""
     (DOCS / "metrics.md").write_text(metrics_page(), encoding="utf-8")
     page = DOCS / "diagnosis.md"
     page.write_text(diagnosis_page(page.read_text(encoding="utf-8")), encoding="utf-8")

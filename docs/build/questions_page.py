@@ -1,4 +1,4 @@
-"""docs/questions.md from the files of conf/sql and the examples: python tests/questions/page.py writes it."""
+"""Write docs/questions.md from the files of conf/sql and the example tables of tests/questions: `make docs`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DuckDB run them as they are, in a session whose time zone is UTC. Spark needs `s
 `spark.sql.ansi.doubleQuotedIdentifiers`, and `unix_timestamp(x)` in place of `extract(epoch from x)`.
 
 The examples are of one group, `payments`: too slow for its load, deployed, then given a third consumer.
-This page is made by `python tests/questions/page.py`.
+Written by `make docs` from `conf/sql`.
 """
 
 
