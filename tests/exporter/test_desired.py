@@ -10,9 +10,13 @@ import pytest
 
 from laggard.config.policy import Policies, PolicyRule
 from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.rules.registry import BLOCKS_SCALING
+from laggard.exporter.collectors.sizing import SizingCollector
 from laggard.exporter.desired import desired_consumers
-from laggard.exporter.judged import JudgedReader
-from tables.fixtures import NOW, window_row, write_judged
+from laggard.exporter.judged import Judged, JudgedReader
+from laggard.exporter.snapshot import Snapshot
+from laggard.tables.readers import Batch
+from tables.fixtures import NOW, finding_row, window_row, write_judged
 
 ASLEEP = {"lag": 0, "arrival_rate": 0.0}
 LAZY = Policy(scale_to_zero=True, idle_seconds=600.0)
@@ -133,6 +137,18 @@ def test_one_window_of_the_hour_in_which_fewer_would_not_do_keeps_them_all(odd: 
 
 def test_nobody_is_sent_away_while_rebalances_are_a_finding() -> None:
     assert after_hour(is_restless=True) == 4
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"), [*((code, 4) for code in sorted(BLOCKS_SCALING)), ("PARTITION_SKEW", 3), ("IDLE_MEMBERS", 3)]
+)
+def test_nobody_is_sent_away_while_a_finding_is_open_for_which_the_verdict_sizes_nobody(
+    code: str, expected: int
+) -> None:
+    hour = {"g": [sized(4)] * 59}
+    judged = Judged(NOW.timestamp(), sized(4), before=hour, findings=[finding_row(code, "g")])
+    (wanted, *_) = SizingCollector(Snapshot(Batch({"cluster": "prod"}, 1), judged=judged)).collect()
+    assert [(each.labels["group"], each.value) for each in wanted.samples] == [("g", expected)]
 
 
 @pytest.mark.parametrize(("missing", "expected"), [pytest.param(None, 3, marks=pytest.mark.full), (30, 4)])

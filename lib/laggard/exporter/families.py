@@ -158,7 +158,7 @@ GROUP_SLO_OBJECTIVE = _gauge("group_slo_objective_ratio", G, "slo_objective of a
 GROUP_DESIRED = _judged("group_desired_consumers", G, "group_windows.members_desired of two windows in a row, one less than group_windows.members after an hour in which fewer would do, within min_consumers, max_consumers and members_ceiling; 0 for a sleeping group that may scale to zero; absent where the verdict is unknown or the lag partial.", "groups")
 GROUP_SCALE_VERDICT = _judged("group_scale_verdict", G, "group_windows.scale_verdict: would adding consumers help; exactly one is 1.", "groups", VERDICTS)
 GROUP_CEILING = _judged("group_members_ceiling", G, "group_windows.members_ceiling: consumers that could get a partition.", "groups")
-GROUP_CAPACITY = _judged("group_member_capacity_records_per_second", G, "group_windows.capacity: median of what busy members of the group did; absent until one was busy in enough windows of 24 hours; do not sum.", "groups")
+GROUP_CAPACITY = _judged("group_member_capacity_records_per_second", G, "group_windows.capacity: what one busy member does: of each member the 75th percentile of its newest busy windows of 24 hours, of these the median; absent until one was busy in enough windows; do not sum.", "groups")
 
 # F. Findings and topics
 FINDING_ACTIVE = _judged("finding_active", (*T, "code", "severity", "role"), "1 for an open finding of findings.finding_id that is not suppressed and has a confidence of 0.3 or more; topic is empty for a finding about the group, group too for one about the cluster.", "groups")

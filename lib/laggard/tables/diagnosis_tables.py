@@ -98,7 +98,7 @@ GROUP_WINDOWS = Table(
         Column(
             "capacity",
             "double",
-            "records/s of one member: median of what busy members did",
+            "records/s of one member: 75th percentile of its busy windows, the median over members",
             "no member was busy long enough",
         ),
         Column("capacity_members", "int", "members whose capacity is known"),

@@ -9,15 +9,12 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from laggard.diagnosis.policy import Policy
-from laggard.diagnosis.rules import evictions, rebalances
-from laggard.diagnosis.rules.registry import rules_of
+from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.escape import escape_label
 from laggard.exporter import families as fam
 from laggard.exporter.desired import desired_consumers
 from laggard.exporter.samples import Labels, Value, filled, filled_states
 from laggard.exporter.snapshot import Row, Snapshot
-
-_OF_REBALANCES = {rule.code for rule in (*rules_of(rebalances), *rules_of(evictions))}
 
 
 class SizingCollector(Collector):
@@ -31,7 +28,7 @@ class SizingCollector(Collector):
         firsts: list[tuple[Labels, Row]] = []
         desired: list[tuple[Labels, Value]] = []
         judged = self._snapshot.judged
-        restless = {row["group"] for row in judged.findings if row["code"] in _OF_REBALANCES}
+        restless = {row["group"] for row in judged.findings if row["code"] in BLOCKS_SCALING}
         for group, found in groupby(judged.windows, key=lambda row: row["group"]):
             rows, labels = list(found), {"cluster": cluster, "group": escape_label(group)}
             policy = self._snapshot.policies.get(group, Policy())
