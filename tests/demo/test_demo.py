@@ -19,7 +19,7 @@ from patience import patient
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.e2e]
 RUN_SECONDS = 60  # long enough for two generations of mailer, also where the start takes half of it
 TIME_LIMIT_SECONDS = 600  # met only by what hangs, also on a busy machine
-PROCESSES = ("kafka.Kafka", "laggard.demo.cast", "laggard export", "laggard run", "SparkSubmit", "pyspark.daemon")
+PROCESSES = ("kafka.Kafka", "laggard.demo.load", "laggard export", "laggard run", "SparkSubmit", "pyspark.daemon")
 TABLES = ("partition_status", "group_status", "lag_windows", "generations", "rebalances", "batches")
 # Behind by so many seconds of what arrives: a group that keeps up commits twice a second, the others fall back
 # by more than half a second per second.

@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Played:
+class Outcome:
     """One drill: the page at its end, the job's log, and the rows of its tables."""
 
     exit_code: int
@@ -38,7 +38,7 @@ class Played:
         return min(found, key=lambda row: row["at"])
 
 
-def play(folder: Path, drill: str) -> Played:
+def run_drill(folder: Path, drill: str) -> Outcome:
     options = ["--scenario", drill, "--work", str(folder), "--listen", "127.0.0.1:0"]
     command = [sys.executable, "-m", "laggard", "demo", *options]
     with (folder / "printed").open("w") as out, (folder / "notes").open("w") as notes:
@@ -47,19 +47,19 @@ def play(folder: Path, drill: str) -> Played:
     print((folder / "notes").read_text(), printed.rpartition("At the end:")[2], log)
     root = str(folder / "tables")
     rows = {name: read_table(root, name, open_table(root, name).version()).to_pylist() for name in TABLES}
-    return Played(done.returncode, printed.rpartition("\nlaggard explain ")[2], log.splitlines(), rows)
+    return Outcome(done.returncode, printed.rpartition("\nlaggard explain ")[2], log.splitlines(), rows)
 
 
 @pytest.fixture(
     scope="module",
     params=["stuck-member", *(pytest.param(name, marks=pytest.mark.full) for name in ("hot-key", "slow-group"))],
 )
-def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Played]:
-    return request.param, play(tmp_path_factory.mktemp(request.param), request.param)
+def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Outcome]:
+    return request.param, run_drill(tmp_path_factory.mktemp(request.param), request.param)
 
 
-def test_the_diagnosis_names_the_trouble_and_what_not_to_do(played: tuple[str, Played]) -> None:
-    drill, seen = played
+def test_the_diagnosis_names_the_trouble_and_what_not_to_do(outcome: tuple[str, Outcome]) -> None:
+    drill, seen = outcome
     newest = seen.newest_window("billing")
     code, verdicts = {
         "stuck-member": ("PARTITION_STALLED", {"NO_STALLED"}),
@@ -70,8 +70,8 @@ def test_the_diagnosis_names_the_trouble_and_what_not_to_do(played: tuple[str, P
     assert newest["scale_verdict"] in verdicts
 
 
-def test_the_finding_and_the_page_name_the_place(played: tuple[str, Played]) -> None:
-    drill, seen = played
+def test_the_finding_and_the_page_name_the_place(outcome: tuple[str, Outcome]) -> None:
+    drill, seen = outcome
     if drill == "stuck-member":
         found = seen.opened("billing", "PARTITION_STALLED")
         # all partitions of a member that stand together are one finding, about the member
@@ -91,16 +91,16 @@ def test_the_finding_and_the_page_name_the_place(played: tuple[str, Played]) -> 
         assert evidence["consume_rate"] == pytest.approx(40, rel=0.2)
 
 
-def test_the_healthy_group_beside_it_is_left_alone(played: tuple[str, Played]) -> None:
-    _, seen = played
+def test_the_healthy_group_beside_it_is_left_alone(outcome: tuple[str, Outcome]) -> None:
+    _, seen = outcome
     assert [
         row["code"] for row in seen.rows["findings"] if row["group"] == "checkout" and row["severity"] != "info"
     ] == []
     assert seen.newest_window("checkout")["scale_verdict"] == "NOT_NEEDED"
 
 
-def test_every_window_is_judged_once_and_remembered(played: tuple[str, Played]) -> None:
-    _, seen = played
+def test_every_window_is_judged_once_and_remembered(outcome: tuple[str, Outcome]) -> None:
+    _, seen = outcome
     times = Counter((row["group"], row["topic"], row["window_start"]) for row in seen.rows["group_windows"])
     assert set(times.values()) == {1}
     judged = {row["window_start"] for row in seen.rows["group_windows"]}

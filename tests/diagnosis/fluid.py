@@ -129,7 +129,7 @@ def _same(begin: datetime, group: str) -> Row:
 
 
 @dataclass
-class Story:
+class Evaluation:
     """What the engine said window by window."""
 
     windows: list[Row] = field(default_factory=list)  # rows of group_windows
@@ -151,11 +151,11 @@ class Story:
         return [row for row in self.windows if row["group"] == group][-1]
 
 
-def tell(
-    tables: dict[str, pa.Table], policy: Policy | None = None, first: int = 0, story: Story | None = None
-) -> Story:
+def evaluate(
+    tables: dict[str, pa.Table], policy: Policy | None = None, first: int = 0, evaluation: Evaluation | None = None
+) -> Evaluation:
     """Judge every window of the tables from the first on."""
-    story = story or Story()
+    evaluation = evaluation or Evaluation()
     starts = sorted({round(at.timestamp() * 1000) for at in tables["group_history"]["window_start"].to_pylist()})
     parameters = Parameters()
     history = History(tables, starts[0], starts[-1], window_seconds=60, look_back=parameters.look_back_windows)
@@ -167,12 +167,14 @@ def tell(
             lists,
             cluster="c",
             policy=lambda *_: policy or Policy(),
-            baseline=lambda group, told=tuple(story.windows): (
+            baseline=lambda group, told=tuple(evaluation.windows): (
                 lambda: {"orders": [row for row in told if row["group"] == group]}
             ),
         )
-        judged = [judge(each, story.memories.get(each.group, Memory()), parameters) for each in frames]
-        rows, findings, story.memories = settle(judged, ClusterFrame("c", begin, 60), story.memories, parameters)
-        story.windows += rows
-        story.findings += findings
-    return story
+        judged = [judge(each, evaluation.memories.get(each.group, Memory()), parameters) for each in frames]
+        rows, findings, evaluation.memories = settle(
+            judged, ClusterFrame("c", begin, 60), evaluation.memories, parameters
+        )
+        evaluation.windows += rows
+        evaluation.findings += findings
+    return evaluation

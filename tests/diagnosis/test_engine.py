@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diagnosis.fluid import Fluid, Story, tables_of, tell
+from diagnosis.fluid import Evaluation, Fluid, evaluate, tables_of
 from laggard.diagnosis import engine
 from laggard.diagnosis.memory import from_json
 from laggard.diagnosis.rules.rule import Rule
@@ -33,16 +33,16 @@ def short(seed: int = 1) -> Fluid:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_healthy_group_has_no_findings(seed: int) -> None:
-    story = tell(Fluid(rates(100), capacities(), seed).tables())
-    assert story.findings == []
-    assert {row["scale_verdict"] for row in story.windows} == {"NOT_NEEDED"}
-    assert {row["shape"] for row in story.windows} == {"none"}
+    evaluation = evaluate(Fluid(rates(100), capacities(), seed).tables())
+    assert evaluation.findings == []
+    assert {row["scale_verdict"] for row in evaluation.windows} == {"NOT_NEEDED"}
+    assert {row["shape"] for row in evaluation.windows} == {"none"}
 
 
 def test_too_few_members_for_the_arrivals_is_a_shortage_and_more_would_help() -> None:
-    story = tell(short().tables())
-    assert story.open_codes() == {"CAPACITY_SHORTAGE"}
-    last = story.last()
+    evaluation = evaluate(short().tables())
+    assert evaluation.open_codes() == {"CAPACITY_SHORTAGE"}
+    last = evaluation.last()
     assert (last["shape"], last["trend"], last["scale_verdict"]) == ("spread", "growing", "YES")
     assert last["capacity"] == pytest.approx(600, rel=0.05)
     assert last["members_desired"] > 4
@@ -52,60 +52,60 @@ def test_too_few_members_for_the_arrivals_is_a_shortage_and_more_would_help() ->
 def test_one_hot_partition_is_named_and_more_members_would_not_help() -> None:
     arrival = rates(50)
     arrival[7, BREAK:] = 900
-    story = tell(Fluid(arrival, capacities()).tables())
-    (opened,) = [row for row in story.findings if row["event"] == "opened" and row["role"] == "primary"]
+    evaluation = evaluate(Fluid(arrival, capacities()).tables())
+    (opened,) = [row for row in evaluation.findings if row["event"] == "opened" and row["role"] == "primary"]
     assert (opened["code"], opened["partitions"]) == ("HOT_PARTITION_ARRIVAL", [7])
-    assert story.last()["scale_verdict"] == "NO_HOT_PARTITION"
-    assert story.last()["members_desired"] == 4
+    assert evaluation.last()["scale_verdict"] == "NO_HOT_PARTITION"
+    assert evaluation.last()["members_desired"] == 4
 
 
 def test_a_member_that_hangs_is_one_finding_about_the_member() -> None:
     capacity = capacities()
     capacity[3, BREAK:] = 0
-    story = tell(Fluid(rates(100), capacity).tables())
-    (opened,) = [row for row in story.findings if row["event"] == "opened"]
+    evaluation = evaluate(Fluid(rates(100), capacity).tables())
+    (opened,) = [row for row in evaluation.findings if row["event"] == "opened"]
     assert (opened["code"], opened["subject"], opened["scope"]) == ("PARTITION_STALLED", "app/10.0.0.3#0", "member")
-    assert story.last()["scale_verdict"] == "NO_STALLED"
+    assert evaluation.last()["scale_verdict"] == "NO_STALLED"
 
 
 def test_a_group_without_members_is_empty_and_not_slow() -> None:
-    story = tell(Fluid(rates(100), capacities(members=0)).tables())
-    assert story.open_codes() == {"EMPTY_WITH_LAG"}
-    assert story.last()["scale_verdict"] == "NO_MEMBERS"
+    evaluation = evaluate(Fluid(rates(100), capacities(members=0)).tables())
+    assert evaluation.open_codes() == {"EMPTY_WITH_LAG"}
+    assert evaluation.last()["scale_verdict"] == "NO_MEMBERS"
 
 
 def test_two_groups_are_judged_apart() -> None:
     healthy = Fluid(rates(100), capacities(), group="healthy")
-    story = tell(tables_of([short(), healthy]))
-    assert {row["group"] for row in story.findings} == {"billing"}
-    assert story.last("healthy")["scale_verdict"] == "NOT_NEEDED"
+    evaluation = evaluate(tables_of([short(), healthy]))
+    assert {row["group"] for row in evaluation.findings} == {"billing"}
+    assert evaluation.last("healthy")["scale_verdict"] == "NOT_NEEDED"
 
 
 def test_a_finding_closes_five_windows_after_its_condition_ended() -> None:
     arrival = rates(50)
     arrival[7, 10:30] = 900
     arrival[7, 30:] = 0
-    story = tell(Fluid(arrival, capacities()).tables())
-    events = [(row["event"], row["code"]) for row in story.findings if row["code"] == "HOT_PARTITION_ARRIVAL"]
+    evaluation = evaluate(Fluid(arrival, capacities()).tables())
+    events = [(row["event"], row["code"]) for row in evaluation.findings if row["code"] == "HOT_PARTITION_ARRIVAL"]
     assert events == [("opened", "HOT_PARTITION_ARRIVAL"), ("closed", "HOT_PARTITION_ARRIVAL")]
-    opened, closed = (row for row in story.findings if row["code"] == "HOT_PARTITION_ARRIVAL")
+    opened, closed = (row for row in evaluation.findings if row["code"] == "HOT_PARTITION_ARRIVAL")
     assert opened["finding_id"] == closed["finding_id"]
     assert (opened["seq"], closed["seq"]) == (0, 1)
     assert (opened["closed_at"], closed["closed_at"]) == (None, closed["at"])
     assert closed["close_reason"] == "cleared"
 
 
-def rows_of(story: Story) -> list[dict[str, Any]]:
-    return story.findings
+def rows_of(evaluation: Evaluation) -> list[dict[str, Any]]:
+    return evaluation.findings
 
 
 def test_a_restart_goes_on_with_the_same_ids_and_opens_nothing_twice() -> None:
     tables = short().tables()
-    whole = tell(tables)
-    first = tell({**tables, "group_history": tables["group_history"].slice(0, BREAK + 12)})
+    whole = evaluate(tables)
+    first = evaluate({**tables, "group_history": tables["group_history"].slice(0, BREAK + 12)})
     written = {group: memory.to_json() for group, memory in first.memories.items()}
     resumed = replace(first, memories={group: from_json(text) for group, text in written.items()})
-    assert rows_of(tell(tables, first=BREAK + 12, story=resumed)) == rows_of(whole)
+    assert rows_of(evaluate(tables, first=BREAK + 12, evaluation=resumed)) == rows_of(whole)
     assert resumed.windows == whole.windows
 
 
@@ -115,12 +115,12 @@ def test_a_rule_that_fails_is_reported_and_stops_no_other(monkeypatch: pytest.Mo
 
     broken = Rule("D99", "ARRIVAL_SKEW", "hygiene", says="", is_not="", check=breaks)
     monkeypatch.setattr(engine, "RULES", (broken, *engine.RULES))
-    story = tell(short().tables())
-    failed = [row for row in story.findings if row["code"] == engine.RULE_FAILED and row["event"] == "opened"]
+    evaluation = evaluate(short().tables())
+    failed = [row for row in evaluation.findings if row["code"] == engine.RULE_FAILED and row["event"] == "opened"]
     assert [(row["subject"], row["evidence_text"]["error"]) for row in failed] == [
         ("ARRIVAL_SKEW", "ZeroDivisionError: of course")
     ]
-    assert "CAPACITY_SHORTAGE" in story.open_codes()
+    assert "CAPACITY_SHORTAGE" in evaluation.open_codes()
 
 
 def test_every_open_code_is_in_the_catalogue_once() -> None:
@@ -139,9 +139,9 @@ def test_a_group_that_cannot_be_judged_is_reported_and_the_others_are_judged(mon
 
     real = engine.signals_of
     monkeypatch.setattr(engine, "signals_of", breaks)
-    story = tell(tables_of([short(), Fluid(rates(100), capacities(), group="odd")]))
-    assert story.open_codes("odd") == {engine.RULE_FAILED}
-    assert story.open_codes() == {"CAPACITY_SHORTAGE"}
+    evaluation = evaluate(tables_of([short(), Fluid(rates(100), capacities(), group="odd")]))
+    assert evaluation.open_codes("odd") == {engine.RULE_FAILED}
+    assert evaluation.open_codes() == {"CAPACITY_SHORTAGE"}
 
 
 def test_a_batch_for_everybody_does_not_hide_that_one_member_is_slow() -> None:
@@ -150,6 +150,6 @@ def test_a_batch_for_everybody_does_not_hide_that_one_member_is_slow() -> None:
     arrival = np.where(minutes % 6 == 0, 250.0, 100.0) * np.ones((12, 1))
     capacity = np.full((4, 80), 600.0)
     capacity[2, 50:] = 300.0  # of 375 that arrive
-    story = tell(Fluid(arrival, capacity).tables())
-    assert "SLOW_MEMBER" in story.open_codes()
-    assert {row["scale_verdict"] for row in story.windows[65:]} == {"NO_UNHEALTHY_MEMBER"}
+    evaluation = evaluate(Fluid(arrival, capacity).tables())
+    assert "SLOW_MEMBER" in evaluation.open_codes()
+    assert {row["scale_verdict"] for row in evaluation.windows[65:]} == {"NO_UNHEALTHY_MEMBER"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from diagnosis.fluid import Fluid, tell
+from diagnosis.fluid import Fluid, evaluate
 from diagnosis.groups import topic_signals
 from laggard.diagnosis.signals.series import newest_at_commits
 
@@ -24,7 +24,7 @@ def test_between_two_commits_lag_is_what_it_was_at_the_newest_for_two_intervals(
 def test_growth_below_the_floor_has_the_shape_of_the_lag_that_grows() -> None:
     arrival = np.full((12, 60), 100.0)
     arrival[:, 20:] = 220  # 20 records/s more than four members can do: 48 000 each after 40 minutes
-    story = tell(Fluid(arrival, np.full((4, 60), 600.0), interval=120.0).tables())
-    told = [row for row in story.windows if row["partitions_material"]]
+    evaluation = evaluate(Fluid(arrival, np.full((4, 60), 600.0), interval=120.0).tables())
+    told = [row for row in evaluation.windows if row["partitions_material"]]
     assert told[0]["lag"] < told[0]["floor_records"]
     assert {row["shape"] for row in told} == {"spread"}

@@ -63,7 +63,7 @@ class Seat:
     def __init__(self, folder: Path, servers: str) -> None:
         self.place = Place(folder, servers)
 
-    def play(self, dice: random.Random) -> Stop:
+    def run(self, dice: random.Random) -> Stop:
         """One run, from its start to what it leaves behind."""
         number = dice.choice([signal.SIGTERM, signal.SIGTERM, signal.SIGINT])
         whom = dice.choice(["process", "group", "cgroup"])
@@ -166,14 +166,14 @@ def seats(number: int, folder: Path) -> Iterator[list[Seat]]:
         yield [Seat(folder / f"seat{each}", broker.bootstrap_servers) for each in range(number)]
 
 
-def play(runs: int, side_by_side: int, folder: Path, seed: int, says: Any = print) -> list[Stop]:
+def run_stops(runs: int, side_by_side: int, folder: Path, seed: int, says: Any = print) -> list[Stop]:
     """So many runs, so many of them at a time."""
     with seats(side_by_side, folder) as found, ThreadPoolExecutor(side_by_side) as pool:
 
         def some(seat: int) -> list[Stop]:
             stops = []
             for number in range(seat, runs, side_by_side):
-                stop = found[seat].play(random.Random(1000 * seed + number))
+                stop = found[seat].run(random.Random(1000 * seed + number))
                 says(f"{number} {'good' if stop.is_good else 'BAD'} {stop}", flush=True)
                 stops.append(stop)
             return stops
@@ -198,6 +198,6 @@ def table(stops: list[Stop]) -> str:
 
 if __name__ == "__main__":
     RUNS, SIDE_BY_SIDE = int(sys.argv[1]), int(sys.argv[2])
-    ENDED = play(RUNS, SIDE_BY_SIDE, Path(tempfile.mkdtemp(prefix="stops-")), seed=int(time.time()))
+    ENDED = run_stops(RUNS, SIDE_BY_SIDE, Path(tempfile.mkdtemp(prefix="stops-")), seed=int(time.time()))
     print(table(ENDED))
     print(f"{sum(each.is_good for each in ENDED)} of {len(ENDED)} good; slowest {max(e.seconds for e in ENDED):.1f} s")

@@ -16,7 +16,7 @@ FIELDS = {"leader_epoch": 0, "metadata": "", "commit_timestamp": 1_700_000_000_0
 
 
 def make_topic(broker: Broker, commits: dict[str, int]) -> None:
-    """The topic that plays the offsets topic, with one commit of each group."""
+    """The topic that stands in for the offsets topic, with one commit of each group."""
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
     if "recreated" in admin.list_topics():
         admin.delete_topics(["recreated"])

@@ -27,7 +27,7 @@ COMMIT = {"offset": 31, "leader_epoch": 2, "metadata": "", "commit_timestamp": 1
 
 
 def write(broker: Broker, records: Iterable[tuple[int, bytes | None, bytes | None]]) -> None:
-    """Partition, key and value of each, to the topic that plays the offsets topic."""
+    """Partition, key and value of each, to the topic that stands in for the offsets topic."""
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
     for partition, key, value in records:
         producer.send("shadow", value, key, partition=partition)

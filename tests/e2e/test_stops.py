@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from e2e.kit import Place, Run, at, commit_simply
-from e2e.stops import play
+from e2e.stops import run_stops
 from laggard.demo.broker import Broker
 from laggard.errors import TEMPORARY
 from laggard.stream.jvm import descendants
@@ -18,7 +18,7 @@ RUNS = int(os.environ.get("LAGGARD_STOPS", "6"))  # 200 for a release
 
 
 def test_a_signal_at_any_moment_ends_the_job_as_promised(tmp_path: Path) -> None:
-    stops = play(RUNS, 2, tmp_path, seed=1, says=lambda *_, **__: None)
+    stops = run_stops(RUNS, 2, tmp_path, seed=1, says=lambda *_, **__: None)
     assert [each for each in stops if not each.is_good] == []
     assert len(stops) == RUNS
 

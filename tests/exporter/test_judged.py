@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diagnosis.fluid import Fluid, tell
+from diagnosis.fluid import Fluid, evaluate
 from exporter.harness import Exporter, Key, names, series
 from laggard.diagnosis.policy import Policy
 from laggard.diagnosis.rules.registry import BY_CODE
@@ -330,9 +330,9 @@ def test_the_inequality_of_arrivals_is_told_by_topic(tmp_path: Path) -> None:
 def test_a_history_judged_by_the_rules_is_told_as_they_told_it(tmp_path: Path) -> None:
     """Six partitions, three members that each fall behind a little: a shortage, and more members help."""
     windows = 40
-    story = tell(Fluid(np.full((6, windows), 100.0), np.full((3, windows), 180.0)).tables())
-    end = story.windows[-1]["window_end"]
-    for name, rows in (("findings", story.findings), ("group_windows", story.windows)):
+    evaluation = evaluate(Fluid(np.full((6, windows), 100.0), np.full((3, windows), 180.0)).tables())
+    end = evaluation.windows[-1]["window_end"]
+    for name, rows in (("findings", evaluation.findings), ("group_windows", evaluation.windows)):
         write_rows(tmp_path, name, [{"cluster": "prod", "batch_id": 1, **row, "status": "ok"} for row in rows])
     state_row = {"cluster": "prod", "batch_id": 1, "date": end.date(), "group": "", "status": "ok"}
     write_rows(tmp_path, "finding_state", [{**state_row, "window_start": end - MINUTE}])
@@ -342,10 +342,10 @@ def test_a_history_judged_by_the_rules_is_told_as_they_told_it(tmp_path: Path) -
     exporter.clock.now = end.timestamp()
     exporter.refresh()
     found = exporter.samples()
-    last = story.last()
+    last = evaluation.last()
     assert last["scale_verdict"] in ("YES", "YES_PARTIAL")
     assert state(found, "group_scale_verdict", group="billing") == last["scale_verdict"]
     assert found[series("group_desired_consumers", group="billing")] == last["members_desired"] > 3
     shown = {dict(labels)["code"] for name, labels in found if name == "laggard_finding_active"}
     assert "CAPACITY_SHORTAGE" in shown
-    assert shown == story.open_codes()
+    assert shown == evaluation.open_codes()

@@ -25,7 +25,7 @@ def counters(job: Simulation) -> Row:
     return {name: topic[name] for name in COUNTED}
 
 
-def play(*odd: int | None, ticks: int = 8, members: bool = True) -> Simulation:
+def run_ticks(*odd: int | None, ticks: int = 8, members: bool = True) -> Simulation:
     """Partition 0 gets an odd commit per tick; partition 1 reads on, and the others of its group and of another too."""
     job = Simulation()
     first = [generation(1, {"m": ("t",)})] if members else []
@@ -44,7 +44,7 @@ def row_of(job: Simulation, partition: int = 0) -> Row:
 
 @pytest.mark.parametrize("offset", ABOVE_DOUBLES)
 def test_an_offset_beyond_the_log_end_is_one_row_that_is_ahead(offset: int) -> None:
-    job = play(offset)
+    job = run_ticks(offset)
     row = row_of(job)
     assert (row["status"], row["lag"], row["committed_offset"]) == ("committed_ahead", None, offset)
     assert row["ahead_records"] == offset - 1000
@@ -56,7 +56,7 @@ def test_an_offset_beyond_the_log_end_is_one_row_that_is_ahead(offset: int) -> N
 
 @pytest.mark.parametrize("offset", ABOVE_DOUBLES)
 def test_records_that_do_not_exist_are_not_counted_as_consumed_or_read_again(offset: int) -> None:
-    job = play(offset, 200, offset, 300, offset, 400, ticks=18)
+    job = run_ticks(offset, 200, offset, 300, offset, 400, ticks=18)
     read = 900 + 27  # to the log end once, and what partition 1 read
     again = 800 + 700 + 600
     assert counters(job) == {
@@ -98,7 +98,7 @@ def test_many_commits_in_one_tick_do_not_overflow_their_sums() -> None:
 @pytest.mark.parametrize("offset", NEGATIVE)
 @pytest.mark.parametrize("members", [True, False])
 def test_a_negative_offset_is_no_commit_and_no_loss(offset: int, members: bool) -> None:
-    job = play(offset, members=members)
+    job = run_ticks(offset, members=members)
     row = row_of(job)
     assert (row["status"], row["error"], row["lag"]) == ("no_commit", NEGATIVE_OFFSET, None)
     assert (row["committed_offset"], row["lost_records"], row["ahead_records"]) == (None, None, None)

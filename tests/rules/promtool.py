@@ -1,4 +1,4 @@
-"""Tests for `promtool test rules`, made from stories, and their run."""
+"""Tests for `promtool test rules`, made from examples, and their run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rules.stories import Counter, G, Gauge, Series, Since, Story
+from rules.examples import Counter, Example, G, Gauge, Series, Since
 
 ROOT = Path(__file__).parent.parent.parent
 RULES = ROOT / "conf" / "rules"
@@ -71,73 +71,75 @@ def inputs(series: Series, phases: Sequence[str]) -> list[dict[str, str]]:
 
 
 def check(
-    story: Story, name: str, series: Series, phases: Sequence[str], outcomes: dict[float, bool]
+    example: Example, name: str, series: Series, phases: Sequence[str], outcomes: dict[float, bool]
 ) -> dict[str, Any]:
-    """One of promtool's tests: does the alert fire at these minutes, exactly as the story says."""
+    """One of promtool's tests: does the alert fire at these minutes, exactly as the example says."""
     fires = {
-        "exp_labels": story.labels | {"severity": story.severity},
+        "exp_labels": example.labels | {"severity": example.severity},
         "exp_annotations": {
-            "summary": story.summary,
-            "description": story.description,
-            "runbook_url": f"docs/runbooks/{story.alert}.md",
-            "dashboard_url": f"/d/{story.dashboard}",
+            "summary": example.summary,
+            "description": example.description,
+            "runbook_url": f"docs/runbooks/{example.alert}.md",
+            "dashboard_url": f"/d/{example.dashboard}",
         },
     }
     return {
-        "name": f"{story.alert}: {name}",
+        "name": f"{example.alert}: {name}",
         "interval": "30s",
         "input_series": inputs(series, phases),
         "alert_rule_test": [
-            {"eval_time": f"{round(at * 60)}s", "alertname": story.alert, "exp_alerts": [fires] if fired else []}
+            {"eval_time": f"{round(at * 60)}s", "alertname": example.alert, "exp_alerts": [fires] if fired else []}
             for at, fired in sorted(outcomes.items())
         ],
     }
 
 
-def cases(story: Story) -> Iterator[dict[str, Any]]:
+def cases(example: Example) -> Iterator[dict[str, Any]]:
     """Fires, just below, too short, resolves, maintenance, absent, a gap of three minutes, a counter's reset, quiet."""
-    surroundings: Series = {POLICY: Gauge(1, 1, 1), MAINTENANCE: Gauge(0, 0, 0), **story.context}
-    series = surroundings | story.series
-    fires = story.begins + story.lasts
-    hours = [BAD] * (360 if story.lasts >= 60 else 120)
+    surroundings: Series = {POLICY: Gauge(1, 1, 1), MAINTENANCE: Gauge(0, 0, 0), **example.context}
+    series = surroundings | example.series
+    fires = example.begins + example.lasts
+    hours = [BAD] * (360 if example.lasts >= 60 else 120)
     ends = 10 + fires
-    over = ends + story.clears + story.keeps
+    over = ends + example.clears + example.keeps
 
     def ticks(minutes: float, phase: str) -> list[str]:
         return [phase] * round(minutes / STEP)
 
     outcomes = (
-        {fires: True} | ({fires - STEP: False} if story.lasts else {}) | ({} if story.moves else {fires + 5: True})
+        {fires: True} | ({fires - STEP: False} if example.lasts else {}) | ({} if example.moves else {fires + 5: True})
     )
-    yield check(story, "fires", series, hours, outcomes)
-    yield check(story, "just below", series, [NEAR] * 300, {fires: False, fires + 10: False})
-    if story.lasts:
-        short = [*ticks(fires - story.clears, BAD), *ticks(story.keeps + 60, GOOD)]
+    yield check(example, "fires", series, hours, outcomes)
+    yield check(example, "just below", series, [NEAR] * 300, {fires: False, fires + 10: False})
+    if example.lasts:
+        short = [*ticks(fires - example.clears, BAD), *ticks(example.keeps + 60, GOOD)]
         yield check(
-            story, "too short", series, short, dict.fromkeys((fires - STEP, fires, fires + 1, fires + 10), False)
+            example, "too short", series, short, dict.fromkeys((fires - STEP, fires, fires + 1, fires + 10), False)
         )
-    past = [*ticks(ends, BAD), *ticks(story.clears + story.keeps + 10, GOOD)]
-    yield check(story, "resolves", series, past, {over + 1: False} | ({} if story.moves else {over - 1: True}))
+    past = [*ticks(ends, BAD), *ticks(example.clears + example.keeps + 10, GOOD)]
+    yield check(example, "resolves", series, past, {over + 1: False} | ({} if example.moves else {over - 1: True}))
     planned = series | {MAINTENANCE: Gauge(1, 1, 1)}
-    yield check(story, "maintenance", planned, hours, {fires: not story.excused})
-    yield check(story, "absent", surroundings, hours, {fires: story.absent_fires, 59: story.absent_fires})
-    if story.keeps >= 5 and not story.moves:
+    yield check(example, "maintenance", planned, hours, {fires: not example.excused})
+    yield check(example, "absent", surroundings, hours, {fires: example.absent_fires, 59: example.absent_fires})
+    if example.keeps >= 5 and not example.moves:
         gap = [*ticks(ends, BAD), *ticks(3, GONE), *ticks(30, BAD)]
-        yield check(story, "a gap of three minutes", series, gap, {ends + 2.5: True, ends + 4: True})
-    if any(isinstance(each, Counter) and not each.good for each in story.series.values()):
+        yield check(example, "a gap of three minutes", series, gap, {ends + 2.5: True, ends + 4: True})
+    if any(isinstance(each, Counter) and not each.good for each in example.series.values()):
         reset = [*ticks(20, GOOD), RESET, *ticks(30, GOOD)]
-        yield check(story, "a counter's reset", series, reset, dict.fromkeys((20, 21, 25, 35), False))
-    for number, change in enumerate(story.quiet):
-        yield check(story, f"quiet {number}", series | change, hours, {fires: False, fires + 5: False})
-    for number, turn in enumerate(story.turns):
+        yield check(example, "a counter's reset", series, reset, dict.fromkeys((20, 21, 25, 35), False))
+    for number, change in enumerate(example.quiet):
+        yield check(example, f"quiet {number}", series | change, hours, {fires: False, fires + 5: False})
+    for number, turn in enumerate(example.turns):
         phases = [each for phase, minutes in turn.phases for each in ticks(minutes, phase)]
-        yield check(story, f"turn {number}", series | turn.change, phases, {len(phases) * STEP - STEP: turn.fires})
+        yield check(example, f"turn {number}", series | turn.change, phases, {len(phases) * STEP - STEP: turn.fires})
 
 
-def alert_of(story: Story) -> dict[str, Any]:
-    """The rule that a story is about: two may have one name, with a severity each."""
+def alert_of(example: Example) -> dict[str, Any]:
+    """The rule that an example is about: two may have one name, with a severity each."""
     rules = yaml.safe_load((RULES / "laggard-alerts.yaml").read_text())["groups"][0]["rules"]
-    (found,) = (each for each in rules if (each["alert"], each["labels"]["severity"]) == (story.alert, story.severity))
+    (found,) = (
+        each for each in rules if (each["alert"], each["labels"]["severity"]) == (example.alert, example.severity)
+    )
     return dict(found)
 
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 import yaml
 
+from rules.examples import EXAMPLES, Counter, Example, Gauge, T
 from rules.promtool import RULES, alert_of, cases, inputs, mutants, promtool, run, survivors, table
-from rules.stories import STORIES, Counter, Gauge, Story, T
 
 pytestmark = pytest.mark.full
 
 BY_RULE = {
-    f"{name}-{severity}": list(stories)
-    for (name, severity), stories in groupby(STORIES, key=attrgetter("alert", "severity"))
+    f"{name}-{severity}": list(examples)
+    for (name, severity), examples in groupby(EXAMPLES, key=attrgetter("alert", "severity"))
 }
 READY = 'laggard_ready{{cluster="{}",instance="{}"}}'
 ABSENT = "LaggardExporterAbsent"
@@ -85,12 +85,12 @@ def test_promtool_accepts_all_rules() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("stories", BY_RULE.values(), ids=BY_RULE.keys())
+@pytest.mark.parametrize("examples", BY_RULE.values(), ids=BY_RULE.keys())
 def test_an_alert_fires_exactly_when_it_should_and_without_any_part_of_it_does_not(
-    stories: list[Story], tmp_path: Path
+    examples: list[Example], tmp_path: Path
 ) -> None:
-    first, rule = stories[0], alert_of(stories[0])
-    tests = [case for story in stories for case in cases(story)]
+    first, rule = examples[0], alert_of(examples[0])
+    tests = [case for example in examples for case in cases(example)]
     rules = {"whole": rule} | mutants(rule, clauses(first.alert, first.severity), keeps=not first.moves)
     assert survivors(tmp_path, tests, rules) == ["whole"], run(tmp_path, tests, [rule])
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diagnosis.fluid import NOON, Fluid, Row, Story, tables_of
+from diagnosis.fluid import NOON, Evaluation, Fluid, Row, tables_of
 from laggard.diagnosis.engine import RULE_FAILED, settle_apart
 from laggard.diagnosis.memory import Memory, from_json
 from laggard.diagnosis.parameters import Parameters
@@ -42,18 +42,20 @@ TABLES_OF = {name: rows.to_pylist() for name, rows in tables_of([*GROUPS, fluid(
 SCHEMAS = {name: rows.schema for name, rows in tables_of([]).items()}
 
 
-def evaluate(rows: Mapping[str, Any], memories: dict[str, Memory] | None = None, last: int = 6) -> Story:
+def evaluate(rows: Mapping[str, Any], memories: dict[str, Memory] | None = None, last: int = 6) -> Evaluation:
     """The last windows of these tables, as the stream evaluates them."""
-    story = Story(memories=memories or {})
+    evaluation = Evaluation(memories=memories or {})
     for number in range(WINDOWS - last, WINDOWS):
         window = Window(round((NOON + timedelta(minutes=number)).timestamp() * 1000), 1)
-        judged = judge_window(rows, window, story.memories, lambda _: dict, OPTIONS)
+        judged = judge_window(rows, window, evaluation.memories, lambda _: dict, OPTIONS)
         judged = [writable(each) for each in judged]
         cluster = ClusterFrame("c", window.begin_ms, 60)
-        found, findings, story.memories = settle_apart(judged, cluster, story.memories, Parameters(), check_rows)
-        story.windows += found
-        story.findings += findings
-    return story
+        found, findings, evaluation.memories = settle_apart(
+            judged, cluster, evaluation.memories, Parameters(), check_rows
+        )
+        evaluation.windows += found
+        evaluation.findings += findings
+    return evaluation
 
 
 def tables(change: Change = lambda _, rows: rows) -> dict[str, pa.Table]:
@@ -66,9 +68,9 @@ def tables(change: Change = lambda _, rows: rows) -> dict[str, pa.Table]:
     return found
 
 
-def of_others(story: Story) -> tuple[list[str], ...]:
-    rows = (story.windows, story.findings)
-    memories = {group: memory.to_json() for group, memory in story.memories.items() if group not in (ODD, "")}
+def of_others(evaluation: Evaluation) -> tuple[list[str], ...]:
+    rows = (evaluation.windows, evaluation.findings)
+    memories = {group: memory.to_json() for group, memory in evaluation.memories.items() if group not in (ODD, "")}
     return *([str(row) for row in each if row["group"] not in (ODD, None)] for each in rows), sorted(
         map(str, memories.items())
     )
@@ -77,8 +79,8 @@ def of_others(story: Story) -> tuple[list[str], ...]:
 EXPECTED = of_others(evaluate(tables()))
 
 
-def failures(story: Story) -> dict[str, str]:
-    return {row["subject"]: row["evidence_text"]["error"] for row in story.findings if row["code"] == RULE_FAILED}
+def failures(evaluation: Evaluation) -> dict[str, str]:
+    return {row["subject"]: row["evidence_text"]["error"] for row in evaluation.findings if row["code"] == RULE_FAILED}
 
 
 def test_the_others_have_findings_to_lose() -> None:
@@ -159,16 +161,16 @@ def test_a_group_for_which_a_stage_raises_is_named_and_tried_again(
 
     monkeypatch.setattr(judging, "judge_groups", breaks)
     monkeypatch.setitem(globals(), "check_rows", refuses)
-    story = evaluate(tables(), last=2)
-    assert list(failures(story)) == [stage]
-    assert of_others(story)[2] == of_others(evaluate_plainly())[2]
-    assert all(row["group"] != ODD for row in story.windows)
+    evaluation = evaluate(tables(), last=2)
+    assert list(failures(evaluation)) == [stage]
+    assert of_others(evaluation)[2] == of_others(evaluate_plainly())[2]
+    assert all(row["group"] != ODD for row in evaluation.windows)
     is_odd = False
-    after = evaluate(tables(), story.memories, last=1)
+    after = evaluate(tables(), evaluation.memories, last=1)
     assert [row["group"] for row in after.windows].count(ODD) == 1
 
 
-def evaluate_plainly() -> Story:
+def evaluate_plainly() -> Evaluation:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(globals(), "check_rows", judging.check_rows)
         return evaluate(tables(), last=2)
@@ -176,10 +178,10 @@ def evaluate_plainly() -> Story:
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"tracks": [{"code": 1}]}', '{"trends": 3}', '{"busy": {"a": [1]}}'])
 def test_a_memory_that_cannot_be_read_is_begun_again_and_named(text: str) -> None:
-    story = evaluate(tables(), {ODD: from_json(text)}, last=1)
-    assert list(failures(story)) == ["memory"]
-    assert story.memories[ODD].lost == ""
-    assert of_others(story)[2] == of_others(evaluate(tables(), last=1))[2]
+    evaluation = evaluate(tables(), {ODD: from_json(text)}, last=1)
+    assert list(failures(evaluation)) == ["memory"]
+    assert evaluation.memories[ODD].lost == ""
+    assert of_others(evaluation)[2] == of_others(evaluate(tables(), last=1))[2]
 
 
 def test_a_finding_of_a_rule_that_is_no_more_stops_nobody() -> None:
@@ -187,14 +189,14 @@ def test_a_finding_of_a_rule_that_is_no_more_stops_nobody() -> None:
     track = {"code": "OF_TOMORROW", "topic": "", "partitions": [], "subject": "", "since_ms": 1, "opened_ms": 2}
     memory = from_json(json.dumps({"tracks": [track]}))
     for group in (ODD, "", "gone"):
-        story = evaluate(tables(), {group: memory}, last=1)
-        assert failures(story) == {}
-        assert all(track.code != "OF_TOMORROW" for each in story.memories.values() for track in each.tracks)
+        evaluation = evaluate(tables(), {group: memory}, last=1)
+        assert failures(evaluation) == {}
+        assert all(track.code != "OF_TOMORROW" for each in evaluation.memories.values() for track in each.tracks)
 
 
 def test_an_open_finding_is_unknown_and_not_over_while_its_group_cannot_be_evaluated() -> None:
-    story = evaluate(tables())
-    opened = [row for row in story.findings if row["group"] == "g0" and row["event"] == "opened"]
+    evaluation = evaluate(tables())
+    opened = [row for row in evaluation.findings if row["group"] == "g0" and row["event"] == "opened"]
     assert opened
     history = tables()
 
@@ -205,9 +207,9 @@ def test_an_open_finding_is_unknown_and_not_over_while_its_group_cannot_be_evalu
 
     options = Options("c", 60, Parameters(), policy)
     window = Window(round((NOON + timedelta(minutes=WINDOWS - 1)).timestamp() * 1000), 1)
-    judged = judge_window(history, window, story.memories, lambda _: dict, options)
+    judged = judge_window(history, window, evaluation.memories, lambda _: dict, options)
     cluster = ClusterFrame("c", window.begin_ms, 60)
-    _, findings, memories = settle_apart(judged, cluster, story.memories, Parameters(), check_rows)
+    _, findings, memories = settle_apart(judged, cluster, evaluation.memories, Parameters(), check_rows)
     assert {row["code"] for row in findings if row["group"] == "g0"} == {RULE_FAILED}
     codes = {track.code: track.missed for track in memories["g0"].tracks}
     assert {row["code"]: codes[row["code"]] for row in opened} == dict.fromkeys((row["code"] for row in opened), 0)

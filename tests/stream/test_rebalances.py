@@ -57,7 +57,7 @@ def ends(seconds: float) -> list[Row]:
     return [end(round(10 * seconds), partition=partition) for partition in range(2)]
 
 
-class Story:
+class Timeline:
     """Ticks of 10 s; both partitions are committed every 5 s and up to date, but for the stops that a test makes."""
 
     def __init__(self) -> None:
@@ -86,16 +86,16 @@ class Story:
 
 
 @pytest.fixture
-def alone() -> Story:
+def alone() -> Timeline:
     """One member that has read both partitions for two minutes."""
-    story = Story()
-    story.tick()
-    story.tick([synced(1, 11, {"a": [0, 1]})])
-    story.rest(11)
-    return story
+    timeline = Timeline()
+    timeline.tick()
+    timeline.tick([synced(1, 11, {"a": [0, 1]})])
+    timeline.rest(11)
+    return timeline
 
 
-def test_a_second_member_makes_one_row_with_its_cause_moves_and_pauses(alone: Story) -> None:
+def test_a_second_member_makes_one_row_with_its_cause_moves_and_pauses(alone: Timeline) -> None:
     before = len(alone.rows)
     alone.tick([synced(2, 136, {"a": [0], "b": [1]}), committed(1330, 133), committed(1330, 133, 1)], stopped=True)
     alone.tick([committed(1460, 146), committed(1400, 146, 1)], stopped=True)
@@ -117,23 +117,23 @@ def test_who_keeps_a_partition_and_commits_on_does_not_pause_while_another_one_w
     def told(seconds: float, *records: Record) -> list[Record]:
         return [replace(each, at=at(seconds)) for each in records]
 
-    story, both = Story(), {"t": [0, 1]}
-    story.tick()
-    story.tick(told(11, C.member("a"), C.epoch(1), C.target("a", both), C.target_epoch(1), C.current("a", 1, both)))
-    story.rest(11)
-    before = len(story.rows)
+    timeline, both = Timeline(), {"t": [0, 1]}
+    timeline.tick()
+    timeline.tick(told(11, C.member("a"), C.epoch(1), C.target("a", both), C.target_epoch(1), C.current("a", 1, both)))
+    timeline.rest(11)
+    before = len(timeline.rows)
     targets = [C.target("a", {"t": [0]}), C.target("b", {"t": [1]}), C.target_epoch(2)]
     begun = told(132, C.member("b"), C.epoch(2), *targets, C.current("b", 2, state=UNRELEASED))
     for second in (130, 140, 150, 160):
         commits = [committed(10 * when, when) for when in (second + 1, second + 5, second + 9)]
-        story.tick([*(begun if second == 130 else []), *commits], stopped=True)
-    story.tick(told(171, C.current("a", 2, {"t": [0]}), C.current("b", 2, {"t": [1]})))
-    story.rest(4)
-    (row,) = story.rows[before:]
+        timeline.tick([*(begun if second == 130 else []), *commits], stopped=True)
+    timeline.tick(told(171, C.current("a", 2, {"t": [0]}), C.current("b", 2, {"t": [1]})))
+    timeline.rest(4)
+    (row,) = timeline.rows[before:]
     assert (row["generations"], row["moved"], row["paused_partitions"]) == ([2], 1, 1)
 
 
-def test_it_is_counted_once_in_the_group(alone: Story) -> None:
+def test_it_is_counted_once_in_the_group(alone: Timeline) -> None:
     before = dict(alone.group["rebalances_total"])
     alone.tick([synced(2, 136, {"a": [0], "b": [1]})])
     assert dict(alone.group["rebalances_total"]) == before  # its row is not written yet
@@ -147,7 +147,7 @@ def test_it_is_counted_once_in_the_group(alone: Story) -> None:
     assert sum(alone.group["rebalance_duration_buckets"]) == len(alone.rows)
 
 
-def test_time_in_rebalance_is_a_share_of_the_time_watched(alone: Story) -> None:
+def test_time_in_rebalance_is_a_share_of_the_time_watched(alone: Timeline) -> None:
     alone.tick([synced(2, 136, {"a": [0], "b": [1]}, sync=6)])
     alone.rest(6)
     row = alone.rows[-1]
@@ -158,13 +158,13 @@ def test_time_in_rebalance_is_a_share_of_the_time_watched(alone: Story) -> None:
     assert alone.group["time_in_rebalance_ratio"] == pytest.approx((seconds + of_the_first) / watched)
 
 
-def test_a_quiet_group_spends_no_time_in_rebalances(alone: Story) -> None:
+def test_a_quiet_group_spends_no_time_in_rebalances(alone: Timeline) -> None:
     alone.job.tick(ends(300), seconds=4_000)
     alone.job.tick(ends(300))
     assert (alone.group["time_in_rebalance_ratio"], alone.group["ping_pong"]) == (0.0, None)
 
 
-def test_waiting_for_a_partition_to_go_on_is_not_time_in_rebalance(alone: Story) -> None:
+def test_waiting_for_a_partition_to_go_on_is_not_time_in_rebalance(alone: Timeline) -> None:
     alone.tick([synced(2, 136, {"a": [0], "b": [1]})], stopped=True)
     for _ in range(12):
         alone.tick(stopped=True)
@@ -172,7 +172,7 @@ def test_waiting_for_a_partition_to_go_on_is_not_time_in_rebalance(alone: Story)
     assert alone.group["time_in_rebalance_ratio"] < 0.1
 
 
-def test_a_partition_that_goes_back_is_played_with(alone: Story) -> None:
+def test_a_partition_that_goes_back_is_played_with(alone: Timeline) -> None:
     both, hosts = {"a": [0, 1]}, {"a": "/10.0.0.1"}
     for number, seconds in ((2, 136), (4, 336)):
         alone.tick([synced(number, seconds, {"a": [0], "b": [1]}, hosts=hosts)])
@@ -182,13 +182,13 @@ def test_a_partition_that_goes_back_is_played_with(alone: Story) -> None:
     assert alone.group["ping_pong"] == 0.75  # the first of four moves took nothing back
 
 
-def test_a_generation_that_never_got_an_assignment_is_interrupted(alone: Story) -> None:
+def test_a_generation_that_never_got_an_assignment_is_interrupted(alone: Timeline) -> None:
     alone.tick([synced(4, 136, {"a": [0], "b": [1]})])
     alone.rest(6)
     assert (alone.rows[-1]["interrupted"], alone.group["interrupted_generations_total"]) == (2, 2)
 
 
-def test_a_coordinator_that_moved_explains_a_rebalance_of_the_same_members(alone: Story) -> None:
+def test_a_coordinator_that_moved_explains_a_rebalance_of_the_same_members(alone: Timeline) -> None:
     alone.tick(listing=Listing({}, {0: 1}, is_fresh=False))
     alone.tick([synced(2, 146, {"a": [0, 1]})], listing=Listing({}, {0: 2}, is_fresh=False))
     alone.rest(6)
@@ -196,7 +196,7 @@ def test_a_coordinator_that_moved_explains_a_rebalance_of_the_same_members(alone
     assert "coordinator_changed" in alone.job.events()
 
 
-def test_without_a_reason_the_leader_joined_again(alone: Story) -> None:
+def test_without_a_reason_the_leader_joined_again(alone: Timeline) -> None:
     alone.tick([synced(2, 136, {"a": [0, 1]})])
     alone.rest(6)
     assert (alone.rows[-1]["cause"], alone.rows[-1]["moved"]) == ("leader_rejoin", 0)
@@ -212,7 +212,7 @@ def test_history_that_was_not_read_live_is_not_judged() -> None:
     assert all(row["paused_partitions"] is None and row["moved"] is None for row in job.history["rebalances"])
 
 
-def test_new_partitions_are_told_and_explain_the_rebalance_that_hands_them_out(alone: Story) -> None:
+def test_new_partitions_are_told_and_explain_the_rebalance_that_hands_them_out(alone: Timeline) -> None:
     alone.seconds += 10
     alone.job.tick([*ends(alone.seconds), end(0, partition=2)])
     assert "partitions_added" in alone.job.events()
@@ -221,7 +221,7 @@ def test_new_partitions_are_told_and_explain_the_rebalance_that_hands_them_out(a
     assert alone.rows[-1]["cause"] == "partitions_added"
 
 
-def test_members_that_go_and_come_back_are_events_with_the_time_between(alone: Story) -> None:
+def test_members_that_go_and_come_back_are_events_with_the_time_between(alone: Timeline) -> None:
     gone = generation(2)
     alone.tick([Record(gone.key, gone.value, at(135))])
     alone.rest(2)

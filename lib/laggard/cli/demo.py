@@ -31,7 +31,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         choices=tuple(DRILLS),
         default="",
         metavar="NAME",
-        help="play a drill; it ends by itself when the diagnosis has answered",
+        help="run a drill; it ends by itself when the diagnosis has answered",
     )
     parser.add_argument(
         "--seconds",

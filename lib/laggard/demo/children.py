@@ -74,7 +74,7 @@ def start_children(
     # data that goes away needs no orderly end; a job that is still starting its JVM would take 15 s for one
     stack.callback(stop_children, children, 0.0 if remove_if_orphaned else STOP_SECONDS)
     for name, arguments in (
-        ("load", ["laggard.demo.cast", bootstrap, *filter(None, [drill])]),
+        ("load", ["laggard.demo.load", bootstrap, *filter(None, [drill])]),
         ("exporter", ["laggard", "export", "--config", config, "--listen", address]),
         ("job", ["laggard", "run", "--config", config]),
     ):

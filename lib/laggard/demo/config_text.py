@@ -12,7 +12,7 @@ from laggard.demo.scenarios import EVERYDAY, Scenario
 from laggard.diagnosis.parameters import Parameters
 
 TIMINGS = {"tick_seconds": 3, "window_seconds": 15}  # short, so that something is to be seen at once
-# A drill is played ten times as fast as life: its windows last 6 s instead of 60 s.
+# A drill runs ten times as fast as production: its windows last 6 s instead of 60 s.
 DRILL_TIMINGS = {"tick_seconds": 2, "window_seconds": 6}
 DRILL_PACE = 10.0
 JOB_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")

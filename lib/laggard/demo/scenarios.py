@@ -1,4 +1,4 @@
-"""What the load of the demo plays: everyday life with five groups, and drills with one group in trouble."""
+"""The scenarios of the demo: five healthy or slow groups, and drills with one group in trouble."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Through every tick of the story: no group appears that is none, none is lost, and what goes on is never told gone."""
+"""At every tick of the scenario: no unexpected group appears, none is lost, and no living group is reported as gone."""
 
 from itertools import groupby
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from e2e.kit import Row, View
-from e2e.live.cast import ENDING, FIRST, LATE, SIMPLE
 from e2e.live.conftest import RESTLESS, Lived
+from e2e.live.members import ENDING, FIRST, LATE, SIMPLE
 from laggard.rebalance.counters import STATE
 from laggard.tables.schemas import GROUP_STATUS
 
@@ -40,7 +40,7 @@ def test_every_record_of_the_broker_is_read(lived: Lived) -> None:
     assert all(row["records"] == row["decoded"] + row["tombstones"] for row in ticks)
 
 
-def test_there_is_no_group_but_those_of_the_story(lived: Lived) -> None:
+def test_there_is_no_group_but_those_of_the_scenario(lived: Lived) -> None:
     assert {group for tick in lived.ticks for group in tick.groups} == GROUPS
     assert {key[0] for tick in lived.ticks for key in tick.partitions} <= GROUPS
 

@@ -8,9 +8,9 @@ import pytest
 from kafka.errors import KafkaError
 
 from e2e.kit import View, wait_until
-from e2e.live.cast import Member
+from e2e.live.members import Member
 from e2e.live.newest import Newest
-from e2e.live.stage import Stage, set_stage
+from e2e.live.setup import Setup, start_setup
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.full]
 KINDS = ("range", "cooperative", "consumer", "share", "streams")
@@ -35,12 +35,12 @@ def facts(view: View) -> dict[str, dict[str, object]]:
     return {group: {name: row[name] for name in COLUMNS} for group, row in view.groups.items()}
 
 
-def await_fence(stage: Stage, broker: int) -> None:
+def await_fence(setup: Setup, broker: int) -> None:
     """Until then a tool that asks every broker waits for this one."""
 
     def is_fenced() -> bool:
         try:
-            brokers = stage.admin.describe_cluster()["brokers"]
+            brokers = setup.admin.describe_cluster()["brokers"]
         except KafkaError:  # the one asked is the one that was killed
             return False
         return {each["broker_id"]: each["is_fenced"] for each in brokers}[broker]
@@ -50,21 +50,21 @@ def await_fence(stage: Stage, broker: int) -> None:
 
 def test_groups_of_every_kind_go_on_when_their_coordinator_is_killed(tmp_path: Path) -> None:
     groups = {kind: neighbour(kind) for kind in KINDS}
-    with set_stage(tmp_path / "job", nodes=3) as stage:
-        story = stage.story
-        story.join(*(Member(kind, f"{kind}-{name}", groups[kind]) for kind in KINDS for name in ("a", "b")))
-        story.rest("before")
-        before = story.moments["before"].view
+    with start_setup(tmp_path / "job", nodes=3) as setup:
+        scenario = setup.scenario
+        scenario.join(*(Member(kind, f"{kind}-{name}", groups[kind]) for kind in KINDS for name in ("a", "b")))
+        scenario.rest("before")
+        before = scenario.moments["before"].view
         assert {row["offsets_partition"] for row in before.groups.values()} == {7}
         [coordinator] = {row["coordinator"] for row in before.groups.values()}
-        stage.broker.stop(coordinator, signal.SIGKILL)
-        await_fence(stage, coordinator)
-        story.rest("without it")
-        story.run.stop()
-        after, ticks = story.place.view(), story.ticks()
+        setup.broker.stop(coordinator, signal.SIGKILL)
+        await_fence(setup, coordinator)
+        scenario.rest("without it")
+        scenario.run.stop()
+        after, ticks = scenario.place.view(), scenario.ticks()
 
     assert coordinator not in {row["coordinator"] for row in after.groups.values()}
-    assert facts(story.moments["without it"].view) == facts(before), story.place.tail()
+    assert facts(scenario.moments["without it"].view) == facts(before), scenario.place.tail()
     for group in groups.values():
         assert Newest(after).generation(group) == Newest(before).generation(group)
     first = before.batch["batch_id"]

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from e2e.live.cast import CLASSIC, SIMPLE
+from e2e.live.members import CLASSIC, SIMPLE
 from e2e.live.newest import assigned
-from e2e.live.story import Moment
+from e2e.live.scenario import Moment
 from e2e.live.tools import number, places
 from e2e.test_first_run import check_lag_equals_tool
 

@@ -1,6 +1,6 @@
 """The load of the demo: a producer and the consumer groups of a scenario.
 
-python -m laggard.demo.cast BOOTSTRAP [DRILL]
+python -m laggard.demo.load BOOTSTRAP [DRILL]
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def fair_shares(waiting: Mapping[TopicPartition, float], total: float) -> dict[T
     return shares
 
 
-class Play:
+class Load:
     """A scenario on one cluster, until `stop` is set; the trouble of a drill begins when `cue` is."""
 
     def __init__(self, bootstrap: str, scenario: Scenario, stop: Flag, cue: Flag) -> None:
@@ -155,10 +155,10 @@ class Play:
         self._numbers = itertools.count(1)
 
     def run(self) -> None:
-        """Create the topics, let all parts play, and end them in order."""
+        """Create the topics, run the load of all groups, and end them in order."""
         create_topics(self._bootstrap, self._scenario)
         parts = self._scenario.parts
-        threads = [Thread(target=self._play, args=(part,), name=part.group, daemon=True) for part in parts]
+        threads = [Thread(target=self._run_group, args=(part,), name=part.group, daemon=True) for part in parts]
         for thread in threads:
             thread.start()
         try:
@@ -180,7 +180,7 @@ class Play:
             then = now
         producer.close(timeout=1)
 
-    def _play(self, part: Part) -> None:
+    def _run_group(self, part: Part) -> None:
         members = [self._member(part) for _ in range(part.members)]
         self._cue.wait()
         script: Iterable[tuple[float, str]] = itertools.cycle(part.script) if part.repeats else part.script
@@ -234,7 +234,7 @@ def create_topics(bootstrap: str, scenario: Scenario) -> None:
 
 
 def main(bootstrap: str, drill: str = "") -> int:
-    """Play until SIGTERM or Ctrl-C; SIGUSR1 is the cue of a drill."""
+    """Run the load until SIGTERM or Ctrl-C; SIGUSR1 starts the fault of a drill."""
     logging.basicConfig(level=logging.WARNING)
     stop, cue = Flag(), Flag()
 
@@ -247,7 +247,7 @@ def main(bootstrap: str, drill: str = "") -> int:
     signal.signal(signal.SIGUSR1, lambda *_: cue.set())
     if not drill:
         cue.set()
-    Play(bootstrap, scenario_of(drill), stop, cue).run()
+    Load(bootstrap, scenario_of(drill), stop, cue).run()
     return 0
 
 

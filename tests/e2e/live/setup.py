@@ -8,9 +8,9 @@ from pathlib import Path
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from e2e.kit import Place, Run, at, produce
-from e2e.live.cast import TOPICS
 from e2e.live.clients import running_clients
-from e2e.live.story import Story
+from e2e.live.members import TOPICS
+from e2e.live.scenario import Scenario
 from laggard.demo.broker import Broker
 
 # by a heartbeat a modern member hears of its partitions: with Kafka's 5 s that would be most of the tests' time
@@ -23,16 +23,16 @@ RECORDS = 3  # per partition
 
 
 @dataclass(frozen=True)
-class Stage:
-    """What a story needs beside itself."""
+class Setup:
+    """What a scenario needs beside itself."""
 
     broker: Broker
     admin: KafkaAdminClient
-    story: Story
+    scenario: Scenario
 
 
 @contextmanager
-def set_stage(folder: Path, nodes: int = 1) -> Iterator[Stage]:
+def start_setup(folder: Path, nodes: int = 1) -> Iterator[Setup]:
     with ExitStack() as running:
         broker = running.enter_context(Broker(nodes=nodes, properties=HEARTBEATS))
         servers = broker.bootstrap_servers
@@ -44,4 +44,4 @@ def set_stage(folder: Path, nodes: int = 1) -> Iterator[Stage]:
         run = Run(place)
         running.callback(run.kill)
         produce(servers, {at(topic, number): RECORDS for topic, count in TOPICS.items() for number in range(count)})
-        yield Stage(broker, admin, Story(clients, place, run, servers))
+        yield Setup(broker, admin, Scenario(clients, place, run, servers))

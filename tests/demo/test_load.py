@@ -3,7 +3,7 @@
 import pytest
 from kafka.structs import TopicPartition
 
-from laggard.demo.cast import fair_shares
+from laggard.demo.load import fair_shares
 from laggard.demo.scenarios import DRILLS, EVERYDAY, HOT_PARTITION, Scenario, partition_rates
 from laggard.diagnosis.rules.registry import BY_CODE
 

@@ -1,11 +1,11 @@
-# ruff: noqa: E501 - a table reads best with one story a line
+# ruff: noqa: E501 - a table reads best with one example a line
 """Input series and expected outcomes of every alert, worked out by hand; test_promtool.py makes promtool's tests of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-# labels of the group and the topic that the stories are about
+# labels of the group and the topic that the examples are about
 C = 'cluster="eu"'
 G = f'{C},group="billing"'
 T = f'{G},topic="orders"'
@@ -47,7 +47,7 @@ Series = dict[str, Gauge | Counter | Since]
 
 
 @dataclass(frozen=True)
-class Story:
+class Example:
     """Trouble begins at 0; the alert holds from `begins` on and until `clears` after its end, in minutes."""
 
     alert: str
@@ -94,9 +94,9 @@ ALWAYS_FRESH: Series = {
 }
 
 
-def found(alert: str, code: str, lasts: float, keeps: float, summary: str, description: str, dashboard: str, *, severity: str = WARNING, quiet: tuple[Series, ...] = ()) -> Story:  # fmt: skip
-    """A story of an alert that repeats a finding."""
-    return Story(
+def found(alert: str, code: str, lasts: float, keeps: float, summary: str, description: str, dashboard: str, *, severity: str = WARNING, quiet: tuple[Series, ...] = ()) -> Example:  # fmt: skip
+    """An example of an alert that repeats a finding."""
+    return Example(
         alert, {finding(code): ON}, ORDERS, f"eu/billing on orders: {summary}", f"{description} {OF_BILLING}", dashboard + TOPIC_PAGE,
         lasts, keeps, severity=severity, quiet=quiet, context=OTHER,
     )  # fmt: skip
@@ -111,8 +111,8 @@ def burning(bad: float, near: float, *, good: float = 0, matured: float = 3000) 
     }
 
 
-def burn(alert: str, bad: float, near: float, factor: str, times: str, ranges: str, *, lasts: float, keeps: float, clears: float, severity: str, before: float, short: float, begins: float = 0.5) -> Story:  # fmt: skip
-    return Story(
+def burn(alert: str, bad: float, near: float, factor: str, times: str, ranges: str, *, lasts: float, keeps: float, clears: float, severity: str, before: float, short: float, begins: float = 0.5) -> Example:  # fmt: skip
+    return Example(
         alert, burning(bad, near), BILLING,
         f"eu/billing uses its error budget {times} times too fast",
         f"Over {ranges} records came late more than {factor} times as often as the objective allows. {OF_BILLING}",
@@ -142,9 +142,9 @@ HALF_BURNS = (
 )
 
 
-def loss(severity: str, says: str, bad: float, near: float, quiet: float) -> Story:
+def loss(severity: str, says: str, bad: float, near: float, quiet: float) -> Example:
     warned = {finding("DATA_LOSS_FORECAST"): Gauge(1, 1, 1)}
-    return Story(
+    return Example(
         "LaggardDataLossNear", {LOSS: Gauge(bad, float("inf"), near)}, ORDERS,
         f"eu/billing on orders loses unread records in {says}",
         f"At this rate retention reaches the first unread record then. Raise the topic's retention first. {OF_BILLING}",
@@ -157,9 +157,9 @@ def loss(severity: str, says: str, bad: float, near: float, quiet: float) -> Sto
     )  # fmt: skip
 
 
-def expiry(severity: str, says: str, hours: float, near: float, quiet: float) -> Story:
+def expiry(severity: str, says: str, hours: float, near: float, quiet: float) -> Example:
     warned = {finding("OFFSETS_EXPIRY_FORECAST", topic=""): Gauge(1, 1, 1)}
-    return Story(
+    return Example(
         "LaggardOffsetsExpireSoon", {EXPIRY: Gauge(hours * 3600, 1e6, near * 3600)}, BILLING,
         f"The brokers delete the offsets of eu/billing in {says}",
         f"The group has no members. Once its offsets are gone it starts by auto.offset.reset. {OF_BILLING}",
@@ -170,8 +170,8 @@ def expiry(severity: str, says: str, hours: float, near: float, quiet: float) ->
     )  # fmt: skip
 
 
-def storm(severity: str, context: Series, quiet: tuple[Series, ...], turns: tuple[Turn, ...]) -> Story:
-    return Story(
+def storm(severity: str, context: Series, quiet: tuple[Series, ...], turns: tuple[Turn, ...]) -> Example:
+    return Example(
         "LaggardRebalanceStorm", {STORM: ON}, BILLING, "eu/billing: rebalances follow each other",
         f"The group rebalances so often that it reads little. {OF_BILLING}", "laggard-rebalance?var-cluster=eu&var-group=billing&var-topic=",
         2, 10, severity=severity, context={finding("OFFSET_REWIND", topic=""): Gauge(1, 1, 1), **context}, quiet=quiet, turns=turns,
@@ -183,20 +183,20 @@ def source_lag(each: Counter) -> Series:
     return {f'laggard_source_lag_records{{{C},offsets_partition="{n}"}}': each for n in (3, 4)}
 
 
-def pipeline(alert: str, series: Series, summary: str, description: str, lasts: float, keeps: float, *, dashboard: str = "laggard-pipeline", severity: str = WARNING, labels: dict[str, str] | None = None, begins: float = 0, clears: float = 0.5, context: Series | None = None, quiet: tuple[Series, ...] = (), absent_fires: bool = False, moves: bool = False) -> Story:  # fmt: skip
-    return Story(
+def pipeline(alert: str, series: Series, summary: str, description: str, lasts: float, keeps: float, *, dashboard: str = "laggard-pipeline", severity: str = WARNING, labels: dict[str, str] | None = None, begins: float = 0, clears: float = 0.5, context: Series | None = None, quiet: tuple[Series, ...] = (), absent_fires: bool = False, moves: bool = False) -> Example:  # fmt: skip
+    return Example(
         alert, series, {"cluster": "eu"} | (labels or {}), summary, description, dashboard + CLUSTER_PAGE, lasts, keeps, begins=begins,
         clears=clears, severity=severity, excused=False, context=context or {}, quiet=quiet, absent_fires=absent_fires, moves=moves,
     )  # fmt: skip
 
 
-STORIES = (
+EXAMPLES = (
     # the 3 d mean of 100 records/s passes 0.1 with the ninth sample
     # 14.5 × 1 % of 3,000 records; the 1 h and 5 m rates both fall below within a minute of the end
     burn("LaggardSloFastBurn", 435, 429, "14.4", "14.5", "1h and over 5m", lasts=2, keeps=5, clears=0.5, severity=CRITICAL, before=60, short=5),
     burn("LaggardSloMediumBurn", 183, 177, "6", "6.1", "6h and over 30m", lasts=5, keeps=10, clears=1, severity=CRITICAL, before=360, short=30),
     burn("LaggardSloSlowBurn", 33, 27, "1", "1.1", "3d and over 6h", lasts=60, keeps=60, clears=9, severity=WARNING, begins=4.5, before=720, short=360),
-    Story(
+    Example(
         "LaggardDataLost", {finding("DATA_LOST", "page"): ON}, ORDERS,
         "eu/billing on orders: records were deleted before the group read them",
         f"Retention passed the committed offset. These records are gone for this group. {OF_BILLING}",
@@ -206,7 +206,7 @@ STORIES = (
                 finding("REBALANCE_STORM", "page"): Gauge(1, 1),
                 f"laggard_group_lost_records_total{{{T}}}": Counter(5, 5)},),
     ),
-    Story(
+    Example(
         "LaggardDataLost", {f"laggard_group_lost_records_total{{{T}}}": Counter(5, 0)}, ORDERS,
         "eu/billing on orders: records were deleted before the group read them",
         f"Retention passed the committed offset. These records are gone for this group. {OF_BILLING}",
@@ -223,7 +223,7 @@ STORIES = (
     found("LaggardCommitsStopped", "COMMITS_STOPPED", 5, 5, "commits stopped", "The group has members and records arrive, but it commits nothing.", "laggard-group"),
     found("LaggardEmptyWithLag", "EMPTY_WITH_LAG", 10, 5, "no members, and lag", "The group has no members and its unread records grow.", "laggard-group",
           quiet=({finding("EMPTY_WITH_LAG"): Gauge(None, None), finding("EMPTY_WITH_LAG", "info"): Gauge(1, 1)},)),
-    Story(
+    Example(
         "LaggardConcentratedLag", {SHAPE: Gauge(1, 0, 0)}, ORDERS, "eu/billing on orders: lag grows on a few partitions",
         f"More members would not help while a few partitions carry the lag. {OF_BILLING}", "laggard-partition" + TOPIC_PAGE, 15, 10,
         context={TREND: Gauge(1, 1, 1), SHAPE.replace("concentrated", "spread"): Gauge(0, 1, 1), TREND.replace("growing", "flat"): Gauge(0, 0, 0)},
@@ -248,7 +248,7 @@ STORIES = (
         for code in ("COORDINATOR_CORRELATED", "BROKER_CORRELATED")
     ),
     found("LaggardScaleOutFutile", "SCALE_OUT_FUTILE", 15, 60, "more members did not help", "Members were added and the group reads no more than before.", "laggard-group", severity=INFO),
-    Story(
+    Example(
         "LaggardPartitionsUnknown",
         {f'laggard_group_partitions{{{T},status="no_end_offset"}}': Gauge(2, 0, 0), f'laggard_group_partitions{{{T},status="committed_ahead"}}': Gauge(1, 0, 0)},
         ORDERS, "eu/billing on orders: the lag of 3 partitions is unknown",
@@ -289,7 +289,7 @@ STORIES = (
              context={f"laggard_data_timestamp_seconds{{{C}}}": Since(10, 10, 10), f"laggard_ready{{{C}}}": Gauge(1, 1, 1)}),
     pipeline("LaggardGap", {f'laggard_gaps_total{{{C},reason="retention"}}': Counter(1)}, "eu: a part of the history is missing (retention)",
              'First look: laggard query "select * from batches where gap_reason is not null".', 0, 30, severity=INFO, labels={"reason": "retention"}, begins=0.5, clears=15),
-    Story("LaggardSeriesShed", {'laggard_series_withheld{level="topics"}': Gauge(90, 0, 0)}, {"level": "topics"},
+    Example("LaggardSeriesShed", {'laggard_series_withheld{level="topics"}': Gauge(90, 0, 0)}, {"level": "topics"},
           "90 series of level topics are withheld",
           "The body is over metrics.max_series; alerts on these metrics cannot fire. First look: laggard export --print.", "laggard-pipeline", 15, 15,
           excused=False, quiet=({'laggard_series_withheld{level="topics"}': Gauge(0, 0), 'laggard_series_withheld{level="partition_offsets"}': Gauge(90, 90)},)),

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from e2e.kit import Place, Row, Run, View, at, now, produce, wait_until
-from e2e.live.cast import TOPICS, Member
 from e2e.live.clients import Clients
+from e2e.live.members import TOPICS, Member
 from e2e.live.newest import Newest
 from e2e.live.tools import Line, Told, ask_tools, places, share_members
 from laggard.tables.readers import Batch
@@ -54,7 +54,7 @@ def differences(before: Look, after: Look) -> list[tuple[Any, Any]]:
 
 
 @dataclass
-class Story:
+class Scenario:
     """The running parts, who is where, and the moments so far."""
 
     clients: Clients
