@@ -37,6 +37,9 @@ def test_a_healthy_group_has_no_findings(seed: int) -> None:
     assert evaluation.findings == []
     assert {row["scale_verdict"] for row in evaluation.windows} == {"NOT_NEEDED"}
     assert {row["shape"] for row in evaluation.windows} == {"none"}
+    drains = {"drain_seconds", "drain_at_capacity_seconds", "drain_low_seconds", "drain_high_seconds"}
+    assert {row[name] for row in evaluation.windows for name in drains} <= {None, 0.0}
+    assert {row["drain_seconds"] for row in evaluation.windows} == {0.0}
 
 
 def test_too_few_members_for_the_arrivals_is_a_shortage_and_more_would_help() -> None:

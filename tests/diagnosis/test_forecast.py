@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diagnosis.groups import topic_signals
+from diagnosis.groups import signals_of, topic_signals
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.signals import forecast
 
@@ -113,6 +113,25 @@ def test_a_drain_is_foretold_by_what_is_read_since_its_owner_hung(
 def test_a_member_without_lag_that_counts_delays_no_drain() -> None:
     topic = topic_signals([6000.0, 6000.0, 900.0], consume=(400, 400, 100), slots=["m0", "m1", "m2"])
     assert forecast.slowest_drain_seconds(topic, 60, PARAMETERS) == about(12_900 / 600)
+
+
+@pytest.mark.parametrize(
+    ("lag", "topic", "group", "seconds"),
+    [
+        (900.0, {}, {}, 0.0),  # what arrives between two commits: read as fast as it is written
+        (900.0, {}, {"member_count": None}, 0.0),
+        (900.0, {}, {"member_count": 0, "state": "Empty"}, inf),  # no member reads it
+        (900.0, {"stalled": {0: "silent"}}, {}, inf),
+        (900.0, {"trend": "growing"}, {}, inf),
+        (1001.0, {}, {}, inf),  # above the floor
+        (900.0, {"status": ["stale"]}, {}, nan),
+    ],
+)
+def test_lag_below_the_floor_is_no_backlog_while_members_read_it(
+    lag: float, topic: dict[str, object], group: dict[str, object], seconds: float
+) -> None:
+    view = signals_of(topic_signals([lag], slots=["m0"], **topic), **group)  # type: ignore[arg-type]
+    assert forecast.topic_drain_seconds(view, view.topics[0]) == about(seconds)
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ GROUP_WINDOWS = Table(
         Column(
             "drain_seconds",
             "double",
-            "lag / (consume_rate - arrival_rate), of the slowest member; infinity: never at this pace",
+            "lag / (consume_rate - arrival_rate), slowest member; 0 below the floor; infinity: never at this pace",
             "a rate is not known",
         ),
         Column("drain_low_seconds", "double", "by the upper end of the slope", "abstain"),

@@ -33,8 +33,9 @@ def _topic_columns(signals: Signals, each: TopicSignals) -> Row:
     arrival, consume = (_total(rates, committed) for rates in (each.arrival, each.consume))
     lag = float(known.sum()) if len(known) else math.nan
     trend = each.trend
-    drain = forecast.slowest_drain_seconds(each, signals.frame.window_seconds, signals.parameters)
-    soonest, latest = forecast.drain_range(lag, arrival, trend.slope_low, trend.slope_high, signals.parameters)
+    drain = forecast.topic_drain_seconds(signals, each)
+    backlog = 0.0 if forecast.is_kept_up(signals, each) else lag
+    soonest, latest = forecast.drain_range(backlog, arrival, trend.slope_low, trend.slope_high, signals.parameters)
     return {
         "date": _time(int(signals.frame.windows[-1])).date(),
         "cluster": signals.frame.cluster,
@@ -82,7 +83,7 @@ def _topic_columns(signals: Signals, each: TopicSignals) -> Row:
         "drain_low_seconds": _number(soonest),
         "drain_high_seconds": _number(latest),
         "drain_at_capacity_seconds": _number(
-            forecast.drain_at_capacity_seconds(lag, arrival, signals.capacity, signals.member_count or math.nan)
+            forecast.drain_at_capacity_seconds(backlog, arrival, signals.capacity, signals.member_count or math.nan)
         ),
         "loss_seconds": _number(_loss(signals, frame.topic)),
         "slo_breach_seconds": _number(signals.breach_seconds.get(frame.topic, math.nan)),

@@ -22,7 +22,7 @@ from laggard.diagnosis.rules.rule import (
     outranks,
 )
 from laggard.diagnosis.signals.attribution import attribute
-from laggard.diagnosis.signals.forecast import slowest_drain_seconds
+from laggard.diagnosis.signals.forecast import topic_drain_seconds
 from laggard.diagnosis.signals.group import Signals, TopicSignals
 
 CALM = 0.05  # share of the time in rebalances above which capacity is unknown
@@ -198,7 +198,7 @@ def capacity_burst(signals: Signals) -> list[Observation]:
         "peak_rate": float(arrivals[above].max()),
         "burst_seconds": seconds,
         "burst_records": float((arrivals[above] - base).sum()) * signals.frame.window_seconds,
-        "drain_seconds": slowest_drain_seconds(topic, signals.frame.window_seconds, signals.parameters),
+        "drain_seconds": topic_drain_seconds(signals, topic),
     }
     found = Observation(
         "CAPACITY_BURST",

@@ -17,7 +17,7 @@ from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.signals.group import Loss, Signals, TopicSignals
 from laggard.diagnosis.signals.rates import rolling_mean
-from laggard.diagnosis.signals.trend import slopes
+from laggard.diagnosis.signals.trend import GROWING, slopes
 
 OFFSETS_RETENTION_MINUTES = 10_080.0  # offsets.retention.minutes where a broker does not say otherwise
 
@@ -25,6 +25,24 @@ OFFSETS_RETENTION_MINUTES = 10_080.0  # offsets.retention.minutes where a broker
 def drain_seconds(lag: float, arrival: float, consume: float, parameters: Parameters) -> float:
     """Until the lag is gone at today's rates, in records/s."""
     return _drain(lag, consume - arrival, parameters.drain_min_share * arrival)
+
+
+def topic_drain_seconds(signals: Signals, topic: TopicSignals) -> float:
+    """Until a topic is drained at today's rates; NaN where the lag of none of its partitions is known."""
+    if not topic.is_ok.any():
+        return nan
+    if is_kept_up(signals, topic):
+        return 0.0
+    return slowest_drain_seconds(topic, signals.frame.window_seconds, signals.parameters)
+
+
+def is_kept_up(signals: Signals, topic: TopicSignals) -> bool:
+    """True if somebody reads a topic and its lag is what lies between two commits: there is nothing to drain.
+
+    That it is read as fast as it is written leaves nothing to spare, and means no backlog that never drains.
+    """
+    is_behind = topic.is_material | topic.is_stalled
+    return signals.member_count != 0 and bool(topic.is_ok.any()) and not is_behind.any() and topic.trend.name != GROWING
 
 
 def slowest_drain_seconds(topic: TopicSignals, window_seconds: int, parameters: Parameters) -> float:

@@ -13,7 +13,7 @@ from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.diagnosis.rules.rule import Observation
 from laggard.diagnosis.signals.attribution import UNEVEN, searchable
-from laggard.diagnosis.signals.forecast import slowest_drain_seconds
+from laggard.diagnosis.signals.forecast import topic_drain_seconds
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
 from laggard.diagnosis.signals.hot import hot_places
 from laggard.diagnosis.signals.stall import HELD
@@ -221,7 +221,7 @@ def _partial_share(signals: Signals) -> float:
 
 def _drain(signals: Signals) -> float:
     """Seconds until the last topic is drained at today's rates; NaN where that of one is not known."""
-    each = [slowest_drain_seconds(topic, signals.frame.window_seconds, signals.parameters) for topic in signals.topics]
+    each = [topic_drain_seconds(signals, topic) for topic in signals.topics]
     return nan if any(isnan(seconds) for seconds in each) else max(each, default=nan)
 
 
