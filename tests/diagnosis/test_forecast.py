@@ -254,9 +254,10 @@ def test_when_a_service_level_breaks(slo: float, time_lag: float, slope: float, 
 
 def test_offsets_expire_a_retention_after_the_group_became_empty() -> None:
     day_ms = 86_400_000
-    assert forecast.offsets_expiry_ms(1_700_000_000_000) == 1_700_000_000_000 + 7 * day_ms
+    week = PARAMETERS.offsets_retention_minutes
+    assert forecast.offsets_expiry_ms(1_700_000_000_000, week) == 1_700_000_000_000 + 7 * day_ms
     assert forecast.offsets_expiry_ms(1_700_000_000_000, 1440) == 1_700_000_000_000 + day_ms
-    assert isnan(forecast.offsets_expiry_ms(nan))
+    assert isnan(forecast.offsets_expiry_ms(nan, week))
     assert isnan(forecast.offsets_expiry_ms(1_700_000_000_000, nan))
 
 

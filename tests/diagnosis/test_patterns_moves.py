@@ -92,7 +92,7 @@ def behind(lasted: float, state: str, **fact: object) -> list[tuple[str, float, 
     pending = {"member_state": state, "pending_revocation": [{"topic": "orders", "partition": 1}] * 2}
     told.generation(3000, "a", "b", "c", start=3000, stable_at=None, of_member={"b": pending})
     told.generation(3000 + lasted, "a", "c", start=3000 + lasted)
-    return [(each.slot, each.seconds, each.pending) for each in find_behind(told.frame(**fact))]
+    return [(each.slot, each.seconds, each.pending) for each in find_behind(told.frame(**fact), 1800.0)]
 
 
 def test_a_member_that_did_not_revoke_until_it_was_put_out_was_behind() -> None:

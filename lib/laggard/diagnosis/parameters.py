@@ -1,11 +1,31 @@
-"""Every threshold of the diagnosis, with its default and its unit."""
+"""Thresholds of the diagnosis: those that a configuration may change, and how the fixed ones are declared."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
+
+Number = TypeVar("Number", int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A threshold that no configuration changes."""
+
+    value: float
+    unit: str
+
+
+FIXED: dict[str, Fixed] = {}  # by name, of all modules that were imported
+
+
+def fixed(name: str, value: Number, unit: str) -> Number:
+    """Declare a fixed threshold beside what it decides; its name is that of the constant, in lower case."""
+    if FIXED.setdefault(name, Fixed(value, unit)) != Fixed(value, unit):
+        raise ValueError(f"two thresholds have the name {name}")
+    return value
 
 
 def _of(default: float, unit: str, *, low: float = 0, high: float = inf) -> Any:
@@ -24,7 +44,7 @@ def _rules(unit: str, accepts: str, holds: Callable[[float], bool]) -> dict[str,
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Thresholds by name; the section `[diagnosis]` of the configuration has the same keys."""
+    """Tunable thresholds by name; the section `[diagnosis]` of the configuration has the same keys."""
 
     # when a finding opens and closes
     open_after: int = _of(3, "windows")

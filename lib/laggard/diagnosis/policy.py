@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from laggard.diagnosis.parameters import Parameters
+
+_DEFAULTS = Parameters()  # the same keys of [diagnosis]
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -12,13 +16,13 @@ class Policy:
     owner: str = ""
     team: str = ""
     slo_time_lag_seconds: float = 0.0  # 0: none
-    slo_objective: float = 0.99
+    slo_objective: float = _DEFAULTS.slo_objective
     isolation: str = "read_uncommitted"
     scale_to_zero: bool = False
     idle_seconds: float = 600.0
     min_consumers: int = 1
     max_consumers: int = 0  # 0: the members ceiling
-    drain_target_seconds: float = 900.0
+    drain_target_seconds: float = _DEFAULTS.drain_target_seconds
     heartbeat_seconds: float = 0.0  # 0: unknown
     hot_standby: bool = False
     in_maintenance: bool = False  # at the end of this window

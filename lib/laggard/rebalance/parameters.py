@@ -41,3 +41,6 @@ class RebalanceParameters:
     deploy_departures: int = 3  # two may leave in half an hour without having to do with each other
     cause_posterior: float = 0.7
     ping_pong_seconds: float = 3_600.0  # a partition that returns later is not played with
+
+
+DEFAULTS = RebalanceParameters()

@@ -18,7 +18,7 @@ from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.history.grid import IsOwn
 from laggard.diagnosis.history.layout import Baseline, History, Rows, rows_of
 from laggard.diagnosis.memory import Memory, from_json
-from laggard.diagnosis.rules.cluster import TOLD_WINDOWS
+from laggard.diagnosis.rules.cluster import OFFSETS_NEWS_WINDOWS
 from laggard.diagnosis.signals.cluster import ClusterFrame
 from laggard.errors import LaggardError, first_line
 from laggard.stream.reading import QUARANTINE, RECENT, Options, Window, known_at, read_span, told
@@ -157,7 +157,7 @@ def _kept(rows: pa.Table, own: IsOwn) -> pa.Table:
 def read_cluster(root: str, versions: Mapping[str, int], window: Window, options: Options) -> ClusterFrame:
     """The window as the cluster's rules see it, with the cluster's own events up to its end."""
     end_ms = window.begin_ms + 1000 * options.window_seconds
-    span = end_ms - 1000 * TOLD_WINDOWS * options.window_seconds, end_ms
+    span = end_ms - 1000 * OFFSETS_NEWS_WINDOWS * options.window_seconds, end_ms
     events = read_span(root, "group_events", versions.get("group_events"), *span, "event_at")
     # the tick that closed it was polled after its end
     closing = window.begin_ms, end_ms + 1000 * options.window_seconds

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
 
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.registry import BY_CODE, EDGES, Edge
-from laggard.diagnosis.rules.rule import CAUSE, META, SYMPTOM
+from laggard.diagnosis.rules.rule import CAUSE, INFO, META, PAGE, SYMPTOM, WARN
 
 PRIMARY, CONTRIBUTING, SUPPRESSED, SYMPTOM_ROLE, NOTE = "primary", "contributing", "suppressed", "symptom", "note"
 
-_SEVERITY = {"page": 0, "warn": 1, "info": 2}
-_CLEARLY_MORE = 0.2  # of the lag: so much more explained decides before the order of strength
+_SEVERITY = {name: place for place, name in enumerate((PAGE, WARN, INFO))}
+# so much more explained decides before the order of strength
+_CLEARLY_MORE = fixed("clearly_more", 0.2, "share of the lag")
 NOTHING_SHARED: Mapping[str, str] = MappingProxyType({})
 
 

@@ -10,11 +10,12 @@ from laggard.diagnosis.findings.ranking import NOTHING_SHARED, Open, roles
 from laggard.diagnosis.findings.tracks import Step
 from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.memory import Track, digest
-from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.rules.rule import Observation, Rule
 
 OPENED, UPDATED, CLOSED = "opened", "updated", "closed"
-_TOLD_MS = 3_600_000  # an open finding says so once an hour
+# an open finding says so once an hour
+_UPDATE_MS = fixed("update_ms", 3_600_000, "ms")
 NONE = Observation("")
 
 
@@ -92,7 +93,7 @@ def _event(step: Step, role: str, primary: str, severity: str, now_ms: int) -> s
     if step.closed:
         return CLOSED
     is_other = (role, primary, severity) != (track.role, track.primary, track.severity)
-    return UPDATED if is_other or now_ms - track.told_ms >= _TOLD_MS else ""
+    return UPDATED if is_other or now_ms - track.told_ms >= _UPDATE_MS else ""
 
 
 def _row(

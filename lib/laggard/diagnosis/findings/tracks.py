@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from laggard.diagnosis.memory import Track
-from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.rules.rule import ABSTAINS, HOLDS, Observation, Rule
 
 CLEARED, FALSIFIED, RETIRED, UNKNOWN = "cleared", "falsified", "retired", "unknown"
-_FALSIFIED_WINDOWS = 2
+_FALSIFIED_WINDOWS = fixed("falsified_windows", 2, "windows in a row in which the falsifier was true")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from laggard.diagnosis.history.frames import Floats, Row
 from laggard.diagnosis.order import known_sum, lower_median
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals import forecast
 from laggard.diagnosis.signals.deploy_cost import deploy_row
 from laggard.diagnosis.signals.deploys import OVER, find_deploys
@@ -168,7 +169,9 @@ def _time(ms: int) -> datetime:
     return datetime.fromtimestamp(ms / 1000, timezone.utc)
 
 
-_AFTER = timedelta(minutes=30)  # lag has had its time to come down, and busy windows are there to compare
+# lag has had its time to come down, and busy windows are there to compare
+_COMPLETE_SECONDS = fixed("complete_seconds", 1800.0, "s after a deploy or a change of members")
+_AFTER = timedelta(seconds=_COMPLETE_SECONDS)
 
 
 def completed(signals: Signals) -> dict[str, list[Row]]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from math import ceil, nan
 
 from laggard.diagnosis.order import lower_median
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.guards import assignor, guard, known, state_by
 from laggard.diagnosis.rules.rule import ABSTAINS, HOLDS, HYGIENE, INFO, LAG_CAUSE, WARN, Observation, Rule
 from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.hot import share, skewed_places
 
-SKEW_SECONDS, IDLE_SECONDS = 1800.0, 600.0
-IMBALANCE_PARTITIONS, IMBALANCE_RATIO = 2, 1.5
+SKEW_SECONDS = fixed("skew_seconds", 1800.0, "s")
+IDLE_MEMBER_SECONDS = fixed("idle_member_seconds", 600.0, "s without a partition")
+IMBALANCE_PARTITIONS = fixed("imbalance_partitions", 2, "partitions between the fullest and the emptiest member")
+IMBALANCE_RATIO = fixed("imbalance_ratio", 1.5, "of the mean arrival rate, beyond what the best assignment gives")
 
 
 @Rule(
@@ -60,7 +63,7 @@ def arrival_skew(signals: Signals) -> list[Observation]:
 )
 def idle_members(signals: Signals) -> list[Observation]:
     """More members than could get a partition, and some have had none for ten minutes."""
-    count = ceil(IDLE_SECONDS / signals.frame.window_seconds)
+    count = ceil(IDLE_MEMBER_SECONDS / signals.frame.window_seconds)
     rows = signals.frame.facts[-count:]
     idle = [(row or {}).get("idle_members") for row in rows]
     if signals.member_count is None or not 0 < signals.ceiling < signals.member_count:  # ceiling 0: no topic is known

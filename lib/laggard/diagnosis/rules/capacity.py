@@ -8,11 +8,13 @@ import numpy as np
 
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.order import known_sum, lower_median
-from laggard.diagnosis.rules.guards import CONFIDENCE, MISSING, assignor, guard, happened, known, state_by
+from laggard.diagnosis.parameters import fixed
+from laggard.diagnosis.rules.guards import MISSING, assignor, guard, happened, known, state_by
 from laggard.diagnosis.rules.rule import (
     ABSTAINS,
     CAPACITY,
     CAUSE,
+    CONFIDENCE,
     INFO,
     LAG_CAUSE,
     PASS,
@@ -25,11 +27,12 @@ from laggard.diagnosis.signals.attribution import attribute
 from laggard.diagnosis.signals.forecast import topic_drain_seconds
 from laggard.diagnosis.signals.group import Signals, TopicSignals
 
-CALM = 0.05  # share of the time in rebalances above which capacity is unknown
-STILL = 0.5  # share of the lag on stalled partitions from which capacity is unknown
+CALM_SHARE = fixed("calm_share", 0.05, "share of the time in rebalances, above which capacity is unknown")
+STILL_SHARE = fixed("still_share", 0.5, "share of the lag on stalled partitions, from which capacity is unknown")
 EVEN = ("spread", "single")  # lag that lies on all partitions alike; one partition is all of them
-BURST_RATIO, BURST_SECONDS = 3.0, 1800.0  # of the baseline; a longer one is no burst
-FALLS = 3  # windows in which the lag fell, before a trend can be told
+BURST_RATIO = fixed("burst_ratio", 3.0, "of the baseline")
+BURST_SECONDS = fixed("burst_seconds", 1800.0, "s, a longer one is no burst")
+BURST_FALLS = fixed("burst_falls", 3, "windows in which the lag fell, before there is a trend")
 # what partitions cost stands wherever more of them are advised
 MORE_PARTITIONS = (
     "Add partitions only as a last step and once, for the expected peak with a margin: their number never goes down,"
@@ -67,7 +70,12 @@ def capacity_shortage(signals: Signals) -> list[Observation]:
     arrival, consume = _total(topic.arrival), _total(topic.consume)
     if topic.trend.name == "abstain" or isnan(arrival + consume):
         return [Observation("CAPACITY_SHORTAGE", ABSTAINS)]
-    if topic.trend.name != "growing" or consume >= arrival or signals.time_in_rebalance >= CALM or _stands_still(topic):
+    if (
+        topic.trend.name != "growing"
+        or consume >= arrival
+        or signals.time_in_rebalance >= CALM_SHARE
+        or _stands_still(topic)
+    ):
         return []
     guards = {
         "no_deploy": guard(signals.is_deployed),
@@ -112,7 +120,7 @@ def _is_beyond_all_members(signals: Signals) -> bool:
 
 def _stands_still(topic: TopicSignals) -> bool:
     """True if half of the lag lies on partitions of which nothing is read: speed is no matter there."""
-    return known_sum(topic.lag[topic.is_stalled]) >= STILL * known_sum(topic.lag)
+    return known_sum(topic.lag[topic.is_stalled]) >= STILL_SHARE * known_sum(topic.lag)
 
 
 @Rule(
@@ -213,8 +221,10 @@ def capacity_burst(signals: Signals) -> list[Observation]:
 
 def _has_fallen_since(topic: TopicSignals, first: int) -> bool:
     """True if the lag fell in each of the newest windows, all since one, by more than the rhythm of commits hides."""
-    lag = topic.frame["envelope"][:, first:].sum(axis=0)[-FALLS - 1 :]
-    return len(lag) > FALLS and bool((np.diff(lag) < 0).all()) and float(lag[0] - lag[-1]) > known_sum(topic.floor)
+    lag = topic.frame["envelope"][:, first:].sum(axis=0)[-BURST_FALLS - 1 :]
+    return (
+        len(lag) > BURST_FALLS and bool((np.diff(lag) < 0).all()) and float(lag[0] - lag[-1]) > known_sum(topic.floor)
+    )
 
 
 def baseline_arrival(signals: Signals, topic: TopicSignals) -> float:

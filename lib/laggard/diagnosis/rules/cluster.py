@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from laggard.diagnosis.history.frames import Row
-from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.rules.rule import (
     CAUSE,
     EVENT,
@@ -26,12 +26,13 @@ from laggard.diagnosis.rules.rule import (
 )
 from laggard.diagnosis.signals.cluster import ClusterFrame
 
-_BLIND_SHARE = 0.5  # of the committed partitions of a group
-_LONG_BLOCKED_WINDOWS = 15
-_SINK_GROUPS = 3
-TOLD_WINDOWS = 10  # in which a change of the offsets topic is news
-_MIN_GROUPS = 3
-_OTHERS_SHARE = 0.1
+_BLIND_SHARE = fixed("blind_share", 0.5, "share of the committed partitions of a group")
+_LONG_BLOCKED_WINDOWS = fixed("long_blocked_windows", 15, "windows, after which it is a page")
+_SINK_GROUPS = fixed("sink_groups", 3, "groups")
+_SINK_CONFIDENCE = fixed("sink_confidence", 0.6, "confidence")
+OFFSETS_NEWS_WINDOWS = fixed("offsets_news_windows", 10, "windows in which a change of the offsets topic is news")
+_COORDINATOR_GROUPS = fixed("coordinator_groups", 3, "groups")
+_OTHERS_SHARE = fixed("others_share", 0.1, "share of the groups of other coordinators")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,9 @@ def find_correlated(
             hit = tuple(sorted({group for each, group in times if _within(at, each, parameters)}))
             quiet = sum(any(_within(at, each, parameters) for each in ends.get(group, ())) for group in others)
             share = quiet / len(others) if others else 0.0
-            is_hit = len(hit) >= max(_MIN_GROUPS, parameters.coordinator_share * len(own)) and share <= _OTHERS_SHARE
+            is_hit = (
+                len(hit) >= max(_COORDINATOR_GROUPS, parameters.coordinator_share * len(own)) and share <= _OTHERS_SHARE
+            )
             if is_hit and (best is None or len(hit) > len(best.groups)):
                 best = Correlated(broker, hit, len(own), share, at)
         found += [] if best is None else [best]
@@ -231,7 +234,7 @@ def shared_sink(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> list[
     return [
         Observation(
             "SHARED_SINK",
-            confidence=0.6,
+            confidence=_SINK_CONFIDENCE,
             evidence={"groups": float(len(hit))},
             evidence_text=_named([each["group"] for each in hit]),
         )
@@ -257,7 +260,7 @@ def offsets_topic_changed(cluster: ClusterFrame, _: Sequence[Row], __: Parameter
 
     It holds for 10 windows, as none closes while the new records are read.
     """
-    begin_ms = cluster.now_ms - 1000 * TOLD_WINDOWS * cluster.window_seconds
+    begin_ms = cluster.now_ms - 1000 * OFFSETS_NEWS_WINDOWS * cluster.window_seconds
     rows = [
         row
         for row in cluster.events

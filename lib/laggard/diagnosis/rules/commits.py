@@ -8,15 +8,22 @@ import numpy as np
 
 from laggard.diagnosis.history.frames import Floats, Row
 from laggard.diagnosis.order import known_sum
-from laggard.diagnosis.rules.guards import CONFIDENCE, MISSING, assignor, group_kind, guard, guarded, passes
-from laggard.diagnosis.rules.rule import HYGIENE, INFO, UNKNOWN, Observation, Rule
+from laggard.diagnosis.parameters import fixed
+from laggard.diagnosis.rules.guards import MISSING, assignor, group_kind, guard, guarded, passes
+from laggard.diagnosis.rules.rule import CONFIDENCE, HYGIENE, INFO, UNKNOWN, Observation, Rule
 from laggard.diagnosis.signals.group import Signals
 
-_NOOP_SHARE, _NOOP_COMMITS, _NOOP_WINDOWS = 0.9, 1000, 60
-_COMMITS_PER_SECOND, _COMMIT_WINDOWS = 10.0, 10
-_CLOCK_GAPS, _CLOCK_CV = 50, 0.05
-_CLOCK_SECONDS = 1.0  # a shorter rhythm is that of fetches: fetch.max.wait.ms is 500
-_RATES_APART, _PERIODS_ALIKE = 1.25, 1.05  # busiest against quietest quarter of the windows
+_NOOP_SHARE = fixed("noop_share", 0.9, "share of the commits")
+_NOOP_COMMITS = fixed("noop_commits", 1000, "commits")
+_NOOP_WINDOWS = fixed("noop_windows", 60, "windows")
+_COMMITS_PER_SECOND = fixed("commits_per_second", 10.0, "commits/s of a partition")
+_COMMIT_WINDOWS = fixed("commit_windows", 10, "windows")
+_CLOCK_GAPS = fixed("clock_gaps", 50, "gaps between commits of each partition")
+_CLOCK_VARIATION = fixed("clock_variation", 0.05, "of the mean gap, standard deviation")
+_CLOCK_SECONDS = fixed("clock_seconds", 1.0, "s")  # a shorter period is that of fetches: fetch.max.wait.ms is 500
+_CLOCK_QUARTER = fixed("clock_quarter", 4, "parts of the windows: the busiest is compared with the quietest")
+_RATES_APART = fixed("rates_apart", 1.25, "times the arrivals of the quietest part")
+_PERIODS_ALIKE = fixed("periods_alike", 1.05, "times the shorter mean gap")
 _SUMS = ("commit_gaps_total", "commit_gap_ms_total", "commit_gap_squares_total")
 
 
@@ -110,7 +117,7 @@ def autocommit_pattern(signals: Signals) -> list[Observation]:
     count, total_ms, squares = totals[:, -1] - totals[:, -1 - span]
     mean_ms = total_ms / count
     variation = float(np.sqrt(max(0.0, squares / count - mean_ms**2)) / mean_ms) if mean_ms else np.inf
-    if variation > _CLOCK_CV or mean_ms < 1000 * _CLOCK_SECONDS:
+    if variation > _CLOCK_VARIATION or mean_ms < 1000 * _CLOCK_SECONDS:
         return []
     is_independent = _is_independent(signals, totals)
     return guarded(
@@ -153,7 +160,7 @@ def _is_independent(signals: Signals, totals: Floats) -> bool | None:
     with np.errstate(invalid="ignore", divide="ignore"):
         means = np.where(steps[0] > 0, steps[1] / steps[0], np.nan)
     known = np.flatnonzero(~np.isnan(means))
-    quarter = len(known) // 4
+    quarter = len(known) // _CLOCK_QUARTER
     if not quarter:
         return None
     order = known[np.argsort(arrivals[known], kind="stable")]

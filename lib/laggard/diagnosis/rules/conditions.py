@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.offsets import is_more_than_replayed
 from laggard.diagnosis.rules.rule import (
     CAPACITY,
@@ -20,8 +21,9 @@ from laggard.diagnosis.rules.rule import (
 from laggard.diagnosis.signals.group import UNKNOWN_KIND, Signals
 from laggard.diagnosis.signals.rebalances import now_of
 
-_CATCH_UP = timedelta(hours=2)  # a new group that takes longer to drain the past is a group like any other
-_REWIND = timedelta(hours=1)
+# a new group that takes longer to drain the past is a group like any other
+_CATCH_UP_SECONDS = fixed("catch_up_seconds", 7200.0, "s")
+_REWIND_SECONDS = fixed("rewind_seconds", 3600.0, "s")
 _CATCHES_UP = suppresses(CAPACITY, "HOT_PARTITION_ARRIVAL")
 
 
@@ -49,12 +51,13 @@ def _is_deployed(signals: Signals) -> bool:
 
 def _is_new(signals: Signals) -> bool:
     """True if the group was created not long ago and drains what lay in its topics."""
-    return _happened(signals, "group_created", _CATCH_UP) and _is_falling(signals)
+    return _happened(signals, "group_created", timedelta(seconds=_CATCH_UP_SECONDS)) and _is_falling(signals)
 
 
 def _was_set_back(signals: Signals) -> bool:
     """True if somebody set the offsets back, further than a rebalance replays, and the group reads it again."""
-    if not (_happened(signals, "offset_rewind", _REWIND) and is_more_than_replayed(signals, _REWIND)):
+    span = timedelta(seconds=_REWIND_SECONDS)
+    if not (_happened(signals, "offset_rewind", span) and is_more_than_replayed(signals, span)):
         return False
     newest = max(row["event_at"] for row in signals.frame.events if row["kind"] == "offset_rewind")
     windows = (now_of(signals.frame) - newest).total_seconds() / signals.frame.window_seconds

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from laggard.diagnosis.order import is_most
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.guards import guarded, has_members, passes
 from laggard.diagnosis.rules.rule import CAUSE, REBALANCING, WHILE_REBALANCING, Observation, Rule, outranks
 from laggard.diagnosis.signals.deploys import is_in_deploy, vetoing_deploy
@@ -19,7 +21,10 @@ from laggard.diagnosis.signals.rosters import (
     places,
 )
 
-_MIN_EVICTIONS = 2
+_MIN_EVICTIONS = fixed("min_evictions", 2, "departures")
+_LIFE_SHORTEST = fixed("life_shortest", 0.9, "of the rebalance timeout: the poll interval ends lives from here")
+_LIFE_LONGEST = fixed("life_longest", 2, "rebalance timeouts: up to here")
+_ELSEWHERE_SECONDS = fixed("elsewhere_seconds", 600.0, "s in which a member on another host counts as the successor")
 _LOG_LINES = (
     "Java logs 'sending LeaveGroup request' with the poll timeout, and 'Attempt to heartbeat failed since group is"
     " rebalancing'; Go clients log 'maybe rebalancing'"
@@ -99,7 +104,7 @@ def session_eviction(signals: Signals) -> list[Observation]:
             "deploy": passes(
                 vetoing_deploy(signals.frame, signals.parameters) is None and not signals.policy.in_maintenance
             ),
-            "same_host": passes(2 * elsewhere <= len(found)),  # pods that are killed come back on other hosts
+            "same_host": passes(not is_most(elsewhere, len(found))),  # pods that are killed come back on other hosts
             "several_members": passes(not {place_of.get(each.slot, each.slot) for each in found} <= looping),
         },
         is_falsified=_is_contradicted(signals, found, "session_expiry"),
@@ -148,7 +153,7 @@ def crash_loop(signals: Signals) -> list[Observation]:
                 "deploy": passes(deploy is None and not signals.policy.in_maintenance),
                 "poll_interval": passes(not each.places & late and not _lives_a_poll_interval(signals, each)),
                 # what evicts all members in turn evicts one of them twice in a row now and then
-                "not_the_others": passes(2 * len(others) < len(each.departures)),
+                "not_the_others": passes(is_most(len(each.departures) - len(others), len(each.departures))),
             },
         )
         found += guarded(observation)
@@ -161,7 +166,7 @@ def _lives_a_poll_interval(signals: Signals, loop: CrashLoop) -> bool:
     if timeout is None:
         return False
     lives = sorted(loop.lifetimes_seconds)
-    return 0.9 * timeout <= lives[(len(lives) - 1) // 2] <= 2 * timeout
+    return _LIFE_SHORTEST * timeout <= lives[(len(lives) - 1) // 2] <= _LIFE_LONGEST * timeout
 
 
 def _is_elsewhere(signals: Signals, eviction: Eviction) -> bool:
@@ -173,7 +178,7 @@ def _is_elsewhere(signals: Signals, eviction: Eviction) -> bool:
     for row in live_generations(signals.frame):
         away |= {places(signals.frame).get(slot, slot) for slot in (*(row["left"] or ()), *(row["replaced"] or ()))}
         since = (row["record_timestamp"] - eviction.at).total_seconds()
-        if 0 < since <= 600:
+        if 0 < since <= _ELSEWHERE_SECONDS:
             joined = {places(signals.frame).get(slot, slot) for slot in row["joined"] or ()}
             if place in joined:
                 return False

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from math import isnan
 
 from laggard.diagnosis.history.frames import GroupFrame
 from laggard.diagnosis.order import known_sum
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.rule import FAIL, FAILS, HOLDS, PASS, UNKNOWN, Observation
 from laggard.diagnosis.signals.group import Signals, TopicSignals
 
-CONFIDENCE, MISSING = 0.9, 0.8  # of a rule, and the factor for each input that it lacks
+MISSING = fixed("missing", 0.8, "of the confidence, for each input that a rule lacks")
+MIN_MATURED_RECORDS = fixed("min_matured_records", 100, "records old enough to be late; a share of fewer says nothing")
+_BURN_SHORT_WINDOWS = fixed("burn_short_windows", 5, "windows")
+_BURN_LONG_WINDOWS = fixed("burn_long_windows", 60, "windows")
 
 
 def passes(fine: bool | None) -> str:  # noqa: FBT001 -- the name of the function is the question
@@ -75,12 +79,12 @@ def has_assignments(signals: Signals) -> bool:
     return group_kind(signals.frame) in {"consumer", ""}
 
 
-def burns_slo(frame: GroupFrame, objective: float, windows: Sequence[int] = (5, 60)) -> bool:
+def burns_slo(frame: GroupFrame, objective: float) -> bool:
     """True if too many records were late, both of late and for long; under 100 matured ones say nothing."""
-    for count in windows:
+    for count in (_BURN_SHORT_WINDOWS, _BURN_LONG_WINDOWS):
         matured, late = (
             sum(known_sum(topic[name][:, -count:]) for topic in frame.topics) for name in ("matured", "late")
         )
-        if matured < 100 or late <= (1 - objective) * matured:
+        if matured < MIN_MATURED_RECORDS or late <= (1 - objective) * matured:
             return False
     return True

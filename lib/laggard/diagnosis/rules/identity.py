@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.guards import guarded, has_assignments, has_members, passes
 from laggard.diagnosis.rules.rule import (
     CAUSE,
+    CONFIDENCE,
     HYGIENE,
     INFO,
     PAGE,
@@ -26,10 +28,13 @@ from laggard.diagnosis.signals.rebalances import now_of
 from laggard.diagnosis.signals.rosters import current_members
 from laggard.diagnosis.signals.static import absence_p95_seconds, absences, find_flips, find_successors
 
-_DIVERGENT_SECONDS = 1800.0
-_FLIPS, _RESTARTS, _DEPLOYS = 3, 3, 2
-_WEEK_SECONDS = 7 * 86_400.0
-_NEVER_BACK_CONFIDENCE = 0.6
+_DIVERGENT_SECONDS = fixed("divergent_seconds", 1800.0, "s")
+_ID_FLIPS = fixed("id_flips", 3, "times that an id went over to another member")
+_ID_HOSTS = fixed("id_hosts", 2, "hosts")
+_NEW_IDS = fixed("new_ids", 3, "restarts with a new id")
+_COSTLY_DEPLOYS = fixed("costly_deploys", 2, "deploys")
+_COSTLY_DEPLOYS_SECONDS = fixed("costly_deploys_seconds", 604_800.0, "s looked back for them")
+_NEVER_BACK_CONFIDENCE = fixed("never_back_confidence", 0.6, "confidence while an id was on each host once")
 
 
 @Rule(
@@ -129,12 +134,12 @@ def static_duplicate(signals: Signals) -> list[Observation]:
             "STATIC_DUPLICATE",
             severity=PAGE if signals.is_material else WARN,
             subject=each.instance_id,
-            confidence=0.9 if each.returns else _NEVER_BACK_CONFIDENCE,
+            confidence=CONFIDENCE if each.returns else _NEVER_BACK_CONFIDENCE,
             evidence={"flips": float(each.flips), "hosts": float(len(set(each.hosts)))},
             evidence_text={"hosts": ", ".join(each.hosts[:20])},
         )
         for each in find_flips(signals.frame)
-        if each.flips >= _FLIPS and len(set(each.hosts)) >= 2
+        if each.flips >= _ID_FLIPS and len(set(each.hosts)) >= _ID_HOSTS
     ]
 
 
@@ -157,7 +162,7 @@ def static_duplicate(signals: Signals) -> list[Observation]:
 def static_id_unstable(signals: Signals) -> list[Observation]:
     """Restarted members come with new instance ids, and the old ones block their partitions for a session."""
     found = find_successors(signals.frame) if has_members(signals) else []
-    if len(found) < _RESTARTS:
+    if len(found) < _NEW_IDS:
         return []
     observation = Observation(
         "STATIC_ID_UNSTABLE",
@@ -200,11 +205,11 @@ def static_not_used(signals: Signals) -> list[Observation]:
     spikes = [
         row
         for row in rows.values()
-        if (now - row["ended_at"]).total_seconds() <= _WEEK_SECONDS
+        if (now - row["ended_at"]).total_seconds() <= _COSTLY_DEPLOYS_SECONDS
         and row.get("is_spike")
         and not row.get("static_share")
     ]
-    if len(spikes) < _DEPLOYS:
+    if len(spikes) < _COSTLY_DEPLOYS:
         return []
     costs = [row["lag_record_seconds"] for row in spikes if row.get("lag_record_seconds") is not None]
     return [

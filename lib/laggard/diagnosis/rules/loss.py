@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
-from datetime import timedelta
 
 import numpy as np
 
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.order import known_sum
-from laggard.diagnosis.rules.guards import is_compacted
-from laggard.diagnosis.rules.rule import INFO, PAGE, PASS, SYMPTOM, UNKNOWN, WARN, Observation, Rule
+from laggard.diagnosis.parameters import fixed
+from laggard.diagnosis.rules.guards import MIN_MATURED_RECORDS, is_compacted
+from laggard.diagnosis.rules.rule import CONFIDENCE, INFO, PAGE, PASS, SYMPTOM, UNKNOWN, WARN, Observation, Rule
 from laggard.diagnosis.signals import forecast
 from laggard.diagnosis.signals.forecast import FEW_JUMPS
 from laggard.diagnosis.signals.group import Signals
 
-HOUR, DAY = 3600.0, 86_400.0
-_LONG, _SHORT = HOUR, 300.0  # ranges over which an objective must be missed
-_FEW_MATURED = 100.0
-_SWEEP = 600.0  # offsets.retention.check.interval.ms: so much later than due offsets may still be there
-_ABANDONED = timedelta(days=7)
+HOUR = 3600.0
+_SLO_LONG_SECONDS = fixed("slo_long_seconds", 3600.0, "s over which the objective must be missed")
+_SLO_SHORT_SECONDS = fixed("slo_short_seconds", 300.0, "s over which it must be missed as well")
+# offsets.retention.check.interval.ms: so much later than due offsets may still be there
+_EXPIRY_SWEEP_SECONDS = fixed("expiry_sweep_seconds", 600.0, "s")
+_ABANDONED_SECONDS = fixed("abandoned_seconds", 604_800.0, "s without members, after which a loss wakes nobody")
+_FEW_JUMPS_CONFIDENCE = fixed("few_jumps_confidence", 0.5, "confidence where the log start was seen to jump too seldom")
 
 
 @Rule(
@@ -40,10 +42,12 @@ def time_lag_slo_breach(signals: Signals) -> list[Observation]:
     found = []
     allowed = 1.0 - signals.policy.slo_objective
     for each in signals.topics:
-        ranges = [max(1, round(seconds / signals.frame.window_seconds)) for seconds in (_LONG, _SHORT)]
+        ranges = [
+            max(1, round(seconds / signals.frame.window_seconds)) for seconds in (_SLO_LONG_SECONDS, _SLO_SHORT_SECONDS)
+        ]
         matured = [known_sum(each.frame["matured"][:, -windows:]) for windows in ranges]
         late = [known_sum(each.frame["late"][:, -windows:]) for windows in ranges]
-        if min(matured) <= 0 or matured[0] < _FEW_MATURED:
+        if min(matured) <= 0 or matured[0] < MIN_MATURED_RECORDS:
             continue
         if all(part > allowed * whole for part, whole in zip(late, matured, strict=True)):
             worst = int(np.nanargmax(np.nan_to_num(each.frame["late"][:, -ranges[0] :]).sum(axis=1)))
@@ -83,7 +87,7 @@ def data_lost(signals: Signals) -> list[Observation]:
         if is_compacted(each):
             severity = WARN
         empty_since = signals.frame.fact.get("empty_since")
-        if empty_since and (signals.frame.now_ms / 1000 - empty_since.timestamp()) > _ABANDONED.total_seconds():
+        if empty_since and (signals.frame.now_ms / 1000 - empty_since.timestamp()) > _ABANDONED_SECONDS:
             severity = INFO
         found.append(
             Observation(
@@ -123,14 +127,14 @@ def data_loss_forecast(signals: Signals) -> list[Observation]:
             continue
         severity = PAGE if loss.seconds <= signals.parameters.loss_page_hours * HOUR else WARN
         empty_since = signals.frame.fact.get("empty_since")
-        if empty_since and (signals.frame.now_ms / 1000 - empty_since.timestamp()) > _ABANDONED.total_seconds():
+        if empty_since and (signals.frame.now_ms / 1000 - empty_since.timestamp()) > _ABANDONED_SECONDS:
             severity = INFO
         found.append(
             Observation(
                 "DATA_LOSS_FORECAST",
                 severity=severity,
                 topic=each.frame.topic,
-                confidence=0.5 if is_overtaken and loss.jumps < FEW_JUMPS else 0.9,
+                confidence=_FEW_JUMPS_CONFIDENCE if is_overtaken and loss.jumps < FEW_JUMPS else CONFIDENCE,
                 evidence={"loss_seconds": loss.seconds, "partition": float(loss.partition)},
                 guards={"log start seen to jump three times": PASS if loss.jumps >= FEW_JUMPS else UNKNOWN},
             )
@@ -160,7 +164,7 @@ def offsets_expiry_forecast(signals: Signals) -> list[Observation]:
     retention = signals.parameters.offsets_retention_minutes if observed is None else observed
     expiry_ms = forecast.offsets_expiry_ms(empty_since.timestamp() * 1000, retention)
     left = (expiry_ms - signals.frame.now_ms) / 1000
-    if not -_SWEEP - signals.frame.window_seconds < left <= signals.parameters.expiry_warn_hours * HOUR:
+    if not -_EXPIRY_SWEEP_SECONDS - signals.frame.window_seconds < left <= signals.parameters.expiry_warn_hours * HOUR:
         return []
     return [
         Observation(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from laggard.diagnosis.order import known_sum
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.guards import guarded, has_assignments, passes
 from laggard.diagnosis.rules.rule import CAUSE, HYGIENE, INFO, WARN, Observation, Rule
 from laggard.diagnosis.signals.deploy_cost import DeployCost, measure_deploy
@@ -13,12 +14,17 @@ from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.moves import find_avoidable, find_ping_pong
 from laggard.diagnosis.signals.rebalances import logical_rebalances, now_of, recent
 
-_PING_PONG_INDEX, _PING_PONG_MOVES = 0.3, 3
-_AVOIDABLE_SHARE, _AVOIDABLE_REBALANCES = 0.2, 3
-_LARGE_PARTITIONS, _LARGE_MEMBERS = 100, 10
-_DAY_SECONDS = 86_400.0
-_ARRIVAL_RATIO = 1.5
-_SLO_TIMES, _FLOOR_TIMES = 10.0, 5.0
+_PING_PONG_SHARE = fixed("ping_pong_share", 0.3, "share of the moves that go back")
+_PING_PONG_MOVES = fixed("ping_pong_moves", 3, "moves")
+_PING_PONG_REBALANCES = fixed("ping_pong_rebalances", 2, "rebalances in which partitions went back")
+_AVOIDABLE_SHARE = fixed("avoidable_share", 0.2, "share of the moves")
+_AVOIDABLE_REBALANCES = fixed("avoidable_rebalances", 3, "rebalances")
+_LARGE_PARTITIONS = fixed("large_partitions", 100, "partitions")
+_LARGE_MEMBERS = fixed("large_members", 10, "members")
+_LARGE_SECONDS = fixed("large_seconds", 86_400.0, "s looked back for a rebalance")
+_DEPLOY_ARRIVAL_RATIO = fixed("deploy_arrival_ratio", 1.5, "of the arrival rate before")
+_DEPLOY_SLO_TIMES = fixed("deploy_slo_times", 10.0, "times the time-lag objective, of lag in seconds times seconds")
+_DEPLOY_FLOOR_TIMES = fixed("deploy_floor_times", 5.0, "times the floor, of the highest lag at a commit")
 
 
 @Rule(
@@ -37,7 +43,7 @@ def ping_pong(signals: Signals) -> list[Observation]:
     if not has_assignments(signals):
         return []
     found = find_ping_pong(signals.frame, explained=deploy_spans(signals.frame, signals.parameters))
-    if found.moves < _PING_PONG_MOVES or found.index < _PING_PONG_INDEX or found.rebalances < 2:
+    if found.moves < _PING_PONG_MOVES or found.index < _PING_PONG_SHARE or found.rebalances < _PING_PONG_REBALANCES:
         return []
     deploy = vetoing_deploy(signals.frame, signals.parameters)
     observation = Observation(
@@ -108,7 +114,7 @@ def eager_large_group(signals: Signals) -> list[Observation]:
     fact = signals.frame.fact
     members = signals.member_count or 0
     partitions = sum(len(topic.lag) for topic in signals.topics)
-    day = recent(logical_rebalances(signals.frame), now_of(signals.frame), _DAY_SECONDS)
+    day = recent(logical_rebalances(signals.frame), now_of(signals.frame), _LARGE_SECONDS)
     day = [each for each in day if not each.is_first]
     is_eager = fact.get("rebalance_mode") == "eager"
     if not is_eager or partitions < _LARGE_PARTITIONS or members < _LARGE_MEMBERS or not day:
@@ -176,7 +182,7 @@ def deploy_lag_spike(signals: Signals) -> list[Observation]:
         evidence=_evidence(signals, deploy, cost),
         evidence_text={"state": deploy.state, "rebalance_mode": deploy.mode},
         guards={
-            "arrivals": passes(None if math.isnan(cost.arrival_ratio) else cost.arrival_ratio < _ARRIVAL_RATIO),
+            "arrivals": passes(None if math.isnan(cost.arrival_ratio) else cost.arrival_ratio < _DEPLOY_ARRIVAL_RATIO),
         },
     )
     return guarded(observation)
@@ -185,7 +191,9 @@ def deploy_lag_spike(signals: Signals) -> list[Observation]:
 def _is_costly(signals: Signals, cost: DeployCost) -> bool:
     slo = signals.policy.slo_time_lag_seconds
     floor = sum(known_sum(topic.floor) for topic in signals.topics)
-    return (0 < slo < cost.lag_seconds / _SLO_TIMES) or (floor > 0 and cost.peak_envelope >= _FLOOR_TIMES * floor)
+    return (0 < slo < cost.lag_seconds / _DEPLOY_SLO_TIMES) or (
+        floor > 0 and cost.peak_envelope >= _DEPLOY_FLOOR_TIMES * floor
+    )
 
 
 def _evidence(signals: Signals, deploy: Deploy, cost: DeployCost) -> dict[str, float]:

@@ -6,11 +6,14 @@ from datetime import timedelta
 
 from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.order import known_sum
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.rule import CAUSE, EVENT, INFO, WARN, Observation, Rule, suppresses
 from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.rebalances import now_of
 
-_TRANSACTION_SECONDS = 900.0  # Kafka's default of transaction.max.timeout.ms: no honest one lasts longer
+# Kafka's default of transaction.max.timeout.ms: no honest one lasts longer
+_TRANSACTION_SECONDS = fixed("transaction_seconds", 900.0, "s")
+_REPLAYED_REBALANCES = fixed("replayed_rebalances", 3, "newest rebalances that may replay what a rewind reads again")
 
 
 @Rule(
@@ -41,7 +44,7 @@ def is_more_than_replayed(signals: Signals, span: timedelta) -> bool:
 
 def _replayed(signals: Signals) -> float:
     """Return how many records the newest rebalances replay at most."""
-    return float(sum(row["replay_bound"] or 0 for row in signals.frame.rebalances[-3:]))
+    return float(sum(row["replay_bound"] or 0 for row in signals.frame.rebalances[-_REPLAYED_REBALANCES:]))
 
 
 def _records(rows: list[Row]) -> int:

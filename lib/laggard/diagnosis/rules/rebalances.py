@@ -6,9 +6,12 @@ import math
 
 import numpy as np
 
+from laggard.diagnosis.order import is_most
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.guards import burns_slo, guarded, has_assignments, has_members, passes
 from laggard.diagnosis.rules.rule import (
     CAUSE,
+    CONFIDENCE,
     PAGE,
     REBALANCING,
     WARN,
@@ -28,10 +31,13 @@ from laggard.diagnosis.signals.rebalances import (
     now_of,
     stragglers,
 )
-from laggard.diagnosis.signals.rosters import current_members
+from laggard.diagnosis.signals.rosters import HEARTBEAT_SECONDS, current_members
 
-_HEARTBEAT_SECONDS = 3.0  # the Java consumer's default
-_NOT_STABLE_SECONDS = 120.0
+_NOT_STABLE_SECONDS = fixed("not_stable_seconds", 120.0, "s beyond the rebalance timeout")
+_INTERRUPTED_GENERATIONS = fixed("interrupted_generations", 2, "generations")
+_ASSIGNOR_CHANGES = fixed("assignor_changes", 2, "changes of the assignor")
+_UNNAMED_CONFIDENCE = fixed("unnamed_confidence", 0.6, "confidence while the member is not known")
+_COMMIT_GAP_PERCENT = fixed("commit_gap_percent", 95, "percentile of the commit intervals")
 _SCALING = {"member_join", "member_left"}
 _LOG_LINES = (
     "logs to read: Java 'sending LeaveGroup request' and 'Attempt to heartbeat failed since group is rebalancing',"
@@ -89,7 +95,7 @@ def rebalance_storm(signals: Signals) -> list[Observation]:
         guards={
             "deploy": _no_deploy(signals),
             "autoscaler": passes(not (signals.policy.max_consumers and set(storm.causes) <= _SCALING)),
-            "coordinator": passes(2 * storm.causes.get("coordinator_failover", 0) <= max(1, storm.rebalances)),
+            "coordinator": passes(not is_most(storm.causes.get("coordinator_failover", 0), max(1, storm.rebalances))),
         },
     )
     return guarded(observation)
@@ -125,7 +131,7 @@ def rebalance_incomplete(signals: Signals) -> list[Observation]:
     if signals.state in {"PreparingRebalance", "CompletingRebalance"} and since is not None:
         waits = (now_of(signals.frame) - since).total_seconds()
     is_late = timeout is not None and waits > timeout + _NOT_STABLE_SECONDS
-    if interrupted < 2 and not is_late:
+    if interrupted < _INTERRUPTED_GENERATIONS and not is_late:
         return []
     observation = Observation(
         "REBALANCE_INCOMPLETE",
@@ -164,7 +170,7 @@ def rebalance_straggler(signals: Signals) -> list[Observation]:
         return []
     found = {}
     for slot, seconds, rebalance_id in stragglers(signals.frame, signals.parameters.deploy_horizon_seconds):
-        healthy = _HEARTBEAT_SECONDS + _commit_gap_p95(signals)
+        healthy = HEARTBEAT_SECONDS + _commit_gap_p95(signals)
         moved_at = signals.frame.fact.get("coordinator_changed_at")
         since = math.inf if moved_at is None else (now_of(signals.frame) - moved_at).total_seconds()
         found[slot] = Observation(
@@ -205,7 +211,9 @@ def reconcile_stuck(signals: Signals) -> list[Observation]:
         Observation(
             "RECONCILE_STUCK",
             subject=each.slot,
-            confidence=0.9 if each.slot else 0.6,  # the member is named only when its epoch is over
+            confidence=CONFIDENCE
+            if each.slot
+            else _UNNAMED_CONFIDENCE,  # the member is named only when its epoch is over
             evidence={
                 "reconciling_seconds": each.seconds,
                 "rebalance_timeout_seconds": each.timeout_seconds,
@@ -239,7 +247,7 @@ def assignor_flap(signals: Signals) -> list[Observation]:
         return []
     found = assignor_changes(signals.frame)
     split = without_common_assignor(current_members(signals.frame))
-    if len(found) < 2 and not split:
+    if len(found) < _ASSIGNOR_CHANGES and not split:
         return []
     names = sorted({name for _, old, new in found for name in (old, new)})
     names += sorted({name for row in split for name in row["classic_protocols"]})
@@ -263,7 +271,7 @@ def _commit_gap_p95(signals: Signals) -> float:
     """95th percentile by nearest rank over partitions of the commit intervals; 0 where none is known."""
     known = np.sort(np.concatenate([topic.interval for topic in signals.topics] or [np.zeros(0)]))
     known = known[np.isfinite(known)]
-    return float(known[-(-95 * len(known) // 100) - 1]) if len(known) else 0.0
+    return float(known[-(-_COMMIT_GAP_PERCENT * len(known) // 100) - 1]) if len(known) else 0.0
 
 
 def _known(**values: float) -> dict[str, float]:

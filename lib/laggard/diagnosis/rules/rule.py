@@ -12,8 +12,9 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, TypeAlias
 
 from laggard.diagnosis.history.frames import Row
-from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.parameters import Parameters, fixed
 
+CONFIDENCE = fixed("confidence", 0.9, "confidence of a rule that lacks nothing")
 HOLDS, FAILS, ABSTAINS = "holds", "fails", "abstains"
 PAGE, WARN, INFO = "page", "warn", "info"
 META, SYMPTOM, CAUSE, HYGIENE, EVENT = "meta", "symptom", "cause", "hygiene", "event"
@@ -43,7 +44,7 @@ class Observation:
     topic: str = ""
     partitions: tuple[int, ...] = ()
     subject: str = ""
-    confidence: float = 0.9
+    confidence: float = CONFIDENCE
     evidence: Mapping[str, float] = field(default_factory=dict)  # numbers, with the unit in the name
     evidence_text: Mapping[str, str] = field(default_factory=dict)
     guards: Mapping[str, str] = field(default_factory=dict)  # name -> pass, fail or unknown; a fail vetoes

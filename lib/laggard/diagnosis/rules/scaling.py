@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from laggard.diagnosis.order import known_sum, lower_median
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.guards import burns_slo, guarded, has_assignments, has_members, passes
 from laggard.diagnosis.rules.rule import (
     CAPACITY,
@@ -34,12 +35,16 @@ from laggard.diagnosis.signals.scaling import (
     scale_events,
 )
 
-_JUDGE_AFTER_SECONDS, _JUDGE_UNTIL_SECONDS = 300.0, 1800.0
-_HELPED = 0.9
-_SWINGS = 4
-_EMPTY_SECONDS, _DECLARED_EMPTY_SECONDS = 600.0, 60.0
-_LOOK_WINDOWS = 60  # windows between two looks at what costs much to read
-_BUSY_SHARE, _BUSY_HOURS = 0.1, 20.0
+_FUTILE_AFTER_SECONDS = fixed("futile_after_seconds", 300.0, "s after the scale-out")
+_FUTILE_UNTIL_SECONDS = fixed("futile_until_seconds", 1800.0, "s after the scale-out")
+_FUTILE_WINDOWS = fixed("futile_windows", 3, "windows, of which the median lag is taken")
+_HELPED_SHARE = fixed("helped_share", 0.9, "of the lag before: with less the members helped")
+_SWINGS = fixed("swings", 4, "changes to and fro")
+_COLD_SECONDS = fixed("cold_seconds", 600.0, "s without members")
+_DECLARED_COLD_SECONDS = fixed("declared_cold_seconds", 60.0, "s without members, where scale_to_zero is declared")
+_LOOK_WINDOWS = fixed("look_windows", 60, "windows between two looks at what costs much to read")
+_BUSY_SHARE = fixed("busy_share", 0.1, "share of the windows")
+_BUSY_HOURS = fixed("busy_hours", 20.0, "h that must be recorded")
 
 
 @Rule(
@@ -64,9 +69,9 @@ def scale_out_futile(signals: Signals) -> list[Observation]:
         return _goes_on(signals)
     ends = signals.frame.windows / 1000 + signals.frame.window_seconds
     lag = group_lag(signals, "envelope")
-    before = lower_median(lag[ends <= event.at.timestamp()][-3:].tolist())
-    now = lower_median(lag[-3:].tolist())
-    if not (signals.is_material and now > _HELPED * before > 0):
+    before = lower_median(lag[ends <= event.at.timestamp()][-_FUTILE_WINDOWS:].tolist())
+    now = lower_median(lag[-_FUTILE_WINDOWS:].tolist())
+    if not (signals.is_material and now > _HELPED_SHARE * before > 0):
         return []
     place_of = places(signals.frame)
     fresh = [each for slot, each in signals.members.items() if place_of.get(slot, slot) in event.joined]
@@ -165,7 +170,7 @@ def scale_zero_cold_start(signals: Signals) -> list[Observation]:
     """A group that slept has members again and drains what came meanwhile."""
     if not has_assignments(signals):
         return []
-    found = find_cold_start(signals, _DECLARED_EMPTY_SECONDS if signals.policy.scale_to_zero else _EMPTY_SECONDS)
+    found = find_cold_start(signals, _DECLARED_COLD_SECONDS if signals.policy.scale_to_zero else _COLD_SECONDS)
     if found is None or found.is_caught_up:
         return []
     if found.backlog_records <= sum(known_sum(topic.floor) for topic in signals.topics):
@@ -221,7 +226,7 @@ def _latest_scale_out(signals: Signals) -> ScaleEvent | None:
     if not events or events[-1].after < events[-1].before:
         return None
     age = (now_of(signals.frame) - events[-1].at).total_seconds()
-    return events[-1] if _JUDGE_AFTER_SECONDS <= age <= _JUDGE_UNTIL_SECONDS else None
+    return events[-1] if _FUTILE_AFTER_SECONDS <= age <= _FUTILE_UNTIL_SECONDS else None
 
 
 def _is_below(signals: Signals, backlog: float) -> bool | None:

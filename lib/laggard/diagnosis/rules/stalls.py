@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from laggard.diagnosis.order import known_sum
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.guards import burns_slo
 from laggard.diagnosis.rules.rule import CAUSE, FAIL, PAGE, PASS, WARN, Observation, Rule, outranks, suppresses
 from laggard.diagnosis.signals.group import UNKNOWN_KIND, Signals, TopicSignals
@@ -18,8 +19,11 @@ from laggard.diagnosis.signals.rosters import places as place_of_slots
 from laggard.diagnosis.signals.stall import HELD
 
 SETTLED = ("Stable", "Unknown", "Empty", "Dead")
-UNOWNED_SECONDS = 600.0
-POISON_EVICTIONS = 2  # the offset outlived so many of its owners
+UNOWNED_SECONDS = fixed("unowned_seconds", 600.0, "s")
+POISON_EVICTIONS = fixed("poison_evictions", 2, "owners that one offset outlived")
+POISON_SHARE = fixed("poison_share", 0.3, "share of the partitions, from which it is no single record")
+POISON_CONFIDENCE = fixed("poison_confidence", 0.8, "confidence")
+ALL_SILENT_SHARE = fixed("all_silent_share", 0.8, "share of the partitions, from which no member works")
 
 
 @Rule(
@@ -53,7 +57,7 @@ def partition_stalled(signals: Signals) -> list[Observation]:
         stalled = [(each, row) for each, row in stalled if each.stall_kind[row] == "repeating"]
     total = sum(len(each.frame.partitions) for each in signals.topics)
     silent = [(each, row) for each, row in stalled if each.stall_kind[row] == "silent"]
-    if total > 1 and len(silent) >= 0.8 * total and signals.member_count:
+    if total > 1 and len(silent) >= ALL_SILENT_SHARE * total and signals.member_count:
         stalled = [place for place in stalled if place not in silent]  # no member works: that is another finding
     if not stalled:
         return []
@@ -195,7 +199,7 @@ def poison_pill_suspect(signals: Signals) -> list[Observation]:
             "POISON_PILL_SUSPECT",
             topic=topic.frame.topic,
             partitions=tuple(numbers),
-            confidence=0.8,
+            confidence=POISON_CONFIDENCE,
             evidence={
                 "committed_offset": float(offsets[0]),
                 "owners_put_out": float(len(slots)),
@@ -207,7 +211,7 @@ def poison_pill_suspect(signals: Signals) -> list[Observation]:
             },
             guards={
                 "fewer than 30 % of the partitions stand since then": (
-                    PASS if found.share < 0.3 or found.share * total <= 1 else FAIL
+                    PASS if found.share < POISON_SHARE or found.share * total <= 1 else FAIL
                 )
             },
             explained=lag / signals.material_lag if signals.material_lag else 0.0,

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.guards import guarded, has_assignments, has_members, passes
-from laggard.diagnosis.rules.rule import HYGIENE, INFO, Observation, Rule
+from laggard.diagnosis.rules.rule import CONFIDENCE, HYGIENE, INFO, Observation, Rule
 from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.rebalances import longest_rebalance_timeout
-from laggard.diagnosis.signals.rosters import current_members, find_evictions
+from laggard.diagnosis.signals.rosters import HEARTBEAT_SECONDS, current_members, find_evictions
 from laggard.diagnosis.signals.static import absence_p95_seconds, absences
 
-_HEARTBEATS = 3
-_ASSUMED_HEARTBEAT_SECONDS = 3.0  # the Java consumer's default; the interval stands in no record
-_LEGACY_SESSION_MS = 6000  # with heartbeats of 2 s it is in order, and the broker's minimum besides
-_TIGHT_SHARE = 0.8
-_ABSENCE_TIMES = 1.5
-_MIN_GAPS = 20  # gaps between commits of which a 99th percentile says something
+_SESSION_HEARTBEATS = fixed("session_heartbeats", 3, "heartbeats in a session")
+# with heartbeats of 2 s it is in order, and the broker's minimum besides
+_LEGACY_SESSION_MS = fixed("legacy_session_ms", 6000, "ms")
+_ASSUMED_CONFIDENCE = fixed("assumed_confidence", 0.4, "confidence where the heartbeat is assumed")
+_LEGACY_CONFIDENCE = fixed("legacy_confidence", 0.2, "confidence where it is, and the session is one of old clients")
+_TIGHT_SHARE = fixed("tight_share", 0.8, "of the rebalance timeout")
+_ABSENCE_TIMES = fixed("absence_times", 1.5, "times the 95th percentile of absences")
+_TIGHT_GAPS = fixed("tight_gaps", 20, "gaps between commits, of which a percentile says something")
+_TIGHT_GAP_PERCENT = fixed("tight_gap_percent", 99, "percentile of the gaps between commits")
 
 
 @Rule(
@@ -37,8 +41,8 @@ def timeout_ratio(signals: Signals) -> list[Observation]:
     if not has_members(signals) or not members:
         return []
     declared = signals.policy.heartbeat_seconds
-    heartbeat = declared or _ASSUMED_HEARTBEAT_SECONDS
-    short = [row for row in members if row["session_timeout_ms"] / 1000 < _HEARTBEATS * heartbeat]
+    heartbeat = declared or HEARTBEAT_SECONDS
+    short = [row for row in members if row["session_timeout_ms"] / 1000 < _SESSION_HEARTBEATS * heartbeat]
     if not short:
         return []
     session = min(row["session_timeout_ms"] for row in short)
@@ -46,7 +50,11 @@ def timeout_ratio(signals: Signals) -> list[Observation]:
         Observation(
             "TIMEOUT_RATIO",
             severity=INFO,
-            confidence=0.9 if declared else 0.2 if session == _LEGACY_SESSION_MS else 0.4,
+            confidence=CONFIDENCE
+            if declared
+            else _LEGACY_CONFIDENCE
+            if session == _LEGACY_SESSION_MS
+            else _ASSUMED_CONFIDENCE,
             evidence={
                 "session_timeout_seconds": session / 1000,
                 "heartbeat_seconds": heartbeat,
@@ -81,7 +89,7 @@ def _tight_poll_interval(signals: Signals) -> list[Observation]:
     if timeout is None or not any((each.frame["interval"] > _TIGHT_SHARE * timeout).any() for each in signals.topics):
         return []
     gap, count = commit_gap_p99(signals)
-    if count < _MIN_GAPS or gap <= _TIGHT_SHARE * timeout:
+    if count < _TIGHT_GAPS or gap <= _TIGHT_SHARE * timeout:
         return []
     evicted = find_evictions(signals.frame, "poll_timeout", signals.parameters)
     observation = Observation(
@@ -128,4 +136,4 @@ def commit_gap_p99(signals: Signals) -> tuple[float, int]:
         for topic in signals.topics
     ]
     gaps = np.sort(np.concatenate([*known, np.zeros(0)]))
-    return (float(gaps[-(-99 * len(gaps) // 100) - 1]) if len(gaps) else np.nan), len(gaps)
+    return (float(gaps[-(-_TIGHT_GAP_PERCENT * len(gaps) // 100) - 1]) if len(gaps) else np.nan), len(gaps)

@@ -9,11 +9,12 @@ import numpy as np
 
 from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.order import known_sum
-from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.rules.guards import CONFIDENCE, MISSING, guard, is_compacted, known, state_by
+from laggard.diagnosis.parameters import Parameters, fixed
+from laggard.diagnosis.rules.guards import MISSING, guard, is_compacted, known, state_by
 from laggard.diagnosis.rules.rule import (
     ABSTAINS,
     CAUSE,
+    CONFIDENCE,
     LAG_CAUSE,
     SLOW,
     UNKNOWN,
@@ -27,15 +28,18 @@ from laggard.diagnosis.signals.group import Signals, TopicSignals
 from laggard.diagnosis.signals.hot import NEAR_BEST, is_hot_ratio, owner_of, share
 from laggard.diagnosis.signals.slow import is_itself_costly
 
-ONE_GROUP = 0.5  # confidence, at most: one group alone does not prove a broker, nor a partition with one owner
-COMPACTED = 0.3  # taken off: a compacted topic has fewer records than offsets
+# one group alone does not prove a broker, nor a partition with one owner
+ONE_GROUP_CONFIDENCE = fixed("one_group_confidence", 0.5, "confidence, at most")
+# a compacted topic has fewer records than offsets
+COMPACTED_DOUBT = fixed("compacted_doubt", 0.3, "of confidence, taken off")
 _ATTRIBUTION = ("attr_explained", "attr_purity", "attr_p")
 # what other keys cost stands wherever they are advised
 OTHER_KEYS = (
     "Changing the key breaks consumers that rely on it: old records stay where they are and the order per key is lost"
     " at the switch. Plan a new topic."
 )
-MILD = 0.9  # factor for a member that is slower, but not by much
+MILD_FACTOR = fixed("mild_factor", 0.9, "of the confidence, for a member that is slower, but not by much")
+CORRELATED_GROUPS = fixed("correlated_groups", 2, "groups of different clients")
 
 
 @Rule(
@@ -93,7 +97,7 @@ def _hot(signals: Signals, topic: TopicSignals, cause: Cause) -> Observation:
         "HOT_PARTITION_ARRIVAL",
         topic=cause.topic,
         partitions=cause.partitions,
-        confidence=CONFIDENCE - COMPACTED * is_compacted(topic),
+        confidence=CONFIDENCE - COMPACTED_DOUBT * is_compacted(topic),
         evidence=known(evidence),
         evidence_text={"owners": ", ".join(owner.slot for owner in owners), "sample": f"keys of {_named(cause)}"},
         guards={"not_new": guard(False)},
@@ -147,7 +151,7 @@ def costly_partition(signals: Signals) -> list[Observation]:
                 state_by(guards),
                 topic=cause.topic,
                 partitions=cause.partitions,
-                confidence=CONFIDENCE if cause.is_proven else ONE_GROUP,
+                confidence=CONFIDENCE if cause.is_proven else ONE_GROUP_CONFIDENCE,
                 evidence=known(evidence),
                 evidence_text=text,
                 guards=guards,
@@ -232,7 +236,7 @@ def _slow(signals: Signals, code: str, label: str) -> list[Observation]:
         }
         text = {"partitions": "; ".join(map(_named, mine)), "members": ", ".join(slowness.slots)}
         text |= {f"alternative_{name}": value for name, value in first.alternatives.items()}
-        factor = (1.0 if slowness.ratio <= signals.parameters.slow_ratio_strong else MILD) * _doubt(first)
+        factor = (1.0 if slowness.ratio <= signals.parameters.slow_ratio_strong else MILD_FACTOR) * _doubt(first)
         found.append(
             Observation(
                 code,
@@ -254,7 +258,7 @@ def _over_groups(_: object, groups: Sequence[Row], __: Parameters) -> list[Obser
     for broker in sorted({number for each in groups for number in each["brokers"]}):
         hit = [each for each in groups if broker in each["brokers"]]
         clients = {tuple(each["client_ids"]) for each in hit}
-        if len(hit) >= 2 and len(clients) >= 2:
+        if min(len(hit), len(clients)) >= CORRELATED_GROUPS:
             found.append(
                 Observation(
                     "BROKER_CORRELATED",
@@ -302,7 +306,7 @@ def broker_correlated(signals: Signals) -> list[Observation]:
             Observation(
                 "BROKER_CORRELATED",
                 subject=subject,
-                confidence=ONE_GROUP * _doubt(first),
+                confidence=ONE_GROUP_CONFIDENCE * _doubt(first),
                 evidence=known(evidence),
                 evidence_text={"partitions": "; ".join(map(_named, mine))},
                 guards={"seen_in_two_groups": UNKNOWN},

@@ -7,6 +7,7 @@ from datetime import timedelta
 import numpy as np
 
 from laggard.diagnosis.order import known_sum
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.rule import (
     CAUSE,
     EVENT,
@@ -23,8 +24,10 @@ from laggard.diagnosis.rules.rule import (
 )
 from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.rebalances import live_generations, now_of
+from laggard.diagnosis.signals.stall import DEFAULT_POLL_SECONDS
 
 EMPTY = ("Empty", "Dead")
+_SILENT_INTERVALS = fixed("silent_intervals", 5, "commit intervals")
 
 
 @Rule(
@@ -89,9 +92,10 @@ def commits_stopped(signals: Signals) -> list[Observation]:
     intervals = [float(value) for each in signals.topics for value in each.interval[np.isfinite(each.interval)]]
     # a checkpoint may come every ten minutes: without a rhythm only silence in all that is looked back at says anything
     whole = (signals.parameters.look_back_windows - 1) * signals.frame.window_seconds
-    silence = 5 * max(intervals) if intervals else whole
+    silence = _SILENT_INTERVALS * max(intervals) if intervals else whole
     timeouts = [row["rebalance_timeout_ms"] for row in signals.frame.members if row.get("rebalance_timeout_ms")]
-    seconds = max(silence, max(timeouts, default=300_000) / 1000, signals.frame.window_seconds)
+    longest = max(timeouts) / 1000 if timeouts else DEFAULT_POLL_SECONDS
+    seconds = max(silence, longest, signals.frame.window_seconds)
     commits = float(sum(known_sum(each.frame["commits"]) for each in signals.topics))
     arrival = float(sum(known_sum(each.arrival) for each in signals.topics))
     span = seconds + signals.frame.window_seconds

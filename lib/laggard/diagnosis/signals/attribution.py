@@ -17,12 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from laggard.diagnosis.order import known_sum, lower_median
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.group import Flags, Signals, TopicSignals
 from laggard.diagnosis.signals.hot import hot_places, is_hot_ratio
 from laggard.diagnosis.signals.slow import Slowness, costly_places, slowness
 
-EXACT_UP_TO = 5_000  # subsets; above it, as many less one are drawn
-_CHUNK = 500
+EXACT_SUBSETS = fixed("exact_subsets", 5_000, "subsets; of more, as many less one are drawn")
+_SUBSETS_AT_ONCE = fixed("subsets_at_once", 500, "subsets drawn at once")
 
 
 def rank_p(lags: tuple[float, ...], chosen: tuple[int, ...], seed: str, enough: float = 1.0) -> float:
@@ -33,16 +34,16 @@ def rank_p(lags: tuple[float, ...], chosen: tuple[int, ...], seed: str, enough: 
     values = np.asarray(lags)
     reached = float(values[list(chosen)].sum()) * (1 - 1e-12)  # sums of fractions differ by their order
     size, count = len(lags), len(chosen)
-    if comb(size, count) <= EXACT_UP_TO:
+    if comb(size, count) <= EXACT_SUBSETS:
         sums = values[_subsets(size, count)].sum(axis=1)
         return float((sums >= reached).sum()) / len(sums)  # chosen is one of them
     random = np.random.default_rng(int.from_bytes(sha256(seed.encode()).digest()[:8], "big"))
-    as_much, left = 0, EXACT_UP_TO - 1
-    while left and (1 + as_much) / EXACT_UP_TO <= enough:
-        drawn = random.random((min(_CHUNK, left), size)).argpartition(count, axis=1)[:, :count]
+    as_much, left = 0, EXACT_SUBSETS - 1
+    while left and (1 + as_much) / EXACT_SUBSETS <= enough:
+        drawn = random.random((min(_SUBSETS_AT_ONCE, left), size)).argpartition(count, axis=1)[:, :count]
         as_much += int((values[drawn].sum(axis=1) >= reached).sum())
         left -= len(drawn)
-    return (1 + as_much) / EXACT_UP_TO
+    return (1 + as_much) / EXACT_SUBSETS
 
 
 def least_p(size: int, count: int) -> float:
@@ -56,10 +57,13 @@ def _subsets(size: int, count: int) -> npt.NDArray[np.intp]:
 
 
 BROKER, HOST, MEMBER, HOT, COSTLY = "broker", "host", "member", "hot", "costly"  # labels
-REPEATS = 3
+MORE_CAUSES = fixed("more_causes", 3, "causes of the lag of a topic, beside the first")
 UNEVEN = ("concentrated", "mixed")  # shapes of lag that have somebody to blame
-_MORE = 1.1  # times what was read when nothing lagged: then nobody holds it back
-_SMALL_WINDOWS = 2  # windows before this one that must agree where so few partitions prove little
+# then nobody holds it back
+_MORE_THAN_EVER = fixed("more_than_ever", 1.1, "times what was read when nothing lagged")
+_SMALL_WINDOWS = fixed("small_windows", 2, "windows before that must agree where few partitions prove little")
+_ATTRIBUTED_PARTITIONS = fixed("attributed_partitions", 2, "partitions of one value of a factor, at least")
+_ATTRIBUTED_SHARE = fixed("attributed_share", 0.5, "share of the partitions, at most")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,7 @@ def attribute_topic(signals: Signals, topic: TopicSignals) -> list[Cause]:
     """Causes of the lag of one topic; none where its shape blames nobody."""
     found: list[Cause] = []
     active = searchable(topic)
-    while signals.is_material and topic.shape.name in UNEVEN and len(found) <= REPEATS:
+    while signals.is_material and topic.shape.name in UNEVEN and len(found) <= MORE_CAUSES:
         if not topic.is_material[active].any():
             break
         cause = next(_causes(signals, topic, active), None)
@@ -136,7 +140,7 @@ def _causes(signals: Signals, topic: TopicSignals, active: Flags) -> Iterator[Ca
     if hot:
         yield _cause(HOT, topic, _measure(topic, active, hot), "")
     costly, is_proven = costly_places(signals, topic, active)
-    if costly and len(costly) <= active.sum() / 2:
+    if costly and len(costly) <= _ATTRIBUTED_SHARE * active.sum():
         cause = _cause(COSTLY, topic, _measure(topic, active, costly), "")
         owners = ", ".join(topic.frame.named("slot")[list(costly), -1])
         if cause.fit.contrast <= 1:
@@ -159,7 +163,7 @@ def _reads_more_than_ever(signals: Signals, topic: TopicSignals) -> bool:
         for row in signals.frame.baseline().get(topic.frame.topic, ())
         if None not in (row["arrival_rate"], row["lag_known"]) and row["lag_known"] <= floor
     ]
-    return bool(calm) and known_sum(topic.consume) > _MORE * max(calm)
+    return bool(calm) and known_sum(topic.consume) > _MORE_THAN_EVER * max(calm)
 
 
 def _slow(signals: Signals, topic: TopicSignals, active: Flags, label: str) -> Iterator[Cause]:
@@ -179,7 +183,7 @@ def _slow(signals: Signals, topic: TopicSignals, active: Flags, label: str) -> I
 
 def _slowness(signals: Signals, topic: TopicSignals, places: Flags, label: str) -> Slowness | None:
     """Return how far a member or host with these lagging partitions falls behind; None if it does not."""
-    if places.sum() < 2 or topic.is_material[places].mean() < signals.parameters.attr_purity:
+    if places.sum() < _ATTRIBUTED_PARTITIONS or topic.is_material[places].mean() < signals.parameters.attr_purity:
         return None
     slots = sorted({*topic.frame.named("slot")[places, -1]} - {""})
     if label == HOST and len(slots) < 2:
@@ -192,7 +196,7 @@ def _fits(signals: Signals, topic: TopicSignals, active: Flags, values: np.ndarr
     parameters, found, count = signals.parameters, [], int(active.sum())
     for name in sorted({str(each) for each in values[active]} - {""}):
         places = tuple(np.flatnonzero(active & (values == name)).tolist())
-        if not 2 <= len(places) <= count / 2:
+        if not _ATTRIBUTED_PARTITIONS <= len(places) <= _ATTRIBUTED_SHARE * count:
             continue
         fit = _measure(topic, active, places)
         if fit.explained >= parameters.attr_explained and fit.purity >= parameters.attr_purity and fit.contrast <= 1:

@@ -9,11 +9,12 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from laggard.diagnosis.history.frames import Row
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.rebalances import live_generations, now_of
 
 _BLIND = ("no_end_offset", "stale")
-_RECENT_WINDOWS = 2
+_RECENT_WINDOWS = fixed("recent_windows", 2, "windows in which a rebalance may be its coordinator's")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 from laggard.diagnosis.history.frames import Floats, GroupFrame, Row, TopicFrame
 from laggard.diagnosis.memory import Memory
 from laggard.diagnosis.order import known_sum, lower_median
-from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals import floor, series, shape, stall, trend
 from laggard.diagnosis.signals.deploys import vetoing_deploy
 from laggard.diagnosis.signals.forecast import breach_seconds, losses
@@ -24,6 +24,8 @@ from laggard.diagnosis.signals.trend import TrendState
 
 HIDDEN = ("stale", "source_blocked")
 _HAS_NO_COMMIT = "no_commit"
+_AT_LEAST_DONE = fixed("at_least_done", 0.9, "of what a member did all day, which it can do at least")
+PARTIAL_SHARE = fixed("partial_share", 0.1, "share of the partitions with a commit that may be unknown")
 
 
 def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tuple[Signals, Memory]:
@@ -193,7 +195,7 @@ def _sub_cause(
     is_up = float(sum(known_sum(each.arrival) for each in topics)) >= parameters.arrival_up_ratio * arrived
     seen = lower_median([each.seen for each in members.values()]) if math.isnan(could) else math.nan
     # whatever members can do, they cannot do less than what they did all day
-    is_down = capacity <= parameters.capacity_down_ratio * could or capacity <= 0.9 * np.fmax(did, seen)
+    is_down = capacity <= parameters.capacity_down_ratio * could or capacity <= _AT_LEAST_DONE * np.fmax(did, seen)
     return {(True, True): "both", (True, False): "arrival_up", (False, True): "capacity_down"}.get(
         (is_up, bool(is_down)), "steady"
     )
@@ -216,7 +218,7 @@ def _flags(frame: GroupFrame, topics: list[TopicSignals]) -> set[str]:
     found = set()
     status = [name for each in topics for name in each.frame.named("status")[:, -1].tolist()]
     committed = [name for name in status if name not in (_HAS_NO_COMMIT, "")]
-    if committed and sum(name != "ok" for name in committed) / len(committed) > 0.1:  # a tenth
+    if committed and sum(name != "ok" for name in committed) / len(committed) > PARTIAL_SHARE:
         found.add("partial")
     for name in HIDDEN:
         if name in status:

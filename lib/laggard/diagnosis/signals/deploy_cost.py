@@ -9,12 +9,14 @@ import numpy as np
 
 from laggard.diagnosis.history.frames import Floats, Row
 from laggard.diagnosis.order import known_sum, lower_median
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.deploys import Deploy
 from laggard.diagnosis.signals.group import Flags, Signals
 from laggard.diagnosis.signals.scaling import group_lag
 
-_BEFORE_WINDOWS = 10
-_SPIKE_RATIO = 1.25  # of the highest lag before: commits let lag rise and fall by themselves
+_COST_BEFORE_WINDOWS = fixed("cost_before_windows", 10, "windows before a deploy")
+# commits let lag rise and fall by themselves
+_SPIKE_RATIO = fixed("spike_ratio", 1.25, "of the highest lag before")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ def measure_deploy(signals: Signals, deploy: Deploy) -> DeployCost:
     starts = frame.windows / 1000
     ends = starts + frame.window_seconds
     begin, end = deploy.started_at.timestamp(), deploy.ended_at.timestamp()
-    before = np.flatnonzero(ends <= begin)[-_BEFORE_WINDOWS:]
+    before = np.flatnonzero(ends <= begin)[-_COST_BEFORE_WINDOWS:]
     during = (ends > begin) & (starts <= deploy.quiet_at.timestamp())
     highest, lag, envelope, arrival = (group_lag(signals, name) for name in ("lag_max", "lag", "envelope", "arrival"))
     usual = lower_median(lag[before].tolist())

@@ -9,17 +9,24 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 from laggard.diagnosis.history.frames import GroupFrame
-from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.rebalances import logical_rebalances, now_of
 from laggard.diagnosis.signals.rosters import RETURN_SECONDS, Change, changes, pattern
+from laggard.rebalance.parameters import DEFAULTS
 
 SUSPECTED, RUNNING, OVER = "suspected", "running", "over"
-_BATCH_SECONDS = 10.0  # departures so close are one batch
-_MIN_QUIET_SECONDS = 60.0
-_SUSPECT_PLACES = 3  # given up for good, each for one of its like on another host: so many are never a few faults
-_REST_WINDOWS = 3  # after the quiet a deploy still vetoes so long
+_DEPLOY_BATCH_SECONDS = fixed("deploy_batch_seconds", 10.0, "s between departures of one batch")
+_DEPLOY_QUIET_SECONDS = fixed("deploy_quiet_seconds", 60.0, "s without a change, at least")
+_DEPLOY_QUIET_GAPS = fixed("deploy_quiet_gaps", 2, "mean gaps between batches without a change")
+_DEPLOY_NEXT_SHARE = fixed("deploy_next_share", 0.5, "of that rest, after which places left again are the next deploy")
+_DEPLOY_BATCHES = fixed("deploy_batches", DEFAULTS.deploy_batches, "batches")
+_DEPLOY_SIZE_SHARE = fixed("deploy_size_share", 0.1, "of the slots, by which the number of members may change")
+# given up for good, each for one of its like on another host: so many are never a few faults
+_SUSPECT_PLACES = fixed("suspect_places", 3, "places")
+_REST_WINDOWS = fixed("rest_windows", 3, "windows after the quiet, in which a deploy still vetoes")
 _FAULTS = ("poll_timeout", "session_expiry", "crash")
-_HARDLY = 0.1  # so unlikely a deploy that it is none, where a fault is claimed between several
+# it is none, where a fault is claimed between several
+_HARDLY_DEPLOY = fixed("hardly_deploy", 0.1, "probability of a deploy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +98,7 @@ def _without_faults(frame: GroupFrame, parameters: Parameters) -> list[Change]:
 def _is_fault(posterior: dict[str, float], parameters: Parameters) -> bool:
     """True if members were evicted, by one of the reasons or another."""
     claimed = [posterior.get(each, 0.0) for each in _FAULTS]
-    is_hardly_deploy = posterior.get("deploy", 1.0) < _HARDLY
+    is_hardly_deploy = posterior.get("deploy", 1.0) < _HARDLY_DEPLOY
     return max(claimed[:2]) >= parameters.cause_posterior or (
         is_hardly_deploy and sum(claimed) >= parameters.cause_posterior
     )
@@ -117,7 +124,9 @@ def _goes_on(run: Sequence[Change], change: Change, parameters: Parameters) -> b
     rest = (change.at - run[-1].at).total_seconds()
     quiet = quiet_seconds(run)
     gone = {place for each in run for place in (*each.left, *each.restarted)}
-    is_next_round = bool(gone & {*change.left, *change.restarted}) and rest > quiet / 2 and len(_batches(run)) > 1
+    is_next_round = (
+        bool(gone & {*change.left, *change.restarted}) and rest > _DEPLOY_NEXT_SHARE * quiet and len(_batches(run)) > 1
+    )
     is_near = (change.at - run[0].at).total_seconds() <= parameters.deploy_limit_seconds
     return rest <= quiet and is_near and not is_next_round
 
@@ -125,10 +134,10 @@ def _goes_on(run: Sequence[Change], change: Change, parameters: Parameters) -> b
 def quiet_seconds(run: Sequence[Change]) -> float:
     """Rest after which a run of changes is over."""
     batches = _batches(run)
-    if len(batches) < 2:
+    if len(batches) < _DEPLOY_BATCHES:
         return RETURN_SECONDS
     gaps = (batches[-1][0] - batches[0][0]).total_seconds() / (len(batches) - 1)
-    return max(2 * gaps, _MIN_QUIET_SECONDS)
+    return max(_DEPLOY_QUIET_GAPS * gaps, _DEPLOY_QUIET_SECONDS)
 
 
 def _batches(run: Iterable[Change]) -> list[tuple[datetime, int]]:
@@ -139,7 +148,7 @@ def _batches(run: Iterable[Change]) -> list[tuple[datetime, int]]:
         size = len(change.left) + len(change.restarted)
         if not size:
             continue
-        if last is not None and (change.at - last).total_seconds() < _BATCH_SECONDS:
+        if last is not None and (change.at - last).total_seconds() < _DEPLOY_BATCH_SECONDS:
             found[-1] = (found[-1][0], found[-1][1] + size)
         else:
             found.append((change.at, size))
@@ -157,7 +166,7 @@ def _judge(frame: GroupFrame, run: Sequence[Change], parameters: Parameters) -> 
     extra = sum(count - 1 for count in gone.values()) + sum(1 for place in gone if _was_new(place, run))
     is_rolling = (
         slots >= 2
-        and len(batches) >= 2
+        and len(batches) >= _DEPLOY_BATCHES
         and all(size <= max(1, parameters.deploy_batch * slots) for _, size in batches)
         and extra <= (1 - parameters.deploy_share) * sum(gone.values())
     )
@@ -169,7 +178,7 @@ def _judge(frame: GroupFrame, run: Sequence[Change], parameters: Parameters) -> 
     quiet_at = run[-1].at + timedelta(seconds=quiet_seconds(run))
     is_quiet = now_of(frame) >= quiet_at
     is_whole = replaced >= parameters.deploy_share * slots
-    if is_quiet and (not is_whole or abs(after - slots) > 0.1 * slots):
+    if is_quiet and (not is_whole or abs(after - slots) > _DEPLOY_SIZE_SHARE * slots):
         return None
     begin, end = run[0].at, run[-1].at
     within = [each for each in logical_rebalances(frame) if begin <= each.ended_at <= end]

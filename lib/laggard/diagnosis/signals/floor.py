@@ -8,8 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from laggard.diagnosis.history.frames import Floats, GroupFrame, TopicFrame
-from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.group import Flags
+
+_FLOOR_INTERVALS = fixed("floor_intervals", 2.0, "commit intervals of arrivals, and one record")
+_MATERIAL_SLO_SHARE = fixed("material_slo_share", 0.2, "of the time-lag objective")
+_HIDDEN_INTERVALS = fixed("hidden_intervals", 2.0, "commit intervals for which commits are hidden")
 
 
 def floors(frame: TopicFrame, arrival: Floats, window_seconds: int, parameters: Parameters) -> Floats:
@@ -21,7 +25,7 @@ def floors(frame: TopicFrame, arrival: Floats, window_seconds: int, parameters: 
     interval = np.where(np.isnan(frame["interval"]), window_seconds, frame["interval"])
     is_rhythm = frame["frozen"] < parameters.stall_ci * interval
     longest = np.maximum.accumulate(np.where(is_rhythm, frame["frozen"], 0.0), axis=1)
-    found: Floats = 2.0 * np.fmax(arrival, frame["arrival"]) * np.maximum(interval, longest) + 1.0
+    found: Floats = _FLOOR_INTERVALS * np.fmax(arrival, frame["arrival"]) * np.maximum(interval, longest) + 1.0
     return found
 
 
@@ -34,7 +38,7 @@ def material(frame: TopicFrame, floor: Floats, slo_seconds: float, parameters: P
     lag, at_commit = frame["lag"], frame["envelope"]
     found: Flags = np.where(np.isnan(at_commit), lag, np.minimum(lag, at_commit)) > limit
     if slo_seconds:
-        found = found & ~(frame["time_lag"] <= 0.2 * slo_seconds)
+        found = found & ~(frame["time_lag"] <= _MATERIAL_SLO_SHARE * slo_seconds)
     return found
 
 
@@ -43,6 +47,6 @@ def unseen(frame: TopicFrame, group: GroupFrame) -> Flags:
     if group.hidden is None:
         return np.zeros(frame["lag"].shape, np.bool_)
     interval = frame["interval"][:, -1:]
-    rhythm = 2.0 * np.where(np.isnan(interval), group.window_seconds, interval)
+    rhythm = _HIDDEN_INTERVALS * np.where(np.isnan(interval), group.window_seconds, interval)
     found: Flags = group.hidden.least > rhythm
     return found

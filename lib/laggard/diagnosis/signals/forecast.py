@@ -14,12 +14,16 @@ import numpy.typing as npt
 
 from laggard.diagnosis.history.frames import Floats, Row, TopicFrame
 from laggard.diagnosis.order import known_sum
-from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.group import Loss, Signals, TopicSignals
 from laggard.diagnosis.signals.rates import rolling_mean
 from laggard.diagnosis.signals.trend import GROWING, slopes
 
-OFFSETS_RETENTION_MINUTES = 10_080.0  # offsets.retention.minutes where a broker does not say otherwise
+_DRAIN_INTERVALS = fixed("drain_intervals", 2, "commit intervals of the rate by which a drain is forecast, at least")
+_BREACH_WINDOWS = fixed("breach_windows", 15, "windows of the slope of the time lag")
+_NEAR_WINDOWS = fixed("near_windows", 2, "windows on either side of the one in which a record arrived")
+# of the log start, which moves by whole segments: below it a speed is a guess
+FEW_JUMPS = fixed("few_jumps", 3, "jumps of the log start")
 
 
 def drain_seconds(lag: float, arrival: float, consume: float, parameters: Parameters) -> float:
@@ -73,7 +77,7 @@ def _consume_of_now(topic: TopicSignals, window_seconds: int, parameters: Parame
     if whole < 1:
         return topic.consume
     longest = float(np.nanmax(topic.interval, initial=0.0))
-    windows = min(parameters.rate_windows, max(whole, ceil(2 * longest / window_seconds)))
+    windows = min(parameters.rate_windows, max(whole, ceil(_DRAIN_INTERVALS * longest / window_seconds)))
     return rolling_mean(topic.frame["consume"][:, recent], windows)[:, -1]
 
 
@@ -148,16 +152,13 @@ def slo_breach_seconds(slo_seconds: float, time_lag: float, slope: float) -> flo
     return 0.0 if time_lag >= slo_seconds else _overtaken(slo_seconds - time_lag, slope)
 
 
-def offsets_expiry_ms(since_ms: float, retention_minutes: float = OFFSETS_RETENTION_MINUTES) -> float:
+def offsets_expiry_ms(since_ms: float, retention_minutes: float) -> float:
     """Return when the broker may delete committed offsets, in ms since the epoch; its sweep comes up to 10 min later.
 
     `since_ms` is when a classic group became empty. For simple and KIP-848 groups it is the commit of the partition,
     and only topics that no live member subscribes to expire.
     """
     return since_ms + 60_000 * retention_minutes
-
-
-FEW_JUMPS = 3  # of the log start, which moves by whole segments: below it a speed is a guess
 
 
 def losses(signals: Signals) -> dict[str, Loss]:
@@ -215,7 +216,7 @@ def _arrival_at_read(frame: TopicFrame, row: int, window_seconds: int) -> float:
     if math.isnan(back):
         return math.nan
     place = len(rates) - 1 - int(back)
-    near = rates[max(0, place - 2) : max(1, place + 3)]
+    near = rates[max(0, place - _NEAR_WINDOWS) : max(1, place + _NEAR_WINDOWS + 1)]
     count = np.count_nonzero(~np.isnan(near))
     return known_sum(near) / count if count else math.nan
 
@@ -230,7 +231,7 @@ def breach_seconds(signals: Signals) -> dict[str, float]:
     for each in signals.topics:
         ages = each.frame["time_lag"]
         largest = np.where(np.isnan(ages).all(axis=0), np.nan, np.fmax.reduce(ages, axis=0))
-        slope = float(slopes(seconds[-15:], largest[None, -15:], signals.parameters)[0])
+        slope = float(slopes(seconds[-_BREACH_WINDOWS:], largest[None, -_BREACH_WINDOWS:], signals.parameters)[0])
         grows = each.trend.name == "growing"
         found[each.frame.topic] = slo_breach_seconds(slo, float(largest[-1]), slope if grows else math.nan)
     return found

@@ -9,12 +9,15 @@ import numpy as np
 
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.order import known_sum, lower_median
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
 
-MIN_RECORDS = 100.0  # within the windows of a rate, below which its ratio to others may be chance
-MIN_ARRIVAL = 1.0  # records/s below which unlike arrivals are of no interest while nothing lags
-NEW_WINDOWS = 10  # windows a partition must have been seen for
-NEAR_BEST = 0.8  # of what the best owner has shown
+# below it the ratio of a rate to others may be chance
+HOT_RECORDS = fixed("hot_records", 100.0, "records within the windows of a rate")
+# below it unlike arrivals are of no interest while nothing lags
+SKEW_ARRIVAL = fixed("skew_arrival", 1.0, "records/s")
+HOT_WINDOWS = fixed("hot_windows", 10, "windows for which a partition must have been seen")
+NEAR_BEST = fixed("near_best", 0.8, "of what the best owner has shown")
 
 
 def median_of_others(values: Floats, place: int) -> float:
@@ -25,9 +28,9 @@ def median_of_others(values: Floats, place: int) -> float:
 def is_hot_ratio(signals: Signals, topic: TopicSignals, place: int) -> bool:
     """True if a partition gets `hot_ratio` times what the others get, by the rates of the newest windows."""
     arrival, others = float(topic.arrival[place]), median_of_others(topic.arrival, place)
-    is_known = np.count_nonzero(~np.isnan(topic.frame["arrival"][place])) >= NEW_WINDOWS
+    is_known = np.count_nonzero(~np.isnan(topic.frame["arrival"][place])) >= HOT_WINDOWS
     records = arrival * signals.parameters.rate_windows * signals.frame.window_seconds
-    return bool(is_known and records >= MIN_RECORDS and arrival >= signals.parameters.hot_ratio * others)
+    return bool(is_known and records >= HOT_RECORDS and arrival >= signals.parameters.hot_ratio * others)
 
 
 def hot_places(signals: Signals, topic: TopicSignals, active: Flags) -> tuple[int, ...]:
@@ -64,7 +67,7 @@ def skewed_places(signals: Signals, topic: TopicSignals, seconds: float) -> tupl
         rates = _means(arrivals[:, start : start + block])
         if rates.max() < signals.parameters.hot_ratio * rates.min():
             return ()  # what is not as far above the lowest is not as far above the median of the others
-        skewed &= rates >= np.fmax(MIN_ARRIVAL, signals.parameters.hot_ratio * medians_of_others(rates))
+        skewed &= rates >= np.fmax(SKEW_ARRIVAL, signals.parameters.hot_ratio * medians_of_others(rates))
         if not skewed.any():
             return ()
     return tuple(np.flatnonzero(skewed).tolist())

@@ -11,14 +11,16 @@ import numpy.typing as npt
 
 from laggard.diagnosis.history.frames import Floats, GroupFrame, Names
 from laggard.diagnosis.order import percentile
-from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.group import Flags, MemberSignals, TopicSignals
-from laggard.diagnosis.signals.rates import COMMITS, falls_behind, rates_at_commits, rolling_mean
+from laggard.diagnosis.signals.rates import RATE_COMMITS, falls_behind, rates_at_commits, rolling_mean
 from laggard.diagnosis.signals.trend import GROWING
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Busy = Mapping[str, tuple[tuple[int, float], ...]]  # slot -> (begin of the window in ms, records/s)
-_CAPACITY_PERCENT = 75  # of what a busy member did: commits and windows do not beat together
+# commits and windows do not beat together
+_CAPACITY_PERCENT = fixed("capacity_percent", 75, "percentile of what a busy member did")
+_SETTLED_WINDOWS = fixed("settled_windows", 3, "windows with one generation and the same partitions")
 
 
 def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Busy, parameters: Parameters) -> tuple[
@@ -32,7 +34,7 @@ def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Bu
     owners = [_owners(each.frame.named("slot"), slots) for each in topics]
     consumed = _sums(topics, owners, len(slots), "consume")
     longest = _intervals(topics, owners, len(slots))
-    spans = np.maximum(1, np.ceil(COMMITS * longest / frame.window_seconds)).astype(np.int64)
+    spans = np.maximum(1, np.ceil(RATE_COMMITS * longest / frame.window_seconds)).astype(np.int64)
     widths = np.maximum(parameters.rate_windows, spans).tolist()
     means = {width: rolling_mean(consumed, width) for width in set(widths)}  # most members commit alike
     most = {width: np.fmax.reduce(rates, axis=1, initial=np.nan).tolist() for width, rates in means.items()}
@@ -198,9 +200,9 @@ def _fall_behind(
 
 def _same_generation(frame: GroupFrame) -> bool:
     """No generation began in this window or the one before."""
-    newest = frame.facts[-3:]
+    newest = frame.facts[-_SETTLED_WINDOWS:]
     numbers = {(row["generation"], row["group_epoch"]) for row in newest if row is not None}
-    return len(newest) == 3 and None not in newest and len(numbers) == 1
+    return len(newest) == _SETTLED_WINDOWS and None not in newest and len(numbers) == 1
 
 
 def _busy(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int) -> Flags:
@@ -211,7 +213,7 @@ def _busy(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int) ->
         held = now >= 0
         smallest += np.bincount(now[held], each.frame["lag_min"][held, -1], slots)
         floor += np.bincount(now[held], each.floor[held], slots)
-        for other in owner[:, -3:-1].T:
+        for other in owner[:, -_SETTLED_WINDOWS:-1].T:
             moved = other != now
             for side in (other[moved & (other >= 0)], now[moved & held]):
                 has_changed[side] = True

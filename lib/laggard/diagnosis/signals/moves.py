@@ -8,13 +8,19 @@ from datetime import datetime
 from itertools import pairwise
 
 from laggard.diagnosis.history.frames import GroupFrame, Row
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.rebalances import Spans, live_generations, now_of
 from laggard.diagnosis.signals.rosters import Roster, rosters
+from laggard.rebalance.parameters import DEFAULTS
 
 TopicPartition = tuple[str, int]
-_EXPIRED_SHARE = 0.9  # the coordinator puts a member out that has not revoked within its rebalance timeout
-_LAST_REBALANCES = 5
-_LOOK_BACK_SECONDS = 3600.0
+# the coordinator evicts a member that has not revoked within its rebalance timeout
+_EXPIRED_SHARE = fixed("expired_share", 0.9, "of the rebalance timeout")
+_AVOIDABLE_AMONG = fixed("avoidable_among", 5, "newest rebalances")
+_PING_PONG_SECONDS = fixed("ping_pong_seconds", 1800.0, "s")
+# what moved before that time is no longer played with
+_PING_PONG_MEMORY_SECONDS = fixed("ping_pong_memory_seconds", DEFAULTS.ping_pong_seconds, "s before these")
+_ASSIGNOR_SECONDS = fixed("assignor_seconds", 3600.0, "s in which the assignor changed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,7 @@ class Behind:
     timeout_seconds: float
 
 
-def find_ping_pong(frame: GroupFrame, seconds: float = 1800.0, explained: Spans = ()) -> PingPong:
+def find_ping_pong(frame: GroupFrame, seconds: float = _PING_PONG_SECONDS, explained: Spans = ()) -> PingPong:
     """Returns among the moves of the last seconds; a member that keeps its id keeps what it has, whatever its slot.
 
     Moves in the spans of deploys do not count.
@@ -69,8 +75,7 @@ def find_ping_pong(frame: GroupFrame, seconds: float = 1800.0, explained: Spans 
     here: set[str] = set()
     moves, returned, times = 0, [], set()
     for roster in rosters(frame):
-        # what moved before that time is no longer played with
-        held = _held(roster) if (end - roster.at).total_seconds() < seconds + _LOOK_BACK_SECONDS else None
+        held = _held(roster) if (end - roster.at).total_seconds() < seconds + _PING_PONG_MEMORY_SECONDS else None
         if held is None:
             continue
         is_near = roster.is_live and (end - roster.at).total_seconds() < seconds
@@ -91,7 +96,7 @@ def find_ping_pong(frame: GroupFrame, seconds: float = 1800.0, explained: Spans 
     return PingPong(moves, len(returned), len(times), tuple(sorted(set(returned))))
 
 
-def find_avoidable(frame: GroupFrame, count: int = _LAST_REBALANCES) -> Avoidable:
+def find_avoidable(frame: GroupFrame, count: int = _AVOIDABLE_AMONG) -> Avoidable:
     """Of the newest live rebalances whose moves are known."""
     known = [
         row
@@ -109,7 +114,7 @@ def find_avoidable(frame: GroupFrame, count: int = _LAST_REBALANCES) -> Avoidabl
     )
 
 
-def assignor_changes(frame: GroupFrame, seconds: float = 3600.0) -> list[tuple[datetime, str, str]]:
+def assignor_changes(frame: GroupFrame, seconds: float = _ASSIGNOR_SECONDS) -> list[tuple[datetime, str, str]]:
     """Return the times of changes of the assignor, with the one before and after."""
     end = now_of(frame)
     found = []
@@ -140,7 +145,7 @@ def subscriptions_differ_since(frame: GroupFrame) -> datetime | None:
     return since
 
 
-def find_behind(frame: GroupFrame, seconds: float = 1800.0) -> list[Behind]:
+def find_behind(frame: GroupFrame, seconds: float) -> list[Behind]:
     """Members that kept an epoch from being Stable for about their rebalance timeout, which is when they are evicted.
 
     The rows of an epoch come when it is over; before that only the group's state tells that somebody is behind.

@@ -9,12 +9,13 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from laggard.diagnosis.history.frames import GroupFrame, Row
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.group import Signals, TopicSignals
 from laggard.diagnosis.signals.rebalances import now_of
 from laggard.diagnosis.signals.rosters import rosters
 
 _REASONS = ("poll_timeout", "session_expiry", "crash")
-_PUT_OUT = 0.5  # of these reasons together
+_EVICTED_POSTERIOR = fixed("evicted_posterior", 0.5, "probability of these reasons together")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def put_out(frame: GroupFrame) -> Iterator[PutOut]:
     known = rosters(frame)
     for row in frame.rebalances:
         reasons = dict(row["cause_posterior"] or {})
-        if not row.get("live_read") or sum(reasons.get(name, 0.0) for name in _REASONS) < _PUT_OUT:
+        if not row.get("live_read") or sum(reasons.get(name, 0.0) for name in _REASONS) < _EVICTED_POSTERIOR:
             continue
         before = [each for each in known if each.generation < min(row["generations"])]
         members: Sequence[Row] = before[-1].members if before else ()

@@ -14,16 +14,20 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from laggard.diagnosis.history.frames import GroupFrame, Row
-from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.parameters import Parameters, fixed
+from laggard.rebalance.counters import RATIO_RANGE
+from laggard.rebalance.parameters import DEFAULTS
 from laggard.rebalance.times import union_seconds
 
 Spans: TypeAlias = Sequence[tuple[datetime, datetime]]
 
 REBALANCING = frozenset({"sync", "empty", "epoch"})  # kinds of generations that a rebalance ends with
-RATIO_RANGE = timedelta(minutes=10)
-_READ = timedelta(hours=24)  # rebalances that a frame has
-_MERGE_SECONDS = 10.0  # as laggard.rebalance joins generations
-_RATIO_MIN_GENERATIONS = 3  # one long join is a straggler, no storm
+_READ = timedelta(days=1)  # rebalances that a frame has
+# as laggard.rebalance joins generations
+_MERGE_SECONDS = fixed("merge_seconds", DEFAULTS.merge_seconds, "s between two generations of one rebalance")
+_MERGE_SYNC_TIMES = fixed("merge_sync_times", DEFAULTS.merge_sync_times, "sync phases, where those are longer")
+# one long join is a straggler, no storm
+_RATIO_MIN_GENERATIONS = fixed("ratio_min_generations", 3, "generations")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,5 +222,5 @@ def _goes_on(before: Row, after: Row) -> bool:
     if before.get("partitions_unassigned") and before.get("rebalance_mode") == "cooperative":
         return True
     joined_at = after.get("state_timestamp") or after["record_timestamp"]
-    gap = max(2 * (before.get("sync_seconds") or 0.0), _MERGE_SECONDS)
+    gap = max(_MERGE_SYNC_TIMES * (before.get("sync_seconds") or 0.0), _MERGE_SECONDS)
     return bool((joined_at - before["record_timestamp"]).total_seconds() < gap)

@@ -13,13 +13,18 @@ from datetime import datetime
 from functools import lru_cache
 
 from laggard.diagnosis.history.frames import GroupFrame, Row
-from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.order import is_most
+from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.rebalances import live_generations, now_of
-from laggard.rebalance.parameters import RebalanceParameters
+from laggard.rebalance.parameters import DEFAULTS
 
-RETURN_SECONDS = 600.0  # a place taken again within this time is a return
-_POLL_SHARE = RebalanceParameters().poll_timeout_share
-_CRASH_MIN_SECONDS = 90.0  # twice the default session: a short session must not hide a member that dies each minute
+RETURN_SECONDS = fixed("return_seconds", DEFAULTS.return_seconds, "s in which a place is taken again: a return")
+# the interval stands in no record
+HEARTBEAT_SECONDS = fixed("heartbeat_seconds", DEFAULTS.heartbeat_seconds, "s, the Java consumer's default")
+_POLL_SHARE = fixed("poll_share", DEFAULTS.poll_timeout_share, "of the rebalance timeout: idle so long before it left")
+# twice the default session: a short session must not hide a member that dies each minute
+_CRASH_MIN_SECONDS = fixed("crash_min_seconds", 90.0, "s, a shorter life is one that ended early")
+_CRASH_SESSIONS = fixed("crash_sessions", 2, "sessions, likewise")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +165,7 @@ def find_crash_loops(frame: GroupFrame, parameters: Parameters) -> list[CrashLoo
     """Places left three times within 30 minutes, after lives of less than two sessions more often than not."""
     end = now_of(frame)
     session = max((row["session_timeout_ms"] or 0 for row in frame.members), default=0) / 1000
-    limit = max(2 * session, _CRASH_MIN_SECONDS)
+    limit = max(_CRASH_SESSIONS * session, _CRASH_MIN_SECONDS)
     taken: dict[str, datetime] = {}
     ends: dict[str, list[tuple[datetime, float | None, str]]] = {}
     known_places = set(places(frame).values())
@@ -176,8 +181,8 @@ def find_crash_loops(frame: GroupFrame, parameters: Parameters) -> list[CrashLoo
         near = [life for life in lives if (end - life[0]).total_seconds() < parameters.deploy_horizon_seconds]
         known = [seconds for _, seconds, _ in near if seconds is not None]
         short = tuple(seconds for seconds in known if seconds < limit)
-        is_most = 2 * len(short) > len(known)
-        if len(near) >= parameters.crash_times and len(short) >= parameters.crash_times - 1 and is_most:
+        is_usual = is_most(len(short), len(known))
+        if len(near) >= parameters.crash_times and len(short) >= parameters.crash_times - 1 and is_usual:
             left = {place for _, _, place in near}
             own = frozenset(each for each in known_places | left if _home(each) == home)
             found.append(CrashLoop(home, own, tuple(at for at, _, _ in near), short))

@@ -17,13 +17,14 @@ import numpy as np
 from laggard.diagnosis.history.frames import Floats, GroupFrame, Row
 from laggard.diagnosis.memory import Scaled
 from laggard.diagnosis.order import known_sum, lower_median
-from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.deploys import find_deploys
 from laggard.diagnosis.signals.group import Flags, Signals
 from laggard.diagnosis.signals.rebalances import live_generations, now_of
 from laggard.diagnosis.signals.rosters import RETURN_SECONDS, Change, changes, find_evictions, pattern
 
-STEP_SECONDS = 120.0  # members of one step do not all start in the same second
+# members of one step do not all start in the same second
+STEP_SECONDS = fixed("step_seconds", 120.0, "s")
 
 
 def restarts(steps: Sequence[Change], evicted: Iterable[datetime]) -> set[datetime]:
@@ -57,8 +58,10 @@ def _is_undone(first: Change, back: Change) -> bool:
     return Counter(map(pattern, gone)) == Counter(map(pattern, come)) and not is_the_same
 
 
-_SCALED = timedelta(hours=1)
-_OUTGROWN = 1.2  # times what all members together did: then the limit they had in common is no more
+_SCALED_SECONDS = fixed("scaled_seconds", 3600.0, "s since the newest scale-out")
+# then the limit that the members had in common is no more
+_OUTGROWN = fixed("outgrown", 1.2, "times what all members together did")
+_SWING_SECONDS = fixed("swing_seconds", 3600.0, "s in which members are added and removed in turn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,7 @@ def scale_events(frame: GroupFrame, parameters: Parameters) -> list[ScaleEvent]:
     return found
 
 
-def alternations(events: Sequence[ScaleEvent], until: datetime, seconds: float = 3600.0) -> list[ScaleEvent]:
+def alternations(events: Sequence[ScaleEvent], until: datetime, seconds: float = _SWING_SECONDS) -> list[ScaleEvent]:
     """The newest net changes of the last seconds that alternate in sign, oldest first."""
     found: list[ScaleEvent] = []
     for each in reversed([each for each in events if 0 <= (until - each.at).total_seconds() < seconds]):
@@ -153,7 +156,7 @@ def newest_scale_out(signals: Signals) -> Scaled | None:
     It leaves the recorded hour, but what limits the members does not go by itself: it is remembered until the lag is
     gone, the members change in number, or they do more than they then did.
     """
-    since = now_of(signals.frame) - _SCALED
+    since = now_of(signals.frame) - timedelta(seconds=_SCALED_SECONDS)
     recent = [each for each in scale_events(signals.frame, signals.parameters) if each.at >= since]
     newest = next((each for each in reversed(recent) if each.after > each.before > 0), None)
     known = signals.memory.scaled

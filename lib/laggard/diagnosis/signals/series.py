@@ -7,12 +7,15 @@ import numpy.typing as npt
 
 from laggard.diagnosis.history.frames import Floats, GroupFrame, TopicFrame
 from laggard.diagnosis.order import known_sum, lower_median
-from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals import trend
 from laggard.diagnosis.signals.group import Trend
 from laggard.diagnosis.signals.trend import TrendState
 
-_TICK_SHARE = 1 / 6  # of a window, as the defaults have it: the ticks themselves are not in the history
+# as the defaults have it: the ticks themselves are not in the history
+_TICK_SHARE = fixed("tick_share", 1 / 6, "of a window")
+_FRESH_INTERVALS = fixed("fresh_intervals", 2, "commit intervals for which the lag at a commit stands")
+_QUIET_STRETCHES = fixed("quiet_stretches", 2, "times the longest stretch without a commit before: they have ended")
 
 
 def since_break(frame: TopicFrame) -> Floats:
@@ -33,7 +36,7 @@ def newest_at_commits(frame: TopicFrame, seconds: Floats, envelopes: Floats, win
         return envelopes
     interval = frame["interval"][:, -1]
     known = np.where(np.isnan(interval), window_seconds, interval)
-    filled = _carried(envelopes, seconds, np.maximum(2 * known, window_seconds))
+    filled = _carried(envelopes, seconds, np.maximum(_FRESH_INTERVALS * known, window_seconds))
     return np.where(np.isnan(filled), frame["lag"], filled)
 
 
@@ -128,7 +131,7 @@ def _quiet_end(has_point: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     places = np.flatnonzero(has_point)
     longest = int(np.diff(places).max(initial=1))
     is_end = np.arange(len(has_point)) > last
-    return is_end & (len(has_point) - 1 - last > 2 * longest)
+    return is_end & (len(has_point) - 1 - last > _QUIET_STRETCHES * longest)
 
 
 def _carried(values: Floats, seconds: Floats, reach: Floats) -> Floats:

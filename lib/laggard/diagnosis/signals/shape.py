@@ -12,13 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from laggard.diagnosis.history.frames import Floats
-from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.group import Shape
 
 NONE, SINGLE, SPREAD, MIXED, CONCENTRATED = "none", "single", "spread", "mixed", "concentrated"
-_FEW = 4  # partitions up to which noise alone looks concentrated too often
-_DECILE_MIN = 10  # partitions from which the top decile is a group of its own
-_ALIKE = 0.5  # Jaccard index of two top sets
+_SHAPE_FEW = fixed("shape_few", 4, "partitions up to which noise alone looks concentrated too often")
+_SHAPE_DECILE_MIN = fixed("shape_decile_min", 10, "partitions from which the top decile is a group of its own")
+_SHAPE_ALIKE = fixed("shape_alike", 0.5, "Jaccard index of two top sets")
+_SHAPE_TOP_TENTHS = fixed("shape_top_tenths", 7, "tenths of the lag that the top partitions hold")
+_SPREAD_WINDOWS = fixed("spread_windows", 2, "windows that are spread")
+_SPREAD_AMONG = fixed("spread_among", 3, "newest windows, among which they are")
 
 
 def measure(values: Floats, partitions: npt.NDArray[np.int64]) -> Shape:
@@ -33,7 +36,7 @@ def measure(values: Floats, partitions: npt.NDArray[np.int64]) -> Shape:
         return Shape(NONE, NONE)
     order = np.lexsort((numbers, -lags))  # largest first, equal ones by partition
     lags = lags[order]  # sums of whole records are exact, sums of shares are not: thresholds are met exactly
-    in_top = 1 + int(np.argmax(10 * np.cumsum(lags) >= 7 * total))
+    in_top = 1 + int(np.argmax(10 * np.cumsum(lags) >= _SHAPE_TOP_TENTHS * total))
     top = tuple(numbers[order[:in_top]].tolist())
     if n < 2:
         return Shape(NONE, NONE, top=top)
@@ -66,7 +69,7 @@ def _verdict(shape: Shape, n: int, parameters: Parameters) -> str:
     if np.isnan(shape.gini):
         return NONE
     if shape.gini >= parameters.shape_gini_concentrated or (
-        n >= _DECILE_MIN and shape.top_decile_share >= parameters.shape_top_decile
+        n >= _SHAPE_DECILE_MIN and shape.top_decile_share >= parameters.shape_top_decile
     ):
         return CONCENTRATED
     if shape.gini <= parameters.shape_gini_spread and shape.rho >= parameters.shape_rho_spread:
@@ -82,12 +85,12 @@ def persist(raws: Sequence[Shape], partitions_total: int, parameters: Parameters
     """
     if not raws or raws[-1].raw in {NONE, SINGLE}:
         return raws[-1].raw if raws else NONE
-    needed = parameters.shape_windows_few if partitions_total <= _FEW else parameters.shape_windows
+    needed = parameters.shape_windows_few if partitions_total <= _SHAPE_FEW else parameters.shape_windows
     run = raws[-needed:]
     is_run = len(run) == needed and all(each.raw == CONCENTRATED for each in run)
     if is_run and all(_is_alike(each, raws[-1]) for each in run):
         return CONCENTRATED
-    return SPREAD if sum(each.raw == SPREAD for each in raws[-3:]) >= 2 else MIXED
+    return SPREAD if sum(each.raw == SPREAD for each in raws[-_SPREAD_AMONG:]) >= _SPREAD_WINDOWS else MIXED
 
 
 def _is_alike(one: Shape, other: Shape) -> bool:
@@ -95,4 +98,4 @@ def _is_alike(one: Shape, other: Shape) -> bool:
     if one.top[0] == other.top[0]:
         return True
     a, b = set(one.top), set(other.top)
-    return min(len(a), len(b)) > 1 and len(a & b) >= _ALIKE * len(a | b)
+    return min(len(a), len(b)) > 1 and len(a & b) >= _SHAPE_ALIKE * len(a | b)

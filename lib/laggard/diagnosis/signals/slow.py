@@ -9,13 +9,16 @@ from math import ceil, isnan
 import numpy as np
 
 from laggard.diagnosis.history.frames import Floats
-from laggard.diagnosis.order import known_sum, lower_median
+from laggard.diagnosis.order import is_most, known_sum, lower_median
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
 from laggard.diagnosis.signals.hot import median_of_others, owner_of
-from laggard.diagnosis.signals.rates import COMMITS
+from laggard.diagnosis.signals.rates import RATE_COMMITS
 
-_MIN_WINDOWS, _MAX_WINDOWS = 3, 10  # busy ones, on either side
-_FELL = 0.85  # of the pace before; that of a slow member stays what it was, whatever it works on
+_SHED_WINDOWS = fixed("shed_windows", 3, "busy windows on either side of a move, at least")
+_SHED_LONGEST_WINDOWS = fixed("shed_longest_windows", 10, "busy windows on either side, at most")
+# the pace of a slow member stays what it was, whatever it works on
+_SHED_FELL = fixed("shed_fell", 0.85, "of the pace before")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class Shed:
     @property
     def is_slower(self) -> bool:
         """True if it lost pace, as no slow member would: something that it kept takes most of its time."""
-        return self.after <= _FELL * self.before
+        return self.after <= _SHED_FELL * self.before
 
 
 def shed(signals: Signals, slot: str) -> Shed | None:
@@ -45,11 +48,11 @@ def shed(signals: Signals, slot: str) -> Shed | None:
     alike[last + 1 :] = False
     after = np.arange(held.shape[1]) > changed[-1] + 1  # a rebalance lies in the first window after it
     rates = [_busy_rates(signals, chosen, windows) for chosen, windows in ((held[:, last], alike), (now, after))]
-    if min(map(len, rates)) < _MIN_WINDOWS:
+    if min(map(len, rates)) < _SHED_WINDOWS:
         return None
     places = [(topic.frame.topic, int(each)) for topic in signals.topics for each in topic.frame.partitions]
     kept = frozenset(places[row] for row in np.flatnonzero(held[:, last] & now))
-    before, later = (lower_median(each[-_MAX_WINDOWS:].tolist()) for each in rates)
+    before, later = (lower_median(each[-_SHED_LONGEST_WINDOWS:].tolist()) for each in rates)
     return Shed(before, later, kept)
 
 
@@ -64,10 +67,15 @@ def _busy_rates(signals: Signals, chosen: Flags, windows: Flags) -> Floats:
     return found
 
 
-LOAD_LIMIT = 1.2  # times the median load: above it, the assignment is to blame
-ALIKE = (0.5, 2.0)  # arrival over the median of the others, within which partitions get alike
-NEWEST = 2  # windows; one may have a commit more
-MOVE_WINDOWS = 3  # windows, on either side of a move, that show whether the lag came along; and whether it is new
+# above it, the assignment is to blame
+SLOW_LOAD_RATIO = fixed("slow_load_ratio", 1.2, "times the median load")
+ALIKE_LOWEST = fixed("alike_lowest", 0.5, "of the median arrivals of the others: partitions get alike from here")
+ALIKE_HIGHEST = fixed("alike_highest", 2.0, "of the median arrivals of the others: up to here")
+PACE_WINDOWS = fixed("pace_windows", 2, "newest windows; one may have a commit more")
+COSTLY_FLOORS = fixed("costly_floors", 0.5, "floors, of what was left in the windows of a rate")
+# they show whether the lag came along, and whether it is new
+MOVE_WINDOWS = fixed("move_windows", 3, "windows on either side of a move")
+MOVE_INTERVALS = fixed("move_intervals", 2, "commit intervals after a move, at least")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +99,7 @@ def slowness(signals: Signals, topic: TopicSignals, slots: Sequence[str], places
     others = [member for slot, member in signals.members.items() if slot not in slots and member.partitions]
     load, everyone = lower_median(member.arrival for member in mine), lower_median(m.arrival for m in [*mine, *others])
     pace, seen = lower_median(pace_of(member) for member in mine), lower_median(member.seen for member in others)
-    if isnan(pace + seen + load) or load > LOAD_LIMIT * everyone or pace > signals.parameters.slow_ratio * seen:
+    if isnan(pace + seen + load) or load > SLOW_LOAD_RATIO * everyone or pace > signals.parameters.slow_ratio * seen:
         return None
     if _is_at_pace_again(topic, slots, signals.parameters.slow_ratio * seen):
         return None
@@ -106,7 +114,7 @@ def _is_at_pace_again(topic: TopicSignals, slots: Sequence[str], least: float) -
     One that was stalled drains its backlog at full speed, long before a mean over minutes tells.
     """
     own = np.isin(topic.frame.named("slot")[:, -1], slots)
-    newest = np.nan_to_num(topic.frame["consume"][own, -NEWEST:]).sum(axis=0)
+    newest = np.nan_to_num(topic.frame["consume"][own, -PACE_WINDOWS:]).sum(axis=0)
     return bool((newest > least * len(slots)).all())
 
 
@@ -162,13 +170,13 @@ def _is_kept_and_costly(signals: Signals, topic: TopicSignals, place: int) -> bo
 def _is_worked_slower(signals: Signals, topic: TopicSignals, place: int) -> bool:
     """True if it gets as much as the others and less is done of it, by more than one commit: that may come later."""
     arrival, others = float(topic.arrival[place]), median_of_others(topic.arrival, place)
-    if not (ALIKE[0] * others <= arrival <= ALIKE[1] * others and topic.consume[place] > 0):
+    if not (ALIKE_LOWEST * others <= arrival <= ALIKE_HIGHEST * others and topic.consume[place] > 0):
         return False
     seconds, interval = signals.frame.window_seconds, topic.interval[place]
-    commits = 0 if isnan(interval) else ceil(COMMITS * interval / seconds)
+    commits = 0 if isnan(interval) else ceil(RATE_COMMITS * interval / seconds)
     windows = slice(-max(signals.parameters.rate_windows, commits), None)
     left = known_sum(topic.frame["arrival"][place, windows] - topic.frame["consume"][place, windows]) * seconds
-    return bool(left > topic.floor[place] / 2)
+    return bool(left > COSTLY_FLOORS * topic.floor[place])
 
 
 def _is_at_the_common_pace(signals: Signals, topic: TopicSignals, place: int) -> bool:
@@ -179,7 +187,7 @@ def _is_at_the_common_pace(signals: Signals, topic: TopicSignals, place: int) ->
     owner = owner_of(signals, topic, place)
     others = [member for member in signals.members.values() if member is not owner and member.partitions]
     shown = [pace_of(member) for member in others if member.is_busy or not isnan(member.capacity)]
-    if owner is None or not others or 2 * len(shown) < len(others):
+    if owner is None or not others or is_most(len(others) - len(shown), len(others)):
         return False
     return pace_of(owner) >= signals.parameters.slow_ratio * lower_median(shown)
 
@@ -215,7 +223,9 @@ def has_followed(signals: Signals, topic: TopicSignals, place: int) -> bool:
         return False
     before, since = moved
     interval = topic.interval[place]
-    wait = max(MOVE_WINDOWS, ceil(2 * interval / signals.frame.window_seconds) if not isnan(interval) else 0)
+    wait = max(
+        MOVE_WINDOWS, ceil(MOVE_INTERVALS * interval / signals.frame.window_seconds) if not isnan(interval) else 0
+    )
     rates = [topic.frame[name][place, since + 1 :] for name in ("consume", "arrival")]
     known = ~np.isnan(rates[0] + rates[1])
     is_slower = known.sum() >= wait and bool(rates[0][known].mean() < rates[1][known].mean())

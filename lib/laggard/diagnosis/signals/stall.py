@@ -10,14 +10,16 @@ import numpy.typing as npt
 
 from laggard.diagnosis.history.frames import Floats, TopicFrame
 from laggard.diagnosis.order import known_sum
-from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.group import UNKNOWN_KIND
 from laggard.diagnosis.signals.rates import rates_at_commits
 
 HELD = "held"  # by a transaction
-DEFAULT_POLL_SECONDS = 300.0  # max.poll.interval.ms of Kafka's consumers
+DEFAULT_POLL_SECONDS = fixed("default_poll_seconds", 300.0, "s, max.poll.interval.ms of Kafka's consumers")
 BELOW_LOG_START = "below_log_start"
-_BATCH_TIMES = 2.0  # of the least silence: a member's first long batch looks like a hang until it is done
+# a member's first long batch looks like a hang until it is done
+_BATCH_TIMES = fixed("batch_times", 2.0, "times stall_min_seconds")
+_REPEAT_COMMITS = fixed("repeat_commits", 2, "commits of one offset, from which the owner repeats itself")
 
 
 def is_held(frame: TopicFrame, row: int) -> bool:
@@ -173,6 +175,6 @@ def stalls(
         elif has_members and frame.named("owner")[row, -1] == "":
             kinds[row] = "unowned"
         else:
-            is_repeating = frame["repeats"][row, -1] >= 2
+            is_repeating = frame["repeats"][row, -1] >= _REPEAT_COMMITS
             kinds[row] = UNKNOWN_KIND if is_uncounted[row] else "repeating" if is_repeating else "silent"
     return tuple(kinds)

@@ -13,11 +13,15 @@ from datetime import datetime
 from itertools import pairwise
 
 from laggard.diagnosis.history.frames import GroupFrame, Row
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.rebalances import now_of
-from laggard.diagnosis.signals.rosters import Roster, rosters
+from laggard.diagnosis.signals.rosters import RETURN_SECONDS, Roster, rosters
+from laggard.rebalance.parameters import DEFAULTS
 
-_RETURN_SECONDS = 600.0
-_MODERN_SESSION_SECONDS = 45.0  # Kafka's default of group.consumer.session.timeout.ms; stands in no record
+# Kafka's default of group.consumer.session.timeout.ms; stands in no record
+_MODERN_SESSION_SECONDS = fixed("modern_session_seconds", DEFAULTS.modern_session_seconds, "s")
+_ABSENCE_PERCENT = fixed("absence_percent", 95, "percentile of absences")
+_FLIPS_SECONDS = fixed("flips_seconds", 600.0, "s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,7 @@ def absences(frame: GroupFrame) -> list[Absence]:
         for each in sorted(new.keys() & gone.keys()):
             at, session = gone.pop(each)
             away = (after.at - at).total_seconds()
-            if away <= _RETURN_SECONDS:
+            if away <= RETURN_SECONDS:
                 found.append(Absence(each, after.at, away + session, session, is_expired=True))
         if after.is_live:
             gone |= {each: (after.at, _seconds(old[each])) for each in old.keys() - new.keys()}
@@ -84,10 +88,10 @@ def absences(frame: GroupFrame) -> list[Absence]:
 def absence_p95_seconds(known: list[Absence]) -> float | None:
     """95th percentile by nearest rank; None where no absence has a length."""
     lengths = sorted(each.seconds for each in known if each.seconds is not None)
-    return lengths[max(0, -(-95 * len(lengths) // 100) - 1)] if lengths else None
+    return lengths[max(0, -(-_ABSENCE_PERCENT * len(lengths) // 100) - 1)] if lengths else None
 
 
-def find_flips(frame: GroupFrame, seconds: float = 600.0) -> list[Flips]:
+def find_flips(frame: GroupFrame, seconds: float = _FLIPS_SECONDS) -> list[Flips]:
     """Instance ids that changed their member in the last seconds, with how often."""
     end = now_of(frame)
     holder: dict[str, tuple[str, str]] = {}
@@ -125,7 +129,7 @@ def find_successors(frame: GroupFrame) -> list[Successor]:
     new = sorted((at, each, program) for each, (at, program) in first.items() if program)
     found = []
     for old, (at, program, session) in sorted(last.items(), key=lambda each: (each[1][0], each[0])):
-        fits = [each for each in new if each[2] == program and abs((each[0] - at).total_seconds()) <= _RETURN_SECONDS]
+        fits = [each for each in new if each[2] == program and abs((each[0] - at).total_seconds()) <= RETURN_SECONDS]
         fits = [each for each in fits if each[1] != old]
         if fits:
             # each new id stands for one old one; the one that came in closest to the departure

@@ -13,12 +13,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from laggard.diagnosis.history.frames import Floats
-from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.group import Trend
 from laggard.diagnosis.signals.theil_sen import Fits, fit, median_slopes
 
 GROWING, FLAT, DRAINING, SAWTOOTH, ABSTAIN = "growing", "flat", "draining", "sawtooth", "abstain"
-_LEAVE_AFTER = 2  # windows in a row that do not bear a trend out
+_TREND_LEAVE_WINDOWS = fixed("trend_leave_windows", 2, "windows in a row that do not bear a trend out")
+_TREND_SHORT_STEPS = fixed("trend_short_steps", 6, "commit intervals or windows, of the short range at least")
+_TREND_LONG_STEPS = fixed("trend_long_steps", 12, "commit intervals or windows, of the long range at least")
+_TREND_LEAST_TICKS = fixed("trend_least_ticks", 2, "ticks of arrivals that a lag must have changed by")
+_TREND_LEAST_INTERVALS = fixed("trend_least_intervals", 0.25, "commit intervals of arrivals, likewise")
+_SWING_INTERVALS = fixed("swing_intervals", 0.5, "commit intervals of arrivals between high and low of a sawtooth")
+_SWING_RECORDS = fixed("swing_records", 10, "records between them at least")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +87,16 @@ def judge_trends(
     known_interval = np.where(np.isnan(interval), 0.0, interval)  # np.nan_to_num takes ten times as long
     window = float(seconds[-1] - seconds[-2]) if len(seconds) > 1 else 0.0
     step = np.fmax(known_interval, window)  # between two points
-    reach = np.fmax(parameters.trend_short_seconds, 6 * step)
+    reach = np.fmax(parameters.trend_short_seconds, _TREND_SHORT_STEPS * step)
     short = _fit_newest(seconds, envelope, reach, parameters)
-    least = np.fmax(arrival * np.fmax(2 * tick_seconds, known_interval / 4), parameters.min_lag_records)
+    least = np.fmax(
+        arrival * np.fmax(_TREND_LEAST_TICKS * tick_seconds, _TREND_LEAST_INTERVALS * known_interval),
+        parameters.min_lag_records,
+    )
     direction = _direction(short, arrival, least, parameters)
     turned = np.flatnonzero(direction)
     if len(turned):  # the long range only says no
-        long_reach = np.fmax(parameters.trend_long_seconds, 12 * step[turned])
+        long_reach = np.fmax(parameters.trend_long_seconds, _TREND_LONG_STEPS * step[turned])
         long = _fit_newest(seconds, envelope[turned], long_reach, parameters)
         against = _direction(long, arrival[turned], least[turned], parameters) == -direction[turned]
         direction[turned[against]] = 0
@@ -96,7 +105,9 @@ def judge_trends(
         lasts = _lasting(_fit_newest(seconds, rest, reach[turned], parameters), arrival[turned], parameters)
         direction[turned[lasts != direction[turned]]] = 0
     lasting = _lasting(short, arrival, parameters)
-    is_swinging = _swings(lag_max - envelope, seconds, reach) >= np.maximum(0.5 * arrival * interval, 10)
+    is_swinging = _swings(lag_max - envelope, seconds, reach) >= np.maximum(
+        _SWING_INTERVALS * arrival * interval, _SWING_RECORDS
+    )
 
     judged = []
     for i, state in enumerate(before):
@@ -158,7 +169,7 @@ def _remember(before: TrendState, entered: str, lasting: str) -> TrendState:
     """A trend is entered at once and left after two windows that do not bear it out, unknown ones among them."""
     if before.name and lasting == before.name:
         return TrendState(before.name)
-    if before.name and before.unconfirmed + 1 < _LEAVE_AFTER:
+    if before.name and before.unconfirmed + 1 < _TREND_LEAVE_WINDOWS:
         return TrendState(before.name, before.unconfirmed + 1)
     return TrendState(entered)
 

@@ -10,9 +10,11 @@ import numpy as np
 
 from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.order import known_sum
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.diagnosis.rules.rule import Observation
 from laggard.diagnosis.signals.attribution import UNEVEN, searchable
+from laggard.diagnosis.signals.compute import PARTIAL_SHARE
 from laggard.diagnosis.signals.forecast import topic_drain_seconds
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
 from laggard.diagnosis.signals.hot import hot_places
@@ -22,10 +24,12 @@ from laggard.diagnosis.verdict.reasons import BROKER, DOWNSTREAM, INPUT_UNKNOWN,
 from laggard.diagnosis.verdict.sizing import Sizing
 
 VETOES = frozenset({"blocked", "stale"})  # flags under which nothing about the group is known
-PARTIAL_LIMIT = 0.10  # share of the partitions with a commit that may be unknown
-MOST = 0.5  # share of the lag from which a cause decides
-FALLING = 2  # newest windows in which more was read than came
-ENOUGH_BUSY = 0.5  # share of the other members that are busy: then there is more to it than one member
+VERDICT_SHARE = fixed("verdict_share", 0.5, "share of the lag from which a cause decides")
+FALLING_WINDOWS = fixed("falling_windows", 2, "newest windows in which more was read than came")
+_FALLING_COMMITS = fixed("falling_commits", 2, "commits of each partition in a window")
+_MOVING_WINDOWS = fixed("moving_windows", 2, "newest windows in which members changed")
+# from here on there is more to it than one member
+ENOUGH_BUSY = fixed("enough_busy", 0.5, "share of the other members")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ def _reasons(
     """Reasons that apply, in order."""
     topic, parameters = signals.worst, signals.parameters
     partial = _partial_share(signals)
-    if VETOES & signals.flags or not partial <= PARTIAL_LIMIT or topic is None:
+    if VETOES & signals.flags or not partial <= PARTIAL_SHARE or topic is None:
         yield reasons.INPUT_UNKNOWN, {"partitions_unknown_ratio": partial}
         return
     if not _lags_on(signals) and not any(each.trend.name == "growing" for each in signals.topics):
@@ -103,7 +107,7 @@ def _reasons(
         yield reasons.AT_CEILING, {}
     if elasticity < parameters.elasticity_min or "SHARED_SINK" in conditions:
         yield reasons.DOWNSTREAM, {"elasticity_ratio": elasticity}
-    yield from _sized(signals, topic, sizing, is_settled=_costly_share(signals, conditions) < MOST)
+    yield from _sized(signals, topic, sizing, is_settled=_costly_share(signals, conditions) < VERDICT_SHARE)
 
 
 def _lags_on(signals: Signals) -> bool:
@@ -118,7 +122,7 @@ def _lags_on(signals: Signals) -> bool:
 
 def _is_moving(signals: Signals) -> bool:
     """True if the group's members changed in this window or the one before."""
-    since = signals.frame.now_ms - 2000 * signals.frame.window_seconds
+    since = signals.frame.now_ms - 1000 * _MOVING_WINDOWS * signals.frame.window_seconds
     return any(row["record_timestamp"].timestamp() * 1000 >= since for row in signals.frame.generations)
 
 
@@ -131,12 +135,12 @@ def _held_back(signals: Signals, topic: TopicSignals, conditions: Mapping[str, O
         stuck |= np.isin(topic.frame.partitions, unowned.partitions)
     # commits that stopped everywhere are a stall of every partition
     stalled = 1.0 if "COMMITS_STOPPED" in conditions else _lag_share(topic, stuck)
-    if stalled >= MOST:
+    if stalled >= VERDICT_SHARE:
         yield reasons.STALLED, {"stalled_lag_ratio": stalled}
-    if _lag_share(topic, hidden) >= MOST:
+    if _lag_share(topic, hidden) >= VERDICT_SHARE:
         yield reasons.TRANSACTION_OPEN, {"hidden_lag_ratio": _lag_share(topic, hidden)}
     for code in ("BROKER_CORRELATED", "LSO_STUCK", "OFFSET_BEYOND_END"):
-        if code in conditions and explained(signals, conditions[code]) >= MOST:
+        if code in conditions and explained(signals, conditions[code]) >= VERDICT_SHARE:
             yield reasons.BROKER, {"explained_ratio": explained(signals, conditions[code])}
 
 
@@ -154,7 +158,9 @@ def _uneven(
         }
         yield reasons.HOT_PARTITION, numbers
     costly = _costly_share(signals, conditions)
-    if costly >= MOST and any(each.code == "COSTLY_PARTITION" and each.opened_ms for each in signals.memory.tracks):
+    if costly >= VERDICT_SHARE and any(
+        each.code == "COSTLY_PARTITION" and each.opened_ms for each in signals.memory.tracks
+    ):
         yield reasons.COSTLY_PARTITION, {"explained_ratio": costly}
     slow = [conditions[code] for code in ("SLOW_HOST", "SLOW_MEMBER") if code in conditions]
     if slow:
@@ -233,11 +239,11 @@ def _gone_soon(signals: Signals) -> float:
     slowest = nan
     for topic in signals.topics:
         rows = topic.is_material
-        spare = (topic.frame["consume"] - topic.frame["arrival"])[rows, -FALLING:]
+        spare = (topic.frame["consume"] - topic.frame["arrival"])[rows, -FALLING_WINDOWS:]
         if not rows.any():
             continue
-        is_often = topic.interval[rows] <= signals.frame.window_seconds / 2
-        if spare.shape[1] < FALLING or not (spare > 0).all() or not is_often.all():
+        is_often = _FALLING_COMMITS * topic.interval[rows] <= signals.frame.window_seconds
+        if spare.shape[1] < FALLING_WINDOWS or not (spare > 0).all() or not is_often.all():
             return nan
         slowest = np.fmax(slowest, float((topic.lag[rows] / spare.min(axis=1)).max()))
     return float(slowest)
@@ -262,7 +268,8 @@ def _numbers(signals: Signals, sizing: Sizing) -> dict[str, float]:
     return known | autoscaler_settings(signals)
 
 
-_COOLDOWN_PAUSES = 3  # cooldown over the p95 pause of a rebalance: shorter ones measure the rebalance
+# shorter ones measure the rebalance
+_COOLDOWN_PAUSES = fixed("cooldown_pauses", 3, "times the 95th percentile of the pauses of a rebalance")
 
 
 def autoscaler_settings(signals: Signals) -> dict[str, float]:
@@ -286,7 +293,7 @@ def with_cluster(verdict: Verdict, shared: Sequence[Observation]) -> Verdict:
     members = verdict.numbers.get("members")
     stay = None if members is None else round(members)
     broker = codes.get("BROKER_CORRELATED")
-    if broker is not None and broker.explained >= MOST and row > BROKER.row:
+    if broker is not None and broker.explained >= VERDICT_SHARE and row > BROKER.row:
         return Verdict(BROKER, {**verdict.numbers, "explained_ratio": broker.explained}, stay)
     if "SHARED_SINK" in codes and row > DOWNSTREAM.row:
         return replace(verdict, reason=DOWNSTREAM, members_desired=stay)

@@ -1,0 +1,104 @@
+"""Numbers that decide are declared: by `fixed` beside what they decide, or as a parameter that may be configured."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import fields
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import laggard.diagnosis
+from laggard.diagnosis.parameters import FIXED, Parameters, fixed
+from laggard.diagnosis.rules.registry import RULES
+
+DIAGNOSIS = Path(laggard.diagnosis.__file__).parent
+UNDECLARED = 20  # at most: pairs ("fewer than two members"), sizes of blocks and of texts, rounding
+DECLARATIONS = {"fixed", "_of", "Rule", "Reason", "Condition"}  # calls whose numbers are declared by them
+FACTORS = {-1, 0, 1, 1000, 3600}  # nothing, one, the newest, and units of time
+
+
+def undeclared(source: str) -> Iterator[tuple[int, float]]:
+    """Line and value of each number in a comparison, in a default, or at the level of a module or a class.
+
+    Numbers in declarations, places in subscripts, arguments of decorators and `FACTORS` are left out.
+    """
+    tree = ast.parse(source)
+    above = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and type(node.value) in (int, float) and node.value not in FACTORS:
+            chain = [node, *_ancestors(node, above)]
+            if not _is_declared(chain) and _decides(chain):
+                yield node.lineno, node.value
+
+
+def _ancestors(node: ast.AST, above: dict[ast.AST, ast.AST]) -> Iterator[ast.AST]:
+    while node in above:
+        node = above[node]
+        yield node
+
+
+def _is_declared(chain: list[ast.AST]) -> bool:
+    calls = [each.func for each in chain if isinstance(each, ast.Call)]
+    names = {each.id for each in calls if isinstance(each, ast.Name)}
+    in_decorator = any(
+        isinstance(outer, ast.FunctionDef | ast.ClassDef) and inner in outer.decorator_list
+        for inner, outer in pairwise(chain)
+    )
+    return bool(names & DECLARATIONS) or in_decorator
+
+
+def _decides(chain: list[ast.AST]) -> bool:
+    if any(isinstance(each, ast.Subscript) for each in chain):
+        return False
+    is_inside = any(isinstance(each, ast.FunctionDef | ast.Lambda) for each in chain)
+    return not is_inside or any(isinstance(each, ast.Compare | ast.arguments) for each in chain)
+
+
+def test_numbers_that_decide_are_declared() -> None:
+    found = [
+        f"{file.relative_to(DIAGNOSIS)}:{line} {value}"
+        for file in sorted(DIAGNOSIS.rglob("*.py"))
+        for line, value in undeclared(file.read_text(encoding="utf-8"))
+    ]
+    assert len(found) < UNDECLARED, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("LIMIT = 3", [3]),
+        ("class A:\n    size: int = 7", [7]),
+        ("def f(seconds=600.0):\n    return seconds > 0.5 * 1000", [600.0, 0.5]),
+        ("LIMIT = fixed('limit', 3, 'windows')\ndef f(a):\n    return a[-3:] * 2 if len(a) > 1 else a", []),
+    ],
+)
+def test_numbers_are_counted_in_comparisons_defaults_and_constants(source: str, found: list[float]) -> None:
+    assert sorted(value for _, value in undeclared(source)) == sorted(found)
+
+
+def test_a_fixed_threshold_has_the_name_of_its_constant() -> None:
+    """So `git grep` finds the constant of a name in `findings.params`."""
+    odd = []
+    for file in DIAGNOSIS.rglob("*.py"):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            call = node.value if isinstance(node, ast.Assign) else None
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "fixed":
+                name = ast.unparse(node.targets[0]).lstrip("_").lower()
+                if [ast.unparse(call.args[0])] != [repr(name)]:
+                    odd.append(f"{file.name}: {name}")
+    assert odd == []
+
+
+def test_a_name_is_that_of_one_threshold() -> None:
+    assert FIXED.keys().isdisjoint(each.name for each in fields(Parameters))
+    name = next(iter(FIXED))
+    with pytest.raises(ValueError, match=name):
+        fixed(name, FIXED[name].value + 1, FIXED[name].unit)
+
+
+def test_rules_name_thresholds_that_exist() -> None:
+    known = FIXED.keys() | {each.name for each in fields(Parameters)}
+    assert {name for rule in RULES for name in rule.thresholds} <= known
