@@ -8,7 +8,7 @@
 --   cluster             cluster
 --   group               group
 --   topic               topic
---   window_end          end of the newest window judged by then
+--   window_end          end of the newest window evaluated by then
 --   lag                 sum over partitions; null: a partition is unknown
 --   lag_known           sum over the partitions that are known
 --   shape               none, single, spread, mixed or concentrated
@@ -23,7 +23,7 @@
 --   members_desired     members to have; null: unknown
 --   members_ceiling     members that could get a partition
 
-with judged as (
+with evaluated as (
     select *, max(window_end) over (partition by cluster) as newest
     from group_windows
     where
@@ -31,7 +31,7 @@ with judged as (
         and window_start >= :from and window_end <= :to and "group" = :group
 ),
 
-told as (
+reported as (
     select
         *, row_number() over (partition by cluster, code order by "at" desc, opened_at desc, seq desc) as age
     from findings
@@ -41,29 +41,29 @@ told as (
 )
 
 select
-    judged.cluster,
-    judged."group",
-    judged.topic,
-    judged.window_end,
-    judged.lag,
-    judged.lag_known,
-    judged.shape,
-    judged.trend,
-    judged.primary_code,
-    told.severity as primary_severity,
-    told.started_at as primary_since,
-    told.confidence as primary_confidence,
+    evaluated.cluster,
+    evaluated."group",
+    evaluated.topic,
+    evaluated.window_end,
+    evaluated.lag,
+    evaluated.lag_known,
+    evaluated.shape,
+    evaluated.trend,
+    evaluated.primary_code,
+    reported.severity as primary_severity,
+    reported.started_at as primary_since,
+    reported.confidence as primary_confidence,
     case
-        when judged.scale_verdict like 'YES%' then 'yes'
-        when judged.scale_verdict like 'NO%' then 'no'
+        when evaluated.scale_verdict like 'YES%' then 'yes'
+        when evaluated.scale_verdict like 'NO%' then 'no'
         else 'unknown'
     end as would_help,
-    judged.scale_verdict,
-    judged.members,
-    judged.members_desired,
-    judged.members_ceiling
-from judged
-left join told
-    on judged.cluster = told.cluster and judged.primary_code = told.code and told.age = 1
-where judged.window_end = judged.newest
-order by judged.cluster, judged.topic
+    evaluated.scale_verdict,
+    evaluated.members,
+    evaluated.members_desired,
+    evaluated.members_ceiling
+from evaluated
+left join reported
+    on evaluated.cluster = reported.cluster and evaluated.primary_code = reported.code and reported.age = 1
+where evaluated.window_end = evaluated.newest
+order by evaluated.cluster, evaluated.topic

@@ -70,7 +70,7 @@ ranked as (
     select
         *,
         row_number() over (partition by cluster, "group", topic order by took / drain_seconds nulls last) as place,
-        count(took) over (partition by cluster, "group", topic) as judged
+        count(took) over (partition by cluster, "group", topic) as evaluated
     from forecasts
 ),
 
@@ -79,7 +79,7 @@ quality as (
         cluster, "group", topic,
         count(took) as forecasts,
         count(*) - count(took) as forecasts_open,
-        max(case when 2 * place in (judged, judged + 1) then took / drain_seconds end) as error_ratio,
+        max(case when 2 * place in (evaluated, evaluated + 1) then took / drain_seconds end) as error_ratio,
         count(took + drain_low_seconds + drain_high_seconds) as forecasts_bounded,
         avg(case when took >= drain_low_seconds and took <= drain_high_seconds then 1.0
                  when took + drain_low_seconds + drain_high_seconds is not null then 0.0 end) as inside_share

@@ -16,7 +16,7 @@
 --   findings          findings DATA_LOST that opened
 --   windows_unknown   windows in which no partition knew what was lost
 
-with judged as (
+with evaluated as (
     select
         cluster, "group", topic,
         max(window_start) as window_start,
@@ -29,12 +29,12 @@ with judged as (
 ),
 
 newest as (
-    select judged.*, group_windows.window_end, group_windows.loss_seconds
-    from judged
+    select evaluated.*, group_windows.window_end, group_windows.loss_seconds
+    from evaluated
     inner join group_windows
         on
-            judged.cluster = group_windows.cluster and judged."group" = group_windows."group"
-            and judged.topic = group_windows.topic and judged.window_start = group_windows.window_start
+            evaluated.cluster = group_windows.cluster and evaluated."group" = group_windows."group"
+            and evaluated.topic = group_windows.topic and evaluated.window_start = group_windows.window_start
     where group_windows.date >= cast(:from as date) and group_windows.date <= cast(:to as date)
 ),
 
@@ -66,7 +66,7 @@ room as (
     group by cluster, "group", topic, window_start
 ),
 
-told as (
+reported as (
     select cluster, "group", topic, count(distinct finding_id) as findings
     from findings
     where
@@ -85,7 +85,7 @@ select
     case when newest.windows_known > 0 then coalesce(lost.lost_records, 0) else lost.lost_records end as lost_records,
     case when newest.windows_known > 0 then coalesce(lost.partitions_lost, 0) else lost.partitions_lost end
         as partitions_lost,
-    coalesce(told.findings, 0) as findings,
+    coalesce(reported.findings, 0) as findings,
     newest.windows_unknown
 from newest
 left join lost
@@ -94,7 +94,7 @@ left join room
     on
         newest.cluster = room.cluster and newest."group" = room."group"
         and newest.topic = room.topic and newest.window_start = room.window_start
-left join told
-    on newest.cluster = told.cluster and newest."group" = told."group" and newest.topic = told.topic
+left join reported
+    on newest.cluster = reported.cluster and newest."group" = reported."group" and newest.topic = reported.topic
 order by newest.loss_seconds nulls last, lost_records desc nulls last, newest.cluster, newest."group", newest.topic
 limit :limit

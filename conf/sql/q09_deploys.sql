@@ -12,7 +12,7 @@
 --   rebalances           logical rebalances
 --   replaced             members replaced
 --   rebalance_mode       eager, cooperative or incremental; null: unknown
---   static_share         share of the replaced that came back without a rebalance
+--   static_share         share of the replaced that rejoined without a rebalance
 --   is_switch            the mode, or whether members are static, is another than before; null: first, or unknown
 --   paused_seconds       paused partition-seconds; null: those of a rebalance are unknown
 --   lag_before           largest lag in the ten windows before; null: unknown

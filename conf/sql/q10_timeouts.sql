@@ -3,7 +3,7 @@
 -- Parameters
 --   :from               timestamp  30 days before :to  begin
 --   :to                 timestamp  now                 end
---   :heartbeat_seconds  number     3                   heartbeat interval: the broker is not told, this is the default
+--   :heartbeat_seconds  number     3                   heartbeat interval: Kafka does not record it, this is the default
 -- Columns
 --   cluster                    cluster
 --   group                      group, by its newest generation

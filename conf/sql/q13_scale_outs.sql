@@ -19,7 +19,7 @@
 --   lag_after            lag when it opened
 --   outcome              helped, futile or unknown
 
-with told as (
+with reported as (
     select
         scale_events.cluster, scale_events."group", scale_events.event_at,
         count(distinct findings.finding_id) as findings,
@@ -47,19 +47,19 @@ select
     scale_events.consume_rate_before,
     scale_events.consume_rate_after,
     scale_events.elasticity,
-    coalesce(told.findings, 0) as futile_findings,
-    told.lag_before,
-    told.lag_after,
+    coalesce(reported.findings, 0) as futile_findings,
+    reported.lag_before,
+    reported.lag_after,
     case
-        when told.findings > 0 or scale_events.elasticity < :elasticity_min then 'futile'
+        when reported.findings > 0 or scale_events.elasticity < :elasticity_min then 'futile'
         when scale_events.elasticity is null then 'unknown'
         else 'helped'
     end as outcome
 from scale_events
-left join told
+left join reported
     on
-        scale_events.cluster = told.cluster and scale_events."group" = told."group"
-        and scale_events.event_at = told.event_at
+        scale_events.cluster = reported.cluster and scale_events."group" = reported."group"
+        and scale_events.event_at = reported.event_at
 where
     scale_events.date >= cast(:from as date) and scale_events.date <= cast(:to as date)
     and scale_events.event_at >= :from and scale_events.event_at <= :to

@@ -48,7 +48,7 @@ rated as (
     left join group_status on summed.cluster = group_status.cluster and summed."group" = group_status."group"
 ),
 
-told as (
+reported as (
     select
         cluster, "group",
         count(distinct finding_id) as findings
@@ -72,8 +72,8 @@ select
     case when rated.offsets_partition is not null then sum(rated.commits_per_second) over held end
         as partition_commits_per_second,
     case when rated.offsets_partition is not null then count(*) over held end as partition_groups,
-    coalesce(told.findings, 0) as findings
+    coalesce(reported.findings, 0) as findings
 from rated
-left join told on rated.cluster = told.cluster and rated."group" = told."group"
+left join reported on rated.cluster = reported.cluster and rated."group" = reported."group"
 window held as (partition by rated.cluster, rated.offsets_partition)
 order by rated.commits_per_second desc nulls last, rated.cluster, rated."group"

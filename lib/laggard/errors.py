@@ -1,4 +1,4 @@
-"""What a user is told when something fails: the fact, the cause, the remedy, and the exit code."""
+"""Errors as a user sees them: the fact, the cause, the remedy, and the exit code."""
 
 import re
 

@@ -80,7 +80,7 @@ def nearest_existing(path: Path) -> Path:
 
 
 def exists(path: str) -> bool:
-    """Whether there is a file."""
+    """True if there is a file."""
     system, where = open_uri(path)
     return bool(system.get_file_info(where).type != fs.FileType.NotFound)
 

@@ -72,7 +72,7 @@ def fetch_jars(confs: Iterable[str] = CONFS) -> None:
 
 
 def _adopt(base: Path, conf: str) -> bool:
-    """Whether the folder holds the right jars; if so, stamp it."""
+    """True if the folder holds the right jars; if so, stamp it."""
     if not (base / conf).is_dir():
         return False
     problems = sum_problems(base, conf, expected_sums(conf))
@@ -124,7 +124,7 @@ def _missing(root: str, folder: Path, conf: str) -> Iterator[Wanted]:
 
 
 def is_verified(conf: str) -> bool:
-    """Whether the folder was checked against today's sums and no file changed size or time since."""
+    """True if the folder was checked against today's sums and no file changed size or time since."""
     folder = jars_dir() / conf
     try:
         return (folder / STAMP).read_text() == _fingerprint(folder, conf)

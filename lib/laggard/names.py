@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 
 def matches(name: str, globs: Iterable[str]) -> bool:
-    """Whether a name matches one of the globs; case counts."""
+    """True if a name matches one of the globs; case counts."""
     return any(fnmatchcase(name, glob) for glob in globs)
 
 

@@ -133,7 +133,7 @@ def test_partitions_whose_ends_nobody_tells_are_a_failure_and_not_all_right(tmp_
         ("ok", "offsets topic"),
         ("fail", "offsets topic ends"),
     ]
-    assert results[1].fact == "not told of partitions 1: KafkaTimeoutError"
+    assert results[1].fact == "no answer for partitions 1: KafkaTimeoutError"
 
 
 def test_what_one_broker_does_not_tell_hides_no_trouble_of_the_others(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def la22(cluster: ScenarioCluster) -> Labels:
 
 SCENARIOS = (
     Scenario("SC25", "a group is away until its offsets expire", sc25, groups=2),
-    Scenario("SC41a", "a partition stands still until retention deletes what it has not read", sc41),
+    Scenario("SC41a", "a partition is stalled until retention deletes what it has not read", sc41),
     Scenario("SC41b", "a group falls back until retention overtakes it", sc41b),
     Scenario("LA21", "retention removes what a busier hour brought", la21),
     Scenario("LA22", "retention empties an idle log", la22),

@@ -1,4 +1,4 @@
-"""Topics that grow, are made anew or lose their ends, and the offsets that groups have there."""
+"""Topics that grow, are recreated or lose their ends, and the offsets that groups have there."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def sc60(cluster: ScenarioCluster) -> Labels:
 
 SCENARIOS = (
     Scenario("SC36", "partitions are added, and nobody looks for them", sc36),
-    Scenario("SC39", "a topic is deleted and made anew, with more records", sc39),
+    Scenario("SC39", "a topic is deleted and recreated, with more records", sc39),
     Scenario("SC40", "an unclean election cuts a log", sc40),
     Scenario("SC60", "the offsets topic gets more partitions", sc60, groups=PARTITIONS),  # recorded alone
     Scenario("LA24", "partitions are added and found within minutes", la24),

@@ -19,7 +19,7 @@ WRITTEN = """\
 # Scenarios
 
 Written by `make scenarios`. Faults with a known cause, and look-alikes without one, are simulated with other sizes,
-rates, members and moments per seed; the job's own code records them, and the rules judge the record. What must open,
+rates, members and moments per seed; the job's own code records them, and the rules evaluate the record. What must open,
 what may, and what would help is known beforehand (`tests/scenarios`).
 """
 CODES = """

@@ -112,7 +112,7 @@ def verdict_sentence(row: Row) -> str:
 def missing(numbers: Mapping[str, float]) -> Iterator[str]:
     """Inputs that the sizing lacks."""
     if numbers.get("members_known") == 0:
-        yield "offsets are committed, but who reads is in no record"
+        yield "offsets are committed, but the readers are not recorded"
     if numbers.get("shape_known") == 0:
         yield "how the lag lies over the partitions has not lasted long enough to be named"
     if "busy_windows_needed" in numbers and "capacity_rate" not in numbers:

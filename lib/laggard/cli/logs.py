@@ -17,7 +17,7 @@ else:
     _Stream = logging.StreamHandler  # takes no type in Python 3.10
 
 LINES_PER_MINUTE, KEPT_FOR_ERRORS = 40, 10  # the JVM of the job may write 20 more
-_NOISY = ("kafka", "py4j")  # one dead broker gives two lines a second; what matters comes back as an error of ours
+_NOISY = ("kafka", "py4j")  # one dead broker gives two lines a second; what matters is raised as an error of ours
 
 
 class JsonLines(logging.Formatter):

@@ -78,7 +78,7 @@ def _policy_rules(main: TomlFile | None) -> tuple[tuple[PolicyRule, ...], list[t
 
 
 def _default_policy(config: Config) -> Policy:
-    """What `[diagnosis]` says under the name of a policy's key holds for the groups of no rule."""
+    """Take keys of `[diagnosis]` that are named like a policy's key for the groups without a rule."""
     names = {each.name for each in dataclasses.fields(config.diagnosis)}
     shared = [each.name for each in dataclasses.fields(Policy) if each.name in names]
     return Policy(**{name: getattr(config.diagnosis, name) for name in shared})
@@ -119,7 +119,7 @@ def _dotted(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
 
 
 def _across(config: Config, winners: Mapping[str, Given]) -> Iterator[tuple[tuple[int, int], str]]:
-    """What is wrong between values that are right alone."""
+    """Conflicts between values that are valid alone."""
     window, tick = config.job.window_seconds, config.job.tick_seconds
     if window % tick:
         given = winners.get("job.window_seconds") or winners["job.tick_seconds"]

@@ -1,4 +1,4 @@
-"""What the rules of `[[policy]]` say about one group."""
+"""Values that the rules of `[[policy]]` give one group."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Policies:
         return tuple(rule for rule in self.rules if matches(cluster, [rule.cluster]) and matches(group, [rule.match]))
 
     def of(self, cluster: str, group: str, at: datetime) -> Policy:
-        """What holds for a group: later rules override earlier ones key by key, but each one's maintenance counts."""
+        """Values of a group: later rules override earlier ones key by key, but each one's maintenance counts."""
         rules = self.matching(cluster, group)
         if not rules:
             return self.default

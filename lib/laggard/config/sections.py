@@ -1,4 +1,4 @@
-"""What can be configured: one frozen dataclass per section, each key with its default and its range."""
+"""The configuration: one frozen dataclass per section, each key with its default and its range."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Exporter:
 
 @dataclass(frozen=True)
 class Metrics:
-    """What a scrape may hold."""
+    """Limits of a scrape."""
 
     max_series: int = between(1000, 500_000, 100_000)
     partition_top_k: int = between(0, 1000, 10)

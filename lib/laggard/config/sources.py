@@ -1,4 +1,4 @@
-"""Where values come from: the file, the environment, --set. Nothing here knows which keys there are."""
+"""Sources of values: the file, the environment, --set. Nothing here knows which keys there are."""
 
 from __future__ import annotations
 

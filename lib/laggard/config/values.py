@@ -25,7 +25,7 @@ def typed(value: Any, default: Any, text: str | None = None) -> Any:
 
 
 def is_code(text: str) -> bool:
-    """Whether the text looks like the code of a finding."""
+    """True if the text looks like the code of a finding."""
     return re.fullmatch(r"[A-Z][A-Z0-9_]*", text) is not None
 
 

@@ -172,7 +172,7 @@ class Broker:
 
     def _close(self) -> None:
         # files that go away need no orderly shutdown, and the last node of a cluster would not manage one:
-        # it waits for a quorum that is gone
+        # it waits for a quorum that has ended
         self._end_nodes(signal.SIGKILL if self._temporary_dir else signal.SIGTERM)
         if self._temporary_dir:
             shutil.rmtree(self._temporary_dir, ignore_errors=True)

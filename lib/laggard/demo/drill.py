@@ -9,7 +9,7 @@ from laggard.demo.config_text import DRILL_TIMINGS
 from laggard.demo.scenarios import Scenario
 
 HEALTHY_SECONDS = 5.0 * DRILL_TIMINGS["window_seconds"]  # what is usual has to be seen before what is not
-REST_SECONDS = 2.0 * DRILL_TIMINGS["window_seconds"]  # so that the end shows a window judged with the finding open
+REST_SECONDS = 2.0 * DRILL_TIMINGS["window_seconds"]  # so that the end shows a window evaluated with the finding open
 LIMIT_SECONDS = 300.0
 SHOWN_FINDINGS = 4
 FINDINGS = (

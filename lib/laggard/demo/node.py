@@ -16,7 +16,7 @@ STOP_LIMIT_SECONDS = 10
 TOOL_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")  # formatting: 1.5 s without, 0.9 s with
 BROKER_JVM = ("-Xmx512m", *TOOL_JVM)
 # Lower than where Linux takes the ports of outgoing connections (from 32768 on). From there, a client that
-# reconnects to a stopped broker can be given that very port, connect to itself, and keep the broker from coming back.
+# reconnects to a stopped broker can be given that very port, connect to itself, and keep the broker from starting.
 PORTS = range(15000, 32000)
 
 LOG_SETTINGS = """\
@@ -42,7 +42,7 @@ class Node:
 
     @property
     def address(self) -> str:
-        """Where clients find it."""
+        """Address for clients."""
         return f"{HOST}:{self.port}"
 
     @property
@@ -56,12 +56,12 @@ class Node:
         return self.folder / "broker.log"
 
     def printed(self) -> str:
-        """What it printed since its last start."""
+        """Its output since its last start."""
         return self.log.read_bytes()[self.log_start :].decode(errors="replace")
 
     @property
     def is_running(self) -> bool:
-        """Whether its process lives."""
+        """True if its process lives."""
         return self.process is not None and self.process.poll() is None
 
     def write_settings(self, properties: Mapping[str, str]) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 LEAVE, JOIN = "leave", "join"  # the oldest member; a new one
 REPLACE = "replace"  # the oldest gives way to one with another name
-RESTART = "restart"  # the oldest comes back under its name: each in turn
-CRASH = "crash"  # the newest comes back under its name: the same one each time
+RESTART = "restart"  # the oldest restarts under its name: each in turn
+CRASH = "crash"  # the newest restarts under its name: the same one each time
 HANG = "hang"  # the oldest does nothing any more, and its heartbeats go on
 SLOW_DOWN = "slow down"  # all members, to the slow rate
 

@@ -1,1 +1,1 @@
-"""Whether laggard can run here: checks as small functions that return what they found."""
+"""Checks whether laggard can run here: small functions that return their results."""

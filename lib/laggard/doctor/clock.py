@@ -15,7 +15,7 @@ from laggard.sources.brokers import error_name
 if TYPE_CHECKING:
     from laggard.doctor.cluster import Cluster
 
-LIMIT_MS = 1000  # time lag is told in seconds
+LIMIT_MS = 1000  # time lag is in seconds
 CHECK = "clock of the controller"
 COMPARE = "compare `date -u` here and on the brokers, or `chronyc tracking`"
 

@@ -69,7 +69,7 @@ class Cluster:
 
 
 def if_reached(cluster: Cluster, name: str, check: Callable[[Cluster], Iterable[Result]]) -> Iterable[Result]:
-    """What the check says, or that it was left out: it would only wait for the same silence once more."""
+    """Yield the check's results, or one that it was skipped: it would only wait for the same silence again."""
     if cluster.metadata is None:
         return [Result("warn", name, "not checked, as no broker answered", 'first mend the line "brokers"')]
     return check(cluster)
@@ -109,7 +109,7 @@ def check_source(cluster: Cluster) -> Iterable[Result]:
     answers = [cluster.brokers.list_offsets(by_leader, *each) for each in asked]
     failed = {part: found.error for answer in answers for (_, part), found in answer.items() if found.error}
     if failed:
-        fact = "not told of partitions " + _some(f"{part}: {error}" for part, error in sorted(failed.items()))
+        fact = "no answer for partitions " + _some(f"{part}: {error}" for part, error in sorted(failed.items()))
         yield Result("fail", "offsets topic ends", fact, "look at the logs of the brokers that lead them; ask again")
     if not by_leader:
         return
@@ -153,7 +153,7 @@ def judge_transactions(high: Mapping[int, int], stable: Mapping[int, int]) -> Re
 
 
 def judge_position(starts: Mapping[int, int], positions: Mapping[int, int]) -> Result:
-    """Whether the records after the newest batch are all still there."""
+    """True if the records after the newest batch are all still there."""
     lost = sorted(part for part, position in positions.items() if starts.get(part, 0) > position)
     if not lost:
         return Result("ok", "position", "everything after the newest batch can still be read")

@@ -1,4 +1,4 @@
-"""What a check says: ok, warn or fail, the fact, and what to do about it."""
+"""Result of a check: ok, warn or fail, the fact, and what to do about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the brokers let us do, found by doing it, and the command that allows the rest."""
+"""Rights of our principal, found by using each, and the command that grants the missing ones."""
 
 from __future__ import annotations
 

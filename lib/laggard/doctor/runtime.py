@@ -55,7 +55,7 @@ def pins() -> dict[str, str]:
 
 
 def satisfies(version: str, wanted: str) -> bool:
-    """Whether a version fulfils a list of ==, >= and < conditions."""
+    """True if a version fulfils a list of ==, >= and < conditions."""
     have = _numbers(version)
     for condition in wanted.split(","):
         operator, _, text = re.split(r"((?<==)=|(?<=>)=|(?<=<)(?!=))", condition.strip(), maxsplit=1)

@@ -180,7 +180,7 @@ def check_published(config: Config, now: datetime | None = None) -> Iterable[Res
     try:
         batch = newest_batch(root)
     except TableMissing:
-        return  # told by its own line
+        return  # reported by its own line
     if batch is None:
         yield Result("warn", "newest batch", "nothing is published yet", "laggard run")
         return

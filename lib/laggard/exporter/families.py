@@ -63,7 +63,7 @@ def _gauge(name: str, labels: tuple[str, ...], text: str, level: str = "") -> Fa
 
 
 def _judged(name: str, labels: tuple[str, ...], text: str, level: str, states: tuple[str, ...] = ()) -> Family:
-    """Of the newest window that the rules judged, as long as that is news."""
+    """Metrics of the newest evaluated window, while it is recent."""
     kind, text = "stateset" if states else "gauge", text.removesuffix(".") + _WHILE_FRESH
     return Family(f"laggard_{name}", kind, labels, text, level, states)
 
@@ -97,7 +97,7 @@ PARTITION_COMMIT_TIMESTAMP = _gauge("partition_commit_timestamp_seconds", P, "pa
 PARTITION_LOG_END = _gauge("partition_log_end_offset", KP, "partition_status.log_end_offset: the poll's answer; do not sum.", "partition_offsets")
 PARTITION_LOG_START = _gauge("partition_log_start_offset", KP, "partition_status.log_start_offset: the newest known answer; do not sum.", "partition_offsets")
 
-# B. Shape and forecast, of the newest judged window
+# B. Shape and forecast, of the newest evaluated window
 GROUP_LAG_FLOOR = _judged("group_lag_floor_records", T, "group_windows.floor_records, the sum of 2 x arrival rate x commit interval + 1: lag below it comes from the commit interval.", "topics")
 GROUP_LAG_GINI = _judged("group_lag_gini_ratio", T, "group_windows.gini: inequality of the lag at commits over partitions, sum((2i - n - 1) x lag_i) / ((n - 1) x sum(lag)) in ascending order; do not sum.", "shape")
 GROUP_LAG_TOP_DECILE = _judged("group_lag_top_decile_share_ratio", T, "group_windows.top_decile_share: share of the lag that the worst tenth of the partitions, rounded up, has; do not sum.", "shape")
@@ -154,7 +154,7 @@ GROUP_MAINTENANCE = _gauge("group_maintenance", G, "1 while [[policy]] plans mai
 GROUP_SLO = _gauge("group_slo_seconds", G, "slo_time_lag_seconds that [[policy]] declares for a group of group_status; absent without one; do not sum.", "groups")
 GROUP_SLO_OBJECTIVE = _gauge("group_slo_objective_ratio", G, "slo_objective of a group of group_status that has slo_time_lag_seconds: share of the records to be in time; do not sum.", "groups")
 
-# E. Sizing, of the newest judged window
+# E. Sizing, of the newest evaluated window
 GROUP_DESIRED = _judged("group_desired_consumers", G, "group_windows.members_desired of two windows in a row, one less than group_windows.members after an hour in which fewer would do, within min_consumers, max_consumers and members_ceiling; 0 for a sleeping group that may scale to zero; absent where the verdict is unknown or the lag partial.", "groups")
 GROUP_SCALE_VERDICT = _judged("group_scale_verdict", G, "group_windows.scale_verdict: would adding consumers help; exactly one is 1.", "groups", VERDICTS)
 GROUP_CEILING = _judged("group_members_ceiling", G, "group_windows.members_ceiling: consumers that could get a partition.", "groups")

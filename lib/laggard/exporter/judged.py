@@ -53,9 +53,9 @@ _NONE_OPENED = dict.fromkeys(product(BY_CODE, SEVERITIES), 0)  # who watches a c
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The judgement up to one window's end; empty where nothing was judged, or long ago."""
+    """Evaluation up to one window's end; empty if no window was evaluated, or long ago."""
 
-    until: float | None = None  # end of the newest judged window, seconds since 1970
+    until: float | None = None  # end of the newest evaluated window, seconds since 1970
     windows: Sequence[Row] = ()  # of group_windows, that window, by group and topic
     idle_seconds: Mapping[str, float] = field(default_factory=dict)  # by group, without lag and arrivals up to the end
     before: Mapping[str, Sequence[Sequence[Row]]] = field(default_factory=dict)  # by group: earlier ones, newest first
@@ -95,7 +95,7 @@ class JudgedReader:
         self.newest = Judged()
 
     def read(self, skipped: Skipped | None = None) -> Judged:
-        """The newest judgement; reads nothing when no window was judged since the last look."""
+        """The newest evaluation; reads nothing if no window was evaluated since the last look."""
         skipped = Skipped() if skipped is None else skipped
         states = open_table(self._root, FINDING_STATE.name)
         version = states.version()
@@ -121,7 +121,7 @@ class JudgedReader:
         return self.newest
 
     def _follow_findings(self, end: datetime, skipped: Skipped) -> None:
-        """Rows told after the last look and up to this time; all over again at the start and when time went back."""
+        """Rows recorded after the last look up to this time; all over again at the start and when time went back."""
         told = self._told_until if self._told_until is not None and self._told_until <= end else None
         since = told or end - timedelta(days=_OPEN_DAYS)
         rows = judged_rows(self._read(FINDINGS.name, _FINDING_COLUMNS, "at", since, end), FINDINGS.name, skipped)

@@ -34,7 +34,7 @@ def choose_format(accept: str) -> tuple[str, str]:
 
 
 def wants_gzip(accept_encoding: str) -> bool:
-    """Whether gzip is named and not refused."""
+    """True if gzip is named and not refused."""
     return any(offer.name == "gzip" and offer.quality > 0 for offer in _offers(accept_encoding))
 
 

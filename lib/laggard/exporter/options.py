@@ -1,4 +1,4 @@
-"""What the exporter is told when it starts."""
+"""Options of the exporter at its start."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PolicyOf: TypeAlias = Callable[[str, str, datetime], Policy]  # cluster, group, 
 
 
 def no_policy(_cluster: str, _group: str, _at: datetime) -> Policy:
-    """What holds where nothing is declared."""
+    """Defaults of keys that are not declared."""
     return Policy()
 
 

@@ -1,4 +1,4 @@
-"""What the serving loop holds: one reference, replaced whole; the clock alone decides whether its data still counts."""
+"""State of the serving loop: one reference, replaced whole; the clock alone decides whether its data still counts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Published:
         return {root.cluster: root.reason_at(now) for root in self.roots}
 
     def bodies(self, now: float) -> Mapping[str, Body]:
-        """What a scrape at this moment gets."""
+        """Body of a scrape at this moment."""
         late = _LATE_SECONDS if len(self.roots) > 1 else 0.0
         limits = [(root.polled_at, root.max_age_seconds + late) for root in self.roots if root.has_data]
         is_current = all(is_fresh(polled_at, now, limit) for polled_at, limit in limits)

@@ -128,7 +128,7 @@ class Refresher:
             self.stats.skipped[key] += skipped.counts[key]
 
     def _read_judged(self, batch: Batch, skipped: Skipped) -> Judged:
-        """What the rules said last; an error there leaves what was said before, and lag goes on."""
+        """The newest evaluation; an error there keeps the one before, and lag is served on."""
         try:
             judged = self._judged.read(skipped)
         except TableMissing:  # of a job without rules

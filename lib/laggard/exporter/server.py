@@ -46,7 +46,7 @@ _LANDING = f"""<!doctype html>
 """
 
 
-@stream_request_body  # so that a request is judged by its headers, before tornado reads or refuses its body
+@stream_request_body  # so that a request is accepted by its headers, before tornado reads or refuses its body
 class _Handler(RequestHandler):
     SUPPORTED_METHODS = ("GET", "HEAD")
 
@@ -175,7 +175,7 @@ class _Landing(_Handler):
 
 
 class Site:
-    """What the handlers share."""
+    """State shared by the handlers."""
 
     def __init__(
         self,

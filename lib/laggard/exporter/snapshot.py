@@ -1,4 +1,4 @@
-"""What one scrape shows: one `batches` row and the tables at exactly the versions it names, never changed."""
+"""Content of one scrape: one `batches` row and the tables at exactly the versions it names, never changed."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def seconds_between(later: Any, earlier: Any) -> Any:
 
 
 def as_double(column: Any) -> Any:
-    """The nearest double of each int64; Arrow's implicit cast refuses numbers beyond 2^53, and clients commit such."""
+    """The nearest double of each int64; Arrow's own conversion refuses those beyond 2^53, and clients commit such."""
     return pc.cast(column, pa.float64(), safe=False)
 
 

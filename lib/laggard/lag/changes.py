@@ -1,4 +1,4 @@
-"""Changes that a tick's commits made on each partition: the rhythm of commits, how far the offset moved, and counts."""
+"""Changes that a tick's commits made on each partition: commit intervals, how far the offset moved, and counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def commit_rhythm(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """When the group commits, and the sums of its gaps.
 
-    What was read while catching up was thinned out by compaction and tells no rhythm.
+    Records read while catching up were thinned out by compaction and give no commit interval.
     """
     before, commit = merged.before, merged.commit
     is_first_row = pc.is_null(before["status"])

@@ -1,4 +1,4 @@
-"""The rhythm of a partition's commits: its newest gaps, and their median as the commit interval.
+"""Commit interval of a partition: its newest gaps between commits, and their median.
 
 Of a group the gaps are counted and summed, and their squares: enough to tell a clock from work.
 """
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from laggard.lag.arrays import Ints, add_saturating, sum_groups
 
 MAX_GAPS = 20
-MIN_GAPS = 3  # fewer tell no rhythm
+MIN_GAPS = 3  # fewer give no commit interval
 MAX_GAP_MS = 6 * 3_600_000  # a longer one is a stop
 GAPS = pa.list_(pa.int32())
 SUMS = ("commit_gaps", "commit_gap_ms", "commit_gap_squares")  # of a batch's rows; of groups with _total

@@ -1,4 +1,4 @@
-"""What flowed through each topic of a group since the tick before, and the sums of it since the group is known.
+"""Flows through each topic of a group since the tick before, and their sums since the group is known.
 
 The sums are kept per group and topic, not per partition: they must not fall when a partition's row is retired.
 """

@@ -78,7 +78,7 @@ def _known(topic_id: Any) -> Any:
 
 
 def _is_resolved(before: pa.Table, now: Mapping[str, Any], probed: Probed, tick: Tick) -> Any:
-    """Whether the group commits often enough: else records that are done and not yet committed would count as late."""
+    """True if the group commits often enough: else records that are done and not yet committed would count as late."""
     groups = pa.table({"group": now["group"]})
     (group,) = key_codes([groups], ["group"])
     interval = _group_median(group, pc.cast(now["commit_interval_seconds"], _DOUBLE))

@@ -43,7 +43,7 @@ def merge(before: pa.Table, commits: pa.Table, polled: pa.Table, subscribed: pa.
     expected = _expected(subscribed, polled)
     old, new, wanted = key_codes([before, commits, expected], KEY)
     fresh = np.flatnonzero(match(new, old) < 0)
-    # a topic that is gone is polled once more: the rows it has say so, and those that ended do not come back
+    # a deleted topic is polled once more: its rows say so, and rows that ended do not return
     is_there = ~flags(equal(expected["error"], UNKNOWN_TOPIC))
     missing = np.flatnonzero((match(wanted, old) < 0) & (match(wanted, new) < 0) & is_there)
     before_at = np.r_[np.arange(len(old)), np.full(len(fresh) + len(missing), -1)]

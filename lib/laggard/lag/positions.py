@@ -1,4 +1,4 @@
-"""Where each group stands on each partition after a tick: status, lag, identity. Pure functions of Arrow tables.
+"""Position of each group on each partition after a tick: status, lag, identity. Pure functions of Arrow tables.
 
 The status rules and their order are `schemas.STATUSES`; unknown stays null from column to column.
 """

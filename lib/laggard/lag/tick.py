@@ -1,4 +1,4 @@
-"""What is the same for every row of a batch."""
+"""Values that are the same for every row of a batch."""
 
 from __future__ import annotations
 

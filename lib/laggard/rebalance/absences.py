@@ -1,4 +1,4 @@
-"""How long a static member was away that came back within its generation: no record tells, its last commit does.
+"""Absence of a static member that rejoined within its generation: not recorded, estimated from its last commit.
 
 An upper bound: it is longer than the absence by what the member did not commit any more, most often less than an
 interval of commits.

@@ -67,7 +67,7 @@ def _wanted(members: Sequence[Member], partitions: Mapping[str, int]) -> list[To
 
 
 def _valid_claims(members: Sequence[Member], partitions: Mapping[str, int]) -> dict[str, list[TopicPartition]]:
-    """What each member holds; of two claims the newer generation wins, and of two equal ones neither."""
+    """Partitions that each member holds; of two claims the newer generation wins, of two equal ones neither."""
     claims: dict[TopicPartition, list[Member]] = {}
     for member in members:
         for place in member.owned:

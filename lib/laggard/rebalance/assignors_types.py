@@ -1,4 +1,4 @@
-"""What every assignor takes and gives."""
+"""Input and output types of every assignor."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def find_cause(
 
 
 def find_necessity(cause: str, reason: str | None, *, is_declared_deploy: bool) -> str:
-    """Whether the rebalance was wanted; `reason` is the one claimed for the departures."""
+    """True if the rebalance was wanted; `reason` is the one claimed for the departures."""
     if cause in {"member_left", "replacement", "static_expired"}:
         if is_declared_deploy and reason in {None, "deploy", "scale_in"}:
             return PLANNED
@@ -105,7 +105,7 @@ class _Nearness:
     ended_at: datetime
 
     def holds(self, at: datetime | None, seconds: float) -> bool:
-        """Whether a time lies in the rebalance or at most so long before it."""
+        """True if a time lies in the rebalance or at most so long before it."""
         before = seconds_between(self.started_at, at)
         return before is not None and before <= seconds and at is not None and at <= self.ended_at
 
@@ -141,7 +141,7 @@ def _cause_in_members(
     if left or slots.joined or restarted:
         return "replacement"
     if slots.restarted or change.interrupted or change.has_guests or change.is_epoch:
-        # a static one may have expired and come back between two records, or restarted in time beside another cause;
+        # a static one may have expired and rejoined between two records, or restarted in time beside another cause;
         # somebody came and went, seen or not; and nobody leads a KIP-848 group and could ask for a rebalance
         return UNKNOWN
     if change.assignor == "stream" and _is_probing(change, parameters):
@@ -152,7 +152,7 @@ def _cause_in_members(
 def _are_back(
     change: Change, slots: SlotChanges, earlier: Sequence[Departure], parameters: RebalanceParameters
 ) -> bool:
-    """Whether all that joined are static members that had been gone for a short time."""
+    """True if all that joined are static members that had been gone for a short time."""
     gone = {
         each.group_instance_id
         for each in earlier

@@ -1,4 +1,4 @@
-"""What a logical rebalance changed: who left, which partitions moved, and which of them went back."""
+"""Changes made by a logical rebalance: members that left, partitions that moved, and those that moved back."""
 
 from __future__ import annotations
 

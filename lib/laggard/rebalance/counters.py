@@ -1,4 +1,4 @@
-"""What `group_status` counts of a group's rebalances, carried from tick to tick; counts never fall."""
+"""Counters of a group's rebalances in `group_status`, carried from tick to tick; they never fall."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def _departure(
     at: datetime,
     joined_at: datetime | None,
 ) -> Departure:
-    """What is known of a member at the begin of the rebalance; an idle partition says nothing about its reader."""
+    """Facts about a member at the start of the rebalance; an idle partition says nothing about its reader."""
     held = [pause_of[place] for place in member.assigned or () if place in pause_of]
     progress = [each.progressed_at for each in held if each.has_traffic]
     intervals = [each.commit_interval_seconds for each in held if each.commit_interval_seconds is not None]

@@ -123,7 +123,7 @@ def close_epoch(work: Folding, history: History, stable_at: datetime | None) -> 
 
 
 def tell_member(work: Folding, member: Member, history: History) -> None:
-    """A member's row of the newest epoch: before it goes, or when it took over after the epoch was told."""
+    """A member's row of the newest epoch: before it goes, or when it took over after the epoch was recorded."""
     epoch = work.state.epoch
     if epoch is None or member.is_told:
         return

@@ -1,4 +1,4 @@
-"""What records show around a departure: how long it was silent, whether another took its place, who else left."""
+"""Evidence around a departure: length of the silence, a replacement if any, other departures."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def gather_evidence(
 
 
 def _idle(departure: Departure, parameters: RebalanceParameters) -> str:
-    """What its silence says; a long join phase may have waited for it, so that it was there up to the end."""
+    """Evidence from its silence; a long join phase may have waited for it, so that it was there up to the end."""
     idle, at_end = departure.idle_seconds, departure.idle_at_end_seconds
     level, swift = _level(departure, idle, parameters), departure.commit_interval_seconds or 0.0
     swift += 2 * parameters.heartbeat_seconds
@@ -71,7 +71,7 @@ def _level(departure: Departure, idle: float | None, parameters: RebalanceParame
 
 
 def _is_just_over(idle: float, timeout: float | None, interval: float, parameters: RebalanceParameters) -> bool:
-    """Whether a timeout ran out just then: the last commit was up to an interval before the last poll or heartbeat.
+    """True if a timeout ran out just then: the last commit was up to an interval before the last poll or heartbeat.
 
     The start is an estimate, hence off by as much, and late by a heartbeat.
     """

@@ -1,4 +1,4 @@
-"""What the analytics of rebalances are given: generations and commits in log order, and what is known around them.
+"""Inputs of the rebalance analytics: generations and commits in log order, and other known events.
 
 None is not known, everywhere.
 """
@@ -59,8 +59,8 @@ def _places(held: Iterable[Mapping[str, Any]] | None) -> tuple[TopicPartition, .
 class Generation:
     """A row of `generations` with its members.
 
-    An epoch is told twice: at its begin without `stable_at`, and again when it is Stable; one that is superseded
-    first is told once.
+    An epoch is recorded twice: at its start without `stable_at`, and again when it is Stable; one that is superseded
+    first is recorded once.
     """
 
     generation_kind: str  # classic or epoch
@@ -124,7 +124,7 @@ class PartitionFacts:
 
     @property
     def has_traffic(self) -> bool | None:
-        """Whether there is anything to read; only such a partition can be seen to pause."""
+        """True if there is anything to read; only such a partition can be seen to pause."""
         if (self.arrival_rate or 0) > 0 or (self.lag or 0) > 0:
             return True
         return None if self.arrival_rate is None or self.lag is None else False
@@ -132,7 +132,7 @@ class PartitionFacts:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What else happened around the group; `…_at` is the newest time."""
+    """Other events around the group; `…_at` is the newest time."""
 
     cluster: str
     group: str

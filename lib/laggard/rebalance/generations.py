@@ -78,7 +78,7 @@ def _member(member: Mapping[str, Any], value: Mapping[str, Any], mode: str | Non
 
 
 def _blobs(member: Mapping[str, Any], protocol_type: str, mode: str | None) -> dict[str, Any]:
-    """What the blobs say; one that does not decode must not cost the group its record, so its fields stay null."""
+    """Decoded fields of the blobs; one that does not decode must not cost the group its record: they stay null."""
     subscription, assignment = decode_member(protocol_type, member)
     if protocol_type != "consumer":  # a Connect worker has connectors and tasks, no topics and partitions
         return {"subscription_version": subscription.get("version")}
@@ -102,7 +102,7 @@ def _blobs(member: Mapping[str, Any], protocol_type: str, mode: str | None) -> d
 def _to_revoke(
     owned: list[dict[str, Any]] | None, assigned: list[dict[str, Any]] | None
 ) -> list[dict[str, Any]] | None:
-    """What a cooperative member held and does not keep; KIP-429 has it revoke just that, and join again."""
+    """Partitions that a cooperative member held and does not keep; by KIP-429 it revokes just those and joins again."""
     if owned is None or assigned is None:
         return None
     kept = {(each["topic"], each["partition"]) for each in assigned}

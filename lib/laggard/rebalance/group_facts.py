@@ -1,4 +1,4 @@
-"""What `group_status` shows of a modern group, derived from its records exactly as the broker derives it."""
+"""Columns of `group_status` for a modern group, derived from its records exactly as the broker derives them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def derive_state(group: Folded) -> str:
 
 
 def is_reconciled(group: Folded) -> bool:
-    """Whether every member has reached the target assignment."""
+    """True if every member has reached the target assignment."""
     return all(member.is_reconciled(group.assignment_epoch) for member in group.members.values())
 
 

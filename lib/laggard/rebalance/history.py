@@ -21,7 +21,7 @@ class History:
     topics: Topics
     generations: list[Row] = field(default_factory=list)
     members: list[Row] = field(default_factory=list)
-    replacements: list[Row] = field(default_factory=list)  # static members that came back
+    replacements: list[Row] = field(default_factory=list)  # static members that rejoined
     told: dict[str, list[tuple[int, Generation]]] = field(default_factory=dict)  # with the offset of the telling record
 
     def tell(self, group: str, offset: int, generation: Generation) -> None:
@@ -29,7 +29,7 @@ class History:
         self.told.setdefault(group, []).append((offset, generation))
 
     def place(self, group: str, kind: str, record: Row) -> Row:
-        """What every row says of the record it comes from; `kind`: generation_kind."""
+        """Columns that every row takes from its record; `kind`: generation_kind."""
         at: datetime = record["record_timestamp"]
         return {
             "date": at.date(),

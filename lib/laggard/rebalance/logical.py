@@ -99,7 +99,7 @@ class _Work:
 
 
 def belongs_to(rebalance: OpenRebalance, generation: Generation, parameters: RebalanceParameters) -> bool:
-    """Whether a generation goes on with a rebalance.
+    """True if a generation goes on with a rebalance.
 
     An epoch does until one is Stable; a generation where the one before took partitions away that nobody got yet, or
     where its join phase ended shortly after.
@@ -116,7 +116,7 @@ def belongs_to(rebalance: OpenRebalance, generation: Generation, parameters: Reb
 
 
 def has_reached_limit(rebalance: OpenRebalance, generation: Generation, parameters: RebalanceParameters) -> bool:
-    """Whether a rebalance has gone on for so long that its row must not wait for the group to come to rest."""
+    """True if a rebalance has gone on for so long that its row must not wait for the group to come to rest."""
     return (generation.recorded_at - rebalance.opened_at).total_seconds() > parameters.merge_limit_seconds
 
 
@@ -186,7 +186,7 @@ def _begin_or_go_on(work: _Work, rebalance: OpenRebalance | None, generation: Ge
 
 
 def _is_known(state: RebalanceState, generation: Generation) -> bool:
-    """Whether the generation was told before: an epoch that is Stable now, or a static member's return."""
+    """True if the generation was recorded before: an epoch that is Stable now, or a static member's return."""
     known: list[int] = []
     if state.open is not None and state.open.last.generation_kind == generation.generation_kind:
         known += state.open.generations
@@ -212,7 +212,7 @@ def _renew(work: _Work, generation: Generation) -> None:
 
 
 def _with_new_ids(before: Standing | None, last: Generation, now: Generation) -> Standing | None:
-    """Who came back after the rebalance had been written is none that the rebalance replaced."""
+    """A member that rejoined after the rebalance had been written is none that the rebalance replaced."""
     ids = {each.group_instance_id: each.member_id for each in now.members}
     back = {each.member_id: ids.get(each.group_instance_id, "") for each in last.members if each.group_instance_id}
     if before is None or all(old == new for old, new in back.items()):

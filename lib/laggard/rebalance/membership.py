@@ -1,4 +1,4 @@
-"""Who a member is."""
+"""Identity of a member."""
 
 from __future__ import annotations
 

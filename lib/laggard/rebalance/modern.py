@@ -1,4 +1,4 @@
-"""Records of consumer, share and streams groups folded one by one; an epoch is told when it is reached or superseded.
+"""Records of consumer, share and streams groups folded one by one; an epoch is recorded when reached or superseded.
 
 Source: the replay methods of Kafka's GroupMetadataManager (KIP-848, KIP-932, KIP-1071).
 """
@@ -28,7 +28,7 @@ def fold_modern(work: Folding, step: Step) -> None:
         fold = _VALUES.get(role)
     elif role == "epoch":
         fold = _end if work.state.group_type in (None, kind) else None
-    else:  # a group that is gone may still be cleared up after
+    else:  # tombstones may still follow for a deleted group
         fold = _TOMBSTONES.get(role) if work.state.group_type == kind else None
     if fold is not None:
         fold(work, step)
@@ -47,7 +47,7 @@ def _member(work: Folding, step: Step) -> None:
     for name in _METADATA:
         setattr(member, name, step.found[name])
     old = state.departed.pop(member.group_instance_id or "", None)
-    if old is not None:  # KIP-848: a static member that comes back takes over without a new epoch
+    if old is not None:  # KIP-848: a static member that rejoins takes over without a new epoch
         member.replaced_member_id = old
         state.roster = [member.identity if each.member_id == old else each for each in state.roster or ()]
         place = step.history.place(work.group, "epoch", step.record)

@@ -78,7 +78,7 @@ def count_movement(moved: int, before: Held, after: Held, same: Mapping[str, str
     """Counts around so many moves; `same` is slot name before to name after.
 
     Necessary is what departed slots held and what the others held above the fair share: of P partitions and N slots
-    after, the P mod N that held most may keep one more than ⌊P/N⌋. A partition that is gone moves nowhere.
+    after, the P mod N that held most may keep one more than ⌊P/N⌋. A deleted partition does not move.
     """
     owned = {place for held in after.values() for place in held}
     counts = {slot: len(owned.intersection(held)) for slot, held in before.items()}
@@ -101,7 +101,7 @@ def count_movement(moved: int, before: Held, after: Held, same: Mapping[str, str
 
 
 def is_divergent(members: Iterable[MemberFacts]) -> bool | None:
-    """Whether members subscribe to different topics; None while one subscription is not known."""
+    """True if members subscribe to different topics; None while one subscription is not known."""
     found = {None if member.topics is None else frozenset(member.topics) for member in members}
     return None if None in found else len(found) > 1
 

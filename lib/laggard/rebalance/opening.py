@@ -98,7 +98,7 @@ def add_generation(rebalance: OpenRebalance, generation: Generation, parameters:
 
 
 def _has_guests(rebalance: OpenRebalance) -> bool:
-    """Whether the newest generation has a member that was not there before."""
+    """True if the newest generation has a member that was not there before."""
     if rebalance.before is None:
         return False
     last = rebalance.last
@@ -113,7 +113,7 @@ def _absent(rebalance: OpenRebalance) -> set[str]:
 
 
 def _is_first(generation: Generation) -> bool:
-    """Whether nothing of the group was written before: numbers begin with 1 for the first members."""
+    """True if nothing of the group was written before: numbers begin with 1 for the first members."""
     return generation.live_read and generation.generation == 1 and generation.generation_gap is None
 
 
@@ -128,7 +128,7 @@ def _add_sync(rebalance: OpenRebalance, generation: Generation) -> float | None:
 
 
 def is_whole(generation: Generation, before: Sequence[MemberFacts] | None) -> bool:
-    """Whether every partition that was taken from a member has a new owner.
+    """True if every partition that was taken from a member has a new owner.
 
     Only a cooperative generation can leave that to the next one; a partition that nobody ever had is another matter.
     """

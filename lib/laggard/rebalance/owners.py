@@ -1,4 +1,4 @@
-"""Who has each partition of a group, by the newest records: for rows of partitions, not record by record."""
+"""Owner of each partition of a group, by the newest records: for rows of partitions, not record by record."""
 
 from __future__ import annotations
 

@@ -24,10 +24,12 @@ class RebalanceParameters:
 
     straggler_tolerance: float = 0.1  # of the longest rebalance timeout
     straggler_share: float = 0.5  # of it at least that a join took which ended with a member's own poll interval
-    heartbeat_seconds: float = 3.0  # the Java consumer's default; the interval stands in no record
+    heartbeat_seconds: float = 3.0  # the Java consumer's default; Kafka does not record the interval
 
     poll_timeout_share: float = 0.8  # of the rebalance timeout: idle so long before it left
-    modern_session_seconds: float = 45.0  # Kafka's default of group.consumer.session.timeout.ms; stands in no record
+    modern_session_seconds: float = (
+        45.0  # Kafka's default of group.consumer.session.timeout.ms; Kafka does not record it
+    )
     session_low: float = 0.7  # of the session timeout
     session_high: float = 1.3
     orderly_commit_intervals: float = 2.0  # a member that left in order committed shortly before

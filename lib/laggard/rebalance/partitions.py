@@ -1,4 +1,4 @@
-"""What rows of `partition_status` say to the analytics of rebalances: rates, rhythm, and the lag at any commit."""
+"""Inputs of the rebalance analytics from rows of `partition_status`: rates, commit interval, lag at any commit."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def window_rate(risen: Any, since_tick: Any, seconds: Any) -> Any:
 
 
 def floor_records(rows: pa.Table, arrival: Any, tick: Tick) -> Any:
-    """Lag that the commit rhythm alone makes, two commit intervals of arrivals, and at least `MIN_LAG_RECORDS`."""
+    """Lag that the commit interval alone makes, two commit intervals of arrivals, and at least `MIN_LAG_RECORDS`."""
     interval = pc.coalesce(rows["commit_interval_seconds"], pa.scalar(float(tick.window_seconds)))
     floor = pc.add(pc.multiply(pc.multiply(arrival, interval), 2.0), 1.0)
     return pc.max_element_wise(floor, float(MIN_LAG_RECORDS), skip_nulls=False)

@@ -47,7 +47,7 @@ class PartitionPause:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether a commit to come can still tell the pause."""
+        """True if a later commit can still show the length of the pause."""
         return not self.is_over and self._is_measurable
 
     @property
@@ -60,7 +60,7 @@ class PartitionPause:
         return bool(self.has_traffic) and self.last_before is not None and self.commit_interval_seconds is not None
 
     def least_seconds(self, until: datetime) -> float:
-        """What the pause has reached without a commit up to a time."""
+        """Length of the pause without a commit up to a time."""
         return self.excess_seconds if self.is_over else self.excess_seconds + self._excess(until)
 
     @property
@@ -68,12 +68,12 @@ class PartitionPause:
         return self.still_since or (None if self.newest is None else self.newest.at)
 
     def _excess(self, at: datetime, unseen: int = 0) -> float:
-        """What of the gaps to a commit is beyond an interval each; `unseen` commits lie in between."""
+        """Excess of the gaps to a commit over one interval each; `unseen` commits lie in between."""
         gap, interval = seconds_between(at, self._since), self.commit_interval_seconds
         return 0.0 if gap is None or interval is None else max(self.stopped_seconds, gap - (unseen + 1) * interval)
 
     def _stands_still(self, commit: Commit) -> bool:
-        """Whether a commit repeats the offset while more waits than can have come since: nobody reads.
+        """True if a commit repeats the offset while more waits than can have come since: nobody reads.
 
         A commit interval is the longest that a commit waits for; a member that gives up commits sooner.
         """

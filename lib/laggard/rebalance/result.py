@@ -1,4 +1,4 @@
-"""What the analytics give: one row of `rebalances` for each logical rebalance, and the details behind it."""
+"""Results of the analytics: one row of `rebalances` for each logical rebalance, and the details behind it."""
 
 from __future__ import annotations
 

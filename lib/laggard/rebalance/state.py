@@ -1,4 +1,4 @@
-"""What is kept of a group's rebalances between two batches, and its one column of text.
+"""State of a group's rebalances between two batches, and its one column of text.
 
 The text is JSON by columns, the fields of the dataclasses.
 """
@@ -21,7 +21,7 @@ _SHARED = "before_is_standing"
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where the last rebalance left the group; complete: each partition it took from a member has a new owner."""
+    """Members and owners after the last rebalance; complete: each partition it took from a member has a new owner."""
 
     generation_kind: str
     generation: int

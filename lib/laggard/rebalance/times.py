@@ -87,7 +87,7 @@ def is_straggling(
     commit_gap_p95_seconds: float | None,
     parameters: RebalanceParameters,
 ) -> bool:
-    """Whether the join phase lasted about as long as the longest rebalance timeout: it waited for a member in vain.
+    """True if the join phase lasted about as long as the longest rebalance timeout: it waited for a member in vain.
 
     A join of one heartbeat and one batch is healthy, however short the timeout.
     """
@@ -105,7 +105,7 @@ def was_waited_for(
     commit_gap_p95_seconds: float | None,
     parameters: RebalanceParameters,
 ) -> bool:
-    """Whether a member that did not come left in the end by its own poll interval, and most of it went into the join.
+    """True if a member that did not come left in the end by its own poll interval, and most of it went into the join.
 
     It polled for the last time before the join phase began, so the join is shorter than the interval by as much.
     """

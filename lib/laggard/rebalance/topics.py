@@ -1,4 +1,4 @@
-"""What the poll and the rows of before know of topics, worked out only when a record asks."""
+"""Topics known from the poll and from earlier rows, computed only when a record needs them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Topics:
 
     @cached_property
     def partitions(self) -> dict[str, int]:
-        """Topic to its number of partitions in the poll; not of one that is gone, which the poll tells once more."""
+        """Topic to its number of partitions in the poll; without deleted topics, which the poll lists once more."""
         there = self._polled.filter(pc.invert(equal(self._polled["error"], UNKNOWN_TOPIC)))
         counts = there.select(["topic", "partition"]).group_by("topic").aggregate([("partition", "count")])
         return dict(zip(counts["topic"].to_pylist(), counts["partition_count"].to_pylist(), strict=True))

@@ -8,7 +8,7 @@ _CLIENT = "kafka"
 
 
 def silence_client() -> None:
-    """Silence kafka-python, which logs every retry; what matters comes back as an error.
+    """Silence kafka-python, which logs every retry; what matters is raised as an error.
 
     Its DEBUG lines hold each request, and so the password of a login: they are dropped also where somebody else's
     settings ask for them. A filter counts for one logger, and a level of `kafka.net` wins over that of `kafka`.

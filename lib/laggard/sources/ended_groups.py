@@ -29,7 +29,7 @@ class Found:
 
 
 def look_for(brokers: Brokers, groups: Sequence[str]) -> Found:
-    """Ask for these groups by name; each that is gone has one definite answer of its coordinator."""
+    """Ask for these groups by name; each deleted one has one definite answer of its coordinator."""
     found = Found()
     try:
         brokers.metadata([])  # the coordinator may be a broker that came a moment ago

@@ -1,4 +1,4 @@
-"""What is asked once per window: stable ends, newest records, configurations, and where the log was some time ago."""
+"""Questions asked once per window: stable ends, newest records, configurations, and log positions some time ago."""
 
 from __future__ import annotations
 

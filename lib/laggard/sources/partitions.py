@@ -1,4 +1,4 @@
-"""What metadata says about a partition."""
+"""Metadata of a partition."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ Answers = Mapping[kafka.TopicPartition, kafka.Answer]
 
 @dataclass(frozen=True, slots=True)
 class PollOptions:
-    """What to ask, and how long to wait for an answer."""
+    """Scope of a poll, and how long to wait for an answer."""
 
     bootstrap_servers: tuple[str, ...]
     offsets_topic: str = "__consumer_offsets"

@@ -19,7 +19,7 @@ DENIED_TOPIC = "TOPIC_AUTHORIZATION_FAILED"
 
 @dataclass(frozen=True, slots=True)
 class OffsetsTopic:
-    """What the cluster says about the topic we read."""
+    """State of the offsets topic, as the cluster reports it."""
 
     cluster_id: str
     topic_id: str

@@ -111,7 +111,7 @@ _TABLES = {
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What the brokers said in one poll; times are milliseconds on our clock."""
+    """Answers of the brokers in one poll; times are milliseconds on our clock."""
 
     poll_id: int
     polled_at_ms: int  # by the wall clock as it was, even where that was set back

@@ -1,4 +1,4 @@
-"""What a window did to each watched partition, from the polls inside it."""
+"""Changes of each watched partition in a window, from the polls inside it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class TopicWindow:
         self._base_at_ms = 0
 
     def is_new(self, now_ms: int) -> bool:
-        """Whether a poll at this time opens a window."""
+        """True if a poll at this time opens a window."""
         return self._floor(now_ms) != self._start_ms
 
     def is_closed_by(self, now_ms: int) -> bool:
-        """Whether a poll at this time closes a window right after its end, so that it may tell how that ended."""
+        """True if a poll at this time closes a window right after its end, so that it may tell how that ended."""
         return self._last is not None and self._follows(now_ms)
 
     def add(

@@ -44,7 +44,7 @@ _OF_STATE = ("group_state", "state_source")
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """What the brokers said in the tick's poll."""
+    """Answers of the brokers in the tick's poll."""
 
     positions: pa.Table
     listing: Listing

@@ -51,7 +51,7 @@ Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where the tables are, the status tables' files to start from, and into how many shards the groups are cut."""
+    """Location of the tables, the status tables' files to start from, and the number of shards of groups."""
 
     root: str
     files: Mapping[str, Sequence[str]]
@@ -161,7 +161,7 @@ def spare_modules() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """What the tasks of a batch left: data files by table, count rows, and the slowest task's seconds of decoding."""
+    """Results of the tasks of a batch: data files by table, count rows, and the slowest task's seconds of decoding."""
 
     files: Mapping[str, Sequence[DataFile]]
     counts: Sequence[Mapping[str, Any]]

@@ -64,7 +64,7 @@ log = logging.getLogger("laggard.job")
 
 @dataclass(frozen=True, slots=True)
 class BatchOptions:
-    """What a batch needs of the configuration."""
+    """Configuration of a batch."""
 
     cluster: str
     checkpoint: str

@@ -70,7 +70,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What the decode stage found: commits (unique per key), group records in Kafka's order, rewinds, edges."""
+    """Result of the decode stage: commits (unique per key), group records in Kafka's order, rewinds, edges."""
 
     commits: pa.Table
     records: Sequence[dict[str, Any]]

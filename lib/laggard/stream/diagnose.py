@@ -1,4 +1,4 @@
-"""The second query: it follows what the first publishes and judges each window that closed.
+"""The second query: it follows the first one's batches and evaluates each window that closed.
 
 An error in a rule or in this query never touches the first one: lag is recorded on.
 """
@@ -64,7 +64,7 @@ class Diagnosis:
         self._is_stopping = is_stopping  # if so, windows after the one at hand follow the next start
 
     def process(self, frame: DataFrame, _: int) -> None:
-        """Judge the windows that closed before the newest of these rows of `batches`."""
+        """Evaluate the windows that closed before the newest of these rows of `batches`."""
         rows = frame.where(f"kind = '{TICK}'").select("batch_id", "polled_at", "table_versions").collect()
         if rows:
             newest = max(rows, key=lambda each: int(each["batch_id"]))
@@ -113,10 +113,10 @@ class Diagnosis:
                 before = Baselines(partial(read_baseline, root, window.begin_ms, options))
                 remembered = {group: from_json(text) for group, text in memories.items()}
                 found = judge_window(tables, window, remembered, before.of, options, partial(in_shard, **shard))
-                yield pa.RecordBatch.from_pydict({"judged": pa.array([pickle.dumps(found)], pa.binary())})
+                yield pa.RecordBatch.from_pydict({"evaluated": pa.array([pickle.dumps(found)], pa.binary())})
 
-        frame = self._spark.range(0, shards, 1, shards).mapInArrow(judge_shard, "judged binary")
-        return [each for row in frame.collect() for each in pickle.loads(row["judged"])]  # noqa: S301 - our own workers'
+        frame = self._spark.range(0, shards, 1, shards).mapInArrow(judge_shard, "evaluated binary")
+        return [each for row in frame.collect() for each in pickle.loads(row["evaluated"])]  # noqa: S301 - our own workers'
 
     def _write(
         self,
@@ -126,7 +126,7 @@ class Diagnosis:
         told: Mapping[str, list[Row]],
         memories: Mapping[str, Memory],
     ) -> None:
-        """`finding_state` last: its newest window says how far the rules have judged."""
+        """`finding_state` last: its newest window says how far the evaluation has come."""
         begin = pa.scalar(window.begin_ms * 1000, pa.timestamp("us", tz="UTC")).as_py()
         same = {"cluster": self._options.cluster, "batch_id": window.batch_id}
         states = [
@@ -178,7 +178,7 @@ class DiagnoseQuery:
         self._logged = ""
 
     def catch_up(self) -> None:
-        """Judge what has closed, without a stream."""
+        """Evaluate the closed windows, without a stream."""
         newest = newest_batch(self._root)
         if newest is not None and newest.kind == TICK:
             self._diagnosis().judge_closed(newest.polled_at.timestamp(), newest.table_versions)
@@ -263,13 +263,13 @@ class DiagnoseQuery:
 
 
 def last_state(root: str) -> tuple[int, dict[str, Memory]]:
-    """Begin of the newest judged window in ms (-1: none), and what was remembered after it."""
+    """Start of the newest evaluated window in ms (-1: none), and the memory after it."""
     table = open_table(root, schemas.FINDING_STATE.name)
     if not table.count():
         return -1, {}
     rows = read_newest(root, schemas.FINDING_STATE.name, table.version(), _STATE)
     memories = memories_of(rows)
-    # the cluster has a row for every judged window
+    # the cluster has a row for every evaluated window
     newest = pc.max(rows.filter(pc.equal(rows["group"], ""))["window_start"]).as_py()
     return round(newest.timestamp() * 1000), memories
 

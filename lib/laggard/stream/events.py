@@ -118,7 +118,7 @@ def new_rewinds(rewinds: Sequence[Mapping[str, Any]], before: pa.Table, now: pa.
 def record_events(
     rewinds: Sequence[Mapping[str, Any]], history: History, away: Sequence[float | None], tick: Tick
 ) -> Iterable[dict[str, Any]]:
-    """Rewinds inside the batch, and static members that came back within a generation (KIP-345) with their absences."""
+    """Rewinds inside the batch, and static members that rejoined within a generation (KIP-345) with their absences."""
     for row in rewinds:
         yield event_row("offset_rewind", tick, {**row, "event_at": row["record_timestamp"] or tick.now})
     for row, seconds in zip(history.replacements, away, strict=True):
@@ -126,7 +126,7 @@ def record_events(
 
 
 def change_events(before: pa.Table, now: pa.Table, tick: Tick) -> Iterable[dict[str, Any]]:
-    """Groups under another protocol or coordinator, and those whose members went or came back."""
+    """Groups under another protocol or coordinator, and those whose members left or rejoined."""
     prior = before.take(pc.index_in(now["group"], value_set=before["group"].combine_chunks()))
     had, has = (pc.greater(each["members"], 0) for each in (prior, now))
     is_known = pc.and_(*(pc.is_in(each["group_type"], value_set=pa.array(_GROUP_TYPES)) for each in (prior, now)))

@@ -61,7 +61,7 @@ def group_history(groups: pa.Table, topics: Topics, tick: Tick) -> pa.Table:
 
 
 def _places(groups: pa.Table) -> dict[str, pa.ChunkedArray]:
-    """Where the rows of the newest generation are; of those that an older job wrote the group's records tell."""
+    """Place of the newest generation's rows; for those that an older job wrote it is taken from the group's records."""
     paths = (["epoch", "record_timestamp"], ["record_timestamp"])
     folded = [pc.struct_field(groups["folded"], path) for path in paths]
     return {name: pc.coalesce(groups[name], *folded) for name in ("generation_at", "roster_at")}

@@ -33,7 +33,7 @@ _MEASURED = ("time_in_rebalance_ratio", "ping_pong")
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What a tick brought: `partitions` are the rows of `partition_status` before and after.
+    """Input of a tick: `partitions` are the rows of `partition_status` before and after.
 
     `flows`, `gaps` and `outcomes` are parallel to them. `rewinds` are those inside the batch; `grown`, by group, the
     topics that got partitions.

@@ -29,7 +29,7 @@ MOVE = "restore the value it had, or give this job its own job.tables and job.ch
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What must not change during a checkpoint's life; written to `<checkpoint>.laggard.json`."""
+    """Values that must not change during a checkpoint's life; written to `<checkpoint>.laggard.json`."""
 
     cluster_id: str
     offsets_topic_id: str  # "admin" where coordinators are asked instead
@@ -55,7 +55,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is on disk at start; None where there is nothing."""
+    """The identity on disk at start; None if there is none."""
 
     has_checkpoint: bool
     identity: Mapping[str, Any] | None  # empty: the file is there and cannot be read
@@ -238,7 +238,7 @@ def _refusal(what: str, cause: str, fix: str = RESTORE) -> LaggardError:
 
 
 def find_state(root: str, checkpoint: str) -> Found:
-    """What is on disk of this checkpoint and these tables."""
+    """State on disk of this checkpoint and these tables."""
     newest = newest_batch(root)
     path = identity_path(checkpoint)
     wal = files.newest_number(f"{checkpoint.rstrip('/')}/offsets")

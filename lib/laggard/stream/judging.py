@@ -1,4 +1,4 @@
-"""Judge a closed window's groups, and its cluster, by what `reading` read of them."""
+"""Evaluate a closed window's groups, and its cluster, by what `reading` read of them."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ class Baselines:
         self._places: dict[str, Ints] | None = None  # group -> rows of the table
 
     def of(self, group: str) -> Baseline:
-        """What a rule may ask for, by topic."""
+        """Baselines that a rule may request, by topic."""
         return lambda: self._topics(group)
 
     def _topics(self, group: str) -> dict[str, list[Row]]:

@@ -41,7 +41,8 @@ class Session:
         if self._spark is None:
             self._spark = self._start()
             server: Any = self._spark.sparkContext._accumulatorServer  # noqa: SLF001 - nothing public has it
-            server.handle_error = lambda *_: None  # prints a traceback when the JVM is gone, which has a name already
+            # it prints a traceback when the JVM has ended, an error that is reported already
+            server.handle_error = lambda *_: None
             Thread(target=_warm_up, args=(self._spark,), name="warm-up", daemon=True).start()
         return self._spark
 
@@ -109,7 +110,7 @@ def jvm_of(spark: SparkSession) -> subprocess.Popen[bytes] | None:
 
 
 def check_alive(spark: SparkSession, error: BaseException) -> None:
-    """Raise a failure with a name if the error comes of a JVM that is gone: in this process none can follow it."""
+    """Raise a failure with a name if the error comes from a JVM that has ended: this process cannot start another."""
     process = jvm_of(spark)
     if process is None:
         return

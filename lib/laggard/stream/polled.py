@@ -1,4 +1,4 @@
-"""Turn a poll of the coordinators into what the decode stage would give: rows of commits that changed.
+"""Turn a poll of the coordinators into the rows that the decode stage would give: commits that changed.
 
 A poll says where a group stands and not when it committed. So a change becomes one commit at an unknown time, which was
 made between the poll before that asked the group and this one, and what did not change becomes nothing.

@@ -212,7 +212,7 @@ class Job:
                 log.error("%s", failure.what, exc_info=failure)
 
     def _has_backlog(self, batches: Batches) -> bool:
-        """Whether more records wait than one tick may read: those are read batch after batch, not tick by tick."""
+        """True if more records wait than one tick may read: those are read batch after batch, not tick by tick."""
         cluster = self._config.cluster
         if cluster.is_admin:
             return False

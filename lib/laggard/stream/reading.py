@@ -1,4 +1,4 @@
-"""Read what closed windows are judged by: the stream and a replay over the past read it alike.
+"""Read the inputs of the evaluation of closed windows: the stream and a replay read them alike.
 
 Whatever was published after a window closed is left out, by its batch id: so both see the same.
 """
@@ -62,7 +62,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What judging needs of the configuration."""
+    """Configuration of the evaluation."""
 
     cluster: str
     window_seconds: int
@@ -73,7 +73,7 @@ class Options:
 def read_history(
     root: str, versions: Mapping[str, int], begin_ms: int, end_ms: int, options: Options
 ) -> dict[str, pa.Table]:
-    """Rows that windows from `begin_ms` to `end_ms` are judged by; at the versions named, else the newest.
+    """Rows that windows from `begin_ms` to `end_ms` are evaluated by; at the versions named, else the newest.
 
     Of `lag_windows`, by far the largest, a scan: there is never room for all of it.
     """
@@ -120,7 +120,7 @@ def _read_standing(
 def read_span(
     root: str, name: str, version: int | None, since_ms: int, last_ms: int, time: str, columns: Sequence[str] = ()
 ) -> pa.Table:
-    """Rows of a table whose time is in a range, at a version or the newest; the columns that judging needs."""
+    """Rows of a table whose time is in a range, at a version or the newest; the columns that the evaluation needs."""
     rows = scan_span(root, name, version, since_ms, last_ms, time, columns)
     return pa.Table.from_batches(rows.to_batches(), rows.schema)
 
@@ -136,7 +136,7 @@ def scan_span(
         table_uri(root, name),
         columns,
         (field(time) >= pa.scalar(since, _TIME)) & (field(time) <= pa.scalar(last, _TIME)),
-        # an event may be told a while after it happened, never before
+        # an event may be recorded a while after it happened, never before
         files=f"date >= '{since.date()}' AND date <= '{last.date()}'",
         repeating=_REPEATING if name in PARTITIONED else (),
     )
@@ -165,7 +165,7 @@ class Told:
 
 
 def told(tables: Mapping[str, pa.Table]) -> Told:
-    """What was read of them."""
+    """Tables that were read."""
     rows = {name: rows_of(_in_order(tables[name], name)) for name in (*RECENT, "deploys") if name in tables}
     named = tables.get("places")
     return Told(

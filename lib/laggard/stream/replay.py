@@ -1,4 +1,4 @@
-"""Judge a past range once more: the same functions, the same rows, and the memory of the window before it."""
+"""Evaluate a past range again: the same functions, the same rows, and the memory of the window before it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _CHUNK = 60  # windows whose history is read at once
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What was remembered after a window; `window_start` is None where nothing was, as at a first start."""
+    """Memory after a window; `window_start` is None where nothing was, as at a first start."""
 
     window_start: datetime | None
     memories: dict[str, Memory]
@@ -54,7 +54,7 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One window judged: rows of `group_windows` and of `findings`."""
+    """One evaluated window: rows of `group_windows` and of `findings`."""
 
     window: Window
     windows: list[Row]
@@ -62,7 +62,7 @@ class Step:
 
 
 def memory_before(root: str, begin_ms: int) -> Remembered:
-    """The memory of the newest judged window that began before."""
+    """Memory of the newest evaluated window that began before."""
     newest = newest_judged(root, datetime.fromtimestamp(begin_ms / 1000, timezone.utc))
     if newest is None:
         return Remembered(None, {})
@@ -123,7 +123,7 @@ def _judge(
 
 
 class _Baseline:
-    """The day before each window: what is stored up to the first one, then what the replay itself has judged."""
+    """The day before each window: what is stored up to the first one, then the replay's own rows."""
 
     def __init__(self, root: str, begin_ms: int, options: Options) -> None:
         self._root, self._begin_ms, self._options = root, begin_ms, options

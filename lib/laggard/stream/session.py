@@ -126,7 +126,7 @@ def is_submitted() -> bool:
 
 
 def _given() -> dict[str, str]:
-    """What spark-submit was given, by options, --conf and spark-defaults.conf."""
+    """Settings given to spark-submit by options, --conf and spark-defaults.conf."""
     from pyspark import SparkConf, SparkContext
 
     SparkContext._ensure_initialized()  # noqa: SLF001 - without the JVM SparkConf is empty
@@ -147,7 +147,7 @@ def _show_zip_to_source(spark: SparkSession) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """Tell this process to stop once spark-submit's JVM is gone: a signal reaches only the JVM, and nobody tells us."""
+    """Stop this process once spark-submit's JVM has ended: a signal reaches only the JVM."""
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -32,9 +32,9 @@ COLUMNS = tuple(_SCHEMA.names)
 
 
 def places(now: pa.Table, then: pa.Table, span: timedelta) -> pa.Table:
-    """Where a window finds each group's generation, by the start of the window and the columns of `PLACES`.
+    """Place of each group's generation, by the start of the window and the columns of `PLACES`.
 
-    `now`: rows of `group_history` of the windows judged, `then`: those of the windows a span before them.
+    `now`: rows of `group_history` of the evaluated windows, `then`: those of the windows a span before them.
     """
     found = [_SCHEMA.empty_table()]
     for rows, later in ((now, timedelta(0)), (then, span)):
@@ -63,7 +63,7 @@ def read_older(root: str, table: DeltaTable, near: pa.Table, name: str, named: p
 def _read_files(
     root: str,
     name: str,
-    _: frozenset[str],  # the files of these dates: a member may be told later of a generation of long ago
+    _: frozenset[str],  # the files of these dates: a member of an old generation may be recorded later
     groups: frozenset[str],
     times: frozenset[datetime],
     columns: tuple[str, ...],
@@ -80,7 +80,7 @@ def _of_dates(times: Iterable[datetime]) -> str:
 
 
 def by_window(named: pa.Table, column: str) -> dict[datetime, dict[str, list[datetime]]]:
-    """Where groups may find their generation, by the start of the window and the group."""
+    """Possible places of the groups' generations, by the start of the window and the group."""
     found: dict[datetime, dict[str, list[datetime]]] = {}
     for start, group, at in zip(*(named[each].to_pylist() for each in ("window_start", "group", column)), strict=True):
         if at is not None:

@@ -28,6 +28,6 @@ class Stopwatch:
         }
 
     def move(self, stage: str, to: str, seconds: float) -> None:
-        """Count some of a stage's seconds as another stage's."""
+        """Count some seconds of one stage for another."""
         self.seconds[to] = min(seconds, self.seconds[stage])
         self.seconds[stage] -= self.seconds[to]

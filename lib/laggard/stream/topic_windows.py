@@ -1,4 +1,4 @@
-"""What a poll closed, as rows of `topic_windows`."""
+"""Rows of `topic_windows` for the window that a poll closed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the job did: its batches, and the records it could not decode."""
+"""Tables about the job's work: its batches, and the records it could not decode."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ BATCHES = Table(
             "offsets_retention_minutes",
             "bigint",
             "offsets.retention.minutes of a broker, asked every ten minutes",
-            "gap, or not told to us",
+            "gap, or not reported to us",
         ),
         Column(
             "clock",

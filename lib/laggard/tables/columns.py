@@ -1,4 +1,4 @@
-"""What a table's declaration is made of, and the columns that several tables share.
+"""Parts of a table's declaration, and the columns that several tables share.
 
 Types are Spark DDL. A column is null when its value is not known, never 0; `null` says when that is.
 Offsets and counts are records, durations are seconds, timestamps are UTC.

@@ -16,12 +16,12 @@ _TIME = pa.timestamp("us", tz="UTC")
 
 
 def newest_judged(root: str, before: datetime | None = None) -> datetime | None:
-    """Start of the newest window that the rules have judged, among those that began before a time; None: no such."""
+    """Start of the newest evaluated window among those that began before a time; None if there is none."""
     try:
         table = open_table(root, FINDING_STATE.name)
     except TableMissing:
         return None
-    condition = field("group") == ""  # the cluster has a row for every judged window
+    condition = field("group") == ""  # the cluster has a row for every evaluated window
     if before is not None:
         condition &= field("window_start") < pa.scalar(before, _TIME)
     for date in reversed(dates_of(table)):

@@ -2,7 +2,7 @@
 
 One object beside the tables, taken and renewed by conditional put. The clocks of machines are never compared: a lease
 is over when its object did not change for `lease_seconds` by the clock of the one who waits for it. The epoch goes up
-with each holder; every commit carries it, so that one who comes back from a pause cannot commit
+with each holder; every commit carries it, so that a writer that resumes after a pause cannot commit
 (docs/decisions/0024-lease-and-epoch.md).
 """
 
@@ -59,7 +59,7 @@ def fenced(delta: DeltaTable, lease: Lease | None) -> Iterator[None]:
 
 
 def signed(lease: Lease | None, *transactions: Transaction) -> CommitProperties:
-    """What a commit carries: these transactions and the epoch."""
+    """Metadata of a commit: these transactions and the epoch."""
     own = [] if lease is None else [Transaction(_EPOCH, lease.epoch)]
     return CommitProperties(app_transactions=[*transactions, *own])
 

@@ -126,7 +126,7 @@ def load_table(uri: str, version: int | None = None) -> DeltaTable:
 
 
 def has_table(root: str, name: str) -> bool:
-    """Whether there is a Delta table."""
+    """True if there is a Delta table."""
     uri = table_uri(root, name)
     with naming_errors(uri):
         return DeltaTable.is_deltatable(uri, delta_options(uri))

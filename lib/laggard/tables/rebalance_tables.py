@@ -147,7 +147,7 @@ GROUP_MEMBERS = Table(
             "assigned",
             _OWNED,
             "partitions it has; empty: nothing; a topic whose id is not known is null, and status partial",
-            "not a consumer, or not decodable; in an epoch: not told anything yet",
+            "not a consumer, or not decodable; in an epoch: no assignment received yet",
         ),
         Column(
             "owned",

@@ -85,7 +85,9 @@ PARTITION_STATUS = Table(
         Column("base_answered_at", "timestamp", "state: answered_at there", "as answered_at"),
         Column("base_log_end_offset", "bigint", "state: log end there", "unknown there"),
         Column("base_committed_offset", "bigint", "state: committed offset there", "unknown there"),
-        Column("probe_offset", "bigint", "state: first offset not older than the service level", "none, or not told"),
+        Column(
+            "probe_offset", "bigint", "state: first offset not older than the service level", "none, or not reported"
+        ),
         Column("window_matured_records", "bigint", "state: matured_records of the window", "as in lag_windows"),
         Column("window_late_records", "bigint", "state: late_records of the window", "as in lag_windows"),
     ),
@@ -210,7 +212,7 @@ GROUP_STATUS = Table(
         Column("ping_pong", "double", "moves of the last hour that took a partition back / all moves", "none moved"),
         Column("generations_total", "bigint", "generations seen to complete"),
         Column("interrupted_generations_total", "bigint", "generations that never got an assignment"),
-        Column("static_restarts_absorbed_total", "bigint", "static members that came back without a rebalance"),
+        Column("static_restarts_absorbed_total", "bigint", "static members that rejoined without a rebalance"),
         Column("rebalances_total", "map<string,bigint>", "cause to logical rebalances"),
         Column("member_changes_total", "map<string,bigint>", "joined, left, replaced to members"),
         Column("partitions_moved_total", "bigint", "partitions that changed their owner in a rebalance"),

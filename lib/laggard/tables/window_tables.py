@@ -142,11 +142,11 @@ TOPIC_WINDOWS = Table(
             "time of the newest record, on its producer's or broker's clock; from that poll",
             "no record, or no value in that poll (brokers before 3.0)",
         ),
-        Column("replicas_offline", "int", "replicas on brokers that are down", "not told"),
+        Column("replicas_offline", "int", "replicas on brokers that are down", "not reported"),
         Column("retention_seconds", "double", "retention.ms of the topic", "unlimited; or unknown, see config_known"),
         Column("retention_bytes", "bigint", "retention.bytes of the topic", "unlimited; or unknown, see config_known"),
         Column("cleanup_policy", "string", "cleanup.policy of the topic: delete, compact or both", "unknown"),
-        Column("config_known", "boolean", "whether the topic's configuration was told to us"),
+        Column("config_known", "boolean", "whether we may read the topic's configuration"),
     ),
     time_column="window_start",
 )

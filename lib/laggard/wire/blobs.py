@@ -1,4 +1,4 @@
-"""What the members of a classic group tell each other: blobs that the broker stores in the group's record unread."""
+"""Data that members of a classic group exchange: blobs that the broker stores in the group's record unread."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias

@@ -1,4 +1,4 @@
-"""What Connect workers say and get: the blobs of groups with protocol type `connect`.
+"""Metadata and assignment of Connect workers: the blobs of groups with protocol type `connect`.
 
 Source: ConnectProtocol.java and, from version 1 on, IncrementalCooperativeConnectProtocol.java (KIP-415); version 2
 (KIP-507) has the layout of version 1.

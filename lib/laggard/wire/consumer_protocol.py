@@ -1,4 +1,4 @@
-"""What classic members ask for and get: the blobs of groups with protocol type `consumer`.
+"""Subscription and assignment of classic members: the blobs of groups with protocol type `consumer`.
 
 Source: ConsumerProtocolSubscription.json and ConsumerProtocolAssignment.json of Kafka's clients; never flexible.
 """

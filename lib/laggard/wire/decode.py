@@ -13,7 +13,7 @@ OutcomeName: TypeAlias = Literal["record", "tombstone", "unsupported", "malforme
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one record turned out to be; the key is kept whenever it decoded, the error only when something failed."""
+    """Outcome of decoding one record; the key is kept whenever it decoded, the error only when something failed."""
 
     outcome: OutcomeName
     record_type: int | None = None

@@ -13,7 +13,7 @@ DECODERS = {
 
 
 def decode_member(protocol_type: str, member: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Decode subscription and assignment; of a protocol type that is not known here only their `bytes` are told."""
+    """Decode subscription and assignment; of an unknown protocol type only their `bytes` are kept."""
     subscription, assignment = member["subscription"], member["assignment"]
     if protocol_type not in DECODERS:
         return {"bytes": len(subscription)}, {"bytes": len(assignment)}

@@ -1,4 +1,4 @@
-"""What the records of consumer, share and streams groups have in common: keys, target epochs, partitions of a topic.
+"""Parts shared by the records of consumer, share and streams groups: keys, target epochs, partitions of a topic.
 
 Their values have version 0 only and are flexible. Numbers and names are Kafka's, in snake case.
 """

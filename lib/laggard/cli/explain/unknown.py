@@ -49,7 +49,7 @@ SENTENCES = {
 }
 STATUSES = {
     "stale": "not read up to now",
-    "topic_missing": "the topic is gone, or we may not see it",
+    "topic_missing": "the topic does not exist, or we may not see it",
     "topic_recreated": "the topic was recreated, the commit belongs to the old one",
     "no_end_offset": "the broker gave no log end",
     "source_blocked": "an open transaction blocks the offsets topic",
@@ -77,7 +77,7 @@ LIMITS = {
     "bootstrap": "since when the group is watched is not known",
     "sparse": "too few commits to tell a trend",
     "stale": "some partitions were not read up to now",
-    "topic_missing": "a topic is gone, or we may not see it",
+    "topic_missing": "a topic does not exist, or we may not see it",
     "topic_recreated": "a topic was recreated",
     "no_end_offset": "a broker gave no log end",
 }

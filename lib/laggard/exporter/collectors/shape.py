@@ -1,4 +1,4 @@
-"""B. Shape and forecast of each group–topic, and the floor of its lag, from the newest judged row of group_windows."""
+"""B. Shape and forecast of each group–topic, and the floor of its lag, from the newest row of group_windows."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ class ShapeCollector(Collector):
 
 
 def _shown(family: fam.Family, value: Value) -> Value:
-    """Infinity stands for never, and only where the catalogue has it; elsewhere no time can be told."""
+    """Infinity stands for never, and only where the catalogue has it; elsewhere the time is unknown."""
     return None if value == inf and family not in _MAY_BE_NEVER else value
