@@ -252,11 +252,28 @@ def test_history_from_before_the_live_end_is_judged_by_no_rule() -> None:
     assert [each.code for rule in ALL_RULES for each in rule.check(told.signals())] == []
 
 
-def test_two_interrupted_generations_hold_and_one_does_not() -> None:
-    told = Life().generation(10, *ALL).generation(3400, *ALL, generation_gap=3)
-    assert judge("REBALANCE_INCOMPLETE", told.signals())[0].evidence["interrupted_generations"] == 2
-    told = Life().generation(10, *ALL).generation(3400, *ALL, generation_gap=2)
-    assert judge("REBALANCE_INCOMPLETE", told.signals()) == []
+def test_generations_without_an_assignment_hold_once_it_is_two_rebalances_that_had_them() -> None:
+    history = Life().generation(10, *ALL).generation(3100, *ALL, generation_gap=3)
+    assert judge("REBALANCE_INCOMPLETE", history.signals()) == []
+    history.generation(3400, *ALL, generation_gap=2)
+    (found,) = judge("REBALANCE_INCOMPLETE", history.signals())
+    assert (found.evidence["interrupted_generations"], found.evidence["interrupted_rebalances"]) == (3, 2)
+    assert judge("REBALANCE_INCOMPLETE", history.signals(now=3100 + 600)) == []  # of the first ten minutes have passed
+
+
+@pytest.mark.parametrize("has_row", [True, False])
+@pytest.mark.parametrize(("gone", "gap"), [(0, 12), (1, 3), (3, 2)])
+def test_a_stable_group_whose_rebalance_ended_is_not_incomplete(gone: int, gap: int, *, has_row: bool) -> None:
+    history = Life().generation(10, *ALL).generation(3400, *ALL[gone:], row=has_row, generation_gap=gap)
+    assert judge("REBALANCE_INCOMPLETE", history.signals()) == []
+
+
+@pytest.mark.parametrize("has_row", [True, False])
+def test_members_that_start_one_after_another_are_not_incomplete(*, has_row: bool) -> None:
+    history = Life().generation(10, *ALL).generation(3000)
+    for number in range(1, 5):
+        history.generation(3200 + 25 * number, *ALL[:number], row=has_row, generation_gap=2)
+    assert judge("REBALANCE_INCOMPLETE", history.signals()) == []
 
 
 def test_a_group_that_prepares_for_longer_than_its_timeout_and_two_minutes_is_incomplete() -> None:

@@ -26,7 +26,7 @@ from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.moves import assignor_changes, find_behind, without_common_assignor
 from laggard.diagnosis.signals.rebalances import (
     find_storm,
-    interrupted_generations,
+    interrupted_rebalances,
     longest_rebalance_timeout,
     now_of,
     stragglers,
@@ -34,7 +34,7 @@ from laggard.diagnosis.signals.rebalances import (
 from laggard.diagnosis.signals.rosters import HEARTBEAT_SECONDS, current_members
 
 _NOT_STABLE_SECONDS = fixed("not_stable_seconds", 120.0, "s beyond the rebalance timeout")
-_INTERRUPTED_GENERATIONS = fixed("interrupted_generations", 2, "generations")
+_RECURRING = fixed("recurring", 2, "interrupted rebalances")
 _ASSIGNOR_CHANGES = fixed("assignor_changes", 2, "changes of the assignor")
 _UNNAMED_CONFIDENCE = fixed("unnamed_confidence", 0.6, "confidence while the member is not known")
 _COMMIT_GAP_PERCENT = fixed("commit_gap_percent", 95, "percentile of the commit intervals")
@@ -121,22 +121,26 @@ def rebalance_storm(signals: Signals) -> list[Observation]:
     blocks_scaling=True,
 )
 def rebalance_incomplete(signals: Signals) -> list[Observation]:
-    """Generations that never got an assignment, or a group that does not become Stable."""
+    """A group that does not become Stable, or two rebalances with generations that never got an assignment.
+
+    One rebalance that ends is over, however many generations it took.
+    """
     if not has_members(signals):
         return []
-    interrupted = interrupted_generations(signals.frame, signals.parameters.storm_seconds)
+    interrupted = interrupted_rebalances(signals.frame, signals.parameters.storm_seconds)
     timeout = longest_rebalance_timeout(current_members(signals.frame))
     since = signals.frame.fact.get("state_since")
     waits = 0.0
     if signals.state in {"PreparingRebalance", "CompletingRebalance"} and since is not None:
         waits = (now_of(signals.frame) - since).total_seconds()
     is_late = timeout is not None and waits > timeout + _NOT_STABLE_SECONDS
-    if interrupted < _INTERRUPTED_GENERATIONS and not is_late:
+    if len(interrupted) < _RECURRING and not is_late:
         return []
     observation = Observation(
         "REBALANCE_INCOMPLETE",
         evidence={
-            "interrupted_generations": float(interrupted),
+            "interrupted_generations": float(sum(each.interrupted for each in interrupted)),
+            "interrupted_rebalances": float(len(interrupted)),
             "not_stable_seconds": waits,
             **({} if timeout is None else {"rebalance_timeout_seconds": timeout}),
         },

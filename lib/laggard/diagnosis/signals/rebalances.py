@@ -28,6 +28,8 @@ _MERGE_SECONDS = fixed("merge_seconds", DEFAULTS.merge_seconds, "s between two g
 _MERGE_SYNC_TIMES = fixed("merge_sync_times", DEFAULTS.merge_sync_times, "sync phases, where those are longer")
 # one long join is a straggler, no storm
 _RATIO_MIN_GENERATIONS = fixed("ratio_min_generations", 3, "generations")
+# members of one start do not all join in the same second
+_TOGETHER_SECONDS = fixed("together_seconds", 120.0, "s in which the members of a group that was empty have started")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Logical:
     cause: str  # "" until it is written
     row: Row | None = None
     is_first: bool = False  # it brought an empty group to life: nobody had to stop
+    interrupted: int = 0  # generations that got no assignment before the one that did
 
     @property
     def rebalance_id(self) -> str:
@@ -95,6 +98,7 @@ def logical_rebalances(frame: GroupFrame) -> tuple[Logical, ...]:
             row["cause"],
             row,
             is_first=row["members_before"] == 0,
+            interrupted=row["interrupted"] or 0,
         )
         for row in frame.rebalances
         if row.get("live_read")
@@ -164,17 +168,18 @@ def find_storm(frame: GroupFrame, parameters: Parameters, explained: Spans = ())
     )
 
 
-def interrupted_generations(frame: GroupFrame, seconds: float) -> int:
-    """Generations of a classic group that never got an assignment, told by the gap to the next record.
+def interrupted_rebalances(frame: GroupFrame, seconds: float) -> list[Logical]:
+    """Rebalances of the last seconds in which generations got no assignment, told by the gap to the next record.
 
-    Of an epoch every step is written: a gap there is a record not read.
+    Members that start one after another interrupt each other until all are there: that is how a group comes together.
     """
-    end = now_of(frame)
-    return sum(
-        max(0, (row["generation_gap"] or 1) - 1)
-        for row in live_generations(frame)
-        if row["generation_kind"] == "classic" and 0 <= (end - row["record_timestamp"]).total_seconds() < seconds
-    )
+    known = logical_rebalances(frame)
+    starts = [each.ended_at for each in known if each.is_first]
+    return [
+        each
+        for each in recent(known, now_of(frame), seconds)
+        if each.interrupted and not any(0 <= (each.ended_at - at).total_seconds() < _TOGETHER_SECONDS for at in starts)
+    ]
 
 
 def longest_rebalance_timeout(members: Iterable[Row]) -> float | None:
@@ -210,7 +215,9 @@ def _merge(generations: list[Row], since: datetime | None) -> list[Logical]:
             begin = since
         count = sum(max(1, row["generation_gap"] or 1) for row in run)
         is_first = not run[0]["left"] and len(run[0]["joined"] or ()) == run[0]["member_count"]
-        found.append(Logical(begin, ended_at(run[-1]), count, "", is_first=is_first))
+        # of an epoch every step is written: a gap there is a record not read
+        interrupted = count - len(run) if run[0]["generation_kind"] == "classic" else 0
+        found.append(Logical(begin, ended_at(run[-1]), count, "", is_first=is_first, interrupted=interrupted))
     return found
 
 
