@@ -1,4 +1,4 @@
-"""Judge a window: every group by itself, then the cluster over all groups, then which findings open, change and end.
+"""Evaluate a window: every group by itself, then the cluster over all groups, then which findings open, change and end.
 
 Nothing in here reads a clock or a table: the stream, a replay over the past and a test call the same functions.
 """
@@ -50,7 +50,7 @@ class Judged:
 
 
 def judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
-    """One group's window; what goes wrong in it is reported as a finding and keeps nobody else from being judged."""
+    """One group's window; what goes wrong in it is reported as a finding and keeps nobody else from being evaluated."""
     try:
         return _judge(frame, memory, parameters)
     except Exception as error:  # noqa: BLE001 - its report is the finding
@@ -76,7 +76,7 @@ def failed(group: str, stage: str, error: Exception, memory: Memory, policy: Pol
 
 
 def failure(stage: str, error: Exception | str) -> Observation:
-    """The finding that a stage, or a rule by its code, ended with an error."""
+    """The finding that a step, or a rule by its code, ended with an error."""
     text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
     return Observation(RULE_FAILED, subject=stage, evidence_text={"error": text[:_ERROR_CHARACTERS]})
 
@@ -245,7 +245,7 @@ def _settle_cluster(
 
 
 def _retired(group: str, memory: Memory, cluster: ClusterFrame, parameters: Parameters) -> list[Row]:
-    """The end of what was open of a group that is gone."""
+    """The end of what was open of a deleted group."""
     known = [track for track in memory.tracks if track.code in BY_CODE]
     steps = [Step(track, None, "retired") for track in known if track.opened_ms is not None]
     judgement = Judgement(cluster.name, group, cluster.now_ms, None, memory.episode_ms, parameters)

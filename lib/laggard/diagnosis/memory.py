@@ -46,7 +46,7 @@ class Scaled(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """All that a window's judgement takes from the windows before, beside the recorded history."""
+    """All that a window's evaluation takes from the windows before, beside the recorded history."""
 
     trends: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # topic -> name, weak windows since
     busy: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)  # slot -> (window, records/s)

@@ -42,7 +42,7 @@ class RebalanceParameters:
     deploy_batches: int = 2
     deploy_departures: int = 3  # two may leave in half an hour without having to do with each other
     cause_posterior: float = 0.7
-    ping_pong_seconds: float = 3_600.0  # a partition that returns later is not played with
+    ping_pong_seconds: float = 3_600.0  # a partition that returns later has not moved to and fro
 
 
 DEFAULTS = RebalanceParameters()

@@ -1,4 +1,4 @@
-"""Rows of `findings`: what opened, changed or ended in a window, with the role each finding plays."""
+"""Rows of `findings`: what opened, changed or ended in a window, with the role of each finding."""
 
 from __future__ import annotations
 

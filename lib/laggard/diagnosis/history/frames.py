@@ -69,9 +69,9 @@ class TopicFrame:
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """Commits that were made and could not be read at the end of each window; [windows] seconds, NaN not told.
+    """Commits that were made and could not be read at the end of each window; [windows] seconds, NaN unknown.
 
-    They are hidden for `least`, and may be for `most`: in between lies the poll that would have told.
+    They are hidden for `least`, and may be for `most`: in between lies the poll that would have shown.
     """
 
     least: Floats
@@ -91,7 +91,7 @@ class GroupFrame:
     cluster: str
     group: str
     window_seconds: int
-    windows: npt.NDArray[np.int64]  # [windows] begin in ms since the epoch, evenly spaced, the judged one last
+    windows: npt.NDArray[np.int64]  # [windows] begin in ms since the epoch, evenly spaced, the evaluated one last
     topics: Sequence[TopicFrame]
     facts: Sequence[Row | None]  # [windows] rows of group_history, None where there is none
     rebalances: Sequence[Row]  # of the last 24 h, oldest first; likewise the next three
@@ -101,15 +101,15 @@ class GroupFrame:
     policy: Policy = field(default_factory=Policy)
     baseline: Callable[[], Mapping[str, Sequence[Row]]] = dict  # topic -> group_windows of the last 24 h, read if asked
     deploys: Sequence[Row] = ()  # rows of deploys of the last 7 d
-    offsets_retention_minutes: float | None = None  # of the brokers, as observed; None: not told to us
+    offsets_retention_minutes: float | None = None  # of the brokers, as observed; None: not reported to us
     hidden: Hidden | None = None  # None: where its commits lie is not known
 
     @property
     def now_ms(self) -> int:
-        """End of the judged window."""
+        """End of the evaluated window."""
         return int(self.windows[-1]) + 1000 * self.window_seconds
 
     @property
     def fact(self) -> Row:
-        """The group at the end of the judged window; empty where nothing is known."""
+        """The group at the end of the evaluated window; empty where nothing is known."""
         return self.facts[-1] or {}

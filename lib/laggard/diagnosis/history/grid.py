@@ -1,4 +1,4 @@
-"""Rows of a table by partition and window as arrays, laid out once for all windows that are judged by them."""
+"""Rows of a table by partition and window as arrays, laid out once for all windows that are evaluated by them."""
 
 from __future__ import annotations
 

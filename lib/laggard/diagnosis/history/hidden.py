@@ -1,6 +1,6 @@
 """Commits that were made and could not be read yet: an open transaction on the offsets partition lies before them.
 
-They are told by the positions of the offsets topic that `batches` has of every tick: what is below the high watermark
+They are found by the positions of the offsets topic that `batches` has of every tick: what is below the high watermark
 of a tick was written by then, and is known once it has been read.
 """
 

@@ -26,7 +26,7 @@ Rows = Mapping[str, Sequence[Row]]  # of LISTS and of deploys, those known in a 
 
 
 class History:
-    """Rows of the tables, laid out once for all windows from `begin_ms` to `end_ms` that are judged by it.
+    """Rows of the tables, laid out once for all windows from `begin_ms` to `end_ms` that are evaluated by it.
 
     The tables hold rows of these windows and of `look_back` - 1 before the first, `lag_windows` also of other groups
     than one's own.
@@ -119,7 +119,7 @@ class History:
 
 
 class _Facts:
-    """Rows of `group_history`: of windows that are judged whole, of those before what rules look back at."""
+    """Rows of `group_history`: of windows that are evaluated whole, of those before what rules look back at."""
 
     def __init__(self, rows: pa.Table, windows: Ints, look_back: int) -> None:
         begins = milliseconds(rows["window_start"])

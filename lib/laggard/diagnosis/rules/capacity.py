@@ -174,10 +174,10 @@ def at_partition_ceiling(signals: Signals) -> list[Observation]:
     "D11",
     "CAPACITY_BURST",
     CAUSE,
-    says="Arrivals were far above normal for a short time; the backlog is being worked off.",
+    says="Arrivals were far above normal for a short time; the backlog is draining.",
     is_not=(
         "a shortage: arrivals are back to normal and the lag falls. Without a baseline of the day before it"
-        " is not told."
+        " is not reported."
     ),
     advice=("Wait for drain_seconds.", "Check whether the backlog breaks the time-lag objective."),
     avoid=("Do not add members for a burst that drains by itself.",),
@@ -187,7 +187,7 @@ def at_partition_ceiling(signals: Signals) -> list[Observation]:
     rank=340,
 )
 def capacity_burst(signals: Signals) -> list[Observation]:
-    """Arrivals were several times the baseline for a while, and the backlog is being worked off."""
+    """Arrivals were several times the baseline for a while, and the backlog is draining."""
     topic = signals.worst
     if topic is None or not signals.is_material or topic.shape.name not in EVEN:
         return []
@@ -220,7 +220,7 @@ def capacity_burst(signals: Signals) -> list[Observation]:
 
 
 def _has_fallen_since(topic: TopicSignals, first: int) -> bool:
-    """True if the lag fell in each of the newest windows, all since one, by more than the rhythm of commits hides."""
+    """True if the lag fell in each of the newest windows, all since one, by more than the commit interval hides."""
     lag = topic.frame["envelope"][:, first:].sum(axis=0)[-BURST_FALLS - 1 :]
     return (
         len(lag) > BURST_FALLS and bool((np.diff(lag) < 0).all()) and float(lag[0] - lag[-1]) > known_sum(topic.floor)
@@ -242,5 +242,5 @@ def _total(values: Floats) -> float:
 
 
 def _explained(signals: Signals, topic: TopicSignals) -> float:
-    """Share of the group's material lag that lies on the topic."""
+    """Share of the group's significant lag that lies on the topic."""
     return min(1.0, known_sum(topic.lag[topic.is_material]) / signals.material_lag) if signals.material_lag > 0 else 0.0

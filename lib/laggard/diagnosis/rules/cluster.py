@@ -83,10 +83,10 @@ RULE_FAILED = Rule(
     "RULE_FAILED",
     META,
     says=(
-        "A rule, or a stage of the diagnosis, ended with an error: what it would have found of this group is not known."
+        "A rule, or a step of the diagnosis, ended with an error: what it would have found of this group is not known."
     ),
     how=(
-        "The engine catches the error and names the rule as the subject, or the stage: layout (recorded rows"
+        "The engine catches the error and names the rule as the subject, or the step: layout (recorded rows"
         " to arrays), evaluation, findings (rows to write) or memory. Other rules and groups go on, and it is"
         " tried again in the next window."
     ),

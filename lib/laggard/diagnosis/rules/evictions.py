@@ -51,7 +51,7 @@ _LOG_LINES = (
     blocks_scaling=True,
 )
 def poll_timeout_eviction(signals: Signals) -> list[Observation]:
-    """Members whose batches take longer than max.poll.interval.ms leave, and come back."""
+    """Members whose batches take longer than max.poll.interval.ms leave, and rejoin."""
     found = find_evictions(signals.frame, "poll_timeout", signals.parameters) if has_members(signals) else []
     if len(found) < _MIN_EVICTIONS:
         return []
@@ -71,7 +71,7 @@ def poll_timeout_eviction(signals: Signals) -> list[Observation]:
     "SESSION_EVICTION",
     CAUSE,
     says="The coordinator put members out because their heartbeats stopped for a session timeout.",
-    is_not=("a slow batch: heartbeats have a thread of their own. A pod that was killed comes back on another host."),
+    is_not=("a slow batch: heartbeats have a thread of their own. A pod that was killed restarts on another host."),
     advice=(
         "set the session timeout to at least 3 heartbeat intervals; 45 s is today's default",
         "if it is, look for long garbage collections (GC) on these members",
@@ -104,7 +104,7 @@ def session_eviction(signals: Signals) -> list[Observation]:
             "deploy": passes(
                 vetoing_deploy(signals.frame, signals.parameters) is None and not signals.policy.in_maintenance
             ),
-            "same_host": passes(not is_most(elsewhere, len(found))),  # pods that are killed come back on other hosts
+            "same_host": passes(not is_most(elsewhere, len(found))),  # pods that are killed restart on other hosts
             "several_members": passes(not {place_of.get(each.slot, each.slot) for each in found} <= looping),
         },
         is_falsified=_is_contradicted(signals, found, "session_expiry"),

@@ -23,7 +23,7 @@ def passes(fine: bool | None) -> str:  # noqa: FBT001 -- the name of the functio
     return UNKNOWN if fine is None else PASS if fine else FAIL
 
 
-def guard(is_bad: bool | None) -> str:  # noqa: FBT001 -- it is what is judged
+def guard(is_bad: bool | None) -> str:  # noqa: FBT001 -- it is what is evaluated
     """Result of a guard by whether what it guards against is so."""
     return passes(None if is_bad is None else not is_bad)
 

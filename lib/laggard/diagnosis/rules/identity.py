@@ -70,7 +70,7 @@ def subscription_divergent(signals: Signals) -> list[Observation]:
     "STATIC_EXPIRED",
     CAUSE,
     says="A static member was away for longer than its session timeout, so the group rebalanced without and with it.",
-    is_not="a member that was taken out on purpose, which does not come back.",
+    is_not="a member that was taken out on purpose, which does not rejoin.",
     advice=(
         "set session.timeout.ms to at least 1.5 × the 95th percentile of its absences",
         "or make the restart shorter",

@@ -76,7 +76,7 @@ def time_lag_slo_breach(signals: Signals) -> list[Observation]:
     open_after=1,
 )
 def data_lost(signals: Signals) -> list[Observation]:
-    """The log begins behind the committed offset: records were deleted unread."""
+    """The log starts after the committed offset: records were deleted unread."""
     found = []
     for each in signals.topics:
         lost = each.frame["lost"][:, -1]

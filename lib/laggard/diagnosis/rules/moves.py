@@ -142,7 +142,7 @@ def eager_large_group(signals: Signals) -> list[Observation]:
     says="Lag rose because a rolling deploy replaced the members one batch after the other.",
     is_not=(
         "a shortage: the lag began with the deploy and drains after it. Arrivals that rose at the same time"
-        " are told apart."
+        " are distinguished."
     ),
     advice=(
         "use static membership: give each member a group.instance.id that outlives its restart",

@@ -1,4 +1,4 @@
-"""Rules about offsets that jump or do not fit their log, and events that are told as they are."""
+"""Rules about offsets that jump or do not fit their log, and events that are reported as they are."""
 
 from __future__ import annotations
 

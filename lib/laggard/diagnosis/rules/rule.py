@@ -48,7 +48,7 @@ class Observation:
     evidence: Mapping[str, float] = field(default_factory=dict)  # numbers, with the unit in the name
     evidence_text: Mapping[str, str] = field(default_factory=dict)
     guards: Mapping[str, str] = field(default_factory=dict)  # name -> pass, fail or unknown; a fail vetoes
-    explained: float = 0.0  # share of the group's material lag that this explains, 0 if it names none
+    explained: float = 0.0  # share of the group's significant lag that this explains, 0 if it names none
     is_falsified: bool = False
 
 

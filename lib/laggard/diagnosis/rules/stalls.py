@@ -46,7 +46,7 @@ ALL_SILENT_SHARE = fixed("all_silent_share", 0.8, "share of the partitions, from
     open_after=1,
 )
 def partition_stalled(signals: Signals) -> list[Observation]:
-    """The committed offset does not move with more to read, for longer than its owner's rhythm and turns explain.
+    """The committed offset does not move with more to read, for longer than its owner's commit interval explains.
 
     That is three of them and a minute at least; where the owner commits nothing at all, two minutes and a minute more
     than the session, as it may be in a long batch, or dead and not yet missed.

@@ -329,7 +329,7 @@ def _named(cause: Cause) -> str:
 
 
 def _of_group(signals: Signals, causes: Sequence[Cause]) -> float:
-    """Share of the group's material lag on the partitions of these causes."""
+    """Share of the group's significant lag on the partitions of these causes."""
     lag = 0.0
     for cause in causes:
         topic = next(each for each in signals.topics if each.frame.topic == cause.topic)

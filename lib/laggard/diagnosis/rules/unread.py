@@ -90,7 +90,7 @@ def commits_stopped(signals: Signals) -> list[Observation]:
     if not _counts_commits(signals):  # a group that commits the same offsets again looks alike
         return []
     intervals = [float(value) for each in signals.topics for value in each.interval[np.isfinite(each.interval)]]
-    # a checkpoint may come every ten minutes: without a rhythm only silence in all that is looked back at says anything
+    # a checkpoint may come every ten minutes: without an interval only a long silence says anything
     whole = (signals.parameters.look_back_windows - 1) * signals.frame.window_seconds
     silence = _SILENT_INTERVALS * max(intervals) if intervals else whole
     timeouts = [row["rebalance_timeout_ms"] for row in signals.frame.members if row.get("rebalance_timeout_ms")]
@@ -147,7 +147,7 @@ def _has_commit(signals: Signals) -> bool:
     open_after=1,
 )
 def external_committer(signals: Signals) -> list[Observation]:
-    """Offsets are committed by someone who is no member: lag follows the rhythm of his commits."""
+    """Offsets are committed by someone who is no member: lag follows the commit interval."""
     if not _has_no_members(signals):
         return []
     known = [float(value) for each in signals.topics for value in each.interval if np.isfinite(value)]

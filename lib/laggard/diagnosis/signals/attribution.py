@@ -29,7 +29,7 @@ _SUBSETS_AT_ONCE = fixed("subsets_at_once", 500, "subsets drawn at once")
 def rank_p(lags: tuple[float, ...], chosen: tuple[int, ...], seed: str, enough: float = 1.0) -> float:
     """(1 + other subsets of that size with at least the lag of `chosen`) / subsets; `chosen` are places in `lags`.
 
-    Where the subsets are drawn, drawing ends when p has passed `enough` and cannot come back.
+    Where the subsets are drawn, drawing ends when p has passed `enough` and cannot return.
     """
     values = np.asarray(lags)
     reached = float(values[list(chosen)].sum()) * (1 - 1e-12)  # sums of fractions differ by their order
@@ -72,7 +72,7 @@ class Fit:
 
     places: tuple[int, ...]  # rows of the topic's arrays
     explained: float  # share of the lag
-    purity: float  # share of its partitions with material lag
+    purity: float  # share of its partitions with significant lag
     contrast: float  # median lag / floor of all others
     p: float = nan  # of the rank test
     is_small: bool = False  # no data could have reached attr_p
@@ -237,7 +237,7 @@ def _lasted(topic: TopicSignals, active: Flags, fit: Fit, least: float) -> bool:
 
 
 def _lags(topic: TopicSignals) -> np.ndarray:
-    """Lag at the newest commit, which no rhythm of commits blurs, else lag."""
+    """Lag at the newest commit, which no commit interval blurs, else lag."""
     return np.where(np.isnan(topic.envelope), topic.lag, topic.envelope)
 
 

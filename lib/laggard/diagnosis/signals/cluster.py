@@ -19,7 +19,7 @@ _RECENT_WINDOWS = fixed("recent_windows", 2, "windows in which a rebalance may b
 
 @dataclass(frozen=True, slots=True)
 class ClusterFrame:
-    """The window that all groups are judged in, and the cluster's own events of it."""
+    """The window that all groups are evaluated in, and the cluster's own events of it."""
 
     name: str
     window_ms: int
@@ -61,7 +61,7 @@ def cluster_signal(signals: Signals, brokers: Mapping[int, float]) -> Row:
 
 
 def no_signal(group: str) -> Row:
-    """The signal of a group that could not be judged: it says nothing either way."""
+    """The signal of a group that could not be evaluated: it says nothing either way."""
     return {
         "group": group, "coordinator": None, "offsets_partition": None, "client_ids": [], "is_active": False,
         "blind": 0.0, "blocked": False, "blocked_windows": 0, "rebalanced_at": [], "spread_down": False,

@@ -155,7 +155,7 @@ def _plain_shape(values: Floats, frame: TopicFrame, parameters: Parameters) -> S
 
 
 def _longest_seconds(group: GroupFrame, timeout: str) -> float:
-    """The longest of the members' timeouts, 0 where none told it."""
+    """The longest of the members' timeouts, 0 if none is recorded."""
     return max((row.get(timeout) or 0 for row in group.members), default=0) / 1000
 
 

@@ -34,7 +34,7 @@ class DeployCost:
 
 
 def measure_deploy(signals: Signals, deploy: Deploy) -> DeployCost:
-    """Cost by the windows of the frame, from the ten before the deploy up to its quiet or the judged one."""
+    """Cost by the windows of the frame, from the ten before the deploy up to its quiet or the evaluated one."""
     frame = signals.frame
     starts = frame.windows / 1000
     ends = starts + frame.window_seconds

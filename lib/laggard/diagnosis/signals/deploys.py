@@ -40,7 +40,7 @@ class Deploy:
     batches: int
     slots: int  # members before
     replaced: int
-    static: int  # of these, static members that came back without a rebalance
+    static: int  # of these, static members that rejoined without a rebalance
     generations: int
     rebalance_ids: tuple[str, ...]
     rebalances: int

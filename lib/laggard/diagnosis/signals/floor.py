@@ -17,7 +17,7 @@ _HIDDEN_INTERVALS = fixed("hidden_intervals", 2.0, "commit intervals for which c
 
 
 def floors(frame: TopicFrame, arrival: Floats, window_seconds: int, parameters: Parameters) -> Floats:
-    """Lag that is only the rhythm of commits: twice what arrives between two of them, and one record.
+    """Lag that the commit interval alone makes: twice what arrives between two of them, and one record.
 
     Commits of batches that take now long, now short are as far apart as the longest that was seen and was no stall;
     more arrives between them as soon as more arrives at all. `arrival` is a mean over some windows.
@@ -43,7 +43,7 @@ def material(frame: TopicFrame, floor: Floats, slo_seconds: float, parameters: P
 
 
 def unseen(frame: TopicFrame, group: GroupFrame) -> Flags:
-    """Windows at whose end commits of more than the rhythm are hidden: where the group stands by then is not known."""
+    """Windows at whose end commits of more than one interval are hidden: the group's position then is not known."""
     if group.hidden is None:
         return np.zeros(frame["lag"].shape, np.bool_)
     interval = frame["interval"][:, -1:]

@@ -27,7 +27,7 @@ FEW_JUMPS = fixed("few_jumps", 3, "jumps of the log start")
 
 
 def drain_seconds(lag: float, arrival: float, consume: float, parameters: Parameters) -> float:
-    """Until the lag is gone at today's rates, in records/s."""
+    """Until the lag has drained at today's rates, in records/s."""
     return _drain(lag, consume - arrival, parameters.drain_min_share * arrival)
 
 
@@ -50,9 +50,9 @@ def is_kept_up(signals: Signals, topic: TopicSignals) -> bool:
 
 
 def slowest_drain_seconds(topic: TopicSignals, window_seconds: int, parameters: Parameters) -> float:
-    """Until the last of a topic's members has worked off its lag: what one has spare is of no use to another.
+    """Until the last of a topic's members has drained its lag: what one has spare is of no use to another.
 
-    Members whose lag is only rhythm, and stalled partitions, count with the topic as a whole alone.
+    Members whose lag is below the floor, and stalled partitions, count with the topic as a whole alone.
     """
     consume = _consume_of_now(topic, window_seconds, parameters)
     slots = topic.frame.named("slot")[:, -1]
@@ -98,7 +98,7 @@ def drain_range(
 
 
 def drain_at_capacity_seconds(lag: float, arrival: float, capacity: float, members: float) -> float:
-    """Until the lag is gone if every member did what it can, `capacity` in records/s per member."""
+    """Until the lag has drained if every member did what it can, `capacity` in records/s per member."""
     return nan if isnan(capacity) else _drain(lag, members * capacity - arrival, 0.0)
 
 
@@ -169,7 +169,7 @@ def losses(signals: Signals) -> dict[str, Loss]:
 def _loss(signals: Signals, each: TopicSignals) -> Loss:
     frame = each.frame
     retention = retention_seconds(frame.facts)
-    # lag that is only the rhythm of commits is read long before it is deleted: behind a reader at the end of the log
+    # lag that is only the commit interval is read long before it is deleted: behind a reader at the end of the log
     # retention removes what a busier hour had brought, faster than anything is read now
     matters = each.is_ok & (each.is_material | each.is_stalled)
     if not matters.any():

@@ -64,7 +64,7 @@ class TopicSignals:
     arrival: Floats  # mean over `rate_windows`, records/s
     consume: Floats
     interval: Floats  # commit interval in seconds, NaN below 3 gaps
-    floor: Floats  # records below which lag is the rhythm of commits
+    floor: Floats  # records below which lag is the commit interval
     is_material: Flags
     is_stalled: Flags
     stall_kind: tuple[str, ...]  # "", silent, repeating, unknown which, unowned, or held by a transaction
@@ -127,7 +127,7 @@ class Signals:
 
     @property
     def worst(self) -> TopicSignals | None:
-        """The topic with most material lag, else with most lag; None without topics."""
+        """The topic with most significant lag, else with most lag; None without topics."""
         if len(self.topics) == 1:
             return self.topics[0]
         return max(

@@ -18,7 +18,7 @@ TopicPartition = tuple[str, int]
 _EXPIRED_SHARE = fixed("expired_share", 0.9, "of the rebalance timeout")
 _AVOIDABLE_AMONG = fixed("avoidable_among", 5, "newest rebalances")
 _PING_PONG_SECONDS = fixed("ping_pong_seconds", 1800.0, "s")
-# what moved before that time is no longer played with
+# what moved before that time is no longer counted as a move to and fro
 _PING_PONG_MEMORY_SECONDS = fixed("ping_pong_memory_seconds", DEFAULTS.ping_pong_seconds, "s before these")
 _ASSIGNOR_SECONDS = fixed("assignor_seconds", 3600.0, "s in which the assignor changed")
 

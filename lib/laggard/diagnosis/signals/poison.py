@@ -41,7 +41,7 @@ class Suspects:
 def find_suspects(signals: Signals, slack_seconds: float) -> Suspects | None:
     """The partitions that stood first, within the slack, if every member evicted since had them.
 
-    Those that the same members had all the time cannot be told apart: they are named together until one moves on.
+    Those that the same members had all the time cannot be distinguished: they are named together until one moves on.
     """
     stalled = [
         (float(each.frame["frozen"][row, -1]), number, int(row))

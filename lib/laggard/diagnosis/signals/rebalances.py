@@ -1,7 +1,7 @@
 """Logical rebalances of a group as known at the end of a window, how much of its time they take, and storms of them.
 
 A row of `rebalances` is written up to ten minutes after its end; until then its generations, whose rows come at once,
-stand for it. Rows of history read while catching up (`live_read` false) are never judged.
+stand for it. Rows of history read while catching up (`live_read` false) are never evaluated.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Storm:
 
 
 def now_of(frame: GroupFrame) -> datetime:
-    """End of the judged window."""
+    """End of the evaluated window."""
     return datetime.fromtimestamp(frame.now_ms / 1000, timezone.utc)
 
 
@@ -169,7 +169,7 @@ def find_storm(frame: GroupFrame, parameters: Parameters, explained: Spans = ())
 
 
 def interrupted_rebalances(frame: GroupFrame, seconds: float) -> list[Logical]:
-    """Rebalances of the last seconds in which generations got no assignment, told by the gap to the next record.
+    """Rebalances of the last seconds in which generations got no assignment, known by the gap to the next record.
 
     Members that start one after another interrupt each other until all are there: that is how a group comes together.
     """

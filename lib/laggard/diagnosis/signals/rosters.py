@@ -19,7 +19,7 @@ from laggard.diagnosis.signals.rebalances import live_generations, now_of
 from laggard.rebalance.parameters import DEFAULTS
 
 RETURN_SECONDS = fixed("return_seconds", DEFAULTS.return_seconds, "s in which a place is taken again: a return")
-# the interval stands in no record
+# the interval is not recorded
 HEARTBEAT_SECONDS = fixed("heartbeat_seconds", DEFAULTS.heartbeat_seconds, "s, the Java consumer's default")
 _POLL_SHARE = fixed("poll_share", DEFAULTS.poll_timeout_share, "of the rebalance timeout: idle so long before it left")
 # twice the default session: a short session must not hide a member that dies each minute
@@ -129,7 +129,7 @@ def _gone_in_downgrade(frame: GroupFrame, row: Row) -> set[str]:
 
 @lru_cache(maxsize=2)
 def changes(frame: GroupFrame) -> tuple[Change, ...]:
-    """Return what live records changed, oldest first: generations, and static members that came back within one."""
+    """Return what live records changed, oldest first: generations, and static members that rejoined within one."""
     place_of = places(frame)
     found = []
     members = 0

@@ -192,7 +192,7 @@ def scale_row(signals: Signals, event: ScaleEvent) -> Row:
 
 
 def busy_windows(signals: Signals) -> tuple[Flags, Floats]:
-    """Per window: whether members always had more to read than the rhythm of commits hides, and records/s consumed.
+    """Per window: whether members always had more to read than the commit interval hides, and records/s consumed.
 
     A window with a generation change, or right after one, is not busy; nor is one with a partition unknown.
     """

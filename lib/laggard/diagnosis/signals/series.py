@@ -108,7 +108,7 @@ def topic_trend(
     interval = frame["interval"][rows, -1]
     total = newest[rows].sum(axis=0)
     has_point = np.logical_or.reduce(~np.isnan(own), axis=0)
-    if np.isnan(interval).all():  # between commits whose rhythm is not known yet lag rises in the healthiest group
+    if np.isnan(interval).all():  # between commits whose interval is not known yet lag rises in the healthiest group
         total = np.where(has_point, total, np.nan)
     elif has_point.any():
         total = np.where(has_point | _quiet_end(has_point), total, np.nan)

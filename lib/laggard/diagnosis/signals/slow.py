@@ -125,7 +125,7 @@ def pace_of(member: MemberSignals) -> float:
 
 
 def costly_places(signals: Signals, topic: TopicSignals, active: Flags) -> tuple[tuple[int, ...], bool]:
-    """Rows of partitions that get as much as the others and are worked off slower, and whether that is proven.
+    """Rows of partitions that get as much as the others and are drained slower, and whether that is proven.
 
     Proof is another owner with whom they lagged, or other partitions of the owner that do not lag; or that their
     owner lost pace when it was left with fewer, which tells that one of those it kept takes its time.
@@ -150,7 +150,7 @@ def _is_where_it_was(signals: Signals, topic: TopicSignals, place: int) -> bool:
 
 
 def is_itself_costly(signals: Signals, topic: TopicSignals, place: int) -> bool:
-    """True if a move of partitions tells that it costs more, whoever owns it, or told so once."""
+    """True if a move of partitions tells that it costs more, whoever owns it, or did so once."""
     return (
         has_followed(signals, topic, place)
         or _is_kept_and_costly(signals, topic, place)
@@ -208,13 +208,13 @@ def _lagged(signals: Signals, topic: TopicSignals, place: int, last: int) -> boo
 
 
 def _is_alone(signals: Signals, topic: TopicSignals, place: int) -> bool:
-    """True if its owner has nothing else and nobody else had it: member and partition cannot be told apart."""
+    """True if its owner has nothing else and nobody else had it: member and partition cannot be distinguished."""
     owner = owner_of(signals, topic, place)
     return owner is not None and len(owner.partitions) == 1 and _last_move(topic, place) is None
 
 
 def has_followed(signals: Signals, topic: TopicSignals, place: int) -> bool:
-    """True if a partition lagged with the owner before and goes on to fill faster than this one works it off.
+    """True if a partition lagged with the owner before and goes on to fill faster than this one drains it.
 
     A healthy new owner would be working the backlog off.
     """

@@ -139,7 +139,7 @@ def stalls(
     """Per partition "" or the kind of its stall: the offset stands although records arrived since.
 
     A few records behind which nothing came need not be records: a transaction's marker stays at the end of a log.
-    While the rhythm of commits is not known, a batch may take all of the longest poll interval of the members; an owner
+    While the commit interval is not known, a batch may take all of the longest poll interval of the members; an owner
     that commits nothing may have died and be missed a session later. Commits that may be hidden may say that it moved
     on. `floor` is that of the newest window: partitions of an owner that is behind with its work take turns, and turns
     may take a while.

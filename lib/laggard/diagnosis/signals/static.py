@@ -18,7 +18,7 @@ from laggard.diagnosis.signals.rebalances import now_of
 from laggard.diagnosis.signals.rosters import RETURN_SECONDS, Roster, rosters
 from laggard.rebalance.parameters import DEFAULTS
 
-# Kafka's default of group.consumer.session.timeout.ms; stands in no record
+# Kafka's default of group.consumer.session.timeout.ms; is not recorded
 _MODERN_SESSION_SECONDS = fixed("modern_session_seconds", DEFAULTS.modern_session_seconds, "s")
 _ABSENCE_PERCENT = fixed("absence_percent", 95, "percentile of absences")
 _FLIPS_SECONDS = fixed("flips_seconds", 600.0, "s")
@@ -26,7 +26,7 @@ _FLIPS_SECONDS = fixed("flips_seconds", 600.0, "s")
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """A static member that went and came back; `seconds` is an upper bound, None unknown."""
+    """A static member that left and rejoined; `seconds` is an upper bound, None unknown."""
 
     instance_id: str
     back_at: datetime
@@ -45,7 +45,7 @@ class Flips:
 
     @property
     def returns(self) -> bool:
-        """True if an id came back to a host that it had left: two processes pull it to and fro."""
+        """True if an id returned to a host that it had left: two processes pull it to and fro."""
         return len(set(self.hosts)) < len(self.hosts) and len(set(self.hosts)) > 1
 
 

@@ -111,7 +111,7 @@ def _reasons(
 
 
 def _lags_on(signals: Signals) -> bool:
-    """True if some lag that counts did so all through the window; what was worked off in between needs nobody."""
+    """True if some lag that counts did so all through the window; what drained in between needs nobody."""
     for topic in signals.topics if signals.is_material else ():
         is_passing = topic.frame["lag_min"][:, -1] <= topic.floor
         is_growing = np.array([each.name == "growing" for each in topic.trends], bool)
@@ -232,7 +232,7 @@ def _drain(signals: Signals) -> float:
 
 
 def _gone_soon(signals: Signals) -> float:
-    """Seconds until a falling lag is gone at the pace of the newest windows, before a trend can tell; NaN if none.
+    """Seconds until a falling lag has drained at the pace of the newest windows, before a trend can tell; NaN if none.
 
     Each of them must bear it out, on every partition that lags, with two commits or more: one commit is no fall.
     """

@@ -1,0 +1,141 @@
+"""Texts that people read use the field's words: pages, docstrings, comments, and every sentence that the code prints.
+
+In `AVOIDED` each word that we do not write has the one that we do.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
+CODE = ("lib", "jobs", "conf", "docker", "docs/build")
+AVOIDED = {
+    r"judg(ed?|es|ing|e?ments?)": "evaluated, evaluation",
+    r"(fore)?told|foretell(s|ing)?": "reported, recorded, forecast",
+    r"put(s|ting)? (it |them )?out": "evicted, fenced",
+    r"anew": "again, recreated",
+    r"work(s|ed|ing)? (it |them )?off": "drains, drain time",
+    r"(lag|backlog) is gone": "has drained",
+    r"(im)?material|worth the name": "significant, above the floor",
+    r"rhythms?": "commit interval",
+    r"(stand|stands|stood|standing) still": "stalled",
+    r"noted down": "recorded",
+    r"(came|comes?|coming) back": "restarted, rejoined",
+    r"begun anew|logs? begins?": "log start",
+    r"stor(y|ies)|troupe|theatre": "scenario, workload, driver, fixture",
+    r"plays?|played|cast": "runs, scenario, fixture",
+    r"on (a|the) stage": "in a fixture",  # alone it is a step of a batch, as in the metric's label
+    r"(nobody|no one) knows": "unknown",
+    r"in no record": "not recorded",
+}
+SAMPLES = (
+    "The window was judged.", "In our judgement it is slow.", "The lag is told apart.", "A drain is foretold.",
+    "The member was put out.", "The topic is made anew.", "It works off its lag.", "The lag is gone.",
+    "The lag is not material.", "Lag worth the name.", "The rhythm of commits.", "The partition stands still.",
+    "It was noted down.", "The member came back.", "The log begins at 7.", "One story per fault.",
+    "The troupe is ready.", "In the theatre.", "It plays a drill.", "The cast of a test.", "On a stage.",
+    "Nobody knows the time.", "It stands in no record.",
+)  # fmt: skip
+HEADLESS = re.compile(r"(What|Whether|Where|Who)\b")
+
+
+ANY = re.compile(rf"(?i)\b(?:{'|'.join(AVOIDED)})\b")
+
+
+def found(text: str) -> list[str]:
+    """Words of a text that we do not write; code between backticks does not count."""
+    prose = re.sub(r"`[^`]*`", "``", text)
+    if not ANY.search(prose):
+        return []
+    return [
+        f"{match[0]}: {instead}"
+        for word, instead in AVOIDED.items()
+        for match in re.finditer(rf"(?i)\b({word})\b", prose)
+    ]
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Lines of the pages with their places."""
+    for path in (*(ROOT / name for name in PAGES), *sorted((ROOT / "docs").rglob("*.md"))):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            yield f"{path.relative_to(ROOT)}:{number}", line
+
+
+def sources() -> Iterator[tuple[str, str]]:
+    """Python files with their places."""
+    for folder in CODE:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
+
+
+def strings(source: str) -> Iterator[tuple[int, str]]:
+    """Strings of several words, docstrings among them; a single word is a name."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            yield node.lineno, node.value
+
+
+def comments(source: str) -> Iterator[tuple[int, str]]:
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+def docstrings(source: str) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            text = ast.get_docstring(node)
+            if text:
+                yield getattr(node, "lineno", 1), text
+
+
+def test_pages_use_the_words_of_the_field() -> None:
+    assert [(place, word) for place, line in pages() for word in found(line)] == []
+
+
+def test_texts_in_the_code_use_the_words_of_the_field() -> None:
+    wrong = [
+        (f"{path}:{number}", word)
+        for path, source in sources()
+        if ANY.search(source)
+        for number, text in (*strings(source), *comments(source))
+        for word in found(text)
+    ]
+    assert wrong == []
+
+
+def test_a_docstring_begins_with_a_verb_or_a_noun() -> None:
+    wrong = [
+        (f"{path}:{number}", text.splitlines()[0])
+        for path, source in sources()
+        for number, text in docstrings(source)
+        if HEADLESS.match(text)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_each_word_is_found(sample: str) -> None:
+    assert len(found(sample)) == 1
+
+
+def test_every_entry_has_a_sample_and_code_is_left_alone() -> None:
+    assert [word for word in AVOIDED if not any(re.search(rf"(?i)\b({word})\b", each) for each in SAMPLES)] == []
+    assert found("`judged` is a name, and `stage_seconds_total` a column; the decode stage reads.") == []
+
+
+def test_words_are_found_where_people_read_them() -> None:
+    source = '"""Whether it is."""\nx = "It was judged."  # and told\n'
+    assert [word for _, text in (*strings(source), *comments(source)) for word in found(text)] == [
+        "judged: evaluated, evaluation",
+        "told: reported, recorded, forecast",
+    ]
+    assert [text for _, text in docstrings(source) if HEADLESS.match(text)] == ["Whether it is."]
