@@ -19,7 +19,7 @@ HELM := helm.sh/helm/v3/cmd/helm@v3.19.2
 KUSTOMIZE := sigs.k8s.io/kustomize/kustomize/v5@v5.7.1
 VERSITYGW := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
-.PHONY: help venv jars tools demo demo-options test test-all test-unit test-fuzz lint docs bench scenarios frozen images image-job image-exporter image-spark pins audit zip wheel clean
+.PHONY: help venv jars tools demo demo-options test test-all test-unit test-fuzz lint docs bench scenarios drawn frozen images image-job image-exporter image-spark pins audit zip wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -112,6 +112,9 @@ bench: jars ## the benchmarks; each prints a table
 
 scenarios: venv ## simulated faults and look-alikes, what the rules make of them; ARGS='--seeds 20 --write docs/scenarios.md'
 	@$(BIN)/python tests/scenarios/report.py $(ARGS)
+
+drawn: venv ## clusters drawn at random, scored; ARGS='--seeds 200 --keep FILE --write docs/scenarios.md'
+	@$(BIN)/python tests/scenarios/drawn_report.py $(ARGS)
 
 frozen: venv ## compare what the rules find in all scenarios with tests/scenarios/frozen.json; ARGS='--rows DIR' or '--write'
 	@$(BIN)/python tests/scenarios/frozen.py $(ARGS)

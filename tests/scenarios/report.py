@@ -27,6 +27,7 @@ from scenarios import kept
 from scenarios.baselines import METHODS
 from scenarios.catalogue import SCENARIOS
 from scenarios.compared import compare, own_calls
+from scenarios.drawn_page import with_section
 from scenarios.forecasts import forecasts
 from scenarios.judged import diagnose
 from scenarios.kept import Key
@@ -102,7 +103,8 @@ def main() -> int:
                     file.writelines(kept.to_line(each) + "\n" for each in done.result())
             print(f"{name}, {len(part)} runs from seed {part[0]} done", file=sys.stderr, flush=True)
             if asked.write:
-                asked.write.write_text(markdown(kept.in_order(results)))
+                known_page = asked.write.read_text() if asked.write.exists() else ""
+                asked.write.write_text(with_section(markdown(kept.in_order(results)), known=known_page))
     print(markdown(kept.in_order(results)))
     return 0
 

@@ -22,6 +22,7 @@ class Topic:
     rates: list[Rate]
     created_ms: int
     retention_ms: int | None = None
+    retention_records: int | None = None  # by size: so many of each partition stay
     logs: list[Arrivals] = field(default_factory=list)
     cleanup_policy: str = "delete"
     opened: dict[int, int] = field(default_factory=dict)  # partition -> first offset of a transaction left open
@@ -34,10 +35,18 @@ class Topic:
             end = min(end, self.opened.get(partition, end))
         return end - 1 if self.ends_in_marker else end
 
+    @property
+    def has_retention(self) -> bool:
+        """True if old records are deleted."""
+        return self.retention_ms is not None or self.retention_records is not None
+
     def log_start(self, partition: int, now_ms: int) -> int:
-        if self.retention_ms is None:
-            return 0
-        return self.logs[partition].end_at(now_ms - self.retention_ms) // SEGMENT * SEGMENT
+        log, start = self.logs[partition], 0
+        if self.retention_ms is not None:
+            start = log.end_at(now_ms - self.retention_ms)
+        if self.retention_records is not None:
+            start = max(start, log.end_at(now_ms) - self.retention_records)
+        return start // SEGMENT * SEGMENT
 
 
 class Brokers:
@@ -95,7 +104,7 @@ class Brokers:
 
     def start(self, topic: str, partition: int) -> int:
         known = self.topics[topic]
-        return 0 if known.retention_ms is None else known.log_start(partition, self.clock.now)
+        return known.log_start(partition, self.clock.now) if known.has_retention else 0
 
     def name_of(self, topic_id: str) -> str | None:
         return next((name for name, topic in self.topics.items() if topic.topic_id == topic_id), None)

@@ -198,7 +198,7 @@ class Reader:
         for place in places[first:] + places[:first]:
             name, part = place
             topic = topics[name]
-            if topic.retention_ms is not None:  # what it took is gone: auto.offset.reset=earliest
+            if topic.has_retention:  # what it took is gone: auto.offset.reset=earliest
                 positions[place] = max(positions[place], topic.log_start(part, now_ms))
             count = topic.readable(part, now_ms, is_committed=is_committed) - positions[place]
             count = min(count, room)

@@ -1,0 +1,236 @@
+"""Verdicts, findings, forecasts and flaps of a drawn cluster against its truth, and of simpler methods beside it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import ceil
+from typing import Any
+
+from scenarios.baselines import METHODS, Call
+from scenarios.compared import own_calls
+from scenarios.drawn import WARM_MINUTES, Plan
+from scenarios.drawn_runs import Drawn, Sample
+from scenarios.drawn_truth import LAST_MINUTES, YES, Alarms, alarms, answers
+from scenarios.judged import diagnose
+from scenarios.labels import ALARMS
+from scenarios.runs import MINUTE, TICK_MS, WINDOW_MS
+from scenarios.scoring import Opened, milliseconds, opened
+
+Row = Mapping[str, Any]
+OWN = "laggard"
+FACTOR = 1.5  # within which a forecast is right
+HOUR_MS = 60 * MINUTE
+SHORTEST_LOSS_MINUTES = 6.0  # less is over before a forecast can be made
+SHORTEST_DRAIN_MINUTES = 4.0
+PEAK_SAMPLES = 4  # after a fault, among which the backlog is largest
+BEFORE_MS = WINDOW_MS  # a finding may begin in the window in which its fault does
+
+
+@dataclass
+class DrawnScore:
+    """One seed; counters have keys that the page shows."""
+
+    seed: int
+    groups: int = 0
+    minutes: int = 0  # group-minutes after warm-up
+    right: Counter[str] = field(default_factory=Counter)  # by method, at once
+    after_delay: Counter[str] = field(default_factory=Counter)  # with the time that a fault may take to be seen
+    by_kind: dict[str, list[int]] = field(default_factory=dict)  # of the group's faults -> right, minutes
+    wrong: Counter[str] = field(default_factory=Counter)  # "kinds: given instead of one right"
+    adds: dict[str, list[int]] = field(default_factory=dict)  # method -> right about adding members, asked
+    alerts: dict[str, list[int]] = field(default_factory=dict)  # method -> in a fault, given, minutes of faults
+    hits: dict[str, list[float]] = field(default_factory=dict)  # code -> delays in minutes
+    late: Counter[str] = field(default_factory=Counter)  # beyond what is allowed
+    misses: Counter[str] = field(default_factory=Counter)
+    false: Counter[str] = field(default_factory=Counter)
+    where: Counter[str] = field(default_factory=Counter)  # "code missed: kinds"
+    reopened: int = 0
+    resized: int = 0  # changes of `members_desired` while the answer stays yes
+    drains: list[float] = field(default_factory=list)  # forecast / truth at half of the backlog
+    losses: list[float] = field(default_factory=list)  # at half of the time
+    silent: int = 0  # forecasts that were due and not given
+    enough: list[int] = field(default_factory=lambda: [0, 0])  # minutes in which members_desired would keep up, asked
+
+    def verdicts(self, plan: Plan, samples: Sequence[Sample], rows: Mapping[int, Row]) -> None:
+        """Compare the verdict of each whole minute with what is right in it."""
+        truths, last = truth_by_minute(plan, samples), int(samples[-1].minute)
+        delay, kinds = allowed_minutes(plan), kinds_of(plan)
+        kept = self.by_kind.setdefault(kinds, [0, 0])
+        for minute in range(round(WARM_MINUTES), last):
+            truth = truths[minute]
+            lately = frozenset[str]().union(*(truths[each] for each in range(minute - delay, minute + 1)))
+            row = rows.get(minute)
+            given = row["scale_verdict"] if row is not None else "none"
+            self.minutes += 1
+            kept[1] += 1
+            is_right = given in truth
+            kept[0] += is_right
+            self.right[OWN] += is_right
+            self.after_delay[OWN] += is_right or (lately != truth and given in lately | {"UNKNOWN"})
+            self.right["always NOT_NEEDED"] += "NOT_NEEDED" in truth
+            self.right["six lines"] += six_lines(row) in truth
+            if not is_right:
+                self.wrong[f"{kinds}: {given} for {'/'.join(sorted(truth))}"] += 1
+            if row is not None and given in YES and truth & YES and row["members_desired"] is not None:
+                sample = next(each for each in samples if each.minute >= minute)
+                self.enough[0] += keeps_up(plan, sample, row["members_desired"])
+                self.enough[1] += 1
+
+    def findings(self, plan: Plan, known: Alarms, found: Sequence[Opened], start_ms: int) -> None:
+        """Count what opened as it must, too late, elsewhere, not at all, and what should not have."""
+        kinds = kinds_of(plan)
+        shown = [each for each in found if each.is_shown and each.code in ALARMS]
+        used = set[int]()
+        for must in known.must:
+            begin_ms, end_ms = start_ms + round(must.begin * MINUTE), start_ms + round(must.end * MINUTE)
+            fits = [
+                each
+                for each in shown
+                if each.code == must.code
+                and begin_ms - BEFORE_MS <= each.opened_ms <= end_ms + BEFORE_MS
+                and must.covers(each)
+            ]
+            used |= {id(each) for each in fits}
+            if must.is_named(fits):
+                delay = (min(each.opened_ms for each in fits) - begin_ms) / MINUTE - must.needs
+                self.hits.setdefault(must.code, []).append(max(0.0, delay))
+                self.late[must.code] += delay > must.limit
+            else:
+                self.misses[must.code] += 1
+                self.where[f"{must.code} missed, {kinds}"] += 1
+        for each in shown:
+            minute = (each.opened_ms - start_ms) / MINUTE
+            allowed = any(code == each.code and begin <= minute <= end for code, begin, end in known.may)
+            if id(each) not in used and not allowed:
+                self.false[each.code] += 1
+                self.where[f"{each.code} wrong, {kinds}"] += 1
+
+    def flaps(self, found: Sequence[Opened], rows: Mapping[int, Row]) -> None:
+        """Count findings that open again within an hour, and changes of the number to have while the answer is yes."""
+        closed = dict[tuple[str, frozenset[int], str], int]()
+        for each in sorted(found, key=lambda each: each.opened_ms):
+            if each.code not in ALARMS or not each.is_shown:
+                continue
+            key = each.code, each.partitions, each.subject
+            self.reopened += key in closed and each.opened_ms - closed[key] < HOUR_MS
+            closed[key] = each.closed_ms or each.opened_ms
+        sizes = [row["members_desired"] if row["scale_verdict"] in YES else None for _, row in sorted(rows.items())]
+        self.resized += sum(one is not None and two is not None and one != two for one, two in pairwise(sizes))
+
+    def beside(self, method: str, plan: Plan, samples: Sequence[Sample], calls: Sequence[Call], start_ms: int) -> None:
+        """Count what a method says about adding members, and whether it alarms while something is wrong."""
+        truths, by_minute = truth_by_minute(plan, samples), {(c.window_ms - start_ms) // MINUTE: c for c in calls}
+        adds, alerts = self.adds.setdefault(method, [0, 0]), self.alerts.setdefault(method, [0, 0, 0])
+        for minute in range(round(WARM_MINUTES), int(samples[-1].minute)):
+            truth, call = truths[minute], by_minute.get(minute)
+            if truth <= YES or not truth & YES:  # it is clear whether members would help
+                adds[0] += (call is not None and call.adds_consumers) == (truth <= YES)
+                adds[1] += 1
+            is_wrong = any(fault.is_wrong and fault.holds(minute) for fault in plan.faults)
+            lasts_on = any(fault.begin <= minute < fault.end + LAST_MINUTES for fault in plan.faults)
+            given = call is not None and call.is_alarm
+            alerts[0] += given and is_wrong
+            alerts[1] += given and (is_wrong or not lasts_on)  # while a backlog drains an alarm is neither
+            alerts[2] += is_wrong
+
+    def drain_forecasts(self, plan: Plan, samples: Sequence[Sample], told: Sequence[tuple[float, Row]]) -> None:
+        """Compare the forecast when half of a backlog is gone with when the rest of it was; nothing else may change."""
+        edges = sorted(edge for fault in plan.faults for edge in (fault.begin, fault.end))
+        for fault in plan.faults:
+            after = [each for each in samples if each.minute >= fault.end]
+            peak = max((sum(each.backlog) for each in after[:PEAK_SAMPLES]), default=0)
+            half = next((each for each in after[PEAK_SAMPLES:] if sum(each.backlog) <= peak / 2), None)
+            gone = next((each for each in after if is_at_rest(each)), None)
+            if half is None or gone is None or gone.minute - half.minute < SHORTEST_DRAIN_MINUTES:
+                continue
+            if any(fault.end < edge <= gone.minute for edge in edges):
+                continue
+            at, row = next(each for each in told if each[0] >= half.minute)
+            if row["drain_seconds"] is None or not row["lag"]:
+                self.silent += 1
+            elif at < gone.minute:
+                left = 1 - sum(gone.backlog) / max(row["lag"], sum(gone.backlog) + 1)
+                self.drains.append(left * row["drain_seconds"] / 60 / (gone.minute - at))
+
+    def loss_forecast(self, samples: Sequence[Sample], told: Sequence[tuple[float, Row]]) -> None:
+        """Compare the forecast in the middle between a fault's beginning and the first loss with that loss."""
+        lost = next((each.minute for each in samples if any(each.behind_start)), None)
+        calm = [each.minute for each in samples if lost is not None and each.minute < lost and is_at_rest(each)]
+        if lost is None or not calm or lost - calm[-1] < SHORTEST_LOSS_MINUTES:
+            return
+        middle = (lost + calm[-1]) / 2
+        at, row = min(told, key=lambda each: (abs(each[0] - middle), each[0]))
+        if row["loss_seconds"] is None:
+            self.silent += 1
+        else:
+            self.losses.append(row["loss_seconds"] / 60 / (lost - at))
+
+
+def truth_by_minute(plan: Plan, samples: Sequence[Sample]) -> dict[int, frozenset[str]]:
+    """What is right in each minute: at its beginning, in its middle or at its end."""
+    found = defaultdict[int, frozenset[str]](frozenset)
+    for each in samples:
+        now = answers(plan, each)
+        for minute in {int(each.minute), int(each.minute - 0.01)}:
+            found[minute] |= now
+    return found
+
+
+def allowed_minutes(plan: Plan) -> int:
+    """How long a change may take to be seen."""
+    return max(5, ceil(3 * plan.commit_seconds / 60))
+
+
+def kinds_of(plan: Plan) -> str:
+    """What happens to a group, in words."""
+    return " + ".join(fault.kind for fault in plan.faults) or "nothing"
+
+
+def is_at_rest(sample: Sample) -> bool:
+    """True if no partition is a minute behind and more."""
+    return all(lag <= 60 * rate + 100 for lag, rate in zip(sample.backlog, sample.arrival, strict=True))
+
+
+def keeps_up(plan: Plan, sample: Sample, members: int) -> bool:
+    """True if the busiest of so many members would keep up, or there can be no more."""
+    each = ceil(plan.partitions / members)
+    return members >= plan.partitions or sum(sorted(sample.arrival)[-each:]) <= plan.capacity
+
+
+def six_lines(row: Row | None) -> str:
+    """A heuristic to compare with: state, lag against its floor, and whether less is read than arrives."""
+    if row is None or row["lag"] is None:
+        return "UNKNOWN"
+    if row["lag"] <= 2 * (row["floor_records"] or 0) + 100:
+        return "NOT_NEEDED"
+    if not row["members"]:
+        return "NO_MEMBERS"
+    if (row["catch_up_ratio"] or 0) < 1:
+        return "YES" if row["members"] < row["partitions_total"] else "NO_IDLE"
+    return "NOT_NEEDED_DRAINING"
+
+
+def score_drawn(drawn: Drawn) -> DrawnScore:
+    """Diagnose a cluster and score it."""
+    judged, run = diagnose(drawn.recorded), drawn.recorded.run
+    result = DrawnScore(drawn.cluster.seed, groups=len(drawn.cluster.plans))
+    found, start_ms = opened(judged.findings), run.cluster.at_ms(0)
+    calls = {method: judge(drawn.recorded) for method, judge in METHODS.items()}
+    calls[OWN] = own_calls(drawn.recorded, judged.findings, judged.windows)
+    for plan in drawn.cluster.plans:
+        group, samples = drawn.group(plan), drawn.samples[plan.number]
+        rows = [row for row in judged.windows if row["group"] == group]
+        minutes = {((milliseconds(row["window_start"]) or 0) - start_ms) // MINUTE: row for row in rows}
+        own = [each for each in found if each.group == group]
+        result.verdicts(plan, samples, minutes)
+        result.findings(plan, alarms(plan, samples), own, start_ms)
+        result.flaps(own, minutes)
+        for method, each in calls.items():
+            result.beside(method, plan, samples, [call for call in each if call.group == group], start_ms)
+        told = [(((milliseconds(row["window_end"]) or 0) - TICK_MS - start_ms) / MINUTE, row) for row in rows]
+        result.drain_forecasts(plan, samples, told)
+        result.loss_forecast(samples, told)
+    return result

@@ -1,0 +1,111 @@
+"""Clusters drawn at random: one seed is one cluster, their truth is physics, and no simple method comes near."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from scenarios.drawn import FAULTS, LOOK_ALIKES, Fault, Plan, draw_cluster
+from scenarios.drawn_page import section, with_section
+from scenarios.drawn_report import from_line, to_line
+from scenarios.drawn_runs import Drawn, Sample, simulate_drawn
+from scenarios.drawn_score import OWN, score_drawn
+from scenarios.drawn_truth import answers
+
+FEW = (3, 11)  # short ones
+PLAN = Plan(0, "range", 2, 4, 100.0, 5.0, 0.0, (1000, 1000), (20.0,) * 4, 0.0, None, ())
+CALM = Sample(20.0, (100,) * 4, (False,) * 4, (20.0,) * 4, ("a", "a", "b", "b"), {"a": 100.0, "b": 100.0}, frozenset())
+
+
+def during(kind: str) -> Plan:
+    return replace(PLAN, faults=(Fault(kind, 15, 40, 1.0, 0, ()),))
+
+
+def test_one_seed_is_one_cluster_and_seeds_differ() -> None:
+    assert draw_cluster(7) == draw_cluster(7)
+    assert len({repr(draw_cluster(seed).plans) for seed in range(50)}) == 50
+
+
+def test_every_kind_is_drawn_and_pairs_of_them() -> None:
+    groups = [plan for seed in range(600) for plan in draw_cluster(seed).plans]
+    drawn = Counter(fault.kind for plan in groups for fault in plan.faults)
+    assert drawn.keys() == {*FAULTS, *LOOK_ALIKES}
+    assert {len(plan.faults) for plan in groups} == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("plan", "sample", "right"),
+    [
+        pytest.param(PLAN, CALM, {"NOT_NEEDED"}, id="five seconds of records between two commits"),
+        pytest.param(during("stop"), replace(CALM, backlog=(9000,) * 4, capacities={}), {"NO_MEMBERS"}, id="nobody"),
+        pytest.param(
+            during("overload"),
+            replace(CALM, backlog=(9000,) * 4, arrival=(60.0,) * 4),
+            {"YES", "YES_PARTIAL"},
+            id="120/s for each member of 100/s, and partitions for two more",
+        ),
+        pytest.param(
+            during("hot"),
+            replace(CALM, backlog=(90_000, 0, 0, 0), arrival=(150.0, 5.0, 5.0, 5.0)),
+            {"NO_HOT_PARTITION"},
+            id="one partition gets more than a member can do",
+        ),
+        pytest.param(
+            during("slow"),
+            replace(CALM, backlog=(9000, 9000, 0, 0), capacities={"a": 20.0, "b": 100.0}),
+            {"NO_UNHEALTHY_MEMBER"},
+            id="one member does less than it gets",
+        ),
+        pytest.param(
+            during("pause"),
+            replace(CALM, backlog=(9000, 50, 50, 50), stalled=frozenset({0})),
+            {"NO_STALLED"},
+            id="one partition is not read",
+        ),
+        pytest.param(
+            during("overload"),
+            replace(CALM, minute=41.0, backlog=(9000,) * 4),
+            {"NOT_NEEDED", "NOT_NEEDED_DRAINING"},
+            id="18,000 records of a member that has 60/s to spare are gone in 300 s",
+        ),
+    ],
+)
+def test_what_is_right_follows_from_capacity_arrivals_and_owners(plan: Plan, sample: Sample, right: set[str]) -> None:
+    assert answers(plan, sample) == right
+
+
+@pytest.fixture(scope="module")
+def few() -> list[Drawn]:
+    return list(simulate_drawn(FEW))
+
+
+def test_a_few_clusters_are_diagnosed_better_than_by_always_saying_no(few: list[Drawn]) -> None:
+    scores = [score_drawn(each) for each in few]
+    right = Counter[str]()
+    for each in scores:
+        right.update(each.right)
+    minutes = sum(each.minutes for each in scores)
+    assert right[OWN] >= 0.9 * minutes
+    assert right[OWN] > right["always NOT_NEEDED"]
+    assert from_line(to_line(scores[0])) == scores[0]
+
+
+def test_the_section_takes_the_place_of_the_one_before_and_survives_another_page(few: list[Drawn]) -> None:
+    old, new = (section([score_drawn(few[number])]) for number in (0, 1))
+    page = with_section("# Scenarios\n", old)
+    assert page == f"# Scenarios\n\n{old}\n"
+    assert with_section(page, new) == f"# Scenarios\n\n{new}\n"
+    assert with_section("# Others\n", known=page) == f"# Others\n\n{old}\n"
+
+
+@pytest.mark.full
+def test_verdicts_of_more_clusters_beat_every_simple_method() -> None:
+    scores = [score_drawn(each) for each in simulate_drawn(range(1000, 1016))]
+    right = Counter[str]()
+    for each in scores:
+        right.update(each.right)
+    minutes = sum(each.minutes for each in scores)
+    assert right[OWN] >= 0.8 * minutes, section(scores)
+    assert right[OWN] > max(count for method, count in right.items() if method != OWN)
