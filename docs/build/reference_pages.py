@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
-from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.engine import judge  # noqa: F401 -- imports all modules that declare thresholds
+from laggard.diagnosis.parameters import FIXED, Parameters
 from laggard.diagnosis.rules.registry import RULES
 from laggard.diagnosis.rules.rule import Rule
 from laggard.exporter.families import FAMILIES, LEVELS, Family
@@ -56,7 +57,7 @@ def _metric_row(family: Family) -> str:
 
 def diagnosis_page(page: str) -> str:
     """The page with its generated parts written again."""
-    for name, lines in {"codes": _code_lines(), "parameters": _parameter_lines()}.items():
+    for name, lines in {"codes": _code_lines(), "parameters": _parameter_lines(), "fixed": _fixed_lines()}.items():
         begin, end = f"<!-- {name}: written by make docs -->", f"<!-- end of {name} -->"
         before, _, rest = page.partition(begin)
         _, _, after = rest.partition(end)
@@ -109,6 +110,13 @@ def _parameter_lines() -> Iterator[str]:
     for each in fields(Parameters):
         users = ", ".join(sorted({rule.code for rule in RULES if each.name in rule.thresholds})) or "–"
         yield f"| `{each.name}` | {each.default:g} | {each.metadata['unit']} | {users} |"
+    yield ""
+
+
+def _fixed_lines() -> Iterator[str]:
+    yield from ("", "| threshold | value | unit |", "|---|--:|---|")
+    for name, each in sorted(FIXED.items()):
+        yield f"| `{name}` | {each.value:g} | {each.unit} |"
     yield ""
 
 

@@ -21,7 +21,6 @@ CONTRADICTIONS = (
     (r"No rule names one", r""),
     (r"none was busy", r""),
     (r"Avoid ", r"Do not "),
-    (r"Wrong if one of its guards fails", r""),
     (r"has not evaluated|have not evaluated", r"^Would more consumers help|^Shape$|^Forecast$"),
 )
 SETTINGS = {"hot_standby"}

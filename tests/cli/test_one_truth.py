@@ -15,7 +15,7 @@ from tables.fixtures import NOW, Row, batch_row, finding_row, window_row, write_
 
 FOUND = {
     "started_at": NOW - timedelta(minutes=15), "opened_at": NOW - timedelta(minutes=10), "rule": "D1", "topic": None,
-    "partitions": [], "evidence": {}, "evidence_text": {}, "guards": {}, "falsifier": "one of its guards fails",
+    "partitions": [], "evidence": {}, "evidence_text": {}, "guards": {}, "falsifier": "a generation assigns it",
 }  # fmt: skip
 LAGGING = {"partitions_total": 4, "partitions_material": 3, "top_partitions": [2], "flags": [], "scale_reason": {}}
 
@@ -133,13 +133,15 @@ def test_numbers_of_records_have_one_form(root: Path, capsys: pytest.CaptureFixt
     assert f"  {sum(LAGS):,} records".strip() in text
 
 
-def test_a_rule_without_a_falsifier_of_its_own_lists_its_guards(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_finding_lists_its_guards_and_what_would_prove_it_wrong(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     guards = {"one_batch": "pass", "period_follows_arrivals": "unknown"}
     text = page(
         root, capsys, {"scale_verdict": "NO_STALLED"}, finding_row("PARTITION_UNOWNED", "checkout", guards=guards)
     )
     assert "Checked: one batch. Not checked, as not known: period follows arrivals." in text
-    assert "one of its guards fails" not in text
+    assert "Wrong if a generation assigns it." in text
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,7 +12,10 @@ import pytest
 
 import laggard.diagnosis
 from laggard.diagnosis.parameters import FIXED, Parameters, fixed
-from laggard.diagnosis.rules.registry import RULES
+from laggard.diagnosis.rules.reach import params_of, thresholds_of, version_of
+from laggard.diagnosis.rules.registry import BY_CODE, RULES
+from laggard.diagnosis.signals.compute import COMPUTED_BY, RECORDED
+from laggard.diagnosis.signals.group import MemberSignals, Signals, TopicSignals
 
 DIAGNOSIS = Path(laggard.diagnosis.__file__).parent
 UNDECLARED = 20  # at most: pairs ("fewer than two members"), sizes of blocks and of texts, rounding
@@ -97,6 +100,51 @@ def test_a_name_is_that_of_one_threshold() -> None:
     name = next(iter(FIXED))
     with pytest.raises(ValueError, match=name):
         fixed(name, FIXED[name].value + 1, FIXED[name].unit)
+
+
+def test_a_finding_keeps_all_thresholds_that_its_rule_could_reach() -> None:
+    """By the check itself, what it calls, what that calls, and the signals that it looks at."""
+    stopped = params_of(BY_CODE["COMMIT_RATE_HIGH"], Parameters())
+    opening = {"open_after": 1.0, "close_after": 5.0, "abstain_after": 10.0}
+    assert stopped == {"commit_windows": 10.0, "commits_per_second": 10.0} | opening
+    own, called = {"storm_count", "storm_ratio"}, {"deploy_share", "merge_seconds", "min_matured_records"}
+    assert own | called <= set(thresholds_of(BY_CODE["REBALANCE_STORM"]))
+    looked_at = {"stall_ci", "min_lag_records", "trend_p", "min_group_lag_records", "capacity_percent"}
+    assert looked_at <= set(thresholds_of(BY_CODE["CAPACITY_SHORTAGE"]))
+
+
+def test_every_signal_says_what_computes_it() -> None:
+    names = {each.name for one in (Signals, TopicSignals, MemberSignals) for each in fields(one)}
+    assert names == COMPUTED_BY.keys() | RECORDED
+    assert COMPUTED_BY.keys().isdisjoint(RECORDED)
+
+
+def test_every_tunable_threshold_is_reached_by_a_rule_or_belongs_to_the_engine() -> None:
+    reached = {name for rule in RULES for name in thresholds_of(rule)}
+    engine = {"open_after", "close_after", "abstain_after", "episode_gap", "baseline_hours"}
+    assert {each.name for each in fields(Parameters)} - reached == engine
+
+
+def test_the_version_of_a_rule_changes_with_its_declaration_and_its_thresholds() -> None:
+    rule = BY_CODE["COMMITS_STOPPED"]
+    known = version_of(rule, Parameters())
+    assert version_of(replace(rule, says="In other words."), Parameters()) == known
+    assert version_of(rule, replace(Parameters(), stall_min_seconds=90.0)) == known  # it cannot reach that one
+    others = [
+        version_of(replace(rule, version=2), Parameters()),
+        version_of(replace(rule, rank=71), Parameters()),
+        version_of(replace(rule, open_after=2), Parameters()),
+        version_of(rule, replace(Parameters(), min_lag_records=6)),
+    ]
+    assert len({known, *others}) == 5
+    assert all(0 <= each < 2**31 for each in (known, *others))  # the column is a 32-bit integer
+
+
+def test_every_rule_has_a_falsifier_of_its_own() -> None:
+    falsifiers = [rule.falsifier for rule in RULES]
+    assert not any("guard" in each for each in falsifiers)
+    shared = {each for each in falsifiers if falsifiers.count(each) > 1}
+    assert shared == {BY_CODE["CAPACITY_SHORTAGE"].falsifier}  # at the partition ceiling it is the same shortage
 
 
 def test_rules_name_thresholds_that_exist() -> None:

@@ -37,8 +37,6 @@ from laggard.cli.words import (
     short_duration,
 )
 
-_NO_FALSIFIER = "one of its guards fails"  # as rules say that have no other; the guards are listed
-
 
 def diagnosis_sections(explained: Explained) -> Iterator[tuple[str, Iterator[str]]]:
     """Titles and lines; without trouble none."""
@@ -130,7 +128,7 @@ def _cause(diagnosis: Diagnosis) -> Iterator[str]:
     for words, guards in (("Checked", checked(found)), ("Not checked, as not known", unchecked(found))):
         if guards:
             yield from paragraph(f"{words}: {', '.join(guards)}.", "  ", "    ")
-    if found["falsifier"] and found["falsifier"] != _NO_FALSIFIER:
+    if found["falsifier"]:
         yield from paragraph(f"Wrong if {spoken(found['falsifier']).rstrip('.')}.", "  ", "    ")
 
 

@@ -11,6 +11,7 @@ from laggard.diagnosis.findings.tracks import Step
 from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.memory import Track, digest
 from laggard.diagnosis.parameters import Parameters, fixed
+from laggard.diagnosis.rules.reach import params_of, version_of
 from laggard.diagnosis.rules.rule import Observation, Rule
 
 OPENED, UPDATED, CLOSED = "opened", "updated", "closed"
@@ -119,7 +120,7 @@ def _row(
         "event": event,
         "status": "ok",
         "rule": rule.number,
-        "rule_version": rule.version,
+        "rule_version": version_of(rule, judgement.parameters),
         "code": track.code,
         "class": rule.kind,
         "severity": severity,
@@ -140,7 +141,7 @@ def _row(
         "guards": dict(seen.guards),
         "falsifier": rule.falsifier,
         "coordinator": judgement.coordinator,
-        "params": {name: float(getattr(judgement.parameters, name)) for name in rule.thresholds},
+        "params": dict(params_of(rule, judgement.parameters)),
     }
 
 

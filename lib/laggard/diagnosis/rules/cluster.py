@@ -92,6 +92,7 @@ RULE_FAILED = Rule(
     ),
     is_not="a fault of the group: it is one of laggard.",
     advice=("report the error and the job's log",),
+    falsifier="the same window, evaluated again by laggard diagnose, gives no error",
     open_after=1,
 )
 
@@ -107,6 +108,7 @@ def _named(groups: Sequence[str]) -> dict[str, str]:
     says="We do not see the log ends or the commits of these groups: nothing else about them can be trusted.",
     is_not="an outage of the groups it names: they may be fine, and nobody can see it.",
     advice=("look at the errors of the poll: laggard doctor, table batches", "repair the monitor first"),
+    falsifier="lag_windows has log ends and fresh commits of these groups in the window",
     rank=10,
     open_after=1,
     close_after=1,
@@ -130,6 +132,7 @@ def monitor_blind(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> lis
         "report the exception, which the job's log and the event quarantined name, as a bug of laggard",
         "read committed offsets and lag of these groups with kafka-consumer-groups.sh meanwhile",
     ),
+    falsifier="the newest tick wrote rows of these groups that are not stale",
     rank=20,
     open_after=1,
     close_after=1,
@@ -153,6 +156,7 @@ def group_quarantined(cluster: ClusterFrame, _: Sequence[Row], __: Parameters) -
         "a stop of consumers: they may commit on, and the commits are hidden. A short transaction moves on by itself."
     ),
     advice=("find it on the coordinator: kafka-transactions.sh find-hanging",),
+    falsifier="no commit that appears once the transaction has ended has a timestamp from before",
     inhibits=(suppresses(LAG_CAUSE, "PARTITION_STALLED", "COMMITS_STOPPED", "EMPTY_WITH_LAG"),),
     rank=30,
     open_after=1,
@@ -252,6 +256,7 @@ def shared_sink(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> list[
         "a group that its broker finds nothing of begins where auto.offset.reset says: compare committed offsets",
     ),
     avoid=("do not change the number of partitions of the offsets topic of a cluster with groups",),
+    falsifier="the polls before and after name the same topic id and the same number of partitions",
     open_after=1,
     close_after=1,
 ).over_all

@@ -34,6 +34,7 @@ _SUMS = ("commit_gaps_total", "commit_gap_ms_total", "commit_gap_squares_total")
     says="Nearly all commits repeat the offset: the offsets topic grows for nothing.",
     is_not="a stall: there is nothing new to commit.",
     advice=("commit less often: a longer auto.commit.interval.ms, or only when the offset moved",),
+    falsifier="records arrived on the partitions whose offset is repeated",
     open_after=1,
 )
 def commit_idle_churn(signals: Signals) -> list[Observation]:
@@ -63,6 +64,7 @@ def commit_idle_churn(signals: Signals) -> list[Observation]:
     says="The group commits more often than is of use, and the coordinator pays for it.",
     is_not="lag, nor a fault of the group's own speed alone: the coordinator pays.",
     advice=("commit once per batch instead of once per record",),
+    falsifier="the timestamps of these commits span a longer time than the windows in which they were counted",
     open_after=1,
 )
 def commit_rate_high(signals: Signals) -> list[Observation]:
@@ -103,6 +105,7 @@ def commit_rate_high(signals: Signals) -> list[Observation]:
         "nothing, where all records of a poll are done before the next one",
         "else turn enable.auto.commit off and commit what is done",
     ),
+    falsifier="the mean gap between commits changes when the arrivals do",
 )
 def autocommit_pattern(signals: Signals) -> list[Observation]:
     """50 gaps between commits of each partition that vary by a twentieth at most, however much arrives."""

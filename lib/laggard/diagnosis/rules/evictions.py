@@ -123,6 +123,7 @@ def session_eviction(signals: Signals) -> list[Observation]:
         "take the member out until it starts cleanly: each round costs the group two rebalances",
     ),
     avoid=("longer session timeouts: they hide the member, its partitions stay unread longer",),
+    falsifier="the next life at that place, with nothing changed, is longer than all before",
     thresholds=("crash_times", "deploy_horizon_seconds"),
     inhibits=(outranks(REBALANCING, "CAPACITY_SHORTAGE", "AT_PARTITION_CEILING"), WHILE_REBALANCING),
     rank=120,

@@ -44,6 +44,7 @@ _NEVER_BACK_CONFIDENCE = fixed("never_back_confidence", 0.6, "confidence while a
     says="Members of one group subscribe to different topics: each rebalance stops them all, and balance is lost.",
     is_not="a rolling upgrade, during which it is normal for a while.",
     advice=("give each set of topics a group of its own",),
+    falsifier="in a generation of that half hour all members subscribe to the same topics",
     open_after=1,
 )
 def subscription_divergent(signals: Signals) -> list[Observation]:
@@ -76,6 +77,7 @@ def subscription_divergent(signals: Signals) -> list[Observation]:
         "or make the restart shorter",
     ),
     avoid=("a session much longer than restarts need: a dead member's partitions stay unread for as long",),
+    falsifier="commits of the member are recorded in its absence",
     rank=180,
     open_after=1,
 )
@@ -154,6 +156,7 @@ def static_duplicate(signals: Signals) -> list[Observation]:
         "if there is no such name, remove group.instance.id",
     ),
     avoid=("pod addresses, random names or names of ReplicaSet pods as group.instance.id",),
+    falsifier="one of the old ids is in a later generation",
     inhibits=(outranks(REBALANCING), WHILE_REBALANCING),
     rank=100,
     blocks_scaling=True,
@@ -190,6 +193,7 @@ def static_id_unstable(signals: Signals) -> list[Observation]:
         "deploy in smaller batches",
     ),
     avoid=("ids from pod addresses or random names",),
+    falsifier="a deploy with instance ids costs as much lag as those without",
     open_after=1,
 )
 def static_not_used(signals: Signals) -> list[Observation]:

@@ -33,6 +33,7 @@ _FEW_JUMPS_CONFIDENCE = fixed("few_jumps_confidence", 0.5, "confidence where the
         "a cause: it says that users feel it. A group that commits more seldom than its level allows is not evaluated."
     ),
     advice=("act on the primary cause",),
+    falsifier="a replay of the hour counts no more late records than the objective allows",
     open_after=1,
 )
 def time_lag_slo_breach(signals: Signals) -> list[Observation]:
@@ -73,6 +74,7 @@ def time_lag_slo_breach(signals: Signals) -> list[Observation]:
     says="Retention deleted records that the group had not read.",
     is_not=("lag: those records can never be read. A compacted topic, or records that somebody deleted, is milder."),
     advice=("treat it as an incident: the records are gone for this group", "raise retention before anything else"),
+    falsifier="the next commit of the partition lies below the log start that was recorded",
     open_after=1,
 )
 def data_lost(signals: Signals) -> list[Observation]:

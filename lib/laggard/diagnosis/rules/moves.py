@@ -37,6 +37,7 @@ _DEPLOY_FLOOR_TIMES = fixed("deploy_floor_times", 5.0, "times the floor, of the 
         "stop what puts members out",
         "use static membership and the cooperative-sticky assignor, so that a return takes nothing from others",
     ),
+    falsifier="by its member id the owner of these partitions was the same all the time",
 )
 def ping_pong(signals: Signals) -> list[Observation]:
     """Partitions go back to where they came from; one member's restart, which returns once, does not count."""
@@ -70,6 +71,7 @@ def ping_pong(signals: Signals) -> list[Observation]:
         "use static membership and the cooperative-sticky assignor",
         "or the consumer protocol of KIP-848, whose assignors keep what can stay",
     ),
+    falsifier="no other assignment to the members after each rebalance is as even and moves fewer partitions",
 )
 def non_sticky_moves(signals: Signals) -> list[Observation]:
     """Rebalances move more partitions than departures and balance need."""
@@ -105,6 +107,7 @@ def non_sticky_moves(signals: Signals) -> list[Observation]:
         "or to the consumer protocol of KIP-848",
     ),
     avoid=("changing the assignor in one step: eager and cooperative members cannot share a group",),
+    falsifier="partitions that did not move are committed during a rebalance",
     open_after=1,
 )
 def eager_large_group(signals: Signals) -> list[Observation]:
@@ -151,6 +154,7 @@ def eager_large_group(signals: Signals) -> list[Observation]:
         "deploy in smaller batches, with a rest in between",
     ),
     avoid=("adding consumers for lag that a deploy brought: it drains by itself",),
+    falsifier="lag had begun to rise before the first member was replaced",
     thresholds=("deploy_horizon_seconds", "deploy_share", "deploy_batch", "deploy_limit_seconds"),
     rank=200,
     open_after=1,

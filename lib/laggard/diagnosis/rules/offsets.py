@@ -26,6 +26,7 @@ _REPLAYED_REBALANCES = fixed("replayed_rebalances", 3, "newest rebalances that m
     ),
     advice=("ask who reset the offsets",),
     avoid=("do not size the group by this backlog",),
+    falsifier="the next commit of the partition goes on from the higher offset",
     open_after=1,
 )
 def offset_rewind(signals: Signals) -> list[Observation]:
@@ -58,6 +59,7 @@ def _records(rows: list[Row]) -> int:
     says="The committed offset jumped to the end: records were not processed.",
     is_not="a group that caught up: no member could have worked so fast.",
     advice=("ask who reset the offsets, or what auto.offset.reset did",),
+    falsifier="commits of offsets in between are recorded in the same window",
     open_after=1,
 )
 def offset_skip(signals: Signals) -> list[Observation]:
@@ -72,6 +74,7 @@ def offset_skip(signals: Signals) -> list[Observation]:
     says="The group committed more than the log holds: the topic was truncated or recreated.",
     is_not="a commit that is merely newer than the poll beside it.",
     advice=("compare the topic's history with an unclean election or a new topic", "reset the group's offsets"),
+    falsifier="the next poll finds the log end at or above the committed offset, under the same topic id",
     inhibits=(suppresses("PARTITION_STALLED", "OFFSET_REWIND", "DATA_LOST"),),
     rank=40,
     open_after=1,
@@ -168,6 +171,7 @@ def _events(signals: Signals, kind: str, span: timedelta | None = None) -> list[
     EVENT,
     says="The group and its offsets were deleted.",
     is_not="a group that went empty, nor one that changed its protocol.",
+    falsifier="a later record of the group goes on with the generation that it had",
     open_after=1,
     close_after=1,
 )
@@ -182,6 +186,7 @@ def group_deleted(signals: Signals) -> list[Observation]:
     EVENT,
     says="A topic that the group reads got more partitions; keys move.",
     is_not="a fault, but a cause of one: every group that reads the topic rebalances, and keys move.",
+    falsifier="a later poll finds the former number of partitions",
     open_after=1,
     close_after=1,
 )
@@ -196,6 +201,7 @@ def partitions_added(signals: Signals) -> list[Observation]:
     EVENT,
     says="The topic was recreated; committed offsets are of the old one.",
     is_not="a rewind: offsets of the old topic mean nothing in the new one.",
+    falsifier="a later poll finds the former topic id",
     inhibits=(suppresses("PARTITION_STALLED", "OFFSET_REWIND", "DATA_LOST"),),
     open_after=1,
     close_after=1,

@@ -84,7 +84,8 @@ ClusterCheck: TypeAlias = Callable[
 ]  # of a frame and the signals of all groups
 
 
-def _nothing(*_: object) -> list[Observation]:
+def nothing(*_: object) -> list[Observation]:
+    """Stand for the check that a rule does not have."""
     return []
 
 
@@ -101,7 +102,7 @@ class Rule:
     how: str = ""  # how it is found; "": the docstring of the check
     advice: tuple[str, ...] = ()  # what to do, first thing first; "kind: ..." where one kind in the evidence needs it
     avoid: tuple[str, ...] = ()  # what not to do
-    falsifier: str = "one of its guards fails"
+    falsifier: str  # the recorded observation that would prove a finding wrong
     thresholds: tuple[str, ...] = ()  # names of parameters
     inhibits: tuple[Inhibition, ...] = ()
     groups: tuple[str, ...] = ()  # names under which other rules inhibit it
@@ -109,9 +110,9 @@ class Rule:
     blocks_scaling: bool = False  # the group is busy with itself, and more members would mean more of it
     open_after: int | None = None  # windows; None: the parameter
     close_after: int | None = None
-    version: int = 1
-    check: Check = _nothing
-    check_all: ClusterCheck = _nothing  # looks at all groups of the cluster together
+    version: int = 1  # raise it when the check decides otherwise with the same thresholds
+    check: Check = nothing
+    check_all: ClusterCheck = nothing  # looks at all groups of the cluster together
 
     def __call__(self, check: Check) -> Rule:
         """Attach the check of one group."""

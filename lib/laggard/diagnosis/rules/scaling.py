@@ -123,6 +123,7 @@ def _goes_on(signals: Signals) -> list[Observation]:
         "scale in only when utilisation has been low for an hour",
     ),
     avoid=("a lower threshold: it swings faster",),
+    falsifier="each member that left came back under its own client id and host: it was restarted",
     inhibits=(outranks(REBALANCING), WHILE_REBALANCING),
     rank=190,
     blocks_scaling=True,
@@ -162,6 +163,7 @@ def scale_oscillation(signals: Signals) -> list[Observation]:
         "if this is too late, wake the group at a lower lag",
         "or keep a minimum of one replica",
     ),
+    falsifier="commits are recorded in the time in which the group had no members",
     inhibits=(suppresses(CAPACITY, "HOT_PARTITION_ARRIVAL"),),
     open_after=1,
     close_after=1,
@@ -198,6 +200,7 @@ def scale_zero_cold_start(signals: Signals) -> list[Observation]:
     is_not="proof that members are too many: they may be there for speed or for failure.",
     advice=("scale on lag: fewer members, or none while nothing comes",),
     avoid=("scaling on CPU: members that wait for a sink use none either",),
+    falsifier="more than a tenth of the windows of that day have consumed records or lag above the floor",
     open_after=1,
     close_after=2 * _LOOK_WINDOWS,
 )

@@ -229,6 +229,7 @@ def poison_pill_suspect(signals: Signals) -> list[Observation]:
         "look at the members' log for a refresh of the topic's metadata",
         "check the assignor and the subscriptions",
     ),
+    falsifier="a generation of these ten minutes assigns the partition to a member",
     rank=230,
     open_after=1,
 )

@@ -33,6 +33,7 @@ _TIGHT_GAP_PERCENT = fixed("tight_gap_percent", 99, "percentile of the gaps betw
         "set session.timeout.ms to at least 3 × heartbeat.interval.ms; 45 s and 3 s are today's defaults",
         "declare the heartbeat of this group if it is another one",
     ),
+    falsifier="a heartbeat_seconds is declared for the group of which its session holds three",
     open_after=1,
 )
 def timeout_ratio(signals: Signals) -> list[Observation]:
@@ -76,6 +77,7 @@ def timeout_ratio(signals: Signals) -> list[Observation]:
         "static members: set session.timeout.ms to 1.5 × the longest restart, 95th percentile",
     ),
     avoid=("a session much longer than restarts need: a dead member's partitions stay unread for as long",),
+    falsifier="the longest gaps between commits stay as long when fewer records arrive: a timer makes them",
 )
 def timeout_tight(signals: Signals) -> list[Observation]:
     """The longest batches nearly fill the poll interval, or restarts nearly fill the session."""

@@ -143,6 +143,7 @@ def _has_commit(signals: Signals) -> bool:
     says="Offsets are committed by someone who is no member.",
     is_not="a fault: Flink and tools commit so.",
     advice=("read lag against the interval of these commits",),
+    falsifier="a generation of these ten minutes has members",
     thresholds=("quiet_seconds",),
     open_after=1,
 )
@@ -171,6 +172,7 @@ def external_committer(signals: Signals) -> list[Observation]:
     says="A partition in work was never committed; its reset policy decides where a restart begins.",
     is_not="lag: what is unread is not known, so it is not counted.",
     advice=("check auto.offset.reset and that the partition is committed at all",),
+    falsifier="the offsets topic has an older commit of the partition",
     thresholds=("quiet_seconds",),
     open_after=1,
 )

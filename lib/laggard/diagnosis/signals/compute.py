@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -44,10 +44,6 @@ def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tup
     shown = known + [each.seen for each in members.values() if not math.isnan(each.seen)]
     capacity = lower_median(known)
     material = sum(float(each.lag[each.is_material].sum()) for each in topics)
-    longest = max((float(np.fmax.reduce(each.frame["time_lag"][:, -1], initial=0.0)) for each in topics), default=0.0)
-    is_material = any(each.is_material.any() for each in topics) and (
-        material >= parameters.min_group_lag_records or longest >= parameters.min_group_time_lag_seconds
-    )
     ratio = frame.fact.get("time_in_rebalance_ratio")
     signals = Signals(
         frame=frame,
@@ -60,7 +56,7 @@ def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tup
         capacity=capacity,
         best_capacity=max(shown, default=math.nan),
         partition_capacity=partition_capacities(topics, parameters),
-        is_material=is_material,
+        is_material=_is_material(topics, material, parameters),
         lag=float(sum(known_sum(each.lag) for each in topics)),
         material_lag=material,
         time_in_rebalance=math.nan if ratio is None else ratio,
@@ -77,6 +73,13 @@ def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tup
         scaled=newest_scale_out(signals),
     )
     return signals, replace(memory, trends=trends, busy=busy, scaled=signals.scaled)
+
+
+def _is_material(topics: list[TopicSignals], lag: float, parameters: Parameters) -> bool:
+    """True if lag of some topic counts, and all of it is enough in records or in time."""
+    longest = max((float(np.fmax.reduce(each.frame["time_lag"][:, -1], initial=0.0)) for each in topics), default=0.0)
+    is_enough = lag >= parameters.min_group_lag_records or longest >= parameters.min_group_time_lag_seconds
+    return is_enough and any(each.is_material.any() for each in topics)
 
 
 def topic_signals(
@@ -228,3 +231,47 @@ def _flags(frame: GroupFrame, topics: list[TopicSignals]) -> set[str]:
     if topics and all(each.trend.name == "abstain" for each in topics):
         found.add("sparse")
     return found
+
+
+_MATERIAL = (floor.material, floor.floors, series.partition_trends, "rate_windows")
+_SHAPE = (shape.raw_shape, shape.persist, floor.unseen, series.newest_at_commits)
+# what computes a signal, by its name: functions, and thresholds that are not in one of its own
+COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
+    # of a group
+    "members": (member_signals,),
+    "capacity": (member_signals,),
+    "best_capacity": (member_signals,),
+    "partition_capacity": (partition_capacities,),
+    "is_material": (*_MATERIAL, _is_material),
+    "material_lag": _MATERIAL,
+    "sub_cause": (_sub_cause,),
+    "flags": (_flags,),
+    "is_deployed": (vetoing_deploy,),
+    "subscriptions_differ": (subscriptions_differ_since,),
+    "losses": (losses,),
+    "breach_seconds": (breach_seconds,),
+    "scaled": (newest_scale_out,),
+    # of a topic
+    "envelope": (floor.unseen, series.newest_at_commits),
+    "arrival": ("rate_windows",),
+    "consume": ("rate_windows",),
+    "floor": (floor.floors, "rate_windows"),
+    "is_stalled": (stall.stalls,),
+    "stall_kind": (stall.stalls,),
+    "shape": _SHAPE,
+    "arrival_shape": (shape.raw_shape, "rate_windows"),
+    "growth_shape": (shape.raw_shape, series.partition_slopes),
+    "trend": (series.topic_trend, floor.unseen, "rate_windows"),
+    "trends": (series.partition_trends, "rate_windows"),
+    "in_step": (trend.in_step, series.partition_slopes),
+    "slope_iqr": (series.partition_slopes,),
+    # of a member
+    "seen": (member_signals,),
+    "is_busy": (member_signals,),
+    "material": _MATERIAL,
+}
+# signals that are recorded, counted or summed up without a threshold
+RECORDED = frozenset(
+    {"frame", "parameters", "topics", "state", "member_count", "ceiling", "lag", "time_in_rebalance", "memory"}
+    | {"is_ok", "interval", "slot", "client_id", "host", "partitions"}
+)

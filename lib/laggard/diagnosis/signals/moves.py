@@ -64,7 +64,7 @@ class Behind:
     timeout_seconds: float
 
 
-def find_ping_pong(frame: GroupFrame, seconds: float = _PING_PONG_SECONDS, explained: Spans = ()) -> PingPong:
+def find_ping_pong(frame: GroupFrame, explained: Spans = ()) -> PingPong:
     """Returns among the moves of the last seconds; a member that keeps its id keeps what it has, whatever its slot.
 
     Moves in the spans of deploys do not count.
@@ -75,10 +75,11 @@ def find_ping_pong(frame: GroupFrame, seconds: float = _PING_PONG_SECONDS, expla
     here: set[str] = set()
     moves, returned, times = 0, [], set()
     for roster in rosters(frame):
-        held = _held(roster) if (end - roster.at).total_seconds() < seconds + _PING_PONG_MEMORY_SECONDS else None
+        age = (end - roster.at).total_seconds()
+        held = _held(roster) if age < _PING_PONG_SECONDS + _PING_PONG_MEMORY_SECONDS else None
         if held is None:
             continue
-        is_near = roster.is_live and (end - roster.at).total_seconds() < seconds
+        is_near = roster.is_live and age < _PING_PONG_SECONDS
         is_near = is_near and not any(begin <= roster.at <= until for begin, until in explained)
         for place, now in held.items():
             was = owner.get(place, now)
@@ -96,14 +97,14 @@ def find_ping_pong(frame: GroupFrame, seconds: float = _PING_PONG_SECONDS, expla
     return PingPong(moves, len(returned), len(times), tuple(sorted(set(returned))))
 
 
-def find_avoidable(frame: GroupFrame, count: int = _AVOIDABLE_AMONG) -> Avoidable:
+def find_avoidable(frame: GroupFrame) -> Avoidable:
     """Of the newest live rebalances whose moves are known."""
     known = [
         row
         for row in frame.rebalances
         if row.get("live_read") and row.get("moved") is not None and row["members_before"]
     ]
-    known = sorted(known, key=lambda row: row["ended_at"])[-count:]
+    known = sorted(known, key=lambda row: row["ended_at"])[-_AVOIDABLE_AMONG:]
     return Avoidable(
         rebalances=len(known),
         moved=sum(row["moved"] for row in known),
@@ -114,7 +115,7 @@ def find_avoidable(frame: GroupFrame, count: int = _AVOIDABLE_AMONG) -> Avoidabl
     )
 
 
-def assignor_changes(frame: GroupFrame, seconds: float = _ASSIGNOR_SECONDS) -> list[tuple[datetime, str, str]]:
+def assignor_changes(frame: GroupFrame) -> list[tuple[datetime, str, str]]:
     """Return the times of changes of the assignor, with the one before and after."""
     end = now_of(frame)
     found = []
@@ -123,7 +124,7 @@ def assignor_changes(frame: GroupFrame, seconds: float = _ASSIGNOR_SECONDS) -> l
         now = row.get("assignor")
         if not now or row["kind"] != "sync":
             continue
-        if before is not None and before != now and (end - row["record_timestamp"]).total_seconds() < seconds:
+        if before is not None and before != now and (end - row["record_timestamp"]).total_seconds() < _ASSIGNOR_SECONDS:
             found.append((row["record_timestamp"], before, now))
         before = now
     return found

@@ -125,10 +125,10 @@ def scale_events(frame: GroupFrame, parameters: Parameters) -> list[ScaleEvent]:
     return found
 
 
-def alternations(events: Sequence[ScaleEvent], until: datetime, seconds: float = _SWING_SECONDS) -> list[ScaleEvent]:
+def alternations(events: Sequence[ScaleEvent], until: datetime) -> list[ScaleEvent]:
     """The newest net changes of the last seconds that alternate in sign, oldest first."""
     found: list[ScaleEvent] = []
-    for each in reversed([each for each in events if 0 <= (until - each.at).total_seconds() < seconds]):
+    for each in reversed([each for each in events if 0 <= (until - each.at).total_seconds() < _SWING_SECONDS]):
         if found and (each.after > each.before) == (found[0].after > found[0].before):
             break
         found.insert(0, each)

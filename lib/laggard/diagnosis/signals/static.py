@@ -91,14 +91,14 @@ def absence_p95_seconds(known: list[Absence]) -> float | None:
     return lengths[max(0, -(-_ABSENCE_PERCENT * len(lengths) // 100) - 1)] if lengths else None
 
 
-def find_flips(frame: GroupFrame, seconds: float = _FLIPS_SECONDS) -> list[Flips]:
+def find_flips(frame: GroupFrame) -> list[Flips]:
     """Instance ids that changed their member in the last seconds, with how often."""
     end = now_of(frame)
     holder: dict[str, tuple[str, str]] = {}
     counts: dict[str, int] = {}
     hosts: dict[str, list[str]] = {}
     for roster in rosters(frame):
-        is_near = roster.is_live and (end - roster.at).total_seconds() < seconds
+        is_near = roster.is_live and (end - roster.at).total_seconds() < _FLIPS_SECONDS
         for each, row in _ids(roster).items():
             now = (row["member_id"], row.get("client_host") or "")
             was = holder.get(each)

@@ -1,0 +1,124 @@
+"""Thresholds that a rule can reach: those that its check names, and all that the check calls or looks at.
+
+They are read from the code itself, so that `findings.params` lacks none of them and no rule has to list them. A signal
+counts as reached where its name is taken from something annotated as signals; `COMPUTED_BY` says what computes it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, fields
+from dis import get_instructions
+from functools import cache
+from hashlib import sha256
+from itertools import pairwise
+from types import CodeType, FunctionType, MappingProxyType, ModuleType
+from typing import Any
+
+from laggard.diagnosis.parameters import FIXED, Parameters
+from laggard.diagnosis.rules.rule import Rule, nothing
+from laggard.diagnosis.signals.cluster import cluster_signal
+from laggard.diagnosis.signals.compute import COMPUTED_BY
+from laggard.diagnosis.signals.group import Signals
+
+TUNABLE = frozenset(each.name for each in fields(Parameters))
+_OURS = "laggard.diagnosis."
+_NAMING = frozenset({"LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD"})
+_CONSTANTS = frozenset({"LOAD_CONST", "LOAD_SMALL_INT"})
+_VERSIONS = 2**31  # `rule_version` is a 32-bit integer, and not negative
+
+
+def reached(*starts: Callable[..., object] | str) -> frozenset[str]:
+    """Names of the thresholds that functions can reach; a start may be such a name itself."""
+    found: set[str] = set()
+    seen: set[FunctionType] = set()
+    todo: list[Any] = list(starts)
+    while todo:
+        each = todo.pop()
+        if isinstance(each, str):
+            found.add(each)
+        elif isinstance(each, Rule):
+            todo.append(each.check)
+        elif isinstance(each, property):
+            todo.append(each.fget)
+        elif isinstance(each, type):
+            todo += [value for value in vars(each).values() if isinstance(value, FunctionType | property)]
+        elif isinstance(function := inspect.unwrap(each), FunctionType) and function not in seen:
+            seen.add(function)
+            if function.__module__.startswith(_OURS):
+                todo += _named_in(function)
+    return frozenset(found)
+
+
+def _named_in(function: FunctionType) -> Iterator[Any]:
+    """Thresholds, functions, classes and signals of ours that a function names."""
+    names = set(_names(function.__code__))
+    modules = [value for name in names if isinstance(value := function.__globals__.get(name), ModuleType)]
+    looks_at_signals = any("Signals" in str(each) for each in function.__annotations__.values())
+    for name in names:
+        if name in TUNABLE:
+            yield name
+        for known in (function.__globals__, *(vars(module) for module in modules)):
+            yield from _known_as(name, known.get(name))
+        if looks_at_signals:
+            yield from COMPUTED_BY.get(name, ())
+            if isinstance(value := vars(Signals).get(name), property):
+                yield value
+
+
+def _known_as(name: str, value: object) -> Iterator[Any]:
+    threshold = FIXED.get(name.lstrip("_").lower())
+    if threshold is not None and isinstance(value, int | float) and value == threshold.value:
+        yield name.lstrip("_").lower()
+    elif isinstance(value, Rule) or (callable(value) and getattr(value, "__module__", "").startswith(_OURS)):
+        yield value
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Globals and attributes that code names; those of a frame are recorded rows, whatever they are called."""
+    before = ""
+    for each, after in pairwise(get_instructions(code)):  # the last one returns or raises
+        is_array_shape = each.argval == "shape" and after.opname in _CONSTANTS
+        if each.opname in _NAMING and before != "frame" and not is_array_shape:
+            yield each.argval
+        before = each.argval if each.opname in _NAMING else ""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+@cache
+def thresholds_of(rule: Rule) -> tuple[str, ...]:
+    """Names of all thresholds that a rule can reach, in order; those of opening and closing are not among them."""
+    of_all = () if rule.check_all is nothing else (rule.check_all, cluster_signal)
+    return tuple(sorted(reached(rule.check, *of_all, *rule.thresholds)))
+
+
+@cache
+def params_of(rule: Rule, parameters: Parameters) -> Mapping[str, float]:
+    """Return all thresholds of a rule with their values, those by which its findings open and close among them."""
+    found = {
+        name: float(getattr(parameters, name) if name in TUNABLE else FIXED[name].value)
+        for name in (*thresholds_of(rule), "abstain_after")
+    }
+    found["open_after"] = float(rule.open_after or parameters.open_after)
+    found["close_after"] = float(rule.close_after or parameters.close_after)
+    return MappingProxyType(dict(sorted(found.items())))
+
+
+@cache
+def version_of(rule: Rule, parameters: Parameters) -> int:
+    """Hash what a rule declares, but for its prose, and its thresholds; the same on every platform."""
+    declared = (
+        rule.number,
+        rule.code,
+        rule.kind,
+        [asdict(each) for each in rule.inhibits],
+        rule.groups,
+        rule.rank,
+        rule.blocks_scaling,
+        rule.version,
+        dict(params_of(rule, parameters)),
+    )
+    return int.from_bytes(sha256(repr(declared).encode()).digest()[:4], "big") % _VERSIONS
