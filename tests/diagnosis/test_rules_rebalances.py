@@ -168,6 +168,47 @@ def test_a_member_put_out_twice_in_a_row_where_others_are_put_out_too_is_no_cras
         assert states("SESSION_EVICTION", told.signals()) == ["holds"]
 
 
+def restarted(*times: float, gone: int, stopped: float = 0.0) -> Life:
+    """The last of four members leave at these times and are back 20 s later; at the end of all everybody leaves."""
+    history = Life().generation(10, *ALL)
+    for second in times:
+        history.generation(second, *ALL[: len(ALL) - gone]).generation(second + 20, *ALL)
+    return history.generation(stopped) if stopped else history
+
+
+@pytest.mark.parametrize("last", [3110.0, 3300.0, 3590.0])
+@pytest.mark.parametrize("gone", [1, 3, 4])
+def test_a_group_that_was_stopped_has_no_crash_loop(gone: int, last: float) -> None:
+    """After restarts of one member, of most members with their host, or of all; of one nothing is known at first."""
+    history = restarted(2900, 2970, 3040, gone=gone, stopped=last)
+    found = states("CRASH_LOOP", history.signals(member_count=0, state="Empty"))
+    assert found == (["abstains"] if gone == 1 and last == 3590 else [])
+
+
+@pytest.mark.parametrize(("gone", "expected"), [(1, ["holds"]), (2, ["holds"] * 2), (3, []), (4, [])])
+def test_members_that_leave_with_most_others_are_no_crash_loop(gone: int, expected: list[str]) -> None:
+    """Of two of four that leave together one of the three others leaves too."""
+    assert states("CRASH_LOOP", restarted(3000, 3070, 3140, gone=gone).signals()) == expected
+
+
+def test_a_single_member_that_is_started_again_and_again_is_a_crash_loop_while_it_returns() -> None:
+    history = Life().generation(10, ALL[0])
+    for second in (2900, 2970, 3040):
+        history.generation(second).generation(second + 20, ALL[0])
+    assert states("CRASH_LOOP", history.signals()) == ["holds"]
+    history.generation(3100)
+    assert states("CRASH_LOOP", history.signals(now=3160, member_count=0, state="Empty")) == ["abstains"]
+    assert states("CRASH_LOOP", history.signals(now=3230, member_count=0, state="Empty")) == []
+
+
+def test_members_of_one_place_that_leave_together_are_one_departure() -> None:
+    home = ("worker/10.0.0.9#0", "worker/10.0.0.9#1")
+    history = Life().generation(10, *ALL, *home)
+    for second in (3000, 3070):
+        history.generation(second, *ALL).generation(second + 20, *ALL, *home)
+    assert judge("CRASH_LOOP", history.signals()) == []
+
+
 def test_lives_of_a_poll_interval_are_no_crash_loop() -> None:
     told = Life(timeout=60).generation(10, *ALL)
     for second in (3000, 3085, 3170):

@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from laggard.diagnosis.order import is_most
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.guards import guarded, has_members, passes
-from laggard.diagnosis.rules.rule import CAUSE, REBALANCING, WHILE_REBALANCING, Observation, Rule, outranks
+from laggard.diagnosis.rules.rule import (
+    ABSTAINS,
+    CAUSE,
+    HOLDS,
+    REBALANCING,
+    WHILE_REBALANCING,
+    Observation,
+    Rule,
+    outranks,
+)
 from laggard.diagnosis.signals.deploys import is_in_deploy, vetoing_deploy
 from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.rebalances import live_generations, longest_rebalance_timeout
@@ -130,7 +139,10 @@ def session_eviction(signals: Signals) -> list[Observation]:
     blocks_scaling=True,
 )
 def crash_loop(signals: Signals) -> list[Observation]:
-    """One place is left three times in half an hour, each time soon after it was taken."""
+    """One place is left three times in half an hour, each time soon after it was taken, and not with all others.
+
+    A group without members has stopped once that lasts longer than each time before; until then nothing is known.
+    """
     if not has_members(signals):
         return []
     deploy = vetoing_deploy(signals.frame, signals.parameters)
@@ -141,9 +153,13 @@ def crash_loop(signals: Signals) -> list[Observation]:
     expired = find_evictions(signals.frame, "session_expiry", signals.parameters)
     looping = looping_places(signals.frame, signals.parameters)
     others = {each.at for each in expired if place_of.get(each.slot, each.slot) not in looping}
+    is_empty = signals.member_count == 0
     for each in loops:
+        if is_empty and each.is_given_up:
+            continue
         observation = Observation(
             "CRASH_LOOP",
+            ABSTAINS if is_empty else HOLDS,
             subject=each.home,
             evidence={
                 "departures": float(len(each.departures)),

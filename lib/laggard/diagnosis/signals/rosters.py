@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 
 from laggard.diagnosis.history.frames import GroupFrame, Row
@@ -25,6 +25,9 @@ _POLL_SHARE = fixed("poll_share", DEFAULTS.poll_timeout_share, "of the rebalance
 # twice the default session: a short session must not hide a member that dies each minute
 _CRASH_MIN_SECONDS = fixed("crash_min_seconds", 90.0, "s, a shorter life is one that ended early")
 _CRASH_SESSIONS = fixed("crash_sessions", 2, "sessions, likewise")
+_TOGETHER_SECONDS = fixed("leave_together_seconds", 10.0, "s within which members leave together")
+_AWAY_TIMES = fixed("away_times", 3, "times the longest absence before: a back-off doubles, a stop lasts")
+_AWAY_MIN_SECONDS = fixed("away_min_seconds", 120.0, "s, an absence up to here may end like those before")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ class CrashLoop:
     places: frozenset[str]
     departures: tuple[datetime, ...]
     lifetimes_seconds: tuple[float, ...]
+    is_given_up: bool  # nobody has taken it for much longer than each time before
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,31 +166,56 @@ def changes(frame: GroupFrame) -> tuple[Change, ...]:
 
 
 def find_crash_loops(frame: GroupFrame, parameters: Parameters) -> list[CrashLoop]:
-    """Places left three times within 30 minutes, after lives of less than two sessions more often than not."""
+    """Places left three times within 30 minutes, after lives of less than two sessions more often than not.
+
+    Members of a place that leave together are one departure, and one in which most others leave too is not its own:
+    their host, or all of the application, was restarted.
+    """
     end = now_of(frame)
     session = max((row["session_timeout_ms"] or 0 for row in frame.members), default=0) / 1000
     limit = max(_CRASH_SESSIONS * session, _CRASH_MIN_SECONDS)
     taken: dict[str, datetime] = {}
     ends: dict[str, list[tuple[datetime, float | None, str]]] = {}
+    away: dict[str, datetime] = {}
+    absences: dict[str, list[float]] = {}
     known_places = set(places(frame).values())
+    begin = end - timedelta(seconds=parameters.deploy_horizon_seconds)
+    recent = [change for change in changes(frame) if change.at > begin]
+    members = 0
     for change in changes(frame):
+        members = max(members, change.before)
         for place in (*change.left, *change.restarted):
             since = taken.pop(place, None)
             lifetime = None if since is None else (change.at - since).total_seconds()
-            ends.setdefault(_home(place), []).append((change.at, lifetime, place))
+            if change.at > begin and not _is_with_most_others(change, _home(place), members, recent):
+                ends.setdefault(_home(place), []).append((change.at, lifetime, place))
+        members = members if change.generation is None else change.after
+        away |= {_home(place): change.at for place in change.left}
         for place in (*change.joined, *change.restarted):
             taken[place] = change.at
+            if (left_at := away.pop(_home(place), None)) is not None:
+                absences.setdefault(_home(place), []).append((change.at - left_at).total_seconds())
     found = []
-    for home, lives in sorted(ends.items()):
-        near = [life for life in lives if (end - life[0]).total_seconds() < parameters.deploy_horizon_seconds]
+    for home, near in sorted(ends.items()):
+        departures = tuple(dict.fromkeys(at for at, _, _ in near))
         known = [seconds for _, seconds, _ in near if seconds is not None]
         short = tuple(seconds for seconds in known if seconds < limit)
         is_usual = is_most(len(short), len(known))
-        if len(near) >= parameters.crash_times and len(short) >= parameters.crash_times - 1 and is_usual:
+        if len(departures) >= parameters.crash_times and len(short) >= parameters.crash_times - 1 and is_usual:
             left = {place for _, _, place in near}
             own = frozenset(each for each in known_places | left if _home(each) == home)
-            found.append(CrashLoop(home, own, tuple(at for at, _, _ in near), short))
+            gone = (end - away[home]).total_seconds() if home in away else 0.0
+            usual = max([_AWAY_MIN_SECONDS, *(_AWAY_TIMES * each for each in absences.get(home, ()))])
+            found.append(CrashLoop(home, own, departures, short, is_given_up=gone > usual))
     return found
+
+
+def _is_with_most_others(change: Change, home: str, members: int, recent: Sequence[Change]) -> bool:
+    """True if most members of other places, of so many in all, left at about the time of a change."""
+    near = [each for each in recent if abs((each.at - change.at).total_seconds()) <= _TOGETHER_SECONDS]
+    gone = {place for each in near for place in (*each.left, *each.restarted)}
+    own = sum(_home(place) == home for place in gone)
+    return is_most(len(gone) - own, members - own)
 
 
 def looping_places(frame: GroupFrame, parameters: Parameters) -> set[str]:
