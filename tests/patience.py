@@ -6,9 +6,10 @@ import os
 def patient(seconds: float) -> float:
     """Seconds that a promise of `seconds`, made for an idle machine, may take on this one.
 
-    Three times as long, and once more for each process that waits for one of our cores.
+    Three times as long, and once more for each process that waits for one of our cores; but no more than five
+    minutes, or a test that waits in vain is ended by pytest's own limit, which does not say what was missing.
     """
-    return seconds * (3 + _load())
+    return max(seconds, min(seconds * (3 + _load()), 300.0))
 
 
 def unhurried(seconds: float) -> float:
