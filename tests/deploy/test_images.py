@@ -44,7 +44,14 @@ MODULE_OPTIONS = [
     *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED.split()),
     "-Dio.netty.tryReflectionSetAccessible=true",
 ]
-pytestmark = [pytest.mark.full, pytest.mark.slow, pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e]
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.release,
+    pytest.mark.slow,
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.e2e,
+]
 
 
 def run(*command: str, limit: float) -> str:

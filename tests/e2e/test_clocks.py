@@ -18,7 +18,14 @@ from laggard.demo.broker import Broker
 from laggard.stream.jvm import descendants
 from set_clock import Clock
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow, pytest.mark.full]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.full,
+    pytest.mark.release,
+]
 GROUP = "timed"
 HOUR, MINUTE = 3600, 60  # seconds
 STOPS = 3  # of a busy machine the tick after one may be late by a window more, and the gap has that reason

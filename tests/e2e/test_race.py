@@ -7,7 +7,14 @@ import pytest
 
 from e2e.race import run_race
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow, pytest.mark.full]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.full,
+    pytest.mark.release,
+]
 SECONDS = float(os.environ.get("LAGGARD_RACE_SECONDS", "30"))  # 300 for a release
 
 

@@ -14,7 +14,14 @@ from e2e.secured import Secured
 from e2e.secured_client import ALL_RIGHTS, OFFSETS_TOPIC, Client, Watched, watched_cluster
 from patience import patient
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow, pytest.mark.full]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.full,
+    pytest.mark.release,
+]
 ORDERS = at("orders", 0), at("orders", 1)
 
 

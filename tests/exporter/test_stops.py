@@ -50,6 +50,7 @@ def test_a_few_stops_at_random_moments_give_the_promised_code(root: Path) -> Non
 
 
 @pytest.mark.full
+@pytest.mark.release
 def test_200_stops_by_each_signal_at_random_moments_give_the_promised_code(root: Path) -> None:
     check(stop_many(root, 400, seed=2))
 
