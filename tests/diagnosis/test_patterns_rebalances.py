@@ -9,7 +9,7 @@ from diagnosis.rebalance_rows import Life, at, pods, rolled
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.signals.rebalances import (
     find_storm,
-    interrupted_generations,
+    interrupted_rebalances,
     logical_rebalances,
     stragglers,
     time_in_rebalance,
@@ -108,13 +108,13 @@ def test_two_hundred_generations_of_three_seconds_are_a_storm_though_they_are_on
 
 def test_interrupted_generations_are_the_gaps_of_the_last_ten_minutes() -> None:
     life = Life().generation(2900, *ALL, generation_gap=5).generation(3100, *ALL, generation_gap=3)
-    assert interrupted_generations(life.frame(), 600) == 2
-    assert interrupted_generations(Life(kind="epoch").generation(3100, *ALL, generation_gap=3).frame(), 600) == 0
+    assert [each.interrupted for each in interrupted_rebalances(life.frame(), 600)] == [2]
+    assert interrupted_rebalances(Life(kind="epoch").generation(3100, *ALL, generation_gap=3).frame(), 600) == []
 
 
 def test_a_gap_in_history_is_no_interruption() -> None:
     life = Life().generation(3100, *ALL, generation_gap=3, live_read=False)
-    assert interrupted_generations(life.frame(), 600) == 0
+    assert interrupted_rebalances(life.frame(), 600) == []
 
 
 def test_a_straggler_is_named_with_the_length_of_the_join() -> None:

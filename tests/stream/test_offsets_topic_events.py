@@ -10,7 +10,7 @@ import pytest
 
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.policy import Policy
-from laggard.diagnosis.rules.cluster import TOLD_WINDOWS
+from laggard.diagnosis.rules.cluster import OFFSETS_NEWS_WINDOWS
 from laggard.diagnosis.rules.registry import cluster_observations
 from laggard.diagnosis.rules.rule import WARN
 from laggard.errors import REFUSED, LaggardError
@@ -91,14 +91,14 @@ def test_another_topic_of_that_name_is_refused_with_both_ids() -> None:
 
 
 @pytest.mark.parametrize(("known", "seen"), [("new", "new"), ("", "new"), ("old", "")])
-def test_an_id_that_nobody_told_is_no_other_topic(known: str, seen: str) -> None:
+def test_an_id_that_is_unknown_is_no_other_topic(known: str, seen: str) -> None:
     check_same_topic(known, seen)
 
 
 @pytest.mark.parametrize(
-    ("windows", "is_told"), [(-1, False), (0, True), (TOLD_WINDOWS - 1, True), (TOLD_WINDOWS, False)]
+    ("windows", "is_news"), [(-1, False), (0, True), (OFFSETS_NEWS_WINDOWS - 1, True), (OFFSETS_NEWS_WINDOWS, False)]
 )
-def test_the_finding_says_what_changed_in_the_windows_that_follow(tmp_path: Path, windows: int, is_told: bool) -> None:
+def test_the_finding_says_what_changed_in_the_windows_that_follow(tmp_path: Path, windows: int, is_news: bool) -> None:
     """Through the tables, as the job writes and reads them."""
     root = str(tmp_path)
     create_tables(root, [schemas.GROUP_EVENTS, schemas.BATCHES])
@@ -113,7 +113,7 @@ def test_the_finding_says_what_changed_in_the_windows_that_follow(tmp_path: Path
     found = cluster_observations(frame, [], options.parameters)
 
     assert [(each.code, each.severity, dict(each.evidence)) for each in found] == (
-        [("OFFSETS_TOPIC_CHANGED", WARN, {"partitions_from": 50.0, "partitions_to": 100.0})] if is_told else []
+        [("OFFSETS_TOPIC_CHANGED", WARN, {"partitions_from": 50.0, "partitions_to": 100.0})] if is_news else []
     )
 
 
