@@ -132,7 +132,7 @@ def test_what_the_job_fixes_is_what_is_refused() -> None:
     assert set(FIXED) == set(SPARK_FIXED)
 
 
-def test_every_mistake_is_told_at_once_in_the_order_of_places() -> None:
+def test_every_mistake_is_reported_at_once_in_the_order_of_places() -> None:
     text = '[job]\nwindow_seconds = 45\n\n[exporter]\nmax_serie = 5\nlisten = "8917"\n\n[clutser]\nname = "a"\n'
     environ = {"LAGGARD_EXPORTER__LISTEN": "8917", "LAGGARD_JOBS__TICK": "1"}
     assert problems(text, "metrics.max_series=5", "zzz=1", environ=environ) == [

@@ -166,7 +166,7 @@ def test_a_later_rules_maintenance_is_added_to_that_of_earlier_ones() -> None:
     assert not policy(text, "other").in_maintenance
 
 
-def test_every_mistake_is_told_with_its_line() -> None:
+def test_every_mistake_is_reported_with_its_line() -> None:
     text = """[job]
 tick_seconds = 0
 

@@ -68,7 +68,7 @@ class Members:
         self.driver.expand(self.settings.group, self.partitions)
 
     def hold_all(self, *numbers: int) -> Condition:
-        """Whether these members share all partitions and each has some."""
+        """True if these members share all partitions and each has some."""
 
         def is_so() -> bool:
             held = [self.driver.held(self.member(number)) for number in numbers]

@@ -24,7 +24,7 @@ def deleted(window: int) -> Row:
     }  # fmt: skip
 
 
-def test_a_window_is_closed_by_the_ticks_that_are_told_and_by_no_later_one(tmp_path: Path) -> None:
+def test_a_window_is_closed_by_the_ticks_that_are_reported_and_by_no_later_one(tmp_path: Path) -> None:
     """What a later tick wrote is not in the versions that are read: judged by those, its groups would be left out."""
     write_rows(tmp_path, "group_history", [])
     ticks = [(number, NOON + number * timedelta(seconds=25)) for number in range(12)]

@@ -152,7 +152,7 @@ def test_a_threshold_that_is_none_is_a_wrong_configuration(judged: Path, capsys:
     assert "diagnosis.close_after" in capsys.readouterr().err
 
 
-def test_without_a_judged_window_before_it_begins_with_nothing_and_says_so(
+def test_without_an_evaluated_window_before_it_begins_with_nothing_and_says_so(
     judged: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert diagnose(judged, first=FIRST) == OK

@@ -118,7 +118,7 @@ def source_of(root: Path, leaders: list[int], brokers: FakeBrokers) -> list[Resu
     return list(cluster.check_source(asked))
 
 
-def test_partitions_without_a_leader_are_a_failure_and_the_others_are_judged(tmp_path: Path) -> None:
+def test_partitions_without_a_leader_are_a_failure_and_the_others_are_evaluated(tmp_path: Path) -> None:
     results = source_of(tmp_path, [1, -1, 2], FakeBrokers())
     levels = [(result.level, result.check) for result in results]
     assert levels == [("ok", "offsets topic"), ("fail", "offsets topic leaders"), ("ok", "open transactions")]
@@ -226,7 +226,7 @@ def test_the_remedy_of_a_denial_can_be_pasted_into_a_shell() -> None:
         (2500, 1000, 2000, "warn", "unknown"),  # 0.5 to 1.5 s ahead: on either side of the limit
     ],
 )
-def test_a_clock_is_judged_by_what_it_must_be_off_at_least(
+def test_a_clock_is_checked_by_what_it_must_be_off_at_least(
     clock_ms: float, sent_ms: float, received_ms: float, level: str, fact: str
 ) -> None:
     result = clock.judge_clock(1, clock_ms, sent_ms, received_ms)
@@ -381,7 +381,7 @@ def test_an_old_batch_is_a_warning(tmp_path: Path) -> None:
     assert (first.level, first.fact, first.remedy) == ("warn", "1, 3600 s old", "laggard run")
 
 
-def test_rows_above_the_newest_batch_are_told(tmp_path: Path) -> None:
+def test_rows_above_the_newest_batch_are_reported(tmp_path: Path) -> None:
     root = tmp_path / "of é #1?"
     write_tables(root)
     write_rows(root, "partition_status", [partition_row("g", "t", 0)])

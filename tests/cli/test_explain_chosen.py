@@ -114,7 +114,7 @@ def two_days(tmp_path: Path) -> Path:
     ("since", "rebalances", "findings"),
     [("-4h", [1, 3], ["3", "1"]), ("-2h", [1], ["3", "1"]), ("-30m", [], []), ("2026-11-20T04:00", [1, 3, 5, 7], None)],
 )
-def test_what_has_happened_since_a_moment_is_told(
+def test_what_has_happened_since_a_moment_is_reported(
     two_days: Path,
     capsys: pytest.CaptureFixture[str],
     since: str,
@@ -127,7 +127,7 @@ def test_what_has_happened_since_a_moment_is_told(
     assert findings is None or len(found["past"]) == len(findings)
 
 
-def test_all_rebalances_since_then_are_told_unless_fewer_are_asked_for(
+def test_all_rebalances_since_then_are_reported_unless_fewer_are_asked_for(
     two_days: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     numbers = [
@@ -146,7 +146,7 @@ def test_the_page_tells_what_was_found_and_when_it_ended(two_days: Path, capsys:
     assert quiet["Last rebalances"] == ["none seen since 2026-11-20 11:30:00 UTC"]
 
 
-def test_without_it_the_past_is_not_told(two_days: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_it_the_past_is_not_reported(two_days: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = data(two_days, capsys)
     assert (found["since"], found["past"]) == (None, None)
 

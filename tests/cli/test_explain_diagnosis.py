@@ -122,7 +122,7 @@ def test_a_group_without_trouble_has_no_section_of_the_diagnosis(
     assert {"Cause", "Shape", "Do first", "Forecast", "Would more consumers help?"}.isdisjoint(found)
 
 
-def test_the_past_is_told_as_it_was(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_past_is_reported_as_it_was(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = page(judged, capsys, "fraud", "--at", "2026-11-20T12:09:59Z")
     assert found[""] == "fraud keeps up: nothing to do"
     then = data(judged, capsys, "fraud", "--at", "2026-11-20T12:14:30")
@@ -173,7 +173,9 @@ def test_an_open_finding_changes_the_exit_code_only_when_asked(judged: Path) -> 
     assert explain(judged, "checkout", "--fail-on", "warn") == OK
 
 
-def test_rules_that_have_not_judged_yet_are_not_guessed_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rules_that_have_not_evaluated_yet_are_not_guessed_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     record(tmp_path, [hot(3)])
     found = page(tmp_path, capsys, "fraud")
     assert found[""].endswith("records behind; the rules have not evaluated yet")
@@ -195,7 +197,7 @@ def test_rules_that_are_behind_do_not_speak_of_now(tmp_path: Path, capsys: pytes
     assert data(tmp_path, capsys, "fraud")["diagnosis"]["is_current"] is True  # 5 windows are still told
 
 
-def test_the_status_has_shape_and_verdict_of_the_newest_judged_window(
+def test_the_status_has_shape_and_verdict_of_the_newest_evaluated_window(
     judged: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["status", "--set", f"job.tables={judged}"]) == OK
@@ -208,7 +210,9 @@ def test_the_status_has_shape_and_verdict_of_the_newest_judged_window(
     }
 
 
-def test_the_status_leaves_them_out_while_nothing_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_status_leaves_them_out_while_nothing_is_evaluated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     record(tmp_path, [hot(3)])
     assert main(["status", "--set", f"job.tables={tmp_path}"]) == OK
     assert capsys.readouterr().out.splitlines()[1].split()[-1] == "DATA"

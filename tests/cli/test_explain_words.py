@@ -94,7 +94,7 @@ def test_every_cause_reason_flag_and_status_has_words() -> None:
 
 
 @pytest.mark.parametrize("cause", [cause for cause in CAUSES if cause != "unknown"])
-def test_a_cause_is_told_in_words(tmp_path: Path, capsys: Capture, cause: str) -> None:
+def test_a_cause_is_reported_in_words(tmp_path: Path, capsys: Capture, cause: str) -> None:
     assert f": {CAUSE_WORDS[cause]}. " in told(tmp_path, capsys, cause=cause)
 
 
@@ -183,7 +183,7 @@ def test_nobody_left_needs_no_reason(tmp_path: Path, capsys: Capture) -> None:
         ({"stateful": True}, " 3 of 6 partitions moved, and state with them, 1 of them needlessly."),
     ],
 )
-def test_moved_partitions_are_told_with_those_that_need_not_have_moved(
+def test_moved_partitions_are_reported_with_those_that_need_not_have_moved(
     tmp_path: Path, capsys: Capture, values: dict[str, Any], text: str
 ) -> None:
     assert text in told(tmp_path, capsys, **values)
@@ -335,7 +335,7 @@ def test_a_member_whose_assignment_is_open_says_why(
     assert code in codes(data(tmp_path, capsys))
 
 
-def test_a_member_of_which_nothing_is_told_is_unknown_and_not_idle(tmp_path: Path, capsys: Capture) -> None:
+def test_a_member_of_which_nothing_is_recorded_is_unknown_and_not_idle(tmp_path: Path, capsys: Capture) -> None:
     write(tmp_path, group_members=[member_row(1, None)], group_status=[group(members=1)])
     assert page(tmp_path, capsys)["Members"][1].split() == ["c1", "10.0.0.1", "-", "unknown", "unknown", "unknown"]
 
@@ -369,7 +369,7 @@ def test_a_group_without_any_known_lag_does_not_keep_up(found: list[Row], line: 
 @pytest.mark.parametrize(
     ("verdict", "course"), [("NO_STALLED", ", stalled"), ("NO_UNHEALTHY_MEMBER", " and going up and down")]
 )
-def test_lag_of_partitions_that_stand_still_is_not_said_to_swing(verdict: str, course: str) -> None:
+def test_lag_of_partitions_that_are_stalled_is_not_said_to_swing(verdict: str, course: str) -> None:
     window = {
         "lag_known": 700, "lag": 700, "partitions_material": 2, "partitions_total": 6, "top_partitions": [0, 1],
         "status": "ok", "scale_verdict": verdict, "trend": "sawtooth", "shape": "concentrated",

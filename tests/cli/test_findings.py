@@ -153,7 +153,7 @@ def test_an_open_finding_is_known_by_its_newest_row(tmp_path: Path, capsys: pyte
     assert "frozen 1 m 00 s" in lines(tmp_path, capsys)[2]
 
 
-def test_rules_that_have_not_judged_are_said_to_know_nothing(
+def test_rules_that_have_not_evaluated_are_said_to_know_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(tmp_path, [], judged_to=None)
@@ -179,7 +179,9 @@ def test_wrong_words_are_a_wrong_use(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "expected a span such as 30m, 24h or 7d, got 'yesterday'" in capsys.readouterr().err
 
 
-def test_nothing_published_is_told_apart_from_nothing_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_published_is_distinguished_from_nothing_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_rows(tmp_path, "batches", [])
     assert run(tmp_path) == TEMPORARY
     assert "nothing is published yet" in capsys.readouterr().err

@@ -48,7 +48,7 @@ def test_the_primary_leads_and_what_another_explains_is_counted(tmp_path: Path) 
     assert read_diagnosis(str(tmp_path), "fraud", NOW, 60).suppressed == 1
 
 
-def test_a_finding_of_the_cluster_is_told_to_the_groups_that_it_names(tmp_path: Path) -> None:
+def test_a_finding_of_the_cluster_is_reported_to_the_groups_that_it_names(tmp_path: Path) -> None:
     cluster = {"group": None, "topic": None, "partitions": [], "code": "SHARED_SINK"}
     judged(
         tmp_path,

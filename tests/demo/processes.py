@@ -9,7 +9,7 @@ MARK = "DEMO_TEST_MARK"
 
 
 def lives(pid: int) -> bool:
-    """Whether a process with this number runs; one that has ended and waits to be reaped does not."""
+    """True if a process with this number runs; one that has ended and waits to be reaped does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -42,7 +42,7 @@ def processes_of(mark: str) -> dict[int, str]:
 
 
 def comes_true(condition: Callable[[], bool], limit_seconds: float) -> bool:
-    """Whether the condition holds before the limit."""
+    """True if the condition holds before the limit."""
     deadline = time.monotonic() + limit_seconds
     while not (is_true := condition()) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -18,7 +18,7 @@ def test_titles_alone_are_no_answer(unanswered: str | None) -> None:
     assert has_answers(answers(lines), "tables") is (unanswered is None)
 
 
-def test_each_question_is_told_with_its_command_and_its_answer() -> None:
+def test_each_question_is_reported_with_its_command_and_its_answer() -> None:
     told = question_lines(answers({sql: ["title", "row"] for sql in QUESTIONS.values()}), "tables")
     assert [line for line in told if line in QUESTIONS] == list(QUESTIONS)
     assert told.count("  row") == len(QUESTIONS)

@@ -59,7 +59,7 @@ def test_one_node_serves_tools_and_clients_and_is_gone_afterwards() -> None:
 
 
 @pytest.mark.full
-def test_a_stopped_node_comes_back_on_its_port_with_its_data(tmp_path: Path) -> None:
+def test_a_stopped_node_returns_on_its_port_with_its_data(tmp_path: Path) -> None:
     # no shorter session: a node of a busy machine would lose it, and then no topic can be made
     with Broker(work_dir=tmp_path) as broker:
         address = broker.bootstrap_servers

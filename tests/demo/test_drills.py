@@ -99,7 +99,7 @@ def test_the_healthy_group_beside_it_is_left_alone(outcome: tuple[str, Outcome])
     assert seen.newest_window("checkout")["scale_verdict"] == "NOT_NEEDED"
 
 
-def test_every_window_is_judged_once_and_remembered(outcome: tuple[str, Outcome]) -> None:
+def test_every_window_is_evaluated_once_and_remembered(outcome: tuple[str, Outcome]) -> None:
     _, seen = outcome
     times = Counter((row["group"], row["topic"], row["window_start"]) for row in seen.rows["group_windows"])
     assert set(times.values()) == {1}

@@ -200,7 +200,7 @@ def test_no_broker_is_slow_of_which_more_is_read_than_when_nothing_lagged(
     assert bool(broker_signal(signals)) == is_named
 
 
-def test_a_broker_and_a_member_with_the_same_partitions_are_not_told_apart_by_one_group() -> None:
+def test_a_broker_and_a_member_with_the_same_partitions_are_not_distinguished_by_one_group() -> None:
     slots = [f"m{place % 3}" for place in range(12)]  # round robin over three, as the leaders lie
     signals = slow_group(places=(2, 5, 8, 11), slots=slots)
     (cause,) = attribute(signals)
@@ -320,7 +320,7 @@ def test_lag_that_begins_with_the_new_owner_is_the_owners() -> None:
     assert causes(moved_group(before=10.0)) == [("member", "m2", (4, 5))]
 
 
-def test_a_backlog_that_the_new_owner_works_off_accuses_nobody() -> None:
+def test_a_backlog_that_the_new_owner_drains_accuses_nobody() -> None:
     assert causes(moved_group(rate=140.0)) == []
 
 

@@ -77,7 +77,7 @@ def test_a_group_without_members_is_empty_and_not_slow() -> None:
     assert evaluation.last()["scale_verdict"] == "NO_MEMBERS"
 
 
-def test_two_groups_are_judged_apart() -> None:
+def test_two_groups_are_evaluated_apart() -> None:
     healthy = Fluid(rates(100), capacities(), group="healthy")
     evaluation = evaluate(tables_of([short(), healthy]))
     assert {row["group"] for row in evaluation.findings} == {"billing"}
@@ -134,7 +134,9 @@ def test_every_open_code_is_in_the_catalogue_once() -> None:
         assert all(hasattr(engine.Parameters(), name) for name in rule.thresholds), rule.code
 
 
-def test_a_group_that_cannot_be_judged_is_reported_and_the_others_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_that_cannot_be_evaluated_is_reported_and_the_others_are_evaluated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def breaks(frame: Any, *rest: Any) -> Any:
         if frame.group == "odd":
             raise IndexError("no such window")

@@ -79,7 +79,7 @@ def test_a_topic_is_drained_when_its_slowest_member_is(
         (2, 100.0, (0 + 0 + 700 + 1300) / 4),  # two commits need four windows
     ],
 )
-def test_a_drain_is_foretold_by_what_the_owners_of_now_do(back: int, interval: float, speed: float) -> None:
+def test_a_drain_is_forecast_by_what_the_owners_of_now_do(back: int, interval: float, speed: float) -> None:
     windows = 12
     owners = ["id-gone"] * (windows - back) + ["id-m0"] * back
     rates = np.array([0.0] * (windows - back) + [700.0] + [1300.0] * (back - 1))
@@ -99,7 +99,7 @@ def test_a_drain_is_foretold_by_what_the_owners_of_now_do(back: int, interval: f
         ([[0, 700, 0, 700, 700], [700, 0, 700, 0, 0]], 5.0, 700.0),  # it turns from one partition to the other
     ],
 )
-def test_a_drain_is_foretold_by_what_is_read_since_its_owner_hung(
+def test_a_drain_is_forecast_by_what_is_read_since_its_owner_hung(
     rates: list[list[float]], interval: float, speed: float
 ) -> None:
     consume = np.array(rates, float)

@@ -67,7 +67,7 @@ def test_the_bounds_hold_whenever_a_transaction_begins() -> None:
         assert hidden.least[-1] - 1 / rate <= max(0.0, ends[-1] - begin) <= hidden.most[-1] + 1 / rate
 
 
-def test_a_window_is_told_of_by_its_own_polls_and_a_gap_by_none() -> None:
+def test_a_window_is_described_by_its_own_polls_and_a_gap_by_none() -> None:
     ticks = [tick(number, 10 * (number + 1), 10 * (number + 1)) for number in range(6)]
     ticks += [tick(12, 60, 130), tick(13, 60, 140)]
     hidden = found(ticks, 4)
@@ -75,7 +75,7 @@ def test_a_window_is_told_of_by_its_own_polls_and_a_gap_by_none() -> None:
     np.testing.assert_array_equal(hidden.most, [0, np.nan, 80, np.nan])
 
 
-def test_a_group_is_told_of_the_partition_its_commits_lie_in() -> None:
+def test_a_group_is_assigned_to_the_partition_its_commits_lie_in() -> None:
     group = Fluid(np.full((1, 1), 10.0), np.full((1, 1), 20.0))
     ticks = [tick(0, 10, 10), tick(1, 15, 20), tick(2, 15, 30)]
 

@@ -72,7 +72,7 @@ def test_each_value_is_in_its_own_cell_in_whatever_order_rows_come(repeating: tu
                     assert topic.named("status")[number, window] == row.get("status", "")
 
 
-def test_of_a_topic_that_was_recreated_the_one_with_rows_now_is_judged() -> None:
+def test_of_a_topic_that_was_recreated_the_one_with_rows_now_is_evaluated() -> None:
     chance = Random(4)
     old = [lag_row("g", "x", "old", 0, window, chance) for window in range(3)]
     new = [lag_row("g", "x", "new", 1, window, chance) for window in range(3, WINDOWS)]
@@ -155,7 +155,7 @@ def topic_row(topic: str, topic_id: str, partition: int, window: int, chance: Ra
     }  # fmt: skip
 
 
-def test_log_ends_are_told_of_partitions_that_something_held_back() -> None:
+def test_log_ends_are_reported_of_partitions_that_something_held_back() -> None:
     chance = Random(6)
     rows = [topic_row("x", "id", part, window, chance) for part in range(4) for window in range(WINDOWS)]
     free = [row | {"last_stable_offset": row["log_end_offset"]} for row in rows if row["partition"] == 3]

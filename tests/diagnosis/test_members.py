@@ -124,7 +124,7 @@ def test_a_member_that_leaves_more_at_each_commit_while_lag_grows_is_at_work_all
         {"ago": 11},  # its commits have ended
     ],
 )
-def test_it_is_not_told_by_fewer_commits_or_others(change: dict[str, Any]) -> None:
+def test_it_is_not_reported_by_fewer_commits_or_others(change: dict[str, Any]) -> None:
     assert at_commits(**({"left": GROWING} | change)) == 0.0
 
 

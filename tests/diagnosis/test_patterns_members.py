@@ -52,7 +52,7 @@ def test_a_member_that_restarts_within_one_rebalance_left_as_well() -> None:
     assert [each.home for each in find_crash_loops(told.frame(), LIMITS)] == [HOMES[1]]
 
 
-def test_members_that_start_anew_before_their_dead_selves_are_missed_are_one_crash_loop() -> None:
+def test_members_that_restart_before_their_dead_selves_are_missed_are_one_crash_loop() -> None:
     """A session of 120 s; each start gets a place of its own on the host, and leaves it in turn."""
     first, second, third = (f"app/10.0.0.3#{number}" for number in range(3))
     told = Life(session=120).generation(10, *ALL[:2], first)
@@ -120,7 +120,7 @@ def test_a_member_that_another_host_follows_left_and_one_that_is_back_on_its_own
     assert (found.left, found.joined, found.restarted) == ((ALL[2],), pods(9), (ALL[0],))
 
 
-def test_changes_of_history_are_not_told() -> None:
+def test_changes_of_history_are_not_reported() -> None:
     told = Life().generation(10, *ALL, live_read=False).generation(20, *ALL[:2])
     assert [(each.left, each.before, each.after) for each in changes(told.frame())] == [((ALL[2],), 3, 2)]
 
@@ -163,11 +163,11 @@ def flips(*hosts: str, begin: float = 3100) -> list[tuple[int, tuple[str, ...], 
     return [(each.flips, each.hosts, each.returns) for each in find_flips(told.frame())]
 
 
-def test_an_instance_id_that_flips_between_hosts_is_told_with_its_path() -> None:
+def test_an_instance_id_that_flips_between_hosts_is_reported_with_its_path() -> None:
     assert flips("/b", "/10.0.0.1", "/b") == [(3, ("/10.0.0.1", "/b", "/10.0.0.1", "/b"), True)]
 
 
-def test_restarts_on_one_host_and_old_flips_are_told_as_such() -> None:
+def test_restarts_on_one_host_and_old_flips_are_reported_as_such() -> None:
     assert flips("/10.0.0.1", "/10.0.0.1", "/10.0.0.1") == [(3, ("/10.0.0.1",), False)]
     assert flips("/b", "/10.0.0.1", "/b", begin=2800) == []
 

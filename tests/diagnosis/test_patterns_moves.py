@@ -60,7 +60,7 @@ def test_the_share_of_avoidable_moves_is_over_the_newest_five_rebalances() -> No
     assert (found.rebalances, found.moved, found.avoidable, found.share) == (5, 20, 2, 0.1)
 
 
-def test_assignors_that_change_within_the_hour_are_told_with_both_names() -> None:
+def test_assignors_that_change_within_the_hour_are_reported_with_both_names() -> None:
     told = (
         Life()
         .generation(-100, A)
@@ -95,7 +95,7 @@ def behind(lasted: float, state: str, **fact: object) -> list[tuple[str, float, 
     return [(each.slot, each.seconds, each.pending) for each in find_behind(told.frame(**fact), 1800.0)]
 
 
-def test_a_member_that_did_not_revoke_until_it_was_put_out_was_behind() -> None:
+def test_a_member_that_did_not_revoke_until_it_was_evicted_was_behind() -> None:
     assert behind(60, "UnrevokedPartitions") == [("b", 60.0, 2)]
     assert behind(53, "UnrevokedPartitions") == []
 

@@ -88,7 +88,7 @@ def told(workload: str, seed: int) -> set[str]:
         ("assignor_change", set(), {"NON_STICKY_MOVES"}),
     ],
 )
-def test_a_workload_is_told_by_its_codes(workload: str, expected: set[str], possible: set[str]) -> None:
+def test_a_workload_is_reported_by_its_codes(workload: str, expected: set[str], possible: set[str]) -> None:
     found = told(workload, SEED)
     assert expected <= found <= expected | possible
 

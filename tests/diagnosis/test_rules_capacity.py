@@ -171,7 +171,7 @@ def test_after_a_burst_three_windows_of_falling_lag_tell_before_a_trend_can(
     assert [each.state for each in found("CAPACITY_BURST", signals)] == expected
 
 
-def test_a_burst_is_told_by_its_size_and_the_time_it_takes_to_drain() -> None:
+def test_a_burst_is_reported_by_its_size_and_the_time_it_takes_to_drain() -> None:
     (one,) = found("CAPACITY_BURST", burst(5))
 
     assert (one.state, one.severity) == (HOLDS, INFO)
@@ -366,7 +366,7 @@ def test_members_beyond_the_ceiling_without_partitions_for_ten_minutes_are_idle(
     assert held == ([] if idle is None else [idle])
 
 
-def test_idle_members_are_not_judged_where_history_is_missing() -> None:
+def test_idle_members_are_not_evaluated_where_history_is_missing() -> None:
     rows = [{"idle_members": 2}] * 60
     signals = balanced(spread_over(6, 6), NAMES, group_facts=[*rows[:55], None, *rows[:4]])
 
@@ -412,7 +412,7 @@ def test_partitions_that_no_assignor_could_give_more_evenly_are_no_imbalance(
     assert states("ASSIGNMENT_IMBALANCE", signals_of(topic)) == expected
 
 
-def test_a_healthy_group_is_told_nothing() -> None:
+def test_a_healthy_group_gets_no_finding() -> None:
     assert [each for rule in RULES for each in rule.check(balanced(spread_over(12, 4)))] == []
     assert [each for rule in RULES for each in rule.check(signals_of())] == []
 

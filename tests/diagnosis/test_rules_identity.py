@@ -62,7 +62,7 @@ def test_batches_that_fill_four_fifths_of_the_poll_interval_are_tight() -> None:
     assert len(tight(250, 300)) == 1
 
 
-def test_partitions_that_stand_still_and_too_few_gaps_say_nothing_of_batches() -> None:
+def test_partitions_that_are_stalled_and_too_few_gaps_say_nothing_of_batches() -> None:
     assert tight(420, 480, consumed=0.0) == []
     told = Life(timeout=480).generation(10, A, B)
     few = np.where(np.arange(WINDOWS) < 9, 420.0, np.nan)
@@ -102,7 +102,7 @@ def test_a_static_member_that_outstayed_its_session_is_named_with_its_absence() 
     assert judge("STATIC_EXPIRED", told.signals(3070 + 1800)) == []
 
 
-def test_static_members_that_are_put_out_again_and_again_were_not_restarted() -> None:
+def test_static_members_that_are_evicted_again_and_again_were_not_restarted() -> None:
     told = Life().generation(10, *IDS)
     for second, gone in ((2400, "s-0"), (2600, "s-2"), (2800, "s-2")):
         told.generation(second, *[each for each in IDS if each != gone]).generation(second + 20, *IDS)
@@ -155,7 +155,7 @@ def test_three_restarts_under_new_ids_are_unstable_ids() -> None:
     assert unstable("s-7f9c", "s-a1b2") == []
 
 
-def test_names_that_somebody_chose_anew_are_a_migration() -> None:
+def test_names_that_somebody_changed_are_a_migration() -> None:
     assert [each.guards for each in unstable("orders-0", "orders-1", "orders-2")] == [{"renamed_once": "fail"}]
 
 

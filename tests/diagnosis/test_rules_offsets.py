@@ -28,7 +28,7 @@ def known_for(windows: int) -> np.ndarray[Any, np.dtype[np.object_]]:
         ({"former_topic_id": "old"}, 1, 3.0, 0),  # its event has said so
     ],
 )
-def test_a_topic_that_comes_back_under_another_id_is_told_once(
+def test_a_topic_that_returns_under_another_id_is_reported_once(
     facts: Mapping[str, Any], windows: int, told_minutes_ago: float | None, expected: int
 ) -> None:
     events = []

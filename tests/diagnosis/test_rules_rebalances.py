@@ -129,7 +129,7 @@ def test_members_that_are_lost_together_are_one_loss(seconds: Sequence[int], exp
 
 
 @pytest.mark.parametrize(("rounds", "expected"), [(1, []), (2, ["holds"])])
-def test_static_members_that_a_deploy_kept_away_beyond_their_sessions_were_not_put_out(
+def test_static_members_that_a_deploy_kept_away_beyond_their_sessions_were_not_evicted(
     rounds: int, expected: Sequence[str]
 ) -> None:
     """Asked long after the deploy; one round after the other at the same pace is none."""
@@ -152,7 +152,7 @@ def test_one_member_that_dies_again_and_again_is_no_session_eviction() -> None:
 
 
 @pytest.mark.parametrize(("others", "expected"), [((), "holds"), ((2700,), "holds"), ((2700, 2900), "fails")])
-def test_a_member_put_out_twice_in_a_row_where_others_are_put_out_too_is_no_crash_loop(
+def test_a_member_evicted_twice_in_a_row_where_others_are_evicted_too_is_no_crash_loop(
     others: Sequence[float], expected: str
 ) -> None:
     """Four departures of one place, and so many of another whose members live long."""
@@ -260,7 +260,7 @@ def test_fail_overs_of_the_coordinator_are_no_storm() -> None:
 
 
 @pytest.mark.parametrize("group_type", ["share", "simple"])
-def test_groups_without_judged_members_get_no_rule_of_members(group_type: str) -> None:
+def test_groups_without_evaluated_members_get_no_rule_of_members(group_type: str) -> None:
     told = stormy()
     told.members += evicted("poll_timeout").members
     signals = told.signals(fact={"group_type": group_type})
@@ -277,7 +277,7 @@ def test_groups_without_judged_members_get_no_rule_of_members(group_type: str) -
     ] == []
 
 
-def test_connect_workers_are_judged_by_their_rebalances_but_not_by_assignments() -> None:
+def test_connect_workers_are_evaluated_by_their_rebalances_but_not_by_assignments() -> None:
     signals = stormy().signals(fact={"protocol_type": "connect"})
     assert states("REBALANCE_STORM", signals) == ["holds"]
     told = Life().generation(10, *ALL[:2], of_member={ALL[0]: {"topics": ["payments"]}})
@@ -285,7 +285,7 @@ def test_connect_workers_are_judged_by_their_rebalances_but_not_by_assignments()
     assert states("SUBSCRIPTION_DIVERGENT", told.signals()) == ["holds"]
 
 
-def test_history_from_before_the_live_end_is_judged_by_no_rule() -> None:
+def test_history_from_before_the_live_end_is_evaluated_by_no_rule() -> None:
     told = Life(live_read=False).generation(10, *ALL)
     for second in range(3060, 3600, 60):
         told.generation(second, *ALL[:3], generation_gap=3, of_row={"cause_posterior": {"poll_timeout": 0.9}})

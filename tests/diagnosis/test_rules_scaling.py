@@ -73,7 +73,7 @@ def test_where_elasticity_is_unknown_members_that_lag_prove_nothing() -> None:
 
 
 @pytest.mark.parametrize(("now", "expected"), [(2099, 0), (2100, 1), (3600, 1), (3601, 0)])
-def test_a_scale_out_is_judged_from_five_minutes_to_half_an_hour_after(now: float, expected: int) -> None:
+def test_a_scale_out_is_evaluated_from_five_minutes_to_half_an_hour_after(now: float, expected: int) -> None:
     assert len(scaled(now, fresh=0)) == expected
 
 
@@ -221,7 +221,7 @@ def test_an_hour_of_commits_that_repeat_the_offset_is_churn() -> None:
     assert churn(8, 8) == []  # 960 of them
 
 
-def test_a_partition_that_gets_fifty_commits_a_second_is_told_and_one_with_ten_is_not() -> None:
+def test_a_partition_that_gets_fifty_commits_a_second_is_reported_and_one_with_ten_is_not() -> None:
     def rate(per_second: float) -> list[Observation]:
         return judge("COMMIT_RATE_HIGH", Life().signals(topics=[series(commits=60 * per_second)]))
 

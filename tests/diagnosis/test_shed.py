@@ -1,4 +1,4 @@
-"""Whether a member or one of its partitions is slow, told by what it does once it is left with fewer."""
+"""True if a member or one of its partitions is slow, told by what it does once it is left with fewer."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def test_rates_that_are_not_known_give_no_drain() -> None:
     assert isnan(drain_seconds(10, np.nan, 5, PARAMETERS))
 
 
-def test_an_autoscaler_is_told_what_a_member_does_within_the_slo() -> None:
+def test_an_autoscaler_gets_what_a_member_does_within_the_slo() -> None:
     rebalances = [{"pause_p95_seconds": 12.0}, {"pause_p95_seconds": None}]
     signals = signals_of(
         topic_signals([0.0]), capacity=500.0, policy=Policy(slo_time_lag_seconds=60.0), rebalances=rebalances

@@ -103,12 +103,12 @@ def turns(frozen_seconds: float | None = None, caught_up: int | None = None, oth
     return list(found)
 
 
-def test_partitions_that_their_owner_works_on_in_turn_do_not_stand_still() -> None:
+def test_partitions_that_their_owner_works_on_in_turn_are_not_stalled() -> None:
     """Each stands for 180 s at a time, longer than 60 s and three commit intervals."""
     assert turns() == ["", "", ""]
 
 
-def test_a_partition_that_is_left_out_for_three_turns_stands_still() -> None:
+def test_a_partition_that_is_left_out_for_three_turns_is_stalled() -> None:
     assert turns(539.0) == ["", "", ""]
     assert turns(540.0) == ["repeating", "", ""]
 

@@ -205,7 +205,7 @@ def test_a_trend_is_left_after_two_windows_that_do_not_bear_it_out() -> None:
     assert (trend.name, after) == ("flat", NEW)
 
 
-def test_one_window_that_bears_a_trend_out_begins_the_count_anew() -> None:
+def test_one_window_that_bears_a_trend_out_restarts_the_count() -> None:
     assert judged(line(2.6), TrendState("growing", 1))[1] == UP
 
 
@@ -236,7 +236,7 @@ def test_a_window_that_abstains_keeps_a_trend_and_two_forget_it() -> None:
 # many at once
 
 
-def test_series_are_judged_each_for_itself() -> None:
+def test_series_are_evaluated_each_for_itself() -> None:
     generator = np.random.default_rng(6)
     rates = generator.choice([-40, -8, 0, 4, 8, 40], 150)
     envelope = 1e5 + rates[:, None] * MINUTES + generator.normal(0, 2000, (150, 60))

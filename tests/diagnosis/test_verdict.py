@@ -244,7 +244,7 @@ def test_more_members_than_partitions_are_not_asked_for() -> None:
     assert (signals.member_count, answer(signals)) == (8, ("NO_IDLE", 6))
 
 
-def test_a_simple_committer_is_judged_by_what_is_known_of_it() -> None:
+def test_a_simple_committer_is_evaluated_by_what_is_known_of_it() -> None:
     stalled = {"stalled": dict.fromkeys(range(12), "silent")}
 
     assert answer(group(member_count=None, topic=stalled)) == ("NO_STALLED", None)

@@ -69,7 +69,7 @@ class Reading:
         self.tag_end: int | None = None  # where the tag that is being read says it ends
 
     def differs(self, name: str, error: str | None = None) -> bool:
-        """Whether to read as Kafka does here; where that is no, an error is what laggard says."""
+        """True if to read as Kafka does here; where that is no, an error is what laggard says."""
         assert name in NAMES
         if name in self.allowed:
             self.met.add(name)

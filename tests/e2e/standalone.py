@@ -112,7 +112,7 @@ class Child:
         self.process.terminate()
 
     def has_group(self) -> bool:
-        """Whether the process or anything it started still lives."""
+        """True if the process or anything it started still lives."""
         try:
             os.killpg(self.process.pid, 0)
         except ProcessLookupError:

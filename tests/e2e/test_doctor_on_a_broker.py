@@ -145,7 +145,7 @@ def test_no_question_creates_the_offsets_topic(tmp_path: Path) -> None:
         assert list(topics) == []
 
 
-def test_a_cluster_in_use_is_told_with_its_facts_and_all_is_well(seen: Seen) -> None:
+def test_a_cluster_in_use_is_reported_with_its_facts_and_all_is_well(seen: Seen) -> None:
     told = seen.used.lines
     assert [line for line in seen.used.answer["data"] if line["level"] != "ok"] == []
     assert seen.used.code == 0
@@ -216,7 +216,7 @@ def test_a_transaction_that_stays_open_is_a_warning(seen: Seen) -> None:
 
 
 @pytest.mark.parametrize(("shift", "side"), [(0.0, ""), (3600.0, "behind"), (-3600.0, "ahead of")])
-def test_a_wrong_clock_is_told_with_its_side(seen: Seen, shift: float, side: str) -> None:
+def test_a_wrong_clock_is_reported_with_its_side(seen: Seen, shift: float, side: str) -> None:
     brokers = Brokers([seen.servers], TIMEOUT_SECONDS)
     config = Config(cluster=ClusterSection(bootstrap_servers=(seen.servers,)))
     brokers.metadata([])  # the first request also connects

@@ -212,7 +212,7 @@ def test_an_aborted_transactions_commit_does_not_count(paused: Paused) -> None:
     assert "only-aborted" not in paused.view.groups
 
 
-def test_an_expired_commit_leaves_the_live_view_and_is_told_once(paused: Paused) -> None:
+def test_an_expired_commit_leaves_the_live_view_and_is_reported_once(paused: Paused) -> None:
     assert not [key for key in paused.view.partitions if key[0] == paused.expiring], paused.place.tail()
     events = [row for row in paused.view.rows("group_events") if row["group"] == paused.expiring]
     assert sorted(row["kind"] for row in events) == ["group_created", "group_deleted", "offset_deleted"]

@@ -145,7 +145,7 @@ def survive_other_keys(run: Run, server: S3Server) -> None:
     run.wait_for(lambda batch: batch.batch_id > before + 2, "ticks with the other keys")
 
 
-def test_one_that_was_suspended_is_refused_when_it_comes_back(
+def test_one_that_was_suspended_is_refused_when_it_returns(
     tmp_path: Path, own_broker: Broker, server: S3Server
 ) -> None:
     commit_simply(own_broker.bootstrap_servers, "billing", {at("orders", 0): 4})

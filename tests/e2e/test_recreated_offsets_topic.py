@@ -34,7 +34,7 @@ def write_commits(broker: Broker, commits: dict[str, int], partition: int = 0) -
     producer.close()
 
 
-def test_the_job_begins_anew_and_keeps_the_history(broker: Broker, tmp_path: Path) -> None:
+def test_the_job_starts_again_and_keeps_the_history(broker: Broker, tmp_path: Path) -> None:
     place = Place(tmp_path / "job", broker.bootstrap_servers, {"offsets_topic": "recreated"})
     once = [sys.executable, "-m", "laggard", "run", "--once", "--config", str(place.config)]
     make_topic(broker, {"old": 7, "both": 9})

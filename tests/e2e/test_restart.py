@@ -157,7 +157,7 @@ def test_a_missing_checkpoint_is_made_again_from_the_tables(resumed: Resumed) ->
     assert dict(after[0]["source_from"]) == dict(before["source_to"])
 
 
-def test_every_closed_window_is_judged_once_and_none_is_left_out_across_the_restart(resumed: Resumed) -> None:
+def test_every_closed_window_is_evaluated_once_and_none_is_left_out_across_the_restart(resumed: Resumed) -> None:
     rows = resumed.place.rows("group_windows")
     newest = max(row["window_start"] for row in resumed.place.rows("finding_state"))
     judged = [(row["group"], row["topic"], row["window_start"]) for row in rows if row["window_start"] <= newest]

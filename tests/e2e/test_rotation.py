@@ -93,7 +93,7 @@ def test_an_exchanged_password_or_clients_secret_needs_nobody(cluster: Secured, 
             job.await_lag([8, 8])
 
 
-def test_a_broker_that_comes_back_with_other_certificates_and_passwords_needs_nobody(
+def test_a_broker_that_returns_with_other_certificates_and_passwords_needs_nobody(
     cluster: Secured, tmp_path: Path
 ) -> None:
     modes = ("SSL", "mTLS", "SASL_PLAINTEXT", "PLAIN")

@@ -182,7 +182,7 @@ def test_the_worst_partitions_and_those_with_a_bad_status_are_exported(tmp_path:
     assert len(bad) == 20
 
 
-def test_a_topic_made_anew_gives_one_series_per_partition(tmp_path: Path) -> None:
+def test_a_topic_recreated_gives_one_series_per_partition(tmp_path: Path) -> None:
     old = partition_row("g", "t", 0, "topic_recreated", topic_id="a", poll_id=1, log_end_offset=5)
     write_batch(tmp_path, partitions=[old, partition_row("g", "t", 0, topic_id="b", poll_id=2)])
     exporter = Exporter(tmp_path)
@@ -200,7 +200,7 @@ def test_a_log_end_is_that_of_the_newest_poll_whichever_group_reads_it(tmp_path:
     assert exporter.samples()[series("partition_log_end_offset", topic="t", partition=0)] == 1000
 
 
-def test_a_topic_made_anew_within_the_window_counts_once_with_its_newest_poll(tmp_path: Path) -> None:
+def test_a_topic_recreated_within_the_window_counts_once_with_its_newest_poll(tmp_path: Path) -> None:
     old = topic_row("t", 0, topic_id="a", poll_id=1, log_end_offset=7)
     write_batch(tmp_path, topics=[old, topic_row("t", 0, topic_id="b", poll_id=2)])
     exporter = Exporter(tmp_path)

@@ -244,7 +244,7 @@ def test_a_finding_written_before_its_window_is_whole_waits_for_it_and_counts_on
     assert (SHORTAGE in after, after[opened]) == (True, 1)
 
 
-def test_nothing_is_read_again_until_a_window_was_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_read_again_until_a_window_was_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     judge_minute(tmp_path, 0, finding_row("CAPACITY_SHORTAGE", "g", topic="t"))
     read = []
     real = judged_module.read_known
@@ -317,7 +317,7 @@ def test_shapes_go_after_histograms_and_a_group_with_a_finding_stays(tmp_path: P
     assert kept == {"g05"}
 
 
-def test_the_inequality_of_arrivals_is_told_by_topic(tmp_path: Path) -> None:
+def test_the_inequality_of_arrivals_is_reported_by_topic(tmp_path: Path) -> None:
     rates = {"even": (5.0, 5.0, 5.0, 5.0), "all on one": (0.0, 0.0, 8.0, 0.0), "unknown": (5.0, None)}
     rows = [topic_row(topic, n, arrival_rate=rate) for topic, found in rates.items() for n, rate in enumerate(found)]
     write_batch(tmp_path, topics=rows)
@@ -327,7 +327,7 @@ def test_the_inequality_of_arrivals_is_told_by_topic(tmp_path: Path) -> None:
     assert [found.get(series("topic_arrival_gini_ratio", topic=topic)) for topic in rates] == [0.0, 1.0, None]
 
 
-def test_a_history_judged_by_the_rules_is_told_as_they_told_it(tmp_path: Path) -> None:
+def test_a_history_evaluated_by_the_rules_is_reported_as_they_reported_it(tmp_path: Path) -> None:
     """Six partitions, three members that each fall behind a little: a shortage, and more members help."""
     windows = 40
     evaluation = evaluate(Fluid(np.full((6, windows), 100.0), np.full((3, windows), 180.0)).tables())

@@ -64,7 +64,7 @@ def test_compaction_is_the_fold_of_the_records_one_by_one(events: list[Event]) -
     assert list(pairs) == [pair for each in naive.values() for pair in each.rewinds]
 
 
-def test_an_offset_set_anew_after_a_deletion_is_no_rewind() -> None:
+def test_an_offset_set_again_after_a_deletion_is_no_rewind() -> None:
     found = compact([(0, 100), (0, None), (0, 10)])
     assert (found.rewound_records.tolist(), found.is_deleted.tolist(), found.commits.tolist()) == ([0], [False], [2])
 

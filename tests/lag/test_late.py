@@ -109,7 +109,7 @@ def test_every_record_is_counted_once(steps: list[tuple[int, int]]) -> None:
     assert None not in [value for count in counts for value in count]
 
 
-def test_partitions_are_told_apart() -> None:
+def test_partitions_are_distinguished() -> None:
     probes = after_rhythm(Probes(), 0, 100)
     probes.window(50, 60, 150)
     probes.window(50, None, None)

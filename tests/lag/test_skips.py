@@ -101,7 +101,7 @@ def test_a_fast_jump_that_stays_behind_the_end_is_no_skip() -> None:
     assert reader.skips == []
 
 
-def test_how_fast_a_reader_is_that_has_just_begun_nobody_knows() -> None:
+def test_how_fast_a_reader_is_that_has_just_begun_is_unknown() -> None:
     job = Simulation()
     commits: dict[int, list[Any]] = {8: [commit(20_000, at=at(80))], 9: [commit(39_900, at=at(90))]}
     for number in range(10):
@@ -176,7 +176,7 @@ def test_of_a_group_that_never_had_members_nothing_is_known() -> None:
     assert reader.skips == []
 
 
-def test_a_topic_that_was_created_anew_is_no_skip() -> None:
+def test_a_topic_that_was_recreated_is_no_skip() -> None:
     reader = Reader(members=0, first=60_000)
     reader.commits(*[None] * 7)
     reader.job.tick([end(90_000, topic_id=ID_B)], [commit(90_000, topic_id=ID_B)])

@@ -134,7 +134,7 @@ def test_repeating_a_commit_does_not_postpone_the_proof_that_it_is_ahead() -> No
     assert job.row["status"] == "committed_ahead"
 
 
-def test_below_the_log_start_lost_and_readable_records_are_told_apart() -> None:
+def test_below_the_log_start_lost_and_readable_records_are_distinguished() -> None:
     job = reach(below=True)
     row = job.row
     assert (row["lost_records"], row["readable_records"], row["lag"]) == (5, 90, None)

@@ -81,7 +81,7 @@ def test_without_a_commit_or_a_log_end_there_is_no_envelope() -> None:
     assert [row["lag_envelope"] for row in windows(job)] == [None, None]
 
 
-def test_another_topic_of_the_name_begins_anew() -> None:
+def test_another_topic_of_the_name_starts_again() -> None:
     job = Simulation()
     job.tick([end(1000)], [commit(900)])
     job.tick([end(1000)], seconds=60)
@@ -124,7 +124,7 @@ def test_a_stall_is_never_longer_than_what_is_unread_is_old() -> None:
     assert last["frozen_seconds"] <= 10
 
 
-def test_what_is_not_known_to_stand_still_is_unknown() -> None:
+def test_what_is_not_known_to_be_stalled_is_unknown() -> None:
     job = Simulation()
     job.tick([end(100)], [commit(50)])
     job.tick([end(100, start=70)], seconds=60)

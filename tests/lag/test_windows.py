@@ -217,7 +217,7 @@ def test_a_retired_row_gets_the_row_of_its_last_window_and_leaves() -> None:
     assert job.events() == ["offset_deleted", "group_deleted"]
 
 
-def test_a_key_that_comes_back_in_its_last_window_does_not_open_it_again() -> None:
+def test_a_key_that_returns_in_its_last_window_does_not_open_it_again() -> None:
     job = Simulation()
     job.tick([end(100)], [commit(50)])
     job.tick([end(100)], seconds=60)
@@ -236,7 +236,7 @@ def test_a_rewind_leaves_consumption_unknown_and_says_by_how_much() -> None:
     assert (row["consumed"], row["rewound_records"], row["commits"]) == (None, 50, 2)
 
 
-def test_a_rewind_between_two_ticks_is_counted_and_told_once() -> None:
+def test_a_rewind_between_two_ticks_is_counted_and_reported_once() -> None:
     job = Simulation()
     job.tick([end(100)], [commit(50)])
     job.tick([end(100)], [commit(20)])
@@ -262,7 +262,7 @@ def test_one_row_per_key_though_two_key_versions_name_it() -> None:
     assert [(row["partition"], row["committed_offset"]) for row in job.rows] == [(0, 50)]
 
 
-def test_a_window_in_which_its_topic_is_created_anew_measures_only_the_new_one() -> None:
+def test_a_window_in_which_its_topic_is_recreated_measures_only_the_new_one() -> None:
     job = Simulation()
     for second in range(0, 150, 10):  # up to the first ticks of a window, with a lag of 5
         job.tick([end(1000 + second)], [commit(995 + second, at=NOON + timedelta(seconds=second + 10))])

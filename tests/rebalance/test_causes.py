@@ -103,7 +103,7 @@ def test_new_partitions_are_the_cause_where_they_are_handed_out(
     assert cause_of([ONE, TWO], now, around(partitions_added_at=added)) == expected
 
 
-def test_a_static_member_that_comes_back_is_told_from_a_new_one() -> None:
+def test_a_static_member_that_returns_is_distinguished_from_a_new_one() -> None:
     expiry = [generation(1, 0, [ONE, EXPIRED]), generation(2, 100, [ONE])]
     back = replace(EXPIRED, member_id="2b")
     assert last_row(*expiry, generation(3, 130, [ONE, back])).cause == "static_return"
@@ -266,7 +266,7 @@ def test_idle_time_before_a_member_left(idle: float | None, expected: str) -> No
         (3, 30, 10, "orderly"),
     ],
 )
-def test_the_timeout_that_just_ran_out_is_told_from_the_other_one(
+def test_the_timeout_that_just_ran_out_is_distinguished_from_the_other_one(
     idle: float, timeout: float, session: float | None, expected: str
 ) -> None:
     departure = gone(idle_seconds=idle, rebalance_timeout_seconds=timeout, session_seconds=session)
@@ -452,7 +452,7 @@ def test_a_rolling_deploy_is_seen_once_a_part_of_it_is_done() -> None:
     assert claim_reason(find_posterior(last), PARAMETERS) == "deploy"
 
 
-def test_the_generation_that_ends_the_waiting_shows_who_came_back() -> None:
+def test_the_generation_that_ends_the_waiting_shows_who_returned() -> None:
     """On another host after 15 s: one of a deploy. With nobody coming it may as well be a scale-in."""
 
     def leave(*later: Generation) -> Rebalance:

@@ -34,7 +34,7 @@ def last(job: Simulation, table: str = "generations") -> Row:
     return rows_of(job, table)[-1]
 
 
-def test_slots_that_joined_left_or_were_taken_over_are_told() -> None:
+def test_slots_that_joined_left_or_were_taken_over_are_reported() -> None:
     first = sync(1, dict.fromkeys(("a1", "a2", "b"), blobs(None, [])), hosts={"b": "/10.0.0.2"})
     second = sync(2, dict.fromkeys(("a1", "a3", "c", "d"), blobs(None, [])), hosts={"c": "/c", "d": "/d"})
     row = last(folded([first, second]))

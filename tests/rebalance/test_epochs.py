@@ -48,13 +48,13 @@ def test_an_epoch_that_is_superseded_has_no_end() -> None:
     assert (found["a"]["member_epoch"], found["a"]["previous_member_epoch"]) == (1, 0)
 
 
-def test_a_member_that_leaves_in_the_middle_of_an_epoch_is_told_with_it() -> None:
+def test_a_member_that_leaves_in_the_middle_of_an_epoch_is_reported_with_it() -> None:
     job = folded([*CREATE, *JOIN[:7], *C.gone("b"), C.epoch(3)])
     assert members(job, 2).keys() == {"a", "b"}
     assert members(job, 2)["b"]["member_epoch"] == 2
 
 
-def test_a_member_that_leaves_before_it_was_told_anything_is_told_with_its_epoch() -> None:
+def test_a_member_that_leaves_before_it_got_an_assignment_is_reported_with_its_epoch() -> None:
     # without the tombstone of an assignment, as it has none
     job = folded([*CREATE, C.member("b"), C.epoch(2), *C.gone("b")[2:], C.epoch(3)])
     row = members(job, 2)["b"]
@@ -71,7 +71,7 @@ def test_tombstones_of_a_slow_member_do_not_make_its_epoch_stable() -> None:
     assert epochs(job, "generation", "stable_at")[-1] == (2, None)
 
 
-def test_a_static_member_that_comes_back_makes_no_epoch() -> None:
+def test_a_static_member_that_returns_makes_no_epoch() -> None:
     job = folded(STATIC_LIFE[:13])
     assert job.events() == ["group_created", "static_replacement"]
     assert epochs(job, "generation", "static_count") == [(1, 1)]
@@ -81,7 +81,7 @@ def test_a_static_member_that_comes_back_makes_no_epoch() -> None:
     assert job.groups["g"]["group_state"] == "Stable"
 
 
-def test_a_static_member_that_comes_back_too_late_for_its_epoch_has_a_row_all_the_same() -> None:
+def test_a_static_member_that_returns_too_late_for_its_epoch_has_a_row_all_the_same() -> None:
     job = folded([*STATIC_LIFE[:12], C.epoch(2)])
     assert (members(job, 1)["a2"]["replaced_member_id"], members(job, 1)["a2"]["member_epoch"]) == ("a", 0)
 
@@ -91,7 +91,7 @@ def test_a_static_member_that_leaves_for_good_has_expired_and_is_no_replacement(
     assert job.events() == ["group_created", "static_expired"]
 
 
-def test_what_is_read_of_the_past_is_not_judged() -> None:
+def test_what_is_read_of_the_past_is_not_evaluated() -> None:
     job = Simulation()
     job.tick(ENDS, [*CREATE, *JOIN], is_live=False)
     names = ("generation_gap", "joined", "partitions_assigned", "partitions_unassigned", "live_read")

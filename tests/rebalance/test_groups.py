@@ -45,7 +45,7 @@ def test_the_distance_spans_ticks() -> None:
     assert generations(job)[-1] == ("sync", 4, 3)
 
 
-def test_a_static_member_that_comes_back_is_an_event_and_no_generation() -> None:
+def test_a_static_member_that_returns_is_an_event_and_no_generation() -> None:
     job = live()
     job.tick(records=[generation(3, {"a": ("t",)}, static={"a": "one"})])
     job.tick(records=[generation(3, {"b": ("t",)}, static={"b": "one"})])

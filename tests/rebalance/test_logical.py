@@ -192,7 +192,7 @@ def test_an_epoch_pauses_what_moved_from_its_begin_on() -> None:
     assert (row.paused_partitions, row.pause_max_seconds, row.records_replayed) == (1, 7, 5)
 
 
-def test_an_epoch_told_after_its_begin_leaves_the_pauses_unknown() -> None:
+def test_an_epoch_reported_after_its_begin_leaves_the_pauses_unknown() -> None:
     events = [epoch(1, 0, [BOTH], 0), commit("A0", 104), commit("A1", 104), epoch(2, 100, [ONE, TWO], 107)]
     row = run([*events, commit("A0", 109), commit("A1", 120)], all_facts(["A0", "A1"], -5))[0][1].row
     assert (row.paused_partitions, row.pause_max_seconds, row.flags) == (1, None, ("pause_unknown",))
@@ -254,7 +254,7 @@ def test_the_last_member_leaves() -> None:
     assert (row.members_after, row.cause, row.moved, row.paused_partitions) == (0, "member_left", 0, None)
 
 
-def test_a_static_member_that_comes_back_within_the_generation_is_no_rebalance() -> None:
+def test_a_static_member_that_returns_within_the_generation_is_no_rebalance() -> None:
     static = replace(TWO, group_instance_id="two")
     events = [generation(1, 0, [ONE, static]), generation(1, 50, [ONE, replace(static, member_id="2b")])]
     closed, state = run([*events, generation(2, 100, [ONE, replace(static, member_id="2b")])])
@@ -263,7 +263,7 @@ def test_a_static_member_that_comes_back_within_the_generation_is_no_rebalance()
     assert [each.member_id for each in (state.standing.members if state.standing else ())] == ["1", "2b"]
 
 
-def test_a_static_member_that_comes_back_before_a_row_is_written_is_not_replaced_by_that_rebalance() -> None:
+def test_a_static_member_that_returns_before_a_row_is_written_is_not_replaced_by_that_rebalance() -> None:
     one, two = replace(ONE, group_instance_id="one"), replace(TWO, group_instance_id="two")
     back = replace(one, member_id="1b")
     events = [generation(1, 0, [one, two]), generation(2, 100, [one]), generation(2, 105, [back])]

@@ -31,7 +31,7 @@ def lived(*minutes: list[Record]) -> Simulation:
     return job
 
 
-def test_members_of_a_consumer_group_have_what_they_were_told_so_far() -> None:
+def test_members_of_a_consumer_group_have_what_they_got_so_far() -> None:
     job = lived(CREATE, JOIN[:6], JOIN[6:7], JOIN[7:], LEAVE)
     assert owners(job)[-5:] == [
         [("a", 1), ("a", 1)],

@@ -199,7 +199,7 @@ def test_a_cooperative_rebalance_pauses_what_moves() -> None:
     assert (row.moved, row.paused_partitions, row.pause_max_seconds) == (2, 2, 6.5)
 
 
-def test_nothing_of_history_is_judged() -> None:
+def test_nothing_of_history_is_evaluated() -> None:
     events = [
         generation(1, 0, [member("1", "A0")], live_read=False),
         generation(2, 100, [member("2", "A0")], live_read=False),

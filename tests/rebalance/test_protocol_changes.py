@@ -19,7 +19,7 @@ def test_an_upgrade_in_one_batch_is_one_group_that_goes_on() -> None:
     assert kinds(job)[2:] == [("classic", "tombstone", None), ("epoch", "upgrade", 1), ("epoch", "epoch", 2)]
 
 
-def test_an_upgrade_in_the_middle_of_a_rebalance_begins_with_the_generation_that_nobody_has_told() -> None:
+def test_an_upgrade_in_the_middle_of_a_rebalance_begins_with_the_generation_that_is_not_recorded() -> None:
     held = {"t": [0, 1]}
     upgrade = [
         group_tombstone(),
@@ -61,7 +61,7 @@ def test_a_downgrade_goes_on_from_the_epoch() -> None:
     assert kinds(job)[-3:] == [("epoch", "tombstone", None), ("classic", "downgrade", 2), ("classic", "sync", 3)]
 
 
-def test_an_empty_group_made_anew_under_another_protocol_is_no_upgrade() -> None:
+def test_an_empty_group_recreated_under_another_protocol_is_no_upgrade() -> None:
     job = folded([generation(1, READER), generation(2), group_tombstone(), *CREATE])
     assert kinds(job)[-1] == ("epoch", "epoch", 1)
     assert rows_of(job, "generations")[-1]["joined"] == ["a"]
@@ -73,7 +73,7 @@ def test_a_group_whose_numbers_do_not_go_on_is_another_one() -> None:
     assert (row["kind"], row["joined"], row["left"]) == ("epoch", ["a"], [])
 
 
-def test_a_group_deleted_in_the_end_is_told_once() -> None:
+def test_a_group_deleted_in_the_end_is_reported_once() -> None:
     job = folded(CHANGING_LIFE, [])
     assert (job.groups, job.events()) == ({}, ["group_created", "group_deleted"])
 

@@ -61,7 +61,7 @@ def test_a_static_member_is_the_same_on_another_host() -> None:
     assert (found.left, found.joined, found.restarted) == ((), (), ("one",))
 
 
-def test_a_modern_member_that_comes_back_is_a_new_slot() -> None:
+def test_a_modern_member_that_returns_is_a_new_slot() -> None:
     found = changed([on_host("m1")], [on_host("m2")], by_member_id=True)
     assert (found.left, found.joined, found.kept) == (("m1",), ("m2",), {})
 

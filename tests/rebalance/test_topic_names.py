@@ -8,7 +8,7 @@ from rebalance.modern import ENDS, epochs, folded, held, members
 from stream.simulation import Simulation, commit, end
 
 
-def test_a_topic_id_that_nobody_knows_leaves_the_topic_unknown_and_the_partition_there() -> None:
+def test_a_topic_id_that_is_unknown_leaves_the_topic_unknown_and_the_partition_there() -> None:
     nowhere = "n" * 21 + "A"
     job = folded([*CREATE[:4], C.current("a", 1, {"t": [0], nowhere: [3]})])
     row = members(job, 1)["a"]

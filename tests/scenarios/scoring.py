@@ -161,7 +161,7 @@ def _score_verdicts(run: Run, expect: Expect, windows: Iterable[Row], result: Sc
 
 
 def grade(run: Run, windows: Sequence[Row]) -> bool | None:
-    """Whether runs with another number of members bear out the verdict at the minute of decision; None: not graded."""
+    """True if runs with another number of members bear out the verdict at the minute of decision; None: not graded."""
     decide = run.labels.decide
     row = None if decide is None else verdict_at(windows, run.cluster.name(), run.cluster.at_ms(decide))
     if decide is None or row is None or row["scale_verdict"] not in YES | IN_VAIN:

@@ -37,7 +37,7 @@ class Habit:
     slow_unit: float = 1.0  # minutes: what all times are multiplied with
 
     def can(self, fault: str) -> bool:
-        """Whether there is more than one of what the fault takes one of."""
+        """True if there is more than one of what the fault takes one of."""
         return self.parts > 1 if fault == "hot" else self.members > 1 if fault == "slow" else True
 
 
@@ -106,7 +106,7 @@ class Cell:
         self.unread.append((cluster.clock.now, left))
 
     def right(self, row: Mapping[str, Any], since_start_ms: int) -> bool:
-        """Whether a verdict is what the members' true capacities say."""
+        """True if a verdict is what the members' true capacities say."""
         habit, verdict = self.habit, row["scale_verdict"]
         if self.fault in {"healthy", "burst"}:
             left = self._gone_ms - (milliseconds(row["window_end"]) or 0)

@@ -6,7 +6,7 @@ from scenarios.page import Result, alarms, by_code, ninth
 from scenarios.scoring import Scored
 
 
-def test_the_worst_alarm_is_told_not_the_mean() -> None:
+def test_the_worst_alarm_is_reported_not_the_mean() -> None:
     runs = [
         Scored("SC01", 1, hits={"CAPACITY_SHORTAGE": 2.0, "ARRIVAL_SKEW": 0.0}),
         Scored("SC01", 2, hits={"CAPACITY_SHORTAGE": 4.0}, false={"SLOW_MEMBER"}),

@@ -57,7 +57,7 @@ def test_a_replay_gives_the_same_rows() -> None:
 
 
 @pytest.mark.parametrize("name", ["SC06", "SC11"])
-def test_a_job_that_is_started_anew_goes_on_with_the_same_findings(name: str) -> None:
+def test_a_job_that_restarts_goes_on_with_the_same_findings(name: str) -> None:
     each = recorded()[name]
     assert diagnose(each, is_restarted=True).findings == diagnose(each).findings
 

@@ -133,7 +133,7 @@ def test_a_paused_partition_commits_the_same_offset_while_its_siblings_move() ->
     assert all(len(offsets) > 20 for place, offsets in last.items() if place[1] != part)
 
 
-def test_nobody_gets_past_the_poison_pill_and_owners_are_put_out_for_it() -> None:
+def test_nobody_gets_past_the_poison_pill_and_owners_are_evicted_for_it() -> None:
     at = run("SC12")
     (part,) = at.labels.must[0].partitions
     offset, _ = at.cluster.world.poison[at.cluster.main, part]
@@ -195,7 +195,7 @@ def committed(at: Run) -> dict[int, int]:
     return {part: offset for (group, _, part), (offset, _) in held.items() if group == at.cluster.name()}
 
 
-def test_retention_overtakes_what_stands_still_and_nothing_else() -> None:
+def test_retention_overtakes_what_is_stalled_and_nothing_else() -> None:
     at = run("SC41a")
     brokers, main = at.cluster.brokers, at.cluster.main
     lost = {part for part, offset in committed(at).items() if brokers.start(main, part) > offset}

@@ -90,7 +90,7 @@ def compare_rebalances(run: Watched) -> tuple[Counter[str], list[str]]:
 
 
 def _grew(simulation: Simulation, logical: Logical) -> bool:
-    """Whether a poll shows that a topic got partitions shortly before the rebalance was over."""
+    """True if a poll shows that a topic got partitions shortly before the rebalance was over."""
     counts = [
         Counter(row["topic"] for row in polled.positions)
         for polled in simulation.polls

@@ -14,7 +14,7 @@ Places = set[TopicPartition]
 def reconcile(
     mate: Mate, owned: frozenset[TopicPartition] | None, target: Places, target_epoch: int, taken: Places
 ) -> bool:
-    """Whether the member's state changed; `owned` is what it says it has, `taken` what the others have."""
+    """True if the member's state changed; `owned` is what it says it has, `taken` what the others have."""
     was = (mate.epoch, mate.state, set(mate.assigned), set(mate.revoking))
     if mate.state == UNREVOKED:
         if owned is None or owned & mate.revoking:

@@ -45,7 +45,7 @@ class Reader:
         return group is not None and self.identity()[0] in group.members
 
     def before_poll(self) -> bool:
-        """Whether this poll may go on to fetch."""
+        """True if this poll may go on to fetch."""
         raise NotImplementedError
 
     def leave(self) -> None:
@@ -276,7 +276,7 @@ class Reader:
             del self.positions[place]
 
     def _commit_if_due(self) -> bool:
-        """Whether the loop must wait for the outcome, as a transaction makes it do."""
+        """True if the loop must wait for the outcome, as a transaction makes it do."""
         interval = self.config.commit_ms
         if interval is None or self.clock.now - self._committed_ms < interval:
             return False

@@ -69,7 +69,7 @@ def test_generations_that_were_never_written_are_counted() -> None:
 
 
 @pytest.mark.parametrize("workload", ["static_restart", "static_duplicate", "modern_static_restart"])
-def test_a_static_member_that_comes_back_is_an_event(workload: str) -> None:
+def test_a_static_member_that_returns_is_an_event(workload: str) -> None:
     simulation = recall(workload, 1)
     events = [
         row for row in run_through_laggard(simulation).history["group_events"] if row["kind"] == "static_replacement"

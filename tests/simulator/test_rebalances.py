@@ -142,7 +142,7 @@ def _watched() -> Watched:
 # history
 
 
-def test_of_compacted_history_nothing_is_judged() -> None:
+def test_of_compacted_history_nothing_is_evaluated() -> None:
     simulation, late = recall("rolling_deploy", SEED), Laggard()
     late.tick(simulation.polls[-1], compacted(simulation.records), is_caught_up=False)
     late.tick(replace(simulation.polls[-1], at_ms=simulation.polls[-1].at_ms + 700_000), [])
@@ -151,7 +151,7 @@ def test_of_compacted_history_nothing_is_judged() -> None:
     assert "bootstrap" in row["flags"]
 
 
-def test_what_comes_after_history_is_judged() -> None:
+def test_what_comes_after_history_is_evaluated() -> None:
     simulation, late = recall("rolling_deploy", SEED), Laggard()
     whole = {row["rebalance_id"]: row for row in watch(simulation).history["rebalances"]}
     for number, polled, records in ticks(simulation):

@@ -253,12 +253,12 @@ def test_another_assignor_is_a_cause_beside_the_restart_that_brings_it() -> None
     assert found == [["leave", "assignor_change"]]
 
 
-def test_a_rebalance_that_the_coordinator_did_not_survive_begins_anew() -> None:
+def test_a_rebalance_that_the_coordinator_did_not_survive_starts_again() -> None:
     (found,) = rebalances("failover")
     assert found.causes == ["join", "coordinator_move"]
 
 
-def test_a_static_member_that_comes_back_in_time_is_no_rebalance() -> None:
+def test_a_static_member_that_returns_in_time_is_no_rebalance() -> None:
     truth = recall("static_restart", 2).truth
     assert (len(truth.replacements), len(truth.rebalances)) == (2, 1)
 

@@ -15,7 +15,7 @@ START = Reading(1_000_000, "boot", 500_000, 400_000)
     ("wall_ms", "boot_ms", "seconds", "back"),
     [(10_000, 10_000, 10, 0), (-3_590_000, 10_000, 10, 3600), (9_950, 10_000, 10, 0.05), (3_610_000, 10_000, 10, 0)],
 )
-def test_a_clock_that_was_set_is_told_from_time_that_passed(
+def test_a_clock_that_was_set_is_distinguished_from_time_that_passed(
     wall_ms: int, boot_ms: int, seconds: float, back: float
 ) -> None:
     later = Reading(START.wall_ms + wall_ms, "boot", START.boot_ms + boot_ms, START.awake_ms + boot_ms)

@@ -65,7 +65,7 @@ class Log:
         return rows
 
 
-def test_a_row_has_what_was_told() -> None:
+def test_a_row_has_what_was_reported() -> None:
     log = Log()
     log.brokers.answers = {
         kafka.LATEST: {A: Answer(90, None)},

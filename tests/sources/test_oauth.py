@@ -129,7 +129,7 @@ def test_an_answer_that_is_no_token_is_a_failure_with_a_name(
         ("500 %s", "", "status 500", UNREACHABLE),
     ],
 )
-def test_a_refusal_is_told_apart_from_a_server_in_trouble_and_repeats_nothing(
+def test_a_refusal_is_distinguished_from_a_server_in_trouble_and_repeats_nothing(
     client: Callable[[str], OAuth], status: str, body: str, cause: str, code: int
 ) -> None:
     way = saying(body.replace("%s", SECRET), status.replace("%s", SECRET))

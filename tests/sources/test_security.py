@@ -122,7 +122,7 @@ def test_executors_elsewhere_read_the_file_itself_and_one_they_cannot_read_is_re
     assert resolved(login).endswith('password="ab";')
 
 
-def test_tls_is_told_to_spark_as_it_is_to_python(key: Path, certificate: Path) -> None:
+def test_spark_gets_the_tls_settings_that_python_gets(key: Path, certificate: Path) -> None:
     security = Security(
         protocol="SSL",
         ca_file=str(certificate),

@@ -264,7 +264,7 @@ def test_a_frozen_value_that_changed_is_refused_with_key_and_both_values(key: st
     assert all(part in text for part in (key, repr(changed), repr(getattr(WANTED, key))))
 
 
-def test_a_recreated_offsets_topic_is_begun_anew_over_the_same_tables() -> None:
+def test_a_recreated_offsets_topic_starts_again_over_the_same_tables() -> None:
     again = replace(WANTED, offsets_topic_id="recreated")
     rebuilt = judge_start(RESUMED, again)
     assert replace(rebuilt, checkpoint_id="") == replace(

@@ -20,7 +20,7 @@ from laggard.tables.lock import writer_lock
 from stream.simulation import NOON
 
 
-def test_a_second_writer_is_refused_and_told_who_holds_the_lock(tmp_path: Path) -> None:
+def test_a_second_writer_is_refused_and_learns_who_holds_the_lock(tmp_path: Path) -> None:
     with writer_lock(str(tmp_path)), pytest.raises(LaggardError) as raised, writer_lock(f"file://{tmp_path}"):
         pass
     assert raised.value.exit_code == REFUSED

@@ -172,7 +172,7 @@ def test_waiting_for_a_partition_to_go_on_is_not_time_in_rebalance(alone: Timeli
     assert alone.group["time_in_rebalance_ratio"] < 0.1
 
 
-def test_a_partition_that_goes_back_is_played_with(alone: Timeline) -> None:
+def test_a_partition_that_goes_back_counts_as_ping_pong(alone: Timeline) -> None:
     both, hosts = {"a": [0, 1]}, {"a": "/10.0.0.1"}
     for number, seconds in ((2, 136), (4, 336)):
         alone.tick([synced(number, seconds, {"a": [0], "b": [1]}, hosts=hosts)])
@@ -202,7 +202,7 @@ def test_without_a_reason_the_leader_joined_again(alone: Timeline) -> None:
     assert (alone.rows[-1]["cause"], alone.rows[-1]["moved"]) == ("leader_rejoin", 0)
 
 
-def test_history_that_was_not_read_live_is_not_judged() -> None:
+def test_history_that_was_not_read_live_is_not_evaluated() -> None:
     job = Simulation()
     job.tick(ends(0), [synced(1, 1, {"a": [0, 1]}), synced(7, 100, {"a": [0], "b": [1]})], is_live=False)
     job.tick(ends(0), seconds=700)
@@ -212,7 +212,7 @@ def test_history_that_was_not_read_live_is_not_judged() -> None:
     assert all(row["paused_partitions"] is None and row["moved"] is None for row in job.history["rebalances"])
 
 
-def test_new_partitions_are_told_and_explain_the_rebalance_that_hands_them_out(alone: Timeline) -> None:
+def test_new_partitions_are_reported_and_explain_the_rebalance_that_hands_them_out(alone: Timeline) -> None:
     alone.seconds += 10
     alone.job.tick([*ends(alone.seconds), end(0, partition=2)])
     assert "partitions_added" in alone.job.events()
@@ -221,7 +221,7 @@ def test_new_partitions_are_told_and_explain_the_rebalance_that_hands_them_out(a
     assert alone.rows[-1]["cause"] == "partitions_added"
 
 
-def test_members_that_go_and_come_back_are_events_with_the_time_between(alone: Timeline) -> None:
+def test_members_that_go_and_return_are_events_with_the_time_between(alone: Timeline) -> None:
     gone = generation(2)
     alone.tick([Record(gone.key, gone.value, at(135))])
     alone.rest(2)

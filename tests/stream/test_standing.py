@@ -41,7 +41,7 @@ def judged(root: Path, joined_at: datetime) -> list[Row]:
     return rows
 
 
-def test_members_of_long_ago_are_judged_as_those_of_an_hour_ago(tmp_path: Path) -> None:
+def test_members_of_long_ago_are_evaluated_as_those_of_an_hour_ago(tmp_path: Path) -> None:
     lately, long_ago = (judged(tmp_path / name, NOON - age) for name, age in (("a", DAY / 24), ("b", 100 * DAY)))
     assert "TIMEOUT_RATIO" in {row["code"] for row in lately}
     assert list(map(repr, long_ago)) == list(map(repr, lately))
@@ -130,7 +130,7 @@ def test_members_are_those_of_the_generation_and_nobody_s_where_it_is_empty(reco
     assert recorded.known(NOON) == [{"generations": [("g", 8)], "group_members": []}]
 
 
-def test_a_member_that_came_back_within_its_generation_is_of_its_newest_roster(recorded: Recorded) -> None:
+def test_a_member_that_returned_within_its_generation_is_of_its_newest_roster(recorded: Recorded) -> None:
     recorded.generation("g", 7, NOON - 40 * DAY)
     place = {"generation_kind": "classic", "generation": 7, "source_partition": 3, "source_offset": 70, "batch_id": 1}
     at = NOON - 5 * DAY
@@ -140,7 +140,7 @@ def test_a_member_that_came_back_within_its_generation_is_of_its_newest_roster(r
     assert recorded.known(NOON) == [{"generations": [("g", 7)], "group_members": [("g", 7)]}]
 
 
-def test_a_member_that_is_told_later_of_a_generation_of_long_ago_is_known_from_then_on(recorded: Recorded) -> None:
+def test_a_member_that_is_reported_later_of_a_generation_of_long_ago_is_known_from_then_on(recorded: Recorded) -> None:
     recorded.generation("g", 7, NOON - 40 * DAY)
     for start in (NOON, NOON + MINUTE):
         recorded.history("g", start, NOON - 40 * DAY)

@@ -147,7 +147,7 @@ def test_a_put_that_is_refused_for_another_reason_is_not_taken_for_done(
     assert refused(lease).exit_code == TEMPORARY, "another one may take it now"
 
 
-def test_while_the_store_does_not_answer_nobody_knows_and_afterwards_it_goes_on(
+def test_while_the_store_does_not_answer_the_holder_is_unknown_and_afterwards_it_goes_on(
     monkeypatch: pytest.MonkeyPatch, held: list[Lease]
 ) -> None:
     lease = taken(held, 0.3)
@@ -242,7 +242,7 @@ def sleeper(root: str, held: list[Lease], monkeypatch: pytest.MonkeyPatch) -> Le
     return lease
 
 
-def test_one_that_comes_back_cannot_commit(root: str, held: list[Lease], sleeper: Lease) -> None:
+def test_one_that_returns_cannot_commit(root: str, held: list[Lease], sleeper: Lease) -> None:
     second = Writer(root, "two", claimed(root, held))
     with pytest.raises(LaggardError) as raised:
         Writer(root, "one", sleeper).write(EVENTS, event(1), 1)

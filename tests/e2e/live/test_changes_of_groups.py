@@ -52,11 +52,11 @@ def test_a_group_once_seen_stays_until_it_is_deleted(lived: Lived) -> None:
         assert shape in (([True, False], [False, True, False]) if group in ENDING else ([True], [False, True])), group
 
 
-def test_only_the_deleted_groups_are_told_deleted_and_once_each(lived: Lived) -> None:
+def test_only_the_deleted_groups_are_reported_as_deleted_and_once_each(lived: Lived) -> None:
     assert sorted(row["group"] for row in events(lived, "group_deleted")) == sorted(ENDING), lived.place.tail()
 
 
-def test_a_group_is_told_created_once_if_it_is_new(lived: Lived) -> None:
+def test_a_group_is_reported_as_created_once_if_it_is_new(lived: Lived) -> None:
     created = [row["group"] for row in events(lived, "group_created")]
     assert len(set(created)) == len(created)
     assert LATE.group in created
