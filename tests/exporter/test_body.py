@@ -265,3 +265,40 @@ def test_the_series_gauge_counts_the_series_of_the_body(tmp_path: Path) -> None:
     found = exporter.samples()
     assert found["laggard_series", frozenset()] == len(found)
     assert "process_cpu_seconds_total" in names(found)
+
+
+def test_each_offsets_partition_says_what_lies_in_it(tmp_path: Path) -> None:
+    write_batch(
+        tmp_path,
+        partitions=[partition_row("g", "t", 0), partition_row("g", "t", 1), partition_row("h", "t", 0, "no_commit")],
+        groups=[group_row("g"), group_row("h"), group_row("polled", offsets_partition=None)],
+    )
+    exporter = Exporter(tmp_path)
+    exporter.refresh()
+    found = exporter.samples()
+    expected = {  # of partitions 0 and 3; batch_row has the offsets
+        "source_groups": (0, 2),
+        "source_live_keys": (0, 2),
+        "source_log_records": (15, 25),
+        "source_commits_total": (0, 30),
+    }
+    for name, values in expected.items():
+        assert tuple(found[series(name, offsets_partition=n)] for n in (0, 3)) == values
+    assert found[series("source_coordinator", offsets_partition=3, coordinator=2)] == 1
+    assert found[series("clock_skew_seconds")] == 0.25
+    assert found[series("poll_seconds_total", api="list_offsets")] == 1.5
+
+
+def test_a_row_of_an_older_job_has_none_of_the_families_of_later_columns(tmp_path: Path) -> None:
+    later = ("source_log_start_offset", "source_coordinator", "source_commits_total", "poll_seconds_total")
+    write_batch(tmp_path, clock_skew_seconds=None, **dict.fromkeys(later))
+    exporter = Exporter(tmp_path)
+    exporter.refresh()
+    gone = {
+        "source_log_records",
+        "source_coordinator",
+        "source_commits_total",
+        "poll_seconds_total",
+        "clock_skew_seconds",
+    }
+    assert {f"laggard_{name}" for name in gone}.isdisjoint(names(exporter.samples()))

@@ -26,7 +26,15 @@ LIB = Path(str(laggard.__file__)).parent
 def exporter(tmp_path_factory: pytest.TempPathFactory) -> Exporter:
     """After a batch in which nothing went wrong."""
     root = tmp_path_factory.mktemp("tables")
-    nothing: dict[str, dict[str, int]] = {"dead_letters_total": {}, "gaps_total": {}}
+    maps = (
+        "dead_letters_total",
+        "gaps_total",
+        "records_total",
+        "stage_seconds_total",
+        "polls_total",
+        "poll_seconds_total",
+    )
+    nothing: dict[str, dict[str, int]] = {name: {} for name in maps}
     write_batch(root, partitions=[partition_row("g", "t", 0)], groups=[group_row("g")], **nothing)
     exporter = Exporter(root)
     exporter.refresh()
@@ -38,6 +46,10 @@ def exporter(tmp_path_factory: pytest.TempPathFactory) -> Exporter:
     [
         (fam.GAPS, "reason", GAP_REASONS),
         (fam.DEAD_LETTERS, "reason", DEAD_LETTER_REASONS),
+        (fam.SOURCE_RECORDS, "outcome", batch_tables.OUTCOMES),
+        (fam.STAGE_SECONDS, "stage", batch_tables.STAGES),
+        (fam.POLLS, "api", batch_tables.APIS),
+        (fam.POLL_SECONDS, "api", batch_tables.APIS),
         (fam.REFRESH_ERRORS, "reason", get_args(Failure)),
         (fam.SERIES_DROPPED, "reason", get_args(Drop)),
         (fam.HTTP_REFUSED, "reason", get_args(Refusal)),

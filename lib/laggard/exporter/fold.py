@@ -40,6 +40,13 @@ class GroupTopics:
         columns = {name: list(compress(values, kept)) for name, values in self.columns.items()}
         return GroupTopics(list(compress(self.group, kept)), list(compress(self.topic, kept)), columns)
 
+    def commits_by_group(self) -> dict[str, int]:
+        """Number of partitions with a commit, by group."""
+        found: dict[str, int] = {}
+        for group, count in zip(self.group, self.columns.get("committed", ()), strict=True):
+            found[group] = found.get(group, 0) + count
+        return found
+
     def rows(self) -> list[dict[str, Any]]:
         """The same as one dict per group–topic."""
         names = list(self.columns)
@@ -147,6 +154,7 @@ def _measures(partitions: pa.Table) -> dict[str, pa.ChunkedArray]:
         "newest_commit": commits,
         "first_commit": commits,
         "partitions_bad": _number(pc.invert(_is_known(partitions))),
+        "committed": _number(pc.is_valid(partitions["committed_offset"])),
         "untimed": _number(pc.and_(is_ok, pc.is_null(seconds))),
         "time_lag_total": seconds,
         **{f"status_{name}": _number(pc.equal(status, name)) for name in STATUSES},

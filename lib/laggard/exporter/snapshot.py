@@ -30,7 +30,7 @@ GROUP_COLUMNS = (
     "ping_pong", "generations_total", "interrupted_generations_total", "static_restarts_absorbed_total",
     "rebalances_total", "member_changes_total", "partitions_moved_total", "partitions_moved_avoidable_total",
     "rebalance_duration_buckets", "rebalance_duration_sum", "rebalance_pause_buckets", "rebalance_pause_sum",
-    "topic_counters", "outcome_counters", "empty_since", "topics",
+    "topic_counters", "outcome_counters", "empty_since", "topics", "offsets_partition",
 )  # fmt: skip
 
 Row = dict[str, Any]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -54,6 +54,7 @@ class Brokers:
         self._refusal: errors.LaggardError | None = None
         self.requests: Counter[str] = Counter()  # api -> requests
         self.failures: Counter[tuple[str, str]] = Counter()  # (api, error) -> failed requests
+        self.seconds: defaultdict[str, float] = defaultdict(float)  # api -> seconds of waiting for answers
 
     @classmethod
     def of(cls, cluster: Cluster) -> Brokers:
@@ -64,6 +65,7 @@ class Brokers:
         """Set one deadline, and count from 0, for all that is asked until the next call."""
         self.requests.clear()
         self.failures.clear()
+        self.seconds.clear()
         self._refusal = None
         self._connections.begin()
 
@@ -172,7 +174,9 @@ class Brokers:
         while True:
             if broker is None:
                 self.requests[api] += 1
+                began = time.monotonic()
                 answer = self._connections.ask_any(request)
+                self.seconds[api] += time.monotonic() - began
                 self._count_failures(api, [answer])
             else:
                 answer = self.start(api, {broker: request})()[broker]
@@ -190,7 +194,9 @@ class Brokers:
         pending = self._connections.start(requests)
 
         def wait() -> dict[int, Any]:
+            began = time.monotonic()
             answers = pending()
+            self.seconds[api] += time.monotonic() - began
             self._count_failures(api, answers.values())
             return answers
 

@@ -137,6 +137,7 @@ class Poller:
             probes=probes,
             offsets_retention_minutes=self._facts.offsets_retention_minutes,
             requests=dict(self._brokers.requests),
+            request_seconds=dict(self._brokers.seconds),
             failures=[[api, error, count] for (api, error), count in sorted(failures.items())],
             seconds=time.monotonic() - started,
             **({} if asked is None else self._answered(asked)),

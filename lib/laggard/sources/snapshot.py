@@ -125,6 +125,7 @@ class Snapshot:
     window_start_ms: int = 0  # of the closed window; 0 when none closed
     requests: dict[str, int] = field(default_factory=dict)  # api -> requests
     failures: list[list[Any]] = field(default_factory=list)  # [api, error, count]
+    request_seconds: dict[str, float] = field(default_factory=dict)  # api -> seconds of waiting for answers
     positions: pa.Table = field(default_factory=POSITIONS.empty_table)
     offsets_partitions: pa.Table = field(default_factory=OFFSETS_PARTITIONS.empty_table)
     groups: pa.Table = field(default_factory=GROUPS.empty_table)

@@ -26,6 +26,7 @@ from laggard.names import NameFilter
 from laggard.rebalance.groups import Listing
 from laggard.sources.snapshot import Snapshot, pack, unpack
 from laggard.stream.advance import Poll, advance
+from laggard.stream.commit_times import CommitTimes, commit_times
 from laggard.stream.decode import decode_stage
 from laggard.stream.decoded import DECODED, SCHEMA, of_kind, read_batch
 from laggard.stream.held import hold, recovery_events
@@ -167,6 +168,7 @@ class Advanced:
     counts: Sequence[Mapping[str, Any]]
     decode_seconds: float
     quarantine: Quarantine
+    commit_times: Mapping[int, CommitTimes]  # by offsets partition
 
 
 def gather(results: Iterable[Row]) -> Advanced:
@@ -174,15 +176,18 @@ def gather(results: Iterable[Row]) -> Advanced:
     files: dict[str, list[DataFile]] = {name: [] for name in STATUS_TABLES}
     counts: list[Mapping[str, Any]] = []
     decode_seconds, quarantine = 0.0, Quarantine()
+    times: dict[int, CommitTimes] = {}
     for kind, data in results:
         if kind == SUMMARY:
             summary = json.loads(data)
             counts += summary["counts"]
             decode_seconds = max(decode_seconds, summary["decode_seconds"])
             quarantine += Quarantine.from_plain(summary["quarantine"])
+            for number, *found in summary["commit_times"]:
+                times[number] = times.get(number, CommitTimes(0, None, None)) + CommitTimes(*found)
         else:
             files.setdefault(kind, []).append(DataFile(**json.loads(data)))
-    return Advanced(files, counts, decode_seconds, quarantine)
+    return Advanced(files, counts, decode_seconds, quarantine, times)
 
 
 def _with_shard(stage: Stage, shards: int) -> Stage:
@@ -221,10 +226,11 @@ def _task_number() -> int:
 
 
 def _summary(decoded: pa.Table) -> dict[str, Any]:
-    """Record counts of the task, and how long decoding took."""
+    """Record counts of the task, its commits by offsets partition, and how long decoding took."""
     counted = ["outcome", "record_type", "record_version", "reason", "records"]
     spent_us = pc.max(of_kind(decoded, "timing")["records"]).as_py() or 0
     return {
+        "commit_times": commit_times(of_kind(decoded, "commit")),
         "counts": of_kind(decoded, "count").select(counted).to_pylist(),
         "decode_seconds": spent_us / 1e6,
     }

@@ -29,6 +29,7 @@ from laggard.stream.advance_stage import (
     advance_frame,
     gather,
 )
+from laggard.stream.commit_times import clock_skew
 from laggard.stream.identity import Identity, follows_another
 from laggard.stream.offsets_topic_events import (
     check_same_topic,
@@ -140,6 +141,7 @@ class Batches:
         totals.add_poll(snapshot)
         read = totals.add_records(advanced.counts)
         totals.quarantines += advanced.quarantine.entered
+        totals.source_commits.update({number: each.commits for number, each in advanced.commit_times.items()})
         events = offsets_topic_events(self.last, snapshot, tick, self._identity if self._begins_again else None)
         versions = self._commit(with_events(advanced.files, events, self._writer.root), snapshot, tick)
         clock.lap("publish")
@@ -153,6 +155,7 @@ class Batches:
             **clock.times(not_before=tick.now),
             "durations_seconds": clock.seconds,
             "origin": self._identity.origin(),
+            "clock_skew_seconds": clock_skew(self.last, snapshot, advanced.commit_times, is_live=tick.is_caught_up),
         }
         row |= advanced.quarantine.columns()
         row |= totals.finish(clock.seconds, [gap["gap_reason"] for gap in gaps])

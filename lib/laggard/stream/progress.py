@@ -27,6 +27,8 @@ class Totals:
     gaps: Counter[str] = field(default_factory=Counter)
     stage_seconds: dict[str, float] = field(default_factory=dict)
     quarantines: int = 0
+    source_commits: Counter[int] = field(default_factory=Counter)
+    poll_seconds: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any] | None) -> Totals:
@@ -45,6 +47,8 @@ class Totals:
             gaps=Counter(row["gaps_total"]),
             stage_seconds=dict(row["stage_seconds_total"]),
             quarantines=row.get("quarantines_total") or 0,  # an older job did not count them
+            source_commits=Counter(row.get("source_commits_total") or {}),
+            poll_seconds=Counter(row.get("poll_seconds_total") or {}),
         )
 
     def columns(self) -> dict[str, Any]:
@@ -64,6 +68,8 @@ class Totals:
             "gaps_total": dict(self.gaps),
             "stage_seconds_total": dict(self.stage_seconds),
             "quarantines_total": self.quarantines,
+            "source_commits_total": dict(self.source_commits),
+            "poll_seconds_total": dict(self.poll_seconds),
         }
 
     def add_records(self, counts: Iterable[Mapping[str, Any]]) -> dict[str, int]:
@@ -94,8 +100,9 @@ class Totals:
         return self.columns()
 
     def add_poll(self, snapshot: Snapshot) -> None:
-        """Add a poll's requests and failures."""
+        """Add a poll's requests, what they took, and failures."""
         self.polls.update(snapshot.requests)
+        self.poll_seconds.update(snapshot.request_seconds)
         self.poll_errors.update({(api, error): number for api, error, number in snapshot.failures})
 
 

@@ -102,6 +102,8 @@ def batch_row(
         "source_high_watermark": by_partition("high_watermark"),
         "source_last_stable_offset": by_partition("last_stable_offset"),
         "source_blocked_since": by_partition("blocked_since"),
+        "source_log_start_offset": by_partition("log_start_offset"),
+        "source_coordinator": by_partition("coordinator"),
         "table_versions": dict(versions),
         "offsets_retention_minutes": snapshot.offsets_retention_minutes,
     }

@@ -12,6 +12,13 @@ LOG_TRUNCATED = "log_truncated"
 OFFSETS_TOPIC_RECREATED = "offsets_topic_recreated"
 SOURCE_CHANGED = "source_changed"  # cluster.source is another one
 GAP_REASONS = (JOB_DOWN, TICK_LATE, CLOCK, RECORDS_REMOVED, LOG_TRUNCATED, OFFSETS_TOPIC_RECREATED, SOURCE_CHANGED)
+# keys of the maps below: an exporter shows each from 0 on, so that the first rise is seen
+OUTCOMES = ("decoded", "tombstone", "unknown", "dead")
+STAGES = ("poll", "decode", "advance", "publish")
+APIS = (
+    "metadata", "list_offsets", "list_groups", "describe_configs", "find_coordinator", "describe_groups",
+    "consumer_group_describe", "offset_fetch",
+)  # fmt: skip
 
 DEAD_LETTERS = Table(
     "dead_letters",
@@ -138,6 +145,36 @@ BATCHES = Table(
             "struct<cluster_id:string,offsets_topic_id:string,window_seconds:int>",
             "what was read: with it and source_to a lost checkpoint is made again",
             "gap, or a row of an older job",
+        ),
+        Column(
+            "source_log_start_offset",
+            "map<int,bigint>",
+            "offsets partition to its log start in the poll",
+            "gap, or no poll",
+        ),
+        Column(
+            "source_coordinator",
+            "map<int,int>",
+            "offsets partition to the broker that leads it, which coordinates its groups",
+            "gap, or no poll",
+        ),
+        Column(
+            "source_commits_total",
+            "map<int,bigint>",
+            "offsets partition to commit records read so far, of watched groups and topics",
+            "gap, or a row of an older job",
+        ),
+        Column(
+            "poll_seconds_total",
+            "map<string,double>",
+            "api to seconds spent waiting for answers of brokers so far",
+            "gap, or a row of an older job",
+        ),
+        Column(
+            "clock_skew_seconds",
+            "double",
+            "brokers' clock - ours: the smallest difference that explains the times of this batch's commits",
+            "gap, or no commit",
         ),
     ),
     time_column="polled_at",

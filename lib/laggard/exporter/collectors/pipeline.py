@@ -15,17 +15,23 @@ from laggard.exporter import families as fam
 from laggard.exporter.collectors.state import known_state
 from laggard.exporter.samples import Labels, Value, filled, filled_states
 from laggard.exporter.snapshot import Snapshot
-from laggard.tables.batch_tables import GAP_REASONS
+from laggard.tables.batch_tables import APIS, GAP_REASONS, OUTCOMES, STAGES
 from laggard.tables.readers import Batch
 from laggard.wire.errors import DEAD_LETTER_REASONS
 
 _BY_NAME: tuple[tuple[fam.Family, str, str, tuple[str, ...]], ...] = (
     # map column, its label, and the closed list of its keys: who watches a count sees its first rise
-    (fam.STAGE_SECONDS, "stage_seconds_total", "stage", ()),
-    (fam.SOURCE_RECORDS, "records_total", "outcome", ()),
+    (fam.STAGE_SECONDS, "stage_seconds_total", "stage", STAGES),
+    (fam.SOURCE_RECORDS, "records_total", "outcome", OUTCOMES),
     (fam.DEAD_LETTERS, "dead_letters_total", "reason", DEAD_LETTER_REASONS),
-    (fam.POLLS, "polls_total", "api", ()),
+    (fam.POLLS, "polls_total", "api", APIS),
+    (fam.POLL_SECONDS, "poll_seconds_total", "api", APIS),
     (fam.GAPS, "gaps_total", "reason", GAP_REASONS),
+)
+_LATER = (  # columns that an older job did not have
+    (fam.QUARANTINED, "quarantined_groups"),
+    (fam.QUARANTINES, "quarantines_total"),
+    (fam.CLOCK_SKEW, "clock_skew_seconds"),
 )
 _BY_STRUCT = (  # array column, its labels, its value
     (fam.UNKNOWN_RECORDS, "unknown_records_total", ("record_type", "version"), "records"),
@@ -50,6 +56,7 @@ class PipelineCollector(Collector):
         yield from self._scalars(batch)
         yield from self._totals(batch.values)
         yield from self._source(batch.values)
+        yield from self._offsets_topic(batch.values)
         yield filled(fam.FINDINGS_TIMESTAMP, [(self._labels, self._snapshot.judged.until)])
         if self._snapshot.groups:
             states = Counter(known_state(row) for row in self._snapshot.groups)
@@ -64,12 +71,12 @@ class PipelineCollector(Collector):
         yield filled(fam.BATCH_ID, [(self._labels, batch.batch_id)])
         yield filled(fam.BATCHES_TOTAL, [(self._labels, batch.values["batches_total"])])
         yield filled(fam.BATCH_SECONDS, [(self._labels, seconds)])
-        for family, column in ((fam.QUARANTINED, "quarantined_groups"), (fam.QUARANTINES, "quarantines_total")):
-            yield filled(family, [(self._labels, batch.values.get(column))])  # an older job did not count them
+        for family, column in _LATER:
+            yield filled(family, [(self._labels, batch.values.get(column))])
 
     def _totals(self, values: Mapping[str, Any]) -> Iterator[Metric]:
         for family, column, label, keys in _BY_NAME:
-            known = values[column]
+            known = values.get(column)  # an older job had fewer columns
             counts = () if known is None else (dict.fromkeys(keys, 0) | known).items()
             yield filled(family, (({**self._labels, label: escape_label(name)}, count) for name, count in counts))
         for family, column, names, value in _BY_STRUCT:
@@ -93,6 +100,32 @@ class PipelineCollector(Collector):
         yield filled(fam.SOURCE_BLOCKED, self._per_partition(blocked))
         since = {n: at.timestamp() for n, at in frozen.items() if isinstance(at, datetime)}
         yield filled(fam.SOURCE_BLOCKED_TIMESTAMP, self._per_partition(since))
+
+    def _offsets_topic(self, values: Mapping[str, Any]) -> Iterator[Metric]:
+        """Families of each offsets partition that say what lies in it."""
+        snapshot, ends = self._snapshot, values["source_high_watermark"] or {}
+        positions, starts = values["source_to"] or {}, values.get("source_log_start_offset") or {}
+        commits = values.get("source_commits_total")
+        zeros = dict.fromkeys(positions, 0)
+        yield filled(fam.SOURCE_COMMITS, self._per_partition({} if commits is None else zeros | commits))
+        yield filled(fam.SOURCE_LOG, self._per_partition({n: _behind(end, starts.get(n)) for n, end in ends.items()}))
+        yield filled(
+            fam.SOURCE_COORDINATOR,
+            (
+                ({**self._labels, "offsets_partition": str(n), "coordinator": str(broker)}, 1)
+                for n, broker in sorted((values.get("source_coordinator") or {}).items())
+            ),
+        )
+        if snapshot is None or not snapshot.groups:
+            return
+        groups, keys = Counter[int](zeros), Counter[int](zeros)
+        committed = snapshot.group_topics.commits_by_group()
+        for row in snapshot.groups:
+            if row["offsets_partition"] is not None:
+                groups[row["offsets_partition"]] += 1
+                keys[row["offsets_partition"]] += committed.get(row["group"], 0)
+        yield filled(fam.SOURCE_GROUPS, self._per_partition(groups))
+        yield filled(fam.SOURCE_LIVE_KEYS, self._per_partition(keys))
 
     def _per_partition(self, values: Mapping[int, Value]) -> list[tuple[Labels, Value]]:
         return [({**self._labels, "offsets_partition": str(n)}, value) for n, value in sorted(values.items())]

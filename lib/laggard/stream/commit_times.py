@@ -1,0 +1,69 @@
+"""Commits of a batch by offsets partition, and how far the brokers' clock is from ours by the times they bear.
+
+Kafka has no request for the time. The coordinator stamps a commit when it takes it, so a stamp after the poll that saw
+it, or before the poll that it came after, is a difference of clocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laggard.sources.snapshot import Snapshot
+from laggard.tables.readers import TICK
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTimes:
+    """Commit records of an offsets partition, and the earliest and latest of their stamps in seconds since 1970."""
+
+    commits: int
+    earliest: float | None
+    latest: float | None
+
+    def __add__(self, other: CommitTimes) -> CommitTimes:
+        """The same of both: shards of groups share offsets partitions."""
+        earliest = [each for each in (self.earliest, other.earliest) if each is not None]
+        latest = [each for each in (self.latest, other.latest) if each is not None]
+        return CommitTimes(self.commits + other.commits, min(earliest, default=None), max(latest, default=None))
+
+
+def commit_times(commits: pa.Table) -> list[list[Any]]:
+    """[offsets partition, commits, earliest, latest] of decoded rows of kind commit; as plain values."""
+    stamped = commits.select(["source_partition", "commits"])
+    stamps = pc.divide(pc.cast(pc.cast(commits["commit_timestamp"], pa.int64()), pa.float64(), safe=False), 1e6)
+    found = (
+        stamped.append_column("at", stamps)
+        .group_by("source_partition")
+        .aggregate([("commits", "sum"), ("at", "min"), ("at", "max")])
+    )
+    columns = ("source_partition", "commits_sum", "at_min", "at_max")
+    return [[row[name] for name in columns] for row in found.to_pylist()]
+
+
+def clock_skew(
+    last: Mapping[str, Any] | None, snapshot: Snapshot, found: Mapping[int, CommitTimes], *, is_live: bool
+) -> float | None:
+    """The brokers' clock - ours in seconds: the smallest that explains all stamps; None without a stamp.
+
+    No commit of the batch was made after the poll ended. One of a partition that had been read to its end was made
+    after the poll before, of which the time is known if that was since the same boot.
+    """
+    polled_at = snapshot.polled_at_ms / 1000
+    latest = [each.latest for each in found.values() if each.latest is not None]
+    if not latest:
+        return None
+    least: float = max(0.0, max(latest) - (polled_at + snapshot.seconds))
+    clock = last["clock"] if last and is_live and last["kind"] == TICK else None
+    if last is None or clock is None or clock["boot_id"] != snapshot.boot_id:
+        return least
+    before = polled_at - (snapshot.boot_ms - clock["boot_ms"]) / 1000
+    ends = last["source_high_watermark"] or {}
+    whole = {number for number, position in last["source_to"].items() if ends.get(number) == position}
+    earliest = [each.earliest for number, each in found.items() if number in whole and each.earliest is not None]
+    most: float = min(0.0, min(earliest, default=before) - before)
+    return max(least, most, key=abs)
