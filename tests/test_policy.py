@@ -65,6 +65,7 @@ def test_every_key_can_be_set() -> None:
         "drain_target_seconds": 10,
         "heartbeat_seconds": 3,
         "hot_standby": True,
+        "export_partitions": "all",
         "mute_codes": ["X"],
     }
     lines = [

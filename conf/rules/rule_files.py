@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import yaml
 from alert_table import ALERTS, INHIBITIONS, RECORDS, Alert
@@ -41,9 +40,11 @@ def declared(name: str) -> str:
 
 
 def dashboard_url(alert: Alert) -> str:
-    """The dashboard with its variables, below Grafana's address."""
+    """The dashboard with its variables, below Grafana's address; an empty label is left out, as it would match nothing."""
     names = [name for name in ("cluster", "group", "topic") if name in alert.labels]
-    query = "&".join(f"{urlencode({f'var-{name}': ''})}{{{{ $labels.{name} | urlquery }}}}" for name in names)
+    query = "&".join(f"var-{name}={{{{ $labels.{name} | urlquery }}}}" for name in names if name != "topic")
+    if "topic" in names:
+        query += "{{ with $labels.topic }}&var-topic={{ . | urlquery }}{{ end }}"
     return f"/d/{alert.dashboard}" + (f"?{query}" if query else "")
 
 

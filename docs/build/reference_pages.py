@@ -13,6 +13,7 @@ from laggard.diagnosis.engine import judge  # noqa: F401 -- imports all modules 
 from laggard.diagnosis.parameters import FIXED, Parameters
 from laggard.diagnosis.rules.registry import RULES
 from laggard.diagnosis.rules.rule import Rule
+from laggard.exporter.compat_families import COMPAT
 from laggard.exporter.families import FAMILIES, LEVELS, Family
 
 DOCS = Path(__file__).parents[1]
@@ -46,6 +47,26 @@ def _metrics_lines() -> Iterator[str]:
         if title:
             yield from ("", f"## {title}", "", "| metric | type | labels | level | says |", "|---|---|---|---|---|")
         yield _metric_row(family)
+    yield from ("", "## Names of other exporters", "", *_COMPAT_INTRO)
+    tool = ""
+    for family in COMPAT:
+        if tool != (tool := _tool(family)):
+            yield from ("", f"### `{tool}`", "", "| metric | type | labels | says |", "|---|---|---|---|")
+        yield _metric_row(family).replace("| `compat` ", "", 1)
+
+
+_COMPAT_INTRO = (
+    "`metrics.compat` names tools under whose names the same is served too, so that their dashboards and alerts go on",
+    "working. Series are of all partitions of watched groups and go first above `metrics.max_series`. Values are",
+    "ours: absent where the other tool says −1, NaN, 0 or a partial sum. `cluster` is added where it has none. Left",
+    "out are series of brokers, replicas, log directories and members.",
+)
+
+
+def _tool(family: Family) -> str:
+    if family.name.startswith(("burrow_", "kminion_")):
+        return family.name.partition("_")[0]
+    return "kafka_lag_exporter" if "cluster_name" in family.labels else "kafka_exporter"
 
 
 def _metric_row(family: Family) -> str:

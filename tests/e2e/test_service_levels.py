@@ -56,6 +56,14 @@ def test_a_group_that_reads_is_in_time_and_one_that_stopped_is_late(servers: str
         assert all(row["matured_records"] is None for row in windows if row["group"] == "sleeping")
         both = {row["window_start"]: row["matured_records"] for row in reading}
         assert all(both.get(row["window_start"], row["matured_records"]) == row["matured_records"] for row in stopping)
+        ticks = [row for row in place.rows("batches") if row["kind"] == "tick"]
+        assert ticks[-1]["poll_seconds_total"]["list_offsets"] > 0
+        assert sum(ticks[-1]["source_commits_total"].values()) > 10
+        assert {*ticks[-1]["source_coordinator"].values()} == {1}
+        assert ticks[-1]["source_log_start_offset"].keys() == ticks[-1]["source_to"].keys()
+        skews = [row["clock_skew_seconds"] for row in ticks if row["clock_skew_seconds"] is not None]
+        assert skews
+        assert max(map(abs, skews)) < 1  # the broker has the clock of this machine
         topic = place.view(batch).rows("topic_windows")[-1]
         assert (topic["config_known"], topic["cleanup_policy"]) == (True, "delete")
         assert batch.values["offsets_retention_minutes"] == 10_080

@@ -8,7 +8,7 @@ import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Thread
 
@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from laggard.diagnosis.policy import Policy
 from laggard.exporter.collectors.own import SelfStats
 from laggard.exporter.connections import LimitedServer
-from laggard.exporter.options import ExporterOptions
+from laggard.exporter.options import ExporterOptions, Selection
 from laggard.exporter.publish import Publisher
 from laggard.exporter.published import Published
 from laggard.exporter.render import OPENMETRICS, TEXT
@@ -51,6 +51,7 @@ class Exporter:
     partition_top_k: int = 10
     policies: Mapping[str, Policy] = field(default_factory=dict)
     idle_seconds: float = 0.0
+    selection: Selection = field(default_factory=Selection)
 
     def __post_init__(self) -> None:
         self.stats = SelfStats()
@@ -58,7 +59,7 @@ class Exporter:
             (str(self.root),),
             "configured",
             max_series=self.max_series,
-            partition_top_k=self.partition_top_k,
+            selection=replace(self.selection, partition_top_k=self.partition_top_k),
             policy=lambda _, group, __: self.policies.get(group, Policy()),
             idle_seconds=self.idle_seconds,
         )

@@ -302,3 +302,25 @@ def test_a_row_of_an_older_job_has_none_of_the_families_of_later_columns(tmp_pat
         "clock_skew_seconds",
     }
     assert {f"laggard_{name}" for name in gone}.isdisjoint(names(exporter.samples()))
+
+
+def test_the_worst_verdict_of_the_partitions_that_have_one_is_shown(tmp_path: Path) -> None:
+    partitions = [
+        partition_row("g", "t", 0, verdict="slow"),
+        partition_row("g", "t", 1, verdict="rewound"),
+        partition_row("g", "t", 2, verdict=None),
+        partition_row("new", "t", 0, verdict=None),
+    ]
+    write_batch(tmp_path, partitions=partitions, groups=[group_row("g"), group_row("new")])
+    exporter = Exporter(tmp_path)
+    exporter.refresh()
+    shown = {labels: value for (name, labels), value in exporter.samples().items() if name == "laggard_group_verdict"}
+    assert {dict(labels)["laggard_group_verdict"] for labels in shown} == {
+        "ok",
+        "slow",
+        "stopped",
+        "stalled",
+        "rewound",
+    }
+    assert [dict(labels)["laggard_group_verdict"] for labels, value in shown.items() if value] == ["rewound"]
+    assert {dict(labels)["group"] for labels in shown} == {"g"}

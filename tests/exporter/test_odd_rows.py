@@ -16,6 +16,7 @@ from exporter.harness import Exporter, series
 from laggard.cli.main import main
 from laggard.errors import OK
 from laggard.exporter.judged import Judged, judged_rows
+from laggard.exporter.options import Selection
 from laggard.exporter.render import TEXT, render_data
 from laggard.exporter.snapshot import Read, Snapshot, make_snapshot
 from laggard.tables.arrow import arrow_schema
@@ -87,7 +88,7 @@ def body_of(read: dict[str, pa.Table]) -> tuple[list[str], Skipped]:
     """Lines of the data families of one snapshot, and what it skipped."""
     skipped = Skipped()
     batch = Batch(batch_row(1, {}), 0)
-    base = make_snapshot(batch, Read(*(read[name] for name in SIFTED[:3])), 10, skipped)
+    base = make_snapshot(batch, Read(*(read[name] for name in SIFTED[:3])), Selection(), skipped)
     judged = Judged(
         NOW.timestamp(),
         judged_rows(read["group_windows"], "group_windows", skipped),

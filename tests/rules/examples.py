@@ -173,7 +173,7 @@ def expiry(severity: str, says: str, hours: float, near: float, quiet: float) ->
 def storm(severity: str, context: Series, quiet: tuple[Series, ...], turns: tuple[Turn, ...]) -> Example:
     return Example(
         "LaggardRebalanceStorm", {STORM: ON}, BILLING, "eu/billing: rebalances follow each other",
-        f"The group rebalances so often that it reads little. {OF_BILLING}", "laggard-rebalance?var-cluster=eu&var-group=billing&var-topic=",
+        f"The group rebalances so often that it reads little. {OF_BILLING}", "laggard-rebalance?var-cluster=eu&var-group=billing",
         2, 10, severity=severity, context={finding("OFFSET_REWIND", topic=""): Gauge(1, 1, 1), **context}, quiet=quiet, turns=turns,
         begins=0.5 if context else 0,
     )  # fmt: skip

@@ -68,6 +68,7 @@ def partition_row(group: str, topic: str, partition: int, status: str = "ok", **
             "time_lag_method": "history" if lag else "caught_up",
             "time_lag_error_seconds": 10.0 if lag else 0.0,
             "time_lag_censored": False,
+            "verdict": "ok",
         }
         row = {**measured, **row}
     return row

@@ -51,6 +51,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
         is_good, sentence = check(listen, ready=args.check == "ready", tls_first=asks_for_tls(web_config_file))
         print(sentence)
         return 0 if is_good else 1
+    from laggard.exporter.options import Selection
     from laggard.exporter.run import ExporterOptions, run_exporter  # brings Arrow and tornado along
 
     tables = tuple(args.tables or config.exporter.tables) or (config.job.tables,)
@@ -66,7 +67,14 @@ def run(args: argparse.Namespace, config: Config) -> int:
         refresh_seconds=config.exporter.refresh_seconds,
         max_age_seconds=config.exporter.max_age_seconds,
         max_series=config.metrics.max_series,
-        partition_top_k=config.metrics.partition_top_k,
+        selection=Selection(
+            partition_top_k=config.metrics.partition_top_k,
+            partition_always=config.metrics.partition_always,
+            distributions=config.metrics.distributions,
+            experimental=config.metrics.experimental,
+            owner_label=config.metrics.owner_label,
+            compat=config.metrics.compat,
+        ),
         once=args.print,
     )
     return run_exporter(options)

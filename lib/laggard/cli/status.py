@@ -16,6 +16,7 @@ from laggard.cli.published import made_lines, published_batch, refuse_empty, tit
 from laggard.cli.words import UNKNOWN, aligned, known, known_duration, records, short
 from laggard.errors import INTERRUPTED, OK
 from laggard.escape import printable_json
+from laggard.exporter.options import Selection
 from laggard.exporter.snapshot import Row, Snapshot, load_snapshot
 from laggard.rebalance.groups import generation_or_epoch
 from laggard.tables.schemas import GROUP_STATUS
@@ -104,7 +105,7 @@ def _read_page(args: argparse.Namespace, config: Config) -> str:
 
 def read_snapshot(root: str, skipped: Skipped | None = None) -> Snapshot:
     """The newest published batch, with all partitions that `status` may name; odd rows are counted in `skipped`."""
-    return load_snapshot(root, published_batch(root), 1, skipped)
+    return load_snapshot(root, published_batch(root), Selection(partition_top_k=1), skipped)
 
 
 def status_lines(snapshot: Snapshot, limit: int = 0, healths: Healths = MappingProxyType({})) -> list[str]:

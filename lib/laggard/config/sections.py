@@ -15,6 +15,7 @@ from laggard.errors import CONFIGURATION, LaggardError
 from laggard.storage import Settings
 
 CONFIG_VERSION = 1
+TOOLS = ("burrow", "kafka_exporter", "kafka_lag_exporter", "kminion")  # values of metrics.compat
 OFFSETS_TOPIC, ADMIN = "offsets_topic", "admin"  # values of cluster.source
 
 
@@ -112,6 +113,11 @@ class Metrics:
 
     max_series: int = between(1000, 500_000, 100_000)
     partition_top_k: int = between(0, 1000, 10)
+    partition_always: tuple[str, ...] = ignored()
+    distributions: tuple[str, ...] = ignored("*")
+    experimental: bool = switch(default=True)
+    owner_label: bool = switch(default=False)
+    compat: tuple[str, ...] = key((), f"list of {', '.join(TOOLS)}", lambda value: set(value) <= set(TOOLS))
 
 
 @dataclass(frozen=True)

@@ -25,5 +25,11 @@ class Policy:
     drain_target_seconds: float = _DEFAULTS.drain_target_seconds
     heartbeat_seconds: float = 0.0  # 0: unknown
     hot_standby: bool = False
+    export_partitions: str = "worst"
     in_maintenance: bool = False  # at the end of this window
     mute_codes: tuple[str, ...] = ()
+
+    @property
+    def exports_all(self) -> bool:
+        """True if every partition of the group has series of its own."""
+        return self.export_partitions == "all"

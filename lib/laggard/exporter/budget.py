@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from prometheus_client.core import Metric
 
 from laggard.escape import escape_label
+from laggard.exporter.compat_families import COMPAT
 from laggard.exporter.families import FAMILIES, LEVELS
 from laggard.exporter.judged import SEVERITIES
 from laggard.exporter.snapshot import Snapshot
 
-_LEVEL_OF = {family.base_name: family.level for family in FAMILIES}
+_LEVEL_OF = {family.base_name: family.level for family in (*FAMILIES, *COMPAT)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ def count_series(families: Sequence[Metric]) -> int:
 
 
 def fit(families: Sequence[Metric], snapshot: Snapshot, max_series: int) -> Budgeted:
-    """Shed partitions, distributions, histograms, shapes, what has neither lag nor finding, then the least lag."""
+    """Shed level by level in the order of `LEVELS`, then whole groups, those with the least lag first."""
     withheld: dict[str, int] = {}
     for level in LEVELS:
         excess = count_series(families) - max_series

@@ -13,11 +13,13 @@ import pyarrow.compute as pc
 
 from laggard.diagnosis.signals.shape import measure
 from laggard.exporter.families import RECORD_BOUNDS, SECOND_BOUNDS
+from laggard.lag.burrow import VERDICTS
 from laggard.lag.status import KNOWN_STATUSES, STATUSES
 
 PARTITION_COLUMNS = (
     "group", "topic", "partition", "status", "poll_id", "commit_timestamp", "committed_offset", "log_end_offset",
     "log_start_offset", "lag", "time_lag_seconds", "time_lag_error_seconds", "time_lag_censored", "readable_records",
+    "verdict",
 )  # fmt: skip
 TOPIC_COLUMNS = (
     "topic", "partition", "window_start", "status", "poll_id", "log_start_offset", "log_end_offset", "arrival_rate",
@@ -79,14 +81,16 @@ def fold_group_topics(partitions: pa.Table) -> GroupTopics:
     return GroupTopics(lists.pop("group"), lists.pop("topic"), lists)
 
 
-def exported_partitions(partitions: pa.Table, top_k: int) -> pa.Table:
-    """The `top_k` worst of each group–topic, and up to 20 that have a bad status."""
+def exported_partitions(partitions: pa.Table, top_k: int, whole_groups: Sequence[str] = ()) -> pa.Table:
+    """The `top_k` worst of each group–topic, up to 20 that have a bad status, and all of some groups."""
     pair = partitions["pair"].to_numpy()
     rank = np.arange(len(pair)) - np.searchsorted(pair, pair)
     is_bad = ~np.asarray(_is_known(partitions))
     bad_before = np.cumsum(is_bad) - is_bad
     bad_rank = bad_before - bad_before[np.searchsorted(pair, pair)]
-    return partitions.filter(pa.array((rank < top_k) | (is_bad & (bad_rank < _BAD_PARTITIONS))))
+    is_chosen = pa.array((rank < top_k) | (is_bad & (bad_rank < _BAD_PARTITIONS)))
+    is_whole = pc.is_in(partitions["group"], value_set=pa.array(whole_groups, pa.string()))
+    return partitions.filter(pc.or_(is_chosen, is_whole))
 
 
 def fold_topics(windows: pa.Table) -> list[dict[str, Any]]:
@@ -124,7 +128,7 @@ def _gini(values: Sequence[float | None]) -> float | None:
 
 _AGGREGATES = {
     "group": "first", "topic": "first", "max_lag": "max", "time_lag_known": "max", "time_lag_error": "first",
-    "is_censored": "max", "retention_used": "max", "oldest_commit": "min", "newest_commit": "max",
+    "is_censored": "max", "retention_used": "max", "verdict": "max", "oldest_commit": "min", "newest_commit": "max",
     "first_commit": "min",
 }  # fmt: skip
 
@@ -149,6 +153,7 @@ def _measures(partitions: pa.Table) -> dict[str, pa.ChunkedArray]:
         "readable": pc.if_else(pc.equal(status, "below_log_start"), partitions["readable_records"], 0),
         "uncommitted": pc.if_else(is_bare, retained, 0),
         "uncommitted_unknown": _number(pc.and_(is_bare, pc.is_null(retained))),
+        "verdict": _where(is_ok, pc.index_in(partitions["verdict"], value_set=pa.array(VERDICTS))),
         "retention_used": _ratio(lag, retained),
         "oldest_commit": _where(pc.greater(lag, 0), commits),
         "newest_commit": commits,

@@ -18,6 +18,18 @@ def no_policy(_cluster: str, _group: str, _at: datetime) -> Policy:
 
 
 @dataclass(frozen=True, slots=True)
+class Selection:
+    """Series that are wanted, as `[metrics]` says."""
+
+    partition_top_k: int = 10
+    partition_always: tuple[str, ...] = ()  # globs on groups of which every partition has series
+    distributions: tuple[str, ...] = ("*",)  # globs on groups that have them
+    experimental: bool = True
+    owner_label: bool = False
+    compat: tuple[str, ...] = ()  # tools whose names are served too
+
+
+@dataclass(frozen=True, slots=True)
 class ExporterOptions:
     """Options with the defaults of the configuration."""
 
@@ -30,7 +42,7 @@ class ExporterOptions:
     tick_seconds: int = 10
     window_seconds: int = 60
     max_series: int = 100_000
-    partition_top_k: int = 10
+    selection: Selection = Selection()
     max_connections: int = 1024
     header_seconds: float = 5.0
     response_seconds: float = 30.0

@@ -111,10 +111,8 @@ class Refresher:
         if not self._is_servable(batch):
             self._snapshot, self._data = Snapshot(batch, judged=Judged(judged.until)), None
             return
-        snapshot = load_snapshot(self.root, batch, self._options.partition_top_k, skipped)
-        groups = (row["group"] for row in snapshot.groups)
-        policies = {group: self._options.policy(batch.cluster, group, batch.polled_at) for group in groups}
-        snapshot = replace(snapshot, judged=judged, policies=policies)
+        snapshot = load_snapshot(self.root, batch, self._options.selection, skipped, self._options.policy)
+        snapshot = replace(snapshot, judged=judged)
         data = render_data(snapshot, self._options.max_series, skipped)
         self._snapshot, self._data = snapshot, data
         self._count(skipped)

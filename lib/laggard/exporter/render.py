@@ -15,6 +15,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as openmetr
 from prometheus_client.registry import Collector
 
 from laggard.exporter.budget import Budgeted, count_series, fit
+from laggard.exporter.collectors.compat import CompatCollector
 from laggard.exporter.collectors.findings import FindingCollector
 from laggard.exporter.collectors.flows import FlowCollector
 from laggard.exporter.collectors.lag import LagCollector
@@ -26,6 +27,7 @@ from laggard.exporter.collectors.shape import ShapeCollector
 from laggard.exporter.collectors.sizing import SizingCollector
 from laggard.exporter.collectors.state import StateCollector
 from laggard.exporter.collectors.topics import TopicCollector
+from laggard.exporter.families import EXPERIMENTAL
 from laggard.exporter.merge import merge_families, merge_text
 from laggard.exporter.snapshot import Snapshot
 from laggard.tables.sift import ERROR, Skipped, error_of, find_odd
@@ -44,6 +46,7 @@ _BY_GROUP = (  # collector, and the table it is mostly about
     (RebalanceCollector, "group_status"),
     (SizingCollector, "group_windows"),
     (FindingCollector, "findings"),
+    (CompatCollector, "partition_status"),
 )
 
 
@@ -83,6 +86,8 @@ def render_data(snapshot: Snapshot, max_series: int, skipped: Skipped | None = N
     for collector, table in _BY_GROUP:
         collected += _collect_by("group", collector, snapshot, table, skipped)
     collected += _collect_by("topic", TopicCollector, snapshot, "topic_windows", skipped)
+    if not snapshot.selection.experimental:
+        collected = [metric for metric in collected if not metric.documentation.startswith(EXPERIMENTAL)]
     # the pipeline's own families are in every body, so they count first
     reserved = count_series(_collect(PipelineCollector(snapshot.cluster, "", snapshot))) + _SELF_SERIES
     budgeted: Budgeted = fit(collected, snapshot, max_series - reserved)

@@ -19,6 +19,8 @@ from laggard.exporter.fold import (
     sort_worst_first,
 )
 from laggard.exporter.judged import Judged
+from laggard.exporter.options import PolicyOf, Selection, no_policy
+from laggard.names import matches
 from laggard.tables.readers import BACKFILL, Batch, TableUnreadable, read_newest, read_table, table_uri
 from laggard.tables.schemas import BATCHES, GROUP_STATUS, PARTITION_STATUS, TOPIC_WINDOWS
 from laggard.tables.sift import VALUE, Skipped, sift_columns, sound_rows
@@ -47,6 +49,8 @@ class Snapshot:
     topics: Sequence[Row] = ()  # of the newest closed window
     judged: Judged = field(default_factory=Judged)  # as far as the rules are, which follow the batches
     policies: Mapping[str, Policy] = field(default_factory=dict)  # by group, at the time of the poll
+    selection: Selection = field(default_factory=Selection)
+    every_partition: Sequence[Row] = ()  # for the names of other tools only
 
     @property
     def cluster(self) -> str:
@@ -75,6 +79,7 @@ class Snapshot:
             self,
             group_topics=self.group_topics.of_groups(names),
             partitions=[row for row in self.partitions if row["group"] in names],
+            every_partition=[row for row in self.every_partition if row["group"] in names],
             groups=[row for row in self.groups if row["group"] in names],
             judged=judged,
             policies={group: policy for group, policy in self.policies.items() if group in names},
@@ -94,7 +99,9 @@ class Read:
     topics: pa.Table
 
 
-def load_snapshot(root: str, batch: Batch, partition_top_k: int, skipped: Skipped | None = None) -> Snapshot:
+def load_snapshot(
+    root: str, batch: Batch, selection: Selection, skipped: Skipped | None = None, policy: PolicyOf = no_policy
+) -> Snapshot:
     """Read the versions a batch names, and fold them; what is odd is counted in `skipped`."""
     if batch.kind == BACKFILL:
         return Snapshot(batch)
@@ -103,22 +110,29 @@ def load_snapshot(root: str, batch: Batch, partition_top_k: int, skipped: Skippe
         read_table(root, GROUP_STATUS.name, _version(root, batch, GROUP_STATUS.name), GROUP_COLUMNS),
         read_newest(root, TOPIC_WINDOWS.name, _version(root, batch, TOPIC_WINDOWS.name), TOPIC_COLUMNS),
     )
-    return make_snapshot(batch, read, partition_top_k, Skipped() if skipped is None else skipped)
+    return make_snapshot(batch, read, selection, Skipped() if skipped is None else skipped, policy)
 
 
-def make_snapshot(batch: Batch, read: Read, partition_top_k: int, skipped: Skipped) -> Snapshot:
+def make_snapshot(
+    batch: Batch, read: Read, selection: Selection, skipped: Skipped, policy: PolicyOf = no_policy
+) -> Snapshot:
     """Fold what was read."""
     key = ("group", "topic", "partition")
     partitions = sort_worst_first(sift_columns(read.partitions, PARTITION_STATUS.name, key, skipped))
     groups = sound_rows(read.groups, GROUP_STATUS.name, skipped, unique=("group",))
     for row in groups:
         _drop_odd_counters(row, skipped)
+    policies = {row["group"]: policy(batch.cluster, row["group"], batch.polled_at) for row in groups}
+    whole = [name for name in policies if policies[name].exports_all or matches(name, selection.partition_always)]
     return Snapshot(
         batch,
         fold_group_topics(partitions),
-        _unique(exported_partitions(partitions, partition_top_k), key),
+        _unique(exported_partitions(partitions, selection.partition_top_k, whole), key),
         sorted(groups, key=lambda row: str(row["group"])),
         fold_topics(sift_columns(read.topics, TOPIC_WINDOWS.name, ("topic", "partition", "window_start"), skipped)),
+        policies=policies,
+        selection=selection,
+        every_partition=_unique(partitions, key) if selection.compat else (),
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag import time_lag
+from laggard.lag import burrow, time_lag
 from laggard.lag.arrays import (
     TIMESTAMP,
     both,
@@ -111,6 +111,9 @@ def advance_positions(
     columns |= rates
     counts = commit_counts(merged, fell_by, log_end)
     lag_at_commit = where(merged.is_new, lag_at_commits(before, commit, columns, is_same_topic, tick))
+    at_live_commit = where(pa.scalar(tick.is_caught_up), lag_at_commit)
+    columns["rated"] = burrow.rate(before["rated"], at_live_commit, counts["rewound_records"], is_same_topic)
+    columns["verdict"] = burrow.verdicts(columns["rated"], columns)
     columns |= accumulate(before, columns, tick, **counts, lag_at_commit=lag_at_commit, is_same_topic=is_same_topic)
     columns |= count_late(before, columns, probed, tick, is_same_topic)
     was_recreated = pc.and_(is_other_topic, pc.invert(equal(before["current_topic_id"], polled_id)))

@@ -27,7 +27,7 @@ QUARANTINED, RECOVERED = "quarantined", "quarantine_ended"
 _UNKNOWN_OF_PARTITION = (
     "answered_at",
     "lag", "time_lag_seconds", "time_lag_method", "time_lag_error_seconds", "time_lag_censored", "lost_records",
-    "readable_records", "ahead_records", "arrival_rate", "consume_rate", "window_start", "window_ticks",
+    "readable_records", "ahead_records", "arrival_rate", "consume_rate", "verdict", "window_start", "window_ticks",
     "window_ok_ticks", "window_lag_min", "window_lag_max", "window_commits", "window_noop_commits",
     "window_rewound_records", "window_lag_envelope", "base_at", "base_answered_at", "base_log_end_offset",
     "base_committed_offset", "probe_offset", "window_matured_records", "window_late_records",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from laggard.lag.burrow import COMMITS, VERDICTS
 from laggard.tables.columns import (
     AGGREGATE,
     BATCH_ID,
@@ -62,6 +63,19 @@ PARTITION_STATUS = Table(
         Column("arrival_rate", "double", "records/s that arrived since the previous tick", "fewer than two polls"),
         Column(
             "consume_rate", "double", "records/s committed since the previous tick", "fewer than two polls, or a rewind"
+        ),
+        Column(
+            "verdict",
+            "string",
+            f"Burrow's view of the newest {COMMITS} commits: {', '.join(VERDICTS)}",
+            "status is not ok, or fewer commits seen live",
+        ),
+        Column(
+            "rated",
+            "struct<commits:int,since_rewind:int,since_level:int,since_fall:int,lag:bigint>",
+            f"state: of at most {COMMITS} commits those seen, those since the offset fell, since the lag was 0 and"
+            " since it fell, and the lag at the newest",
+            "a row that an older job wrote",
         ),
         Column("commit_gaps", "array<int>", "state: newest gaps between commits in milliseconds, at most 20"),
         Column("commit_poll_id", "bigint", "state: poll the commit first met", "no commit"),

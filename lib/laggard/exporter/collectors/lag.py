@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
 
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from laggard.diagnosis.policy import Policy
 from laggard.escape import escape_label
 from laggard.exporter import families as fam
-from laggard.exporter.samples import Labels, Value, filled, filled_histogram
+from laggard.exporter.samples import Labels, Value, filled, filled_histogram, filled_states
 from laggard.exporter.snapshot import Row, Snapshot
+from laggard.lag.burrow import VERDICTS
 from laggard.lag.status import STATUSES
+from laggard.names import matches
 
 _SCALARS = (
     (fam.GROUP_LAG, "lag"),
@@ -32,7 +36,6 @@ _DISTRIBUTIONS = (
     (fam.GROUP_TIME_LAG_DISTRIBUTION, "seconds_le_", "time_lag_total"),
 )
 _PARTITION_SCALARS = (
-    (fam.PARTITION_LAG, "lag"),
     (fam.PARTITION_TIME_LAG, "time_lag_seconds"),
     (fam.PARTITION_COMMITTED, "committed_offset"),
 )
@@ -54,7 +57,27 @@ class LagCollector(Collector):
         ]
         if labels:
             yield from _group_topic_families(labels, folded.columns)
+            yield from self._distributions(labels)
+        yield from self._partition_lag(cluster)
         yield from _partition_families(cluster, self._snapshot.partitions)
+
+    def _distributions(self, labels: list[dict[str, str]]) -> Iterator[Metric]:
+        folded, globs = self._snapshot.group_topics, self._snapshot.selection.distributions
+        wanted = {group for group in set(folded.group) if matches(group, globs)}
+        columns, chosen = folded.columns, [group in wanted for group in folded.group]
+        for family, prefix, total in _DISTRIBUTIONS:
+            names = [f"{prefix}{bound}" for bound in (*family.bounds, "inf")]
+            counts = zip(*([n or 0 for n in columns[name]] for name in names), strict=True)
+            yield filled_histogram(family, compress(zip(labels, counts, columns[total], strict=True), chosen))
+
+    def _partition_lag(self, cluster: str) -> Iterator[Metric]:
+        """The lag of the exported partitions, with the owner of the group where that is asked for."""
+        rows, policies = self._snapshot.partitions, self._snapshot.policies
+        labels = partition_labels(cluster, rows)
+        if self._snapshot.selection.owner_label:
+            owners = (policies.get(row["group"], Policy()).owner for row in rows)
+            labels = [{**name, "owner": escape_label(owner)} for name, owner in zip(labels, owners, strict=True)]
+        yield filled(fam.PARTITION_LAG, ((name, row["lag"]) for name, row in zip(labels, rows, strict=True)))
 
 
 def _group_topic_families(labels: list[dict[str, str]], columns: Mapping[str, Sequence[Value]]) -> Iterator[Metric]:
@@ -68,14 +91,15 @@ def _group_topic_families(labels: list[dict[str, str]], columns: Mapping[str, Se
             for row, n in zip(labels, columns[f"status_{name}"], strict=True)
         ),
     )
-    for family, prefix, total in _DISTRIBUTIONS:
-        names = [f"{prefix}{bound}" for bound in (*family.bounds, "inf")]
-        counts = zip(*([n or 0 for n in columns[name]] for name in names), strict=True)
-        yield filled_histogram(family, zip(labels, counts, columns[total], strict=True))
+    verdicts = zip(labels, columns["verdict"], strict=True)
+    yield filled_states(
+        fam.GROUP_VERDICT, ((row, VERDICTS[int(place)]) for row, place in verdicts if place is not None)
+    )
 
 
-def _partition_families(cluster: str, rows: Sequence[Row]) -> Iterator[Metric]:
-    labels = [
+def partition_labels(cluster: str, rows: Sequence[Row]) -> list[dict[str, str]]:
+    """Cluster, group, topic and partition of each row."""
+    return [
         {
             "cluster": cluster,
             "group": escape_label(row["group"]),
@@ -84,6 +108,10 @@ def _partition_families(cluster: str, rows: Sequence[Row]) -> Iterator[Metric]:
         }
         for row in rows
     ]
+
+
+def _partition_families(cluster: str, rows: Sequence[Row]) -> Iterator[Metric]:
+    labels = partition_labels(cluster, rows)
     for family, column in _PARTITION_SCALARS:
         yield filled(family, ((name, row[column]) for name, row in zip(labels, rows, strict=True)))
     commits = ((name, row["commit_timestamp"]) for name, row in zip(labels, rows, strict=True))
@@ -97,10 +125,10 @@ def _partition_families(cluster: str, rows: Sequence[Row]) -> Iterator[Metric]:
         ),
     )
     for family, column in _LOG_SCALARS:
-        yield filled(family, _newest_per_log(labels, rows, column))
+        yield filled(family, newest_per_log(labels, rows, column))
 
 
-def _newest_per_log(labels: Sequence[Labels], rows: Sequence[Row], column: str) -> list[tuple[Labels, Value]]:
+def newest_per_log(labels: Sequence[Labels], rows: Sequence[Row], column: str) -> list[tuple[Labels, Value]]:
     """One value per topic-partition: groups share it, and a stale row may hold an older poll's."""
     newest: dict[tuple[str, int], tuple[int, Labels, Value]] = {}
     for name, row in zip(labels, rows, strict=True):

@@ -1,0 +1,169 @@
+"""The same facts under the names of other exporters, each tool where `metrics.compat` has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from laggard.escape import escape_label
+from laggard.exporter import compat_families as fam
+from laggard.exporter.collectors.lag import newest_per_log, partition_labels
+from laggard.exporter.families import Family
+from laggard.exporter.samples import Value, filled
+from laggard.exporter.snapshot import Row, Snapshot
+from laggard.lag.burrow import OK, REWOUND, SLOW, STALLED, STOPPED, VERDICTS
+
+Valued: TypeAlias = Iterable[tuple[Sequence[str], Value]]  # values of the labels after the cluster, and of the series
+
+_BURROW_NUMBERS = {OK: 1, SLOW: 2, STOPPED: 4, STALLED: 5, REWOUND: 6}
+_BURROW_ERROR = 3  # of a group: Burrow has one number for all that is worse than slow
+_NO_MEMBER = ("", "", "")  # a label with a member id would be a new series at each rebalance
+
+
+class CompatCollector(Collector):
+    """Families of the tools that are asked for, of all partitions: a drop-in with holes is worse than none."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._cluster = escape_label(snapshot.cluster)
+        self._rows = snapshot.every_partition
+
+    def collect(self) -> Iterator[Metric]:
+        tools: Mapping[str, Callable[[], Iterator[tuple[Family, Valued]]]] = {
+            "burrow": self._burrow,
+            "kafka_exporter": self._kafka_exporter,
+            "kafka_lag_exporter": self._kafka_lag_exporter,
+            "kminion": self._kminion,
+        }
+        for tool in self._snapshot.selection.compat:
+            for family, values in tools[tool]():
+                named = ((dict(zip(family.labels, (self._cluster, *own), strict=True)), n) for own, n in values)
+                yield filled(family, named)
+
+    def _burrow(self) -> Iterator[tuple[Family, Valued]]:
+        yield fam.BURROW_LAG, self._of_groups("lag")
+        worst = self._worst_verdicts().items()
+        yield fam.BURROW_STATUS, (((group,), min(_BURROW_NUMBERS[each], _BURROW_ERROR)) for group, each in worst)
+        numbers = (_BURROW_NUMBERS.get(row["verdict"]) for row in self._rows)
+        yield fam.BURROW_PARTITION_STATUS, zip(self._places, numbers, strict=True)
+        yield fam.BURROW_OFFSET, self._of_partitions("committed_offset")
+        yield fam.BURROW_PARTITION_LAG, self._of_partitions("lag")
+        yield fam.BURROW_LOG_END, self._of_logs("log_end_offset")
+
+    def _kafka_exporter(self) -> Iterator[tuple[Family, Valued]]:
+        for family, column in (
+            (fam.EXPORTER_LAG, "lag"),
+            (fam.EXPORTER_UNCOMMITTED, "lag"),
+            (fam.EXPORTER_OFFSET, "committed_offset"),
+        ):
+            yield family, self._of_partitions(column)
+        yield fam.EXPORTER_LAG_SUM, self._of_topics("lag")
+        yield fam.EXPORTER_OFFSET_SUM, self._offset_sums()
+        yield fam.EXPORTER_MEMBERS, self._of_groups("members")
+        yield fam.EXPORTER_LOG_END, self._of_logs("log_end_offset")
+        yield fam.EXPORTER_LOG_START, self._of_logs("log_start_offset")
+        yield fam.EXPORTER_PARTITIONS, (((escape_label(row["topic"]),), row["partitions"]) for row in self._topics)
+
+    def _kafka_lag_exporter(self) -> Iterator[tuple[Family, Valued]]:
+        for family, column in (
+            (fam.LAG_EXPORTER_OFFSET, "committed_offset"),
+            (fam.LAG_EXPORTER_LAG, "lag"),
+            (fam.LAG_EXPORTER_SECONDS, "time_lag_seconds"),
+        ):
+            yield family, (((*place, *_NO_MEMBER), value) for place, value in self._of_partitions(column))
+        yield fam.LAG_EXPORTER_MAX, self._maxima("lag", "max_lag")
+        yield fam.LAG_EXPORTER_MAX_SECONDS, self._maxima("time_lag", "time_lag")
+        yield fam.LAG_EXPORTER_SUM, self._of_groups("lag")
+        yield fam.LAG_EXPORTER_TOPIC_SUM, self._of_topics("lag")
+        yield fam.LAG_EXPORTER_LOG_END, self._of_logs("log_end_offset")
+        yield fam.LAG_EXPORTER_LOG_START, self._of_logs("log_start_offset")
+        poll = (self._snapshot.batch.values["durations_seconds"] or {}).get("poll")
+        yield fam.LAG_EXPORTER_POLL, [((), None if poll is None else 1000 * poll)]
+
+    def _kminion(self) -> Iterator[tuple[Family, Valued]]:
+        yield fam.KMINION_INFO, ((_info(row), int(row["group_state"] == "Stable")) for row in self._snapshot.groups)
+        yield fam.KMINION_MEMBERS, self._of_groups("members")
+        yield fam.KMINION_EMPTY_MEMBERS, self._of_groups("idle_members")
+        yield fam.KMINION_OFFSET_SUM, self._offset_sums()
+        yield fam.KMINION_LAG, self._of_partitions("lag")
+        yield fam.KMINION_TOPIC_LAG, self._of_topics("lag")
+        counted = ((row, row["topic_counters"]) for row in self._snapshot.groups)
+        sums = ((row, _sum([each["commits"] for each in found])) for row, found in counted if found)
+        yield fam.KMINION_COMMITS, (((escape_label(row["group"]),), total) for row, total in sums)
+        yield fam.KMINION_LOW, self._of_logs("log_start_offset")
+        yield fam.KMINION_HIGH, self._of_logs("log_end_offset")
+        yield fam.KMINION_LOW_SUM, self._log_sums("log_start_offset")
+        yield fam.KMINION_HIGH_SUM, self._log_sums("log_end_offset")
+
+    @property
+    def _topics(self) -> Sequence[Row]:
+        return self._snapshot.topics
+
+    @cached_property
+    def _labels(self) -> list[dict[str, str]]:
+        return partition_labels(self._cluster, self._rows)
+
+    @cached_property
+    def _places(self) -> list[tuple[str, ...]]:
+        return [(each["group"], each["topic"], each["partition"]) for each in self._labels]
+
+    def _of_partitions(self, column: str) -> Valued:
+        return zip(self._places, (row[column] for row in self._rows), strict=True)
+
+    def _of_logs(self, column: str) -> Valued:
+        logs = newest_per_log(self._labels, self._rows, column)
+        return (((labels["topic"], labels["partition"]), value) for labels, value in logs)
+
+    def _of_groups(self, column: str) -> Valued:
+        return (((escape_label(row["group"]),), row[column]) for row in self._snapshot.groups)
+
+    def _of_topics(self, column: str) -> Valued:
+        folded = self._snapshot.group_topics
+        values = folded.columns.get(column, ())
+        pairs = zip(folded.group, folded.topic, values, strict=True)
+        return (((escape_label(group), escape_label(topic)), value) for group, topic, value in pairs)
+
+    def _maxima(self, whole: str, column: str) -> Valued:
+        """Largest of a group's topics; None where one of them is not known whole."""
+        found: dict[str, list[Any]] = {}
+        for row in self._snapshot.group_topics.rows():
+            found.setdefault(row["group"], []).append(None if row[whole] is None else row[column])
+        return (((escape_label(group),), None if None in each else max(each)) for group, each in found.items())
+
+    def _offset_sums(self) -> Valued:
+        sums: dict[tuple[str, str], int] = {}
+        for (group, topic, _), row in zip(self._places, self._rows, strict=True):
+            sums[group, topic] = sums.get((group, topic), 0) + (row["committed_offset"] or 0)
+        return (
+            ((group, topic), sums[group, topic]) for (group, topic), lag in self._of_topics("lag") if lag is not None
+        )
+
+    def _log_sums(self, column: str) -> Valued:
+        """Sums over the partitions of a topic; none where a partition has no value or no row."""
+        found: dict[str, list[Any]] = {}
+        for (topic, _), value in self._of_logs(column):
+            found.setdefault(topic, []).append(value)
+        for row in self._topics:
+            values = found.get(topic := escape_label(row["topic"]), [])
+            if len(values) == row["partitions"]:
+                yield (topic,), _sum(values)
+
+    def _worst_verdicts(self) -> dict[str, str]:
+        worst: dict[str, str] = {}
+        for (group, *_), row in zip(self._places, self._rows, strict=True):
+            if row["verdict"] in VERDICTS:
+                worst[group] = max(worst.get(group, OK), row["verdict"], key=VERDICTS.index)
+        return worst
+
+
+def _info(row: Row) -> tuple[str, ...]:
+    columns = ("group", "assignor", "protocol_type", "group_state", "coordinator")
+    return tuple("" if row[name] is None else escape_label(str(row[name])) for name in columns)
+
+
+def _sum(values: Sequence[Any]) -> Value:
+    return None if None in values else sum(values)

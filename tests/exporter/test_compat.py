@@ -1,0 +1,132 @@
+"""Names of other exporters: served only where asked, for all partitions, and absent where we do not know."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporter.harness import Exporter, names
+from laggard.config.sections import TOOLS
+from laggard.exporter.compat_families import COMPAT
+from laggard.exporter.options import Selection
+from laggard.exporter.render import OPENMETRICS, TEXT
+from tables.fixtures import group_row, partition_row, topic_row, write_batch
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def write_tables(root: Path) -> None:
+    """Group whole reads two partitions, group part cannot read one of two."""
+    counters = [{"topic": "t", "commits": 7}, {"topic": "u", "commits": 5}]
+    partitions = [
+        partition_row("whole", "t", 0, committed_offset=990, verdict="slow"),
+        partition_row("whole", "t", 1, committed_offset=900, verdict="stalled", log_start_offset=40),
+        partition_row("part", "t", 0, committed_offset=700, verdict=None),
+        partition_row("part", "t", 1, "below_log_start", committed_offset=5, log_start_offset=40),
+    ]
+    groups = [
+        group_row("whole", lag=110, topic_counters=counters),
+        group_row("part", lag=None, members=0, group_state="Empty", assignor=None),
+    ]
+    write_batch(root, partitions=partitions, groups=groups, topics=[topic_row("t", n) for n in range(2)])
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Samples:
+    root = tmp_path_factory.mktemp("tables")
+    write_tables(root)
+    exporter = Exporter(root, partition_top_k=0, selection=Selection(compat=TOOLS))
+    exporter.refresh()
+    return exporter.samples()
+
+
+def value(found: Samples, name: str, **labels: Any) -> float | None:
+    return found.get((name, frozenset((key, str(each)) for key, each in labels.items())))
+
+
+def test_every_family_of_every_tool_is_served_with_the_labels_declared(found: Samples) -> None:
+    for family in COMPAT:
+        shown = [{key for key, _ in labels} for name, labels in found if name == family.name]
+        assert shown, family.name
+        assert {frozenset(each) for each in shown} == {frozenset(family.labels)}
+
+
+def test_none_is_served_unless_asked(tmp_path: Path) -> None:
+    write_tables(tmp_path)
+    exporter = Exporter(tmp_path)
+    exporter.refresh()
+    assert {family.name for family in COMPAT}.isdisjoint(names(exporter.samples()))
+
+
+def test_burrow(found: Samples) -> None:
+    group = {"cluster": "prod", "consumer_group": "whole"}
+    status = "burrow_kafka_topic_partition_status"
+    assert value(found, "burrow_kafka_consumer_lag_total", **group) == 110
+    assert value(found, "burrow_kafka_consumer_status", **group) == 3
+    assert [value(found, status, **group, topic="t", partition=n) for n in (0, 1)] == [2, 5]
+    assert value(found, "burrow_kafka_consumer_status", **group | {"consumer_group": "part"}) is None
+    assert value(found, "burrow_kafka_consumer_lag_total", **group | {"consumer_group": "part"}) is None
+    assert value(found, "burrow_kafka_consumer_partition_lag", **group, topic="t", partition=0) == 10
+    assert value(found, "burrow_kafka_topic_partition_offset", cluster="prod", topic="t", partition=0) == 1000
+
+
+def test_kafka_exporter(found: Samples) -> None:
+    whole, part = ({"cluster": "prod", "consumergroup": group, "topic": "t"} for group in ("whole", "part"))
+    assert value(found, "kafka_consumergroup_lag", **whole, partition=1) == 100
+    assert value(found, "kafka_consumergroup_lag_sum", **whole) == 110
+    assert value(found, "kafka_consumergroup_current_offset_sum", **whole) == 1890
+    for name in ("kafka_consumergroup_lag_sum", "kafka_consumergroup_current_offset_sum"):
+        assert value(found, name, **part) is None
+    assert value(found, "kafka_consumergroup_lag", **part, partition=1) is None
+    assert value(found, "kafka_consumergroup_current_offset", **part, partition=1) == 5
+    assert value(found, "kafka_topic_partition_oldest_offset", cluster="prod", topic="t", partition=1) == 40
+    assert value(found, "kafka_topic_partitions", cluster="prod", topic="t") == 2
+
+
+def test_kafka_lag_exporter(found: Samples) -> None:
+    whole = {"cluster_name": "prod", "group": "whole"}
+    empty = dict.fromkeys(("member_host", "consumer_id", "client_id"), "")
+    assert value(found, "kafka_consumergroup_group_lag_seconds", **whole, topic="t", partition=1, **empty) == 10
+    assert value(found, "kafka_consumergroup_group_max_lag", **whole) == 100
+    assert value(found, "kafka_consumergroup_group_max_lag_seconds", **whole) == 10
+    assert value(found, "kafka_consumergroup_group_max_lag", **whole | {"group": "part"}) is None
+    assert value(found, "kafka_consumergroup_poll_time_ms", cluster_name="prod") == 500
+
+
+def test_kminion(found: Samples) -> None:
+    whole = {"cluster": "prod", "group_id": "whole"}
+    info = {"protocol": "range", "protocol_type": "consumer", "state": "Stable", "coordinator_id": 2}
+    assert value(found, "kminion_kafka_consumer_group_info", **whole, **info) == 1
+    info |= {"protocol": "", "state": "Empty"}
+    assert value(found, "kminion_kafka_consumer_group_info", **whole | {"group_id": "part"}, **info) == 0
+    assert value(found, "kminion_kafka_consumer_group_offset_commits_total", **whole) == 12
+    assert value(found, "kminion_kafka_consumer_group_topic_lag", **whole, topic_name="t") == 110
+    assert value(found, "kminion_kafka_topic_high_water_mark_sum", cluster="prod", topic_name="t") == 2000
+    assert value(found, "kminion_kafka_topic_low_water_mark_sum", cluster="prod", topic_name="t") == 40
+
+
+def test_they_go_first_when_a_body_is_too_big(tmp_path: Path) -> None:
+    write_tables(tmp_path)
+    exporter = Exporter(tmp_path)
+    exporter.refresh()
+    own = len(exporter.samples())
+    exporter = Exporter(tmp_path, max_series=own + 60, selection=Selection(compat=TOOLS))
+    exporter.refresh()
+    left = names(exporter.samples())
+    assert {family.name for family in COMPAT}.isdisjoint(left)
+    assert "laggard_partition_log_end_offset" in left
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool: make tools")
+def test_promtool_has_nothing_against_a_body(tmp_path: Path) -> None:
+    write_tables(tmp_path)
+    exporter = Exporter(tmp_path)
+    published = exporter.refresh()
+    body = published.bodies(exporter.clock())[TEXT].plain
+    done = subprocess.run(["promtool", "check", "metrics"], input=body, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert published.bodies(exporter.clock())[OPENMETRICS].plain.endswith(b"# EOF\n")

@@ -1,0 +1,66 @@
+"""What `[metrics]` and policies choose: partitions, distributions, experimental families, the owner."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from exporter.harness import Exporter, names, series
+from laggard.diagnosis.policy import Policy
+from laggard.exporter.families import EXPERIMENTAL, FAMILIES
+from laggard.exporter.options import Selection
+from tables.fixtures import group_row, partition_row, window_row, write_batch, write_judged
+
+DISTRIBUTION = "laggard_group_lag_distribution_records_bucket"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    partitions = [partition_row(group, "t", n) for group in ("a", "b") for n in range(5)]
+    write_batch(tmp_path, partitions=partitions, groups=[group_row("a", ping_pong=0.5), group_row("b")])
+    write_judged(tmp_path, windows=[window_row("a", "t")])
+    return tmp_path
+
+
+def shown(exporter: Exporter, name: str) -> dict[str, int]:
+    """Series of a family by group."""
+    exporter.refresh()
+    groups = [dict(labels)["group"] for each, labels in exporter.samples() if each == name]
+    return {group: groups.count(group) for group in sorted(set(groups))}
+
+
+def test_all_partitions_of_chosen_groups_have_series(root: Path) -> None:
+    lag = "laggard_partition_lag_records"
+    assert shown(Exporter(root, partition_top_k=1), lag) == {"a": 1, "b": 1}
+    always = Exporter(root, partition_top_k=1, selection=Selection(partition_always=("b*",)))
+    assert shown(always, lag) == {"a": 1, "b": 5}
+    policies = {"a": Policy(export_partitions="all")}
+    assert shown(Exporter(root, partition_top_k=1, policies=policies), lag) == {"a": 5, "b": 1}
+
+
+@pytest.mark.parametrize(("globs", "expected"), [(("*",), {"a": 10, "b": 10}), (("b",), {"b": 10}), ((), {})])
+def test_only_chosen_groups_have_distributions(root: Path, globs: tuple[str, ...], expected: dict[str, int]) -> None:
+    assert shown(Exporter(root, selection=Selection(distributions=globs)), DISTRIBUTION) == expected
+
+
+def test_experimental_families_can_be_hidden(root: Path) -> None:
+    experimental = {family.name for family in FAMILIES if family.help.startswith(EXPERIMENTAL)}
+    assert experimental == {
+        "laggard_group_drain_at_capacity_seconds", "laggard_group_slo_breach_seconds", "laggard_group_ping_pong_ratio",
+    }  # fmt: skip
+    exporter = Exporter(root)
+    exporter.refresh()
+    assert experimental & names(exporter.samples()) == experimental - {"laggard_group_slo_breach_seconds"}
+    exporter = Exporter(root, selection=Selection(experimental=False))
+    exporter.refresh()
+    assert experimental.isdisjoint(names(exporter.samples()))
+
+
+def test_partition_lag_has_the_owner_where_that_is_asked(root: Path) -> None:
+    exporter = Exporter(root, policies={"a": Policy(owner="ann")}, selection=Selection(owner_label=True))
+    exporter.refresh()
+    found = exporter.samples()
+    assert found[series("partition_lag_records", group="a", topic="t", partition=0, owner="ann")] == 100
+    assert found[series("partition_lag_records", group="b", topic="t", partition=0, owner="")] == 100
+    assert found[series("partition_time_lag_seconds", group="a", topic="t", partition=0)] == 10
