@@ -24,7 +24,7 @@ FALLING_BEHIND_RECORDS = 100_000
 
 # Wanted, and not written, as the exporter lacks the metric or nobody could act on it.
 LEFT_OUT: Mapping[str, str] = MappingProxyType({
-    "LaggardKeysShed": "the exporter has no laggard_shed_keys_total yet",
+    "corrections": "rows of ended groups are removed by themselves: a panel shows laggard_reconcile_corrections_total",
     "unknown record types": "the only cure is a newer laggard: a panel shows laggard_unknown_records_total",
     "deploys": "a deploy is no trouble by itself, and the diagnosis hides the storm that it explains",
 })  # fmt: skip
@@ -309,8 +309,15 @@ ALERTS: tuple[Alert, ...] = (
         'First look: laggard query "select * from batches where gap_reason is not null".',
     ),
     Alert(
+        "LaggardKeysShed", WARNING,
+        ("max by (cluster) (increase(laggard_shed_keys_total[15m])) > 0",),
+        "0m", "1h", C, "laggard-pipeline",
+        "{{ $labels.cluster }}: commits on new partitions are refused",
+        "The live view has job.max_group_partitions rows, and groups with refused commits have no lag. First look: laggard doctor.",
+    ),
+    Alert(
         "LaggardSeriesShed", WARNING,
-        ('max by (level) (laggard_series_withheld{level!="partition_offsets"}) > 0',),
+        ('max by (level) (laggard_series_withheld{level!~"compat|partition_offsets"}) > 0',),
         "15m", "15m", ("level",), "laggard-pipeline",
         "{{ $value }} series of level {{ $labels.level }} are withheld",
         "The body is over metrics.max_series; alerts on these metrics cannot fire. First look: laggard export --print.",

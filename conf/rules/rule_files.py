@@ -40,7 +40,7 @@ def declared(name: str) -> str:
 
 
 def dashboard_url(alert: Alert) -> str:
-    """The dashboard with its variables, below Grafana's address; an empty label is left out, as it would match nothing."""
+    """The dashboard with its variables, below Grafana's address; an empty topic is left out, as it matches nothing."""
     names = [name for name in ("cluster", "group", "topic") if name in alert.labels]
     query = "&".join(f"var-{name}={{{{ $labels.{name} | urlquery }}}}" for name in names if name != "topic")
     if "topic" in names:

@@ -114,7 +114,7 @@ def test_they_go_first_when_a_body_is_too_big(tmp_path: Path) -> None:
     exporter = Exporter(tmp_path)
     exporter.refresh()
     own = len(exporter.samples())
-    exporter = Exporter(tmp_path, max_series=own + 60, selection=Selection(compat=TOOLS))
+    exporter = Exporter(tmp_path, max_series=own + 100, selection=Selection(compat=TOOLS))
     exporter.refresh()
     left = names(exporter.samples())
     assert {family.name for family in COMPAT}.isdisjoint(left)

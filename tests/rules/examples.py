@@ -287,10 +287,13 @@ EXAMPLES = (
              # a job that is not ready has evaluated nothing yet
              quiet=({f"laggard_findings_timestamp_seconds{{{C}}}": Gauge(None, None), f"laggard_ready{{{C}}}": Gauge(0, 0)},),
              context={f"laggard_data_timestamp_seconds{{{C}}}": Since(10, 10, 10), f"laggard_ready{{{C}}}": Gauge(1, 1, 1)}),
+    pipeline("LaggardKeysShed", {f"laggard_shed_keys_total{{{C}}}": Counter(1)}, "eu: commits on new partitions are refused",
+             "The live view has job.max_group_partitions rows, and groups with refused commits have no lag. First look: laggard doctor.", 0, 60,
+             begins=0.5, clears=15),
     pipeline("LaggardGap", {f'laggard_gaps_total{{{C},reason="retention"}}': Counter(1)}, "eu: a part of the history is missing (retention)",
              'First look: laggard query "select * from batches where gap_reason is not null".', 0, 30, severity=INFO, labels={"reason": "retention"}, begins=0.5, clears=15),
     Example("LaggardSeriesShed", {'laggard_series_withheld{level="topics"}': Gauge(90, 0, 0)}, {"level": "topics"},
           "90 series of level topics are withheld",
           "The body is over metrics.max_series; alerts on these metrics cannot fire. First look: laggard export --print.", "laggard-pipeline", 15, 15,
-          excused=False, quiet=({'laggard_series_withheld{level="topics"}': Gauge(0, 0), 'laggard_series_withheld{level="partition_offsets"}': Gauge(90, 90)},)),
+          excused=False, quiet=({'laggard_series_withheld{level="topics"}': Gauge(0, 0), 'laggard_series_withheld{level="partition_offsets"}': Gauge(90, 90), 'laggard_series_withheld{level="compat"}': Gauge(90, 90)},)),
 )  # fmt: skip

@@ -113,12 +113,14 @@ def test_every_page_of_the_command_line_and_the_exporter_read_polled_tables(
 
 
 def test_the_poller_begins_with_the_groups_that_have_rows_those_first_that_waited_longest(job: SwitchedBatches) -> None:
-    assert WholeBatches(job.folder / "other").batches.known_groups() == []
+    assert WholeBatches(job.folder / "other").batches.known_groups(are_asked=True) == []
     job.switch("admin")
-    assert job.batches.known_groups() == []  # the rows are of another source: nothing is compared with them
+    assert (
+        job.batches.known_groups(are_asked=True) == []
+    )  # the rows are of another source: nothing is compared with them
     job.committed = [{"group": "b", "topic": "t", "partition": 0, "committed_offset": 1}]
     job.tick(ENDS, [])
     job.committed = [{"group": "a", "topic": "t", "partition": 0, "committed_offset": 1}]
     job.tick(ENDS, [])
     job.start()
-    assert job.batches.known_groups() == ["b", "a"]
+    assert job.batches.known_groups(are_asked=True) == ["b", "a"]

@@ -67,6 +67,8 @@ class WholeBatches:
     spark: Any = field(default_factory=lambda: SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1)))
     position: int = 0
     spark_batch: int = -1
+    most_rows: int = 2_000_000  # of partition_status
+    ended: list[str] = field(default_factory=list)  # groups that their coordinator does not know
     topic_id: str = "topic"  # of the offsets topic; "admin": coordinators are polled
 
     def __post_init__(self) -> None:
@@ -86,6 +88,7 @@ class WholeBatches:
             self.window_seconds,
             NameFilter(),
             Policies(),
+            self.most_rows,
         )
         self.writer = Writer(self.root, identity.checkpoint_id)
         self.batches = job.Batches(self.spark, self.writer, identity, options)
@@ -146,6 +149,7 @@ class WholeBatches:
             poll_id=number,
             polled_at_ms=round(self.now.timestamp() * 1000),
             metadata_poll_id=number,
+            ended_groups=self.ended,
             positions=pa.Table.from_pylist(ends, schema=POSITIONS),
             offsets_partitions=pa.Table.from_pylist([own], schema=OFFSETS_PARTITIONS),
         )

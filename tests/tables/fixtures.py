@@ -152,6 +152,8 @@ def batch_row(batch_id: int, versions: Mapping[str, int], at: datetime = NOW, **
         "source_coordinator": {0: 1, 3: 2},
         "source_commits_total": {3: 30},
         "clock_skew_seconds": 0.25,
+        "shed_keys_total": 3,
+        "reconcile_corrections_total": 1,
         "source_blocked_since": {3: at - timedelta(minutes=2)},
         "records": 5,
         "decoded": 4,

@@ -34,6 +34,7 @@ class Cluster:
     request_timeout_seconds: int = between(1, 300, 10)
     metadata_seconds: int = between(1, 3600, 60)
     state_poll_seconds: int = between(0, 3600, 10)
+    reconcile_hours: int = between(0, 168, 6)
     security: Security = field(default_factory=Security)
 
     @property
@@ -51,6 +52,7 @@ class Job:
     master: str = key("local[*]", "not empty")
     tick_seconds: int = between(1, 300, 10)
     window_seconds: int = between(1, 3600, 60)
+    max_group_partitions: int = between(1000, 100_000_000, 2_000_000)
     max_records_per_batch: int = between(1000, 100_000_000, 500_000)
     stop_seconds: int = between(1, 600, 20)
     stuck_seconds: int = between(60, 86_400, 900)

@@ -25,6 +25,7 @@ TOPIC_COLUMNS = (
     "topic", "partition", "window_start", "status", "poll_id", "log_start_offset", "log_end_offset", "arrival_rate",
 )  # fmt: skip
 _MICROSECONDS = 1e6
+_WHOLE = ("lag", "time_lag", "uncommitted")  # columns that are None where a part is not known
 _BAD_PARTITIONS = 20  # exported partitions per group–topic because of their status
 
 
@@ -41,6 +42,17 @@ class GroupTopics:
         kept = [group in names for group in self.group]
         columns = {name: list(compress(values, kept)) for name, values in self.columns.items()}
         return GroupTopics(list(compress(self.group, kept)), list(compress(self.topic, kept)), columns)
+
+    def partial_in(self, names: Collection[str | None]) -> GroupTopics:
+        """The same where some partitions of these groups have no row: what would look whole is unknown."""
+        if not names:
+            return self
+        hidden = {
+            column: [None if group in names else each for group, each in zip(self.group, values, strict=True)]
+            for column, values in self.columns.items()
+            if column in _WHOLE
+        }
+        return GroupTopics(self.group, self.topic, {**self.columns, **hidden})
 
     def commits_by_group(self) -> dict[str, int]:
         """Number of partitions with a commit, by group."""

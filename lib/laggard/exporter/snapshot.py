@@ -33,6 +33,7 @@ GROUP_COLUMNS = (
     "rebalances_total", "member_changes_total", "partitions_moved_total", "partitions_moved_avoidable_total",
     "rebalance_duration_buckets", "rebalance_duration_sum", "rebalance_pause_buckets", "rebalance_pause_sum",
     "topic_counters", "outcome_counters", "empty_since", "topics", "offsets_partition",
+    "shed_keys",
 )  # fmt: skip
 
 Row = dict[str, Any]
@@ -126,7 +127,7 @@ def make_snapshot(
     whole = [name for name in policies if policies[name].exports_all or matches(name, selection.partition_always)]
     return Snapshot(
         batch,
-        fold_group_topics(partitions),
+        fold_group_topics(partitions).partial_in({row["group"] for row in groups if row["shed_keys"]}),
         _unique(exported_partitions(partitions, selection.partition_top_k, whole), key),
         sorted(groups, key=lambda row: str(row["group"])),
         fold_topics(sift_columns(read.topics, TOPIC_WINDOWS.name, ("topic", "partition", "window_start"), skipped)),

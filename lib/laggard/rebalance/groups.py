@@ -55,14 +55,22 @@ def group_rows(
     sums: Mapping[str, Mapping[str, Any]],
     listing: Listing,
     tick: Tick,
+    shed: Mapping[str, int] | None = None,
 ) -> list[dict[str, Any]]:
-    """Rows of `group_status`. A group lives as long as it has an offset, a subscription or a group record."""
+    """Rows of `group_status`; `shed` counts commits that were refused, by group.
+
+    A group lives as long as it has an offset, a subscription or a group record.
+    """
     rows = []
     for group in sorted(facts.keys() | sums.keys()):
         found, totals = facts.get(group, {}), sums.get(group)
         if found.get("members") is None and totals is None:
             continue
-        rows.append(_row(group, before.get(group, {}), found, totals or {}, listing, tick))
+        row = _row(group, before.get(group, {}), found, totals or {}, listing, tick)
+        row["shed_keys"] = (before.get(group, {}).get("shed_keys") or 0) + (shed or {}).get(group, 0)
+        if row["shed_keys"]:  # partitions without a row are missing in the sums
+            row |= {"lag": None, "status": PARTIAL if row["status"] == "ok" else row["status"]}
+        rows.append(row)
     return rows
 
 

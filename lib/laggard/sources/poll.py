@@ -20,6 +20,7 @@ from laggard.sources.coordinators import Asked, Coordinators
 from laggard.sources.log_facts import LogFacts
 from laggard.sources.partitions import Partition, read_partitions
 from laggard.sources.readiness import DENIED_TOPIC, denied
+from laggard.sources.reconcile import Reconcile
 from laggard.sources.snapshot import Snapshot
 from laggard.sources.topic_window import TopicWindow
 
@@ -41,6 +42,7 @@ class PollOptions:
     request_timeout_seconds: float = 10
     metadata_seconds: float = 60
     state_poll_seconds: float = 10
+    reconcile_seconds: float = 0  # between two questions for groups that have rows and are not listed; 0: never
     window_seconds: int = 60
     slo_seconds: tuple[float, ...] = ()  # service levels of time lag that some policy declares
     reads_committed: bool = False  # True if some policy's isolation is read_committed
@@ -81,6 +83,7 @@ class Poller:
             seconds = options.ask_groups_seconds
             self._coordinators = Coordinators(self._brokers, self._names, seconds, options.known_groups)
         self._lists_all_topics = False
+        self._reconcile = Reconcile(self._brokers, options.reconcile_seconds, options.known_groups)
 
     def poll(self, poll_id: int) -> Snapshot:
         """One complete snapshot; no failure of a broker raises, but that none lets us in, or to the offsets topic."""
@@ -112,6 +115,9 @@ class Poller:
             facts = self._facts.ask(self._partitions, ends.latest)
             probes = self._facts.probe(self._partitions, ends.latest, polled_at_ms)
         listed, unlisted = groups()
+        ended: list[str] = []
+        if asked is None and listed.num_rows and not unlisted:
+            ended = self._reconcile.ended(listed["group"].to_pylist())
         if refusal := self._brokers.refusal:
             raise refusal
         if self._is_denied:
@@ -132,6 +138,7 @@ class Poller:
             offsets_partitions=self._offsets_partitions(ends, reading),
             groups=listed,
             unlisted_brokers=unlisted,
+            ended_groups=ended,
             answering_brokers=self._answering_brokers(),
             closed=closed,
             probes=probes,

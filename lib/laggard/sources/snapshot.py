@@ -135,6 +135,7 @@ class Snapshot:
     probes: pa.Table = field(default_factory=PROBES.empty_table)
     unlisted_brokers: list[int] = field(default_factory=list)  # asked for their groups, without an answer
     answering_brokers: list[str] = field(default_factory=list)  # host:port, given only if others do not answer
+    ended_groups: list[str] = field(default_factory=list)  # gone by the word of their coordinators, asked now and then
     offsets_retention_minutes: int | None = None  # offsets.retention.minutes of a broker; None: not known
     # groups that have not given their offsets yet; None: commits are read from the offsets topic
     pending_groups: int | None = None

@@ -25,6 +25,7 @@ from laggard.lag.tick import Tick
 from laggard.names import NameFilter
 from laggard.rebalance.groups import Listing
 from laggard.sources.snapshot import Snapshot, pack, unpack
+from laggard.stream.admission import admit, forget
 from laggard.stream.advance import Poll, advance
 from laggard.stream.commit_times import CommitTimes, commit_times
 from laggard.stream.decode import decode_stage
@@ -57,6 +58,7 @@ class State:
     root: str
     files: Mapping[str, Sequence[str]]
     shards: int
+    most_rows: int = 2_000_000  # of partition_status
 
     def read(self, table: schemas.Table, shard: int) -> pa.Table:
         """The rows of a shard's groups."""
@@ -122,7 +124,10 @@ def advance_stage(
             batch = polled_batch(poll, before[0], names, tick, lambda groups: _is_own(groups, shard, state.shards))
         else:
             batch = read_batch(decoded)
-        inputs = Inputs(*before, batch)
+        inputs = admit(Inputs(*before, batch), max(1, state.most_rows // state.shards))
+        shed, corrections = sum(inputs.batch.shed.values()), 0
+        if tick.is_caught_up and poll.ended_groups:  # else their own tombstones may be still to come
+            inputs, corrections = forget(inputs, poll.ended_groups)
         tables, failed = advance_groups(inputs, Poll(poll.positions, listing, poll.probes), tick, policies)
         tables["dead_letters"] = _dead_letters(of_kind(decoded, "dead"), tick)
         for name, rows in tables.items():
@@ -130,7 +135,8 @@ def advance_stage(
                 label = _label(shard, state.shards)
                 for file in write_files(table_uri(state.root, name), schemas.TABLES[name], rows, label):
                     yield _result(name, file.to_json())
-        yield _result(SUMMARY, json.dumps(_summary(decoded) | {"quarantine": asdict(Quarantine.of(failed))}))
+        counts = {"shed_keys": shed, "corrections": corrections}
+        yield _result(SUMMARY, json.dumps(_summary(decoded) | counts | {"quarantine": asdict(Quarantine.of(failed))}))
 
     return run
 
@@ -169,6 +175,8 @@ class Advanced:
     decode_seconds: float
     quarantine: Quarantine
     commit_times: Mapping[int, CommitTimes]  # by offsets partition
+    shed_keys: int  # commits on new partitions that were refused
+    corrections: int  # rows of groups that ended unseen
 
 
 def gather(results: Iterable[Row]) -> Advanced:
@@ -177,17 +185,20 @@ def gather(results: Iterable[Row]) -> Advanced:
     counts: list[Mapping[str, Any]] = []
     decode_seconds, quarantine = 0.0, Quarantine()
     times: dict[int, CommitTimes] = {}
+    shed_keys = corrections = 0
     for kind, data in results:
         if kind == SUMMARY:
             summary = json.loads(data)
             counts += summary["counts"]
             decode_seconds = max(decode_seconds, summary["decode_seconds"])
             quarantine += Quarantine.from_plain(summary["quarantine"])
+            shed_keys += summary["shed_keys"]
+            corrections += summary["corrections"]
             for number, *found in summary["commit_times"]:
                 times[number] = times.get(number, CommitTimes(0, None, None)) + CommitTimes(*found)
         else:
             files.setdefault(kind, []).append(DataFile(**json.loads(data)))
-    return Advanced(files, counts, decode_seconds, quarantine, times)
+    return Advanced(files, counts, decode_seconds, quarantine, times, shed_keys, corrections)
 
 
 def _with_shard(stage: Stage, shards: int) -> Stage:

@@ -73,6 +73,7 @@ class BatchOptions:
     window_seconds: int
     names: NameFilter
     policies: Policies
+    max_group_partitions: int
 
 
 class Batches:
@@ -100,6 +101,7 @@ class Batches:
         self._pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="publish")
         self._pulse = Pulse()
         self.published = 0
+        self._has_shed = False
         self._is_maintained = True  # perhaps, before this process
         self.on_published: Callable[[dict[str, Any]], None] = lambda _: None
 
@@ -108,12 +110,14 @@ class Batches:
         """Next offset by offsets partition; one that is not here is read from its start."""
         return dict(self.last["source_to"]) if self.last else {}
 
-    def known_groups(self) -> list[str]:
-        """Groups that have rows, those first whose newest answer is the oldest."""
+    def known_groups(self, *, are_asked: bool) -> list[str]:
+        """Groups that have rows; if they are asked for their offsets, those first whose newest answer is the oldest."""
         if self.last is None or self._begins_again:
             return []
         versions, root = self.last["table_versions"], self._writer.root
         groups = read_table(root, "group_status", versions["group_status"], ["group"])["group"].to_pylist()
+        if not are_asked:
+            return list(groups)
         rows = read_table(root, "partition_status", versions["partition_status"], ["group", "answered_at"])
         newest = rows.group_by("group").aggregate([("answered_at", "max")])
         answered_us = newest["answered_at_max"].cast(pa.int64()).to_pylist()
@@ -142,6 +146,7 @@ class Batches:
         read = totals.add_records(advanced.counts)
         totals.quarantines += advanced.quarantine.entered
         totals.source_commits.update({number: each.commits for number, each in advanced.commit_times.items()})
+        self._count_rows(totals, advanced)
         events = offsets_topic_events(self.last, snapshot, tick, self._identity if self._begins_again else None)
         versions = self._commit(with_events(advanced.files, events, self._writer.root), snapshot, tick)
         clock.lap("publish")
@@ -162,6 +167,16 @@ class Batches:
         self._publish(row, gaps, tick)
         advanced.quarantine.log()
         check_truncated(fallen(row))
+
+    def _count_rows(self, totals: Totals, advanced: Advanced) -> None:
+        if advanced.shed_keys and not self._has_shed:  # once; the counter counts on
+            most = self._options.max_group_partitions
+            log.warning("commits on new partitions are refused: job.max_group_partitions is %d", most)
+        if advanced.corrections:
+            log.warning("%d rows of groups that ended unseen are removed", advanced.corrections)
+        self._has_shed = self._has_shed or advanced.shed_keys > 0
+        totals.shed_keys += advanced.shed_keys
+        totals.corrections += advanced.corrections
 
     def _read(
         self, spark: SparkSession, batch_id: int, snapshot: Snapshot, source_to: dict[int, int]
@@ -218,6 +233,7 @@ class Batches:
         state = State(
             self._writer.root,
             {name: self._writer.file_uris(name, before[name]) for name in STATUS_TABLES if name in before},
+            most_rows=self._options.max_group_partitions,
             shards=min(cores, 1 + self._writer.rows("partition_status") // ROWS_PER_SHARD),
         )
         begins = begin_positions(self.positions, source_to, snapshot.offsets_partitions)

@@ -77,6 +77,7 @@ class Batch:
     rewinds: Sequence[dict[str, Any]]
     edges: pa.Table
     answers: Answers = Answers({}, {})
+    shed: Mapping[str, int] = field(default_factory=dict)  # commits that were refused, by group
 
 
 def read_batch(decoded: pa.Table) -> Batch:

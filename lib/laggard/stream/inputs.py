@@ -23,7 +23,7 @@ def stream_polls(
 ) -> DataFrame:
     """One row per poll. A new checkpoint begins after this poll and at these positions; an older one has its own.
 
-    `known_groups`: those that have rows, where coordinators are asked.
+    `known_groups`: those that have rows.
     """
     cluster, job = config.cluster, config.job
     options = PollOptions(
@@ -34,6 +34,7 @@ def stream_polls(
         request_timeout_seconds=cluster.request_timeout_seconds,
         metadata_seconds=cluster.metadata_seconds,
         state_poll_seconds=cluster.state_poll_seconds,
+        reconcile_seconds=cluster.reconcile_hours * 3600,
         window_seconds=job.window_seconds,
         slo_seconds=config.policies.slo_seconds(cluster.name),
         reads_committed=config.policies.reads_committed(cluster.name),

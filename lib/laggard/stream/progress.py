@@ -29,6 +29,8 @@ class Totals:
     quarantines: int = 0
     source_commits: Counter[int] = field(default_factory=Counter)
     poll_seconds: Counter[str] = field(default_factory=Counter)
+    shed_keys: int = 0
+    corrections: int = 0
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any] | None) -> Totals:
@@ -49,6 +51,8 @@ class Totals:
             quarantines=row.get("quarantines_total") or 0,  # an older job did not count them
             source_commits=Counter(row.get("source_commits_total") or {}),
             poll_seconds=Counter(row.get("poll_seconds_total") or {}),
+            shed_keys=row.get("shed_keys_total") or 0,
+            corrections=row.get("reconcile_corrections_total") or 0,
         )
 
     def columns(self) -> dict[str, Any]:
@@ -70,6 +74,8 @@ class Totals:
             "quarantines_total": self.quarantines,
             "source_commits_total": dict(self.source_commits),
             "poll_seconds_total": dict(self.poll_seconds),
+            "shed_keys_total": self.shed_keys,
+            "reconcile_corrections_total": self.corrections,
         }
 
     def add_records(self, counts: Iterable[Mapping[str, Any]]) -> dict[str, int]:

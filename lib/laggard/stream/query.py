@@ -158,6 +158,7 @@ class Job:
             window_seconds=job.window_seconds,
             names=NameFilter(cluster.groups, cluster.groups_ignore, cluster.topics, cluster.topics_ignore),
             policies=self._config.policies,
+            max_group_partitions=job.max_group_partitions,
         )
 
     def _run_queries(
@@ -240,7 +241,7 @@ class Job:
 
         self._heartbeat.idle("waiting for the first batch")
         after_poll = batches.last["poll_id"] if batches.last else 0
-        known_groups = batches.known_groups() if config.cluster.is_admin else ()
+        known_groups = batches.known_groups(are_asked=config.cluster.is_admin)
         polls = stream_polls(spark, config, after_poll, batches.positions, known_groups)
         writer = polls.writeStream.queryName("laggard").foreachBatch(process)
         writer = writer.option("checkpointLocation", locate(config.job.checkpoint))

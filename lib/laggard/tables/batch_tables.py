@@ -176,6 +176,18 @@ BATCHES = Table(
             "brokers' clock - ours: the smallest difference that explains the times of this batch's commits",
             "gap, or no commit",
         ),
+        Column(
+            "shed_keys_total",
+            "bigint",
+            "commits on new partitions refused so far, as partition_status had job.max_group_partitions rows",
+            "gap, or a row of an older job",
+        ),
+        Column(
+            "reconcile_corrections_total",
+            "bigint",
+            "rows removed so far of groups that their coordinator did not know any more, though no tombstone was read",
+            "gap, or a row of an older job",
+        ),
     ),
     time_column="polled_at",
 )

@@ -256,6 +256,12 @@ GROUP_STATUS = Table(
             "first tick since when the group is read live, without a window that no tick observed",
             "catching up",
         ),
+        Column(
+            "shed_keys",
+            "bigint",
+            "commits of the group on new partitions that were refused: above 0 its lag is not whole",
+            "a row that an older job wrote",
+        ),
         Column("window_state_seconds", "map<string,double>", "state: seconds of the window so far in each group_state"),
         Column("group_record_offset", "bigint", "state: offset of the newest group record folded", "no group record"),
         Column("record_state", "string", "state: group_state by the records alone", "no group record"),

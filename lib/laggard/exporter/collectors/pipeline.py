@@ -32,6 +32,8 @@ _LATER = (  # columns that an older job did not have
     (fam.QUARANTINED, "quarantined_groups"),
     (fam.QUARANTINES, "quarantines_total"),
     (fam.CLOCK_SKEW, "clock_skew_seconds"),
+    (fam.SHED_KEYS, "shed_keys_total"),
+    (fam.CORRECTIONS, "reconcile_corrections_total"),
 )
 _BY_STRUCT = (  # array column, its labels, its value
     (fam.UNKNOWN_RECORDS, "unknown_records_total", ("record_type", "version"), "records"),

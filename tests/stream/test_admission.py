@@ -1,0 +1,73 @@
+"""A full table refuses new partitions and says so; groups that ended unseen leave it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporter.harness import Key
+from laggard.sources.reconcile import Reconcile
+from sources.test_coordinators import DENIED, Cluster
+from stream.simulation import Record, commit, end, generation
+from stream.whole_batch import Given, WholeBatches
+
+ENDS = [end(1000, partition=number, start=0) for number in range(4)]
+
+
+def tick(job: WholeBatches, *records: Record) -> dict[str, Any]:
+    given: list[Given] = [(each.key, each.value, round(job.now.timestamp() * 1000)) for each in records]
+    return job.tick(ENDS, given)
+
+
+def key(name: str, **labels: object) -> Key:
+    return f"laggard_{name}", frozenset(
+        {"cluster": "prod", **{each: str(value) for each, value in labels.items()}}.items()
+    )
+
+
+def test_new_partitions_are_refused_at_the_cap_and_known_ones_go_on(tmp_path: Path) -> None:
+    job = WholeBatches(tmp_path, most_rows=3)
+    tick(job, commit(900, group="old"))
+    row = tick(job, *(commit(10, group="new", partition=number) for number in range(4)), commit(990, group="old"))
+    assert row["shed_keys_total"] == 2
+    held = {(each["group"], each["partition"]): each["lag"] for each in job.rows("partition_status")}
+    assert held == {("old", 0): 10, ("new", 0): 990, ("new", 1): 990}
+    for _ in range(2):  # also in a tick that refuses none
+        groups = {each["group"]: each for each in job.rows("group_status")}
+        assert (groups["new"]["shed_keys"], groups["new"]["status"], groups["new"]["lag"]) == (2, "partial", None)
+        assert (groups["new"]["lag_known"], groups["old"]["lag"]) == (1980, 10)
+        found = job.scrape()
+        assert found[key("shed_keys_total")] == 2
+        assert found[key("group_lag_known_records", group="new", topic="t")] == 1980
+        assert key("group_lag_records", group="new", topic="t") not in found
+        assert found[key("group_lag_records", group="old", topic="t")] == 10
+        tick(job)
+
+
+def test_rows_of_a_group_that_ended_unseen_are_removed_and_counted(tmp_path: Path) -> None:
+    job = WholeBatches(tmp_path)
+    tick(job, commit(900, group="gone"), commit(900, group="alive"), generation(1, {"m": ("t",)}, group="gone"))
+    before = sum(each["group"] == "gone" for each in job.rows("partition_status"))
+    job.ended = ["gone", "alive", "never seen"]
+    row = tick(job, commit(950, group="alive"))  # it was made again since
+    assert row["reconcile_corrections_total"] == before + 1
+    assert {each["group"] for name in ("partition_status", "group_status") for each in job.rows(name)} == {"alive"}
+    assert job.scrape()[key("reconcile_corrections_total")] == before + 1
+
+
+def test_only_groups_that_their_coordinator_does_not_know_have_ended() -> None:
+    cluster = Cluster({"there": 1, "hidden": 1}, hidden={"hidden"}, errors={"hidden": DENIED})
+    reconcile = Reconcile(cluster, 3600, ["there", "hidden", "gone"])  # type: ignore[arg-type]
+    assert reconcile.ended(["there"]) == ["gone"]
+    asked = cluster.requests["find_coordinator"]
+    assert reconcile.ended(["there"]) == ["gone"]  # the job may not have been able to take it out
+    assert reconcile.ended(["there", "gone"]) == []
+    assert reconcile.ended(["there"]) == []  # ended again: its tombstones will be read, or it is asked for in an hour
+    assert cluster.requests["find_coordinator"] == asked == 1
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(0, []), (1, ["gone"])])
+def test_it_can_be_turned_off(seconds: float, expected: list[str]) -> None:
+    assert Reconcile(Cluster({}), seconds, ["gone"]).ended([]) == expected  # type: ignore[arg-type]
