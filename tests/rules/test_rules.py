@@ -63,7 +63,7 @@ def test_every_metric_and_label_of_an_expression_is_in_the_catalogue(name: str) 
 
 def test_an_unknown_metric_is_found() -> None:
     with pytest.raises(KeyError):
-        labels_of("laggard_shed_keys_total")
+        labels_of("laggard_no_such_metric_total")
 
 
 def test_no_objective_is_accepted_under_which_the_fast_burn_cannot_fire() -> None:
