@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import subprocess
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -125,6 +127,15 @@ def test_a_full_body_equals_the_golden_file(tmp_path: Path, name: str) -> None:
     if os.environ.get("UPDATE_GOLDEN"):
         path.write_text(body)
     assert body == path.read_text()
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool: make tools")
+def test_promtool_has_nothing_against_the_golden_body() -> None:
+    body = (GOLDEN / "text.txt").read_text().replace("{…}", "").replace(" …\n", " 1\n")
+    done = subprocess.run(
+        ["promtool", "check", "metrics"], input=body, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_the_golden_body_shows_every_declared_family() -> None:

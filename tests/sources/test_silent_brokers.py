@@ -85,6 +85,7 @@ def test_a_silent_broker_is_waited_for_once(cluster: StubCluster, limit: float) 
         snapshot, first = polls.next()
         assert answered(snapshot) == {0, 2}
         assert limit / 2 <= first < limit
+        assert limit / 2 <= sum(snapshot.request_seconds.values()) <= first
         until = time.monotonic() + 2.5  # two windows close: every kind of request is among these polls
         while time.monotonic() < until:
             snapshot, seconds = polls.next()
