@@ -85,7 +85,7 @@ STALLED = "of the worst topic's lag is on partitions that are stalled or belong 
         ),
         (
             window("UNKNOWN", None, None, members_known=0),
-            "Not known: offsets are committed, but who reads is in no record.",
+            "Not known: offsets are committed, but the readers are not recorded.",
         ),
     ],
 )

@@ -65,7 +65,7 @@ def test_a_cause_that_nothing_names_is_a_gap(root: Path, capsys: pytest.CaptureF
 
 def test_a_verdict_that_is_unknown_is_a_gap_with_its_reason(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = page(root, capsys, {"scale_verdict": "UNKNOWN", "scale_reason": {"members_known": 0.0}})
-    assert "- If adding consumers would help: offsets are committed, but who reads is in no record." in text
+    assert "- If adding consumers would help: offsets are committed, but the readers are not recorded." in text
 
 
 def test_a_group_that_rebalances_too_often_does_not_keep_up_and_get_nothing_done(
