@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
 from typing import Any
 
 import numpy as np
 
 from laggard.diagnosis.history.frames import NAMES, NUMBERS, GroupFrame, Policy, Row, TopicFrame
 from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.signals.deploys import Deploy
 from laggard.diagnosis.signals.group import MemberSignals, Shape, Signals, TopicSignals, Trend
+from laggard.diagnosis.signals.membership import membership_of
 
 WINDOWS = 60
 END_MS = 1_780_000_020_000  # end of the judged window
 PARAMETERS = Parameters()
+END = datetime.fromtimestamp(END_MS / 1000, timezone.utc)
+GENERATION: Row = {  # of which nothing is known but that it was
+    "generation_kind": "classic", "generation": 1, "source_offset": 100, "record_timestamp": END, "kind": "sync",
+    "generation_gap": 1, "member_count": 1, "joined": None, "left": None, "replaced": None, "live_read": True,
+}  # fmt: skip
+REBALANCE: Row = {"rebalance_id": "r1", "ended_at": END, "generations": [1], "cause": "", "cause_posterior": None}
 
 
 def window_starts(count: int = WINDOWS, seconds: int = 60) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -130,7 +140,7 @@ def signals_of(
     policy: Policy = Policy(),  # noqa: B008 -- frozen
     parameters: Parameters = PARAMETERS,
     flags: frozenset[str] = frozenset(),
-    is_deployed: bool | None = None,
+    deploy: Deploy | None = None,
     fact: Row | None = None,
     group_facts: Sequence[Row | None] | None = None,
     baseline: Mapping[str, Sequence[Row]] | None = None,
@@ -163,6 +173,7 @@ def signals_of(
     best = max([*capacities, *(member.seen for member in found.values())], default=np.nan)
     return Signals(
         frame=frame,
+        membership=replace(membership_of(frame, parameters), deploy=deploy),
         parameters=parameters,
         topics=topics,
         members=found,
@@ -178,7 +189,6 @@ def signals_of(
         time_in_rebalance=time_in_rebalance,
         sub_cause=sub_cause,
         flags=flags,
-        is_deployed=is_deployed,
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from laggard.diagnosis.history.frames import NAMES, NUMBERS, GroupFrame, Policy, TopicFrame
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.signals.group import MemberSignals, Shape, Signals, TopicSignals, Trend
+from laggard.diagnosis.signals.membership import Membership, membership_of
 
 Row = dict[str, Any]
 BEGIN = datetime(2026, 3, 2, 12, tzinfo=timezone.utc)
@@ -156,6 +157,9 @@ class Life:
             policy=policy or Policy(),
         )
 
+    def membership(self, now: float = NOW, **fact: Any) -> Membership:
+        return membership_of(self.frame(now, **fact), Parameters())
+
     def signals(
         self, now: float = NOW, policy: Policy | None = None, topics: Sequence[TopicSignals] = (), **columns: Any
     ) -> Signals:
@@ -165,6 +169,7 @@ class Life:
         lag = float(sum(np.nansum(topic.lag) for topic in topics))
         given: Row = {
             "frame": frame,
+            "membership": membership_of(frame, Parameters()),
             "parameters": Parameters(),
             "topics": topics,
             "members": {},

@@ -6,17 +6,14 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from diagnosis.groups import signals_of, topic_signals
+from diagnosis.groups import END, GENERATION, signals_of, topic_signals
 from laggard.diagnosis.signals.cluster import cluster_signal
-from laggard.diagnosis.signals.rebalances import now_of
-
-NOW = now_of(signals_of(topic_signals([100.0])).frame)
 
 
 def rebalanced_at(*rows: tuple[str, int | None, float]) -> list[datetime]:
     """Ends that are told of generations given by kind, number and seconds before the window's end."""
     generations = [
-        {"kind": kind, "generation": number, "record_timestamp": NOW - timedelta(seconds=ago), "live_read": True}
+        GENERATION | {"kind": kind, "generation": number, "record_timestamp": END - timedelta(seconds=ago)}
         for kind, number, ago in rows
     ]
     told: list[datetime] = cluster_signal(signals_of(topic_signals([100.0]), generations=generations), [])[
@@ -32,4 +29,4 @@ def test_a_group_that_is_deleted_did_not_rebalance() -> None:
 @pytest.mark.parametrize("first", [1, 8])
 def test_the_first_members_of_a_group_come_one_after_the_other(first: int) -> None:
     ends = rebalanced_at(("sync", first, 30), ("sync", first + 1, 28))
-    assert ends == ([] if first == 1 else [NOW - timedelta(seconds=ago) for ago in (30, 28)])
+    assert ends == ([] if first == 1 else [END - timedelta(seconds=ago) for ago in (30, 28)])

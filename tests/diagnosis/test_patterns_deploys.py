@@ -6,7 +6,7 @@ import pytest
 
 from diagnosis.rebalance_rows import Life, at, pods
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.signals.deploys import Deploy, find_deploys, vetoing_deploy
+from laggard.diagnosis.signals.deploys import Deploy
 
 LIMITS = Parameters()
 
@@ -39,7 +39,7 @@ def roll(
 
 
 def one(told: Life, now: float) -> Deploy:
-    (found,) = find_deploys(told.frame(now), LIMITS)
+    (found,) = told.membership(now).deploys
     return found
 
 
@@ -54,7 +54,7 @@ def test_a_rolling_deploy_is_one_deploy_with_all_its_rebalances(surge: bool) -> 
 
 
 def test_a_deploy_is_suspected_from_a_third_of_the_slots_and_runs_from_four_fifths() -> None:
-    assert find_deploys(roll(done=2).frame(1070), LIMITS) == ()
+    assert roll(done=2).membership(1070).deploys == ()
     assert one(roll(done=3), 1120).state == "suspected"
     assert one(roll(done=6), 1250).state == "suspected"
     assert one(roll(done=7), 1300).state == "running"
@@ -63,30 +63,30 @@ def test_a_deploy_is_suspected_from_a_third_of_the_slots_and_runs_from_four_fift
 
 def test_a_large_deploy_is_suspected_from_three_places_that_went_to_other_hosts() -> None:
     """Of 40 members, in a minute and a half; a third of them takes ten minutes, five rebalances take two."""
-    assert find_deploys(roll(40, done=2).frame(1070), LIMITS) == ()
+    assert roll(40, done=2).membership(1070).deploys == ()
     assert one(roll(40, done=3), 1120).state == "suspected"
-    assert find_deploys(roll(40, done=3).frame(1000 + 2 * 45 + 20 + 91), LIMITS) == ()
+    assert roll(40, done=3).membership(1000 + 2 * 45 + 20 + 91).deploys == ()
     now = pods(*range(40))
     back = Life().generation(10, *now)
     for index in range(3):  # who comes back where it was may have been put out
         back.generation(1000 + 45 * index, *[each for each in now if each != now[index]])
         back.generation(1020 + 45 * index, *now)
-    assert find_deploys(back.frame(1120), LIMITS) == ()
+    assert back.membership(1120).deploys == ()
 
 
 def test_a_suspicion_that_comes_to_nothing_is_no_deploy() -> None:
-    assert find_deploys(roll(done=4).frame(1400), LIMITS) == ()
+    assert roll(done=4).membership(1400).deploys == ()
 
 
 def test_a_deploy_explains_rebalances_until_three_windows_after_its_quiet() -> None:
-    assert vetoing_deploy(roll().frame(1335 + 90 + 180), LIMITS) is not None
-    assert vetoing_deploy(roll().frame(1335 + 90 + 181), LIMITS) is None
+    assert roll().membership(1335 + 90 + 180).deploy is not None
+    assert roll().membership(1335 + 90 + 181).deploy is None
 
 
 def test_a_deploy_explains_nothing_after_45_minutes() -> None:
     told = roll(8, 8, gap=370)
-    assert vetoing_deploy(told.frame(1000 + 2700), LIMITS) is not None
-    assert vetoing_deploy(told.frame(1000 + 2701), LIMITS) is None
+    assert told.membership(1000 + 2700).deploy is not None
+    assert told.membership(1000 + 2701).deploy is None
 
 
 def test_restarts_on_the_same_hosts_are_a_deploy_as_well() -> None:
@@ -117,13 +117,13 @@ def test_a_modern_group_is_deployed_in_epochs() -> None:
 
 def test_all_at_once_is_no_rolling_deploy() -> None:
     told = Life().generation(10, *pods(1, 2, 3, 4)).generation(1000).generation(1020, *pods(5, 6, 7, 8))
-    assert find_deploys(told.frame(1100), LIMITS) == ()
+    assert told.membership(1100).deploys == ()
 
 
 def test_one_restart_is_no_deploy_of_four() -> None:
     now = pods(1, 2, 3, 4)
     told = Life().generation(10, *now).generation(1000, *now[:3]).generation(1020, *now)
-    assert find_deploys(told.frame(1030), LIMITS) == ()
+    assert told.membership(1030).deploys == ()
 
 
 def test_one_member_again_and_again_is_no_deploy() -> None:
@@ -131,7 +131,7 @@ def test_one_member_again_and_again_is_no_deploy() -> None:
     told = Life().generation(10, *now)
     for index in range(4):
         told.generation(1000 + 50 * index, *now[:3]).generation(1020 + 50 * index, *now)
-    assert find_deploys(told.frame(1200), LIMITS) == ()
+    assert told.membership(1200).deploys == ()
 
 
 def test_swings_of_an_autoscaler_are_no_deploy() -> None:
@@ -139,7 +139,7 @@ def test_swings_of_an_autoscaler_are_no_deploy() -> None:
     told = Life().generation(10, *few)
     for index in range(5):
         told.generation(600 + 300 * index, *(few if index % 2 else many))
-        assert find_deploys(told.frame(610 + 300 * index), LIMITS) == ()
+        assert told.membership(610 + 300 * index).deploys == ()
 
 
 def test_a_change_of_size_is_no_deploy() -> None:
@@ -149,13 +149,13 @@ def test_a_change_of_size_is_no_deploy() -> None:
         now[index] = pods(50 + index)[0]
         told.generation(1020 + 40 * index, *now)
     told.generation(1160, *now, *pods(90, 91))
-    assert find_deploys(told.frame(1600), LIMITS) == ()
+    assert told.membership(1600).deploys == ()
 
 
 def test_evictions_in_turn_are_no_deploy() -> None:
     for reason in ("poll_timeout", "session_expiry"):
-        assert find_deploys(roll(4, 3, cause_posterior={reason: 0.8}).frame(1120), LIMITS) == ()
-    assert find_deploys(roll(4, 3, cause_posterior={"deploy": 0.8}).frame(1120), LIMITS) != ()
+        assert roll(4, 3, cause_posterior={reason: 0.8}).membership(1120).deploys == ()
+    assert roll(4, 3, cause_posterior={"deploy": 0.8}).membership(1120).deploys != ()
 
 
 def test_a_deploy_that_outlasts_static_sessions_is_a_deploy() -> None:
@@ -170,7 +170,7 @@ def test_a_deploy_that_outlasts_static_sessions_is_a_deploy() -> None:
 
 def test_a_group_that_comes_to_life_is_no_deploy() -> None:
     told = Life().generation(10, *pods(1)).generation(13, *pods(1, 2)).generation(16, *pods(1, 2, 3, 4))
-    assert find_deploys(told.frame(60), LIMITS) == ()
+    assert told.membership(60).deploys == ()
 
 
 def test_two_deploys_of_a_day_are_two() -> None:
@@ -180,7 +180,7 @@ def test_two_deploys_of_a_day_are_two() -> None:
         told.generation(2500 + 45 * index, *[each for each in now if each != now[index]])
         now[index] = pods(200 + index)[0]
         told.generation(2520 + 45 * index, *now)
-    assert [each.started_at for each in find_deploys(told.frame(), LIMITS)] == [at(1000), at(2500)]
+    assert [each.started_at for each in told.membership().deploys] == [at(1000), at(2500)]
 
 
 def test_the_second_roll_of_a_migration_is_a_deploy_of_its_own_though_it_follows_at_once() -> None:
@@ -190,5 +190,5 @@ def test_the_second_roll_of_a_migration_is_a_deploy_of_its_own_though_it_follows
         for index, slot in enumerate(now):
             second = begin + 30 * index
             told.generation(second, *[each for each in now if each != slot]).generation(second + 12, *now)
-    found = find_deploys(told.frame(1400), LIMITS)
+    found = told.membership(1400).deploys
     assert [(each.started_at, each.replaced) for each in found] == [(at(1000), 3), (at(1125), 3)]

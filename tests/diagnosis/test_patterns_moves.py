@@ -10,7 +10,6 @@ from laggard.diagnosis.signals.moves import (
     find_avoidable,
     find_behind,
     find_ping_pong,
-    subscriptions_differ_since,
     without_common_assignor,
 )
 
@@ -26,13 +25,13 @@ def swap(times: list[float]) -> Life:
 
 
 def test_ping_pong_counts_moves_that_undo_the_last_move_of_a_partition() -> None:
-    found = find_ping_pong(swap([2000, 2300, 2600, 2900]).frame())
+    found = find_ping_pong(swap([2000, 2300, 2600, 2900]).membership())
     assert (found.moves, found.returns, found.rebalances, found.partitions) == (4, 3, 3, (("orders", 1),))
     assert found.index == 3 / 4
 
 
 def test_moves_of_half_an_hour_ago_only_tell_where_a_partition_came_from() -> None:
-    found = find_ping_pong(swap([1000, 1801]).frame())
+    found = find_ping_pong(swap([1000, 1801]).membership())
     assert (found.moves, found.returns) == (1, 1)
 
 
@@ -41,14 +40,14 @@ def test_a_partition_that_goes_on_to_a_third_member_does_not_return() -> None:
     told = Life().generation(2000, A, B, c, assigned={A: [0], B: [], c: []})
     told.generation(2300, A, B, c, assigned={A: [], B: [0], c: []})
     told.generation(2600, A, B, c, assigned={A: [], B: [], c: [0]})
-    assert (find_ping_pong(told.frame()).moves, find_ping_pong(told.frame()).returns) == (2, 0)
+    assert (find_ping_pong(told.membership()).moves, find_ping_pong(told.membership()).returns) == (2, 0)
 
 
 def test_a_member_that_keeps_its_id_moved_nothing_though_its_slot_has_another_number() -> None:
     told = Life().generation(2000, "app/h#0", "app/h#1", assigned={"app/h#0": [0], "app/h#1": [1]})
     renamed = {"app/h#0": {"member_id": "app/h#1-1"}}
     told.generation(2300, "app/h#0", assigned={"app/h#0": [0, 1]}, of_member=renamed)
-    assert find_ping_pong(told.frame()).moves == 1  # partition 0, of the member that left
+    assert find_ping_pong(told.membership()).moves == 1  # partition 0, of the member that left
 
 
 def test_the_share_of_avoidable_moves_is_over_the_newest_five_rebalances() -> None:
@@ -83,8 +82,8 @@ def test_classic_members_of_a_modern_group_need_one_assignor_in_common() -> None
 def test_subscriptions_differ_since_the_first_record_in_which_they_do() -> None:
     other = {B: {"topics": ["payments"]}}
     told = Life().generation(10, A, B, of_member=other).generation(100, A, B).generation(200, A, B, of_member=other)
-    assert subscriptions_differ_since(told.generation(300, A, B, of_member=other).frame()) == at(200)
-    assert subscriptions_differ_since(told.generation(400, A, B).frame()) is None
+    assert told.generation(300, A, B, of_member=other).membership().subscriptions_differ_since == at(200)
+    assert told.generation(400, A, B).membership().subscriptions_differ_since is None
 
 
 def behind(lasted: float, state: str, **fact: object) -> list[tuple[str, float, int]]:
@@ -92,7 +91,7 @@ def behind(lasted: float, state: str, **fact: object) -> list[tuple[str, float, 
     pending = {"member_state": state, "pending_revocation": [{"topic": "orders", "partition": 1}] * 2}
     told.generation(3000, "a", "b", "c", start=3000, stable_at=None, of_member={"b": pending})
     told.generation(3000 + lasted, "a", "c", start=3000 + lasted)
-    return [(each.slot, each.seconds, each.pending) for each in find_behind(told.frame(**fact), 1800.0)]
+    return [(each.slot, each.seconds, each.pending) for each in find_behind(told.membership(**fact), 1800.0)]
 
 
 def test_a_member_that_did_not_revoke_until_it_was_evicted_was_behind() -> None:

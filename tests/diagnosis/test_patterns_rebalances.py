@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from diagnosis.rebalance_rows import Life, at, pods, rolled
+from diagnosis.rebalance_rows import NOW, Life, at, pods, rolled
+from laggard.diagnosis.history.frames import GroupFrame
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.signals.rebalances import (
+    Spans,
+    Storm,
     find_storm,
     interrupted_rebalances,
     logical_rebalances,
@@ -17,6 +20,14 @@ from laggard.diagnosis.signals.rebalances import (
 
 ALL = pods(1, 2, 3, 4)
 LIMITS = Parameters()
+
+
+def storm_in(frame: GroupFrame, explained: Spans = ()) -> Storm:
+    return find_storm(frame, logical_rebalances(frame), LIMITS, explained)
+
+
+def share_in(frame: GroupFrame, explained: Spans = ()) -> float:
+    return time_in_rebalance(frame, logical_rebalances(frame), explained)
 
 
 def test_generations_stand_for_a_rebalance_until_its_row_is_written() -> None:
@@ -38,7 +49,7 @@ def test_history_read_while_catching_up_is_no_rebalance() -> None:
     for second in range(3010, 3600, 60):
         life.generation(second, *ALL, live_read=False)
     assert logical_rebalances(life.frame()) == ()
-    assert find_storm(life.frame(), LIMITS).because == ()
+    assert storm_in(life.frame()).because == ()
 
 
 def test_time_in_rebalance_is_the_union_of_what_lies_in_ten_minutes() -> None:
@@ -46,30 +57,30 @@ def test_time_in_rebalance_is_the_union_of_what_lies_in_ten_minutes() -> None:
     life.generation(3030, *ALL, start=2970)  # 30 s of it lie in the range
     life.generation(3200, *ALL, start=3170)
     life.generation(3260, *ALL, start=3190)  # overlaps by 10 s
-    assert time_in_rebalance(life.frame()) == (30 + 30 + 60) / 600
+    assert share_in(life.frame()) == (30 + 30 + 60) / 600
 
 
 def test_the_rebalance_under_way_counts_up_to_now() -> None:
     life = Life().generation(3200, *ALL, start=3170)
-    assert time_in_rebalance(life.frame(rebalancing_since=at(3540))) == (30 + 60) / 600
+    assert share_in(life.frame(rebalancing_since=at(3540))) == (30 + 60) / 600
 
 
 def test_a_rebalance_that_has_ended_but_waits_for_its_pauses_does_not_go_on() -> None:
     life = Life().generation(3200, *ALL, row=False)
-    assert time_in_rebalance(life.frame(rebalancing_since=at(3170))) == 30 / 600
+    assert share_in(life.frame(rebalancing_since=at(3170))) == 30 / 600
 
 
 def test_time_in_rebalance_is_unknown_where_a_begin_is_or_the_group_was_not_watched() -> None:
     life = Life().generation(3200, *ALL, of_row={"started_est": None})
-    assert math.isnan(time_in_rebalance(life.frame()))
-    assert math.isnan(time_in_rebalance(Life().frame(time_in_rebalance_ratio=None)))
+    assert math.isnan(share_in(life.frame()))
+    assert math.isnan(share_in(Life().frame(time_in_rebalance_ratio=None)))
 
 
 def storm_of(times: list[float], seconds: float = 1.0) -> tuple[str, ...]:
     life = Life().generation(10, *ALL)
     for second in times:
         life.generation(second, *ALL, start=second - seconds)
-    return find_storm(life.frame(), LIMITS).because
+    return storm_in(life.frame()).because
 
 
 def test_five_rebalances_in_ten_minutes_are_a_storm_and_four_are_none() -> None:
@@ -81,7 +92,7 @@ def test_members_that_bring_an_empty_group_to_life_stop_nobody() -> None:
     life = Life()
     for second in (3100, 3200, 3300):
         life.generation(second, *ALL).generation(second + 50)
-    assert find_storm(life.frame(), LIMITS).rebalances == 3
+    assert storm_in(life.frame()).rebalances == 3
 
 
 def test_a_fifth_of_the_time_in_rebalances_is_a_storm() -> None:
@@ -102,33 +113,34 @@ def test_two_hundred_generations_of_three_seconds_are_a_storm_though_they_are_on
     life = Life().generation(10, *ALL)
     for number in range(200):
         life.generation(3000 + 3 * number, *ALL, row=False)
-    storm = find_storm(life.frame(rebalancing_since=at(2999)), LIMITS)
+    storm = storm_in(life.frame(rebalancing_since=at(2999)))
     assert (storm.rebalances, storm.generations, storm.because) == (1, 200, ("ratio",))
 
 
 def test_interrupted_generations_are_the_gaps_of_the_last_ten_minutes() -> None:
     life = Life().generation(2900, *ALL, generation_gap=5).generation(3100, *ALL, generation_gap=3)
-    assert [each.interrupted for each in interrupted_rebalances(life.frame(), 600)] == [2]
-    assert interrupted_rebalances(Life(kind="epoch").generation(3100, *ALL, generation_gap=3).frame(), 600) == []
+    assert [each.interrupted for each in interrupted_rebalances(logical_rebalances(life.frame()), at(NOW), 600)] == [2]
+    epochs = Life(kind="epoch").generation(3100, *ALL, generation_gap=3)
+    assert interrupted_rebalances(logical_rebalances(epochs.frame()), at(NOW), 600) == []
 
 
 def test_a_gap_in_history_is_no_interruption() -> None:
     life = Life().generation(3100, *ALL, generation_gap=3, live_read=False)
-    assert interrupted_rebalances(life.frame(), 600) == []
+    assert interrupted_rebalances(logical_rebalances(life.frame()), at(NOW), 600) == []
 
 
 def test_a_straggler_is_named_with_the_length_of_the_join() -> None:
     life = Life().generation(3300, *ALL[:3], start=3000, of_row={"straggler_slot": ALL[3]})
-    assert stragglers(life.frame(), 1800) == [(ALL[3], 300.0, "r1")]
-    assert stragglers(replace(life.frame(), rebalances=()), 1800) == []
+    assert stragglers(logical_rebalances(life.frame()), at(NOW), 1800) == [(ALL[3], 300.0, "r1")]
+    assert stragglers(logical_rebalances(replace(life.frame(), rebalances=())), at(NOW), 1800) == []
 
 
 def test_rebalances_of_a_deploy_make_no_storm() -> None:
     frame = rolled().frame(now=3460, time_in_rebalance_ratio=0.0)
     spans = [(at(3200), at(3340))]
-    assert (find_storm(frame, LIMITS).rebalances, find_storm(frame, LIMITS, spans).rebalances) == (8, 0)
-    assert (time_in_rebalance(frame), time_in_rebalance(frame, spans)) == (8 / 600, 0.0)
-    assert find_storm(frame, LIMITS, [(at(3200), at(3259.5))]).rebalances == 4  # the one that ends at 3260 began before
+    assert (storm_in(frame).rebalances, storm_in(frame, spans).rebalances) == (8, 0)
+    assert (share_in(frame), share_in(frame, spans)) == (8 / 600, 0.0)
+    assert storm_in(frame, [(at(3200), at(3259.5))]).rebalances == 4  # the one that ends at 3260 began before
 
 
 def test_the_generation_left_by_the_first_rebalance_of_the_day_is_none_of_it() -> None:

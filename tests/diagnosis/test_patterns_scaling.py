@@ -10,12 +10,11 @@ import pytest
 
 from diagnosis.rebalance_rows import BEGIN, NOW, WINDOWS, Life, at, pods, series
 from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.signals.scale_events import alternations
 from laggard.diagnosis.signals.scaling import (
-    alternations,
     elasticity,
     find_cold_start,
     idle_replica_hours,
-    scale_events,
     scale_row,
 )
 
@@ -24,12 +23,12 @@ FEW, MANY = pods(1, 2, 3), pods(1, 2, 3, 4, 5, 6)
 
 
 def sizes(told: Life) -> list[tuple[int, int]]:
-    return [(each.before, each.after) for each in scale_events(told.frame(), LIMITS)]
+    return [(each.before, each.after) for each in told.membership().scale_events]
 
 
 def test_members_that_start_one_after_the_other_are_one_scale_out() -> None:
     told = Life().generation(10, *FEW).generation(1000, *MANY[:4]).generation(1030, *MANY[:5]).generation(1060, *MANY)
-    (found,) = scale_events(told.frame(), LIMITS)
+    (found,) = told.membership().scale_events
     assert (found.at, found.before, found.after, found.joined) == (at(1060), 3, 6, MANY[3:])
 
 
@@ -37,14 +36,14 @@ def test_swings_alternate() -> None:
     told = Life().generation(10, *FEW)
     for index in range(5):
         told.generation(600 + 300 * index, *(FEW if index % 2 else MANY))
-    found = scale_events(told.frame(), LIMITS)
+    found = told.membership().scale_events
     assert len(alternations(found, at(NOW))) == 5
     assert len(alternations(found, at(NOW + 700))) == 4
 
 
 def test_two_steps_one_way_end_the_alternation() -> None:
     told = Life().generation(10, *FEW).generation(600, *MANY[:4]).generation(1200, *MANY).generation(1800, *FEW)
-    assert len(alternations(scale_events(told.frame(), LIMITS), at(NOW))) == 2
+    assert len(alternations(told.membership().scale_events, at(NOW))) == 2
 
 
 def test_a_member_that_is_back_within_ten_minutes_is_no_scaling() -> None:
@@ -91,7 +90,7 @@ def scaled(after: float, lag_min: float = 1000.0) -> float:
     told = Life().generation(-7000, *pods(1, 2, 3, 4)).generation(1800, *pods(*range(1, 9)))
     consume = np.where(np.arange(WINDOWS) < 30, 500.0, after)
     signals = told.signals(topics=[series(consume=consume, lag_min=lag_min)])
-    (event,) = scale_events(signals.frame, LIMITS)
+    (event,) = signals.membership.scale_events
     return elasticity(signals, event).value
 
 
@@ -107,7 +106,7 @@ def test_elasticity_is_unknown_where_there_was_too_little_to_read() -> None:
 
 def test_the_row_of_a_scale_event_leaves_open_what_is_not_known() -> None:
     told = Life().generation(-7000, *FEW).generation(1800, *MANY)
-    (event,) = scale_events(told.frame(), LIMITS)
+    (event,) = told.membership().scale_events
     assert scale_row(told.signals(topics=[series()]), event) == {
         "cluster": "c", "group": "g", "event_at": at(1800), "members_before": 3, "members_after": 6,
         "consume_rate_before": None, "consume_rate_after": None, "elasticity": None,
@@ -120,7 +119,7 @@ def test_windows_of_a_rebalance_and_after_are_not_busy() -> None:
     told = Life().generation(-7000, *FEW).generation(1800, *MANY)
     consume = np.where(np.isin(np.arange(WINDOWS), [30, 31]), 9e9, 500.0)
     signals = told.signals(topics=[series(consume=consume, lag_min=1000.0)])
-    (event,) = scale_events(signals.frame, LIMITS)
+    (event,) = signals.membership.scale_events
     assert elasticity(signals, event).after == 1000.0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,9 +14,7 @@ from laggard.diagnosis.history.frames import GroupFrame
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules import commits, evictions, identity, moves, rebalances, scaling, timeouts
 from laggard.diagnosis.rules.registry import rules_of
-from laggard.diagnosis.signals.deploys import find_deploys
-from laggard.diagnosis.signals.rosters import changes
-from laggard.diagnosis.signals.scaling import scale_events
+from laggard.diagnosis.signals.membership import membership_of
 from laggard.diagnosis.signals.static import absences
 from simulator.cluster import GROUP
 from simulator.simulation import recall, run_through_laggard
@@ -49,17 +48,24 @@ def frame_of(workload: str, seed: int) -> GroupFrame:
         rows[name] for name in ("rebalances", "generations", "group_members", "group_events")
     )
     return GroupFrame(
-        "c", GROUP, 60, end - 60_000 * np.arange(WINDOWS, 0, -1), (), [None] * (WINDOWS - 1) + [status],
-        rebalances, generations, members, events,
-    )  # fmt: skip
+        cluster="c",
+        group=GROUP,
+        window_seconds=60,
+        windows=end - 60_000 * np.arange(WINDOWS, 0, -1),
+        topics=(),
+        facts=[None] * (WINDOWS - 1) + [status],
+        rebalances=rebalances,
+        generations=generations,
+        members=members,
+        events=events,
+    )
 
 
 def told(workload: str, seed: int) -> set[str]:
     """Codes that hold at the end of the workload."""
     frame = frame_of(workload, seed)
-    life = Life()
-    signals = life.signals(member_count=frame.fact["members"], state=frame.fact["group_state"])
-    signals = type(signals)(**{**{name: getattr(signals, name) for name in signals.__slots__}, "frame": frame})
+    plain = Life().signals(member_count=frame.fact["members"], state=frame.fact["group_state"])
+    signals = replace(plain, frame=frame, membership=membership_of(frame, LIMITS))
     return {each.code for rule in RULES for each in rule.check(signals) if each.state == "holds"}
 
 
@@ -95,23 +101,23 @@ def test_a_workload_is_reported_by_its_codes(workload: str, expected: set[str], 
 
 @pytest.mark.parametrize("workload", ["rolling_deploy", "rolling_deploy_cooperative"])
 def test_a_rolling_deploy_of_four_is_one_deploy(workload: str) -> None:
-    (found,) = find_deploys(frame_of(workload, SEED), LIMITS)
+    (found,) = membership_of(frame_of(workload, SEED), LIMITS).deploys
     assert (found.slots, found.replaced, found.batches) == (4, 4, 4)
 
 
 def test_swings_are_scale_events_with_their_sizes() -> None:
-    found = scale_events(frame_of("scale_oscillation", SEED), LIMITS)
+    found = membership_of(frame_of("scale_oscillation", SEED), LIMITS).scale_events
     assert [(each.before, each.after) for each in found] == [(3, 6), (6, 3), (3, 6), (6, 3)]
 
 
 def test_an_expired_absence_is_as_long_as_the_restart_took() -> None:
-    (found,) = absences(frame_of("static_expired", SEED))
+    (found,) = absences(membership_of(frame_of("static_expired", SEED), LIMITS))
     assert found.seconds == pytest.approx(70, abs=5 + 15 + 3)  # commit interval, tick and join
 
 
 def test_who_left_with_the_new_protocol_is_a_departure() -> None:
     frame = frame_of("modern_downgrade", SEED)
-    (found,) = [change for change in changes(frame) if change.left]
+    (found,) = [change for change in membership_of(frame, LIMITS).changes if change.left]
     assert (len(found.left), found.before, found.after) == (1, 4, 3)
     (record,) = [row for row in frame.generations if row["kind"] == "downgrade"]
     assert found.at == record["record_timestamp"]

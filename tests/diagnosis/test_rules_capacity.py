@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from diagnosis.groups import END_MS, signals_of, spread_over, topic_signals
+from diagnosis.rebalance_rows import rolled
 from laggard.diagnosis.history.frames import Policy, Row
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules import balance, capacity, uneven
@@ -103,8 +104,8 @@ def test_a_shortage_comes_with_the_rates_and_its_sub_cause() -> None:
         (short_group(topic={"stalled": dict.fromkeys(range(6), "silent")}), []),  # half of it is not worked off at all
         (short_group(topic={"stalled": dict.fromkeys(range(5), "silent")}), [HOLDS]),
         (short_group(members=0, state="Empty"), []),
-        (short_group(is_deployed=True), [FAILS]),
-        (short_group(is_deployed=False), [HOLDS]),
+        (short_group(deploy=rolled().membership().deploy), [FAILS]),
+        (short_group(deploy=None), [HOLDS]),
         (short_group(events=[event("members_returned", 9)]), [FAILS]),
         (short_group(events=[event("members_returned", 11)]), [HOLDS]),
         (short_group(events=[event("partitions_added", 1)]), [HOLDS]),
@@ -309,7 +310,7 @@ def test_a_member_that_is_slow_over_two_topics_is_one_finding() -> None:
 def test_a_deploy_vetoes_a_slow_member() -> None:
     topic = topic_signals(THREE_LAGS, consume=SLOW["consume"], slots=spread_over(12, 4), shape="concentrated")
 
-    assert states("SLOW_MEMBER", signals_of(topic, busy=["m2"], is_deployed=True)) == [FAILS]
+    assert states("SLOW_MEMBER", signals_of(topic, busy=["m2"], deploy=rolled().membership().deploy)) == [FAILS]
 
 
 def test_one_group_is_at_most_half_sure_of_a_broker() -> None:

@@ -13,7 +13,6 @@ from laggard.diagnosis.rules import moves
 from laggard.diagnosis.rules.registry import rules_of
 from laggard.diagnosis.rules.rule import Observation
 from laggard.diagnosis.signals.deploy_cost import deploy_row
-from laggard.diagnosis.signals.deploys import find_deploys
 from laggard.diagnosis.signals.group import Signals
 
 BY_CODE = {rule.code: rule for rule in rules_of(moves)}
@@ -141,7 +140,7 @@ def test_the_row_of_a_deploy_has_its_rebalances_and_what_it_cost() -> None:
     ends = 3600 - 60.0 * np.arange(WINDOWS - 1, -1, -1)
     lag = np.where((ends > 3200) & (ends <= 3400), 1500.0, 500.0)
     signals = rolled().signals(topics=[series(lag=lag, lag_max=lag, envelope=lag, arrival=100.0)])
-    (deploy,) = find_deploys(signals.frame, signals.parameters)
+    (deploy,) = signals.membership.deploys
     row = deploy_row(signals, deploy)
     assert (row["started_at"], row["ended_at"]) == (at(3200), at(3340))
     assert (row["rebalance_ids"], row["rebalances"]) == ([f"r{number}" for number in range(2, 10)], 8)
@@ -152,7 +151,7 @@ def test_the_row_of_a_deploy_has_its_rebalances_and_what_it_cost() -> None:
 
 def test_the_cost_of_a_deploy_is_unknown_where_lag_is() -> None:
     signals = rolled().signals(topics=[series()])
-    row = deploy_row(signals, find_deploys(signals.frame, signals.parameters)[0])
+    row = deploy_row(signals, signals.membership.deploys[0])
     assert (row["peak_lag"], row["lag_record_seconds"], row["recovery_seconds"], row["is_spike"]) == (
         None,
         None,
@@ -166,7 +165,7 @@ def test_a_rise_that_is_no_lag_of_a_group_is_no_spike() -> None:
         ends = 3600 - 60.0 * np.arange(WINDOWS - 1, -1, -1)
         lag = np.where((ends > 3200) & (ends <= 3400), records, 0.0)
         signals = rolled().signals(topics=[series(lag=lag, lag_max=lag, envelope=lag, arrival=100.0)])
-        return bool(deploy_row(signals, find_deploys(signals.frame, signals.parameters)[0])["is_spike"])
+        return bool(deploy_row(signals, signals.membership.deploys[0])["is_spike"])
 
     assert spikes(50)
     assert not spikes(49)  # two partitions: 98 records

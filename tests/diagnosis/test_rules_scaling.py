@@ -15,7 +15,7 @@ from laggard.diagnosis.rules import commits, scaling
 from laggard.diagnosis.rules.registry import rules_of
 from laggard.diagnosis.rules.rule import Observation
 from laggard.diagnosis.signals.group import Signals
-from laggard.diagnosis.signals.scaling import newest_scale_out, scale_events
+from laggard.diagnosis.signals.scaling import newest_scale_out
 
 BY_CODE = {rule.code: rule for rule in (*rules_of(scaling), *rules_of(commits))}
 OLD, NEW = pods(1, 2, 3, 4), pods(5, 6, 7, 8)
@@ -95,7 +95,7 @@ def test_an_open_finding_lasts_while_the_lag_does_not_fall_and_the_members_stay(
     assert judge("SCALE_OUT_FUTILE", hours_after(trend="draining")) == []
     assert judge("SCALE_OUT_FUTILE", hours_after(is_material=False)) == []
     fewer = Life().generation(-9000, *OLD, *NEW).generation(1000, *OLD)
-    assert judge("SCALE_OUT_FUTILE", replace(hours_after(), frame=fewer.frame(3000))) == []
+    assert judge("SCALE_OUT_FUTILE", replace(hours_after(), membership=fewer.membership(3000))) == []
 
 
 @pytest.mark.parametrize(("then", "is_known"), [(900.0, True), (800.0, False)])
@@ -109,7 +109,7 @@ def test_what_members_brought_is_forgotten_with_the_lag_and_with_another_change(
     assert newest_scale_out(signals) is not None
     assert newest_scale_out(replace(signals, is_material=False)) is None
     fewer = Life().generation(-9000, *OLD, *NEW).generation(1000, *OLD)
-    assert newest_scale_out(replace(signals, frame=fewer.frame(3000))) is None
+    assert newest_scale_out(replace(signals, membership=fewer.membership(3000))) is None
 
 
 def swings(number: int) -> list[Observation]:
@@ -134,7 +134,7 @@ def test_one_member_that_crashes_again_and_again_is_no_oscillation() -> None:
         more = (beside,) if number in (10, 25) else ()
         told.generation(1900 + 45 * number, *OLD, *more, restarted=[last])
     signals = told.signals()
-    assert len(scale_events(signals.frame, signals.parameters)) == 4
+    assert len(signals.membership.scale_events) == 4
     assert judge("SCALE_OSCILLATION", signals) == []
 
 

@@ -5,7 +5,7 @@ from datetime import datetime, timezone
 import numpy as np
 import pytest
 
-from diagnosis.groups import END_MS, WINDOWS, signals_of, topic_signals
+from diagnosis.groups import END_MS, GENERATION, WINDOWS, signals_of, topic_signals
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules.unread import commits_stopped, empty_with_lag, external_committer
 from laggard.diagnosis.signals.group import Signals
@@ -84,7 +84,7 @@ def test_silence_begins_with_the_newest_rebalance(minutes: float, state: str) ->
     commits = np.zeros((1, WINDOWS))
     commits[0, : WINDOWS - 20] = 1.0
     topic = topic_signals([50_000.0], history={"commits": commits, "committed": 100.0})
-    rebalance = {"live_read": True, "record_timestamp": moment(minutes)}
+    rebalance = GENERATION | {"record_timestamp": moment(minutes)}
     (found,) = commits_stopped.check(signals_of(topic, generations=[rebalance]))
     assert found.guards["no rebalance since"] == state
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diagnosis.groups import PARAMETERS, signals_of, spread_over, topic_signals
+from diagnosis.groups import PARAMETERS, REBALANCE, signals_of, spread_over, topic_signals
 from laggard.diagnosis.history.frames import Policy
 from laggard.diagnosis.order import percentile
 from laggard.diagnosis.signals.forecast import drain_seconds
@@ -205,7 +205,7 @@ def test_rates_that_are_not_known_give_no_drain() -> None:
 
 
 def test_an_autoscaler_gets_what_a_member_does_within_the_slo() -> None:
-    rebalances = [{"pause_p95_seconds": 12.0}, {"pause_p95_seconds": None}]
+    rebalances = [REBALANCE | {"pause_p95_seconds": seconds} for seconds in (12.0, None)]
     signals = signals_of(
         topic_signals([0.0]), capacity=500.0, policy=Policy(slo_time_lag_seconds=60.0), rebalances=rebalances
     )

@@ -16,6 +16,7 @@ from laggard.diagnosis.rules.reach import params_of, thresholds_of, version_of
 from laggard.diagnosis.rules.registry import BY_CODE, RULES
 from laggard.diagnosis.signals.compute import COMPUTED_BY, RECORDED
 from laggard.diagnosis.signals.group import MemberSignals, Signals, TopicSignals
+from laggard.diagnosis.signals.membership import Membership
 
 DIAGNOSIS = Path(laggard.diagnosis.__file__).parent
 UNDECLARED = 20  # at most: pairs ("fewer than two members"), sizes of blocks and of texts, rounding
@@ -114,7 +115,7 @@ def test_a_finding_keeps_all_thresholds_that_its_rule_could_reach() -> None:
 
 
 def test_every_signal_says_what_computes_it() -> None:
-    names = {each.name for one in (Signals, TopicSignals, MemberSignals) for each in fields(one)}
+    names = {each.name for one in (Signals, Membership, TopicSignals, MemberSignals) for each in fields(one)}
     assert names == COMPUTED_BY.keys() | RECORDED
     assert COMPUTED_BY.keys().isdisjoint(RECORDED)
 

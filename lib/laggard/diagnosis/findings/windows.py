@@ -12,10 +12,9 @@ from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals import forecast
 from laggard.diagnosis.signals.deploy_cost import deploy_row
-from laggard.diagnosis.signals.deploys import OVER, find_deploys
+from laggard.diagnosis.signals.deploys import OVER
 from laggard.diagnosis.signals.group import Flags, Shape, Signals, TopicSignals
-from laggard.diagnosis.signals.rebalances import logical_rebalances, now_of
-from laggard.diagnosis.signals.scaling import scale_events, scale_row
+from laggard.diagnosis.signals.scaling import scale_row
 
 
 def group_rows(signals: Signals) -> list[Row]:
@@ -139,7 +138,7 @@ def _changes(signals: Signals) -> Row:
         for row in signals.frame.generations
         if row["live_read"] and begin <= row["record_timestamp"].timestamp() * 1000 < end
     ]
-    ended = [each.ended_at.timestamp() * 1000 for each in logical_rebalances(signals.frame)]
+    ended = [each.ended_at.timestamp() * 1000 for each in signals.membership.logical_rebalances]
     slots = {slot for row in rows for name in ("joined", "left") for slot in row[name] or ()}
     return {
         "rebalances": sum(begin <= at < end for at in ended),
@@ -178,13 +177,11 @@ def completed(signals: Signals) -> dict[str, list[Row]]:
     """Rows by table."""
     deploys = [
         deploy_row(signals, each)
-        for each in find_deploys(signals.frame, signals.parameters)
+        for each in signals.membership.deploys
         if each.state == OVER and _is_now(signals, max(each.quiet_at, each.ended_at + _AFTER))
     ]
     events = [
-        scale_row(signals, each)
-        for each in scale_events(signals.frame, signals.parameters)
-        if _is_now(signals, each.at + _AFTER)
+        scale_row(signals, each) for each in signals.membership.scale_events if _is_now(signals, each.at + _AFTER)
     ]
     return {
         "deploys": [row | {"date": row["started_at"].date(), "status": "ok"} for row in deploys],
@@ -194,5 +191,5 @@ def completed(signals: Signals) -> dict[str, list[Row]]:
 
 def _is_now(signals: Signals, at: datetime) -> bool:
     """True if a moment lies in the evaluated window."""
-    end = now_of(signals.frame)
+    end = signals.frame.now
     return end - timedelta(seconds=signals.frame.window_seconds) <= at < end

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -85,7 +86,7 @@ class Hidden:
 class GroupFrame:
     """One group as it was known at the end of a window; nothing in here is newer than that.
 
-    Compared by identity, so that what several rules look for in one frame is found once.
+    Arrays make no equality: a frame is equal to itself only.
     """
 
     cluster: str
@@ -108,6 +109,16 @@ class GroupFrame:
     def now_ms(self) -> int:
         """End of the evaluated window."""
         return int(self.windows[-1]) + 1000 * self.window_seconds
+
+    @property
+    def now(self) -> datetime:
+        """End of the judged window."""
+        return datetime.fromtimestamp(self.now_ms / 1000, timezone.utc)
+
+    @property
+    def live_generations(self) -> list[Row]:
+        """Rows of generations that were read live, oldest first."""
+        return [row for row in self.generations if row.get("live_read")]
 
     @property
     def fact(self) -> Row:

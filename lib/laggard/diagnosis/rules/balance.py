@@ -106,7 +106,7 @@ def assignment_imbalance(signals: Signals) -> list[Observation]:
     forced = ceil(sum(counts) / len(members)) * len(members) / max(1, sum(counts))
     if max(counts) - min(counts) < IMBALANCE_PARTITIONS and not ratio >= IMBALANCE_RATIO * forced:
         return []
-    guards = {"same_subscription": guard(signals.subscriptions_differ)}
+    guards = {"same_subscription": guard(signals.membership.subscriptions_differ)}
     evidence = {"most_partitions": max(counts), "fewest_partitions": min(counts), "imbalance_ratio": ratio}
     fullest = max(members, key=lambda member: (member.arrival, len(member.partitions), member.slot))
     found = Observation(

@@ -78,7 +78,7 @@ def capacity_shortage(signals: Signals) -> list[Observation]:
     ):
         return []
     guards = {
-        "no_deploy": guard(signals.is_deployed),
+        "no_deploy": guard(signals.deploy is not None),
         "no_catch_up": guard(happened(signals, CATCHING_UP, signals.parameters.trend_short_seconds)),
         "group_at_rest": guard(None if isnan(signals.time_in_rebalance) else False),
     }
@@ -149,7 +149,7 @@ def at_partition_ceiling(signals: Signals) -> list[Observation]:
         if signals.member_count is None or signals.member_count < signals.ceiling:
             continue
         partitions = sum(len(topic.frame.partitions) for topic in signals.topics)
-        guards = dict(short.guards) | {"same_subscription": guard(signals.subscriptions_differ)}
+        guards = dict(short.guards) | {"same_subscription": guard(signals.membership.subscriptions_differ)}
         if short.state == ABSTAINS:
             found.append(Observation("AT_PARTITION_CEILING", ABSTAINS))
             continue

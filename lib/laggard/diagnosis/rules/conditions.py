@@ -19,7 +19,6 @@ from laggard.diagnosis.rules.rule import (
     suppresses,
 )
 from laggard.diagnosis.signals.group import UNKNOWN_KIND, Signals
-from laggard.diagnosis.signals.rebalances import now_of
 
 # a new group that takes longer to drain the past is a group like any other
 _CATCH_UP_SECONDS = fixed("catch_up_seconds", 7200.0, "s")
@@ -46,7 +45,7 @@ def _is_busy_with_rebalances(signals: Signals) -> bool:
 
 
 def _is_deployed(signals: Signals) -> bool:
-    return bool(signals.is_deployed)
+    return signals.deploy is not None
 
 
 def _is_new(signals: Signals) -> bool:
@@ -60,7 +59,7 @@ def _was_set_back(signals: Signals) -> bool:
     if not (_happened(signals, "offset_rewind", span) and is_more_than_replayed(signals, span)):
         return False
     newest = max(row["event_at"] for row in signals.frame.events if row["kind"] == "offset_rewind")
-    windows = (now_of(signals.frame) - newest).total_seconds() / signals.frame.window_seconds
+    windows = (signals.frame.now - newest).total_seconds() / signals.frame.window_seconds
     return bool(_is_falling(signals) or signals.parameters.trend_min_points > windows)
 
 
@@ -69,7 +68,7 @@ def _is_falling(signals: Signals) -> bool:
 
 
 def _happened(signals: Signals, kind: str, span: timedelta) -> bool:
-    since = now_of(signals.frame) - span
+    since = signals.frame.now - span
     return any(row["kind"] == kind and row["event_at"] >= since for row in signals.frame.events)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from laggard.diagnosis.order import is_most
 from laggard.diagnosis.parameters import fixed
-from laggard.diagnosis.rules.guards import guarded, has_members, passes
+from laggard.diagnosis.rules.guards import guarded, has_members, no_deploy, passes
 from laggard.diagnosis.rules.rule import (
     ABSTAINS,
     CAUSE,
@@ -17,17 +17,12 @@ from laggard.diagnosis.rules.rule import (
     Rule,
     outranks,
 )
-from laggard.diagnosis.signals.deploys import is_in_deploy, vetoing_deploy
 from laggard.diagnosis.signals.group import Signals
-from laggard.diagnosis.signals.rebalances import live_generations, longest_rebalance_timeout
+from laggard.diagnosis.signals.rebalances import longest_rebalance_timeout
 from laggard.diagnosis.signals.rosters import (
     CrashLoop,
     Eviction,
-    find_crash_loops,
-    find_evictions,
-    looping_places,
     pattern,
-    places,
 )
 
 _MIN_EVICTIONS = fixed("min_evictions", 2, "departures")
@@ -61,7 +56,7 @@ _LOG_LINES = (
 )
 def poll_timeout_eviction(signals: Signals) -> list[Observation]:
     """Members whose batches take longer than max.poll.interval.ms leave, and rejoin."""
-    found = find_evictions(signals.frame, "poll_timeout", signals.parameters) if has_members(signals) else []
+    found = signals.membership.evicted("poll_timeout") if has_members(signals) else []
     if len(found) < _MIN_EVICTIONS:
         return []
     timeout = longest_rebalance_timeout(signals.frame.members)
@@ -96,13 +91,12 @@ def poll_timeout_eviction(signals: Signals) -> list[Observation]:
 )
 def session_eviction(signals: Signals) -> list[Observation]:
     """The coordinator evicted members whose heartbeats stopped for a session."""
-    found = find_evictions(signals.frame, "session_expiry", signals.parameters) if has_members(signals) else []
+    found = signals.membership.evicted("session_expiry") if has_members(signals) else []
     # a static member says no word when it is restarted: it looks like one that was evicted, then and later
-    found = [each for each in found if not is_in_deploy(each.at, signals.frame, signals.parameters)]
+    found = [each for each in found if not signals.membership.is_in_deploy(each.at)]
     if len({each.at for each in found}) < _MIN_EVICTIONS:
         return []  # members that are lost together are one loss: of their host, or of what they connect through
-    place_of = places(signals.frame)
-    looping = looping_places(signals.frame, signals.parameters)
+    looping = signals.membership.looping
     sessions = [row["session_timeout_ms"] / 1000 for row in signals.frame.members if row.get("session_timeout_ms")]
     elsewhere = sum(_is_elsewhere(signals, each) for each in found)
     observation = Observation(
@@ -110,11 +104,9 @@ def session_eviction(signals: Signals) -> list[Observation]:
         evidence={**_evidence(found), **({"session_timeout_seconds": min(sessions)} if sessions else {})},
         evidence_text=_who(found),
         guards={
-            "deploy": passes(
-                vetoing_deploy(signals.frame, signals.parameters) is None and not signals.policy.in_maintenance
-            ),
+            "deploy": no_deploy(signals),
             "same_host": passes(not is_most(elsewhere, len(found))),  # pods that are killed restart on other hosts
-            "several_members": passes(not {place_of.get(each.slot, each.slot) for each in found} <= looping),
+            "several_members": passes(not {signals.membership.place(each.slot) for each in found} <= looping),
         },
         is_falsified=_is_contradicted(signals, found, "session_expiry"),
     )
@@ -143,18 +135,14 @@ def crash_loop(signals: Signals) -> list[Observation]:
 
     A group without members has stopped once that lasts longer than each time before; until then nothing is known.
     """
-    if not has_members(signals):
+    membership, found = signals.membership, []
+    if not has_members(signals) or not membership.crash_loops:
         return []
-    deploy = vetoing_deploy(signals.frame, signals.parameters)
-    poll = {each.slot for each in find_evictions(signals.frame, "poll_timeout", signals.parameters)}
-    place_of = places(signals.frame)
-    late = {place_of.get(slot, slot) for slot in poll}
-    loops, found = find_crash_loops(signals.frame, signals.parameters), []
-    expired = find_evictions(signals.frame, "session_expiry", signals.parameters)
-    looping = looping_places(signals.frame, signals.parameters)
-    others = {each.at for each in expired if place_of.get(each.slot, each.slot) not in looping}
+    late = {membership.place(each.slot) for each in membership.evicted("poll_timeout")}
+    expired, looping = membership.evicted("session_expiry"), membership.looping
+    others = {each.at for each in expired if membership.place(each.slot) not in looping}
     is_empty = signals.member_count == 0
-    for each in loops:
+    for each in membership.crash_loops:
         if is_empty and each.is_given_up:
             continue
         observation = Observation(
@@ -167,7 +155,7 @@ def crash_loop(signals: Signals) -> list[Observation]:
                 "shortest_lifetime_seconds": min(each.lifetimes_seconds),
             },
             guards={
-                "deploy": passes(deploy is None and not signals.policy.in_maintenance),
+                "deploy": no_deploy(signals),
                 "poll_interval": passes(not each.places & late and not _lives_a_poll_interval(signals, each)),
                 # what evicts all members in turn evicts one of them twice in a row now and then
                 "not_the_others": passes(is_most(len(each.departures) - len(others), len(each.departures))),
@@ -191,12 +179,12 @@ def _is_elsewhere(signals: Signals, eviction: Eviction) -> bool:
     if eviction.is_elsewhere is not None:
         return eviction.is_elsewhere
     away: set[str] = set()
-    place = places(signals.frame).get(eviction.slot, eviction.slot)
-    for row in live_generations(signals.frame):
-        away |= {places(signals.frame).get(slot, slot) for slot in (*(row["left"] or ()), *(row["replaced"] or ()))}
+    place = signals.membership.place(eviction.slot)
+    for row in signals.frame.live_generations:
+        away |= {signals.membership.place(slot) for slot in (*(row["left"] or ()), *(row["replaced"] or ()))}
         since = (row["record_timestamp"] - eviction.at).total_seconds()
         if 0 < since <= _ELSEWHERE_SECONDS:
-            joined = {places(signals.frame).get(slot, slot) for slot in row["joined"] or ()}
+            joined = {signals.membership.place(slot) for slot in row["joined"] or ()}
             if place in joined:
                 return False
             if any(pattern(each) == pattern(place) for each in joined - away):

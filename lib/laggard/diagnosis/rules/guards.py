@@ -39,6 +39,11 @@ def guarded(observation: Observation) -> list[Observation]:
     return [replace(observation, state=FAILS) if is_vetoed else observation]
 
 
+def no_deploy(signals: Signals) -> str:
+    """Result of the guard against rolling deploys, and against maintenance that was declared."""
+    return passes(signals.deploy is None and not signals.policy.in_maintenance)
+
+
 def happened(signals: Signals, kinds: frozenset[str], seconds: float) -> bool:
     """True if an event of these kinds lies in the last `seconds`."""
     since = signals.frame.now_ms / 1000 - seconds

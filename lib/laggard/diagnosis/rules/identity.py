@@ -21,11 +21,8 @@ from laggard.diagnosis.rules.rule import (
     suppresses,
 )
 from laggard.diagnosis.signals.deploy_cost import deploy_row
-from laggard.diagnosis.signals.deploys import OVER, find_deploys, is_in_deploy, vetoing_deploy
+from laggard.diagnosis.signals.deploys import OVER
 from laggard.diagnosis.signals.group import Signals
-from laggard.diagnosis.signals.moves import subscriptions_differ_since
-from laggard.diagnosis.signals.rebalances import now_of
-from laggard.diagnosis.signals.rosters import current_members
 from laggard.diagnosis.signals.static import absence_p95_seconds, absences, find_flips, find_successors
 
 _DIVERGENT_SECONDS = fixed("divergent_seconds", 1800.0, "s")
@@ -49,19 +46,19 @@ _NEVER_BACK_CONFIDENCE = fixed("never_back_confidence", 0.6, "confidence while a
 )
 def subscription_divergent(signals: Signals) -> list[Observation]:
     """Members of one group have read different topics for half an hour."""
-    since = subscriptions_differ_since(signals.frame) if has_assignments(signals) else None
-    if since is None or (now_of(signals.frame) - since).total_seconds() <= _DIVERGENT_SECONDS:
+    since = signals.membership.subscriptions_differ_since if has_assignments(signals) else None
+    if since is None or (signals.frame.now - since).total_seconds() <= _DIVERGENT_SECONDS:
         return []
-    sets = sorted({", ".join(sorted(row["topics"])) for row in current_members(signals.frame) if row.get("topics")})
+    sets = sorted({", ".join(sorted(row["topics"])) for row in signals.membership.current if row.get("topics")})
     observation = Observation(
         "SUBSCRIPTION_DIVERGENT",
         severity=INFO,
         evidence={
-            "differ_seconds": (now_of(signals.frame) - since).total_seconds(),
+            "differ_seconds": (signals.frame.now - since).total_seconds(),
             "subscriptions": float(len(sets)),
         },
         evidence_text={"topics": " | ".join(sets)},
-        guards={"deploy": passes(vetoing_deploy(signals.frame, signals.parameters) is None)},
+        guards={"deploy": passes(signals.deploy is None)},
     )
     return guarded(observation)
 
@@ -88,12 +85,12 @@ def static_expired(signals: Signals) -> list[Observation]:
     """
     if not has_members(signals):
         return []
-    known = absences(signals.frame)
-    now = now_of(signals.frame)
+    known = absences(signals.membership)
+    now = signals.frame.now
     horizon = signals.parameters.deploy_horizon_seconds
     expired = [each for each in known if each.is_expired and 0 <= (now - each.back_at).total_seconds() < horizon]
     usual = absence_p95_seconds(known)
-    faults = [each for each in expired if not is_in_deploy(each.back_at, signals.frame, signals.parameters)]
+    faults = [each for each in expired if not signals.membership.is_in_deploy(each.back_at)]
     if len({each.instance_id for each in faults}) < len(faults):
         expired = [each for each in expired if each not in faults]
     return [
@@ -140,7 +137,7 @@ def static_duplicate(signals: Signals) -> list[Observation]:
             evidence={"flips": float(each.flips), "hosts": float(len(set(each.hosts)))},
             evidence_text={"hosts": ", ".join(each.hosts[:20])},
         )
-        for each in find_flips(signals.frame)
+        for each in find_flips(signals.membership)
         if each.flips >= _ID_FLIPS and len(set(each.hosts)) >= _ID_HOSTS
     ]
 
@@ -164,7 +161,7 @@ def static_duplicate(signals: Signals) -> list[Observation]:
 )
 def static_id_unstable(signals: Signals) -> list[Observation]:
     """Restarted members come with new instance ids, and the old ones block their partitions for a session."""
-    found = find_successors(signals.frame) if has_members(signals) else []
+    found = find_successors(signals.membership) if has_members(signals) else []
     if len(found) < _NEW_IDS:
         return []
     observation = Observation(
@@ -198,12 +195,12 @@ def static_id_unstable(signals: Signals) -> list[Observation]:
 )
 def static_not_used(signals: Signals) -> list[Observation]:
     """Deploys cost lag again and again, and no member has an instance id."""
-    if not has_assignments(signals) or not current_members(signals.frame):
+    if not has_assignments(signals) or not signals.membership.current:
         return []
-    if any(row.get("group_instance_id") for row in current_members(signals.frame)):
+    if any(row.get("group_instance_id") for row in signals.membership.current):
         return []
-    now = now_of(signals.frame)
-    own = [deploy_row(signals, each) for each in find_deploys(signals.frame, signals.parameters) if each.state == OVER]
+    now = signals.frame.now
+    own = [deploy_row(signals, each) for each in signals.membership.deploys if each.state == OVER]
     # what was written while the deploy lay in the frame's windows knows its cost better
     rows = {row["started_at"]: row for row in [*own, *signals.frame.deploys]}
     spikes = [

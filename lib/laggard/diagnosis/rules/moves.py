@@ -6,13 +6,13 @@ import math
 
 from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import fixed
-from laggard.diagnosis.rules.guards import guarded, has_assignments, passes
+from laggard.diagnosis.rules.guards import guarded, has_assignments, no_deploy, passes
 from laggard.diagnosis.rules.rule import CAUSE, HYGIENE, INFO, WARN, Observation, Rule
 from laggard.diagnosis.signals.deploy_cost import DeployCost, measure_deploy
-from laggard.diagnosis.signals.deploys import RUNNING, SUSPECTED, Deploy, deploy_spans, find_deploys, vetoing_deploy
+from laggard.diagnosis.signals.deploys import RUNNING, SUSPECTED, Deploy
 from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.moves import find_avoidable, find_ping_pong
-from laggard.diagnosis.signals.rebalances import logical_rebalances, now_of, recent
+from laggard.diagnosis.signals.rebalances import recent
 
 _PING_PONG_SHARE = fixed("ping_pong_share", 0.3, "share of the moves that go back")
 _PING_PONG_MOVES = fixed("ping_pong_moves", 3, "moves")
@@ -43,10 +43,9 @@ def ping_pong(signals: Signals) -> list[Observation]:
     """Partitions go back to where they came from; one member's restart, which returns once, does not count."""
     if not has_assignments(signals):
         return []
-    found = find_ping_pong(signals.frame, explained=deploy_spans(signals.frame, signals.parameters))
+    found = find_ping_pong(signals.membership)
     if found.moves < _PING_PONG_MOVES or found.index < _PING_PONG_SHARE or found.rebalances < _PING_PONG_REBALANCES:
         return []
-    deploy = vetoing_deploy(signals.frame, signals.parameters)
     observation = Observation(
         "PING_PONG",
         evidence={
@@ -56,7 +55,7 @@ def ping_pong(signals: Signals) -> list[Observation]:
             "rebalances": float(found.rebalances),
         },
         evidence_text={"partitions": ", ".join(f"{topic}-{number}" for topic, number in found.partitions[:20])},
-        guards={"deploy": passes(deploy is None and not signals.policy.in_maintenance)},
+        guards={"deploy": no_deploy(signals)},
     )
     return guarded(observation)
 
@@ -117,7 +116,7 @@ def eager_large_group(signals: Signals) -> list[Observation]:
     fact = signals.frame.fact
     members = signals.member_count or 0
     partitions = sum(len(topic.lag) for topic in signals.topics)
-    day = recent(logical_rebalances(signals.frame), now_of(signals.frame), _LARGE_SECONDS)
+    day = recent(signals.membership.logical_rebalances, signals.frame.now, _LARGE_SECONDS)
     day = [each for each in day if not each.is_first]
     is_eager = fact.get("rebalance_mode") == "eager"
     if not is_eager or partitions < _LARGE_PARTITIONS or members < _LARGE_MEMBERS or not day:
@@ -163,8 +162,8 @@ def deploy_lag_spike(signals: Signals) -> list[Observation]:
     """Lag rose inside a rolling deploy; one whose restarts static membership absorbed is none."""
     if not has_assignments(signals):
         return []
-    deploys = find_deploys(signals.frame, signals.parameters)
-    now = now_of(signals.frame)
+    deploys = signals.membership.deploys
+    now = signals.frame.now
     near = [
         each for each in deploys if (now - each.started_at).total_seconds() <= signals.parameters.deploy_limit_seconds
     ]
@@ -173,11 +172,7 @@ def deploy_lag_spike(signals: Signals) -> list[Observation]:
     deploy, cost = near[-1], measure_deploy(signals, near[-1])
     if not cost.is_spike:
         return []
-    is_over = (
-        deploy.state != RUNNING
-        and math.isfinite(cost.recovery_seconds)
-        and vetoing_deploy(signals.frame, signals.parameters) is None
-    )
+    is_over = deploy.state != RUNNING and math.isfinite(cost.recovery_seconds) and signals.deploy is None
     if is_over:
         return []
     observation = Observation(

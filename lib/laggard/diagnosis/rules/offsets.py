@@ -9,7 +9,6 @@ from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.rule import CAUSE, EVENT, INFO, WARN, Observation, Rule, suppresses
 from laggard.diagnosis.signals.group import Signals
-from laggard.diagnosis.signals.rebalances import now_of
 
 # Kafka's default of transaction.max.timeout.ms: no honest one lasts longer
 _TRANSACTION_SECONDS = fixed("transaction_seconds", 900.0, "s")
@@ -157,7 +156,7 @@ def _event(code: str, topic: str, rows: list[Row], severity: str, more: dict[str
 def _events(signals: Signals, kind: str, span: timedelta | None = None) -> list[tuple[str, list[Row]]]:
     """Events of a kind in this window, or in a span up to its end, by topic."""
     found: dict[str, list[Row]] = {}
-    end = now_of(signals.frame)
+    end = signals.frame.now
     begin = end - (span or timedelta(seconds=signals.frame.window_seconds))
     for row in signals.frame.events:
         if row["kind"] == kind and begin <= row["event_at"] < end:

@@ -21,6 +21,7 @@ from laggard.diagnosis.rules.rule import Rule, nothing
 from laggard.diagnosis.signals.cluster import cluster_signal
 from laggard.diagnosis.signals.compute import COMPUTED_BY
 from laggard.diagnosis.signals.group import Signals
+from laggard.diagnosis.signals.membership import Membership
 
 TUNABLE = frozenset(each.name for each in fields(Parameters))
 _OURS = "laggard.diagnosis."
@@ -55,7 +56,9 @@ def _named_in(function: FunctionType) -> Iterator[Any]:
     """Thresholds, functions, classes and signals of ours that a function names."""
     names = set(_names(function.__code__))
     modules = [value for name in names if isinstance(value := function.__globals__.get(name), ModuleType)]
-    looks_at_signals = any("Signals" in str(each) for each in function.__annotations__.values())
+    looks_at_signals = function.__qualname__.startswith("Membership.") or any(
+        kind in str(each) for each in function.__annotations__.values() for kind in ("Signals", "Membership")
+    )
     for name in names:
         if name in TUNABLE:
             yield name
@@ -63,8 +66,9 @@ def _named_in(function: FunctionType) -> Iterator[Any]:
             yield from _known_as(name, known.get(name))
         if looks_at_signals:
             yield from COMPUTED_BY.get(name, ())
-            if isinstance(value := vars(Signals).get(name), property):
-                yield value
+            for kind in (Signals, Membership):
+                if isinstance(value := vars(kind).get(name), FunctionType | property):
+                    yield value
 
 
 def _known_as(name: str, value: object) -> Iterator[Any]:

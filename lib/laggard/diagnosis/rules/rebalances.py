@@ -8,7 +8,7 @@ import numpy as np
 
 from laggard.diagnosis.order import is_most
 from laggard.diagnosis.parameters import fixed
-from laggard.diagnosis.rules.guards import burns_slo, guarded, has_assignments, has_members, passes
+from laggard.diagnosis.rules.guards import burns_slo, guarded, has_assignments, has_members, no_deploy, passes
 from laggard.diagnosis.rules.rule import (
     CAUSE,
     CONFIDENCE,
@@ -21,17 +21,15 @@ from laggard.diagnosis.rules.rule import (
     outranks,
     suppresses,
 )
-from laggard.diagnosis.signals.deploys import deploy_spans, vetoing_deploy
 from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.moves import assignor_changes, find_behind, without_common_assignor
 from laggard.diagnosis.signals.rebalances import (
     find_storm,
     interrupted_rebalances,
     longest_rebalance_timeout,
-    now_of,
     stragglers,
 )
-from laggard.diagnosis.signals.rosters import HEARTBEAT_SECONDS, current_members
+from laggard.diagnosis.signals.rosters import HEARTBEAT_SECONDS
 
 _NOT_STABLE_SECONDS = fixed("not_stable_seconds", 120.0, "s beyond the rebalance timeout")
 _RECURRING = fixed("recurring", 2, "interrupted rebalances")
@@ -71,12 +69,13 @@ def rebalance_storm(signals: Signals) -> list[Observation]:
     """Rebalances that follow each other so closely that members spend much of their time in them."""
     if not has_members(signals) or not signals.member_count:
         return []
-    storm = find_storm(signals.frame, signals.parameters, deploy_spans(signals.frame, signals.parameters))
+    membership = signals.membership
+    storm = find_storm(signals.frame, membership.logical_rebalances, signals.parameters, membership.deploy_spans)
     if not storm.because:
         return []
     causes = sorted(storm.causes, key=lambda each: (-storm.causes[each], each))
     text = {"because": ", ".join(storm.because), "cause": causes[0] if causes else "unknown"}
-    members = current_members(signals.frame)
+    members = membership.current
     if members and all(row.get("group_instance_id") for row in members) and _is_cooperative(signals):
         text["escalation"] = "the group is static and cooperative already: only decoupling lowers the rate"
     observation = Observation(
@@ -94,7 +93,7 @@ def rebalance_storm(signals: Signals) -> list[Observation]:
         },
         evidence_text=text,
         guards={
-            "deploy": _no_deploy(signals),
+            "deploy": no_deploy(signals),
             "autoscaler": passes(not (signals.policy.max_consumers and set(storm.causes) <= _SCALING)),
             "coordinator": passes(not is_most(storm.causes.get("coordinator_failover", 0), max(1, storm.rebalances))),
         },
@@ -129,12 +128,14 @@ def rebalance_incomplete(signals: Signals) -> list[Observation]:
     """
     if not has_members(signals):
         return []
-    interrupted = interrupted_rebalances(signals.frame, signals.parameters.storm_seconds)
-    timeout = longest_rebalance_timeout(current_members(signals.frame))
+    interrupted = interrupted_rebalances(
+        signals.membership.logical_rebalances, signals.frame.now, signals.parameters.storm_seconds
+    )
+    timeout = longest_rebalance_timeout(signals.membership.current)
     since = signals.frame.fact.get("state_since")
     waits = 0.0
     if signals.state in {"PreparingRebalance", "CompletingRebalance"} and since is not None:
-        waits = (now_of(signals.frame) - since).total_seconds()
+        waits = (signals.frame.now - since).total_seconds()
     is_late = timeout is not None and waits > timeout + _NOT_STABLE_SECONDS
     if len(interrupted) < _RECURRING and not is_late:
         return []
@@ -147,7 +148,7 @@ def rebalance_incomplete(signals: Signals) -> list[Observation]:
             **({} if timeout is None else {"rebalance_timeout_seconds": timeout}),
         },
         evidence_text={"group_state": signals.state},
-        guards={"deploy": _no_deploy(signals)},
+        guards={"deploy": no_deploy(signals)},
     )
     return guarded(observation)
 
@@ -172,13 +173,15 @@ def rebalance_incomplete(signals: Signals) -> list[Observation]:
 )
 def rebalance_straggler(signals: Signals) -> list[Observation]:
     """A join phase waited for one member until its rebalance timeout ran out."""
-    if not has_members(signals):
+    now, horizon = signals.frame.now, signals.parameters.deploy_horizon_seconds
+    waited = stragglers(signals.membership.logical_rebalances, now, horizon) if has_members(signals) else []
+    if not waited:
         return []
     found = {}
-    for slot, seconds, rebalance_id in stragglers(signals.frame, signals.parameters.deploy_horizon_seconds):
-        healthy = HEARTBEAT_SECONDS + _commit_gap_p95(signals)
-        moved_at = signals.frame.fact.get("coordinator_changed_at")
-        since = math.inf if moved_at is None else (now_of(signals.frame) - moved_at).total_seconds()
+    healthy = HEARTBEAT_SECONDS + _commit_gap_p95(signals)
+    moved_at = signals.frame.fact.get("coordinator_changed_at")
+    since = math.inf if moved_at is None else (now - moved_at).total_seconds()
+    for slot, seconds, rebalance_id in waited:
         found[slot] = Observation(
             "REBALANCE_STRAGGLER",
             subject=slot,
@@ -186,7 +189,7 @@ def rebalance_straggler(signals: Signals) -> list[Observation]:
             evidence_text={"rebalance_id": rebalance_id},
             guards={
                 "one_batch": passes(seconds > healthy),
-                "coordinator": passes(since > signals.parameters.deploy_horizon_seconds),
+                "coordinator": passes(since > horizon),
             },
         )
     return [each for slot in sorted(found) for each in guarded(found[slot])]
@@ -228,7 +231,7 @@ def reconcile_stuck(signals: Signals) -> list[Observation]:
             },
             evidence_text={"member_state": each.member_state},
         )
-        for each in find_behind(signals.frame, signals.parameters.deploy_horizon_seconds)
+        for each in find_behind(signals.membership, signals.parameters.deploy_horizon_seconds)
     ]
 
 
@@ -254,7 +257,7 @@ def assignor_flap(signals: Signals) -> list[Observation]:
     if not has_assignments(signals):
         return []
     found = assignor_changes(signals.frame)
-    split = without_common_assignor(current_members(signals.frame))
+    split = without_common_assignor(signals.membership.current)
     if len(found) < _ASSIGNOR_CHANGES and not split:
         return []
     names = sorted({name for _, old, new in found for name in (old, new)})
@@ -265,10 +268,6 @@ def assignor_flap(signals: Signals) -> list[Observation]:
         evidence_text={"assignors": ", ".join(dict.fromkeys(names)), "slots": ", ".join(row["slot"] for row in split)},
     )
     return [observation]
-
-
-def _no_deploy(signals: Signals) -> str:
-    return passes(vetoing_deploy(signals.frame, signals.parameters) is None and not signals.policy.in_maintenance)
 
 
 def _is_cooperative(signals: Signals) -> bool:

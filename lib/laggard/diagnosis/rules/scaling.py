@@ -21,19 +21,9 @@ from laggard.diagnosis.rules.rule import (
     outranks,
     suppresses,
 )
-from laggard.diagnosis.signals.deploys import vetoing_deploy
 from laggard.diagnosis.signals.group import Signals
-from laggard.diagnosis.signals.rebalances import now_of
-from laggard.diagnosis.signals.rosters import looping_places, places
-from laggard.diagnosis.signals.scaling import (
-    ScaleEvent,
-    alternations,
-    elasticity,
-    find_cold_start,
-    group_lag,
-    idle_replica_hours,
-    scale_events,
-)
+from laggard.diagnosis.signals.scale_events import ScaleEvent, alternations
+from laggard.diagnosis.signals.scaling import elasticity, find_cold_start, group_lag, idle_replica_hours
 
 _FUTILE_AFTER_SECONDS = fixed("futile_after_seconds", 300.0, "s after the scale-out")
 _FUTILE_UNTIL_SECONDS = fixed("futile_until_seconds", 1800.0, "s after the scale-out")
@@ -73,8 +63,7 @@ def scale_out_futile(signals: Signals) -> list[Observation]:
     now = lower_median(lag[-_FUTILE_WINDOWS:].tolist())
     if not (signals.is_material and now > _HELPED_SHARE * before > 0):
         return []
-    place_of = places(signals.frame)
-    fresh = [each for slot, each in signals.members.items() if place_of.get(slot, slot) in event.joined]
+    fresh = [each for slot, each in signals.members.items() if signals.membership.place(slot) in event.joined]
     has_nothing_to_do = bool(fresh) and not any(each.material for each in fresh)
     change = elasticity(signals, event)
     if not has_nothing_to_do and not change.value < signals.parameters.elasticity_min:
@@ -102,7 +91,7 @@ def _goes_on(signals: Signals) -> list[Observation]:
     worst = signals.worst
     if not is_open or not signals.is_material or worst is None or worst.trend.name == "draining":
         return []
-    events = scale_events(signals.frame, signals.parameters) if has_assignments(signals) else []
+    events = signals.membership.scale_events if has_assignments(signals) else []
     if events and events[-1].after < events[-1].before:
         return []
     evidence = {"lag_records": signals.lag} | (
@@ -133,11 +122,9 @@ def scale_oscillation(signals: Signals) -> list[Observation]:
     """Members are added and removed in turn; those that crash again and again do not count."""
     if not has_members(signals):
         return []
-    looping = looping_places(signals.frame, signals.parameters)
-    events = [
-        each for each in scale_events(signals.frame, signals.parameters) if not {*each.joined, *each.left} <= looping
-    ]
-    found = alternations(events, now_of(signals.frame))
+    looping = signals.membership.looping
+    events = [each for each in signals.membership.scale_events if not {*each.joined, *each.left} <= looping]
+    found = alternations(events, signals.frame.now)
     if len(found) < _SWINGS:
         return []
     observation = Observation(
@@ -148,7 +135,7 @@ def scale_oscillation(signals: Signals) -> list[Observation]:
             "most_members": float(max(max(each.before, each.after) for each in found)),
         },
         evidence_text={"times": ", ".join(f"{each.at:%H:%M:%S} {each.before}→{each.after}" for each in found[-10:])},
-        guards={"deploy": passes(vetoing_deploy(signals.frame, signals.parameters) is None)},
+        guards={"deploy": passes(signals.deploy is None)},
     )
     return guarded(observation)
 
@@ -225,10 +212,10 @@ def overprovisioned_idle(signals: Signals) -> list[Observation]:
 
 def _latest_scale_out(signals: Signals) -> ScaleEvent | None:
     """The newest net change, if it added members and is old enough to have shown."""
-    events = scale_events(signals.frame, signals.parameters) if has_assignments(signals) else []
+    events = signals.membership.scale_events if has_assignments(signals) else []
     if not events or events[-1].after < events[-1].before:
         return None
-    age = (now_of(signals.frame) - events[-1].at).total_seconds()
+    age = (signals.frame.now - events[-1].at).total_seconds()
     return events[-1] if _FUTILE_AFTER_SECONDS <= age <= _FUTILE_UNTIL_SECONDS else None
 
 

@@ -13,9 +13,6 @@ from laggard.diagnosis.rules.guards import burns_slo
 from laggard.diagnosis.rules.rule import CAUSE, FAIL, PAGE, PASS, WARN, Observation, Rule, outranks, suppresses
 from laggard.diagnosis.signals.group import UNKNOWN_KIND, Signals, TopicSignals
 from laggard.diagnosis.signals.poison import find_suspects
-from laggard.diagnosis.signals.rebalances import live_generations, now_of
-from laggard.diagnosis.signals.rosters import looping_places
-from laggard.diagnosis.signals.rosters import places as place_of_slots
 from laggard.diagnosis.signals.stall import HELD
 
 SETTLED = ("Stable", "Unknown", "Empty", "Dead")
@@ -139,7 +136,7 @@ def _had_time(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:
 
     Who has died since then is missed a session later.
     """
-    rows = live_generations(signals.frame)
+    rows = signals.frame.live_generations
     if not rows:
         return True
     intervals = [float(each.interval[row]) for each, row in places if np.isfinite(each.interval[row])]
@@ -147,15 +144,14 @@ def _had_time(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:
     limit = max(
         signals.parameters.stall_min_seconds, signals.parameters.stall_ci * max(intervals, default=0.0), session
     )
-    return bool((now_of(signals.frame) - rows[-1]["record_timestamp"]).total_seconds() >= limit)
+    return bool((signals.frame.now - rows[-1]["record_timestamp"]).total_seconds() >= limit)
 
 
 def _dies(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:
     """True if all owners are members that leave again and again: what they had stands until they are missed."""
-    loops = looping_places(signals.frame, signals.parameters)
-    place_of = place_of_slots(signals.frame)
+    loops = signals.membership.looping
     slots = {each.frame.named("slot")[row, -1] for each, row in places}
-    return {place_of.get(slot, slot) for slot in slots} <= loops
+    return {signals.membership.place(slot) for slot in slots} <= loops
 
 
 @Rule(

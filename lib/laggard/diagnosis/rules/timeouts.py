@@ -9,7 +9,7 @@ from laggard.diagnosis.rules.guards import guarded, has_assignments, has_members
 from laggard.diagnosis.rules.rule import CONFIDENCE, HYGIENE, INFO, Observation, Rule
 from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.rebalances import longest_rebalance_timeout
-from laggard.diagnosis.signals.rosters import HEARTBEAT_SECONDS, current_members, find_evictions
+from laggard.diagnosis.signals.rosters import HEARTBEAT_SECONDS
 from laggard.diagnosis.signals.static import absence_p95_seconds, absences
 
 _SESSION_HEARTBEATS = fixed("session_heartbeats", 3, "heartbeats in a session")
@@ -38,7 +38,7 @@ _TIGHT_GAP_PERCENT = fixed("tight_gap_percent", 99, "percentile of the gaps betw
 )
 def timeout_ratio(signals: Signals) -> list[Observation]:
     """A session holds fewer than three heartbeats, so that one late answer puts a member out."""
-    members = [row for row in current_members(signals.frame) if row.get("session_timeout_ms")]
+    members = [row for row in signals.membership.current if row.get("session_timeout_ms")]
     if not has_members(signals) or not members:
         return []
     declared = signals.policy.heartbeat_seconds
@@ -87,13 +87,13 @@ def timeout_tight(signals: Signals) -> list[Observation]:
 
 
 def _tight_poll_interval(signals: Signals) -> list[Observation]:
-    timeout = longest_rebalance_timeout(current_members(signals.frame))
+    timeout = longest_rebalance_timeout(signals.membership.current)
     if timeout is None or not any((each.frame["interval"] > _TIGHT_SHARE * timeout).any() for each in signals.topics):
         return []
     gap, count = commit_gap_p99(signals)
     if count < _TIGHT_GAPS or gap <= _TIGHT_SHARE * timeout:
         return []
-    evicted = find_evictions(signals.frame, "poll_timeout", signals.parameters)
+    evicted = signals.membership.evicted("poll_timeout")
     observation = Observation(
         "TIMEOUT_TIGHT",
         severity=INFO,
@@ -107,9 +107,9 @@ def _tight_poll_interval(signals: Signals) -> list[Observation]:
 
 
 def _tight_session(signals: Signals) -> list[Observation]:
-    static = [row for row in current_members(signals.frame) if row.get("group_instance_id")]
+    static = [row for row in signals.membership.current if row.get("group_instance_id")]
     sessions = [row["session_timeout_ms"] / 1000 for row in static if row.get("session_timeout_ms")]
-    away = absence_p95_seconds(absences(signals.frame))
+    away = absence_p95_seconds(absences(signals.membership))
     if away is None or not sessions or min(sessions) >= _ABSENCE_TIMES * away:
         return []
     return [

@@ -224,7 +224,7 @@ def _slow(signals: Signals, code: str, label: str) -> list[Observation]:
         slowness = first.slowness
         if slowness is None:
             continue
-        guards = {"no_deploy": guard(signals.is_deployed), "load_is_balanced": guard(False)}
+        guards = {"no_deploy": guard(signals.deploy is not None), "load_is_balanced": guard(False)}
         evidence = {
             "explained_ratio": first.fit.explained,
             "purity_ratio": first.fit.purity,

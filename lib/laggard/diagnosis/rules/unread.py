@@ -23,7 +23,6 @@ from laggard.diagnosis.rules.rule import (
     suppresses,
 )
 from laggard.diagnosis.signals.group import Signals
-from laggard.diagnosis.signals.rebalances import live_generations, now_of
 from laggard.diagnosis.signals.stall import DEFAULT_POLL_SECONDS
 
 EMPTY = ("Empty", "Dead")
@@ -128,8 +127,8 @@ def _has_no_members(signals: Signals) -> bool:
 
 def _has_rebalanced(signals: Signals, seconds: float) -> bool:
     """True if members joined in that time: their silence begins with it, and who polls too late leaves again."""
-    since = now_of(signals.frame) - timedelta(seconds=seconds)
-    return any(row["record_timestamp"] >= since for row in live_generations(signals.frame))
+    since = signals.frame.now - timedelta(seconds=seconds)
+    return any(row["record_timestamp"] >= since for row in signals.frame.live_generations)
 
 
 def _has_commit(signals: Signals) -> bool:

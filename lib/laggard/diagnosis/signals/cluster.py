@@ -11,7 +11,6 @@ import numpy as np
 from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.group import Signals
-from laggard.diagnosis.signals.rebalances import live_generations, now_of
 
 _BLIND = ("no_end_offset", "stale")
 _RECENT_WINDOWS = fixed("recent_windows", 2, "windows in which a rebalance may be its coordinator's")
@@ -40,7 +39,7 @@ def cluster_signal(signals: Signals, brokers: Mapping[int, float]) -> Row:
     """
     status = np.concatenate([each.frame.named("status")[:, -1] for each in signals.topics] or [np.array([], object)])
     committed = [each for each in status.tolist() if each not in ("no_commit", "")]
-    begin = now_of(signals.frame) - timedelta(seconds=_RECENT_WINDOWS * signals.frame.window_seconds)
+    begin = signals.frame.now - timedelta(seconds=_RECENT_WINDOWS * signals.frame.window_seconds)
     worst = signals.worst
     return {
         "group": signals.frame.group,
@@ -80,7 +79,7 @@ def _blocked_windows(signals: Signals) -> int:
 
 def _rebalanced(signals: Signals, begin: datetime) -> list[datetime]:
     """Ends of rebalances since then; those by which a new group comes together are none of its coordinator."""
-    rows = [row for row in live_generations(signals.frame) if row["kind"] != "tombstone"]  # which has no generation
+    rows = [row for row in signals.frame.live_generations if row["kind"] != "tombstone"]  # which has no generation
     if rows and rows[0]["generation"] <= 1:
         together = timedelta(seconds=signals.parameters.coordinator_seconds)
         begin = max(begin, rows[0]["record_timestamp"] + together)

@@ -13,12 +13,15 @@ from laggard.diagnosis.memory import Memory
 from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals import floor, series, shape, stall, trend
-from laggard.diagnosis.signals.deploys import vetoing_deploy
+from laggard.diagnosis.signals.deploys import find_deploys, vetoing_deploy
 from laggard.diagnosis.signals.forecast import breach_seconds, losses
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Shape, Signals, TopicSignals
 from laggard.diagnosis.signals.members import member_signals, partition_capacities
-from laggard.diagnosis.signals.moves import subscriptions_differ_since
+from laggard.diagnosis.signals.membership import membership_of
 from laggard.diagnosis.signals.rates import rolling_mean
+from laggard.diagnosis.signals.rebalances import logical_rebalances
+from laggard.diagnosis.signals.rosters import find_crash_loops, find_evictions
+from laggard.diagnosis.signals.scale_events import find_scale_events
 from laggard.diagnosis.signals.scaling import newest_scale_out
 from laggard.diagnosis.signals.trend import TrendState
 
@@ -47,6 +50,7 @@ def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tup
     ratio = frame.fact.get("time_in_rebalance_ratio")
     signals = Signals(
         frame=frame,
+        membership=membership_of(frame, parameters),
         parameters=parameters,
         topics=topics,
         members=members,
@@ -66,8 +70,6 @@ def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tup
     )
     signals = replace(
         signals,
-        is_deployed=vetoing_deploy(frame, parameters) is not None,
-        subscriptions_differ=subscriptions_differ_since(frame) is not None,
         losses=losses(signals),
         breach_seconds=breach_seconds(signals),
         scaled=newest_scale_out(signals),
@@ -235,6 +237,7 @@ def _flags(frame: GroupFrame, topics: list[TopicSignals]) -> set[str]:
 
 _MATERIAL = (floor.material, floor.floors, series.partition_trends, "rate_windows")
 _SHAPE = (shape.raw_shape, shape.persist, floor.unseen, series.newest_at_commits)
+_EVICTIONS = (find_evictions, "deploy_horizon_seconds")
 # what computes a signal, by its name: functions, and thresholds that are not in one of its own
 COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
     # of a group
@@ -246,11 +249,16 @@ COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
     "material_lag": _MATERIAL,
     "sub_cause": (_sub_cause,),
     "flags": (_flags,),
-    "is_deployed": (vetoing_deploy,),
-    "subscriptions_differ": (subscriptions_differ_since,),
     "losses": (losses,),
     "breach_seconds": (breach_seconds,),
     "scaled": (newest_scale_out,),
+    # of its members' records
+    "logical_rebalances": (logical_rebalances,),
+    "deploys": (find_deploys, logical_rebalances),
+    "deploy": (vetoing_deploy, find_deploys, logical_rebalances),
+    "crash_loops": (find_crash_loops,),
+    "evictions_by_reason": _EVICTIONS,
+    "scale_events": (find_scale_events, find_deploys, logical_rebalances, *_EVICTIONS),
     # of a topic
     "envelope": (floor.unseen, series.newest_at_commits),
     "arrival": ("rate_windows",),
@@ -273,5 +281,6 @@ COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
 # signals that are recorded, counted or summed up without a threshold
 RECORDED = frozenset(
     {"frame", "parameters", "topics", "state", "member_count", "ceiling", "lag", "time_in_rebalance", "memory"}
+    | {"membership", "rosters", "current", "place_of", "changes", "subscriptions_differ_since"}
     | {"is_ok", "interval", "slot", "client_id", "host", "partitions"}
 )

@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
 
 from laggard.diagnosis.history.frames import GroupFrame
 from laggard.diagnosis.parameters import Parameters, fixed
-from laggard.diagnosis.signals.rebalances import logical_rebalances, now_of
-from laggard.diagnosis.signals.rosters import RETURN_SECONDS, Change, changes, pattern
+from laggard.diagnosis.signals.rebalances import Logical
+from laggard.diagnosis.signals.rosters import EVICTION_REASONS, RETURN_SECONDS, Change, pattern
 from laggard.rebalance.parameters import DEFAULTS
 
 SUSPECTED, RUNNING, OVER = "suspected", "running", "over"
@@ -24,7 +23,6 @@ _DEPLOY_SIZE_SHARE = fixed("deploy_size_share", 0.1, "of the slots, by which the
 # given up for good, each for one of its like on another host: so many are never a few faults
 _SUSPECT_PLACES = fixed("suspect_places", 3, "places")
 _REST_WINDOWS = fixed("rest_windows", 3, "windows after the quiet, in which a deploy still vetoes")
-_FAULTS = ("poll_timeout", "session_expiry", "crash")
 # it is none, where a fault is claimed between several
 _HARDLY_DEPLOY = fixed("hardly_deploy", 0.1, "probability of a deploy")
 
@@ -55,36 +53,27 @@ class Deploy:
         return self.static / self.replaced
 
 
-@lru_cache(maxsize=2)
-def find_deploys(frame: GroupFrame, parameters: Parameters) -> tuple[Deploy, ...]:
+def find_deploys(
+    frame: GroupFrame, changes: Sequence[Change], rebalances: Sequence[Logical], parameters: Parameters
+) -> tuple[Deploy, ...]:
     """Deploys of the frame's 24 hours, oldest first; a suspicion that came to nothing is left out."""
-    runs = _runs(_without_faults(frame, parameters), parameters)
-    found = (_judge(frame, run, parameters) for run in runs)
+    runs = _runs(_without_faults(frame, changes, parameters), parameters)
+    found = (_judge(frame, run, rebalances, parameters) for run in runs)
     return tuple(each for each in found if each is not None)
 
 
-def deploy_spans(frame: GroupFrame, parameters: Parameters) -> list[tuple[datetime, datetime]]:
-    """First and newest change of each deploy: the rebalances between them are explained."""
-    return [(each.started_at, each.ended_at) for each in find_deploys(frame, parameters)]
-
-
-def is_in_deploy(at: datetime, frame: GroupFrame, parameters: Parameters) -> bool:
-    """True if a deploy explains what happened then."""
-    return any(begin <= at <= end for begin, end in deploy_spans(frame, parameters))
-
-
-def vetoing_deploy(frame: GroupFrame, parameters: Parameters) -> Deploy | None:
+def vetoing_deploy(frame: GroupFrame, deploys: Sequence[Deploy], parameters: Parameters) -> Deploy | None:
     """The deploy that explains rebalances at the window's end: until three windows after its quiet, 45 min at most."""
-    now = now_of(frame)
+    now = frame.now
     rest = timedelta(seconds=_REST_WINDOWS * frame.window_seconds)
-    for deploy in reversed(find_deploys(frame, parameters)):
+    for deploy in reversed(deploys):
         age = (now - deploy.started_at).total_seconds()
         if now <= deploy.quiet_at + rest and age <= parameters.deploy_limit_seconds:
             return deploy
     return None
 
 
-def _without_faults(frame: GroupFrame, parameters: Parameters) -> list[Change]:
+def _without_faults(frame: GroupFrame, changes: Sequence[Change], parameters: Parameters) -> list[Change]:
     """Changes less those whose departures are known to be faults; static members send no word when restarted."""
     faults = {
         generation
@@ -92,12 +81,12 @@ def _without_faults(frame: GroupFrame, parameters: Parameters) -> list[Change]:
         if row["cause"] != "static_expired" and _is_fault(dict(row["cause_posterior"] or {}), parameters)
         for generation in row["generations"]
     }
-    return [each for each in changes(frame) if each.generation is None or each.generation not in faults]
+    return [each for each in changes if each.generation is None or each.generation not in faults]
 
 
 def _is_fault(posterior: dict[str, float], parameters: Parameters) -> bool:
     """True if members were evicted, by one of the reasons or another."""
-    claimed = [posterior.get(each, 0.0) for each in _FAULTS]
+    claimed = [posterior.get(each, 0.0) for each in EVICTION_REASONS]
     is_hardly_deploy = posterior.get("deploy", 1.0) < _HARDLY_DEPLOY
     return max(claimed[:2]) >= parameters.cause_posterior or (
         is_hardly_deploy and sum(claimed) >= parameters.cause_posterior
@@ -156,7 +145,9 @@ def _batches(run: Iterable[Change]) -> list[tuple[datetime, int]]:
     return found
 
 
-def _judge(frame: GroupFrame, run: Sequence[Change], parameters: Parameters) -> Deploy | None:
+def _judge(
+    frame: GroupFrame, run: Sequence[Change], rebalances: Sequence[Logical], parameters: Parameters
+) -> Deploy | None:
     gone = Counter(place for change in run for place in (*change.left, *change.restarted))
     fresh = Counter(place for change in run for place in change.joined)
     slots, after = _sizes(frame, run)
@@ -176,12 +167,12 @@ def _judge(frame: GroupFrame, run: Sequence[Change], parameters: Parameters) -> 
     if not is_rolling or replaced < least or not (fresh or gone):
         return None
     quiet_at = run[-1].at + timedelta(seconds=quiet_seconds(run))
-    is_quiet = now_of(frame) >= quiet_at
+    is_quiet = frame.now >= quiet_at
     is_whole = replaced >= parameters.deploy_share * slots
     if is_quiet and (not is_whole or abs(after - slots) > _DEPLOY_SIZE_SHARE * slots):
         return None
     begin, end = run[0].at, run[-1].at
-    within = [each for each in logical_rebalances(frame) if begin <= each.ended_at <= end]
+    within = [each for each in rebalances if begin <= each.ended_at <= end]
     modes = [row["rebalance_mode"] for row in frame.generations if row.get("rebalance_mode")]
     return Deploy(
         state=OVER if is_quiet else RUNNING if is_whole else SUSPECTED,

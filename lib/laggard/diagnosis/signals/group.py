@@ -12,6 +12,8 @@ from laggard.diagnosis.history.frames import Floats, GroupFrame, Policy, TopicFr
 from laggard.diagnosis.memory import Memory, Scaled
 from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.signals.deploys import Deploy
+from laggard.diagnosis.signals.membership import Membership
 
 Flags = npt.NDArray[np.bool_]
 UNKNOWN_KIND = "unknown"  # of a stall: silent or repeating, where commits are not counted
@@ -99,6 +101,7 @@ class Signals:
     """All a group's rules look at. `conditions` names the codes whose rules have held so far in this window."""
 
     frame: GroupFrame
+    membership: Membership
     parameters: Parameters
     topics: Sequence[TopicSignals]
     members: Mapping[str, MemberSignals]
@@ -115,11 +118,14 @@ class Signals:
     sub_cause: str  # steady, capacity_down, arrival_up, both, "" unknown
     flags: frozenset[str] = frozenset()  # of the gates
     memory: Memory = field(default_factory=Memory)  # of the windows before
-    is_deployed: bool | None = None  # a rolling deploy explains rebalances now; None not known, likewise below
-    subscriptions_differ: bool | None = None
     losses: Mapping[str, Loss] = field(default_factory=dict)  # by topic
     breach_seconds: Mapping[str, float] = field(default_factory=dict)  # by topic, until its time lag passes the SLO
     scaled: Scaled | None = None  # what the newest scale-out brought
+
+    @property
+    def deploy(self) -> Deploy | None:
+        """The rolling deploy that explains rebalances now; None if there is none."""
+        return self.membership.deploy
 
     @property
     def policy(self) -> Policy:

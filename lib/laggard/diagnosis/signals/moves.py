@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from laggard.diagnosis.history.frames import GroupFrame, Row
 from laggard.diagnosis.parameters import fixed
-from laggard.diagnosis.signals.rebalances import Spans, live_generations, now_of
-from laggard.diagnosis.signals.rosters import Roster, rosters
+from laggard.diagnosis.signals.membership import Membership
+from laggard.diagnosis.signals.rosters import Roster
 from laggard.rebalance.parameters import DEFAULTS
 
 TopicPartition = tuple[str, int]
@@ -64,23 +64,23 @@ class Behind:
     timeout_seconds: float
 
 
-def find_ping_pong(frame: GroupFrame, explained: Spans = ()) -> PingPong:
+def find_ping_pong(membership: Membership) -> PingPong:
     """Returns among the moves of the last seconds; a member that keeps its id keeps what it has, whatever its slot.
 
-    Moves in the spans of deploys do not count.
+    Moves in a deploy do not count.
     """
-    end = now_of(frame)
+    end = membership.frame.now
     last: dict[TopicPartition, tuple[str, str]] = {}
     owner: dict[TopicPartition, tuple[str, str]] = {}
     here: set[str] = set()
     moves, returned, times = 0, [], set()
-    for roster in rosters(frame):
+    for roster in membership.rosters:
         age = (end - roster.at).total_seconds()
         held = _held(roster) if age < _PING_PONG_SECONDS + _PING_PONG_MEMORY_SECONDS else None
         if held is None:
             continue
         is_near = roster.is_live and age < _PING_PONG_SECONDS
-        is_near = is_near and not any(begin <= roster.at <= until for begin, until in explained)
+        is_near = is_near and not membership.is_in_deploy(roster.at)
         for place, now in held.items():
             was = owner.get(place, now)
             owner[place] = now
@@ -93,7 +93,7 @@ def find_ping_pong(frame: GroupFrame, explained: Spans = ()) -> PingPong:
             if is_near and is_return:
                 returned.append(place)
                 times.add(roster.at)
-        here = {row["member_id"] for row in roster.members}
+        here = {row["member_id"] for row in roster.rows}
     return PingPong(moves, len(returned), len(times), tuple(sorted(set(returned))))
 
 
@@ -117,10 +117,10 @@ def find_avoidable(frame: GroupFrame) -> Avoidable:
 
 def assignor_changes(frame: GroupFrame) -> list[tuple[datetime, str, str]]:
     """Return the times of changes of the assignor, with the one before and after."""
-    end = now_of(frame)
+    end = frame.now
     found = []
     before: str | None = None
-    for row in live_generations(frame):
+    for row in frame.live_generations:
         now = row.get("assignor")
         if not now or row["kind"] != "sync":
             continue
@@ -137,29 +137,20 @@ def without_common_assignor(members: Sequence[Row]) -> list[Row]:
     return [] if common else classic
 
 
-def subscriptions_differ_since(frame: GroupFrame) -> datetime | None:
-    """Since when members subscribe to different topics; None if they do not, or it is not known."""
-    since = None
-    for roster in rosters(frame):
-        topics = {tuple(sorted(row["topics"])) for row in roster.members if row.get("topics") is not None}
-        since = (since or roster.at) if len(topics) > 1 else None
-    return since
-
-
-def find_behind(frame: GroupFrame, seconds: float) -> list[Behind]:
+def find_behind(membership: Membership, seconds: float) -> list[Behind]:
     """Members that kept an epoch from being Stable for about their rebalance timeout, which is when they are evicted.
 
     The rows of an epoch come when it is over; before that only the group's state tells that somebody is behind.
     """
-    end = now_of(frame)
-    epochs = [row for row in live_generations(frame) if row["generation_kind"] == "epoch"]
+    frame, end = membership.frame, membership.frame.now
+    epochs = [row for row in frame.live_generations if row["generation_kind"] == "epoch"]
     following = {row["generation"]: later["record_timestamp"] for row, later in pairwise(epochs)}
     superseded = {row["generation"] for row in epochs if row.get("stable_at") is None and row["kind"] == "epoch"}
     found: dict[str, Behind] = {}
     timeout = 0.0
-    for roster in rosters(frame):
+    for roster in membership.rosters:
         until = following.get(roster.generation)
-        for row in roster.members if roster.generation_kind == "epoch" else ():
+        for row in roster.rows if roster.generation_kind == "epoch" else ():
             timeout = max(timeout, (row.get("rebalance_timeout_ms") or 0) / 1000)
             if roster.generation not in superseded or until is None or (end - until).total_seconds() >= seconds:
                 continue
@@ -180,13 +171,13 @@ def find_behind(frame: GroupFrame, seconds: float) -> list[Behind]:
 
 def _held(roster: Roster) -> dict[TopicPartition, tuple[str, str]] | None:
     """Partition to member id and slot; None while an assignment is open or not decodable."""
-    if roster.generation_kind == "epoch" and any(row.get("member_state") != "Stable" for row in roster.members):
+    if roster.generation_kind == "epoch" and any(row.get("member_state") != "Stable" for row in roster.rows):
         return None
-    if any(row.get("assigned") is None for row in roster.members):
+    if any(row.get("assigned") is None for row in roster.rows):
         return None
     return {
         (place["topic"], place["partition"]): (row["member_id"], row["slot"])
-        for row in roster.members
+        for row in roster.rows
         for place in row["assigned"]
         if place["topic"] is not None
     }

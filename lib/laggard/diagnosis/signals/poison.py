@@ -8,13 +8,12 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from laggard.diagnosis.history.frames import GroupFrame, Row
+from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.group import Signals, TopicSignals
-from laggard.diagnosis.signals.rebalances import now_of
-from laggard.diagnosis.signals.rosters import rosters
+from laggard.diagnosis.signals.membership import Membership
+from laggard.diagnosis.signals.rosters import EVICTION_REASONS
 
-_REASONS = ("poll_timeout", "session_expiry", "crash")
 _EVICTED_POSTERIOR = fixed("evicted_posterior", 0.5, "probability of these reasons together")
 
 
@@ -52,8 +51,8 @@ def find_suspects(signals: Signals, slack_seconds: float) -> Suspects | None:
         return None
     longest = max(seconds for seconds, _, _ in stalled)
     first = [(number, row) for seconds, number, row in stalled if seconds >= longest - slack_seconds]
-    since = now_of(signals.frame) - timedelta(seconds=longest)
-    evictions = tuple(each for each in put_out(signals.frame) if each.at >= since)
+    since = signals.frame.now - timedelta(seconds=longest)
+    evictions = tuple(each for each in put_out(signals.membership) if each.at >= since)
     held = [each.held for each in evictions]
     suspects = [
         (number, row)
@@ -67,15 +66,14 @@ def find_suspects(signals: Signals, slack_seconds: float) -> Suspects | None:
     return Suspects(topic, tuple(row for _, row in suspects), evictions, longest, len(first) / partitions)
 
 
-def put_out(frame: GroupFrame) -> Iterator[PutOut]:
+def put_out(membership: Membership) -> Iterator[PutOut]:
     """Members that the group lost because they did not poll, did not answer, or died."""
-    known = rosters(frame)
-    for row in frame.rebalances:
+    for row in membership.frame.rebalances:
         reasons = dict(row["cause_posterior"] or {})
-        if not row.get("live_read") or sum(reasons.get(name, 0.0) for name in _REASONS) < _EVICTED_POSTERIOR:
+        if not row.get("live_read") or sum(reasons.get(name, 0.0) for name in EVICTION_REASONS) < _EVICTED_POSTERIOR:
             continue
-        before = [each for each in known if each.generation < min(row["generations"])]
-        members: Sequence[Row] = before[-1].members if before else ()
+        before = [each for each in membership.rosters if each.generation < min(row["generations"])]
+        members: Sequence[Row] = before[-1].rows if before else ()
         held = {member["slot"]: member["assigned"] for member in members}
         for slot in sorted({*(row["left"] or ()), *(row["replaced"] or ())} & held.keys() if held else row["left"]):
             places = held.get(slot)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
-from functools import lru_cache
+from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from laggard.diagnosis.history.frames import GroupFrame, Row
@@ -71,23 +70,12 @@ class Storm:
     because: tuple[str, ...]
 
 
-def now_of(frame: GroupFrame) -> datetime:
-    """End of the evaluated window."""
-    return datetime.fromtimestamp(frame.now_ms / 1000, timezone.utc)
-
-
-def live_generations(frame: GroupFrame) -> list[Row]:
-    """Rows of generations that were read live, oldest first."""
-    return [row for row in frame.generations if row.get("live_read")]
-
-
 def ended_at(generation: Row) -> datetime:
     """Return when a generation was complete: its record's time, of an epoch when it was Stable."""
     found: datetime = generation.get("stable_at") or generation["record_timestamp"]
     return found
 
 
-@lru_cache(maxsize=2)  # several rules ask for those of one frame
 def logical_rebalances(frame: GroupFrame) -> tuple[Logical, ...]:
     """Rebalances by their ends: the rows, then what generations tell of those whose row is still to come."""
     written = [
@@ -107,11 +95,11 @@ def logical_rebalances(frame: GroupFrame) -> tuple[Logical, ...]:
     newest = max((row["ended_at"] for row in frame.rebalances), default=None)
     fresh = [
         row
-        for row in live_generations(frame)
+        for row in frame.live_generations
         if row["kind"] in REBALANCING
         and (newest is None or ended_at(row) > newest)
         # of the rebalance before those of the day, only the generation that it left is read
-        and now_of(frame) - row["record_timestamp"] <= _READ
+        and frame.now - row["record_timestamp"] <= _READ
     ]
     return (*written, *_merge(fresh, frame.fact.get("rebalancing_since")))
 
@@ -121,16 +109,15 @@ def recent(rebalances: Iterable[Logical], until: datetime, seconds: float) -> li
     return [each for each in rebalances if 0 <= (until - each.ended_at).total_seconds() < seconds]
 
 
-def time_in_rebalance(frame: GroupFrame, explained: Spans = ()) -> float:
+def time_in_rebalance(frame: GroupFrame, known: Sequence[Logical], explained: Spans = ()) -> float:
     """Share of the last ten minutes inside a rebalance, the one under way included; NaN unknown.
 
     Rebalances in the spans that explain them are left out.
     """
     if frame.fact.get("time_in_rebalance_ratio", 0.0) is None:
         return float("nan")  # not watched for so long
-    end = now_of(frame)
+    end = frame.now
     begin = end - RATIO_RANGE
-    known = logical_rebalances(frame)
     near = [each for each in known if each.ended_at > begin and not each.is_within(explained)]
     intervals = [(each.started_at, each.ended_at) for each in near if each.started_at is not None]
     if len(intervals) < len(near):
@@ -141,12 +128,12 @@ def time_in_rebalance(frame: GroupFrame, explained: Spans = ()) -> float:
     return union_seconds(intervals, begin, end) / RATIO_RANGE.total_seconds()
 
 
-def find_storm(frame: GroupFrame, parameters: Parameters, explained: Spans = ()) -> Storm:
+def find_storm(frame: GroupFrame, known: Sequence[Logical], parameters: Parameters, explained: Spans = ()) -> Storm:
     """Measure how thick rebalances come, those in the spans of deploys left out, and why that is a storm."""
-    near = recent(logical_rebalances(frame), now_of(frame), parameters.storm_seconds)
+    near = recent(known, frame.now, parameters.storm_seconds)
     near = [each for each in near if not each.is_first and not each.is_within(explained)]
     generations = sum(each.generations for each in near)
-    ratio = time_in_rebalance(frame, explained)
+    ratio = time_in_rebalance(frame, known, explained)
     durations = sorted(each.seconds for each in near if each.seconds is not None)
     median = durations[(len(durations) - 1) // 2] if durations else float("nan")
     span = (near[-1].ended_at - near[0].ended_at).total_seconds() if len(near) > 1 else float("nan")
@@ -168,16 +155,15 @@ def find_storm(frame: GroupFrame, parameters: Parameters, explained: Spans = ())
     )
 
 
-def interrupted_rebalances(frame: GroupFrame, seconds: float) -> list[Logical]:
+def interrupted_rebalances(known: Sequence[Logical], now: datetime, seconds: float) -> list[Logical]:
     """Rebalances of the last seconds in which generations got no assignment, known by the gap to the next record.
 
     Members that start one after another interrupt each other until all are there: that is how a group comes together.
     """
-    known = logical_rebalances(frame)
     starts = [each.ended_at for each in known if each.is_first]
     return [
         each
-        for each in recent(known, now_of(frame), seconds)
+        for each in recent(known, now, seconds)
         if each.interrupted and not any(0 <= (each.ended_at - at).total_seconds() < _TOGETHER_SECONDS for at in starts)
     ]
 
@@ -189,11 +175,11 @@ def longest_rebalance_timeout(members: Iterable[Row]) -> float | None:
     return max(known) / 1000 if known else None
 
 
-def stragglers(frame: GroupFrame, seconds: float) -> list[tuple[str, float, str]]:
+def stragglers(rebalances: Iterable[Logical], now: datetime, seconds: float) -> list[tuple[str, float, str]]:
     """Slots that a join phase waited for in vain, seconds of the join, and the rebalance's id."""
     return [
         (each.row["straggler_slot"], float(each.row["join_seconds"]), each.rebalance_id)
-        for each in recent(logical_rebalances(frame), now_of(frame), seconds)
+        for each in recent(rebalances, now, seconds)
         if each.row is not None and each.row["straggler_slot"] and each.row["join_seconds"] is not None
     ]
 

@@ -10,14 +10,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
 
 from laggard.diagnosis.history.frames import GroupFrame, Row
 from laggard.diagnosis.order import is_most
 from laggard.diagnosis.parameters import Parameters, fixed
-from laggard.diagnosis.signals.rebalances import live_generations, now_of
 from laggard.rebalance.parameters import DEFAULTS
 
+EVICTION_REASONS = ("poll_timeout", "session_expiry", "crash")
 RETURN_SECONDS = fixed("return_seconds", DEFAULTS.return_seconds, "s in which a place is taken again: a return")
 # the interval is not recorded
 HEARTBEAT_SECONDS = fixed("heartbeat_seconds", DEFAULTS.heartbeat_seconds, "s, the Java consumer's default")
@@ -38,7 +37,7 @@ class Roster:
     generation_kind: str
     generation: int
     source_offset: int
-    members: tuple[Row, ...]
+    rows: tuple[Row, ...]  # of its members
     is_live: bool
 
 
@@ -81,8 +80,7 @@ class Eviction:
     is_elsewhere: bool | None  # its place was taken on another host, or (false) on its own, in the same rebalance
 
 
-@lru_cache(maxsize=2)  # as logical_rebalances
-def rosters(frame: GroupFrame) -> tuple[Roster, ...]:
+def rosters_of(frame: GroupFrame) -> tuple[Roster, ...]:
     """Rosters in log order; of a record that was read while catching up `is_live` is false."""
     by_record: dict[tuple[str, int, int], list[Row]] = {}
     for row in frame.members:
@@ -99,19 +97,17 @@ def rosters(frame: GroupFrame) -> tuple[Roster, ...]:
     return tuple(sorted(found, key=lambda each: (each.at, each.source_offset)))
 
 
-def current_members(frame: GroupFrame) -> tuple[Row, ...]:
+def current_members(frame: GroupFrame, known: Sequence[Roster]) -> tuple[Row, ...]:
     """Rows of the newest roster; empty where the group has no members or none is known."""
-    known = rosters(frame)
     if not known or frame.fact.get("members") == 0:
         return ()
-    newest = live_generations(frame)
+    newest = frame.live_generations
     if newest and newest[-1]["kind"] in {"empty", "tombstone"} and newest[-1]["record_timestamp"] >= known[-1].at:
         return ()
-    return known[-1].members
+    return known[-1].rows
 
 
-@lru_cache(maxsize=2)
-def places(frame: GroupFrame) -> Mapping[str, str]:
+def places_of(frame: GroupFrame) -> Mapping[str, str]:
     """Slot to place, of every slot that has a row."""
     return {row["slot"]: _place(row) for row in frame.members}
 
@@ -121,20 +117,17 @@ def pattern(place: str) -> str:
     return re.sub(r"\d+", "#", place.split("/", 1)[0])
 
 
-def _gone_in_downgrade(frame: GroupFrame, row: Row) -> set[str]:
+def _gone_in_downgrade(known: Sequence[Roster], row: Row) -> set[str]:
     """Slots whose members did not come along to the classic protocol: those that do keep their member ids."""
-    known = rosters(frame)
     number = next((n for n, each in enumerate(known) if each.source_offset == row["source_offset"]), 0)
     if not number:
         return set()
-    stayed = {member["member_id"] for member in known[number].members}
-    return {member["slot"] for member in known[number - 1].members if member["member_id"] not in stayed}
+    stayed = {member["member_id"] for member in known[number].rows}
+    return {member["slot"] for member in known[number - 1].rows if member["member_id"] not in stayed}
 
 
-@lru_cache(maxsize=2)
-def changes(frame: GroupFrame) -> tuple[Change, ...]:
+def changes_of(frame: GroupFrame, known: Sequence[Roster], place_of: Mapping[str, str]) -> tuple[Change, ...]:
     """Return what live records changed, oldest first: generations, and static members that rejoined within one."""
-    place_of = places(frame)
     found = []
     members = 0
     for row in frame.generations:
@@ -144,7 +137,7 @@ def changes(frame: GroupFrame) -> tuple[Change, ...]:
             continue
         left, replaced = set(row["left"] or ()), set(row["replaced"] or ())
         if is_downgrade:
-            left = _gone_in_downgrade(frame, row)
+            left = _gone_in_downgrade(known, row)
             before = members + len(left)
         found.append(
             Change(
@@ -165,24 +158,25 @@ def changes(frame: GroupFrame) -> tuple[Change, ...]:
     return tuple(sorted(found, key=lambda each: (each.at, each.generation is None)))
 
 
-def find_crash_loops(frame: GroupFrame, parameters: Parameters) -> list[CrashLoop]:
+def find_crash_loops(
+    frame: GroupFrame, changes: Sequence[Change], place_of: Mapping[str, str], parameters: Parameters
+) -> list[CrashLoop]:
     """Places left three times within 30 minutes, after lives of less than two sessions more often than not.
 
     Members of a place that leave together are one departure, and one in which most others leave too is not its own:
     their host, or all of the application, was restarted.
     """
-    end = now_of(frame)
+    end = frame.now
     session = max((row["session_timeout_ms"] or 0 for row in frame.members), default=0) / 1000
     limit = max(_CRASH_SESSIONS * session, _CRASH_MIN_SECONDS)
     taken: dict[str, datetime] = {}
     ends: dict[str, list[tuple[datetime, float | None, str]]] = {}
     away: dict[str, datetime] = {}
     absences: dict[str, list[float]] = {}
-    known_places = set(places(frame).values())
     begin = end - timedelta(seconds=parameters.deploy_horizon_seconds)
-    recent = [change for change in changes(frame) if change.at > begin]
+    recent = [change for change in changes if change.at > begin]
     members = 0
-    for change in changes(frame):
+    for change in changes:
         members = max(members, change.before)
         for place in (*change.left, *change.restarted):
             since = taken.pop(place, None)
@@ -203,7 +197,7 @@ def find_crash_loops(frame: GroupFrame, parameters: Parameters) -> list[CrashLoo
         is_usual = is_most(len(short), len(known))
         if len(departures) >= parameters.crash_times and len(short) >= parameters.crash_times - 1 and is_usual:
             left = {place for _, _, place in near}
-            own = frozenset(each for each in known_places | left if _home(each) == home)
+            own = frozenset(each for each in left.union(place_of.values()) if _home(each) == home)
             gone = (end - away[home]).total_seconds() if home in away else 0.0
             usual = max([_AWAY_MIN_SECONDS, *(_AWAY_TIMES * each for each in absences.get(home, ()))])
             found.append(CrashLoop(home, own, departures, short, is_given_up=gone > usual))
@@ -218,26 +212,18 @@ def _is_with_most_others(change: Change, home: str, members: int, recent: Sequen
     return is_most(len(gone) - own, members - own)
 
 
-def looping_places(frame: GroupFrame, parameters: Parameters) -> set[str]:
-    """Places of all crash loops."""
-    return {place for each in find_crash_loops(frame, parameters) for place in each.places}
-
-
 def find_evictions(
-    frame: GroupFrame, reason: str, parameters: Parameters, seconds: float | None = None
-) -> list[Eviction]:
-    """Departures of the last seconds (30 min) whose claimed reason this is (poll_timeout, session_expiry, ...).
+    frame: GroupFrame, known: Sequence[Roster], reason: str, parameters: Parameters
+) -> tuple[Eviction, ...]:
+    """Departures whose claimed reason this is, one of `EVICTION_REASONS`.
 
     Who was not in the group for a poll interval did not exceed it, whatever its partitions look like. While rounds
     are cut short nobody commits: who falls silent then may have died in one of them.
     """
-    horizon = parameters.deploy_horizon_seconds if seconds is None else seconds
-    end = now_of(frame)
-    found = []
+    found: list[Eviction] = []
     for row in frame.rebalances:
         claimed = dict(row["cause_posterior"] or {}).get(reason, 0.0)
-        is_near = 0 <= (end - row["ended_at"]).total_seconds() < horizon
-        if not row.get("live_read") or not is_near or claimed < parameters.cause_posterior:
+        if not row.get("live_read") or row["ended_at"] > frame.now or claimed < parameters.cause_posterior:
             continue
         if reason == "poll_timeout" and row.get("interrupted"):
             continue
@@ -251,23 +237,31 @@ def find_evictions(
                 is_elsewhere=None if slot not in replaced else slot in left,
             )
             for slot in sorted(left | replaced)
-            if reason != "poll_timeout" or not _was_within_poll_interval(frame, row, slot)
+            if reason != "poll_timeout" or not _was_within_poll_interval(known, row, slot)
         ]
-    return found
+    return tuple(found)
 
 
-def _was_within_poll_interval(frame: GroupFrame, rebalance: Row, slot: str) -> bool:
+def _was_within_poll_interval(known: Sequence[Roster], rebalance: Row, slot: str) -> bool:
     """True if a member that left in a rebalance had come too late to exceed its poll interval; False not known."""
-    known = rosters(frame)
     before = [each for each in known if each.generation < min(rebalance["generations"] or (0,))]
-    member = next((row for row in before[-1].members if row["slot"] == slot), None) if before else None
+    member = next((row for row in before[-1].rows if row["slot"] == slot), None) if before else None
     if member is None or not member.get("member_id") or not member.get("rebalance_timeout_ms"):
         return False
-    first = next(each for each in known if any(row.get("member_id") == member["member_id"] for row in each.members))
+    first = next(each for each in known if any(row.get("member_id") == member["member_id"] for row in each.rows))
     if first is known[0]:
         return False  # it may have been there before
     seconds = (rebalance["ended_at"] - first.at).total_seconds()
     return bool(seconds < _POLL_SHARE * member["rebalance_timeout_ms"] / 1000)
+
+
+def subscriptions_differ_since(known: Sequence[Roster]) -> datetime | None:
+    """Since when members subscribe to different topics; None if they do not, or it is not known."""
+    since = None
+    for roster in known:
+        topics = {tuple(sorted(row["topics"])) for row in roster.rows if row.get("topics") is not None}
+        since = (since or roster.at) if len(topics) > 1 else None
+    return since
 
 
 def _home(place: str) -> str:
@@ -285,8 +279,3 @@ def _place(row: Mapping[str, object]) -> str:
 
 def _named(slots: Iterable[str], place_of: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(sorted(place_of.get(slot, slot) for slot in slots))
-
-
-def static_ids(members: Sequence[Row]) -> set[str]:
-    """Instance ids among members."""
-    return {row["group_instance_id"] for row in members if row.get("group_instance_id")}

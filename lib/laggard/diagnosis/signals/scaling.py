@@ -1,78 +1,24 @@
-"""Net changes of the number of members, what they brought, and groups that go to sleep and wake up again.
-
-A change that is undone at once is a restart and no scaling.
-"""
+"""Effects of changes of the number of members, and groups that go to sleep and wake up again."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
 import numpy as np
 
-from laggard.diagnosis.history.frames import Floats, GroupFrame, Row
+from laggard.diagnosis.history.frames import Floats, Row
 from laggard.diagnosis.memory import Scaled
 from laggard.diagnosis.order import known_sum, lower_median
-from laggard.diagnosis.parameters import Parameters, fixed
-from laggard.diagnosis.signals.deploys import find_deploys
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.group import Flags, Signals
-from laggard.diagnosis.signals.rebalances import live_generations, now_of
-from laggard.diagnosis.signals.rosters import RETURN_SECONDS, Change, changes, find_evictions, pattern
-
-# members of one step do not all start in the same second
-STEP_SECONDS = fixed("step_seconds", 120.0, "s")
-
-
-def restarts(steps: Sequence[Change], evicted: Iterable[datetime]) -> set[datetime]:
-    """Times of the changes by which places were left and soon taken again, or whose members were evicted."""
-    found = set(evicted)
-    for index, first in enumerate(steps):
-        is_open = len(first.left) == 1 or first.at in found
-        for back in steps[index + 1 :]:
-            seconds = (back.at - first.at).total_seconds()
-            if seconds > RETURN_SECONDS:
-                break
-            if back.at in found:
-                continue
-            is_same_place = is_open and bool(set(first.left) & set(back.joined))
-            if is_same_place or (first.at not in found and seconds <= STEP_SECONDS and _is_undone(first, back)):
-                found |= {first.at, back.at}
-                break
-    return found
-
-
-def _is_undone(first: Change, back: Change) -> bool:
-    """True if one of the same kind comes as one had gone, or goes as one had come before: it was restarted.
-
-    Where the very member that had come goes again, the number itself was changed and changed back.
-    """
-    step = first.after - first.before
-    if abs(step) != 1 or step != back.before - back.after:
-        return False
-    gone, come = (first.left, back.joined) if step < 0 else (back.left, first.joined)
-    is_the_same = step > 0 and bool(set(gone) & set(come))
-    return Counter(map(pattern, gone)) == Counter(map(pattern, come)) and not is_the_same
-
+from laggard.diagnosis.signals.scale_events import ScaleEvent
 
 _SCALED_SECONDS = fixed("scaled_seconds", 3600.0, "s since the newest scale-out")
 # then the limit that the members had in common is no more
 _OUTGROWN = fixed("outgrown", 1.2, "times what all members together did")
-_SWING_SECONDS = fixed("swing_seconds", 3600.0, "s in which members are added and removed in turn")
-
-
-@dataclass(frozen=True, slots=True)
-class ScaleEvent:
-    """A net change of members without replacement."""
-
-    at: datetime  # of its last record
-    before: int
-    after: int
-    joined: tuple[str, ...]  # places
-    left: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,45 +42,6 @@ class ColdStart:
     is_caught_up: bool
 
 
-def scale_events(frame: GroupFrame, parameters: Parameters) -> list[ScaleEvent]:
-    """Oldest first; deploys, evictions and restarts are no scaling."""
-    deploys = find_deploys(frame, parameters)
-    reasons = ("poll_timeout", "session_expiry", "crash")
-    evicted = {each.at for reason in reasons for each in find_evictions(frame, reason, parameters, math.inf)}
-    known = [
-        each
-        for each in changes(frame)
-        if each.generation is not None
-        and each.before
-        and each.after
-        and not any(deploy.started_at <= each.at <= deploy.ended_at for deploy in deploys)
-    ]
-    steps = [each for each in known if each.after != each.before]
-    restarted = restarts(steps, evicted)
-    found: list[ScaleEvent] = []
-    for each in steps:
-        if each.at in restarted:
-            continue
-        last = found[-1] if found else None
-        is_same_way = last is not None and (each.after > each.before) == (last.after > last.before)
-        if last is not None and is_same_way and (each.at - last.at).total_seconds() <= STEP_SECONDS:
-            joined, left = (*last.joined, *each.joined), (*last.left, *each.left)
-            found[-1] = ScaleEvent(each.at, last.before, each.after, joined, left)
-        else:
-            found.append(ScaleEvent(each.at, each.before, each.after, each.joined, each.left))
-    return found
-
-
-def alternations(events: Sequence[ScaleEvent], until: datetime) -> list[ScaleEvent]:
-    """The newest net changes of the last seconds that alternate in sign, oldest first."""
-    found: list[ScaleEvent] = []
-    for each in reversed([each for each in events if 0 <= (until - each.at).total_seconds() < _SWING_SECONDS]):
-        if found and (each.after > each.before) == (found[0].after > found[0].before):
-            break
-        found.insert(0, each)
-    return found
-
-
 def elasticity(signals: Signals, event: ScaleEvent) -> Elasticity:
     """Return what a change of members brought, by consumption while there was enough to read on both sides."""
     parameters = signals.parameters
@@ -156,8 +63,8 @@ def newest_scale_out(signals: Signals) -> Scaled | None:
     It leaves the recorded hour, but what limits the members does not go by itself: it is remembered until the lag is
     gone, the members change in number, or they do more than they then did.
     """
-    since = now_of(signals.frame) - timedelta(seconds=_SCALED_SECONDS)
-    recent = [each for each in scale_events(signals.frame, signals.parameters) if each.at >= since]
+    since = signals.frame.now - timedelta(seconds=_SCALED_SECONDS)
+    recent = [each for each in signals.membership.scale_events if each.at >= since]
     newest = next((each for each in reversed(recent) if each.after > each.before > 0), None)
     known = signals.memory.scaled
     if newest is not None:
@@ -200,7 +107,7 @@ def busy_windows(signals: Signals) -> tuple[Flags, Floats]:
     lowest, consume = (_sum(signals, name) for name in ("lag_min", "consume"))
     floor = sum(known_sum(topic.floor) for topic in signals.topics)
     busy = np.isfinite(consume) & (lowest > floor)
-    for row in live_generations(frame):
+    for row in frame.live_generations:
         at = row["record_timestamp"].timestamp() * 1000
         index = int((at - frame.windows[0]) // (1000 * frame.window_seconds))
         for each in (index, index + 1):
@@ -217,7 +124,7 @@ def group_lag(signals: Signals, name: str = "lag") -> Floats:
 def find_cold_start(signals: Signals, min_empty_seconds: float) -> ColdStart | None:
     """The newest return of members to a group that had none for so long, within the frame's windows."""
     frame = signals.frame
-    rows = [row for row in live_generations(frame) if row["kind"] in {"sync", "empty", "epoch"}]
+    rows = [row for row in frame.live_generations if row["kind"] in {"sync", "empty", "epoch"}]
     begin = frame.windows[0] / 1000
     for empty, back in reversed(list(pairwise(rows))):
         empty_at, returned_at = empty["record_timestamp"], back["record_timestamp"]

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
-from laggard.diagnosis.history.frames import GroupFrame, Row
+from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.parameters import fixed
-from laggard.diagnosis.signals.rebalances import now_of
-from laggard.diagnosis.signals.rosters import RETURN_SECONDS, Roster, rosters
+from laggard.diagnosis.signals.membership import Membership
+from laggard.diagnosis.signals.rosters import RETURN_SECONDS, Roster
 from laggard.rebalance.parameters import DEFAULTS
 
 # Kafka's default of group.consumer.session.timeout.ms; is not recorded
@@ -60,15 +60,15 @@ class Successor:
     is_renamed: bool  # the ids do not even begin alike: somebody chose other names
 
 
-def absences(frame: GroupFrame) -> list[Absence]:
+def absences(membership: Membership) -> list[Absence]:
     """Absences by the time of return.
 
     One that ended in expiry began a session before the generation without the member. Of one that the session outlasted
     only the event tells, from the member's last commit.
     """
-    known = rosters(frame)
+    known = membership.rosters
     found = []
-    for event in frame.events:
+    for event in membership.frame.events:
         if event["kind"] == "static_replacement" and event.get("slot"):
             session = _session(known, event["slot"], event["event_at"])
             found.append(Absence(event["slot"], event["event_at"], event.get("seconds"), session, is_expired=False))
@@ -91,13 +91,13 @@ def absence_p95_seconds(known: list[Absence]) -> float | None:
     return lengths[max(0, -(-_ABSENCE_PERCENT * len(lengths) // 100) - 1)] if lengths else None
 
 
-def find_flips(frame: GroupFrame) -> list[Flips]:
+def find_flips(membership: Membership) -> list[Flips]:
     """Instance ids that changed their member in the last seconds, with how often."""
-    end = now_of(frame)
+    end = membership.frame.now
     holder: dict[str, tuple[str, str]] = {}
     counts: dict[str, int] = {}
     hosts: dict[str, list[str]] = {}
-    for roster in rosters(frame):
+    for roster in membership.rosters:
         is_near = roster.is_live and (end - roster.at).total_seconds() < _FLIPS_SECONDS
         for each, row in _ids(roster).items():
             now = (row["member_id"], row.get("client_host") or "")
@@ -111,9 +111,9 @@ def find_flips(frame: GroupFrame) -> list[Flips]:
     return [Flips(each, counts[each], tuple(hosts[each])) for each in sorted(counts)]
 
 
-def find_successors(frame: GroupFrame) -> list[Successor]:
+def find_successors(membership: Membership) -> list[Successor]:
     """Ids given up for good while a new one of the same client id came within ten minutes, before or after."""
-    known = rosters(frame)
+    known = membership.rosters
     first: dict[str, tuple[datetime, str]] = {}
     last: dict[str, tuple[datetime, str, float]] = {}
     for index, roster in enumerate(known):
@@ -141,7 +141,7 @@ def find_successors(frame: GroupFrame) -> list[Successor]:
 
 def _ids(roster: Roster) -> dict[str, Row]:
     """Instance id to its member's row; of several in one epoch the one that was written last."""
-    static = [row for row in roster.members if row.get("group_instance_id")]
+    static = [row for row in roster.rows if row.get("group_instance_id")]
     return {row["group_instance_id"]: row for row in sorted(static, key=lambda row: row.get("batch_id") or 0)}
 
 
