@@ -59,7 +59,7 @@ _COMPAT_INTRO = (
     "`metrics.compat` names tools under whose names the same is served too, so that their dashboards and alerts go on",
     "working. Series are of all partitions of watched groups and go first above `metrics.max_series`. Values are",
     "ours: absent where the other tool says −1, NaN, 0 or a partial sum. `cluster` is added where it has none. Left",
-    "out are series of brokers, replicas, log directories and members.",
+    "out are series of brokers, replicas and log directories.",
 )
 
 

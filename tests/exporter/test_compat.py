@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 
-from exporter.harness import Exporter, names
+import encoder
+from exporter.harness import Clock, Exporter, names
 from laggard.config.sections import TOOLS
-from laggard.exporter.compat_families import COMPAT
+from laggard.exporter.compat_families import COMPAT, KMINION_ASSIGNED, KMINION_TOPIC_MEMBERS
 from laggard.exporter.options import Selection
 from laggard.exporter.render import OPENMETRICS, TEXT
+from stream.simulation import commit, end, generation
+from stream.whole_batch import WholeBatches
 from tables.fixtures import group_row, partition_row, topic_row, write_batch
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -50,6 +53,8 @@ def value(found: Samples, name: str, **labels: Any) -> float | None:
 
 def test_every_family_of_every_tool_is_served_with_the_labels_declared(found: Samples) -> None:
     for family in COMPAT:
+        if family in (KMINION_TOPIC_MEMBERS, KMINION_ASSIGNED):  # these rows have no group records; see below
+            continue
         shown = [{key for key, _ in labels} for name, labels in found if name == family.name]
         assert shown, family.name
         assert {frozenset(each) for each in shown} == {frozenset(family.labels)}
@@ -107,6 +112,28 @@ def test_kminion(found: Samples) -> None:
     assert value(found, "kminion_kafka_consumer_group_topic_lag", **whole, topic_name="t") == 110
     assert value(found, "kminion_kafka_topic_high_water_mark_sum", cluster="prod", topic_name="t") == 2000
     assert value(found, "kminion_kafka_topic_low_water_mark_sum", cluster="prod", topic_name="t") == 40
+
+
+def test_kminion_counts_who_has_partitions_of_a_topic(tmp_path: Path) -> None:
+    held = {"a": [0, 1], "b": [2], "idle": []}
+    blobs = {
+        member: (
+            encoder.subscription({"version": 0, "topics": ("t",), "user_data": None}),
+            encoder.assignment(
+                {"version": 0, "assigned_partitions": [{"topic": "t", "partitions": each}], "user_data": None}
+            ),
+        )
+        for member, each in held.items()
+    }
+    records = [generation(1, dict.fromkeys(held, ("t",)), blobs=blobs), commit(5)]
+    job = WholeBatches(tmp_path)
+    given = [(each.key, each.value, round(job.now.timestamp() * 1000)) for each in records]
+    job.tick([end(10, partition=number, start=0) for number in range(4)], given)
+    exporter = Exporter(Path(job.root), Clock(job.now.timestamp() + 1), selection=Selection(compat=("kminion",)))
+    exporter.refresh()
+    found, labels = exporter.samples(), {"cluster": "prod", "group_id": "g", "topic_name": "t"}
+    assert value(found, "kminion_kafka_consumer_group_topic_members", **labels) == 2
+    assert value(found, "kminion_kafka_consumer_group_topic_assigned_partitions", **labels) == 3
 
 
 def test_they_go_first_when_a_body_is_too_big(tmp_path: Path) -> None:

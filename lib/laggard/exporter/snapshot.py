@@ -36,6 +36,8 @@ GROUP_COLUMNS = (
     "shed_keys",
 )  # fmt: skip
 
+MEMBERSHIP = ("folded", "rebalance_state")  # of group_status: who has which partition
+
 Row = dict[str, Any]
 
 
@@ -106,9 +108,12 @@ def load_snapshot(
     """Read the versions a batch names, and fold them; what is odd is counted in `skipped`."""
     if batch.kind == BACKFILL:
         return Snapshot(batch)
+    names_members = "kminion" in selection.compat
+    of_partitions = [*PARTITION_COLUMNS, *(("topic_id",) if names_members else ())]
+    of_groups = [*GROUP_COLUMNS, *(MEMBERSHIP if names_members else ())]
     read = Read(
-        read_table(root, PARTITION_STATUS.name, _version(root, batch, PARTITION_STATUS.name), PARTITION_COLUMNS),
-        read_table(root, GROUP_STATUS.name, _version(root, batch, GROUP_STATUS.name), GROUP_COLUMNS),
+        read_table(root, PARTITION_STATUS.name, _version(root, batch, PARTITION_STATUS.name), of_partitions),
+        read_table(root, GROUP_STATUS.name, _version(root, batch, GROUP_STATUS.name), of_groups),
         read_newest(root, TOPIC_WINDOWS.name, _version(root, batch, TOPIC_WINDOWS.name), TOPIC_COLUMNS),
     )
     return make_snapshot(batch, read, selection, Skipped() if skipped is None else skipped, policy)

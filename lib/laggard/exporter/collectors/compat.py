@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
 
+import pyarrow as pa
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
@@ -14,13 +15,19 @@ from laggard.exporter import compat_families as fam
 from laggard.exporter.collectors.lag import newest_per_log, partition_labels
 from laggard.exporter.families import Family
 from laggard.exporter.samples import Value, filled
-from laggard.exporter.snapshot import Row, Snapshot
+from laggard.exporter.snapshot import MEMBERSHIP, Row, Snapshot
 from laggard.lag.burrow import OK, REWOUND, SLOW, STALLED, STOPPED, VERDICTS
+from laggard.rebalance.owners import find_owners
+from laggard.rebalance.topics import Topics
+from laggard.tables.arrow import arrow_schema
+from laggard.tables.schemas import GROUP_STATUS, PARTITION_STATUS
 
 Valued: TypeAlias = Iterable[tuple[Sequence[str], Value]]  # values of the labels after the cluster, and of the series
 
 _BURROW_NUMBERS = {OK: 1, SLOW: 2, STOPPED: 4, STALLED: 5, REWOUND: 6}
 _BURROW_ERROR = 3  # of a group: Burrow has one number for all that is worse than slow
+_ROW = pa.schema([arrow_schema(PARTITION_STATUS).field(name) for name in ("group", "topic", "partition", "topic_id")])
+_GROUP = pa.schema([arrow_schema(GROUP_STATUS).field(name) for name in ("group", *MEMBERSHIP)])
 _NO_MEMBER = ("", "", "")  # a label with a member id would be a new series at each rebalance
 
 
@@ -88,6 +95,9 @@ class CompatCollector(Collector):
         yield fam.KMINION_INFO, ((_info(row), int(row["group_state"] == "Stable")) for row in self._snapshot.groups)
         yield fam.KMINION_MEMBERS, self._of_groups("members")
         yield fam.KMINION_EMPTY_MEMBERS, self._of_groups("idle_members")
+        held = self._held().items()
+        yield fam.KMINION_TOPIC_MEMBERS, ((place, len(set(owners))) for place, owners in held)
+        yield fam.KMINION_ASSIGNED, ((place, len(owners)) for place, owners in held)
         yield fam.KMINION_OFFSET_SUM, self._offset_sums()
         yield fam.KMINION_LAG, self._of_partitions("lag")
         yield fam.KMINION_TOPIC_LAG, self._of_topics("lag")
@@ -151,6 +161,18 @@ class CompatCollector(Collector):
             values = found.get(topic := escape_label(row["topic"]), [])
             if len(values) == row["partitions"]:
                 yield (topic,), _sum(values)
+
+    def _held(self) -> dict[tuple[str, str], list[str]]:
+        """Member ids by group and topic, one for each partition that has an owner."""
+        rows = pa.Table.from_pylist([{name: row[name] for name in _ROW.names} for row in self._rows], schema=_ROW)
+        groups = [{name: row.get(name) for name in _GROUP.names} for row in self._snapshot.groups]
+        topics = Topics(rows.slice(0, 0), rows)
+        owners = find_owners(rows, pa.Table.from_pylist(groups, schema=_GROUP), topics)["owner"].to_pylist()
+        held: dict[tuple[str, str], list[str]] = {}
+        for (group, topic, _), owner in zip(self._places, owners, strict=True):
+            if owner is not None:
+                held.setdefault((group, topic), []).append(owner)
+        return held
 
     def _worst_verdicts(self) -> dict[str, str]:
         worst: dict[str, str] = {}
