@@ -1,7 +1,7 @@
-"""The diagnosis: seconds and CPU to judge one window of 1,000 groups with 50 partitions each, from an hour of history.
+"""The diagnosis: seconds and CPU of one window of 1,000 groups with 50 partitions each, from an hour of history.
 
-The CPU of reading the tables, laying them out, judging and settling is told apart; the job does all but the last on its
-executors, a shard each.
+The CPU of reading the tables, laying them out, evaluating and settling is shown apart; the job does all but the last on
+its executors, a shard each.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LAST = Window(round((NOON + timedelta(minutes=WINDOWS - 1)).timestamp() * 1000),
 
 
 def main() -> None:
-    """Write an hour of history for a growing number of groups; judge its last window in one and in two processes."""
+    """Write an hour of history for a growing number of groups; evaluate its last window in one and in two processes."""
     rows = []
     for groups in (100, 1_000):
         with tempfile.TemporaryDirectory() as folder:
@@ -105,7 +105,7 @@ def measure(root: str, shards: int) -> dict[str, Any]:
 
 
 def _shard(place: tuple[str, int, int]) -> tuple[list[Judged], list[float]]:
-    """What was made of a shard's groups, and the CPU seconds of reading, laying out and judging."""
+    """What was made of a shard's groups, and the CPU seconds of reading, laying out and evaluating."""
     root, shard, shards = place
     marks = [time.process_time()]
     own = {"shard": shard, "shards": shards}

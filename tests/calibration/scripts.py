@@ -38,7 +38,7 @@ def leave(members: Members) -> Script:
 
 
 def to_zero(members: Members) -> Script:
-    """All members leave, and one comes back."""
+    """All members leave, and one restarts."""
     members.start(0, 1)
     yield members.settled()
     yield APART

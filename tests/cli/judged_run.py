@@ -1,4 +1,4 @@
-"""Groups whose records flow like water, recorded in real Delta tables and judged by the code of the stream."""
+"""Groups whose records flow like water, recorded in real Delta tables and evaluated by the code of the stream."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def batch_of(begin: datetime) -> int:
 
 
 class LocalSpark:
-    """The little of Spark that judging needs, in this process."""
+    """The little of Spark that the evaluation needs, in this process."""
 
     sparkContext = SimpleNamespace(defaultParallelism=2)  # noqa: N815 - Spark's name
 

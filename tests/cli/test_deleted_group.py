@@ -25,7 +25,7 @@ def deleted(window: int) -> Row:
 
 
 def test_a_window_is_closed_by_the_ticks_that_are_reported_and_by_no_later_one(tmp_path: Path) -> None:
-    """What a later tick wrote is not in the versions that are read: judged by those, its groups would be left out."""
+    """Rows of a later tick are not in the versions that are read: evaluated by those, its groups would be left out."""
     write_rows(tmp_path, "group_history", [])
     ticks = [(number, NOON + number * timedelta(seconds=25)) for number in range(12)]
     write_rows(tmp_path, "batches", [batch_row(number, {}, polled_at) for number, polled_at in ticks])

@@ -35,7 +35,7 @@ def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`fraud` whose second member stands still from 12:09 to 12:17, `billing` with a hot partition from 12:10 on."""
+    """`fraud` whose second member is stalled from 12:09 to 12:17, `billing` with a hot partition from 12:10 on."""
     capacity = np.full((3, LAST + 1), 1000.0)
     capacity[1, 9:17] = 0.0
     capacity[:, 17:] = 5000.0

@@ -1,4 +1,4 @@
-"""The diagnosis on the page of `laggard explain`, from histories that the code of the stream has judged."""
+"""The diagnosis on the page of `laggard explain`, from histories that the code of the stream has evaluated."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_rules_that_are_behind_do_not_speak_of_now(tmp_path: Path, capsys: pytes
     )
     assert "Cause" not in found
     judge(tmp_path, 8, 8)
-    assert data(tmp_path, capsys, "fraud")["diagnosis"]["is_current"] is True  # 5 windows are still told
+    assert data(tmp_path, capsys, "fraud")["diagnosis"]["is_current"] is True  # 5 windows are still reported
 
 
 def test_the_status_has_shape_and_verdict_of_the_newest_evaluated_window(

@@ -23,7 +23,7 @@ def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def finding(name: str, at: datetime = NOW, seq: int = 0, event: str = "opened", **values: Any) -> Row:
-    """A row of findings: a partition of `fraud` that stands still since 20 minutes before."""
+    """A row of findings: a partition of `fraud` that is stalled since 20 minutes before."""
     return {
         "date": at.date(), "cluster": CLUSTER, "group": "fraud", "finding_id": name, "seq": seq, "at": at,
         "event": event, "batch_id": 1, "status": "ok", "rule": "D20", "rule_version": 1, "code": "PARTITION_STALLED",

@@ -27,7 +27,7 @@ class Outcome:
     rows: dict[str, list[Row]]
 
     def newest_window(self, group: str) -> Row:
-        """The last window of the group that was judged."""
+        """The last window of the group that was evaluated."""
         return max(
             (row for row in self.rows["group_windows"] if row["group"] == group), key=lambda row: row["window_start"]
         )

@@ -104,7 +104,7 @@ class Fluid:
         } | self.facts  # fmt: skip
 
     def tables(self) -> dict[str, pa.Table]:
-        """All append tables that windows are judged by."""
+        """All append tables that windows are evaluated by."""
         return tables_of([self])
 
 
@@ -154,7 +154,7 @@ class Evaluation:
 def evaluate(
     tables: dict[str, pa.Table], policy: Policy | None = None, first: int = 0, evaluation: Evaluation | None = None
 ) -> Evaluation:
-    """Judge every window of the tables from the first on."""
+    """Evaluate every window of the tables from the first on."""
     evaluation = evaluation or Evaluation()
     starts = sorted({round(at.timestamp() * 1000) for at in tables["group_history"]["window_start"].to_pylist()})
     parameters = Parameters()

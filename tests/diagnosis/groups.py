@@ -16,7 +16,7 @@ from laggard.diagnosis.signals.group import MemberSignals, Shape, Signals, Topic
 from laggard.diagnosis.signals.membership import membership_of
 
 WINDOWS = 60
-END_MS = 1_780_000_020_000  # end of the judged window
+END_MS = 1_780_000_020_000  # end of the evaluated window
 PARAMETERS = Parameters()
 END = datetime.fromtimestamp(END_MS / 1000, timezone.utc)
 GENERATION: Row = {  # of which nothing is known but that it was
@@ -27,7 +27,7 @@ REBALANCE: Row = {"rebalance_id": "r1", "ended_at": END, "generations": [1], "ca
 
 
 def window_starts(count: int = WINDOWS, seconds: int = 60) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Begins of the windows in ms, the judged one last."""
+    """Begins of the windows in ms, the evaluated one last."""
     return END_MS - 1000 * seconds * np.arange(count, 0, -1, dtype=np.int64)
 
 
@@ -64,7 +64,7 @@ def topic_signals(
     """A topic whose partitions did the same in every window; `history` names arrays of the frame that differ.
 
     Each value of `history` is an array [partitions, windows], or one row or column that fits. `stalled` is place of
-    the partition -> kind. Lag is material above the floor and 5 records. Without slots all belong to m0.
+    the partition -> kind. Lag is significant above the floor and 5 records. Without slots all belong to m0.
     """
     count = len(lag)
     lags = np.asarray(lag, float)

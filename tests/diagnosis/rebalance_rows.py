@@ -17,7 +17,7 @@ from laggard.diagnosis.signals.membership import Membership, membership_of
 Row = dict[str, Any]
 BEGIN = datetime(2026, 3, 2, 12, tzinfo=timezone.utc)
 WINDOWS = 60
-NOW = 3600.0  # end of the judged window in seconds after BEGIN
+NOW = 3600.0  # end of the evaluated window in seconds after BEGIN
 
 
 def at(seconds: float) -> datetime:
@@ -25,7 +25,7 @@ def at(seconds: float) -> datetime:
 
 
 class Life:
-    """What a group went through, told record by record; times are seconds after BEGIN."""
+    """What a group went through, recorded one by one; times are seconds after BEGIN."""
 
     def __init__(self, kind: str = "classic", session: float = 45, timeout: float = 300, **columns: Any) -> None:
         self.kind, self.session, self.timeout, self.columns = kind, session, timeout, columns

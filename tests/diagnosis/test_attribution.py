@@ -383,7 +383,7 @@ def test_a_costly_partition_is_worked_slower_by_more_than_a_commit(change: dict[
     "change",
     [
         {"arrival": slower(12, 5, rate=201.0), "consume": slower(12, 5)},  # it gets twice as much
-        {"consume": slower(12, 5, rate=0.0)},  # it stands still
+        {"consume": slower(12, 5, rate=0.0)},  # it is stalled
         {"consume": slower(12, 5, rate=100.0)},  # it keeps up
         {"consume": slower(12, 5, rate=98.4)},  # 480 records in five minutes, and one commit is of 500
         {"consume": slower(12, 5, rate=67.0), "floor": 60_001.0, "interval": 300.0, "lag": lagging(12, 5, lag=7e4)},

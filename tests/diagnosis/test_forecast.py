@@ -54,7 +54,7 @@ def test_drain_at_todays_rates(lag: float, arrival: float, consume: float, secon
         ((400, 400, 160), {}, ["m0", "m0", "m1"], 100.0),  # m1 has 6000 left and gains 60 records/s
         ((400, 400, 90), {}, ["m0", "m0", "m1"], inf),  # m1 gains nothing
         ((700, 160, 400), {}, ["m0", "m0", "m1"], 20.0),  # a member turns from one partition to the other
-        ((400, 400, 0), {2: "silent"}, ["m0", "m0", "m1"], 18_000 / 500),  # what stands still is told by its own rule
+        ((400, 400, 0), {2: "silent"}, ["m0", "m0", "m1"], 18_000 / 500),  # what is stalled is reported by its own rule
         ((400, 400, 160), {}, ["m0", "m0", ""], 18_000 / 660),  # who has it is not known
         ((400, 400, nan), {}, ["m0", "m0", "m1"], nan),
     ],
@@ -175,7 +175,7 @@ def test_a_catch_up_ratio_takes_arrivals() -> None:
 
 
 def loss(**changed: float) -> float:
-    """Six hours of retention, four of them behind; the log start stands still."""
+    """Six hours of retention, four of them behind; the log start does not move."""
     known = {
         "committed": 5000.0,
         "log_start": 1000.0,

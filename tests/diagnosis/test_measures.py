@@ -1,4 +1,4 @@
-"""What lag is more than the rhythm of commits."""
+"""Lag that exceeds what the commit interval makes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from laggard.diagnosis.signals.floor import floors, material
     [
         (5.0, 4.0, 2 * 100 * 5 + 1),
         (20.0, 38.0, 2 * 100 * 38 + 1),  # batches of 1 to 40 s: the longest gap, not the middle one
-        (20.0, 60.0, 2 * 100 * 20 + 1),  # three intervals without progress are no rhythm
+        (20.0, 60.0, 2 * 100 * 20 + 1),  # three intervals without progress are no commit interval
         (nan, 100.0, 2 * 100 * 100 + 1),
-        (nan, nan, 2 * 100 * 60 + 1),  # an unknown rhythm is a window
+        (nan, nan, 2 * 100 * 60 + 1),  # an unknown commit interval is a window
     ],
 )
 def test_the_floor_is_what_arrives_in_two_of_the_longest_gaps(interval: float, frozen: float, expected: float) -> None:

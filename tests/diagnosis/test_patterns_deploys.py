@@ -1,4 +1,4 @@
-"""Rolling deploys: found while they run, told from scaling and from faults."""
+"""Rolling deploys: found while they run, distinguished from scaling and from faults."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_large_deploy_is_suspected_from_three_places_that_went_to_other_hosts(
     assert roll(40, done=3).membership(1000 + 2 * 45 + 20 + 91).deploys == ()
     now = pods(*range(40))
     back = Life().generation(10, *now)
-    for index in range(3):  # who comes back where it was may have been put out
+    for index in range(3):  # who rejoins on its host may have been evicted
         back.generation(1000 + 45 * index, *[each for each in now if each != now[index]])
         back.generation(1020 + 45 * index, *now)
     assert back.membership(1120).deploys == ()

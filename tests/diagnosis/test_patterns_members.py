@@ -30,7 +30,7 @@ def test_two_departures_are_no_crash_loop() -> None:
 
 
 def test_a_crash_loop_ends_most_lives_early() -> None:
-    """Put out by chance again and again, a member also lives long."""
+    """Evicted by chance again and again, a member also lives long."""
     assert looping([2000, 2080, 2300, 2380, 2700]) == []
     assert looping([2000, 2080, 2160, 2300, 2380]) == [(HOMES[2], (60.0, 60.0, 60.0))]
 

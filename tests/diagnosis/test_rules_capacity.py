@@ -101,7 +101,7 @@ def test_a_shortage_comes_with_the_rates_and_its_sub_cause() -> None:
         (short_group(topic={"trend": "abstain"}), [ABSTAINS]),
         (short_group(topic={"consume": nan}), [ABSTAINS]),
         (short_group(is_material=False), []),
-        (short_group(topic={"stalled": dict.fromkeys(range(6), "silent")}), []),  # half of it is not worked off at all
+        (short_group(topic={"stalled": dict.fromkeys(range(6), "silent")}), []),  # half of it does not drain at all
         (short_group(topic={"stalled": dict.fromkeys(range(5), "silent")}), [HOLDS]),
         (short_group(members=0, state="Empty"), []),
         (short_group(deploy=rolled().membership().deploy), [FAILS]),
@@ -157,7 +157,7 @@ def burst(windows: int, **fields: Any) -> Signals:
         ([9000.0, 8000.0, 7000.0, 6000.0], [HOLDS]),
         ([8000.0, 7000.0, 6000.0], []),  # too short
         ([9000.0, 8000.0, 8000.0, 6000.0], []),  # it did not always fall
-        ([9000.0, 8999.0, 8998.0, 8997.0], []),  # by less than the rhythm of commits can hide
+        ([9000.0, 8999.0, 8998.0, 8997.0], []),  # by less than the commit interval can hide
     ],
 )
 def test_after_a_burst_three_windows_of_falling_lag_tell_before_a_trend_can(

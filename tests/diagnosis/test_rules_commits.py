@@ -1,4 +1,4 @@
-"""Rules D75 and D76: too many commits; commits by the clock, told from commits by the work."""
+"""Rules D75 and D76: too many commits; commits by the clock, distinguished from commits by the work."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_fifty_gaps_of_each_partition_are_needed() -> None:
 
 
 def test_the_newest_gaps_are_looked_at() -> None:
-    """A stop of an hour ago is none of the rhythm now."""
+    """A stop of an hour ago is none of the commit intervals now."""
     assert len(judge([[5000.0] * 3, [600_000.0], *every(5000)[2:]])) == 1
 
 
@@ -134,7 +134,7 @@ def often(per_minute: Sequence[float]) -> list[float]:
 
 
 def test_commits_are_too_many_once_they_have_been_for_ten_minutes() -> None:
-    """Of 25 a second in four minutes nobody knows what the six minutes before were."""
+    """Of 25 a second in four minutes, the six minutes before are unknown."""
     assert often([1500] * 4) == []
     assert often([1500] * 9) == []
     assert often([1500] * 10) == [25]

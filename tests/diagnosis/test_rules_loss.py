@@ -16,7 +16,7 @@ RETAINED = {"config_known": True, "retention_seconds": 600.0, "cleanup_policy": 
 
 
 def away(seconds: float, observed_minutes: float | None, arrival: float = 100.0) -> Signals:
-    """A group without members for so long, and the offsets retention that a broker told."""
+    """A group without members for so long, and the offsets retention that a broker reported."""
     since = datetime.fromtimestamp(END_MS / 1000, timezone.utc) - timedelta(seconds=seconds)
     topic = topic_signals([50_000.0], slots=[""], arrival=arrival)
     signals = signals_of(topic, state="Empty", member_count=0, fact={"empty_since": since})
@@ -46,7 +46,7 @@ def test_offsets_expire_when_the_broker_says_so_and_else_after_a_week(
         away(10 * MINUTE, None),  # a week is left
         away(10 * MINUTE, 10_080.0),
         away(5 * DAY, 14 * 1440.0),  # the brokers keep them for longer than a week
-        away(60 * MINUTE, 30.0),  # long due: what we were told is not what the broker does
+        away(60 * MINUTE, 30.0),  # long due: what was reported is not what the broker does
         away(10 * MINUTE, 60.0, arrival=0.0),  # nothing to be missed
     ],
 )

@@ -22,7 +22,7 @@ def known_for(windows: int) -> np.ndarray[Any, np.dtype[np.object_]]:
     ("facts", "windows", "told_minutes_ago", "expected"),
     [
         ({"former_topic_id": "old"}, 1, None, 1),  # the change fell into a time without members
-        ({"former_topic_id": "old"}, 2, None, 0),  # told a window ago
+        ({"former_topic_id": "old"}, 2, None, 0),  # recorded a window ago
         ({}, 1, None, 0),  # new to the group
         ({"former_topic_id": "old"}, 1, 0.5, 1),  # its event says so
         ({"former_topic_id": "old"}, 1, 3.0, 0),  # its event has said so

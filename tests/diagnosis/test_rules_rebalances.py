@@ -38,7 +38,7 @@ def states(code: str, signals: Signals) -> list[str]:
 
 
 def evicted(reason: str, times: tuple[float, ...] = (3000, 3200), **of_row: Any) -> Life:
-    """Another member is put out each time, and back a minute later on its host."""
+    """Another member is evicted each time, and back a minute later on its host."""
     told = Life(timeout=60).generation(10, *ALL)
     for number, second in enumerate(times):
         rest = [each for each in ALL if each != ALL[number % 4]]

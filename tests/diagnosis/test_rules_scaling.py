@@ -127,7 +127,7 @@ def test_four_alternating_changes_in_an_hour_are_an_oscillation() -> None:
 
 
 def test_one_member_that_crashes_again_and_again_is_no_oscillation() -> None:
-    """Now and then it starts anew before its dead self is missed, so that there is one more for a while."""
+    """Now and then it restarts before its dead self is missed, so that there is one more for a while."""
     last, beside = OLD[-1], OLD[-1].replace("#0", "#1")
     told = Life().generation(10, *OLD)
     for number in range(35):

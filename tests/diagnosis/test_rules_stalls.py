@@ -1,4 +1,4 @@
-"""Silent partitions and whose fault it is; poison pills: what stood first, in the hands of all that were put out."""
+"""Silent partitions and whose fault it is; poison pills: what stood first, in the hands of all that were evicted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stands(frozen: dict[int, float]) -> TopicSignals:
 
 
 def chain(reasons: dict[str, object] | None = None) -> Life:
-    """Member A has partitions 0 to 3 and is put out at 3000 s, then B, which has 0 to 5, at 3100 s."""
+    """Member A has partitions 0 to 3 and is evicted at 3000 s, then B, which has 0 to 5, at 3100 s."""
     told = Life(timeout=60).generation(10, A, B, C, assigned=OF_THREE)
     told.generation(3000, B, C, assigned=OF_TWO, of_row=reasons or PUT_OUT)
     return told.generation(3100, C, assigned={C: range(12)}, of_row=reasons or PUT_OUT)

@@ -80,7 +80,7 @@ def test_without_a_rhythm_commits_have_stopped_after_an_hour(commit_windows_ago:
 
 @pytest.mark.parametrize(("minutes", "state"), [(1.5, "fail"), (5.9, "fail"), (6.1, "pass")])
 def test_silence_begins_with_the_newest_rebalance(minutes: float, state: str) -> None:
-    """Who polls too late is put out and joins anew: the poll interval of 5 minutes and a window tell it apart."""
+    """A member that polls too late is evicted and joins again: the poll interval of 5 minutes and a window show it."""
     commits = np.zeros((1, WINDOWS))
     commits[0, : WINDOWS - 20] = 1.0
     topic = topic_signals([50_000.0], history={"commits": commits, "committed": 100.0})
@@ -90,5 +90,5 @@ def test_silence_begins_with_the_newest_rebalance(minutes: float, state: str) ->
 
 
 def moment(minutes: float) -> datetime:
-    """So long before the end of the judged window."""
+    """So long before the end of the evaluated window."""
     return datetime.fromtimestamp(END_MS / 1000 - 60 * minutes, timezone.utc)

@@ -1,4 +1,4 @@
-"""True if a member or one of its partitions is slow, told by what it does once it is left with fewer."""
+"""True if a member or one of its partitions is slow, known by what it does once it is left with fewer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOVED = 40  # the window of the rebalance
 
 
 def left_with(after: float, *, until: int = MOVED, busy: float = LAG, taken: tuple[int, ...] = ()) -> Signals:
-    """m2 worked off 150 records/s of partitions 6 to 8, and `after` since it has only 7 and 8, and those `taken`."""
+    """m2 drained 150 records/s of partitions 6 to 8, and `after` since it has only 7 and 8, and those `taken`."""
     slots = np.array([[f"m{place // 3}"] * WINDOWS for place in range(12)], object)
     slots[6, until:] = "m1"
     for place in taken:
@@ -69,7 +69,7 @@ def test_too_little_tells_nothing(signals: Signals) -> None:
 
 
 def test_members_that_all_do_as_much_are_held_up_by_what_they_share() -> None:
-    """Of eight members at one sink those with two partitions fall behind, and the others work off the past."""
+    """Of eight members at one sink those with two partitions fall behind, and the others drain the past."""
     slots = [f"m{place // 2}" if place < 8 else f"m{place - 4}" for place in range(12)]
     consume = [60.0 if place < 8 else 125.0 for place in range(12)]
     lag = [LAG if place in {0, 2} else 10.0 for place in range(12)]

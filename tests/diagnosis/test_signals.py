@@ -25,7 +25,7 @@ def test_a_backlog_that_grows_under_a_slow_rhythm_of_commits_has_a_shape(
     since_commit = (EVERY - back % EVERY) % EVERY
     envelope = np.where(since_commit == 0, at_commit, np.nan)
     lag = at_commit + RATE * 60 * since_commit
-    assert lag.max() < 2 * RATE * 600  # never above what the rhythm alone makes
+    assert lag.max() < 2 * RATE * 600  # never above what the commit interval alone makes
     history = {"envelope": envelope, "lag": lag, "lag_max": lag}
     topic = topic_signals([0.0] * 4, arrival=RATE, interval=600.0, history=history)
     found, _ = compute.topic_signals(

@@ -1,4 +1,4 @@
-"""What counts as standing still: not a marker at the end of a log, not a reader that a transaction holds."""
+"""Stalled partitions: not a marker at the end of a log, not a reader that a transaction holds."""
 
 from typing import Any
 

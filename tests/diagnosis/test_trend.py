@@ -170,7 +170,7 @@ def test_commits_that_swing_half_an_interval_around_a_flat_envelope_are_a_sawtoo
     assert judged(flat, lag_max=14_999.0, interval=300.0)[0].name == "flat"
     assert judged(flat, lag_max=9.0, arrival=1.0)[0].name == "flat"
     assert judged(flat, lag_max=10.0, arrival=1.0)[0].name == "sawtooth"
-    assert judged(flat, lag_max=15_000.0, interval=nan)[0].name == "flat"  # no rhythm known
+    assert judged(flat, lag_max=15_000.0, interval=nan)[0].name == "flat"  # no commit interval known
 
 
 def test_growth_goes_before_a_sawtooth() -> None:

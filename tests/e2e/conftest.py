@@ -242,7 +242,7 @@ def _make_groups(world: World) -> None:
 
 
 def _judged_to(place: Place) -> datetime:
-    """Begin of the newest window that the rules have judged."""
+    """Begin of the newest window that the rules have evaluated."""
     return max((row["window_start"] for row in place.rows("finding_state")), default=LONG_AGO)
 
 

@@ -477,7 +477,7 @@ class Traffic:
                 self.position += 1
                 self.commits += 1
             producer.flush(30)
-        except BaseException as error:  # noqa: BLE001 - told by `pause`
+        except BaseException as error:  # noqa: BLE001 - reported by `pause`
             self.failure = error
         finally:
             for client in (consumer, producer):

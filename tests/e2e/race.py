@@ -142,7 +142,7 @@ class Race:
             where = "after publishing"
         if is_long:
             wait_until(lambda: self.holder() not in (None, sleeper), LONGEST_WAIT, "a successor", self.tail)
-            if self._dice.random() < 0.7:  # else it comes back while the other one starts
+            if self._dice.random() < 0.7:  # else it returns while the other one starts
                 self.await_ticks(self._dice.randint(1, 3))
         else:
             time.sleep(self._dice.uniform(0.2, 4.0))  # the pause itself

@@ -26,7 +26,7 @@ README = ROOT / "README.md"
 SPARK_HOME = Path(pyspark.__file__).parent
 WORKERS = 2
 MASTER_IN_README = "spark://master:7077"
-# Loopback as well, and not what the job takes in local mode: executors reach a driver there only if they were told so.
+# Loopback as well, and not what the job takes in local mode: executors reach a driver there only if they were given so.
 DRIVER_ADDRESS = "127.0.0.2"
 STOP_LIMIT = 10
 OWN_MOUNTS = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"])]

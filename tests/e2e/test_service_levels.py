@@ -43,7 +43,7 @@ def test_a_group_that_reads_is_in_time_and_one_that_stopped_is_late(servers: str
         commit_simply(servers, "stopping", {orders: 0})
         run.wait_for(lambda batch: batch.kind == "tick" and "stopping" in place.view(batch).groups, "first tick")
         traffic.start()
-        for _ in range(5):  # a rhythm, and then no more
+        for _ in range(5):  # a commit interval, and then no more
             commit_simply(servers, "stopping", {orders: 0})
             commit_simply(servers, "sleeping", {orders: 0})
             time.sleep(1)

@@ -128,7 +128,7 @@ def make_groups(servers: str, members: Members) -> float:
         return joined
 
     produce(servers, {at(topic, number): RECORDS for topic, count in TOPICS.items() for number in range(count)})
-    # nobody polls while the two runs last: on a slow machine a member would be put out of its group between them
+    # nobody polls while the two runs last: on a slow machine a member would be evicted from its group between them
     patient: dict[str, Any] = {"max_poll_interval_ms": 3_600_000}
     consumers = join("live", "orders", "live-a", **patient)
     consumers += join("live", "orders", "live-b", **patient)

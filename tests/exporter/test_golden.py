@@ -1,4 +1,4 @@
-"""A full body in both formats, compared with committed files; UPDATE_GOLDEN=1 writes them anew."""
+"""A full body in both formats, compared with committed files; UPDATE_GOLDEN=1 writes them again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""However the exporter is told to end, and whenever: the promised exit code, soon, and without a word of complaint."""
+"""However the exporter is asked to end, and whenever: the promised exit code, soon, and without a word of complaint."""
 
 from __future__ import annotations
 

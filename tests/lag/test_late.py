@@ -64,7 +64,7 @@ class Probes:
 
 
 def after_rhythm(probes: Probes, *offsets: int | None) -> Probes:
-    """Two windows in which the group's rhythm gets known, the second with a probe."""
+    """Two windows in which the group's commit interval gets known, the second with a probe."""
     probes.job.now -= timedelta(seconds=STEP)
     probes.window(0, *(None for _ in offsets))
     probes.window(0, *offsets)

@@ -119,7 +119,7 @@ def test_a_static_member_that_returns_is_distinguished_from_a_new_one() -> None:
 def test_a_static_member_that_one_generation_of_the_rebalance_lacks_had_expired(
     tell: Any, new_id: str, others: list[MemberFacts], joined: list[MemberFacts], expected: str
 ) -> None:
-    """A member of a KIP-848 group comes back under the id it had; one that restarts in time is never missing."""
+    """A member of a KIP-848 group rejoins under the id it had; one that restarts in time is never missing."""
     back = replace(EXPIRED, member_id=new_id)
     events = [tell(1, 0, [ONE, EXPIRED, *others]), tell(2, 100, [ONE]), tell(3, 103, [ONE, back, *joined])]
     if tell is epoch:

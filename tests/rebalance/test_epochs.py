@@ -1,4 +1,4 @@
-"""The epochs of a KIP-848 group as rows of history: begin, end, members, and what is not judged."""
+"""The epochs of a KIP-848 group as rows of history: begin, end, members, and what is not evaluated."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_a_commit_that_had_nothing_to_move_ends_a_pause(lag: int | None) -> None
 @pytest.mark.parametrize(
     ("given_at", "given_up_at", "expected"),
     [(10, 12, 3), (10, 15.5, 0), (None, 12, 0)],
-    ids=["on revocation", "in its rhythm", "not eager"],
+    ids=["on revocation", "in its interval", "not eager"],
 )
 def test_nobody_reads_between_giving_up_and_the_next_generation(
     given_at: float | None, given_up_at: float, expected: float

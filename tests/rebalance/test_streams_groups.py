@@ -49,7 +49,7 @@ def test_a_new_topology_is_not_ready_until_it_is_validated() -> None:
     job.tick(ENDS, [K.epoch(1, validated_topology_epoch=1)])
     assert job.groups["g"]["group_state"] == "Stable"
     job.tick(ENDS, [K.current("a", 1, {"0": [0, 1]})])
-    assert [row["generation"] for row in rows_of(job, "generations")] == [1]  # the same epoch written anew
+    assert [row["generation"] for row in rows_of(job, "generations")] == [1]  # the same epoch written again
 
 
 def test_an_empty_group_is_empty_whatever_its_topology() -> None:

@@ -1,4 +1,4 @@
-"""Three usual ways to judge lag, written from what is published about them; they see the same runs.
+"""Three usual ways to evaluate lag, written from what is published about them; they see the same runs.
 
 Each gives one call per window: whether something is wrong, which partitions, and whether it would add consumers.
 """

@@ -1,7 +1,7 @@
 """Draw a cluster at random from a seed: sizes, rates, commits, protocols, and faults or look-alikes at known times.
 
 A cluster is no case that somebody wrote down: nothing here names a threshold of the diagnosis. What is drawn is the
-truth that `drawn_truth` and `drawn_score` use, and the simulator plays it.
+truth that `drawn_truth` and `drawn_score` use, and the simulator runs it.
 """
 
 from __future__ import annotations

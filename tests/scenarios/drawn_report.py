@@ -50,7 +50,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=16, help="number of clusters; 0: only what is kept")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--keep", type=Path, metavar="FILE", help="add each score there as a line, and play none twice")
+    parser.add_argument(
+        "--keep", type=Path, metavar="FILE", help="add each score there as a line, and simulate none twice"
+    )
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write the section into this page")
     asked = parser.parse_args()
     pa.set_cpu_count(1)

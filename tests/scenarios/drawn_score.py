@@ -137,7 +137,7 @@ class DrawnScore:
             alerts[2] += is_wrong
 
     def drain_forecasts(self, plan: Plan, samples: Sequence[Sample], told: Sequence[tuple[float, Row]]) -> None:
-        """Compare the forecast when half of a backlog is gone with when the rest of it was; nothing else may change."""
+        """Compare the forecast at half of a backlog with the time when it had drained; nothing else may change."""
         edges = sorted(edge for fault in plan.faults for edge in (fault.begin, fault.end))
         for fault in plan.faults:
             after = [each for each in samples if each.minute >= fault.end]

@@ -1,4 +1,4 @@
-"""What a run's windows foretell and measure in seconds, against the simulated logs and commits themselves."""
+"""Forecasts and measures in seconds of a run's windows, against the simulated logs and commits themselves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Row = Mapping[str, Any]
 Timeline = list[tuple[int, int]]  # (ms, committed offset)
 STEP_MS = 5_000
 NOTABLE = 5  # a backlog worth a forecast: so many times what is usual in the run
-RHYTHM_MS = 60_000  # and more than what arrives in this time: less is the rhythm of commits, which no one works off
+RHYTHM_MS = 60_000  # and more than what arrives in this time: less is made by the commit interval, and nobody drains it
 GONE = 50  # one part in so many is what is left when it is gone
 LASTS_MS = 240_000  # it must take longer to go than the rates of a few windows do to be known
 

@@ -1,4 +1,4 @@
-"""The recorded history of a run, judged window by window with the functions that the job and a replay call."""
+"""The recorded history of a run, evaluated window by window with the functions that the job and a replay call."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Judged:
     findings: list[Row] = field(default_factory=list)
     windows: list[Row] = field(default_factory=list)
     seconds: float = 0.0  # of CPU
-    group_windows: int = 0  # groups × windows judged
+    group_windows: int = 0  # groups × windows evaluated
 
 
 def diagnose(
@@ -37,7 +37,7 @@ def diagnose(
     *,
     is_restarted: bool = False,
 ) -> Judged:
-    """All windows of a run, in order; `is_restarted`: the job begins anew before each, with what it had stored."""
+    """All windows of a run, in order; `is_restarted`: the job restarts before each, with what it had stored."""
     known_policies = recorded.run.labels.policies if policies is None else policies
     options = Options(
         "c",

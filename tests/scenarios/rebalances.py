@@ -1,4 +1,4 @@
-"""Members that are put out or join again and again; rounds that do not end; assignors and coordinators that change."""
+"""Members that are evicted or join again and again; rounds that do not end; assignors and coordinators that change."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def sc65(cluster: ScenarioCluster) -> Labels:
 
 
 def la17(cluster: ScenarioCluster) -> Labels:
-    """A Connect worker dies, and its sink tasks come back on the others after five minutes (KIP-415)."""
+    """A Connect worker dies, and its sink tasks return on the others after five minutes (KIP-415)."""
     at, workers = cluster.about(HEALTHY), cluster.one_of(2, 3)
     cluster.topic(rate=steady(cluster.between(40, 70)))
     names = [f"connector-consumer-orders-{number}" for number in range(2 * workers)]

@@ -69,7 +69,7 @@ def opened(rows: Iterable[Row]) -> list[Opened]:
 
 @dataclass
 class Scored:
-    """How one run was judged."""
+    """Scores of one run."""
 
     scenario: str
     seed: int

@@ -1,4 +1,4 @@
-"""Partitions and groups that stand still, and offsets that jump."""
+"""Partitions and groups that are stalled, and offsets that jump."""
 
 from __future__ import annotations
 

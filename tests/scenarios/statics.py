@@ -29,7 +29,7 @@ def sc20(cluster: ScenarioCluster) -> Labels:
 
 
 def sc21(cluster: ScenarioCluster) -> Labels:
-    """Each of the two is started again whenever the other one puts it out."""
+    """Each of the two is started again whenever the other one evicts it."""
     at = cluster.about(HEALTHY)
     cluster.topic(rate=steady(cluster.between(80, 120)))
     cluster.static(4)

@@ -150,12 +150,12 @@ class Cell:
 
     @property
     def _gone_ms(self) -> float:
-        """When a burst is worked off, all but a fiftieth of it."""
+        """Time at which a burst has drained, all but a fiftieth of it."""
         peak = max((left for _, left in self.unread), default=0)
         return max((at for at, left in self.unread if left > peak / 50), default=-inf)
 
     def drain_error(self, cluster: ScenarioCluster, rows: Sequence[Mapping[str, Any]]) -> float | None:
-        """Forecast over truth when half of a backlog is gone; None where it cannot be told."""
+        """Forecast over truth when half of a backlog has drained; None if it is not known."""
         if not self.unread or self.habit.wave(0) > 1:  # between batches there is nothing to forecast
             return None
         _, peak = max(self.unread, key=lambda each: each[1])

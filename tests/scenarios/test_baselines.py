@@ -23,7 +23,7 @@ def commits(*points: tuple[int, int]) -> list[Commit]:
         pytest.param([(7, 5) for _ in range(10)], 0, "STALL", id="the same offset, the lag stays"),
         pytest.param([(n, 5) for n in range(10)], 8, "WARN", id="silent for less than its ten commits took"),
         pytest.param([(n, 5) for n in range(10)], 10, "STOP", id="silent for longer than its ten commits took"),
-        pytest.param([(n, 5 + n) for n in range(9)], 0, "OK", id="nine commits are too few for a judgement"),
+        pytest.param([(n, 5 + n) for n in range(9)], 0, "OK", id="nine commits are too few for a verdict"),
         pytest.param([(100 + n, 5) for n in range(8)] + [(3, 105), (4, 105)], 0, "REWIND", id="it went back"),
         pytest.param([(100 + n, 5) for n in range(4)] + [(99 + n, 9 - n) for n in range(6)], 0, "OK", id="back again"),
     ],

@@ -1,4 +1,4 @@
-"""What a run foretells is measured against its own logs and commits: right forecasts pass, wrong ones are seen."""
+"""A run's forecasts are measured against its own logs and commits: right forecasts pass, wrong ones are seen."""
 
 from __future__ import annotations
 

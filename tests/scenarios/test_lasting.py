@@ -1,4 +1,4 @@
-"""A fault that lasts for hours is told at the end as it was at the beginning, by a job that restarted on the way."""
+"""A fault that lasts for hours is reported at the end as at the beginning, by a job that restarted on the way."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def sc50(cluster: ScenarioCluster) -> Labels:
 
 
 def sc47(cluster: ScenarioCluster) -> Labels:
-    """One member after the other is started anew with the other protocol, and later back again."""
+    """One member after the other is restarted with the other protocol, and later back again."""
     cluster.topic(rate=steady(cluster.between(50, 90)))
     cluster.group(4, assignors=("cooperative-sticky",))
     begin, back = 15.0, 35.0

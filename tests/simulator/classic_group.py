@@ -1,7 +1,7 @@
 """A classic group at its coordinator: states, generations, timers, and the record of each generation.
 
 Sources: GC/GroupMetadataManager and GC/classic/ClassicGroup, KIP-134 (initial delay), KIP-345 (static members),
-KIP-394 (member id first), KIP-814 (a static leader that comes back).
+KIP-394 (member id first), KIP-814 (a static leader that returns).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ClassicGroup:
         self.protocol: str | None = None
         self.leader: str | None = None
         self._roster = Roster()
-        self._pending: set[str] = set()  # were told their id and have not come back with it
+        self._pending: set[str] = set()  # were given their id and have not returned with it
         self._phase = 0  # timers of an earlier phase find another number and do nothing
         self._was_empty = self._has_newcomer = self._is_closed = False
         self._persisted = _Persisted()
@@ -281,7 +281,7 @@ class ClassicGroup:
         self._after(self._roster.rebalance_ms(), self._drop_those_without_sync)
 
     def _drop_those_without_sync(self) -> None:
-        """Members that were told the generation and never came for their assignment."""
+        """Members that were given the generation and never came for their assignment."""
         for late in [peer.member_id for peer in self.members.values() if peer.syncing is None]:
             self._remove(late, "sync_timeout")
 
@@ -360,7 +360,7 @@ class ClassicGroup:
     def reloaded(self, at_ms: int) -> ClassicGroup:
         """The group as another broker reads it from the topic: what was not written never happened.
 
-        Sessions begin anew when it has been read.
+        Sessions start again when it has been read.
         """
         self._is_closed = True
         self._answer_all("NOT_COORDINATOR")

@@ -36,7 +36,7 @@ class Comparison:
     def judge(
         self, what: str, where: Logical, expected: object, found: object, *, is_right: bool | None = None
     ) -> None:
-        """Right where both are equal, or as told."""
+        """Right where both are equal, or as given."""
         right = expected == found if is_right is None else is_right
         self.counts[f"{what} {'right' if right else 'wrong'}"] += 1
         if not right:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from simulator.logical import Logical, Record, name_of, roster
 
 RETURN_MS = 600_000
-# whoever falls silent is put out by its session, whatever it died of (GroupCoordinator: "heartbeat expiration")
+# whoever falls silent is evicted by its session, whatever it died of (GroupCoordinator: "heartbeat expiration")
 _REASONS = {
     "scale_in": {"scale_in"},
     "close": {"scale_in"},
@@ -48,18 +48,18 @@ def expected_cause(logical: Logical, earlier: Sequence[Logical], *, grew: bool) 
 
 
 def _who(logical: Logical, record: Record | None) -> dict[str, str]:
-    """What stays the same as long as it is the same member -> slot; a static one only as long as it is not put out."""
+    """What stays the same as long as it is the same member -> slot; a static one only as long as it is not evicted."""
     left = {slot for slot, _ in logical.left}
     return {member_id if slot in left else name_of(member_id, slot): slot for member_id, slot in roster(record).items()}
 
 
 def _of_members(logical: Logical, was: dict[str, str], now: dict[str, str], earlier: Sequence[Logical]) -> str:
     """Who came and who went, if it shows: name -> slot before and after."""
-    # a KIP-848 member comes back under the id it had; a static one that a record lacks was put out
+    # a KIP-848 member rejoins under the id it had; a static one that a record lacks was evicted
     lacking = {slot for slot in was.values() if _is_static(slot)} & _missing(logical)
     came = ({slot for name, slot in now.items() if name not in was} | (lacking & {*now.values()})) & logical.joined
     went = ({slot for name, slot in was.items() if name not in now} | lacking) & {slot for slot, _ in logical.left}
-    is_back = came <= went and all(_is_static(slot) for slot in came)  # it was put out and has come again
+    is_back = came <= went and all(_is_static(slot) for slot in came)  # it was evicted and has rejoined
     if came and went and not is_back:
         return "replacement"
     if went:
@@ -82,7 +82,7 @@ def _missing(logical: Logical) -> set[str]:
 def right_reasons(logical: Logical, later: Sequence[Logical]) -> set[str]:
     """Reasons that hold for every member that left; `later` are the group's rebalances from this one on.
 
-    A static one is always put out by its session (KIP-345). One that is stopped while another is started soon after is
+    A static one is always evicted by its session (KIP-345). One that is stopped while another is started soon after is
     replaced, whatever that is called.
     """
     came = any(each.joined for each in later if each.start_ms - logical.end_ms <= RETURN_MS)

@@ -177,7 +177,7 @@ def _logical(truth: Truth, group: str, parts: list[Rebalance], own: list[Record]
 def _pauses(
     truth: Truth, group: str, place: TopicPartition, start_ms: int, end_ms: int
 ) -> list[tuple[int, int | None]]:
-    """Times without an owner; where it kept one, the time that this one stood still, as in a long batch."""
+    """Times without an owner; where it kept one, the time that this one was stalled, as in a long batch."""
     gaps = [
         (gap.begin_ms, gap.first_ms)
         for gap in truth.gaps.get((group, place), ())

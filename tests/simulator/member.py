@@ -169,7 +169,7 @@ class Member(Reader):
             self.clock.after(RETRY_MS if error == "NOT_COORDINATOR" else 0, self._join)
             return
         self._is_joining = False
-        self._committed_ms = self.clock.now  # the commit interval begins anew (onJoinComplete)
+        self._committed_ms = self.clock.now  # the commit interval starts again (onJoinComplete)
         given = set(got or ())
         self._previous = tuple(sorted(given))
         revoked = self.positions.keys() - given

@@ -136,6 +136,6 @@ class ModernMember(Reader):
 
     def _done(self) -> None:
         self._is_adjusting = False
-        self._committed_ms = self.clock.now  # the commit interval begins anew (ConsumerMembershipManager)
+        self._committed_ms = self.clock.now  # the commit interval starts again (ConsumerMembershipManager)
         self._send()
         self.nudge()

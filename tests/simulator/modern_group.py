@@ -207,7 +207,7 @@ class ModernGroup:
         return {place for each in self.members.values() if each is not mate for place in each.holds}
 
     def _watch_revocation(self, mate: Mate, epoch: int) -> None:
-        """Who does not revoke within its rebalance timeout is put out."""
+        """Who does not revoke within its rebalance timeout is evicted."""
 
         def check() -> None:
             is_living = not self._is_closed and self.members.get(mate.member_id) is mate
@@ -329,7 +329,7 @@ class ModernGroup:
         group.adopt(peers, self.epoch)
 
     def reloaded(self, at_ms: int) -> ModernGroup:
-        """Every step was written, so another broker goes on from here; sessions begin anew."""
+        """Every step was written, so another broker goes on from here; sessions start again."""
         for mate in self.members.values():
             mate.last_seen = at_ms
         return self

@@ -8,7 +8,7 @@ from simulator.classic_requests import Wish
 from simulator.records import TopicPartition
 
 STABLE, UNREVOKED, UNRELEASED = 0, 1, 2
-LEFT_FOR_NOW = -2  # member epoch of a static member that said it comes back
+LEFT_FOR_NOW = -2  # member epoch of a static member that said it will rejoin
 
 
 @dataclass(frozen=True)

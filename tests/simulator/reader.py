@@ -40,7 +40,7 @@ class Reader:
         raise NotImplementedError
 
     def is_known(self) -> bool:
-        """To the coordinator; what is processed by one that was put out is processed again."""
+        """To the coordinator; what is processed by one that was evicted is processed again."""
         group = self.world.coordinator.groups.get(self.config.group)
         return group is not None and self.identity()[0] in group.members
 
@@ -72,7 +72,7 @@ class Reader:
         self.clock.at(self._frozen_until, self._restart)
 
     def hang(self, duration_ms: int, why: str = "slow_batch") -> None:
-        """The poll loop stands still, the heartbeat thread goes on."""
+        """The poll loop is stalled, the heartbeat thread goes on."""
         self._note(why)
         self._loop += 1
         self.is_busy = True
@@ -224,7 +224,7 @@ class Reader:
     # offsets
 
     def commit(self, places: Iterable[TopicPartition] | None = None, done: Callable[[str], None] | None = None) -> None:
-        """Commit positions; an error is only told."""
+        """Commit positions; an error is only reported."""
         known = self.world.brokers.topics
         wanted = self.positions if places is None else {place: self.positions[place] for place in places}
         offsets = {place: position for place, position in wanted.items() if place[0] in known}

@@ -219,7 +219,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="seed of the first run")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--show", type=int, default=20, help="differences to print")
-    parser.add_argument("--out", type=Path, help="file that is written anew after each round: table and differences")
+    parser.add_argument("--out", type=Path, help="file that is written again after each round: table and differences")
     parser.add_argument("workloads", nargs="*", help="all when none is named")
     asked = parser.parse_args()
     names = asked.workloads or list(WORKLOADS)

@@ -206,7 +206,7 @@ class Laggard:
             metadata_poll_id=self._number,
             now=now,
             window_seconds=self.window_seconds,
-            is_caught_up=True,  # unless told otherwise the reader has got all that the poll calls stable
+            is_caught_up=True,  # unless set otherwise the reader has got all that the poll calls stable
             opens_window=False,
             closes_windows=False,
             has_history=self._last is not None,

@@ -34,7 +34,7 @@ TARGETS = {
     "reason": 0.9,
     "pause": 0.95,
     "rank": 0.95,
-}  # share that must be right, of what is told
+}  # share that must be right, of what is reported
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -100,7 +100,7 @@ class Position:
 
 
 class Processed(NamedTuple):
-    """A batch as it was done; one of a member that had been put out does not count."""
+    """A batch as it was done; one of a member that had been evicted does not count."""
 
     done_ms: int
     end: int
@@ -121,7 +121,7 @@ class Truth:
         self.generations: list[Generation] = []
         self.epochs: list[Epoch] = []
         self.rebalances: list[Rebalance] = []
-        self.replacements: list[dict[str, Any]] = []  # static members that came back without a rebalance
+        self.replacements: list[dict[str, Any]] = []  # static members that rejoined without a rebalance
         self.members: dict[str, dict[str, Any]] = {}  # member id -> slot, host, why it went
         self.configs: dict[str, list[Any]] = {}  # settings of every member that a group ever had
         self.positions: list[dict[tuple[str, str, int], Position]] = []  # one per poll
@@ -154,7 +154,7 @@ class Truth:
             del self._open[group]
 
     def left(self, group: str, slot: str, why: str) -> None:
-        """A member that did not come back in time, in the middle of the rebalance."""
+        """A member that did not rejoin in time, in the middle of the rebalance."""
         if group in self._open:
             self._open[group].left.append((slot, why))
 

@@ -1,6 +1,6 @@
 """The work done on a partition, and the times without any: what is done again later counts as not done.
 
-So a member that was put out and goes on with what it had fetched does nothing, and what a crashed one had not committed
+So a member that was evicted and goes on with what it had fetched does nothing, and what a crashed one had not committed
 is lost.
 """
 

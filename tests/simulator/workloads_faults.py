@@ -26,7 +26,7 @@ def failover(cluster: Cluster) -> int:
 
 
 def failover_in_rebalance(cluster: Cluster) -> int:
-    """The leader asks for a rebalance that its coordinator does not live to finish; the next one begins it anew."""
+    """The leader asks for a rebalance that its coordinator does not live to finish; the next one starts it again."""
     cluster.topic()
     cluster.group()
 
@@ -63,7 +63,7 @@ def two_groups_failover(cluster: Cluster) -> int:
 
 
 def straggler(cluster: Cluster) -> int:
-    """A member joins while another one is in a long batch: the join phase waits until the slow one is put out."""
+    """A member joins while another one is in a long batch: the join phase waits until the slow one is evicted."""
     cluster.topic()
     cluster.group(poll_interval_ms=60_000)
     cluster.later(80, lambda: cluster.members[1].hang(75 * SECOND), "slow_batch")

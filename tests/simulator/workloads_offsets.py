@@ -38,7 +38,7 @@ def hanging_transaction(cluster: Cluster) -> int:
 
 
 def topic_recreated(cluster: Cluster) -> int:
-    """Deleted and made anew under another id while nobody reads it."""
+    """Deleted and recreated under another id while nobody reads it."""
     cluster.topic()
     members = cluster.group(2)
 
@@ -107,7 +107,7 @@ def old_records(cluster: Cluster) -> int:
 
 
 def retention(cluster: Cluster) -> int:
-    """A member stands still for longer than the log keeps records: some are lost before they are read."""
+    """A member is stalled for longer than the log keeps records: some are lost before they are read."""
     cluster.topic(partitions=4, retention_ms=60 * SECOND)
     cluster.group(2)
     cluster.later(60, lambda: cluster.members[0].hang(150 * SECOND), "slow_batch")

@@ -30,7 +30,7 @@ def crash(cluster: Cluster) -> int:
 
 
 def session_expiry(cluster: Cluster) -> int:
-    """A long garbage collection: the member is put out and comes back as another."""
+    """A long garbage collection: the member is evicted and rejoins as another."""
     cluster.topic()
     cluster.group(session_ms=10_000)
     cluster.later(120, lambda: cluster.chance.choice(cluster.living()).freeze(15 * SECOND), "freeze")

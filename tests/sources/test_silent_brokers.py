@@ -50,7 +50,7 @@ class Polls:
     def until_all_answer(self) -> Snapshot:
         for _ in range(100):
             snapshot, _ = self.next()
-            # a broker may come back in the middle of a poll: that one knows some of its answers
+            # a broker may return in the middle of a poll: that one knows some of its answers
             rows = [*snapshot.positions.to_pylist(), *snapshot.offsets_partitions.to_pylist()]
             if len(rows) == 2 * len(ALL) and not any(row["error"] for row in rows):
                 assert answered(snapshot) == ALL

@@ -1,4 +1,4 @@
-"""Which rows a window is judged by: what was known at its end, however much later it is judged."""
+"""Rows that a window is evaluated by: what was known at its end, however much later it is evaluated."""
 
 from __future__ import annotations
 

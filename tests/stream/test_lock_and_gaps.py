@@ -1,4 +1,4 @@
-"""What guards a run: one writer per root, and gaps that are told."""
+"""Guards of a run: one writer per root, and gaps that are reported."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ MADE_ANEW = {"topic_id_from": "old", "topic_id_to": "new"}
         (LAST, polled(0), None, []),  # a poll that failed
         (LAST, polled(100, unanswered=(50, 99)), None, [GROWN]),
         (LAST, polled(50, unanswered=(49,)), None, []),
-        (LAST | {"source_high_watermark": {99: 0}}, polled(100), None, []),  # told with the batch before
+        (LAST | {"source_high_watermark": {99: 0}}, polled(100), None, []),  # reported with the batch before
         (LAST, polled(50), REBUILD, [MADE_ANEW]),
         (LAST, polled(0), TO_ADMIN, []),  # nothing happened to the topic: the gap row says source_changed
         (LAST | {"source_to": {}}, polled(50), FROM_ADMIN, []),

@@ -105,14 +105,14 @@ def test_a_second_member_makes_one_row_with_its_cause_moves_and_pauses(alone: Ti
     assert (row["members_before"], row["members_after"], row["joined"]) == (1, 2, ["client/10.0.0.2#0"])
     assert (row["moved"], row["necessary"], row["avoidable"]) == (1, 1, 0)
     assert (row["sync_seconds"], row["ended_at"], row["interrupted"]) == (1.0, at(136), 0)
-    # 13 s between two commits of which 5 s are the rhythm, on both partitions as range is eager
+    # 13 s between two commits of which 5 s are the commit interval, on both partitions as range is eager
     assert (row["paused_partitions"], row["pause_max_seconds"], row["paused_partition_seconds"]) == (2, 8.0, 16.0)
     assert row["records_delayed"] == pytest.approx(160, abs=2)
     assert (row["lag_before"], row["lag_after"]) == (0, 60)
 
 
 def test_who_keeps_a_partition_and_commits_on_does_not_pause_while_another_one_waits() -> None:
-    """Of the three commits of a tick only the first and the last are told, and that there is one in between."""
+    """Of the three commits of a tick only the first and the last are reported, and that there is one in between."""
 
     def told(seconds: float, *records: Record) -> list[Record]:
         return [replace(each, at=at(seconds)) for each in records]

@@ -1,4 +1,4 @@
-"""A group's newest generation is judged however old it is, in the stream and in a replay, and little is read for it."""
+"""A group's newest generation is evaluated however old it is, by stream and replay, and little is read for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the job writes is what every reader of Delta finds, once, and the state comes back whole however it is cut."""
+"""What the job writes is what every reader of Delta finds, once, and the state is read back whole however it is cut."""
 
 from __future__ import annotations
 

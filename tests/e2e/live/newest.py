@@ -25,7 +25,7 @@ class Newest:
         return self._generations[group]
 
     def members(self, group: str) -> dict[str, Row]:
-        """By client id; a static member that came back within the generation is there once."""
+        """By client id; a static member that rejoined within the generation is there once."""
         first = self._generations[group]["source_offset"]
         rows = [row for row in self._members[group] if row["source_offset"] >= first]
         newest = max((row["source_offset"] for row in rows), default=0)

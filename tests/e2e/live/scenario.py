@@ -109,7 +109,7 @@ class Scenario:
         return [View(str(self.place.tables), row) for row in sorted(rows, key=lambda row: row["batch_id"])]
 
     def _agreeing(self, since: datetime, look: Look) -> Batch:
-        """The first tick that gives every group its state; after a few ticks the next best, for the tests to judge."""
+        """The first tick that gives every group its state; after a few ticks the next best, for the tests to check."""
         wanted = {group: state for group, (_, state, _) in look.groups.items()}
         seen: set[int] = set()
 

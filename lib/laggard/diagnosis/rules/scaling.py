@@ -112,7 +112,7 @@ def _goes_on(signals: Signals) -> list[Observation]:
         "scale in only when utilisation has been low for an hour",
     ),
     avoid=("a lower threshold: it swings faster",),
-    falsifier="each member that left came back under its own client id and host: it was restarted",
+    falsifier="each member that left rejoined under its own client id and host: it was restarted",
     inhibits=(outranks(REBALANCING), WHILE_REBALANCING),
     rank=190,
     blocks_scaling=True,
