@@ -320,7 +320,8 @@ def other_value(key: str) -> Any:
         steps = (default + 1, default - 1, default * 2, default * 0.99, default / 2)
         return next(value for value in steps if value != default and keys()[key].metadata["holds"](value))
     if isinstance(default, tuple):
-        return ["a:1"] if "host:port" in accepts else ["kminion"] if "kminion" in accepts else ["NO_RULE_MATCHED"]
+        samples = {"host:port": "a:1", "kminion": "kminion", "origins": "*"}
+        return [next((each for word, each in samples.items() if word in accepts), "NO_RULE_MATCHED")]
     if isinstance(default, Mapping):
         return {"spark.x": "1"}
     words = ("https://id.example/token", "127.0.0.2:1", *re.split(r", | or ", accepts), "other")

@@ -1,14 +1,16 @@
-"""Write docs/metrics.md and the generated parts of docs/diagnosis.md from the declarations: `make docs`.
+"""Write docs/metrics.md, the API's documents and the generated parts of docs/diagnosis.md: `make docs`.
 
 In docs/diagnosis.md the text between two marks is generated.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
+from laggard.cli.api.openapi import answer_schemas, openapi
 from laggard.diagnosis.engine import judge  # noqa: F401 -- imports all modules that declare thresholds
 from laggard.diagnosis.parameters import FIXED, Parameters
 from laggard.diagnosis.rules.registry import RULES
@@ -141,11 +143,19 @@ def _fixed_lines() -> Iterator[str]:
     yield ""
 
 
+def api_documents() -> dict[str, str]:
+    """The API's description and the schemas of its answers, by file name."""
+    found = {"openapi.json": openapi(), "api-v1.schema.json": answer_schemas()}
+    return {name: json.dumps(document, indent=1) + "\n" for name, document in found.items()}
+
+
 def write_pages() -> None:
-    """Write both pages to docs/."""
+    """Write all of them to docs/."""
     (DOCS / "metrics.md").write_text(metrics_page(), encoding="utf-8")
     page = DOCS / "diagnosis.md"
     page.write_text(diagnosis_page(page.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, text in api_documents().items():
+        (DOCS / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

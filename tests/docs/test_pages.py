@@ -7,14 +7,16 @@ from dataclasses import fields
 
 import pytest
 
+from laggard.cli.api.openapi import openapi
 from laggard.diagnosis.findings.ranking import CONTRIBUTING, NOTE, PRIMARY, SUPPRESSED, SYMPTOM_ROLE
 from laggard.diagnosis.findings.rows import CLOSED, OPENED, UPDATED
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.rules.rule import INFO, PAGE, WARN
 from laggard.diagnosis.verdict.reasons import VERDICTS
+from laggard.exporter.api import CODES
 from laggard.exporter.families import FAMILIES, SHAPES, TRENDS
-from reference_pages import DOCS, diagnosis_page, metrics_page
+from reference_pages import DOCS, api_documents, diagnosis_page, metrics_page
 
 DIAGNOSIS = (DOCS / "diagnosis.md").read_text(encoding="utf-8")
 METRICS = (DOCS / "metrics.md").read_text(encoding="utf-8")
@@ -26,6 +28,17 @@ def test_the_page_of_metrics_is_what_is_declared() -> None:
 
 def test_the_page_of_the_diagnosis_is_what_is_declared() -> None:
     assert diagnosis_page(DIAGNOSIS) == DIAGNOSIS
+
+
+@pytest.mark.parametrize("name", ["openapi.json", "api-v1.schema.json"])
+def test_the_description_of_the_api_is_what_is_declared(name: str) -> None:
+    assert (DOCS / name).read_text(encoding="utf-8") == api_documents()[name]
+
+
+def test_the_page_of_the_api_names_every_path_and_error() -> None:
+    page = (DOCS / "api.md").read_text(encoding="utf-8")
+    assert [path for path in openapi()["paths"] if f"`{path}`" not in page] == []
+    assert [code for code in CODES.values() if code not in ("internal", "not_found") and f"`{code}`" not in page] == []
 
 
 def test_every_metric_is_listed() -> None:

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
@@ -104,11 +105,11 @@ def names(found: dict[Key, float]) -> set[str]:
 
 @contextmanager
 def serving(
-    published: Published, clock: Clock | None = None, web: Web | None = None, **limits: float
+    published: Published, clock: Clock | None = None, web: Web | None = None, **limits: Any
 ) -> Iterator[tuple[int, SelfStats]]:
     """A server on a free port of this machine; gives the port."""
     loop, stats = asyncio.new_event_loop(), SelfStats()
-    options = ExporterOptions(("unused",), **limits)  # type: ignore[arg-type]  # each limit has its own field
+    options = ExporterOptions(("unused",), **limits)
 
     async def start() -> tuple[LimitedServer, int]:
         server = LimitedServer(Site(options, stats, lambda: published, clock or Clock(), web))

@@ -54,6 +54,11 @@ def run(args: argparse.Namespace, config: Config) -> int:
     from laggard.exporter.options import Selection
     from laggard.exporter.run import ExporterOptions, run_exporter  # brings Arrow and tornado along
 
+    answers = None
+    if config.exporter.api and not args.print:
+        from laggard.cli.api.answering import Answering
+
+        answers = Answering(config.job.window_seconds)
     tables = tuple(args.tables or config.exporter.tables) or (config.job.tables,)
     options = ExporterOptions(
         tables=tables,
@@ -75,6 +80,8 @@ def run(args: argparse.Namespace, config: Config) -> int:
             owner_label=config.metrics.owner_label,
             compat=config.metrics.compat,
         ),
+        answers=answers,
+        cors_origins=config.exporter.cors_origins,
         once=args.print,
     )
     return run_exporter(options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -53,28 +54,45 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Print the findings; the exit code tells of open ones only when asked to."""
-    root = config.job.tables
-    batch = published_batch(root)
+    batch = published_batch(config.job.tables)
     warn_if_old(batch, config)
     window = timedelta(seconds=config.job.window_seconds)
+    found = read_found(config.job.tables, batch.polled_at, window, args.since)
+    chosen = [row for row in found.rows if is_wanted(row, args)]
+    if args.json:
+        print(printable_json({"v": 1, "ok": True, "data": to_data(replace(found, rows=chosen))}, datetime.isoformat))
+    else:
+        print("\n".join(finding_lines(chosen, found.judged_to, found.behind)))
+    return FOUND if is_severe(chosen, args.fail_on) else OK
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Findings that were open or ended since a moment, in the order of reading."""
+
+    polled_at: datetime
+    judged_to: datetime | None  # end of the newest window that the rules evaluated
+    behind: int  # windows that have closed since
+    rows: list[Row]
+
+
+def read_found(root: str, polled_at: datetime, window: timedelta, back: timedelta) -> Found:
+    """The newest row of each finding that is open, or ended in the span before the poll."""
     start = newest_judged(root)
     judged_to = None if start is None else start + window
     # what is open has a row of the last hour before the rules' newest window, which may be long ago
-    since = batch.polled_at - args.since
+    since = polled_at - back
     rows = [] if judged_to is None else read_findings(root, min(since, judged_to - timedelta(hours=2)), judged_to)
     rows = [row for row in rows if row["event"] != "closed" or row["at"] >= since]
-    ranked = made_lines([row for row in rows if _is_wanted(row, args)], FINDINGS.name, _ranked)
-    chosen = [row for _, row in sorted(ranked, key=lambda each: each[0])]
-    if args.json:
-        found = {"judged_to": judged_to, "polled_at": batch.polled_at, "findings": [finite(row) for row in chosen]}
-        print(printable_json({"v": 1, "ok": True, "data": found}, datetime.isoformat))
-    else:
-        print(
-            "\n".join(
-                finding_lines(chosen, judged_to, int((batch.polled_at - (judged_to or batch.polled_at)) / window))
-            )
-        )
-    return FOUND if is_severe(chosen, args.fail_on) else OK
+    ranked = sorted(made_lines(rows, FINDINGS.name, _ranked), key=lambda each: each[0])
+    behind = int((polled_at - (judged_to or polled_at)) / window)
+    return Found(polled_at, judged_to, behind, [row for _, row in ranked])
+
+
+def to_data(found: Found) -> dict[str, object]:
+    """The findings as `--json` prints them."""
+    rows = [finite(row) for row in found.rows]
+    return {"judged_to": found.judged_to, "polled_at": found.polled_at, "findings": rows}
 
 
 def finding_lines(rows: Sequence[Row], judged_to: datetime | None, behind: int) -> list[str]:
@@ -99,7 +117,7 @@ def _ranked(row: Row) -> tuple[tuple[object, ...], Row]:
     aligned([_cells(row)], [False] * len(_TITLES))
     if row["event"] == "closed":
         moment(row["closed_at"])
-    return _order(row), row
+    return order(row), row
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -115,7 +133,8 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _is_wanted(row: Row, args: argparse.Namespace) -> bool:
+def is_wanted(row: Row, args: argparse.Namespace) -> bool:
+    """True for what the options ask for."""
     return (
         (args.all or row["role"] != "suppressed")
         and (args.group == "*" or (row["group"] is not None and fnmatchcase(row["group"], args.group)))
@@ -125,7 +144,7 @@ def _is_wanted(row: Row, args: argparse.Namespace) -> bool:
     )
 
 
-def _order(row: Row) -> tuple[object, ...]:
+def order(row: Row) -> tuple[object, ...]:
     """Open ones by severity, group and role; then those that ended, the newest first."""
     if row["event"] == "closed":
         return (1, -row["closed_at"].timestamp(), row["finding_id"])

@@ -24,7 +24,9 @@ SEVERITIES = ("page", "warn", "info")
 INFO = SEVERITIES[-1]
 BEHIND = "behind"
 LEVELS = ("page", "warn", BEHIND, UNKNOWN, INFO, "ok")  # of a group's health, the worst first
-_OF_HEALTH = ("group", "topic", "max_time_lag_seconds", "lag_known", "partitions_material", "shape", "scale_verdict")
+_OF_HEALTH = (
+    "group", "topic", "max_time_lag_seconds", "lag_known", "partitions_material", "shape", "trend", "scale_verdict",
+)  # fmt: skip
 FOUND = 1  # exit code of --fail-on
 
 

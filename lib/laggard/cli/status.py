@@ -111,9 +111,13 @@ def read_snapshot(root: str, skipped: Skipped | None = None) -> Snapshot:
 def status_lines(snapshot: Snapshot, limit: int = 0, healths: Healths = MappingProxyType({})) -> list[str]:
     """A title and one line per group, the worst first; without what only the rules know if they have not evaluated."""
     groups = group_lines(snapshot, healths)
+    return table_lines(title_of(snapshot.batch, len(groups)), groups, limit, has_rules=bool(healths))
+
+
+def table_lines(title: str, groups: Sequence[GroupLine], limit: int, *, has_rules: bool) -> list[str]:
+    """The table of groups that are in order below its title."""
     shown = groups[:limit] if limit else groups
-    title = title_of(snapshot.batch, len(groups))
-    titles = [name for name in _TITLES if healths or name not in _OF_RULES]
+    titles = [name for name in _TITLES if has_rules or name not in _OF_RULES]
     cells = [[_cells(line)[name] for name in titles] for line in shown]
     lines = [title, *aligned([titles, *cells], [name in _RIGHT for name in titles])]
     return [*lines, f"… and {len(groups) - len(shown)} more"] if len(shown) < len(groups) else lines
@@ -124,7 +128,7 @@ def group_lines(snapshot: Snapshot, healths: Healths = MappingProxyType({})) -> 
     topics: dict[str, list[Row]] = {}
     for row in snapshot.group_topics.rows():
         topics.setdefault(row["group"], []).append(row)
-    worst = _worst_partitions(snapshot.partitions)
+    worst = {group: f"{row['topic']}-{row['partition']}" for group, row in worst_partitions(snapshot).items()}
 
     def shown_line(row: Row) -> GroupLine:
         line = _group_line(row, topics.get(row["group"], []), worst.get(row["group"], ""))
@@ -139,10 +143,11 @@ def group_lines(snapshot: Snapshot, healths: Healths = MappingProxyType({})) -> 
         return line
 
     lines = made_lines(snapshot.groups, GROUP_STATUS.name, shown_line)
-    return sorted(lines, key=_order)
+    return sorted(lines, key=order)
 
 
-def _order(line: GroupLine) -> tuple[int, float, float, str]:
+def order(line: GroupLine) -> tuple[int, float, float, str]:
+    """Place a line by its health, then its lag."""
     return (LEVELS.index(line.health), -_rank(line.time_lag_seconds), -_rank(line.lag), line.group)
 
 
@@ -173,14 +178,14 @@ def _has_commits(topic: Row) -> bool:
     return bool(topic["partitions_bad"] or topic["status_ok"])
 
 
-def _worst_partitions(rows: Sequence[Row]) -> dict[str, str]:
-    """Topic and partition with the largest time lag of each group that has any lag."""
-    worst: dict[str, tuple[tuple[float, int], str]] = {}
-    for row in rows:
+def worst_partitions(snapshot: Snapshot) -> dict[str, Row]:
+    """The partition with the largest time lag of each group that has any lag."""
+    worst: dict[str, tuple[tuple[float, int], Row]] = {}
+    for row in snapshot.partitions:
         rank = (row["time_lag_seconds"] or 0.0, row["lag"] or 0)
-        if rank > worst.get(row["group"], ((0.0, 0), ""))[0]:
-            worst[row["group"]] = (rank, f"{row['topic']}-{row['partition']}")
-    return {group: name for group, (_, name) in worst.items()}
+        if rank > worst.get(row["group"], ((0.0, 0), {}))[0]:
+            worst[row["group"]] = (rank, row)
+    return {group: row for group, (_, row) in worst.items()}
 
 
 def _cells(line: GroupLine) -> dict[str, str]:

@@ -6,10 +6,22 @@ import argparse
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 When = Callable[[datetime], datetime]  # the time of the newest poll to the time that is meant
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Hold a time as it was written, and what it means; an exporter is asked with the text."""
+
+    text: str
+    meant: When
+
+    def __call__(self, now: datetime) -> datetime:
+        return self.meant(now)
 
 
 def span(text: str) -> timedelta:
@@ -23,17 +35,17 @@ def span(text: str) -> timedelta:
         raise ArgumentTypeError(f"too long: {text!r}") from None
 
 
-def when(text: str) -> When:
+def when(text: str) -> Written:
     """A moment in ISO 8601, in UTC unless it says otherwise; or a span before the newest poll, as -2h."""
     if text.startswith("-"):
         back = span(text[1:])
-        return lambda now: now - back
+        return Written(text, lambda now: now - back)
     try:
         at = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text))
     except ValueError:
         raise ArgumentTypeError(f"expected a time such as 2026-11-20T12:00 or -2h, got {text!r}") from None
     at = at.replace(tzinfo=timezone.utc) if at.tzinfo is None else at.astimezone(timezone.utc)
-    return lambda _: at
+    return Written(text, lambda _: at)
 
 
 def accept_spans(parser: argparse.ArgumentParser) -> None:

@@ -65,3 +65,8 @@ def is_url(text: str) -> bool:
         return False
     plain = not (parts.username or parts.password or "@" in parts.netloc or parts.fragment)
     return parts.scheme in ("http", "https") and bool(host) and port != 0 and plain and "\\" not in text
+
+
+def is_origin(text: str) -> bool:
+    """True if the text is the origin of a web page, as browsers send it, or * for all."""
+    return text == "*" or (is_url(text) and re.fullmatch(r"https?://[^/?]+", text) is not None)

@@ -7,7 +7,7 @@ from dataclasses import Field, dataclass, field, fields, is_dataclass
 from typing import Any
 
 from laggard.config.policy import Policies
-from laggard.config.ranges import between, globs, ignored, is_host_port, is_url, key, one_of, path, switch
+from laggard.config.ranges import between, globs, ignored, is_host_port, is_origin, is_url, key, one_of, path, switch
 from laggard.config.security import Security
 from laggard.config.values import CODES, is_code
 from laggard.diagnosis.parameters import Parameters
@@ -107,6 +107,10 @@ class Exporter:
     web_config_file: str = key("", "path, or empty for none", lambda _: True)
     refresh_seconds: int = between(1, 300, 5)
     max_age_seconds: int = between(0, 86_400, 0)
+    api: bool = switch(default=True)
+    cors_origins: tuple[str, ...] = key(
+        (), "list of origins such as https://wiki.example.org, or *", lambda value: all(map(is_origin, value))
+    )
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from laggard.diagnosis.policy import Policy
+
+if TYPE_CHECKING:
+    from laggard.exporter.api import Answers
 
 PolicyOf: TypeAlias = Callable[[str, str, datetime], Policy]  # cluster, group, time
 
@@ -48,6 +51,8 @@ class ExporterOptions:
     response_seconds: float = 30.0
     policy: PolicyOf = no_policy
     idle_seconds: float = 0.0  # longest idle time after which a policy lets a group sleep; 0: none does
+    answers: Answers | None = None  # of the API; without it, none is served
+    cors_origins: tuple[str, ...] = ()  # whose pages may read it; "*": those of all
     once: bool = False  # one body to stdout instead of a server
 
     @property

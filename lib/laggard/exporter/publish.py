@@ -106,7 +106,8 @@ class Publisher:
             is_carried = root.data is not None and is_fresh(root.shown.polled_at, now, root.shown.max_age_seconds)
             if root.data and is_carried:
                 parts.append(root.data)
-            shown.append(replace(root.shown, has_data=is_carried))
+            snapshot = root.view.snapshot if is_carried else None
+            shown.append(replace(root.shown, has_data=is_carried, snapshot=snapshot))
             views.append(replace(root.view, reason="" if is_carried else root.view.reason))
         own = render_bodies(None, [root.view for root in roots], self._stats)
         full = render_bodies(self._data(parts), views, self._stats) if parts else None
@@ -131,7 +132,7 @@ class Publisher:
                 while escape_label(cluster) in taken:
                     cluster += "'"
             taken.add(escape_label(cluster))
-            shown = Shown(cluster, reason, max_age_seconds=refresher.max_age_seconds)
+            shown = Shown(cluster, reason, max_age_seconds=refresher.max_age_seconds, root=refresher.root)
             if snapshot:
                 shown = replace(shown, batch_id=snapshot.batch.batch_id, polled_at=snapshot.polled_at)
             found.append(_Root(self._sound(View(cluster, reason, snapshot, refresher.stats)), data, shown))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from laggard.exporter.render import Body
+from laggard.exporter.snapshot import Snapshot
 from laggard.tables.freshness import is_fresh
 
 _LATE_SECONDS = 15.0  # for a body of several roots to be made again without the one that became too old
@@ -21,6 +22,8 @@ class Shown:
     batch_id: int | None = None
     polled_at: float = 0.0
     max_age_seconds: float = 0.0
+    root: str = ""
+    snapshot: Snapshot | None = None  # while its data is carried
 
     def reason_at(self, now: float) -> str:
         """Why data is not served at this moment; empty while it is."""

@@ -14,6 +14,7 @@ from tornado.web import Application, Finish, HTTPError, RequestHandler, stream_r
 
 from laggard import __version__
 from laggard.escape import escape_label
+from laggard.exporter.api import API_ANSWERS, API_PREFIX, Api
 from laggard.exporter.collectors.own import SelfStats
 from laggard.exporter.negotiate import choose_format, wants_gzip
 from laggard.exporter.options import ExporterOptions
@@ -47,7 +48,9 @@ _LANDING = f"""<!doctype html>
 
 
 @stream_request_body  # so that a request is accepted by its headers, before tornado reads or refuses its body
-class _Handler(RequestHandler):
+class Handler(RequestHandler):
+    """Answer a path; what is not there is 404."""
+
     SUPPORTED_METHODS = ("GET", "HEAD")
 
     def initialize(self, site: Site) -> None:
@@ -103,17 +106,20 @@ class _Handler(RequestHandler):
             self.set_header("WWW-Authenticate", 'Basic realm="laggard"')
         if status_code == 405:
             self.set_header("Allow", ", ".join(self.SUPPORTED_METHODS))
-        self.finish(f"{status_code} {self._reason}\n")
+        self.finish(self.error_text(status_code))
+
+    def error_text(self, status_code: int) -> str:
+        return f"{status_code} {self._reason}\n"
 
     async def get(self) -> None:
         self.site.answering += 1
         try:
-            await self._send()
+            await self._send(await self.body())
         finally:
             self.site.answering -= 1
 
-    async def _send(self) -> None:
-        written = asyncio.ensure_future(self._write(self.answer()))
+    async def _send(self, body: bytes) -> None:
+        written = asyncio.ensure_future(self._write(body))
         await asyncio.wait([written], timeout=self.site.response_seconds)
         if not written.done():  # a reader this slow would hold the body's memory for ever
             self.site.stats.refused["slow_reader"] += 1
@@ -130,17 +136,22 @@ class _Handler(RequestHandler):
 
     head = get  # tornado leaves the body away
 
+    async def body(self) -> bytes:
+        return self.answer()
+
     def answer(self) -> bytes:
         raise HTTPError(404)
 
     def on_finish(self) -> None:
         if not self.is_counted:
             return
-        path = self.request.path if self.request.path in PATHS else "other"
-        self.site.stats.count_request(path, self.get_status())
+        self.site.stats.count_request(self.counted_path(), self.get_status())
+
+    def counted_path(self) -> str:
+        return self.request.path if self.request.path in PATHS else "other"
 
 
-class _Metrics(_Handler):
+class _Metrics(Handler):
     def answer(self) -> bytes:
         published, now = self.site.published(), self.site.clock()
         name, content_type = choose_format(",".join(self.request.headers.get_list("Accept")))
@@ -156,19 +167,19 @@ class _Metrics(_Handler):
         return body.plain
 
 
-class _Healthy(_Handler):
+class _Healthy(Handler):
     def answer(self) -> bytes:
         return b"ok\n"
 
 
-class _Ready(_Handler):
+class _Ready(Handler):
     def answer(self) -> bytes:
         reasons = self.site.published().reasons(self.site.clock())
         self.set_status(503 if any(reasons.values()) else 200)
         return "".join(f"{escape_label(name)}: {reason or 'ready'}\n" for name, reason in reasons.items()).encode()
 
 
-class _Landing(_Handler):
+class _Landing(Handler):
     def answer(self) -> bytes:
         self.set_header("Content-Type", "text/html; charset=utf-8")
         return _LANDING.encode()
@@ -187,7 +198,9 @@ class Site:
     ) -> None:
         self.stats = stats
         self.web = web or Web()
-        for path, codes in ANSWERS.items():  # who watches a count has to see its first rise
+        self.api = Api(options.answers, options.cors_origins) if options.answers else None
+        answers = ANSWERS | API_ANSWERS if self.api else ANSWERS
+        for path, codes in answers.items():  # who watches a count has to see its first rise
             protected = () if web is None or path in OPEN_PATHS else _PROTECTED
             stats.requests.update({(path, str(code)): 0 for code in (*codes, *protected)})
         self.published = published
@@ -212,6 +225,8 @@ class Site:
         """Let nothing that waits for a password hold up the end."""
         if self._doorkeeper:
             self._doorkeeper.close()
+        if self.api:
+            self.api.close()
 
     def note_request(self, stream: IOStream) -> None:
         """Move a connection behind all others."""
@@ -227,7 +242,7 @@ class Site:
 
     def application(self) -> Application:
         shared = {"site": self}
-        handlers = {
+        handlers: dict[str, type[Handler]] = {
             "/metrics": _Metrics,
             "/": _Landing,
             "/-/healthy": _Healthy,
@@ -235,9 +250,13 @@ class Site:
             "/-/ready": _Ready,
             "/readyz": _Ready,
         }
+        if self.api:
+            from laggard.exporter.api_http import ApiHandler
+
+            handlers[f"{API_PREFIX}.*"] = ApiHandler
         return Application(
             [(path, handler, shared) for path, handler in handlers.items()],
-            default_handler_class=_Handler,
+            default_handler_class=Handler,
             default_handler_args=shared,
             log_function=lambda _: None,
             site=self,

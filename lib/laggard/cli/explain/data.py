@@ -1,4 +1,4 @@
-"""The facts of the page with exact numbers, as `laggard explain --json` prints them."""
+"""The facts of the page with exact numbers, as `laggard explain --json` and the API give them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from laggard.cli.explain.members import member_lines, time_lag_is_exact
 from laggard.cli.explain.rows import Explained
 from laggard.cli.explain.unknown import not_known
 from laggard.cli.published import Row
-from laggard.escape import finite
 
 
 def to_data(explained: Explained) -> dict[str, Any]:
-    """All facts of the page, with exact numbers; null is not known."""
+    """All facts of the page, with exact numbers, also infinite ones; null is not known."""
     return {
         "cluster": explained.batch.cluster,
         "batch_id": explained.batch.batch_id,
@@ -26,7 +25,7 @@ def to_data(explained: Explained) -> dict[str, Any]:
         "rebalances": explained.rebalances,
         "topic": explained.topic,
         "since": explained.since,
-        "past": None if explained.past is None else [finite(row) | {"says": says(row)} for row in explained.past],
+        "past": None if explained.past is None else [row | {"says": says(row)} for row in explained.past],
         "not_known": [{"code": code, "text": text} for code, text in not_known(explained)],
     }
 
@@ -50,7 +49,7 @@ def _diagnosis(explained: Explained) -> dict[str, Any]:
     diagnosis = explained.diagnosis
     window = diagnosis.windows[0] if diagnosis.windows and diagnosis.is_current else None
     found = leading(diagnosis) if diagnosis.is_current else None
-    data = {
+    return {
         "headline": headline(explained),
         "judged_to": diagnosis.judged_to,
         "windows_behind": diagnosis.windows_behind,
@@ -63,7 +62,6 @@ def _diagnosis(explained: Explained) -> dict[str, Any]:
         "findings": [_finding(row, window or {}) for row in diagnosis.findings] if diagnosis.is_current else None,
         "suppressed": diagnosis.suppressed if diagnosis.is_current else None,
     }
-    return {name: finite(value) for name, value in data.items()}
 
 
 def _finding(row: Row, window: Row) -> Row:

@@ -69,13 +69,19 @@ class Explained:
 
 
 def read_group(
-    root: str, name: str, limit: int, when: When | None = None, window_seconds: int = 60, since: When | None = None
+    root: str,
+    name: str,
+    limit: int,
+    when: When | None = None,
+    window_seconds: int = 60,
+    since: When | None = None,
+    of: Batch | None = None,
 ) -> Explained:
-    """Rows of a group now or at a moment; its name may be as `status` prints it.
+    """Rows of a group now or at a moment, from the newest batch or another; its name may be as `status` prints it.
 
     At most `limit` rebalances, none that ended before `since`.
     """
-    batch = published_batch(root)
+    batch = of or published_batch(root)
     if when is None:
         found = _named(name, lambda only: read_where(root, batch, GROUP_STATUS.name, GROUP_COLUMNS, only), batch)
         only = field("group") == found["group"]
@@ -173,10 +179,7 @@ def _badness(row: Row) -> tuple[float, int, str, int]:
 
 
 def _no_such_group(name: str, names: list[str], batch: Batch) -> LaggardError:
-    by_folded = {each.casefold(): each for each in sorted(names)}
-    near = [each for folded, each in by_folded.items() if name.casefold() in folded]
-    near += [by_folded[each] for each in get_close_matches(name.casefold(), by_folded, n=_NEAR)]
-    unique = list(dict.fromkeys(near))[:_NEAR]
+    unique = near_names(name, names)
     of = f"none of the {len(names)} groups of batch {batch.batch_id} has this name"
     return LaggardError(
         f'no group "{escape_label(name)}"',
@@ -184,3 +187,11 @@ def _no_such_group(name: str, names: list[str], batch: Batch) -> LaggardError:
         fix=f"laggard explain {quote(escape_label(unique[0]))}" if unique else "laggard status",
         exit_code=NOT_FOUND,
     )
+
+
+def near_names(name: str, names: Iterable[str]) -> list[str]:
+    """The few that hold the name or differ little from it."""
+    by_folded = {each.casefold(): each for each in sorted(names)}
+    near = [each for folded, each in by_folded.items() if name.casefold() in folded]
+    near += [by_folded[each] for each in get_close_matches(name.casefold(), by_folded, n=_NEAR)]
+    return list(dict.fromkeys(near))[:_NEAR]

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from laggard.cli.explain.asked import Asked
 from laggard.cli.explain.data import to_data
 from laggard.cli.explain.page import page_lines
-from laggard.cli.explain.rows import Explained, read_group
-from laggard.cli.explain.since import read_past
-from laggard.cli.explain.topic import of_topic
+from laggard.cli.explain.rows import Explained
 from laggard.cli.judged import FOUND, is_severe
 from laggard.cli.published import warn_if_old
 from laggard.cli.times import accept_spans, when
 from laggard.errors import DAMAGED, OK, LaggardError, first_line
-from laggard.escape import escape_label, printable_json
+from laggard.escape import escape_label, finite, printable_json
 
 if TYPE_CHECKING:
     from laggard.config import Config
-
-_FEW, _ALL = 5, 1_000_000  # rebalances
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -62,17 +58,13 @@ def run(args: argparse.Namespace, config: Config) -> int:
 
 
 def _read(args: argparse.Namespace, config: Config) -> Explained:
-    root, limit = config.job.tables, args.limit or (_ALL if args.since else _FEW)
-    explained = read_group(root, args.group, limit, args.at, config.job.window_seconds, args.since)
-    if explained.since is not None:
-        past = read_past(root, explained.group["group"], explained.since, explained.batch.polled_at)
-        explained = replace(explained, past=past)
-    return explained if args.topic is None else of_topic(explained, args.topic)
+    asked = Asked(args.group, args.limit, args.topic, args.at, args.since)
+    return asked.read(config.job.tables, config.job.window_seconds)
 
 
 def _page(explained: Explained, *, is_json: bool) -> str:
     if is_json:
-        return printable_json({"v": 1, "ok": True, "data": to_data(explained)}, datetime.isoformat)
+        return printable_json({"v": 1, "ok": True, "data": finite(to_data(explained))}, datetime.isoformat)
     return "\n".join(page_lines(explained))
 
 

@@ -27,25 +27,31 @@ class SizingCollector(Collector):
         cluster = escape_label(self._snapshot.cluster)
         firsts: list[tuple[Labels, Row]] = []
         desired: list[tuple[Labels, Value]] = []
-        judged = self._snapshot.judged
-        restless = {row["group"] for row in judged.findings if row["code"] in BLOCKS_SCALING}
-        for group, found in groupby(judged.windows, key=lambda row: row["group"]):
-            rows, labels = list(found), {"cluster": cluster, "group": escape_label(group)}
-            policy = self._snapshot.policies.get(group, Policy())
-            firsts.append((labels, rows[0]))
-            wanted = desired_consumers(
-                rows,
-                policy,
-                judged.idle_seconds.get(group, 0.0),
-                judged.before.get(group, ()),
-                window_seconds=judged.window_seconds,
-                is_restless=group in restless,
-            )
+        for group, first, wanted in sizes(self._snapshot):
+            labels = {"cluster": cluster, "group": escape_label(group)}
+            firsts.append((labels, first))
             desired.append((labels, wanted))
         yield filled(fam.GROUP_DESIRED, desired)
         yield filled_states(fam.GROUP_SCALE_VERDICT, ((labels, known_verdict(row)) for labels, row in firsts))
         yield filled(fam.GROUP_CEILING, ((labels, row["members_ceiling"]) for labels, row in firsts))
         yield filled(fam.GROUP_CAPACITY, ((labels, row["capacity"]) for labels, row in firsts))
+
+
+def sizes(snapshot: Snapshot) -> Iterator[tuple[str, Row, int | None]]:
+    """Each group with the first of its windows, and the consumers that it should have."""
+    judged = snapshot.judged
+    restless = {row["group"] for row in judged.findings if row["code"] in BLOCKS_SCALING}
+    for group, found in groupby(judged.windows, key=lambda row: row["group"]):
+        rows = list(found)
+        wanted = desired_consumers(
+            rows,
+            snapshot.policies.get(group, Policy()),
+            judged.idle_seconds.get(group, 0.0),
+            judged.before.get(group, ()),
+            window_seconds=judged.window_seconds,
+            is_restless=group in restless,
+        )
+        yield group, rows[0], wanted
 
 
 def known_verdict(row: Row) -> str:

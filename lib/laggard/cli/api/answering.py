@@ -1,0 +1,193 @@
+"""From a question to its answer: which clusters it is about, if their data is fresh, and what was answered before."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
+from typing import Any
+
+from laggard.cli.api import lists, one_group, questions
+from laggard.cli.api.boards import Board, make_board
+from laggard.cli.api.document import encode, named
+from laggard.cli.api.history import GroupSeries
+from laggard.cli.api.openapi import openapi
+from laggard.cli.api.questions import ApiError, Parameter, read_parameters
+from laggard.errors import NOT_FOUND, USAGE, LaggardError
+from laggard.escape import escape_label
+from laggard.exporter.api import Answer, Question
+from laggard.exporter.published import Shown
+from laggard.exporter.snapshot import Snapshot
+
+log = logging.getLogger("laggard.exporter")
+_KEPT_BYTES = 16 * 1024 * 1024
+_OF_USER = {NOT_FOUND: (404, "not_found"), USAGE: (400, "bad_parameter")}
+Found = dict[str, Any]
+
+
+class Answering:
+    """Answer questions of several threads; what one batch says is worked out once."""
+
+    def __init__(self, window_seconds: int) -> None:
+        self._window_seconds = window_seconds
+        self._lock = Lock()
+        self._boards: dict[str, Board] = {}
+        self._series: dict[str, GroupSeries] = {}
+        self._kept: dict[tuple[object, ...], Answer] = {}
+        self._kept_of: tuple[Snapshot, ...] = ()
+
+    def __call__(self, question: Question) -> Answer:
+        try:
+            return self._answer(question)
+        except ApiError as error:
+            return Answer(encode(error.document), error.status)
+        except LaggardError as error:
+            status, code = _OF_USER.get(error.exit_code, (503, "tables_unreadable"))
+            return Answer(encode(ApiError(status, code, error.sentence).document), status)
+        except Exception:
+            log.exception("a question could not be answered")
+            found = ApiError(503, "tables_unreadable", "the rows hold values that no job writes; the log says which")
+            return Answer(encode(found.document), 503)
+
+    def _answer(self, question: Question) -> Answer:
+        path, name = _route(question.path)
+        parameters = read_parameters(question.parameters, ROUTES[path][0])
+        if path == OPENAPI:
+            return Answer(encode(openapi()))
+        shown = _chosen(question.roots, parameters.get("cluster"), is_glob=name is None)
+        if path == CLUSTERS:
+            return Answer(encode({"api": "v1", "clusters": _clusters(shown, question.now)}), 200, _ids(shown))
+        fresh = [(root, root.snapshot) for root in shown if root.snapshot and not root.reason_at(question.now)]
+        if not fresh:
+            raise _stale(shown, question.now)
+        key = (question.path, *question.parameters, *(root.cluster for root, _ in fresh))
+        kept = self._before(key, question)
+        if kept is not None:
+            return kept
+        boards = [self._board(root.root, snapshot) for root, snapshot in fresh]
+        if name is None:
+            found = ROUTES[path][1](boards, parameters, self._window_seconds)
+        else:
+            board, group = _named(boards, name, shown, question.now)
+            boards, found = [board], ROUTES[path][1](board, group, parameters, self._window_seconds)
+        top = {"api": "v1", **_moment(boards), "clusters": _clusters(shown, question.now)}
+        answer = Answer(encode(top | found), 200, _ids([root for root, _ in fresh]))
+        self._keep(key, answer)
+        return answer
+
+    def _before(self, key: tuple[object, ...], question: Question) -> Answer | None:
+        """What was answered of the same batches; those of other batches are forgotten."""
+        newest = tuple(root.snapshot for root in question.roots if root.snapshot)
+        with self._lock:
+            if [*map(id, newest)] != [*map(id, self._kept_of)]:
+                self._kept, self._kept_of = {}, newest
+            return self._kept.get(key)
+
+    def _keep(self, key: tuple[object, ...], answer: Answer) -> None:
+        with self._lock:
+            if sum(len(each.body) for each in self._kept.values()) + len(answer.body) <= _KEPT_BYTES:
+                self._kept[key] = answer
+
+    def _board(self, root: str, snapshot: Snapshot) -> Board:
+        with self._lock:
+            board = self._boards.get(root)
+            if board is None or board.snapshot is not snapshot:
+                series = self._series.setdefault(root, GroupSeries(root, self._window_seconds))
+                board = self._boards[root] = make_board(snapshot, root, self._window_seconds, series)
+            return board
+
+
+_GROUP = "{group}"
+CLUSTERS, OPENAPI = "/api/v1/clusters", "/api/v1/openapi.json"
+ROUTES: Mapping[str, tuple[Sequence[Parameter], Callable[..., Found]]] = {
+    CLUSTERS: (questions.CLUSTERS, dict),
+    "/api/v1/groups": (questions.GROUPS, lists.groups),
+    f"/api/v1/groups/{_GROUP}": (questions.ONE_GROUP, one_group.group),
+    f"/api/v1/explain/{_GROUP}": (questions.EXPLAIN, one_group.explain),
+    "/api/v1/findings": (questions.FINDINGS, lists.findings),
+    OPENAPI: (questions.OPENAPI, dict),
+}
+
+
+def _route(path: str) -> tuple[str, str | None]:
+    """The entry of the table, and the name of the group where the path has one: all behind the prefix."""
+    if path in ROUTES:
+        return path, None
+    for each in ROUTES:
+        prefix, is_of_group, _ = each.partition(_GROUP)
+        if is_of_group and path.startswith(prefix):
+            return each, _decoded(path.removeprefix(prefix))
+    raise ApiError(404, "unknown_path", f"nothing is at {escape_label(path)}", list(ROUTES))
+
+
+def _decoded(text: str) -> str:
+    from urllib.parse import unquote_to_bytes
+
+    try:
+        return unquote_to_bytes(text).decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        raise ApiError(400, "bad_name", "the group's name is not UTF-8, percent-encoded once") from None
+
+
+def _chosen(roots: Sequence[Shown], cluster: str | None, *, is_glob: bool) -> list[Shown]:
+    if is_glob:
+        found = [root for root in roots if questions.fits(cluster, root.cluster)]
+    else:
+        found = [root for root in roots if cluster in (None, root.cluster, escape_label(root.cluster))]
+    if not found:
+        names = [escape_label(root.cluster) for root in roots]
+        raise ApiError(404, "no_such_cluster", f"no cluster {escape_label(cluster or '')!r}", names)
+    return found
+
+
+def _named(boards: Sequence[Board], name: str, shown: Sequence[Shown], now: float) -> tuple[Board, str]:
+    """The board that has the group, and its name there."""
+    found = [(board, group) for board in boards for group in board.entries if name in (group, escape_label(group))]
+    exact = [each for each in found if each[1] == name] or found
+    if len(exact) > 1:
+        clusters = [escape_label(board.snapshot.cluster) for board, _ in exact]
+        raise ApiError(400, "ambiguous_cluster", f"several clusters have a group {escape_label(name)!r}", clusters)
+    if exact:
+        return exact[0]
+    if any(root.reason_at(now) for root in shown):
+        raise _stale(shown, now)
+    from laggard.cli.explain.rows import near_names
+
+    near = near_names(name, (group for board in boards for group in board.entries))
+    raise ApiError(404, "no_such_group", f"no group {escape_label(name)!r}", [*map(escape_label, near)])
+
+
+def _stale(shown: Sequence[Shown], now: float) -> ApiError:
+    reasons = ", ".join(f"{escape_label(root.cluster)}: {root.reason_at(now)}" for root in shown)
+    return ApiError(503, "no_fresh_data", f"no fresh data: {reasons}", clusters=_clusters(shown, now))
+
+
+def _clusters(shown: Sequence[Shown], now: float) -> list[Found]:
+    """Each cluster, and of when its newest batch is; `reason` says why its groups are not shown."""
+    return [
+        {
+            **named("cluster", root.cluster),
+            "batch_id": root.batch_id,
+            "data_timestamp": None if root.batch_id is None else _iso(root.polled_at),
+            "is_fresh": not root.reason_at(now),
+            "reason": root.reason_at(now) or None,
+        }
+        for root in shown
+    ]
+
+
+def _moment(boards: Sequence[Board]) -> Found:
+    """The batch of the answer; of several clusters the oldest time, and no number."""
+    batches = [board.snapshot.batch for board in boards]
+    oldest = min(batch.polled_at for batch in batches)
+    return {"batch_id": batches[0].batch_id if len(batches) == 1 else None, "data_timestamp": oldest}
+
+
+def _iso(seconds: float) -> str:
+    from datetime import datetime, timezone
+
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat()
+
+
+def _ids(shown: Sequence[Shown]) -> str:
+    return ".".join(str(root.batch_id) for root in shown if root.batch_id is not None)

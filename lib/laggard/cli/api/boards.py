@@ -1,0 +1,120 @@
+"""One cluster as the API shows it: every group of one batch, worked out once for all questions about that batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from laggard.cli.api.document import named
+from laggard.cli.api.history import GroupSeries
+from laggard.cli.judged import Health, read_health
+from laggard.cli.published import Row
+from laggard.cli.status import GroupLine, group_lines, worst_partitions
+from laggard.diagnosis.policy import Policy
+from laggard.exporter.collectors.sizing import sizes
+from laggard.exporter.snapshot import Snapshot
+from laggard.lag.status import STATUSES
+
+_NO_COMMIT = "no_commit"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One group: as `laggard status` has it, and as the API gives it."""
+
+    line: GroupLine
+    row: dict[str, Any]
+    topics: Sequence[Row]  # sums of each
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """All groups of a batch, the worst first."""
+
+    snapshot: Snapshot
+    root: str
+    entries: Mapping[str, Entry]  # by the group's name
+
+    def topics(self, group: str) -> Sequence[Row]:
+        return self.entries[group].topics
+
+
+def make_board(snapshot: Snapshot, root: str, window_seconds: int, series: GroupSeries) -> Board:
+    """Read what the rules say of the batch, and put all groups in order."""
+    healths = read_health(root, snapshot.batch.polled_at, window_seconds)
+    history = series.upto(_end_of_window(snapshot, window_seconds))
+    wanted = {group: number for group, _, number in sizes(snapshot)}
+    rows = {row["group"]: row for row in snapshot.groups}
+    topics: dict[str, list[Row]] = {}
+    for row in snapshot.group_topics.rows():
+        topics.setdefault(row["group"], []).append(row)
+    worst = worst_partitions(snapshot)
+    entries = {}
+    for line in group_lines(snapshot, healths):
+        name = line.group
+        mine = topics.get(name, [])
+        row = {
+            **named("cluster", snapshot.cluster),
+            **named("group", name),
+            **_facts(line, rows[name], mine),
+            **_judged(line, healths.get(name)),
+            "desired_consumers": wanted.get(name),
+            "worst": _worst(worst.get(name)),
+            **_declared(snapshot.policies.get(name, Policy())),
+            "history": history.get(name, []),
+        }
+        entries[name] = Entry(line, row, mine)
+    return Board(snapshot, root, entries)
+
+
+def _end_of_window(snapshot: Snapshot, window_seconds: int) -> Any:
+    polled_at = snapshot.batch.polled_at
+    return polled_at.fromtimestamp(polled_at.timestamp() // window_seconds * window_seconds, polled_at.tzinfo)
+
+
+def _facts(line: GroupLine, row: Row, topics: Sequence[Row]) -> dict[str, Any]:
+    return {
+        "type": row["group_type"],
+        "state": line.state,
+        "status": line.status,
+        "verdict": row.get("verdict"),
+        "generation": line.generation,
+        "members": line.members,
+        "lag": row["lag"],
+        "lag_known": row["lag_known"],
+        "time_lag_seconds": line.time_lag_seconds if line.time_lag_is_exact else None,
+        "time_lag_known_seconds": line.time_lag_seconds,
+        "time_lag_censored": any(topic["is_censored"] for topic in topics),
+        "partitions": partition_counts(topics),
+    }
+
+
+def partition_counts(topics: Sequence[Row]) -> dict[str, int]:
+    """Count partitions by what is known of them."""
+    counts = {name: sum(topic[f"status_{name}"] for topic in topics) for name in STATUSES}
+    known = {"ok": counts["ok"], _NO_COMMIT: counts[_NO_COMMIT]}
+    total = sum(counts.values())
+    return {"total": total, **known, "unknown": total - sum(known.values())}
+
+
+def _judged(line: GroupLine, health: Health | None) -> dict[str, Any]:
+    return {
+        "health": line.health,
+        "finding": line.finding,
+        "findings": [] if health is None else list(dict.fromkeys(row["code"] for row in health.findings)),
+        "shape": line.shape,
+        "trend": None if health is None else health.of_worst("trend"),
+        "scale_verdict": line.verdict,
+    }
+
+
+def _worst(row: Row | None) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    of_row = {name: row[name] for name in ("partition", "lag", "time_lag_seconds")}
+    return {**named("topic", row["topic"]), **of_row, "verdict": row.get("verdict")}
+
+
+def _declared(policy: Policy) -> dict[str, Any]:
+    return {"owner": policy.owner or None, "team": policy.team or None, "in_maintenance": policy.in_maintenance}

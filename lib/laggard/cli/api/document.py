@@ -1,0 +1,74 @@
+"""Answers as JSON that every reader takes: no Infinity, no NaN, names that print."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Any
+
+from laggard.escape import escape_label
+
+REASONS = {"infinite": math.inf, "minus_infinite": -math.inf, "not_a_number": math.nan}
+NULL_REASONS = "null_reasons"
+
+
+def encode(document: Mapping[str, Any]) -> bytes:
+    """Write JSON; a number that JSON has not is null, and `null_reasons` says which one it was."""
+    try:
+        text = json.dumps(document, default=_plain, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        reasons: dict[str, str] = {}
+        finite = _finite(document, "", reasons)
+        text = json.dumps({**finite, NULL_REASONS: reasons}, default=_plain, allow_nan=False, separators=(",", ":"))
+    return text.encode() + b"\n"
+
+
+def decode(body: bytes) -> dict[str, Any]:
+    """Read such JSON, with the infinite numbers where they were."""
+    document: dict[str, Any] = json.loads(body)
+    for pointer, reason in document.pop(NULL_REASONS, {}).items():
+        *path, last = [each.replace("~1", "/").replace("~0", "~") for each in pointer.split("/")[1:]]
+        place: Any = document
+        for each in path:
+            place = place[int(each) if isinstance(place, list) else each]
+        place[int(last) if isinstance(place, list) else last] = REASONS[reason]
+    return document
+
+
+def named(key: str, name: str | None) -> dict[str, Any]:
+    """Give a name in the form of the labels; with its bytes, where that is another one."""
+    if name is None:
+        return {key: None}
+    shown = escape_label(name)
+    if shown == name:
+        return {key: name}
+    return {key: shown, f"{key}_bytes": base64.b64encode(name.encode("utf-8", "surrogatepass")).decode()}
+
+
+def name_of(row: Mapping[str, Any], key: str) -> Any:
+    """Give back the name that `named` was given."""
+    coded = row.get(f"{key}_bytes")
+    return row[key] if coded is None else base64.b64decode(coded).decode("utf-8", "surrogatepass")
+
+
+def _finite(value: Any, pointer: str, reasons: dict[str, str]) -> Any:
+    if isinstance(value, Mapping):
+        return {
+            name: _finite(each, f"{pointer}/{str(name).replace('~', '~0').replace('/', '~1')}", reasons)
+            for name, each in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [_finite(each, f"{pointer}/{place}", reasons) for place, each in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        reasons[pointer] = "not_a_number" if math.isnan(value) else "infinite" if value > 0 else "minus_infinite"
+        return None
+    return value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (datetime, date)):
+        return value.isoformat()
+    raise TypeError(f"no JSON for {type(value).__name__}")

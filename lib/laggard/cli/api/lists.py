@@ -1,0 +1,90 @@
+"""Groups and findings of all clusters: chosen, in order, page by page."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from laggard.cli.api.boards import Board, Entry
+from laggard.cli.api.document import named
+from laggard.cli.api.pages import page_of
+from laggard.cli.api.questions import fits
+from laggard.cli.diagnosis_words import advice, avoid, says
+from laggard.cli.findings import is_wanted, order, read_found
+from laggard.cli.published import Row
+from laggard.cli.status import order as order_of_status
+
+Parameters = Mapping[str, Any]
+
+
+def groups(boards: Sequence[Board], asked: Parameters, _window_seconds: int) -> dict[str, Any]:
+    """One object per group that fits, with its series for a small chart."""
+    found = [
+        ((*_key(entry, asked["sort"]), board.snapshot.cluster), entry.row)
+        for board in boards
+        for entry in board.entries.values()
+        if _fits(entry, asked)
+    ]
+    found.sort(key=lambda each: each[0])
+    rows, after = page_of(found, asked["limit"], asked["after"], asked["sort"])
+    return {"total": len(found), "next": after, "groups": rows}
+
+
+def _key(entry: Entry, sort: str) -> tuple[Any, ...]:
+    line = entry.line
+    if sort == "severity":
+        return order_of_status(line)
+    value = {"time_lag": line.time_lag_seconds, "lag": line.lag, "group": 0}[sort]
+    return (1.0 if value is None else -value, line.group)
+
+
+def _fits(entry: Entry, asked: Parameters) -> bool:
+    row, line = entry.row, entry.line
+    least, searched = asked["min_time_lag_seconds"], asked["search"]
+    names = (line.group, row["group"], row["owner"] or "", row["team"] or "")
+    return (
+        fits(asked["group"], line.group)
+        and all(asked[name] in (None, row[name]) for name in ("state", "health", "verdict", "status"))
+        and (asked["topic"] is None or any(fits(asked["topic"], topic["topic"]) for topic in entry.topics))
+        and (asked["team"] is None or (row["team"] is not None and fits(asked["team"], row["team"])))
+        and (least is None or (line.time_lag_seconds is not None and line.time_lag_seconds >= least))
+        and (searched is None or any(searched.casefold() in name.casefold() for name in names))
+    )
+
+
+def findings(boards: Sequence[Board], asked: Parameters, window_seconds: int) -> dict[str, Any]:
+    """Findings that are open, then those that ended, each with its evidence and what to do."""
+    window = timedelta(seconds=window_seconds)
+    wanted = Namespace(
+        all=asked["suppressed"],
+        group="*" if asked["group"] is None else asked["group"],
+        code=asked["code"],
+        severity=asked["severity"],
+        open=asked["state"] == "open",
+    )
+    read = [(board, read_found(board.root, board.snapshot.batch.polled_at, window, asked["since"])) for board in boards]
+    found = [
+        (_place(row), _finding(row))
+        for _, each in read
+        for row in each.rows
+        if is_wanted(row, wanted) and (asked["state"] != "closed" or row["event"] == "closed")
+    ]
+    found.sort(key=lambda each: each[0])
+    rows, after = page_of(found, asked["limit"], asked["after"], "findings")
+    judged = [
+        {**named("cluster", board.snapshot.cluster), "judged_to": each.judged_to, "windows_behind": each.behind}
+        for board, each in read
+    ]
+    return {"total": len(found), "next": after, "judged": judged, "findings": rows}
+
+
+def _place(row: Row) -> tuple[Any, ...]:
+    key = (each.isoformat() if isinstance(each, datetime) else each for each in order(row))
+    return (*key, row["cluster"])
+
+
+def _finding(row: Row) -> Row:
+    names = {name: value for each in ("cluster", "group") for name, value in named(each, row[each]).items()}
+    return row | names | {"says": says(row), "advice": advice(row, {}), "avoid": avoid(row)}

@@ -1,0 +1,95 @@
+"""One group: its topics, partitions, members, rebalances and findings; and the page of `laggard explain` as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import Any
+
+from laggard.cli.api.boards import Board, partition_counts
+from laggard.cli.api.document import named
+from laggard.cli.api.history import MAX_PARTITIONS, partition_series
+from laggard.cli.api.questions import MAX_REBALANCES
+from laggard.cli.explain.asked import Asked
+from laggard.cli.explain.data import to_data
+from laggard.cli.explain.members import readers
+from laggard.cli.explain.page import page_lines
+from laggard.cli.explain.rows import Explained
+from laggard.cli.published import Row
+from laggard.diagnosis.policy import Policy
+
+_REBALANCES = 200
+_DAY = timedelta(hours=24)
+_OF_WINDOW = ("shape", "arrival_shape", "trend", "drain_seconds", "loss_seconds")
+_OF_OWNER = ("member_id", "slot", "client_id", "client_host")
+
+
+def explain(board: Board, group: str, asked: Mapping[str, Any], window_seconds: int) -> dict[str, Any]:
+    """Give the facts of the page and its lines, as the verb prints them."""
+    limit = asked["limit"] or (MAX_REBALANCES if asked["since"] else None)
+    question = Asked(group, limit, asked["topic"], asked["at"], asked["since"])
+    explained = question.read(board.root, window_seconds, board.snapshot.batch)
+    return {"explain": to_data(explained), "page": page_lines(explained)}
+
+
+def group(board: Board, group: str, asked: Mapping[str, Any], window_seconds: int) -> dict[str, Any]:
+    """Give the object of the list, and beside it what only one group can have."""
+    since = _since(board.snapshot.batch.polled_at - _DAY)
+    explained = Asked(group, _REBALANCES, asked["topic"], since=since).read(
+        board.root, window_seconds, board.snapshot.batch
+    )
+    facts = to_data(explained)
+    diagnosis = {name: value for name, value in facts["diagnosis"].items() if name != "windows"}
+    starts, series = partition_series(board.root, group, board.snapshot.batch.polled_at, window_seconds)
+    entry = board.entries[group]
+    return {
+        "group": entry.row,
+        "topics": [_topic(row, explained) for row in board.topics(group) if explained.topic in (None, row["topic"])],
+        "window_starts": starts,
+        "partitions": _partitions(explained, series),
+        "members": facts["members"],
+        "rebalances": facts["rebalances"],
+        "findings": diagnosis.pop("findings"),
+        "diagnosis": diagnosis,
+        "policy": asdict(board.snapshot.policies.get(group, Policy())),
+        "not_known": facts["not_known"],
+    }
+
+
+def _since(at: datetime) -> Any:
+    return lambda _: at
+
+
+def _topic(row: Row, explained: Explained) -> Row:
+    windows = {window["topic"]: window for window in explained.diagnosis.windows if explained.diagnosis.is_current}
+    window = windows.get(row["topic"], {})
+    return {
+        **named("topic", row["topic"]),
+        "lag": row["lag"],
+        "lag_known": row["lag_known"],
+        "time_lag_seconds": row["time_lag"],
+        "time_lag_known_seconds": row["time_lag_known"],
+        "time_lag_censored": bool(row["is_censored"]),
+        "partitions": partition_counts([row]),
+        **{name: window.get(name) for name in _OF_WINDOW},
+    }
+
+
+def _partitions(explained: Explained, series: Mapping[tuple[str, int], Row]) -> Sequence[Row]:
+    """Worst first; only the worst have a history, so that an answer stays small."""
+    owners = readers(explained)
+    found = []
+    for number, row in enumerate(explained.partitions):
+        place = row["topic"], row["partition"]
+        owner = owners.get(place)
+        found.append(
+            row
+            | named("topic", row["topic"])
+            | {
+                "verdict": row.get("verdict"),
+                "owner": None if owner is None else {name: owner[name] for name in _OF_OWNER},
+                "history": series.get(place) if number < MAX_PARTITIONS else None,
+            }
+        )
+    return found

@@ -1,0 +1,169 @@
+"""What can be asked: parameters with their checks, and the errors that say what is wrong."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from fnmatch import fnmatchcase
+from math import isfinite
+from typing import Any
+
+from laggard.cli.judged import LEVELS, SEVERITIES
+from laggard.cli.times import span, when
+from laggard.escape import escape_label
+
+FIRST_PAGE, MAX_PAGE = 500, 5000
+MAX_BACK = timedelta(days=30)
+MAX_REBALANCES = 1000
+SORTS = ("severity", "time_lag", "lag", "group")
+DATA_STATUSES = ("ok", "partial", "stale")
+VERDICTS = ("ok", "slow", "stalled", "stopped", "rewound")
+
+
+class ApiError(Exception):
+    """A question that cannot be answered: code of HTTP, our own code, a sentence, and what would be right."""
+
+    def __init__(self, status: int, code: str, message: str, choices: Sequence[str] = (), **more: Any) -> None:
+        super().__init__(message)
+        self.status = status
+        self.document = {"error": {"code": code, "message": message, "choices": list(choices), **more}}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a query."""
+
+    name: str
+    text: str
+    read: Callable[[str], Any]
+    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
+    default: Any = None
+
+
+def _text(value: str) -> str:
+    return value
+
+
+def _one_of(*values: str) -> Callable[[str], str]:
+    def read(value: str) -> str:
+        if value not in values:
+            raise ArgumentTypeError(f"expected one of {', '.join(values)}, got {value!r}")
+        return value
+
+    return read
+
+
+def _whole(most: int) -> Callable[[str], int]:
+    def read(value: str) -> int:
+        number = int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0
+        if not 0 < number <= most:
+            raise ArgumentTypeError(f"expected a number from 1 to {most}, got {value!r}")
+        return number
+
+    return read
+
+
+def _seconds(value: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not (isfinite(number) and number >= 0):
+        raise ArgumentTypeError(f"expected seconds, got {value!r}")
+    return number
+
+
+def _back(value: str) -> timedelta:
+    back = span(value)
+    if back > MAX_BACK:
+        raise ArgumentTypeError(f"expected at most {MAX_BACK.days}d, got {value!r}")
+    return back
+
+
+def _flag(value: str) -> bool:
+    return _one_of("true", "false")(value) == "true"
+
+
+def _choice(name: str, text: str, *values: str, default: str | None = None) -> Parameter:
+    return Parameter(name, text, _one_of(*values), {"type": "string", "enum": [*values]}, default)
+
+
+def _number(name: str, text: str, most: int, default: int | None = None) -> Parameter:
+    return Parameter(name, text, _whole(most), {"type": "integer", "minimum": 1, "maximum": most}, default)
+
+
+_GLOB = "glob on the name, as it is or as the metrics have it"
+CLUSTER = Parameter("cluster", f"cluster; {_GLOB}", _text)
+ONE_CLUSTER = Parameter("cluster", "cluster of the group, where several have one of this name", _text)
+GROUP = Parameter("group", f"group; {_GLOB}", _text)
+PAGE = (
+    _number("limit", "most entries in one answer", MAX_PAGE, FIRST_PAGE),
+    Parameter("after", "`next` of the answer before", _text),
+)
+TOPIC = Parameter("topic", "only this topic of the group", _text)
+GROUPS = (
+    CLUSTER,
+    GROUP,
+    Parameter("topic", "only groups with a topic whose name matches the glob", _text),
+    Parameter("search", "part of the group's, owner's or team's name; upper and lower case are the same", _text),
+    Parameter("state", "Kafka's state of the group, as Stable", _text),
+    _choice("health", "worst severity of an open finding, else what the lag says", *LEVELS),
+    _choice("verdict", "worst verdict of a partition", *VERDICTS),
+    _choice("status", "how far the lag is known", *DATA_STATUSES),
+    Parameter("team", f"team of the policy; {_GLOB}", _text),
+    Parameter(
+        "min_time_lag_seconds", "only groups known to be so far behind", _seconds, {"type": "number", "minimum": 0}
+    ),
+    _choice("sort", "order; severity is that of `laggard status`", *SORTS, default=SORTS[0]),
+    *PAGE,
+)
+FINDINGS = (
+    CLUSTER,
+    GROUP,
+    Parameter("code", "code; * stands for any letters", str.upper),
+    _choice("severity", "only this severity", *SEVERITIES),
+    _choice("state", "only open ones, or only those that ended", "open", "closed"),
+    Parameter("since", "how far back those that ended are shown, as 90m or 7d; at most 30d", _back, default="24h"),
+    Parameter(
+        "suppressed", "true: also those that another finding explains", _flag, {"type": "boolean"}, default="false"
+    ),
+    *PAGE,
+)
+ONE_GROUP = (ONE_CLUSTER, TOPIC)
+EXPLAIN = (
+    ONE_CLUSTER,
+    TOPIC,
+    Parameter("at", "as it was then: 2026-11-20T12:00 in UTC, or -2h before the newest poll", when),
+    Parameter("since", "also what was found since then, and the rebalances since then: -2h", when),
+    _number("limit", "most rebalances; default 5, with since 1000", MAX_REBALANCES),
+)
+CLUSTERS: tuple[Parameter, ...] = ()
+OPENAPI: tuple[Parameter, ...] = ()
+
+
+def read_parameters(pairs: Sequence[tuple[str, str]], known: Sequence[Parameter]) -> dict[str, Any]:
+    """Every parameter by its name, None where it is not given; what is odd is an error and never left out."""
+    by_name = {each.name: each for each in known}
+    given: dict[str, str] = {}
+    for name, value in pairs:
+        if name not in by_name:
+            raise ApiError(400, "unknown_parameter", f"no parameter {escape_label(name)!r} here", list(by_name))
+        if name in given:
+            raise ApiError(400, "repeated_parameter", f"{name} is given twice")
+        given[name] = value
+    found: dict[str, Any] = {}
+    for name, each in by_name.items():
+        text = given.get(name, each.default)
+        try:
+            found[name] = None if text is None else each.read(str(text))
+        except ArgumentTypeError as error:
+            choices = [str(value) for value in each.schema.get("enum", ())]
+            raise ApiError(400, "bad_parameter", f"{name}: {error}", choices) from error
+    return found
+
+
+def fits(glob: str | None, name: str) -> bool:
+    """True if a name matches a glob as it is or as it is shown; no glob matches all."""
+    return glob is None or fnmatchcase(name, glob) or fnmatchcase(escape_label(name), glob)

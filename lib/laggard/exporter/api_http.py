@@ -1,0 +1,73 @@
+"""Requests for the JSON API: headers, errors in one form, and nothing that takes time."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import parse_qsl
+
+from tornado.web import Finish, HTTPError
+
+from laggard.exporter.api import CODES, Answer, Busy, Late, Question, counted_path
+from laggard.exporter.negotiate import wants_gzip
+from laggard.exporter.server import Handler
+
+_JSON = "application/json; charset=utf-8"
+
+
+class ApiHandler(Handler):
+    """Hand a question to the threads, and their answer to the client."""
+
+    def set_default_headers(self) -> None:
+        super().set_default_headers()
+        self.set_header("Content-Type", _JSON)
+        # may be kept by the client, who asks with If-None-Match if it still holds
+        self.set_header("Cache-Control", "private, no-cache")
+        api, origin = self.settings["site"].api, self.request.headers.get("Origin")
+        if api.cors_origins:
+            self.set_header("Vary", "Accept-Encoding, Origin")
+        if origin and not api.cors_origins.isdisjoint((origin, "*")):
+            self.set_header("Access-Control-Allow-Origin", "*" if "*" in api.cors_origins else origin)
+            self.set_header("Access-Control-Expose-Headers", "ETag")
+
+    async def body(self) -> bytes:
+        is_zipped = wants_gzip(",".join(self.request.headers.get_list("Accept-Encoding")))
+        answer = await self._ask(is_zipped=is_zipped)
+        self.set_status(answer.status)
+        if answer.status == 200:
+            self.set_header("Etag", answer.etag)
+            if self.check_etag_header():
+                self.set_status(304)
+                raise Finish
+        if "Vary" not in self._headers:
+            self.set_header("Vary", "Accept-Encoding")
+        if is_zipped:
+            self.set_header("Content-Encoding", "gzip")
+        return answer.zipped if is_zipped else answer.body
+
+    async def _ask(self, *, is_zipped: bool) -> Answer:
+        site, api = self.site, self.site.api
+        if api is None:
+            raise HTTPError(404)
+        try:
+            pairs = parse_qsl(self.request.query, keep_blank_values=True, max_num_fields=50, errors="strict")
+        except ValueError:
+            raise HTTPError(400) from None
+        question = Question(self.request.path, pairs, site.published().roots, site.clock())
+        try:
+            return await api.ask(question, is_zipped=is_zipped)
+        except Busy:
+            raise HTTPError(429) from None
+        except Late:
+            raise HTTPError(503) from None
+
+    def error_text(self, status_code: int) -> str:
+        self.set_header("Content-Type", _JSON)  # what failed may have cleared it
+        return error_json(CODES.get(status_code, "error"), f"{status_code} {self._reason}")
+
+    def counted_path(self) -> str:
+        return counted_path(self.request.path)
+
+
+def error_json(code: str, message: str) -> str:
+    """Form an error as the API gives it."""
+    return json.dumps({"error": {"code": code, "message": message, "choices": []}}) + "\n"
