@@ -76,7 +76,7 @@ class Answering:
         return answer
 
     def _before(self, key: tuple[object, ...], question: Question) -> Answer | None:
-        """What was answered of the same batches; those of other batches are forgotten."""
+        """Give the answer of before, if it is of the same batches; those of other batches are dropped."""
         newest = tuple(root.snapshot for root in question.roots if root.snapshot)
         with self._lock:
             if [*map(id, newest)] != [*map(id, self._kept_of)]:

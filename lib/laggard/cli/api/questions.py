@@ -1,4 +1,4 @@
-"""What can be asked: parameters with their checks, and the errors that say what is wrong."""
+"""Parameters of questions with their checks, and the errors that say what is wrong."""
 
 from __future__ import annotations
 

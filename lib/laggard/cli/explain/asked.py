@@ -1,4 +1,4 @@
-"""What is asked about a group: the same for the verb and for the API."""
+"""Questions about one group: the same for the verb and for the API."""
 
 from __future__ import annotations
 
