@@ -14,6 +14,7 @@ from laggard.cli.status import GroupLine, group_lines, worst_partitions
 from laggard.diagnosis.policy import Policy
 from laggard.exporter.collectors.sizing import sizes
 from laggard.exporter.snapshot import Snapshot
+from laggard.lag.burrow import VERDICTS
 from laggard.lag.status import STATUSES
 
 _NO_COMMIT = "no_commit"
@@ -78,7 +79,7 @@ def _facts(line: GroupLine, row: Row, topics: Sequence[Row]) -> dict[str, Any]:
         "type": row["group_type"],
         "state": line.state,
         "status": line.status,
-        "verdict": row.get("verdict"),
+        "verdict": _worst_verdict(topics),
         "generation": line.generation,
         "members": line.members,
         "lag": row["lag"],
@@ -88,6 +89,11 @@ def _facts(line: GroupLine, row: Row, topics: Sequence[Row]) -> dict[str, Any]:
         "time_lag_censored": any(topic["is_censored"] for topic in topics),
         "partitions": partition_counts(topics),
     }
+
+
+def _worst_verdict(topics: Sequence[Row]) -> str | None:
+    known = [topic["verdict"] for topic in topics if topic["verdict"] is not None]
+    return VERDICTS[max(known)] if known else None
 
 
 def partition_counts(topics: Sequence[Row]) -> dict[str, int]:
@@ -113,7 +119,7 @@ def _worst(row: Row | None) -> dict[str, Any] | None:
     if row is None:
         return None
     of_row = {name: row[name] for name in ("partition", "lag", "time_lag_seconds")}
-    return {**named("topic", row["topic"]), **of_row, "verdict": row.get("verdict")}
+    return {**named("topic", row["topic"]), **of_row, "verdict": row["verdict"]}
 
 
 def _declared(policy: Policy) -> dict[str, Any]:

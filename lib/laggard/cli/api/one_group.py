@@ -87,7 +87,6 @@ def _partitions(explained: Explained, series: Mapping[tuple[str, int], Row]) -> 
             row
             | named("topic", row["topic"])
             | {
-                "verdict": row.get("verdict"),
                 "owner": None if owner is None else {name: owner[name] for name in _OF_OWNER},
                 "history": series.get(place) if number < MAX_PARTITIONS else None,
             }

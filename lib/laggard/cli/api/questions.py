@@ -13,13 +13,13 @@ from typing import Any
 from laggard.cli.judged import LEVELS, SEVERITIES
 from laggard.cli.times import span, when
 from laggard.escape import escape_label
+from laggard.lag.burrow import VERDICTS
 
 FIRST_PAGE, MAX_PAGE = 500, 5000
 MAX_BACK = timedelta(days=30)
 MAX_REBALANCES = 1000
 SORTS = ("severity", "time_lag", "lag", "group")
 DATA_STATUSES = ("ok", "partial", "stale")
-VERDICTS = ("ok", "slow", "stalled", "stopped", "rewound")
 
 
 class ApiError(Exception):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any
 
 from laggard.cli.api.document import NULL_REASONS, REASONS
-from laggard.cli.api.questions import DATA_STATUSES, VERDICTS
+from laggard.cli.api.questions import DATA_STATUSES
 from laggard.cli.explain.rows import GROUP_COLUMNS, MEMBER_COLUMNS, PARTITION_COLUMNS, REBALANCE_COLUMNS
 from laggard.cli.judged import LEVELS
+from laggard.diagnosis.policy import Policy
+from laggard.lag.burrow import VERDICTS
 from laggard.tables.schemas import (
     FINDINGS,
     GROUP_MEMBERS,
@@ -69,6 +72,13 @@ def of_type(ddl: str) -> Schema:
         return {"type": ["object", "null"], "additionalProperties": of_type(inner.partition(",")[2])}
     parts = (part.partition(":") for part in inner.split(","))
     return {"type": ["object", "null"], "properties": {name: of_type(kind) for name, _, kind in parts}}
+
+
+def _of_value(value: object) -> Schema:
+    if isinstance(value, tuple):
+        return _TEXTS
+    kinds = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"))  # a bool is an int, too
+    return {"type": next(name for kind, name in kinds if isinstance(value, kind))}
 
 
 def _columns(table: Table, names: Iterable[str]) -> dict[str, Schema]:
@@ -154,7 +164,6 @@ _PARTITION = _object(
     {
         **_columns(PARTITION_STATUS, PARTITION_COLUMNS),
         "topic_bytes": _TEXT,
-        "verdict": _PARTITION_VERDICT,
         "owner": _or_null(_OWNER),
         "history": _or_null(_SERIES),
     },
@@ -272,13 +281,5 @@ SCHEMAS: Mapping[str, Schema] = {
     ),
     "Window": _WINDOW,
     "Explained": _EXPLAINED,
-    "Policy": _object(
-        {
-            "owner": _TEXT, "team": _TEXT, "slo_time_lag_seconds": {"type": "number"},
-            "slo_objective": {"type": "number"}, "isolation": _TEXT, "scale_to_zero": _FLAG,
-            "idle_seconds": {"type": "number"}, "min_consumers": _WHOLE, "max_consumers": _WHOLE,
-            "drain_target_seconds": {"type": "number"}, "heartbeat_seconds": {"type": "number"}, "hot_standby": _FLAG,
-            "in_maintenance": _FLAG, "mute_codes": _TEXTS,
-        }
-    ),
-}  # fmt: skip
+    "Policy": _object({each.name: _of_value(each.default) for each in fields(Policy)}),
+}

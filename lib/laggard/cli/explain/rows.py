@@ -34,6 +34,7 @@ GROUP_COLUMNS = (
 PARTITION_COLUMNS = (
     "topic", "partition", "status", "lag", "time_lag_seconds", "time_lag_error_seconds", "time_lag_censored",
     "committed_offset", "log_end_offset", "log_start_offset", "commit_timestamp", "lost_records", "readable_records",
+    "verdict",
 )  # fmt: skip
 MEMBER_COLUMNS = (
     "generation_kind", "generation", "record_timestamp", "source_offset", "batch_id", "member_id", "slot",
