@@ -52,27 +52,32 @@ HISTORIES = {
     "tests/e2e/live/test_kinds_of_groups.py": "life",
     "tests/e2e/live/test_changes_of_groups.py": "life",
 }
+APART = {"tests/scenarios/test_frozen.py"}  # minutes of tests that share nothing
 # What takes longest starts first, or one worker ends long after the other: seconds on two idle cores, if more
 # than ten. An error of some seconds costs nothing.
 SECONDS = {
     "history": 240,
     "life": 90,
     "tests/e2e/test_object_store.py": 200,
-    "tests/deploy/test_images.py": 250,
+    "tests/deploy/test_images.py": 700,
     "tests/calibration/test_calibration.py": 75,
     "tests/demo/test_demo.py": 80,
-    "tests/demo/test_drills.py": 110,
+    "tests/demo/test_drills.py": 180,
     "tests/diagnosis/test_stories_of_rebalances.py": 20,
     "tests/e2e/test_clocks.py": 240,
     "tests/e2e/live/test_fail_over.py": 70,
     "tests/e2e/test_doctor_on_a_broker.py": 60,
     "tests/e2e/test_race.py": 110,
     "tests/e2e/test_recreated_offsets_topic.py": 80,
-    "tests/e2e/test_security.py": 280,
+    "tests/e2e/test_rotation.py": 250,
+    "tests/e2e/test_admin_source.py": 110,
+    "tests/e2e/test_elsewhere.py": 80,
+    "tests/rules/test_promtool.py": 100,
+    "tests/e2e/test_security.py": 400,
     "tests/e2e/test_service_levels.py": 60,
     "tests/e2e/test_repair.py": 300,
     "tests/e2e/test_standalone_cluster.py": 230,
-    "tests/e2e/test_stopped_broker.py": 160,
+    "tests/e2e/test_stopped_broker.py": 200,
     "tests/e2e/test_stops.py": 250,
     "tests/exporter/test_stops.py": 200,
     "tests/lag/test_extreme_offsets.py": 20,
@@ -120,7 +125,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class LongestFirst(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             path = nodeid.partition("::")[0]
-            return HISTORIES.get(path, path)
+            return nodeid if path in APART else HISTORIES.get(path, path)
 
         def _assign_work_unit(self, node: Any) -> None:
             longest = max(self.workqueue, key=lambda scope: SECONDS.get(scope, len(self.workqueue[scope]) / 100))
