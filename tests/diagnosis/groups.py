@@ -11,6 +11,7 @@ import numpy as np
 
 from laggard.diagnosis.history.frames import NAMES, NUMBERS, GroupFrame, Policy, Row, TopicFrame
 from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.signals.attribution import attribute
 from laggard.diagnosis.signals.deploys import Deploy
 from laggard.diagnosis.signals.group import MemberSignals, Shape, Signals, TopicSignals, Trend
 from laggard.diagnosis.signals.membership import membership_of
@@ -171,7 +172,7 @@ def signals_of(
     counts = [len(topic.frame.partitions) for topic in topics]
     material = sum(float(np.nansum(topic.lag[topic.is_material])) for topic in topics)
     best = max([*capacities, *(member.seen for member in found.values())], default=np.nan)
-    return Signals(
+    signals = Signals(
         frame=frame,
         membership=replace(membership_of(frame, parameters), deploy=deploy),
         parameters=parameters,
@@ -190,6 +191,7 @@ def signals_of(
         sub_cause=sub_cause,
         flags=flags,
     )
+    return replace(signals, lag_causes=attribute(signals))
 
 
 def _members(

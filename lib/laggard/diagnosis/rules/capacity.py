@@ -9,7 +9,7 @@ import numpy as np
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.parameters import fixed
-from laggard.diagnosis.rules.guards import MISSING, assignor, guard, happened, known, state_by
+from laggard.diagnosis.rules.guards import MISSING, assignor, guard, happened, known, share_of_lag, state_by
 from laggard.diagnosis.rules.rule import (
     ABSTAINS,
     CAPACITY,
@@ -23,7 +23,6 @@ from laggard.diagnosis.rules.rule import (
     Rule,
     outranks,
 )
-from laggard.diagnosis.signals.attribution import attribute
 from laggard.diagnosis.signals.forecast import topic_drain_seconds
 from laggard.diagnosis.signals.group import Signals, TopicSignals
 
@@ -101,7 +100,7 @@ def capacity_shortage(signals: Signals) -> list[Observation]:
         evidence=known(evidence),
         evidence_text={"topic": topic.frame.topic, "sub_cause": signals.sub_cause, "in_step": in_step},
         guards=guards,
-        explained=_explained(signals, topic),
+        explained=share_of_lag(signals, known_sum(topic.lag[topic.is_material])),
     )
     return [found]
 
@@ -112,7 +111,7 @@ def _is_beyond_all_members(signals: Signals) -> bool:
     Some members read a few of their partitions before the others, some are slower or were given more of them.
     """
     members = [member for member in signals.members.values() if member.partitions]
-    if len(members) < 2 or attribute(signals):
+    if len(members) < 2 or signals.lag_causes:
         return False
     best = len(members) * signals.best_capacity
     return all(member.is_busy for member in members) or sum(member.arrival for member in members) > best
@@ -214,7 +213,7 @@ def capacity_burst(signals: Signals) -> list[Observation]:
         evidence=known(evidence),
         evidence_text={"topic": topic.frame.topic},
         guards={"baseline_known": PASS},
-        explained=_explained(signals, topic),
+        explained=share_of_lag(signals, known_sum(topic.lag[topic.is_material])),
     )
     return [found]
 
@@ -239,8 +238,3 @@ def baseline_arrival(signals: Signals, topic: TopicSignals) -> float:
 def _total(values: Floats) -> float:
     """Sum over partitions, NaN where none is known."""
     return known_sum(values) if not np.isnan(values).all() else nan
-
-
-def _explained(signals: Signals, topic: TopicSignals) -> float:
-    """Share of the group's significant lag that lies on the topic."""
-    return min(1.0, known_sum(topic.lag[topic.is_material]) / signals.material_lag) if signals.material_lag > 0 else 0.0

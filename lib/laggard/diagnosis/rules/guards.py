@@ -65,6 +65,11 @@ def assignor(signals: Signals) -> str:
     return str(signals.frame.fact.get("assignor") or "")
 
 
+def share_of_lag(signals: Signals, lag: float) -> float:
+    """Share of the group's significant lag, 1 at most; 0 without any."""
+    return min(1.0, lag / signals.material_lag) if signals.material_lag > 0 else 0.0
+
+
 def group_kind(frame: GroupFrame) -> str:
     """Group type, of a classic group its protocol type: consumers of both protocols are `consumer`; "" unknown."""
     newest = frame.generations[-1] if frame.generations else {}

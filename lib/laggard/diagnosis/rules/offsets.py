@@ -7,6 +7,7 @@ from datetime import timedelta
 from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import fixed
+from laggard.diagnosis.rules.guards import share_of_lag
 from laggard.diagnosis.rules.rule import CAUSE, EVENT, INFO, WARN, Observation, Rule, suppresses
 from laggard.diagnosis.signals.group import Signals
 
@@ -132,7 +133,7 @@ def lso_stuck(signals: Signals) -> list[Observation]:
                     topic=each.frame.topic,
                     partitions=tuple(int(each.frame.partitions[row]) for row in held),
                     evidence={"lag_records": lag, "seconds": _TRANSACTION_SECONDS},
-                    explained=lag / signals.material_lag if signals.material_lag else 0.0,
+                    explained=share_of_lag(signals, lag),
                 )
             )
     return found

@@ -9,7 +9,7 @@ import numpy as np
 
 from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import fixed
-from laggard.diagnosis.rules.guards import burns_slo
+from laggard.diagnosis.rules.guards import burns_slo, share_of_lag
 from laggard.diagnosis.rules.rule import CAUSE, FAIL, PAGE, PASS, WARN, Observation, Rule, outranks, suppresses
 from laggard.diagnosis.signals.group import UNKNOWN_KIND, Signals, TopicSignals
 from laggard.diagnosis.signals.poison import find_suspects
@@ -127,7 +127,7 @@ def _stall(signals: Signals, places: list[tuple[TopicSignals, int]], subject: st
             if not may_be_silent or not _dies(signals, places)
             else FAIL,
         },
-        explained=lag / signals.material_lag if signals.material_lag else 0.0,
+        explained=share_of_lag(signals, lag),
     )
 
 
@@ -210,7 +210,7 @@ def poison_pill_suspect(signals: Signals) -> list[Observation]:
                     PASS if found.share < POISON_SHARE or found.share * total <= 1 else FAIL
                 )
             },
-            explained=lag / signals.material_lag if signals.material_lag else 0.0,
+            explained=share_of_lag(signals, lag),
         )
     ]
 
@@ -253,7 +253,7 @@ def partition_unowned(signals: Signals) -> list[Observation]:
                     topic=each.frame.topic,
                     partitions=tuple(int(number) for number in each.frame.partitions[left_out]),
                     evidence={"partitions": float(left_out.sum()), "seconds": UNOWNED_SECONDS},
-                    explained=known_sum(each.lag[left_out]) / signals.material_lag if signals.material_lag else 0.0,
+                    explained=share_of_lag(signals, known_sum(each.lag[left_out])),
                 )
             )
     return found

@@ -10,7 +10,7 @@ import numpy as np
 from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import Parameters, fixed
-from laggard.diagnosis.rules.guards import MISSING, guard, is_compacted, known, state_by
+from laggard.diagnosis.rules.guards import MISSING, guard, is_compacted, known, share_of_lag, state_by
 from laggard.diagnosis.rules.rule import (
     ABSTAINS,
     CAUSE,
@@ -23,8 +23,8 @@ from laggard.diagnosis.rules.rule import (
     outranks,
     suppresses,
 )
-from laggard.diagnosis.signals.attribution import BROKER, COSTLY, HOST, HOT, MEMBER, Cause, attribute, searchable
-from laggard.diagnosis.signals.group import Signals, TopicSignals
+from laggard.diagnosis.signals.attribution import BROKER, COSTLY, HOST, HOT, MEMBER, searchable
+from laggard.diagnosis.signals.group import Cause, Signals, TopicSignals
 from laggard.diagnosis.signals.hot import NEAR_BEST, is_hot_ratio, owner_of, share
 from laggard.diagnosis.signals.slow import is_itself_costly
 
@@ -321,7 +321,7 @@ def _doubt(cause: Cause) -> float:
 
 
 def _causes(signals: Signals, label: str) -> list[Cause]:
-    return [cause for cause in attribute(signals) if cause.label == label]
+    return [cause for cause in signals.lag_causes if cause.label == label]
 
 
 def _named(cause: Cause) -> str:
@@ -335,4 +335,4 @@ def _of_group(signals: Signals, causes: Sequence[Cause]) -> float:
         topic = next(each for each in signals.topics if each.frame.topic == cause.topic)
         places = list(cause.fit.places)
         lag += known_sum(topic.lag[places][topic.is_material[places]])
-    return min(1.0, lag / signals.material_lag) if signals.material_lag > 0 else 0.0
+    return share_of_lag(signals, lag)

@@ -6,21 +6,21 @@ that two causes at once are two findings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
 from itertools import combinations
-from math import comb, nan
+from math import comb
 
 import numpy as np
 import numpy.typing as npt
 
 from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.parameters import fixed
-from laggard.diagnosis.signals.group import Flags, Signals, TopicSignals
+from laggard.diagnosis.signals.group import Cause, Fit, Flags, Signals, Slowness, TopicSignals
 from laggard.diagnosis.signals.hot import hot_places, is_hot_ratio
-from laggard.diagnosis.signals.slow import Slowness, costly_places, slowness
+from laggard.diagnosis.signals.slow import costly_places, slowness
 
 EXACT_SUBSETS = fixed("exact_subsets", 5_000, "subsets; of more, as many less one are drawn")
 _SUBSETS_AT_ONCE = fixed("subsets_at_once", 500, "subsets drawn at once")
@@ -66,33 +66,6 @@ _ATTRIBUTED_PARTITIONS = fixed("attributed_partitions", 2, "partitions of one va
 _ATTRIBUTED_SHARE = fixed("attributed_share", 0.5, "share of the partitions, at most")
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """Share of the lag of a topic that a set of partitions accounts for, and how purely."""
-
-    places: tuple[int, ...]  # rows of the topic's arrays
-    explained: float  # share of the lag
-    purity: float  # share of its partitions with significant lag
-    contrast: float  # median lag / floor of all others
-    p: float = nan  # of the rank test
-    is_small: bool = False  # no data could have reached attr_p
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """Cause of the lag of a topic."""
-
-    label: str
-    topic: str
-    partitions: tuple[int, ...]
-    subject: str  # broker, host or slot; "" for partitions
-    fit: Fit
-    slowness: Slowness | None = None  # of member and host
-    alternatives: Mapping[str, str] = field(default_factory=dict)  # what the same partitions would also fit
-    is_proven: bool = True  # False: the label is one of two that nothing seen so far tells apart
-
-
-@lru_cache(maxsize=1)  # five rules ask for those of one group
 def attribute(signals: Signals) -> tuple[Cause, ...]:
     """Causes of concentrated or mixed lag over all topics, within each in the order they were found."""
     return tuple(cause for topic in signals.topics for cause in attribute_topic(signals, topic))

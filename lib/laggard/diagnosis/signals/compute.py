@@ -13,6 +13,7 @@ from laggard.diagnosis.memory import Memory
 from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals import floor, series, shape, stall, trend
+from laggard.diagnosis.signals.attribution import attribute
 from laggard.diagnosis.signals.deploys import find_deploys, vetoing_deploy
 from laggard.diagnosis.signals.forecast import breach_seconds, losses
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Shape, Signals, TopicSignals
@@ -74,6 +75,8 @@ def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tup
         breach_seconds=breach_seconds(signals),
         scaled=newest_scale_out(signals),
     )
+    # causes are found by all other signals
+    signals = replace(signals, lag_causes=attribute(signals))
     return signals, replace(memory, trends=trends, busy=busy, scaled=signals.scaled)
 
 
@@ -251,6 +254,7 @@ COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
     "flags": (_flags,),
     "losses": (losses,),
     "breach_seconds": (breach_seconds,),
+    "lag_causes": (attribute,),
     "scaled": (newest_scale_out,),
     # of its members' records
     "logical_rebalances": (logical_rebalances,),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import nan
 
 import numpy as np
 import numpy.typing as npt
@@ -96,7 +97,48 @@ class MemberSignals:
     lag: float  # sum over its partitions
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)  # is itself only: what is worked out of it may be kept
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Share of the lag of a topic that a set of partitions accounts for, and how purely."""
+
+    places: tuple[int, ...]  # rows of the topic's arrays
+    explained: float  # share of the lag
+    purity: float  # share of its partitions with significant lag
+    contrast: float  # median lag / floor of all others
+    p: float = nan  # of the rank test
+    is_small: bool = False  # no data could have reached attr_p
+
+
+@dataclass(frozen=True, slots=True)
+class Slowness:
+    """Pace of slow members, in records/s."""
+
+    slots: tuple[str, ...]
+    pace: float  # what each of them does while busy
+    others: float  # what the others have shown
+    load: float  # what arrives for each of them
+    median_load: float
+
+    @property
+    def ratio(self) -> float:
+        return self.pace / self.others
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Cause of the lag of a topic."""
+
+    label: str
+    topic: str
+    partitions: tuple[int, ...]
+    subject: str  # broker, host or slot; "" for partitions
+    fit: Fit
+    slowness: Slowness | None = None  # of member and host
+    alternatives: Mapping[str, str] = field(default_factory=dict)  # what the same partitions would also fit
+    is_proven: bool = True  # False: the label is one of two that nothing seen so far tells apart
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Signals:
     """All a group's rules look at. `conditions` names the codes whose rules have held so far in this window."""
 
@@ -120,6 +162,7 @@ class Signals:
     memory: Memory = field(default_factory=Memory)  # of the windows before
     losses: Mapping[str, Loss] = field(default_factory=dict)  # by topic
     breach_seconds: Mapping[str, float] = field(default_factory=dict)  # by topic, until its time lag passes the SLO
+    lag_causes: Sequence[Cause] = ()  # of uneven lag, in each topic in the order they were found
     scaled: Scaled | None = None  # what the newest scale-out brought
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.order import is_most, known_sum, lower_median
 from laggard.diagnosis.parameters import fixed
-from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
+from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, Slowness, TopicSignals
 from laggard.diagnosis.signals.hot import median_of_others, owner_of
 from laggard.diagnosis.signals.rates import RATE_COMMITS
 
@@ -76,21 +76,6 @@ COSTLY_FLOORS = fixed("costly_floors", 0.5, "floors, of what was left in the win
 # they show whether the lag came along, and whether it is new
 MOVE_WINDOWS = fixed("move_windows", 3, "windows on either side of a move")
 MOVE_INTERVALS = fixed("move_intervals", 2, "commit intervals after a move, at least")
-
-
-@dataclass(frozen=True, slots=True)
-class Slowness:
-    """Pace of slow members, in records/s."""
-
-    slots: tuple[str, ...]
-    pace: float  # what each of them does while busy
-    others: float  # what the others have shown
-    load: float  # what arrives for each of them
-    median_load: float
-
-    @property
-    def ratio(self) -> float:
-        return self.pace / self.others
 
 
 def slowness(signals: Signals, topic: TopicSignals, slots: Sequence[str], places: Iterable[int]) -> Slowness | None:
