@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "tests/simulator/README.md")
+PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "tests/simulator/README.md")
 CODE = ("lib", "jobs", "conf", "docker", "docs/build", "tests", "bench")
 AVOIDED = {
     r"judg(ed?|es|ing|e?ments?)": "evaluated, evaluation",

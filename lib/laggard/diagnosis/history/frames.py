@@ -112,7 +112,7 @@ class GroupFrame:
 
     @property
     def now(self) -> datetime:
-        """End of the judged window."""
+        """End of the evaluated window."""
         return datetime.fromtimestamp(self.now_ms / 1000, timezone.utc)
 
     @property
