@@ -11,14 +11,19 @@ from pathlib import Path
 import pytest
 
 import laggard.diagnosis
+from laggard.config.load import keys
 from laggard.diagnosis.parameters import FIXED, Parameters, fixed
+from laggard.diagnosis.policy import Policy
 from laggard.diagnosis.rules.reach import params_of, thresholds_of, version_of
 from laggard.diagnosis.rules.registry import BY_CODE, RULES
 from laggard.diagnosis.signals.compute import COMPUTED_BY, RECORDED
 from laggard.diagnosis.signals.group import MemberSignals, Signals, TopicSignals
 from laggard.diagnosis.signals.membership import Membership
+from laggard.rebalance.parameters import RebalanceParameters
+from laggard.rebalance.posterior import claim_reason
 
 DIAGNOSIS = Path(laggard.diagnosis.__file__).parent
+LIB = DIAGNOSIS.parent
 UNDECLARED = 20  # at most: pairs ("fewer than two members"), sizes of blocks and of texts, rounding
 DECLARATIONS = {"fixed", "_of", "Rule", "Reason", "Condition"}  # calls whose numbers are declared by them
 FACTORS = {-1, 0, 1, 1000, 3600}  # nothing, one, the newest, and units of time
@@ -151,3 +156,42 @@ def test_every_rule_has_a_falsifier_of_its_own() -> None:
 def test_rules_name_thresholds_that_exist() -> None:
     known = FIXED.keys() | {each.name for each in fields(Parameters)}
     assert {name for rule in RULES for name in rule.thresholds} <= known
+
+
+def test_a_configured_threshold_reaches_the_rebalance_analytics_and_the_words() -> None:
+    """One default for both, one value for both."""
+    assert Parameters().of_rebalances() == RebalanceParameters()
+    strict = replace(Parameters(), cause_posterior=0.9, min_lag_records=50).of_rebalances()
+    assert (strict.cause_posterior, strict.min_lag_records) == (0.9, 50)
+    posterior = {"crash": 0.8, "deploy": 0.2}
+    assert claim_reason(posterior, Parameters().of_rebalances()) == "crash"
+    assert claim_reason(posterior, strict) is None
+
+
+def _read_attributes() -> set[str]:
+    """Names of all attributes that code outside the configuration and the declarations reads."""
+    files = [each for each in LIB.rglob("*.py") if "config" not in each.relative_to(LIB).parts]
+    trees = [ast.parse(each.read_text(encoding="utf-8")) for each in files if each.name != "parameters.py"]
+    return {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+
+
+def test_somebody_reads_every_documented_key() -> None:
+    named = {key.rpartition(".")[2] for key in keys() if "." in key} | {each.name for each in fields(Policy)}
+    named |= {each.name for each in fields(RebalanceParameters)}
+    assert sorted(named - _read_attributes()) == []
+
+
+def test_no_module_has_a_copy_of_a_default() -> None:
+    """Constants of cli/, exporter/, rebalance/ and stream/ that have the name and the value of a threshold."""
+    known = {name: each.value for name, each in FIXED.items()} | {
+        each.name: each.default for each in fields(Parameters)
+    }
+    copies = []
+    for package in ("cli", "exporter", "rebalance", "stream"):
+        for file in (LIB / package).rglob("*.py"):
+            for node in ast.parse(file.read_text(encoding="utf-8")).body:
+                value = getattr(node, "value", None) if isinstance(node, ast.Assign) else None
+                if isinstance(value, ast.Constant):
+                    name = ast.unparse(node.targets[0]).lstrip("_").lower()
+                    copies += [f"{file.name}: {name}"] if known.get(name) == value.value else []
+    assert copies == []

@@ -10,12 +10,13 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from laggard.cli.diagnosis_words import evidence_words, where
-from laggard.cli.judged import FOUND, MAX_BEHIND, SEVERITIES, is_severe, open_findings, rank, read_findings
+from laggard.cli.judged import FOUND, SEVERITIES, is_severe, open_findings, rank, read_findings
 from laggard.cli.published import Row, made_lines, published_batch, warn_if_old
 from laggard.cli.times import span
 from laggard.cli.words import aligned, moment, short
 from laggard.errors import OK
 from laggard.escape import finite, printable_json
+from laggard.tables.freshness import MAX_WINDOWS_BEHIND
 from laggard.tables.judged import newest_judged
 from laggard.tables.schemas import FINDINGS
 
@@ -99,7 +100,7 @@ def finding_lines(rows: Sequence[Row], judged_to: datetime | None, behind: int) 
     """The time up to which the rules have evaluated, the open findings, and those that have ended."""
     if judged_to is None:
         return ["the rules have not evaluated yet: what they would find is unknown"]
-    late = f", {behind} windows ago: what they would find since is unknown" if behind > MAX_BEHIND else ""
+    late = f", {behind} windows ago: what they would find since is unknown" if behind > MAX_WINDOWS_BEHIND else ""
     is_open = open_findings(rows)
     ended = [row for row in rows if row["event"] == "closed"]
     lines = [f"evaluated to {moment(judged_to)}{late}; {len(is_open)} open, {len(ended)} ended"]

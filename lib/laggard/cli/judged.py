@@ -11,10 +11,10 @@ from pyarrow.dataset import Expression, field
 
 from laggard.cli.published import Row, shown_rows
 from laggard.cli.words import UNKNOWN
+from laggard.tables.freshness import MAX_WINDOWS_BEHIND
 from laggard.tables.judged import newest_judged, read_between
 from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS
 
-MAX_BEHIND = 5  # windows after which the rules no longer speak of now
 _TOLD = timedelta(hours=2)  # an open finding has a row at least once an hour
 _OF_FINDING = tuple(name for name in FINDINGS.names if name not in {"date", "batch_id", "status"})
 _OF_WINDOW = tuple(name for name in GROUP_WINDOWS.names if name not in {"date", "cluster", "batch_id"})
@@ -43,7 +43,7 @@ class Diagnosis:
     @property
     def is_old(self) -> bool:
         """True if the rules are too far behind to speak of the moment."""
-        return self.windows_behind is None or self.windows_behind > MAX_BEHIND
+        return self.windows_behind is None or self.windows_behind > MAX_WINDOWS_BEHIND
 
     @property
     def is_current(self) -> bool:
@@ -105,7 +105,7 @@ def read_health(root: str, at: datetime, window_seconds: int) -> dict[str, Healt
     """Each group of the newest evaluated window that ended by a moment; empty if that is too long ago."""
     window = timedelta(seconds=window_seconds)
     start = newest_judged(root, at - window + timedelta(microseconds=1))
-    if start is None or (at - start) / window - 1 > MAX_BEHIND:
+    if start is None or (at - start) / window - 1 > MAX_WINDOWS_BEHIND:
         return {}
     end = start + window
     windows = sorted(rows_between(root, GROUP_WINDOWS.name, _OF_HEALTH, start, start), key=_badness)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from math import inf
 from typing import Any, TypeVar
+
+from laggard.rebalance.parameters import DEFAULTS, RebalanceParameters
 
 Number = TypeVar("Number", int, float)
 
@@ -54,7 +56,7 @@ class Parameters:
     look_back_windows: int = _of(60, "windows")
 
     # what counts as lag
-    min_lag_records: int = _of(5, "records per partition")
+    min_lag_records: int = _of(DEFAULTS.min_lag_records, "records per partition")
     min_group_lag_records: int = _of(100, "records")
     min_group_time_lag_seconds: float = _of(30.0, "s")
     rate_windows: int = _of(5, "windows")
@@ -109,15 +111,15 @@ class Parameters:
     storm_seconds: float = _of(600.0, "s")
     storm_ratio: float = _of(0.20, "share of the time")
     storm_mtbr: float = _of(3.0, "times the median duration")
-    deploy_horizon_seconds: float = _of(1800.0, "s")
+    deploy_horizon_seconds: float = _of(DEFAULTS.deploy_horizon_seconds, "s")
     deploy_share: float = _of(0.8, "share of the slots")
     deploy_batch: float = _of(0.5, "share of the slots")
-    deploy_suspect_share: float = _of(0.3, "share of the slots")
+    deploy_suspect_share: float = _of(DEFAULTS.deploy_suspect_share, "share of the slots")
     deploy_limit_seconds: float = _of(2700.0, "s")
-    crash_times: int = _of(3, "departures")
-    cause_posterior: float = _of(0.7, "probability")
+    crash_times: int = _of(DEFAULTS.crash_times, "departures")
+    cause_posterior: float = _of(DEFAULTS.cause_posterior, "probability")
     coordinator_share: float = _of(0.5, "share of the groups")
-    coordinator_seconds: float = _of(60.0, "s")
+    coordinator_seconds: float = _of(DEFAULTS.coordinator_seconds, "s")
 
     # sizing
     drain_target_seconds: float = _of(900.0, "s")
@@ -126,3 +128,8 @@ class Parameters:
 
     # service levels and the offsets topic
     slo_objective: float = _of(0.99, "share of the records", low=0.94, high=0.9999)  # a burn of 14.4 needs 0.94
+
+    def of_rebalances(self) -> RebalanceParameters:
+        """Thresholds of the rebalance analytics: those that have the same name here have the same value."""
+        known = {each.name for each in fields(RebalanceParameters)}
+        return replace(DEFAULTS, **{each.name: getattr(self, each.name) for each in fields(self) if each.name in known})

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from laggard.diagnosis.signals import shape, trend
 from laggard.diagnosis.verdict.reasons import VERDICTS
-from laggard.exporter.judged import STALE_WINDOWS
 from laggard.lag.burrow import VERDICTS as VIEWS
 from laggard.rebalance.counters import SECOND_BOUNDS as REBALANCE_BOUNDS
+from laggard.tables.freshness import MAX_WINDOWS_BEHIND
 
 C = ("cluster",)
 O = (*C, "offsets_partition")  # noqa: E741 - the catalogue's letter
@@ -56,7 +56,7 @@ class Family:
         return self.name.removesuffix(suffix)
 
 
-_WHILE_FRESH = f"; absent while the rules are more than {STALE_WINDOWS} windows behind."
+_WHILE_FRESH = f"; absent while the rules are more than {MAX_WINDOWS_BEHIND} windows behind."
 
 
 def _gauge(name: str, labels: tuple[str, ...], text: str, level: str = "") -> Family:

@@ -23,13 +23,13 @@ from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.rules.rule import INFO, PAGE, WARN
 from laggard.exporter.desired import SCALE_IN_SECONDS
+from laggard.tables.freshness import MAX_WINDOWS_BEHIND
 from laggard.tables.readers import open_table, read_known, read_newest, table_uri
 from laggard.tables.schemas import FINDING_STATE, FINDINGS, GROUP_WINDOWS
 from laggard.tables.sift import Skipped, plain_rows
 
 SEVERITIES = (INFO, WARN, PAGE)  # in order
 MIN_CONFIDENCE = 0.3  # below, a finding is hardly more than a guess
-STALE_WINDOWS = 5  # by so many may the rules be behind the poll before what they said is old
 _OPEN_DAYS = 30  # an open finding says so every hour: what was silent for so long is open no more
 _WINDOW_COLUMNS = (
     "group", "topic", "status", "lag", "floor_records", "arrival_rate", "gini", "n_eff", "top_decile_share", "shape",
@@ -71,7 +71,7 @@ class Judged:
 
     def if_fresh(self, polled_at: float, window_seconds: int) -> Judged:
         """The same, or nothing but its time when the rules are too far behind the poll."""
-        is_fresh = self.until is not None and polled_at - self.until <= STALE_WINDOWS * window_seconds
+        is_fresh = self.until is not None and polled_at - self.until <= MAX_WINDOWS_BEHIND * window_seconds
         return self if is_fresh else Judged(self.until)
 
 

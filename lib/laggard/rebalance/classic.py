@@ -12,10 +12,11 @@ from laggard.rebalance.folded import Folded, Folding
 from laggard.rebalance.group_facts import imbalance
 from laggard.rebalance.history import History, Row, Step, distance
 from laggard.rebalance.membership import Identity
+from laggard.rebalance.parameters import DEFAULTS
 from laggard.rebalance.slots import compare_slots, name_slots
 
 # group.initial.rebalance.delay.ms: an empty group waits so long for more members
-INITIAL_DELAY = timedelta(seconds=3)
+INITIAL_DELAY = timedelta(seconds=DEFAULTS.initial_delay_seconds)
 _OF_GENERATION = (
     "state_timestamp", "generation_gap", "assignor", "rebalance_mode", "leader", "record_version",
     "partitions_unassigned",

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from laggard.lag.tick import Tick
 from laggard.rebalance.facts import Commit, Generation, Surroundings
 from laggard.rebalance.logical import advance
-from laggard.rebalance.parameters import RebalanceParameters
+from laggard.rebalance.parameters import DEFAULTS, RebalanceParameters
 from laggard.rebalance.partitions import Series, read_partitions, read_series
 from laggard.rebalance.result import Closed
 from laggard.rebalance.state import OpenRebalance, from_text, to_text
@@ -53,6 +53,7 @@ def follow_rebalances(
     commits: Commits,
     partition_status: tuple[pa.Table, pa.Table],
     tick: Tick,
+    parameters: RebalanceParameters = DEFAULTS,
 ) -> Followed:
     """Bring the rebalances of some groups up to date.
 
@@ -64,7 +65,7 @@ def follow_rebalances(
         table.filter(pc.is_in(table["group"], value_set=wanted))
         for table in (*partition_status, commits.compacted, commits.edges)
     )
-    known = read_partitions(before, tick)
+    known = read_partitions(before, tick, parameters)
     seen = _commits(edges, read_series(before, after, tick), compacted, without=told.keys())
     followed = Followed({}, {}, {})
     for group, text in texts.items():
@@ -76,7 +77,7 @@ def follow_rebalances(
             known.get(group, {}),
             _surroundings(group, row, tick),
             _read_until(row, tick),
-            RebalanceParameters(),
+            parameters,
         )
         followed.texts[group] = to_text(state)
         followed.under_way[group] = state.open

@@ -7,8 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RebalanceParameters:
-    """Seconds and shares by which generations are joined, evaluated and written."""
+    """Seconds and shares by which generations are joined, evaluated and written.
 
+    Those that `[diagnosis]` has under the same name take their value from there.
+    """
+
+    min_lag_records: int = 5  # of a partition: less counts as no lag
+    floor_intervals: float = 2.0  # commit intervals of arrivals, and one record: the lag that commits alone make
     merge_seconds: float = 10.0  # a next join phase that ends so soon belongs to the same logical rebalance
     merge_sync_times: float = 2.0  # so does one within this many sync phases, where those are longer
     merge_limit_seconds: float = 600.0  # a group that never comes to rest still gets a row so often

@@ -18,9 +18,9 @@ from laggard.lag.tick import Tick
 from laggard.lag.time_lag import log_end_at
 from laggard.rebalance.assignors_types import TopicPartition
 from laggard.rebalance.facts import Commit, PartitionFacts
+from laggard.rebalance.parameters import RebalanceParameters
 
 Row = Mapping[str, Any]
-MIN_LAG_RECORDS = 5  # lag of less is none
 _KEY = ("group", "topic", "partition")
 _AS_THEY_ARE = ("committed_offset", "commit_timestamp", "commit_interval_seconds", "progressed_at", "lag")
 
@@ -53,7 +53,9 @@ def read_series(before: pa.Table, after: pa.Table, tick: Tick) -> Series:
     return Series({key: (low.get(key), end) for key, end in high.items()}, begin, tick.now)
 
 
-def read_partitions(before: pa.Table, tick: Tick) -> dict[str, dict[TopicPartition, PartitionFacts]]:
+def read_partitions(
+    before: pa.Table, tick: Tick, parameters: RebalanceParameters
+) -> dict[str, dict[TopicPartition, PartitionFacts]]:
     """Facts of each partition by group, as they were before the tick."""
     seconds = seconds_between(before["sampled_at"], before["base_at"])
     rates = {
@@ -66,7 +68,7 @@ def read_partitions(before: pa.Table, tick: Tick) -> dict[str, dict[TopicPartiti
         **rates,
         "lag_at_commit": pc.max_element_wise(pc.subtract(end, before["committed_offset"]), 0, skip_nulls=False),
         "gap_p95": gap_seconds(before["commit_gaps"], 0.95),
-        "material": _is_material(before, rates["arrival"], tick),
+        "material": _is_material(before, rates["arrival"], tick, parameters),
     }
     found: dict[str, dict[TopicPartition, PartitionFacts]] = defaultdict(dict)
     for key, *values in zip(_keys(before), *(column.to_pylist() for column in columns.values()), strict=True):
@@ -110,12 +112,12 @@ def window_rate(risen: Any, since_tick: Any, seconds: Any) -> Any:
     return pc.coalesce(rate, since_tick)
 
 
-def floor_records(rows: pa.Table, arrival: Any, tick: Tick) -> Any:
-    """Lag that the commit interval alone makes, two commit intervals of arrivals, and at least `MIN_LAG_RECORDS`."""
+def floor_records(rows: pa.Table, arrival: Any, tick: Tick, parameters: RebalanceParameters) -> Any:
+    """Lag that the commit interval alone makes, two commit intervals of arrivals, and at least `min_lag_records`."""
     interval = pc.coalesce(rows["commit_interval_seconds"], pa.scalar(float(tick.window_seconds)))
-    floor = pc.add(pc.multiply(pc.multiply(arrival, interval), 2.0), 1.0)
-    return pc.max_element_wise(floor, float(MIN_LAG_RECORDS), skip_nulls=False)
+    floor = pc.add(pc.multiply(pc.multiply(arrival, interval), parameters.floor_intervals), 1.0)
+    return pc.max_element_wise(floor, float(parameters.min_lag_records), skip_nulls=False)
 
 
-def _is_material(rows: pa.Table, arrival: Any, tick: Tick) -> Any:
-    return pc.greater(as_double(rows["lag"]), floor_records(rows, arrival, tick))
+def _is_material(rows: pa.Table, arrival: Any, tick: Tick, parameters: RebalanceParameters) -> Any:
+    return pc.greater(as_double(rows["lag"]), floor_records(rows, arrival, tick, parameters))

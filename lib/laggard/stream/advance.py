@@ -27,7 +27,7 @@ from laggard.rebalance.follow import rebalance_rows
 from laggard.rebalance.group_facts import KEPT
 from laggard.rebalance.groups import Listing, group_rows, sum_partitions
 from laggard.rebalance.owners import find_owners
-from laggard.rebalance.parameters import RebalanceParameters
+from laggard.rebalance.parameters import DEFAULTS, RebalanceParameters
 from laggard.rebalance.records import fold_records, touched_groups
 from laggard.rebalance.topics import Topics
 from laggard.sources.snapshot import PROBES
@@ -58,6 +58,7 @@ def advance(
     poll: Poll,
     tick: Tick,
     policies: Policies | None = None,
+    limits: RebalanceParameters = DEFAULTS,
 ) -> dict[str, pa.Table]:
     """Rows per table; the status tables come whole, the others as rows to append."""
     partition_status = forget_truncated(partition_status, tick)
@@ -88,7 +89,7 @@ def advance(
     groups_now = group_rows(groups_before, facts, sum_partitions(living), listing, tick, batch.shed)
     # between two polls members may have come and gone: their reading is no skip
     empty = {} if tick.polls_commits else _empty(groups_before, batch.records)
-    skipped_to = find_skips(merged, rows, empty, tick)
+    skipped_to = find_skips(merged, rows, empty, tick, limits)
     changed = Changed(
         before=group_status,
         partitions=(partition_status, rows),
@@ -99,12 +100,13 @@ def advance(
         gaps=changes["gaps"],
         outcomes=partition_outcomes(rows, pc.is_valid(skipped_to), tick),
         grown=events.grown_topics(merged, partition_status, groups_before) if tick.has_history else {},
+        limits=limits,
     )
     status, closed = finish_group_status(to_arrow(schemas.GROUP_STATUS, groups_now), changed, tick)
     ended = in_a_window(ticked if tick.closes_windows else merged.before.filter(merged.is_retired))
     owners = find_owners(ended, group_status, topics)
     happened: list[dict[str, Any]] = []
-    away = absence_seconds(history.replacements, partition_status, batch.edges, RebalanceParameters())
+    away = absence_seconds(history.replacements, partition_status, batch.edges, limits)
     if tick.has_history:  # what is first seen while reading the past is not an event of now
         happened = [
             *events.partition_events(merged, rows, {**changes, "skipped_to": skipped_to}, tick),

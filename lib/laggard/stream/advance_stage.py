@@ -24,6 +24,7 @@ from laggard.failures import carried
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
 from laggard.rebalance.groups import Listing
+from laggard.rebalance.parameters import DEFAULTS, RebalanceParameters
 from laggard.sources.snapshot import Snapshot, pack, unpack
 from laggard.stream.admission import admit, forget
 from laggard.stream.advance import Poll, advance
@@ -78,10 +79,11 @@ def advance_frame(
     state: State,
     readers: int,
     policies: Policies | None = None,
+    limits: RebalanceParameters = DEFAULTS,
 ) -> DataFrame:
     """Rows of `RESULT` for records with columns partition, offset, timestamp, key, value; to be collected once."""
     decode = decode_stage(names, with_edges=tick.is_caught_up)
-    advance = advance_stage(snapshot, tick, state, policies, names)
+    advance = advance_stage(snapshot, tick, state, policies, names, limits)
     if readers == state.shards == 1:
         return records.coalesce(1).mapInArrow(carrying(lambda batches: advance(decode(batches))), RESULT)
     sharded = carrying(_with_shard(decode, state.shards))
@@ -102,7 +104,12 @@ def carrying(stage: Stage) -> Stage:
 
 
 def advance_stage(
-    snapshot: Snapshot, tick: Tick, state: State, policies: Policies | None = None, names: NameFilter | None = None
+    snapshot: Snapshot,
+    tick: Tick,
+    state: State,
+    policies: Policies | None = None,
+    names: NameFilter | None = None,
+    limits: RebalanceParameters = DEFAULTS,
 ) -> Stage:
     """The function for `mapInArrow`: decoded rows, all of a shard's groups together."""
     packed, names = json.dumps(pack(snapshot)), names or NameFilter()
@@ -128,7 +135,7 @@ def advance_stage(
         shed, corrections = sum(inputs.batch.shed.values()), 0
         if tick.is_caught_up and poll.ended_groups:  # else their own tombstones may be still to come
             inputs, corrections = forget(inputs, poll.ended_groups)
-        tables, failed = advance_groups(inputs, Poll(poll.positions, listing, poll.probes), tick, policies)
+        tables, failed = advance_groups(inputs, Poll(poll.positions, listing, poll.probes), tick, policies, limits)
         tables["dead_letters"] = _dead_letters(of_kind(decoded, "dead"), tick)
         for name, rows in tables.items():
             if rows.num_rows:
@@ -142,12 +149,12 @@ def advance_stage(
 
 
 def advance_groups(
-    inputs: Inputs, poll: Poll, tick: Tick, policies: Policies | None
+    inputs: Inputs, poll: Poll, tick: Tick, policies: Policies | None, limits: RebalanceParameters = DEFAULTS
 ) -> tuple[dict[str, pa.Table], Sequence[Failed]]:
     """Rows per table after a tick, which can be written; groups whose tick raises are held back, and named."""
 
     def run(part: Inputs) -> dict[str, pa.Table]:
-        tables = advance(part.partition_status, part.group_status, part.batch, poll, tick, policies)
+        tables = advance(part.partition_status, part.group_status, part.batch, poll, tick, policies, limits)
         for name, rows in tables.items():
             check_rows(schemas.TABLES[name], rows)
         return tables

@@ -17,6 +17,7 @@ from laggard.errors import TEMPORARY
 from laggard.failures import classify
 from laggard.lag.tick import Tick
 from laggard.names import NameFilter
+from laggard.rebalance.parameters import DEFAULTS, RebalanceParameters
 from laggard.sources.odd_records import named_record
 from laggard.sources.offsets_topic import OffsetsSource, Piece, begin_positions, positions_in, unanswered
 from laggard.sources.snapshot import Snapshot
@@ -74,6 +75,7 @@ class BatchOptions:
     names: NameFilter
     policies: Policies
     max_group_partitions: int
+    limits: RebalanceParameters = DEFAULTS
 
 
 class Batches:
@@ -240,7 +242,7 @@ class Batches:
         readers = count_readers(begins, source_to, cores)
         options = self._options
         records = options.source.read(spark, begins, source_to, snapshot, pieces)
-        frame = advance_frame(records, options.names, snapshot, tick, state, readers, options.policies)
+        frame = advance_frame(records, options.names, snapshot, tick, state, readers, options.policies, options.limits)
         return gather(frame.collect())
 
     def _tick(

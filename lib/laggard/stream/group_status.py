@@ -20,6 +20,7 @@ from laggard.lag.flows import COUNTS, OUTCOMES, add_flows
 from laggard.lag.tick import Tick
 from laggard.rebalance import counters
 from laggard.rebalance.follow import Commits, Followed, follow_rebalances, groups_to_follow
+from laggard.rebalance.parameters import DEFAULTS, RebalanceParameters
 from laggard.rebalance.records import Known
 from laggard.rebalance.result import Closed
 from laggard.rebalance.state import OpenRebalance
@@ -48,6 +49,7 @@ class Changed:
     gaps: Mapping[str, Any]
     outcomes: Mapping[str, Any]
     grown: Mapping[str, Mapping[str, int]]
+    limits: RebalanceParameters = DEFAULTS
 
 
 def finish_group_status(table: pa.Table, changed: Changed, tick: Tick) -> tuple[pa.Table, list[Closed]]:
@@ -66,6 +68,7 @@ def finish_group_status(table: pa.Table, changed: Changed, tick: Tick) -> tuple[
         Commits(changed.batch.commits, changed.batch.edges),
         changed.partitions,
         tick,
+        changed.limits,
     )
     updates: dict[str, Mapping[str, Any]] = {
         "folded": changed.known.folded,

@@ -159,6 +159,7 @@ class Job:
             names=NameFilter(cluster.groups, cluster.groups_ignore, cluster.topics, cluster.topics_ignore),
             policies=self._config.policies,
             max_group_partitions=job.max_group_partitions,
+            limits=self._config.diagnosis.of_rebalances(),
         )
 
     def _run_queries(

@@ -13,6 +13,7 @@ from laggard.lag.arrays import as_double, both, differ, equal, seconds_between, 
 from laggard.lag.merged import Merged
 from laggard.lag.reached import reached_by, reached_offset, reached_since_base
 from laggard.lag.tick import Tick
+from laggard.rebalance.parameters import DEFAULTS, RebalanceParameters
 from laggard.rebalance.partitions import arrived_since_base, floor_records, window_rate
 
 FASTER = 10.0  # than what the group has done, and than what arrives: no reader catches up like this
@@ -20,7 +21,13 @@ _TIME = pa.timestamp("us", tz="UTC")
 _READABLE = pa.array(["ok", "below_log_start"])
 
 
-def find_skips(merged: Merged, rows: pa.Table, was_empty: Mapping[str, datetime | None], tick: Tick) -> Any:
+def find_skips(
+    merged: Merged,
+    rows: pa.Table,
+    was_empty: Mapping[str, datetime | None],
+    tick: Tick,
+    limits: RebalanceParameters = DEFAULTS,
+) -> Any:
     """The offsets that were skipped to in this tick, null where none was or a rate or the newest progress is unknown.
 
     `was_empty` are the groups that had no member before the tick, with the time of their first group record in it.
@@ -42,7 +49,7 @@ def find_skips(merged: Merged, rows: pa.Table, was_empty: Mapping[str, datetime 
     is_outside = both(is_empty, pc.fill_null(is_before, True))
     to = when(is_outside, merged.commit["first_committed_offset"], rows["committed_offset"])
     jump = as_double(pc.subtract(reached_offset(to, rows["log_end_offset"]), reached_by(before)))
-    floor = floor_records(before, arrival, tick)
+    floor = floor_records(before, arrival, tick, limits)
     is_seen = both(
         merged.is_new,
         pa.scalar(tick.is_caught_up and tick.has_history),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 MAX_AHEAD_SECONDS = 60.0
+MAX_WINDOWS_BEHIND = 5  # by more, what the rules found no longer speaks of now
 
 
 def is_fresh(polled_at: float, now: float, max_age_seconds: float) -> bool:

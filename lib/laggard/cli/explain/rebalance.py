@@ -7,7 +7,7 @@ from decimal import ROUND_DOWN, Decimal
 
 from laggard.cli.published import Row
 from laggard.cli.words import NOTHING, UNKNOWN, count, listed, moment, records, short, short_duration
-from laggard.rebalance.parameters import RebalanceParameters
+from laggard.rebalance.parameters import DEFAULTS, RebalanceParameters
 from laggard.rebalance.posterior import claim_reason, two_best
 from laggard.rebalance.times import seconds_between
 
@@ -34,12 +34,12 @@ REASON_WORDS = {
 }
 
 
-def events_and_cost(row: Row, names: Mapping[str, str]) -> tuple[str, str]:
+def events_and_cost(row: Row, names: Mapping[str, str], limits: RebalanceParameters = DEFAULTS) -> tuple[str, str]:
     """A row of `rebalances` in two paragraphs; what it does not know is said to be unknown, never left out.
 
     `names`: what to call a slot that is only an id.
     """
-    events = [_when_and_why(row), *_members(row, names), *_reason(row)]
+    events = [_when_and_why(row), *_members(row, names), *_reason(row, limits)]
     return " ".join(events), " ".join([_movement(row), _pauses(row), *_records(row)])
 
 
@@ -92,12 +92,12 @@ def _members(row: Row, names: Mapping[str, str]) -> Iterator[str]:
         yield f"It waited in vain for {short(row['straggler_slot'])}."
 
 
-def _reason(row: Row) -> Iterator[str]:
+def _reason(row: Row, limits: RebalanceParameters) -> Iterator[str]:
     """No record says why a member left: a reason is claimed only where its posterior is high enough."""
     posterior = row["cause_posterior"]
     if not posterior:
         return
-    claimed = claim_reason(posterior, RebalanceParameters())
+    claimed = claim_reason(posterior, limits)
     if claimed is not None:
         yield f"Why it left: most likely {_reason_words(claimed, posterior)}."
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -59,7 +60,8 @@ def run(args: argparse.Namespace, config: Config) -> int:
 
 def _read(args: argparse.Namespace, config: Config) -> Explained:
     asked = Asked(args.group, args.limit, args.topic, args.at, args.since)
-    return asked.read(config.job.tables, config.job.window_seconds)
+    explained = asked.read(config.job.tables, config.job.window_seconds)
+    return replace(explained, limits=config.diagnosis.of_rebalances())
 
 
 def _page(explained: Explained, *, is_json: bool) -> str:

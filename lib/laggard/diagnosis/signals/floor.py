@@ -10,8 +10,9 @@ import numpy as np
 from laggard.diagnosis.history.frames import Floats, GroupFrame, TopicFrame
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.group import Flags
+from laggard.rebalance.parameters import DEFAULTS
 
-_FLOOR_INTERVALS = fixed("floor_intervals", 2.0, "commit intervals of arrivals, and one record")
+_FLOOR_INTERVALS = fixed("floor_intervals", DEFAULTS.floor_intervals, "commit intervals of arrivals, and one record")
 _MATERIAL_SLO_SHARE = fixed("material_slo_share", 0.2, "of the time-lag objective")
 _HIDDEN_INTERVALS = fixed("hidden_intervals", 2.0, "commit intervals for which commits are hidden")
 
