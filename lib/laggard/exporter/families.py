@@ -148,7 +148,7 @@ GROUP_MOVED = _counter("group_partitions_moved_total", G, "group_status.partitio
 GROUP_MOVED_AVOIDABLE = _counter("group_partitions_moved_avoidable_total", G, "group_status.partitions_moved_avoidable_total: moves that neither departures nor balance needed.", "groups")
 GROUP_PING_PONG = _gauge("group_ping_pong_ratio", G, "Experimental: group_status.ping_pong, moves of the last hour that took a partition back / all moves; do not sum.", "groups")
 
-GROUP_OFFSETS_EXPIRY = _gauge("group_offsets_expiry_timestamp_seconds", G, "When the broker may first delete committed offsets: batches.offsets_retention_minutes after group_status.empty_since of a classic group, of others and of topics no member subscribes to after the oldest partition_status.commit_timestamp; absent where nothing expires or the retention is unknown; do not sum.", "groups")
+GROUP_OFFSETS_EXPIRY = _gauge("group_offsets_expiry_timestamp_seconds", G, "Earliest time at which the broker may delete committed offsets: batches.offsets_retention_minutes after group_status.empty_since of a classic group, of others and of topics no member subscribes to after the oldest partition_status.commit_timestamp; absent where nothing expires or the retention is unknown; do not sum.", "groups")
 
 # D. Declared by the owners
 GROUP_POLICY = Family("laggard_group_policy_info", "info", (*G, "owner", "team"), "owner and team that [[policy]] declares for a group of group_status.", "groups")
@@ -172,7 +172,7 @@ TOPIC_RETAINED = _gauge("topic_retained_records", K, "Sum of topic_windows.log_e
 
 # G. Pipeline
 READY = _gauge("ready", C, "1 while the data families are served: the newest poll is fresh, by batches.clock.")
-NOT_READY = Family("laggard_not_ready", "stateset", C, "Why the data families are not served, or none; from batches.kind and batches.clock; clock: batches arrive, and their time is far from the clock of this process.", states=("none", *REASONS))
+NOT_READY = Family("laggard_not_ready", "stateset", C, "Reason that the data families are not served, or none; from batches.kind and batches.clock; clock: batches arrive, and their time is far from the clock of this process.", states=("none", *REASONS))
 DATA_TIMESTAMP = _gauge("data_timestamp_seconds", C, "batches.clock: wall clock of the job at the newest poll.")
 CLOCK_HELD = _gauge("clock_held_seconds", C, "batches.polled_at - batches.clock: how far the clock of the job was set back; time in rows is held and windows are not counted until it is 0.")
 CLOCK_SKEW = _gauge("clock_skew_seconds", C, "batches.clock_skew_seconds: clock of the brokers - clock of the job, the smallest that explains the times of the newest commits; absent without a commit in the batch; do not sum.")
@@ -204,9 +204,9 @@ CORRECTIONS = _counter("reconcile_corrections_total", C, "batches.reconcile_corr
 GAPS = _counter("gaps_total", (*C, "reason"), "batches.gaps_total: gap rows so far.")
 
 # H. Exporter itself
-BUILD_INFO = Family("laggard_build_info", "info", ("version", "python", "schema_version"), "What runs; schema_version is a fingerprint of the table declarations.")
+BUILD_INFO = Family("laggard_build_info", "info", ("version", "python", "schema_version"), "Version that runs; schema_version is a fingerprint of the table declarations.")
 REFRESH_SECONDS = _gauge("exporter_refresh_seconds", C, "Time the newest load of a batch took: reading and rendering.")
-REFRESH_TIMESTAMP = _gauge("exporter_refresh_timestamp_seconds", C, "When the tables were last looked at without an error.")
+REFRESH_TIMESTAMP = _gauge("exporter_refresh_timestamp_seconds", C, "Time of the newest look at the tables without an error.")
 CLOCK_OFFSET = _gauge("clock_offset_seconds", C, "Clock of the exporter - clock of the job when the newest batch arrived, the seconds until it was seen included; absent before one has.")
 REFRESH_ERRORS = _counter("exporter_refresh_errors_total", (*C, "reason"), "Looks at the tables that failed, since the exporter started.")
 ROWS_SKIPPED = _counter("exporter_rows_skipped_total", (*C, "table", "reason"), "Rows of a table that could not be shown, once per batch read, since the exporter started: key (no usable name or partition), value (no number, out of its range or the calendar, no text), duplicate, error; sums with such a row are absent, all other series are as without it.")
