@@ -116,7 +116,7 @@ def test_a_rule_that_fails_is_reported_and_stops_no_other(monkeypatch: pytest.Mo
     def breaks(_: Signals) -> list[Any]:
         raise ZeroDivisionError("of course")
 
-    broken = Rule("D99", "ARRIVAL_SKEW", "hygiene", says="", is_not="", check=breaks)
+    broken = Rule("D99", "ARRIVAL_SKEW", "hygiene", says="", is_not="", falsifier="", check=breaks)
     monkeypatch.setattr(engine, "RULES", (broken, *engine.RULES))
     evaluation = evaluate(short().tables())
     failed = [row for row in evaluation.findings if row["code"] == engine.RULE_FAILED and row["event"] == "opened"]

@@ -43,14 +43,14 @@ def finding_rows(
 
     `shared` are open findings of the cluster that reach the group, code to id.
     """
-    names = {id(step): step.track.finding_id(judgement.cluster, judgement.group) for step in steps}
-    still = [step for step in steps if step.track.opened_ms is not None and not step.closed]
-    role_of, primary = roles([_open(names[id(step)], step, rules) for step in still], conditions, shared)
-    codes = {names[id(step)]: step.track.code for step in still} | {shared[code]: code for code in shared}
+    named = [(step.track.finding_id(judgement.cluster, judgement.group), step) for step in steps]
+    still = [(name, step) for name, step in named if step.track.opened_ms is not None and not step.closed]
+    role_of, primary = roles([_open(name, step, rules) for name, step in still], conditions, shared)
+    codes = {name: step.track.code for name, step in still} | {shared[code]: code for code in shared}
     code = codes.get(primary or "")
     rows, tracks = [], []
-    for step in steps:
-        track, finding_id = step.track, names[id(step)]
+    for finding_id, step in named:
+        track = step.track
         if track.opened_ms is None:
             tracks.append(track)
             continue
