@@ -76,6 +76,15 @@ STALLED = "of the worst topic's lag is on partitions that are stalled or belong 
             "No: 3 members are enough for this load, 5 are there. Look at how it is balanced.",
         ),
         (
+            window("NO_IDLE", 4, 4, members=4, members_ceiling=12),
+            "No: not even 12 members, the most that can get a partition, would do more than what arrives. Make each of"
+            " them faster, or add partitions.",
+        ),
+        (
+            window("UNKNOWN", 3, None, arrival_windows_needed=10),
+            "Not known: if one partition gets more than a member can do is only seen after 10 windows of it.",
+        ),
+        (
             window("UNKNOWN", 3, None, busy_windows_needed=5, shape_known=1),
             "Not known: what one member can do is only seen when it is busy for 5 windows.",
         ),

@@ -52,6 +52,18 @@ def test_too_few_members_for_the_arrivals_is_a_shortage_and_more_would_help() ->
     assert last["primary_code"] == "CAPACITY_SHORTAGE"
 
 
+@pytest.mark.parametrize(("partitions", "members"), [(4, 1), (4, 2), (12, 4)])
+def test_a_new_group_with_a_hot_partition_is_told_to_add_nobody(partitions: int, members: int) -> None:
+    arrival = np.full((partitions, 20), 10.0)
+    arrival[2] = 900.0
+    evaluation = evaluate(Fluid(arrival, np.full((members, 20), 600.0)).tables())
+    verdicts = [row["scale_verdict"] for row in evaluation.windows]
+    assert set(verdicts) <= {"NOT_NEEDED", "UNKNOWN", "NO_HOT_PARTITION"}
+    assert verdicts[10:] == ["NO_HOT_PARTITION"] * len(verdicts[10:])
+    wanted = [row["members_desired"] for row in evaluation.windows if row["members_desired"] is not None]
+    assert set(wanted) == {members}
+
+
 def test_one_hot_partition_is_named_and_more_members_would_not_help() -> None:
     arrival = rates(50)
     arrival[7, BREAK:] = 900

@@ -91,6 +91,7 @@ HOT = {
     "consume": [200.0] * 11 + [400.0],
     "shape": "concentrated",
 }
+NEW = {"arrival": np.where(np.arange(60) < 60 - 9, nan, np.array(HOT["arrival"])[:, None])}  # seen for 9 windows
 ANSWERS = [
     (reasons.INPUT_UNKNOWN, None, group(flags=frozenset({"stale"}))),
     (reasons.INPUT_UNKNOWN, None, group(topic={"status": ["ok"] * 10 + ["stale"] * 2})),
@@ -101,6 +102,8 @@ ANSWERS = [
     (reasons.REBALANCES, 4, group(time_in_rebalance=0.2)),
     (reasons.STALLED, 4, group(topic={"stalled": dict.fromkeys(range(6), "silent")})),
     (reasons.HOT_PARTITION, 4, group([10.0] * 11 + [90_000.0], topic=HOT)),
+    (reasons.HOT_UNKNOWN, None, group([10.0] * 11 + [90_000.0], topic=HOT | {"history": NEW})),
+    (reasons.PARTITIONS_TOO_FEW, 4, group(topic={"arrival": 700.0, "consume": 200.0})),
     (reasons.DRAINING, 4, group(topic={"trend": "draining", "consume": 240.0})),
     (reasons.AT_CEILING, 12, group(members=12)),
     (reasons.LOAD_UNKNOWN, None, group(capacity=nan)),
@@ -218,6 +221,63 @@ def test_a_lag_that_has_begun_to_fall_and_is_gone_soon_is_waited_for(
     found = verdict(group([lag] * 12, topic={"history": history, "interval": interval}))
 
     assert found.code == code
+
+
+def test_a_partition_that_seems_hot_is_named_once_it_was_seen_for_long_enough() -> None:
+    seen = np.where(np.arange(60) < 60 - 10, nan, np.array(HOT["arrival"])[:, None])
+
+    assert (
+        verdict(group([10.0] * 11 + [90_000.0], topic=HOT | {"history": {"arrival": seen}})).code == "NO_HOT_PARTITION"
+    )
+
+
+def test_a_new_partition_that_one_member_can_do_does_not_delay_the_answer() -> None:
+    """It gets 500 records/s, more than the others, and a member has done 600."""
+    mild = {"arrival": [220.0] * 11 + [500.0], "consume": [200.0] * 12, "shape": "mixed", "history": NEW}
+
+    assert verdict(group([LAG] * 12, topic=mild)).reason in {reasons.TARGET_MISSED, reasons.TOO_FEW_MEMBERS}
+
+
+def test_what_the_best_member_could_do_and_the_others_not_is_not_known() -> None:
+    """Each partition gets 700 records/s; three members do 600 and one 900."""
+    unlike = group(topic={"arrival": 700.0}, capacity={"m0": 900.0, "m1": 600.0, "m2": 600.0, "m3": 600.0})
+    found = verdict(unlike)
+
+    assert (found.reason, found.numbers["capacity_known"]) == (reasons.LOAD_UNKNOWN, 0)
+
+
+@st.composite
+def loads(draw: st.DrawFn) -> Signals:
+    """Up to 16 partitions whose rates, lags and history have nothing to do with each other."""
+    count, members = draw(st.integers(1, 16)), draw(st.integers(1, 16))
+    rate = st.floats(0.0, 2_000.0)
+    arrivals = draw(st.lists(rate, min_size=count, max_size=count))
+    lags = draw(st.lists(st.floats(0.0, 1e6), min_size=count, max_size=count))
+    seen = draw(st.lists(st.integers(0, 60), min_size=count, max_size=count))
+    is_seen = 60 - np.arange(60) <= np.array(seen)[:, None]
+    topic = {
+        "arrival": arrivals,
+        "consume": draw(st.lists(rate, min_size=count, max_size=count)),
+        "shape": draw(st.sampled_from(["spread", "mixed", "concentrated", "single"])),
+        "trend": draw(st.sampled_from(["growing", "flat", "draining", "abstain"])),
+        "slots": spread_over(count, members),
+        "history": {"arrival": np.where(is_seen, np.array(arrivals)[:, None], nan)},
+    }
+    capacities = {f"m{n}": draw(st.floats(1.0, 3_000.0)) for n in range(members)}
+    extra = [f"m{n}" for n in range(members)]
+    assignor = draw(st.sampled_from(["range", "sticky", "roundrobin", None]))
+    return group(lags, members, topic, extra, capacity=capacities, assignor=assignor, busy=())
+
+
+@settings(max_examples=300)
+@given(loads())
+def test_more_members_are_never_the_answer_where_the_lag_does_not_drain_with_them(view: Signals) -> None:
+    found = verdict(view)
+    if found.code.startswith("YES"):
+        assert found.numbers["drain_at_desired_seconds"] < inf
+        assert found.members_desired is not None
+        assert view.member_count is not None
+        assert view.member_count < found.members_desired <= view.ceiling
 
 
 def test_lag_that_is_even_is_not_blamed_on_a_hot_partition() -> None:

@@ -98,6 +98,8 @@ def _by_load(plan: Plan, sample: Sample, arriving: Sequence[float]) -> set[str]:
     behind = {owner for owner in loads if loads[owner] >= sample.capacities.get(owner, 0.0) and owner}
     slow = {owner for owner, capacity in sample.capacities.items() if capacity < 0.95 * plan.capacity} & behind
     more = only("NO_IDLE") if at_ceiling else YES
+    if max(arriving, default=0.0) >= plan.capacity / NEAR:  # with a member for each partition it would not drain
+        more |= {"NO_IDLE"}
     spares = {owner: sample.capacities[owner] - loads[owner] for owner in loads if owner and owner not in behind}
     drain = max((lags[owner] / spare for owner, spare in spares.items()), default=0.0)
     is_long = drain > DRAIN_SECONDS / NEAR

@@ -76,6 +76,10 @@ _SPOKEN = {
 _GERUNDS = {"adding": "add", "changing": "change", "mixing": "mix", "scaling": "scale"}
 _HELD = "No: {hidden_lag_ratio} of the worst topic's lag waits for a transaction that is still open."
 _BALANCE = "No: {members_desired} members are enough for this load, {members} are there. Look at how it is balanced."
+_TOO_FEW_PARTITIONS = (
+    "No: not even {members_ceiling} members, the most that can get a partition, would do more than what arrives."
+    " Make each of them faster, or add partitions."
+)
 _UNITS = ("_seconds", "_ratio", "_share", "_rate", "_records", "_hours", "_ms")
 
 
@@ -97,6 +101,8 @@ def verdict_sentence(row: Row) -> str:
         text = _BALANCE
     elif code == "NO_BROKER" and "hidden_lag_ratio" in numbers:
         text = _HELD
+    elif code == "NO_IDLE" and numbers.get("members", 0) < numbers.get("members_ceiling", 0):
+        text = _TOO_FEW_PARTITIONS
     elif code == "NO_HOT_PARTITION" and numbers.get("hot_partitions", 1) > 1:
         text = text.replace("No: one partition gets", "No: {hot_partitions} partitions get up to")
     members = {"members": row["members"], "members_desired": row["members_desired"]}
@@ -115,6 +121,11 @@ def missing(numbers: Mapping[str, float]) -> Iterator[str]:
         yield "offsets are committed, but the readers are not recorded"
     if numbers.get("shape_known") == 0:
         yield "how the lag lies over the partitions has not lasted long enough to be named"
+    if "arrival_windows_needed" in numbers:
+        windows = round(numbers["arrival_windows_needed"])
+        yield f"if one partition gets more than a member can do is only seen after {count(windows, 'window')} of it"
+    if numbers.get("capacity_known") == 0:
+        yield "what one member can do differs too much between them"
     if "busy_windows_needed" in numbers and "capacity_rate" not in numbers:
         windows = round(numbers["busy_windows_needed"])
         yield f"what one member can do is only seen when it is busy for {count(windows, 'window')}"

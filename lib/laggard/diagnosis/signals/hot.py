@@ -27,10 +27,34 @@ def median_of_others(values: Floats, place: int) -> float:
 
 def is_hot_ratio(signals: Signals, topic: TopicSignals, place: int) -> bool:
     """True if a partition gets `hot_ratio` times what the others get, by the rates of the newest windows."""
-    arrival, others = float(topic.arrival[place]), median_of_others(topic.arrival, place)
-    is_known = np.count_nonzero(~np.isnan(topic.frame["arrival"][place])) >= HOT_WINDOWS
-    records = arrival * signals.parameters.rate_windows * signals.frame.window_seconds
-    return bool(is_known and records >= HOT_RECORDS and arrival >= signals.parameters.hot_ratio * others)
+    records = topic.arrival[place] * signals.parameters.rate_windows * signals.frame.window_seconds
+    return bool(_seen_windows(topic, place) >= HOT_WINDOWS and records >= HOT_RECORDS) and _is_above_others(
+        signals, topic, place
+    )
+
+
+def _seen_windows(topic: TopicSignals, place: int) -> int:
+    return int(np.count_nonzero(~np.isnan(topic.frame["arrival"][place])))
+
+
+def _is_above_others(signals: Signals, topic: TopicSignals, place: int) -> bool:
+    others = median_of_others(topic.arrival, place)
+    return bool(topic.arrival[place] >= signals.parameters.hot_ratio * others)
+
+
+def is_hot_unknown(signals: Signals, topic: TopicSignals, active: Flags) -> bool:
+    """True if a partition that lags would be hot if it goes on as it began, and was not seen for long enough.
+
+    So is one of which it is not known what it gets.
+    """
+    return any(
+        _seen_windows(topic, place) < HOT_WINDOWS
+        and (
+            isnan(topic.arrival[place])
+            or (_is_above_others(signals, topic, place) and is_beyond_an_owner(signals, topic, place))
+        )
+        for place in np.flatnonzero(active & topic.is_material).tolist()
+    )
 
 
 def hot_places(signals: Signals, topic: TopicSignals, active: Flags) -> tuple[int, ...]:

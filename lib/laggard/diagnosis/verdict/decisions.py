@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan, nan
+from math import isinf, isnan, nan
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from laggard.diagnosis.signals.attribution import UNEVEN, searchable
 from laggard.diagnosis.signals.compute import PARTIAL_SHARE
 from laggard.diagnosis.signals.forecast import topic_drain_seconds
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
-from laggard.diagnosis.signals.hot import hot_places
+from laggard.diagnosis.signals.hot import HOT_WINDOWS, hot_places, is_hot_unknown
 from laggard.diagnosis.signals.stall import HELD
 from laggard.diagnosis.verdict import reasons
 from laggard.diagnosis.verdict.reasons import BROKER, DOWNSTREAM, INPUT_UNKNOWN, Reason
@@ -186,20 +186,29 @@ def _is_short(signals: Signals, member: MemberSignals) -> bool:
 
 
 def _sized(signals: Signals, topic: TopicSignals, sizing: Sizing, *, is_settled: bool) -> Iterator[_Applies]:
-    """Yield the reason that the sizing gives, of lag whose shape is known."""
+    """Yield the reason that the sizing gives, of lag whose shape is known.
+
+    More members are the answer only if the lag drains with them.
+    """
     members, desired = signals.member_count or 0, sizing.members_desired
     is_shaped = is_settled and topic.shape.name in {"spread", "single", *UNEVEN}
     if isnan(signals.capacity) or desired is None or not is_shaped:
         needed = signals.parameters.busy_min_windows
         yield reasons.LOAD_UNKNOWN, {"busy_windows_needed": float(needed), "shape_known": float(is_shaped)}
-    elif desired > members and (soon := _gone_soon(signals)) <= signals.policy.drain_target_seconds:
-        yield reasons.DRAINING_SOON, {"drain_seconds": soon}
-    elif sizing.target_unreachable and desired > members:
-        yield reasons.TARGET_MISSED, {}
-    elif desired > members:
-        yield reasons.TOO_FEW_MEMBERS, {}
-    else:
+    elif desired <= members:
         yield reasons.ENOUGH_MEMBERS, {}
+    elif (soon := _gone_soon(signals)) <= signals.policy.drain_target_seconds:
+        yield reasons.DRAINING_SOON, {"drain_seconds": soon}
+    elif any(is_hot_unknown(signals, each, searchable(each)) for each in signals.topics if each.shape.name in UNEVEN):
+        yield reasons.HOT_UNKNOWN, {"arrival_windows_needed": float(HOT_WINDOWS)}
+    elif isinf(sizing.drain_seconds):
+        # where the best member could do it, what the others can do is not known well enough
+        is_endless = isinf(sizing.drain_at_best_seconds)
+        yield (reasons.PARTITIONS_TOO_FEW, {}) if is_endless else (reasons.LOAD_UNKNOWN, {"capacity_known": 0.0})
+    elif sizing.target_unreachable:
+        yield reasons.TARGET_MISSED, {}
+    else:
+        yield reasons.TOO_FEW_MEMBERS, {}
 
 
 def explained(signals: Signals, observation: Observation) -> float:

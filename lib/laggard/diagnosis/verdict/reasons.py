@@ -30,8 +30,10 @@ COSTLY_PARTITION = Reason("costly_partition", "NO_COSTLY_PARTITION", 8)
 UNHEALTHY_MEMBER = Reason("unhealthy_member", "NO_UNHEALTHY_MEMBER", 9)
 DRAINING = Reason("draining", "NOT_NEEDED_DRAINING", 10)
 AT_CEILING = Reason("at_ceiling", "NO_IDLE", 11)
+PARTITIONS_TOO_FEW = Reason("partitions_too_few", "NO_IDLE", 11)  # not even with all that could get a partition
 DOWNSTREAM = Reason("downstream", "NO_DOWNSTREAM", 12)
 LOAD_UNKNOWN = Reason("load_unknown", "UNKNOWN", 13)  # what a member can do, or how the lag lies, is not known
+HOT_UNKNOWN = Reason("hot_unknown", "UNKNOWN", 13)  # a partition seems hot, and was not seen for long enough
 DRAINING_SOON = Reason("draining_soon", "NOT_NEEDED_DRAINING", 10)  # by the newest windows, before there is a trend
 TARGET_MISSED = Reason("target_missed", "YES_PARTIAL", 14)
 TOO_FEW_MEMBERS = Reason("too_few_members", "YES", 15)
@@ -54,6 +56,8 @@ REASONS = (
     DOWNSTREAM,
     LOAD_UNKNOWN,
     DRAINING_SOON,
+    HOT_UNKNOWN,
+    PARTITIONS_TOO_FEW,
     TARGET_MISSED,
     TOO_FEW_MEMBERS,
     ENOUGH_MEMBERS,

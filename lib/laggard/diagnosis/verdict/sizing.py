@@ -34,6 +34,7 @@ class Sizing:
     members_desired: int | None = None  # what the group's own assignor needs, at most the ceiling
     target_unreachable: bool = False  # not even the ceiling clears the lag within the drain target
     drain_seconds: float = nan  # of the slowest member with members_desired
+    drain_at_best_seconds: float = nan  # the same if each did what the best member has shown
     drain_now_seconds: float = nan  # of the slowest member as the group is
     imbalance: float = nan  # largest arrival rate of a member / mean
     moved_partitions: int | None = None  # by going to members_desired
@@ -65,6 +66,7 @@ def size(signals: Signals) -> Sizing:
         members_desired=desired,
         target_unreachable=not reached,
         drain_seconds=slowest_drain(after, signals.capacity),
+        drain_at_best_seconds=slowest_drain(after, max(signals.capacity, signals.best_capacity)),
         drain_now_seconds=slowest_drain(now, signals.capacity),
         imbalance=imbalance,
         moved_partitions=replay.moved(desired),
