@@ -76,9 +76,8 @@ STALLED = "of the worst topic's lag is on partitions that are stalled or belong 
             "No: 3 members are enough for this load, 5 are there. Look at how it is balanced.",
         ),
         (
-            window("NO_IDLE", 4, 4, members=4, members_ceiling=12),
-            "No: not even 12 members, the most that can get a partition, would do more than what arrives. Make each of"
-            " them faster, or add partitions.",
+            window("NO_IDLE", 4, 4, members_ceiling=12),
+            "No: not even 12 members, the most that can get a partition, do what arrives. Make each faster.",
         ),
         (
             window("UNKNOWN", 3, None, arrival_windows_needed=10),

@@ -77,8 +77,7 @@ _GERUNDS = {"adding": "add", "changing": "change", "mixing": "mix", "scaling": "
 _HELD = "No: {hidden_lag_ratio} of the worst topic's lag waits for a transaction that is still open."
 _BALANCE = "No: {members_desired} members are enough for this load, {members} are there. Look at how it is balanced."
 _TOO_FEW_PARTITIONS = (
-    "No: not even {members_ceiling} members, the most that can get a partition, would do more than what arrives."
-    " Make each of them faster, or add partitions."
+    "No: not even {members_ceiling} members, the most that can get a partition, do what arrives. Make each faster."
 )
 _UNITS = ("_seconds", "_ratio", "_share", "_rate", "_records", "_hours", "_ms")
 
@@ -101,7 +100,7 @@ def verdict_sentence(row: Row) -> str:
         text = _BALANCE
     elif code == "NO_BROKER" and "hidden_lag_ratio" in numbers:
         text = _HELD
-    elif code == "NO_IDLE" and numbers.get("members", 0) < numbers.get("members_ceiling", 0):
+    elif code == "NO_IDLE" and (row["members"] or 0) < numbers.get("members_ceiling", 0):
         text = _TOO_FEW_PARTITIONS
     elif code == "NO_HOT_PARTITION" and numbers.get("hot_partitions", 1) > 1:
         text = text.replace("No: one partition gets", "No: {hot_partitions} partitions get up to")

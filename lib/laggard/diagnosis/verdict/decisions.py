@@ -58,21 +58,23 @@ def scale_verdict(
     return Verdict(
         reason,
         {name: value for name, value in numbers.items() if not isnan(value)},
-        _members(reason.verdict, signals, sizing),
+        _members(reason, signals, sizing),
     )
 
 
-def _members(code: str, signals: Signals, sizing: Sizing) -> int | None:
-    if code.startswith("UNKNOWN"):
+def _members(reason: Reason, signals: Signals, sizing: Sizing) -> int | None:
+    """Members to have. No group that has something to read is to have none: it needs one, whatever the load."""
+    code, members = reason.verdict, signals.member_count
+    if code.startswith("UNKNOWN") or (members is None and not code.startswith("YES")):
         return None
     if code.startswith("YES"):
         return sizing.members_desired
+    if not members and signals.lag > 0:
+        # one that evicts its members is to have those that it had
+        had = [row["members"] for row in signals.frame.facts if row is not None and row.get("members")]
+        members = had[-1] if had and reason is reasons.REBALANCES else 1
     # members that could not get a partition are not asked for, though they are there
-    return (
-        signals.member_count
-        if signals.member_count is None or signals.ceiling < 1
-        else min(signals.member_count, signals.ceiling)
-    )
+    return members if signals.ceiling < 1 else min(members or 0, signals.ceiling)
 
 
 _Applies = tuple[Reason, dict[str, float]]
