@@ -250,9 +250,9 @@ def test_what_the_best_member_could_do_and_the_others_not_is_not_known() -> None
 def loads(draw: st.DrawFn) -> dict[str, Any]:
     """Up to 16 partitions whose rates, lags and history have nothing to do with each other."""
     count, members = draw(st.integers(1, 16)), draw(st.integers(1, 16))
-    rate = st.floats(0.0, 2_000.0)
+    rate = st.integers(0, 20_000).map(lambda tenths: tenths / 10)
     arrivals = draw(st.lists(rate, min_size=count, max_size=count))
-    lags = draw(st.lists(st.floats(0.0, 1e6), min_size=count, max_size=count))
+    lags = draw(st.lists(st.integers(0, 1_000_000).map(float), min_size=count, max_size=count))
     seen = draw(st.lists(st.integers(0, 60), min_size=count, max_size=count))
     is_seen = 60 - np.arange(60) <= np.array(seen)[:, None]
     topic = {
