@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from laggard.cli.api.client import add_options
 from laggard.cli.diagnosis_words import evidence_words, where
 from laggard.cli.judged import FOUND, SEVERITIES, is_severe, open_findings, rank, read_findings
 from laggard.cli.published import Row, made_lines, published_batch, warn_if_old
@@ -51,10 +52,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--fail-on", choices=("warn", "page"), help="end with 1 when one is open that is at least so severe"
     )
+    add_options(parser)
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Print the findings; the exit code tells of open ones only when asked to."""
+    if args.url:
+        from laggard.cli.api import remote
+
+        return remote.findings(args)
     batch = published_batch(config.job.tables)
     warn_if_old(batch, config)
     window = timedelta(seconds=config.job.window_seconds)

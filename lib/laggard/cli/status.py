@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from laggard.cli.api.client import add_options
 from laggard.cli.judged import BEHIND, INFO, LEVELS, Health, read_health
 from laggard.cli.published import made_lines, published_batch, refuse_empty, title_of, warn_if_old, warn_of
 from laggard.cli.words import UNKNOWN, aligned, known, known_duration, records, short
@@ -68,6 +69,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--limit", type=int, default=0, metavar="N", help="at most so many groups, worst first (0: all)"
     )
+    add_options(parser)
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
@@ -87,6 +89,10 @@ def run(args: argparse.Namespace, config: Config) -> int:
 
 
 def _read_page(args: argparse.Namespace, config: Config) -> str:
+    if args.url:
+        from laggard.cli.api import remote
+
+        return remote.status(args)
     if args.rebalances:
         from laggard.cli.status_rebalances import read_page
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from laggard.cli.api.client import add_options
 from laggard.cli.explain.asked import Asked
 from laggard.cli.explain.data import to_data
 from laggard.cli.explain.page import page_lines
@@ -43,10 +44,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--fail-on", choices=("warn", "page"), help="end with 1 when a finding is open that is at least so severe"
     )
+    add_options(parser)
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Print the page, or the same as data."""
+    if args.url:
+        from laggard.cli.api import remote
+
+        return remote.explain(args)
     try:
         explained = _read(args, config)
         page = _page(explained, is_json=args.json)

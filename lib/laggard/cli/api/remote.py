@@ -1,0 +1,117 @@
+"""Pages of the verbs from an exporter's answers: the same as from the tables."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from laggard.cli.api.client import Document, Remote, in_path
+from laggard.cli.api.document import name_of
+from laggard.cli.findings import Found, finding_lines, to_data
+from laggard.cli.judged import FOUND, is_severe
+from laggard.cli.published import Row, refuse_empty
+from laggard.cli.status import GroupLine, table_lines
+from laggard.cli.words import UNKNOWN, count, moment
+from laggard.errors import OK, USAGE, LaggardError
+from laggard.escape import escape_label, finite, printable_json
+from laggard.tables.schemas import FINDINGS
+
+_TIMES = [column.name for column in FINDINGS.columns if column.type == "timestamp"]
+_ADDED = {"says", "advice", "avoid", "group_bytes", "cluster_bytes"}
+
+
+def explain(args: argparse.Namespace) -> int:
+    """Print the page of one group, or its data."""
+    answer = Remote(args).get(
+        f"explain/{in_path(args.group)}",
+        topic=args.topic,
+        limit=args.limit,
+        at=None if args.at is None else args.at.text,
+        since=None if args.since is None else args.since.text,
+    )
+    found = answer["explain"]
+    _print(found, "\n".join(answer["page"]), is_json=args.json)
+    return FOUND if is_severe(found["diagnosis"]["findings"] or (), args.fail_on) else OK
+
+
+def findings(args: argparse.Namespace) -> int:
+    """Print the findings."""
+    parameters = {
+        "group": None if args.group == "*" else args.group,
+        "code": args.code,
+        "severity": args.severity,
+        "state": "open" if args.open else None,
+        "since": f"{args.since.total_seconds():.0f}s",
+        "suppressed": "true" if args.all else None,
+    }
+    pages = list(Remote(args).pages("findings", **parameters))
+    judged, rows = pages[0]["judged"][0], [_finding(row) for page in pages for row in page["findings"]]
+    judged_to = None if judged["judged_to"] is None else _time(judged["judged_to"])
+    found = Found(_time(pages[0]["data_timestamp"]), judged_to, judged["windows_behind"], rows)
+    _print(to_data(found), "\n".join(finding_lines(rows, judged_to, found.behind)), is_json=args.json)
+    return FOUND if is_severe(rows, args.fail_on) else OK
+
+
+def status(args: argparse.Namespace) -> str:
+    """The table of groups."""
+    if args.rebalances:
+        raise LaggardError(
+            "an exporter has no table of rebalances",
+            cause="--rebalances reads the tables",
+            fix="leave --url out, or: laggard explain GROUP --url URL",
+            exit_code=USAGE,
+        )
+    pages = list(Remote(args).pages("groups", group=None if args.group == "*" else args.group))
+    lines = [_line(row) for page in pages for row in page["groups"]]
+    refuse_empty(args.group, pages[0]["groups"])
+    first = pages[0]
+    cluster = name_of(first["clusters"][0], "cluster")
+    if args.json:
+        content = {
+            "cluster": cluster,
+            "batch_id": first["batch_id"],
+            "polled_at": first["data_timestamp"],
+            "groups": [asdict(line) for line in (lines[: args.limit] if args.limit else lines)],
+        }
+        return printable_json({"v": 1, "ok": True, "data": content}) + "\n"
+    polled_at = moment(_time(first["data_timestamp"]))
+    title = f"{escape_label(cluster)}: batch {first['batch_id']}, {polled_at}, {count(len(lines), 'group')}"
+    has_rules = any(line.health != UNKNOWN for line in lines)
+    return "\n".join(table_lines(title, lines, args.limit, has_rules=has_rules)) + "\n"
+
+
+def _line(row: Row) -> GroupLine:
+    worst = row["worst"]
+    lag_is_exact, time_is_exact = row["lag"] is not None, row["time_lag_seconds"] is not None
+    return GroupLine(
+        group=name_of(row, "group"),
+        state=row["state"],
+        members=row["members"],
+        lag=row["lag"] if lag_is_exact else row["lag_known"],
+        lag_is_exact=lag_is_exact,
+        time_lag_seconds=row["time_lag_known_seconds"],
+        time_lag_is_exact=time_is_exact,
+        worst_partition="" if worst is None else f"{name_of(worst, 'topic')}-{worst['partition']}",
+        generation=row["generation"],
+        status=row["status"],
+        health=row["health"],
+        finding=row["finding"],
+        shape=row["shape"],
+        verdict=row["scale_verdict"],
+    )
+
+
+def _finding(row: Row) -> Row:
+    names = {name: name_of(row, name) for name in ("cluster", "group")}
+    times = {name: _time(row[name]) for name in _TIMES if row.get(name) is not None}
+    return {name: value for name, value in (row | names | times).items() if name not in _ADDED}
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _print(found: Document | dict[str, Any], text: str, *, is_json: bool) -> None:
+    print(printable_json({"v": 1, "ok": True, "data": finite(found)}, datetime.isoformat) if is_json else text)

@@ -1,0 +1,155 @@
+"""With --url a verb asks a running exporter, and prints what it prints from the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import bcrypt
+import pytest
+
+from cli.group_rows import group, members, partitions, rebalance_row
+from exporter.api_kit import Asker, serving_api
+from exporter.harness import LIMIT_SECONDS, Clock, Exporter, serving
+from exporter.pki import make_pki
+from laggard.cli.api.answering import Answering
+from laggard.cli.main import main
+from laggard.errors import CONFIGURATION, DENIED, NOT_FOUND, OK, TEMPORARY, UNREACHABLE, USAGE
+from laggard.exporter import api as api_module
+from laggard.exporter.web import WebFile
+from tables.fixtures import NOW, batch_row, finding_row, group_row, window_row, write_judged, write_rows
+
+ODD = 'odd/"\\name'
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand in a folder without a configuration, and let a busy machine answer late."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(api_module, "ANSWER_SECONDS", LIMIT_SECONDS)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("tables")
+    facts = {
+        "partitions": [2], "started_at": NOW, "opened_at": NOW, "evidence": {"drain_seconds": float("inf")},
+        "evidence_text": {}, "guards": {}, "falsifier": "the rates are equal", "topic": "orders",
+    }  # fmt: skip
+    more = {"max_time_lag_seconds": 55.0, "partitions_total": 4, "partitions_material": 3, "top_partitions": [2]}
+    write_judged(
+        root,
+        windows=[window_row("checkout", "orders", **more, flags=[], scale_reason={})],
+        findings=[finding_row("CAPACITY_SHORTAGE", name) | facts for name in ("checkout", ODD)],
+    )
+    tables = {
+        "partition_status": partitions(),
+        "group_status": [group(), group_row("other"), group_row(ODD, lag=None, lag_known=7)],
+        "group_members": members(),
+        "rebalances": [rebalance_row()],
+        "topic_windows": [],
+    }
+    versions = {name: write_rows(root, name, rows) for name, rows in tables.items()}
+    write_rows(root, "batches", [batch_row(42, versions)])
+    return root
+
+
+@pytest.fixture(scope="module")
+def exporter(root: Path) -> Exporter:
+    exporter = Exporter(root)
+    exporter.refresh()
+    return exporter
+
+
+@pytest.fixture(scope="module")
+def asker(exporter: Exporter) -> Iterator[Asker]:
+    with serving_api(exporter) as asker:
+        yield asker
+
+
+@pytest.mark.parametrize("is_json", [False, True])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["status"],
+        ["status", "--group", "c*", "--limit", "1"],
+        ["explain", "checkout"],
+        ["explain", "checkout", "--topic", "orders", "--since", "-2h", "--limit", "3"],
+        ["explain", ODD],
+        ["findings"],
+        ["findings", "--open", "--group", "checkout", "--fail-on", "warn"],
+    ],
+    ids=" ".join,
+)
+def test_a_verb_says_the_same(
+    root: Path, asker: Asker, capsys: pytest.CaptureFixture[str], words: list[str], is_json: bool
+) -> None:
+    words = [*words, "--json"] if is_json else words
+    code = main([*words, "--set", f"job.tables={root}"])
+    expected = capsys.readouterr().out
+    assert main([*words, "--url", f"http://127.0.0.1:{asker.port}"]) == code
+    assert capsys.readouterr().out == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["explain", "checkou"], NOT_FOUND, "possible: checkout"),
+        (["explain", "checkout", "--topic", "x"], NOT_FOUND, "has no topic"),
+        (["status", "--group", "x*"], NOT_FOUND, "no group matches"),
+        (["status", "--cluster", "test"], NOT_FOUND, "possible: prod"),
+        (["status", "--rebalances"], USAGE, "no table of rebalances"),
+        (["findings", "--since", "99d"], USAGE, "at most 30d"),
+        (["status", "--user", "me"], USAGE, "belong together"),
+    ],
+)
+def test_a_failure_says_what_and_ends_with_its_code(
+    asker: Asker, capsys: pytest.CaptureFixture[str], words: list[str], code: int, says: str
+) -> None:
+    assert main([*words, "--url", f"http://127.0.0.1:{asker.port}"]) == code
+    assert says in capsys.readouterr().err
+
+
+def test_old_data_and_no_exporter_end_with_codes_of_their_own(
+    exporter: Exporter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving_api(exporter, Clock(exporter.clock() + 1000)) as asker:
+        assert main(["status", "--url", f"http://127.0.0.1:{asker.port}"]) == TEMPORARY
+        assert "prod: stale" in capsys.readouterr().err
+    assert main(["status", "--url", f"http://127.0.0.1:{asker.port}"]) == UNREACHABLE
+    with serving(exporter.publisher.published) as (port, _):  # without the API
+        assert main(["status", "--url", f"http://127.0.0.1:{port}"]) == UNREACHABLE
+        assert "has no API" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("url", ["localhost:8917", "http://me:secret@localhost", "ftp://x", "http://x?y"])
+def test_an_address_of_another_form_is_a_wrong_use(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["status", "--url", url])
+    assert ended.value.code == USAGE
+    assert "expected http://host:port" in capsys.readouterr().err
+
+
+def test_tls_and_a_password_are_those_of_the_web_config_file(
+    tmp_path: Path, exporter: Exporter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_pki(tmp_path)
+    hashed = bcrypt.hashpw(b"right", bcrypt.gensalt(4)).decode()
+    (tmp_path / "web.yml").write_text(
+        f"tls_server_config: {{cert_file: server.crt, key_file: server.key}}\nbasic_auth_users: {{me: {hashed}}}\n"
+    )
+    (tmp_path / "right").write_text("right\n")
+    (tmp_path / "wrong").write_text("wrong\n")
+    for name in ("right", "wrong"):
+        (tmp_path / name).chmod(0o600)
+    web = WebFile(str(tmp_path / "web.yml")).load()
+    with serving(exporter.publisher.published, exporter.clock, web, answers=Answering(60)) as (port, _):
+        words = ["status", "--url", f"https://localhost:{port}", "--ca-file", "ca.crt"]
+        assert main([*words, "--user", "me", "--password-file", "right"]) == OK
+        assert "checkout" in capsys.readouterr().out
+        assert main([*words, "--user", "me", "--password-file", "wrong"]) == DENIED
+        assert main(words) == DENIED
+        assert "401 unauthorized" in capsys.readouterr().err
+        assert main(words[:3]) == UNREACHABLE
+        assert "--ca-file" in capsys.readouterr().err
+        assert main([*words[:3], "--ca-file", "none.crt"]) == CONFIGURATION
