@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
@@ -31,6 +32,7 @@ def spark() -> Iterator[SparkSession]:
     below = descendants(process.pid)
     session.stop()
     end_jvm(process, below)
+    SparkContext._gateway = SparkContext._jvm = None
     assert not list(filter(is_alive, below))
 
 
