@@ -25,6 +25,7 @@ _POLL_SHARE = fixed("poll_share", DEFAULTS.poll_timeout_share, "of the rebalance
 _CRASH_MIN_SECONDS = fixed("crash_min_seconds", 90.0, "s, a shorter life is one that ended early")
 _CRASH_SESSIONS = fixed("crash_sessions", 2, "sessions, likewise")
 _LEAVE_TOGETHER_SECONDS = fixed("leave_together_seconds", 10.0, "s within which members leave together")
+_TOGETHER = timedelta(seconds=_LEAVE_TOGETHER_SECONDS)
 _AWAY_TIMES = fixed("away_times", 3, "times the longest absence before: a back-off doubles, a stop lasts")
 _AWAY_MIN_SECONDS = fixed("away_min_seconds", 120.0, "s, an absence up to here may end like those before")
 
@@ -206,7 +207,7 @@ def find_crash_loops(
 
 def _is_with_most_others(change: Change, home: str, members: int, recent: Sequence[Change]) -> bool:
     """True if most members of other places, of so many in all, left at about the time of a change."""
-    near = [each for each in recent if abs((each.at - change.at).total_seconds()) <= _LEAVE_TOGETHER_SECONDS]
+    near = [each for each in recent if abs(each.at - change.at) <= _TOGETHER]
     gone = {place for each in near for place in (*each.left, *each.restarted)}
     own = sum(_home(place) == home for place in gone)
     return is_most(len(gone) - own, members - own)
