@@ -8,7 +8,7 @@ import pytest
 
 from diagnosis.groups import END_MS, WINDOWS, signals_of, topic_signals
 from laggard.diagnosis.rules.loss import offsets_expiry_forecast
-from laggard.diagnosis.signals.forecast import losses
+from laggard.diagnosis.signals.forecast import losses, start_speeds
 from laggard.diagnosis.signals.group import Signals
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
@@ -74,3 +74,21 @@ def test_a_stall_ends_in_loss_when_its_oldest_record_is_as_old_as_retention_or_t
     (found,) = losses(moving(lag=3000.0, stalled=True)).values()
     # by time 600 s less 150 s at rest against arrivals of 20/s that are consumed as fast; by offsets 60 000 / 80
     assert found.seconds == pytest.approx(60_000 / 80)
+
+
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [
+        ([100.0] * 30, 100.0),
+        ([0.0] * 20 + [100.0] * 10, 100.0),  # the log was not full before: retention by size took nothing
+        ([100.0] * 25 + [400.0] * 5, 400.0),  # more arrives, and the start rises as fast
+        ([100.0] * 24 + [0.0] * 6, 50.0),  # five jumps of a window each, and five windows more without one
+        ([0.0] * 28 + [100.0] * 2, 200.0 / 30),  # too few jumps: the mean
+    ],
+)
+def test_the_speed_of_a_log_start_is_that_of_its_newest_jumps(rates: list[float], expected: float) -> None:
+    start = np.cumsum([0.0, *(60 * rate for rate in rates)])
+    before = np.full(WINDOWS - len(start), np.nan)
+    signals = signals_of(topic_signals([3000.0], history={"start": np.concatenate([before, start])}))
+    (speed,), _ = start_speeds(signals.topics[0].frame, 60)
+    assert speed == pytest.approx(expected)

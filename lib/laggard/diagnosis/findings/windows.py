@@ -20,7 +20,7 @@ from laggard.diagnosis.signals.scaling import scale_row
 def group_rows(signals: Signals) -> list[Row]:
     """One row per topic; what is not known is None. The verdict's columns are not in them."""
     group = _group_columns(signals)
-    return [_topic_columns(signals, each) | group for each in signals.topics]
+    return [_topic_columns(signals, each) | group for each in (*signals.topics, *signals.left_topics)]
 
 
 def _topic_columns(signals: Signals, each: TopicSignals) -> Row:

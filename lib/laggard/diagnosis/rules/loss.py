@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.guards import MIN_MATURED_RECORDS, is_compacted
@@ -123,8 +120,7 @@ def data_loss_forecast(signals: Signals) -> list[Observation]:
             continue
         row = int(np.flatnonzero(each.frame.partitions == loss.partition)[0])
         is_stalled = bool(each.is_stalled[row])
-        starts = each.frame["start"][row]
-        is_overtaken = bool(np.nanmax(starts) > np.nanmin(starts)) and each.consume[row] < _speed(signals, starts)
+        is_overtaken = bool(loss.jumps) and bool(each.consume[row] < loss.start_rate)
         if not (each.trend.name == "growing" or is_stalled or is_overtaken or not signals.member_count):
             continue
         severity = PAGE if loss.seconds <= signals.parameters.loss_page_hours * HOUR else WARN
@@ -179,12 +175,3 @@ def offsets_expiry_forecast(signals: Signals) -> list[Observation]:
             },
         )
     ]
-
-
-def _speed(signals: Signals, starts: Floats) -> float:
-    known = starts[~np.isnan(starts)]
-    return (
-        float(known[-1] - known[0]) / max(1, (len(known) - 1) * signals.frame.window_seconds)
-        if len(known)
-        else math.nan
-    )

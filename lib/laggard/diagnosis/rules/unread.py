@@ -113,6 +113,34 @@ def commits_stopped(signals: Signals) -> list[Observation]:
     ]
 
 
+@Rule(
+    "D31",
+    "TOPIC_LEFT_BEHIND",
+    HYGIENE,
+    says="The group keeps offsets of a topic that no member subscribes to any more.",
+    is_not="a stall: nobody means to read it. Its lag is no reason to scale, and does not count in the verdict.",
+    advice=(
+        "if the topic was dropped from the subscription by mistake, subscribe to it again before its offsets expire",
+        "else delete its offsets: kafka-consumer-groups.sh --delete-offsets",
+    ),
+    falsifier="a member subscribes to the topic, or its offsets are deleted",
+    thresholds=("offsets_retention_minutes",),
+)
+def topic_left_behind(signals: Signals) -> list[Observation]:
+    """The group has members, none of them subscribes to the topic, and its offsets are still there."""
+    observed = signals.frame.offsets_retention_minutes
+    retention = signals.parameters.offsets_retention_minutes if observed is None else observed
+    found = []
+    for each in signals.left_topics:
+        quiet = each.frame["frozen"][each.is_ok, -1]
+        since = float(np.nanmin(quiet, initial=np.inf))
+        evidence = {"lag_records": known_sum(each.lag[each.is_ok])}
+        if np.isfinite(since):  # the broker forgets an offset so long after it was committed
+            evidence |= {"quiet_seconds": since, "expiry_seconds": max(0.0, 60 * retention - since)}
+        found.append(Observation("TOPIC_LEFT_BEHIND", severity=INFO, topic=each.frame.topic, evidence=evidence))
+    return found
+
+
 def _counts_commits(signals: Signals) -> bool:
     """Commits of some partition were counted in the newest window: not so where they are polled."""
     return any(np.isfinite(each.frame["commits"][:, -1]).any() for each in signals.topics)

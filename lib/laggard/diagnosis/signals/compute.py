@@ -35,12 +35,17 @@ PARTIAL_SHARE = fixed("partial_share", 0.1, "share of the partitions with a comm
 def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tuple[Signals, Memory]:
     """The signals at the end of the frame's newest window, and the memory with its trends and busy members renewed."""
     topics: list[TopicSignals] = []
+    left: list[TopicSignals] = []
     trends: dict[str, tuple[str, int]] = {}
     has_members = bool(frame.fact.get("members"))
     for each in frame.topics:
         before = TrendState(*memory.trends.get(each.topic, ("", 0)))
         topic, after = topic_signals(each, frame, before, parameters, has_members=has_members)
-        topics.append(topic)
+        if is_left(each, frame):
+            unread = np.zeros(len(each.partitions), np.bool_)
+            left.append(replace(topic, is_stalled=unread, stall_kind=("",) * len(unread)))
+        else:
+            topics.append(topic)
         if after.name:
             trends[each.topic] = (after.name, after.unconfirmed)
     members, busy = member_signals(frame, topics, memory.busy, parameters)
@@ -68,6 +73,7 @@ def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tup
         sub_cause=_sub_cause(frame, topics, members, capacity, parameters),
         flags=frozenset(_flags(frame, topics)),
         memory=memory,
+        left_topics=left,
     )
     signals = replace(
         signals,
@@ -85,6 +91,14 @@ def _is_material(topics: list[TopicSignals], lag: float, parameters: Parameters)
     longest = max((float(np.fmax.reduce(each.frame["time_lag"][:, -1], initial=0.0)) for each in topics), default=0.0)
     is_enough = lag >= parameters.min_group_lag_records or longest >= parameters.min_group_time_lag_seconds
     return is_enough and any(each.is_material.any() for each in topics)
+
+
+def is_left(topic: TopicFrame, group: GroupFrame) -> bool:
+    """True if the group keeps offsets of a topic that none of its members subscribes to any more."""
+    subscribed = group.fact.get("topic_partitions")
+    if not group.fact.get("members") or not subscribed or topic.topic in subscribed:
+        return False
+    return bool((topic.named("status")[:, -1] == "ok").any())  # else it may be missing from the poll
 
 
 def topic_signals(

@@ -24,6 +24,7 @@ _BREACH_WINDOWS = fixed("breach_windows", 15, "windows of the slope of the time 
 _NEAR_WINDOWS = fixed("near_windows", 2, "windows on either side of the one in which a record arrived")
 # of the log start, which moves by whole segments: below it a speed is a guess
 FEW_JUMPS = fixed("few_jumps", 3, "jumps of the log start")
+_START_WINDOWS = fixed("start_windows", 5, "windows that the speed of a log start is taken over at least")
 
 
 def drain_seconds(lag: float, arrival: float, consume: float, parameters: Parameters) -> float:
@@ -187,18 +188,34 @@ def _loss(signals: Signals, each: TopicSignals) -> Loss:
             arrival_at_read=_arrival_at_read(frame, int(row), signals.frame.window_seconds),
         )
         if not math.isnan(seconds) and (math.isnan(found.seconds) or seconds < found.seconds):
-            found = Loss(float(seconds), int(frame.partitions[row]), int(jumps[row]))
+            found = Loss(float(seconds), int(frame.partitions[row]), int(jumps[row]), float(speeds[row]))
     return found
 
 
 def start_speeds(frame: TopicFrame, window_seconds: int) -> tuple[Floats, Floats]:
-    """Records/s by which each log start rose over the recorded windows, and in how many jumps; NaN where unknown."""
+    """Records/s by which each log start rises now, and in how many jumps it rose; NaN where unknown.
+
+    It moves by whole segments, and under retention by size as fast as the log grows: the newest jumps count, so many
+    that they span `_START_WINDOWS`, and not those of before arrivals changed or the log was full. With fewer jumps than
+    `FEW_JUMPS` it is a mean over all recorded windows.
+    """
     start = frame["start"]
     rises = np.diff(start, axis=1)
-    jumps = (rises > 0).sum(axis=1).astype(float)
     known = ~np.isnan(rises)
-    seconds = known.sum(axis=1) * window_seconds
-    return np.where(seconds > 0, np.where(known, rises, 0.0).sum(axis=1) / np.maximum(seconds, 1), np.nan), jumps
+    counts = known.sum(axis=1)
+    rises = np.where(known, rises, 0.0)
+    jumps = (rises > 0).sum(axis=1)
+    speeds = np.where(counts > 0, rises.sum(axis=1) / (np.maximum(counts, 1) * window_seconds), np.nan)
+    for row in np.flatnonzero(jumps > FEW_JUMPS):
+        at = np.flatnonzero(rises[row] > 0)
+        far = at[at <= at[-1] - _START_WINDOWS]
+        first = min(int(at[-1 - FEW_JUMPS]), int(far[-1]) if len(far) else int(at[0]))
+        newer = at[at > first]
+        gap = (newer[-1] - first) / len(newer)
+        # a start that has not moved for longer than usual has slowed down
+        span = max(newer[-1] - first, rises.shape[1] - 1 - first - gap)
+        speeds[row] = rises[row, newer].sum() / (span * window_seconds)
+    return speeds, jumps.astype(float)
 
 
 def retention_seconds(facts: Row) -> float:

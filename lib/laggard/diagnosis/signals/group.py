@@ -54,6 +54,7 @@ class Loss:
     seconds: float  # inf never at this pace, NaN not known
     partition: int = -1
     jumps: int = 0  # of the log start, by which its speed is known
+    start_rate: float = np.nan  # records/s by which the log start rises now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +165,7 @@ class Signals:
     breach_seconds: Mapping[str, float] = field(default_factory=dict)  # by topic, until its time lag passes the SLO
     lag_causes: Sequence[Cause] = ()  # of uneven lag, in each topic in the order they were found
     scaled: Scaled | None = None  # what the newest scale-out brought
+    left_topics: Sequence[TopicSignals] = ()  # with offsets, and no member subscribes to them: nobody is to blame
 
     @property
     def deploy(self) -> Deploy | None:
