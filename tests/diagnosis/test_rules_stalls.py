@@ -61,6 +61,27 @@ def test_members_that_did_not_all_have_it_did_not_stumble_over_it(frozen: dict[i
     assert judged(chain(), frozen) == []
 
 
+def with_others(times: int) -> Life:
+    """A and B are put out with partition 2, and so many others that never had it."""
+    others = pods(7, 8)[:times]
+    told = Life(timeout=60).generation(10, A, B, C, *others, assigned=OF_THREE | dict.fromkeys(others, ()))
+    for second, other in zip((3020, 3040), others, strict=False):
+        others = [each for each in others if each != other]
+        kept = OF_THREE | dict.fromkeys(others, ())
+        told.generation(second, A, B, C, *others, assigned=kept, of_row=PUT_OUT)
+    told.generation(3060, B, C, assigned=OF_TWO, of_row=PUT_OUT)
+    return told.generation(3100, C, assigned={C: range(12)}, of_row=PUT_OUT)
+
+
+def test_one_member_that_leaves_for_another_reason_does_not_hide_the_record() -> None:
+    (found,) = judged(with_others(1), {2: 650})
+    assert (found.partitions, found.evidence["owners_put_out"], found.evidence["evictions"]) == ((2,), 2, 2)
+
+
+def test_where_as_many_leave_that_never_had_it_no_record_is_to_blame() -> None:
+    assert judged(with_others(2), {2: 650}) == []
+
+
 def test_members_of_a_deploy_did_not_stumble() -> None:
     assert judged(chain(reasons={"cause_posterior": {"deploy": 0.9}}), {2: 650}) == []
 

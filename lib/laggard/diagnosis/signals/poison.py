@@ -15,6 +15,7 @@ from laggard.diagnosis.signals.membership import Membership
 from laggard.diagnosis.signals.rosters import EVICTION_REASONS
 
 _EVICTED_POSTERIOR = fixed("evicted_posterior", 0.5, "probability of these reasons together")
+_UNRELATED_RATIO = fixed("unrelated_ratio", 0.5, "evictions of members that never had it, per eviction of an owner")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,11 @@ class Suspects:
 
 
 def find_suspects(signals: Signals, slack_seconds: float) -> Suspects | None:
-    """The partitions that stood first, within the slack, if every member evicted since had them.
+    """The partitions that stood first, within the slack, if one owner of them after the other was evicted since.
 
-    Those that the same members had all the time cannot be distinguished: they are named together until one moves on.
+    A member that never had them may leave for a reason of its own. Where many of those that leave had other partitions
+    it is a trouble of the whole group, and no record's. Those that the same members had all the time cannot be
+    distinguished: they are named together until one moves on.
     """
     stalled = [
         (float(each.frame["frozen"][row, -1]), number, int(row))
@@ -53,17 +56,21 @@ def find_suspects(signals: Signals, slack_seconds: float) -> Suspects | None:
     first = [(number, row) for seconds, number, row in stalled if seconds >= longest - slack_seconds]
     since = signals.frame.now - timedelta(seconds=longest)
     evictions = tuple(each for each in put_out(signals.membership) if each.at >= since)
-    held = [each.held for each in evictions]
-    suspects = [
-        (number, row)
-        for number, row in first
-        if all(each is None or _place(signals.topics[number], row) in each for each in held)
-    ]
-    if not suspects or not any(held) or len({number for number, _ in suspects}) > 1:
+    owners = {place: _owners(evictions, _place(signals.topics[place[0]], place[1])) for place in first}
+    most = max(map(len, owners.values()))
+    suspects = [place for place in first if len(owners[place]) == most]
+    known = owners[suspects[0]]
+    is_contrast = len(evictions) - most <= _UNRELATED_RATIO * most and all(owners[place] == known for place in suspects)
+    if not is_contrast or not any(each.held for each in known) or len({number for number, _ in suspects}) > 1:
         return None
     topic = signals.topics[suspects[0][0]]
     partitions = sum(len(each.frame.partitions) for each in signals.topics)
-    return Suspects(topic, tuple(row for _, row in suspects), evictions, longest, len(first) / partitions)
+    return Suspects(topic, tuple(row for _, row in suspects), known, longest, len(first) / partitions)
+
+
+def _owners(evictions: Sequence[PutOut], place: tuple[str, int]) -> tuple[PutOut, ...]:
+    """Evictions of members that had a partition, or of which it is not known what they had."""
+    return tuple(each for each in evictions if each.held is None or place in each.held)
 
 
 def put_out(membership: Membership) -> Iterator[PutOut]:
