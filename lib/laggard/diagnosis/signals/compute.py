@@ -266,6 +266,7 @@ COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
     "material_lag": _MATERIAL,
     "sub_cause": (_sub_cause,),
     "flags": (_flags,),
+    "left_topics": (is_left,),
     "losses": (losses,),
     "breach_seconds": (breach_seconds,),
     "lag_causes": (attribute,),
