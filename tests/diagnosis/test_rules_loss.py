@@ -90,5 +90,5 @@ def test_the_speed_of_a_log_start_is_that_of_its_newest_jumps(rates: list[float]
     start = np.cumsum([0.0, *(60 * rate for rate in rates)])
     before = np.full(WINDOWS - len(start), np.nan)
     signals = signals_of(topic_signals([3000.0], history={"start": np.concatenate([before, start])}))
-    (speed,), _ = start_speeds(signals.topics[0].frame, 60)
-    assert speed == pytest.approx(expected)
+    (speed,), (mean,), _ = start_speeds(signals.topics[0].frame, 60)
+    assert (speed, mean) == pytest.approx((expected, np.mean(rates)))

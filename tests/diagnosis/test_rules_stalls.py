@@ -62,7 +62,7 @@ def test_members_that_did_not_all_have_it_did_not_stumble_over_it(frozen: dict[i
 
 
 def with_others(times: int) -> Life:
-    """A and B are put out with partition 2, and so many others that never had it."""
+    """A and B are evicted with partition 2, and so many others that never had it."""
     others = pods(7, 8)[:times]
     told = Life(timeout=60).generation(10, A, B, C, *others, assigned=OF_THREE | dict.fromkeys(others, ()))
     for second, other in zip((3020, 3040), others, strict=False):

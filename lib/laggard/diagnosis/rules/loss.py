@@ -120,6 +120,7 @@ def data_loss_forecast(signals: Signals) -> list[Observation]:
             continue
         row = int(np.flatnonzero(each.frame.partitions == loss.partition)[0])
         is_stalled = bool(each.is_stalled[row])
+        # a batch moves the start of a log that is full for a minute or two: by the mean retention gains on the group
         is_overtaken = bool(loss.jumps) and bool(each.consume[row] < loss.start_rate)
         if not (each.trend.name == "growing" or is_stalled or is_overtaken or not signals.member_count):
             continue

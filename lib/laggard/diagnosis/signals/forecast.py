@@ -176,7 +176,7 @@ def _loss(signals: Signals, each: TopicSignals) -> Loss:
     if not matters.any():
         return Loss(math.nan if math.isnan(retention) or not each.is_ok.any() else math.inf)
     found = Loss(math.nan)
-    speeds, jumps = start_speeds(frame, signals.frame.window_seconds)
+    speeds, means, jumps = start_speeds(frame, signals.frame.window_seconds)
     for row in np.flatnonzero(matters):
         seconds = loss_seconds(
             committed=float(frame["committed"][row, -1]),
@@ -188,16 +188,16 @@ def _loss(signals: Signals, each: TopicSignals) -> Loss:
             arrival_at_read=_arrival_at_read(frame, int(row), signals.frame.window_seconds),
         )
         if not math.isnan(seconds) and (math.isnan(found.seconds) or seconds < found.seconds):
-            found = Loss(float(seconds), int(frame.partitions[row]), int(jumps[row]), float(speeds[row]))
+            found = Loss(float(seconds), int(frame.partitions[row]), int(jumps[row]), float(means[row]))
     return found
 
 
-def start_speeds(frame: TopicFrame, window_seconds: int) -> tuple[Floats, Floats]:
-    """Records/s by which each log start rises now, and in how many jumps it rose; NaN where unknown.
+def start_speeds(frame: TopicFrame, window_seconds: int) -> tuple[Floats, Floats, Floats]:
+    """Records/s by which each log start rises now, and as a mean; in how many jumps it rose. NaN where unknown.
 
     It moves by whole segments, and under retention by size as fast as the log grows: the newest jumps count, so many
     that they span `_START_WINDOWS`, and not those of before arrivals changed or the log was full. With fewer jumps than
-    `FEW_JUMPS` it is a mean over all recorded windows.
+    `FEW_JUMPS` it is the mean over all recorded windows.
     """
     start = frame["start"]
     rises = np.diff(start, axis=1)
@@ -205,7 +205,8 @@ def start_speeds(frame: TopicFrame, window_seconds: int) -> tuple[Floats, Floats
     counts = known.sum(axis=1)
     rises = np.where(known, rises, 0.0)
     jumps = (rises > 0).sum(axis=1)
-    speeds = np.where(counts > 0, rises.sum(axis=1) / (np.maximum(counts, 1) * window_seconds), np.nan)
+    means = np.where(counts > 0, rises.sum(axis=1) / (np.maximum(counts, 1) * window_seconds), np.nan)
+    speeds = means.copy()
     for row in np.flatnonzero(jumps > FEW_JUMPS):
         at = np.flatnonzero(rises[row] > 0)
         far = at[at <= at[-1] - _START_WINDOWS]
@@ -215,7 +216,7 @@ def start_speeds(frame: TopicFrame, window_seconds: int) -> tuple[Floats, Floats
         # a start that has not moved for longer than usual has slowed down
         span = max(newer[-1] - first, rises.shape[1] - 1 - first - gap)
         speeds[row] = rises[row, newer].sum() / (span * window_seconds)
-    return speeds, jumps.astype(float)
+    return speeds, means, jumps.astype(float)
 
 
 def retention_seconds(facts: Row) -> float:

@@ -54,7 +54,7 @@ class Loss:
     seconds: float  # inf never at this pace, NaN not known
     partition: int = -1
     jumps: int = 0  # of the log start, by which its speed is known
-    start_rate: float = np.nan  # records/s by which the log start rises now
+    start_rate: float = np.nan  # records/s by which the log start rose over all recorded windows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
