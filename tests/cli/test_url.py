@@ -12,6 +12,7 @@ from cli.group_rows import group, members, partitions, rebalance_row
 from exporter.api_kit import Asker, serving_api
 from exporter.harness import LIMIT_SECONDS, Clock, Exporter, serving
 from exporter.pki import make_pki
+from laggard.cli.api import client
 from laggard.cli.api.answering import Answering
 from laggard.cli.main import main
 from laggard.errors import CONFIGURATION, DENIED, NOT_FOUND, OK, TEMPORARY, UNREACHABLE, USAGE
@@ -25,6 +26,7 @@ ODD = 'odd/"\\name'
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stand in a folder without a configuration, and let a busy machine answer late."""
+    monkeypatch.setattr(client, "ASK_SECONDS", 2 * LIMIT_SECONDS)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(api_module, "ANSWER_SECONDS", LIMIT_SECONDS)
 
