@@ -11,6 +11,7 @@ import pytest
 from diagnosis.fluid import Evaluation, Fluid, evaluate, tables_of
 from laggard.diagnosis import engine
 from laggard.diagnosis.memory import from_json
+from laggard.diagnosis.policy import Policy
 from laggard.diagnosis.rules.rule import Rule
 from laggard.diagnosis.signals.group import Signals
 
@@ -50,6 +51,14 @@ def test_too_few_members_for_the_arrivals_is_a_shortage_and_more_would_help() ->
     assert last["capacity"] == pytest.approx(600, rel=0.05)
     assert last["members_desired"] > 4
     assert last["primary_code"] == "CAPACITY_SHORTAGE"
+
+
+def test_a_finding_keeps_the_thresholds_of_the_policy_by_which_its_rule_decided() -> None:
+    evaluation = evaluate(short().tables(), policy=Policy(drain_target_seconds=600.0, slo_objective=0.999))
+    [*found, last] = [row for row in evaluation.findings if row["code"] == "CAPACITY_SHORTAGE"]
+    assert {row["params"]["drain_target_seconds"] for row in (*found, last)} == {600.0}
+    [other] = {row["rule_version"] for row in evaluate(short().tables()).findings if row["code"] == last["code"]}
+    assert last["rule_version"] != other
 
 
 @pytest.mark.parametrize(("partitions", "members"), [(4, 1), (4, 2), (12, 4)])

@@ -227,7 +227,9 @@ def _settle_group(
     )
     memory = _with_episode(each.memory, steps, cluster, parameters)
     conditions = {*each.conditions, *(one.code for one in shared)}
-    judgement = Judgement(cluster.name, each.group, cluster.now_ms, each.coordinator, memory.episode_ms, parameters)
+    judgement = Judgement(
+        cluster.name, each.group, cluster.now_ms, each.coordinator, memory.episode_ms, each.policy.over(parameters)
+    )
     above = {one.code: open_ids[one.code, one.subject] for one in shared if (one.code, one.subject) in open_ids}
     rows, tracks, primary = finding_rows(judgement, steps, conditions, BY_CODE, above)
     columns = verdict_columns(with_cluster(each.verdict, shared), each.sizing)

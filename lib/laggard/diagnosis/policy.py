@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 from laggard.diagnosis.parameters import Parameters
 
@@ -33,3 +33,8 @@ class Policy:
     def exports_all(self) -> bool:
         """True if every partition of the group has series of its own."""
         return self.export_partitions == "all"
+
+    def over(self, parameters: Parameters) -> Parameters:
+        """Return thresholds with this policy's values of the keys that both have: by these the group is evaluated."""
+        shared = {each.name for each in fields(self)} & {each.name for each in fields(parameters)}
+        return replace(parameters, **{name: getattr(self, name) for name in shared})

@@ -29,7 +29,7 @@ class Judgement:
     now_ms: int
     coordinator: int | None
     episode_ms: int | None
-    parameters: Parameters
+    parameters: Parameters  # of a group: with the values that its policy declares
 
 
 def finding_rows(
