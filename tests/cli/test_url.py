@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import bcrypt
@@ -15,9 +16,11 @@ from exporter.pki import make_pki
 from laggard.cli.api import client
 from laggard.cli.api.answering import Answering
 from laggard.cli.main import main
+from laggard.diagnosis.parameters import Parameters
 from laggard.errors import CONFIGURATION, DENIED, NOT_FOUND, OK, TEMPORARY, UNREACHABLE, USAGE
 from laggard.exporter import api as api_module
 from laggard.exporter.web import WebFile
+from laggard.rebalance.parameters import DEFAULTS
 from tables.fixtures import NOW, batch_row, finding_row, group_row, window_row, write_judged, write_rows
 
 ODD = 'odd/"\\name'
@@ -93,6 +96,19 @@ def test_a_verb_says_the_same(
     assert capsys.readouterr().out == expected
 
 
+def test_a_reason_is_claimed_by_the_probability_that_is_configured(
+    root: Path, exporter: Exporter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The best reason has 0.5, which is claimed only below the default of 0.7."""
+    low = replace(Parameters(), cause_posterior=0.45)
+    assert main(["explain", "checkout", "--set", f"job.tables={root}", "--set", "diagnosis.cause_posterior=0.45"]) == OK
+    expected = capsys.readouterr().out
+    assert "Why it left: most likely a poll that came too late" in expected
+    with serving_api(exporter, answers=Answering(60, low.of_rebalances())) as asker:
+        assert main(["explain", "checkout", "--url", f"http://127.0.0.1:{asker.port}"]) == OK
+    assert capsys.readouterr().out == expected
+
+
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
@@ -145,7 +161,7 @@ def test_tls_and_a_password_are_those_of_the_web_config_file(
     for name in ("right", "wrong"):
         (tmp_path / name).chmod(0o600)
     web = WebFile(str(tmp_path / "web.yml")).load()
-    with serving(exporter.publisher.published, exporter.clock, web, answers=Answering(60)) as (port, _):
+    with serving(exporter.publisher.published, exporter.clock, web, answers=Answering(60, DEFAULTS)) as (port, _):
         words = ["status", "--url", f"https://localhost:{port}", "--ca-file", "ca.crt"]
         assert main([*words, "--user", "me", "--password-file", "right"]) == OK
         assert "checkout" in capsys.readouterr().out

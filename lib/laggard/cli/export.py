@@ -58,7 +58,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
     if config.exporter.api and not args.print:
         from laggard.cli.api.answering import Answering
 
-        answers = Answering(config.job.window_seconds)
+        answers = Answering(config.job.window_seconds, config.diagnosis.of_rebalances())
     tables = tuple(args.tables or config.exporter.tables) or (config.job.tables,)
     options = ExporterOptions(
         tables=tables,

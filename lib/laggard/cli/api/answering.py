@@ -18,6 +18,7 @@ from laggard.escape import escape_label
 from laggard.exporter.api import Answer, Question
 from laggard.exporter.published import Shown
 from laggard.exporter.snapshot import Snapshot
+from laggard.rebalance.parameters import RebalanceParameters
 
 log = logging.getLogger("laggard.exporter")
 _KEPT_BYTES = 16 * 1024 * 1024
@@ -28,8 +29,9 @@ Found = dict[str, Any]
 class Answering:
     """Answer questions of several threads; what one batch says is worked out once."""
 
-    def __init__(self, window_seconds: int) -> None:
+    def __init__(self, window_seconds: int, limits: RebalanceParameters) -> None:
         self._window_seconds = window_seconds
+        self._limits = limits
         self._lock = Lock()
         self._boards: dict[str, Board] = {}
         self._series: dict[str, GroupSeries] = {}
@@ -93,7 +95,7 @@ class Answering:
             board = self._boards.get(root)
             if board is None or board.snapshot is not snapshot:
                 series = self._series.setdefault(root, GroupSeries(root, self._window_seconds))
-                board = self._boards[root] = make_board(snapshot, root, self._window_seconds, series)
+                board = self._boards[root] = make_board(snapshot, root, self._window_seconds, series, self._limits)
             return board
 
 

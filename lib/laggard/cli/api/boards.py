@@ -16,6 +16,7 @@ from laggard.exporter.collectors.sizing import sizes
 from laggard.exporter.snapshot import Snapshot
 from laggard.lag.burrow import VERDICTS
 from laggard.lag.status import STATUSES
+from laggard.rebalance.parameters import RebalanceParameters
 
 _NO_COMMIT = "no_commit"
 
@@ -36,12 +37,15 @@ class Board:
     snapshot: Snapshot
     root: str
     entries: Mapping[str, Entry]  # by the group's name
+    limits: RebalanceParameters  # by which reasons are claimed
 
     def topics(self, group: str) -> Sequence[Row]:
         return self.entries[group].topics
 
 
-def make_board(snapshot: Snapshot, root: str, window_seconds: int, series: GroupSeries) -> Board:
+def make_board(
+    snapshot: Snapshot, root: str, window_seconds: int, series: GroupSeries, limits: RebalanceParameters
+) -> Board:
     """Read what the rules say of the batch, and put all groups in order."""
     healths = read_health(root, snapshot.batch.polled_at, window_seconds)
     history = series.upto(_end_of_window(snapshot, window_seconds))
@@ -66,7 +70,7 @@ def make_board(snapshot: Snapshot, root: str, window_seconds: int, series: Group
             "history": history.get(name, []),
         }
         entries[name] = Entry(line, row, mine)
-    return Board(snapshot, root, entries)
+    return Board(snapshot, root, entries, limits)
 
 
 def _end_of_window(snapshot: Snapshot, window_seconds: int) -> Any:

@@ -28,7 +28,7 @@ _OF_OWNER = ("member_id", "slot", "client_id", "client_host")
 def explain(board: Board, group: str, asked: Mapping[str, Any], window_seconds: int) -> dict[str, Any]:
     """Give the facts of the page and its lines, as the verb prints them."""
     limit = asked["limit"] or (MAX_REBALANCES if asked["since"] else None)
-    question = Asked(group, limit, asked["topic"], asked["at"], asked["since"])
+    question = Asked(group, board.limits, limit, asked["topic"], asked["at"], asked["since"])
     explained = question.read(board.root, window_seconds, board.snapshot.batch)
     return {"explain": to_data(explained), "page": page_lines(explained)}
 
@@ -36,9 +36,8 @@ def explain(board: Board, group: str, asked: Mapping[str, Any], window_seconds: 
 def group(board: Board, group: str, asked: Mapping[str, Any], window_seconds: int) -> dict[str, Any]:
     """Give the object of the list, and beside it what only one group can have."""
     since = _since(board.snapshot.batch.polled_at - _DAY)
-    explained = Asked(group, _REBALANCES, asked["topic"], since=since).read(
-        board.root, window_seconds, board.snapshot.batch
-    )
+    question = Asked(group, board.limits, _REBALANCES, asked["topic"], since=since)
+    explained = question.read(board.root, window_seconds, board.snapshot.batch)
     facts = to_data(explained)
     diagnosis = {name: value for name, value in facts["diagnosis"].items() if name != "windows"}
     starts, series = partition_series(board.root, group, board.snapshot.batch.polled_at, window_seconds)

@@ -8,6 +8,7 @@ from laggard.cli.explain.rows import Explained, read_group
 from laggard.cli.explain.since import read_past
 from laggard.cli.explain.topic import of_topic
 from laggard.cli.times import When
+from laggard.rebalance.parameters import RebalanceParameters
 from laggard.tables.readers import Batch
 
 FEW, ALL = 5, 1_000_000  # rebalances
@@ -18,6 +19,7 @@ class Asked:
     """A group, and how much of it: all topics, the newest batch and few rebalances unless said otherwise."""
 
     group: str  # as the tables have it, or as `laggard status` prints it
+    limits: RebalanceParameters  # by which reasons are claimed
     limit: int | None = None  # rebalances; None: few, or with `since` all from then on
     topic: str | None = None
     at: When | None = None
@@ -26,7 +28,8 @@ class Asked:
     def read(self, root: str, window_seconds: int, batch: Batch | None = None) -> Explained:
         """Read the rows from the tables that a batch names; the newest one if it is None."""
         limit = self.limit or (ALL if self.since else FEW)
-        explained = read_group(root, self.group, limit, self.at, window_seconds, self.since, batch)
+        found = read_group(root, self.group, limit, self.at, window_seconds, self.since, batch)
+        explained = replace(found, limits=self.limits)
         if explained.since is not None:
             past = read_past(root, explained.group["group"], explained.since, explained.batch.polled_at)
             explained = replace(explained, past=past)

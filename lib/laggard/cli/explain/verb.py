@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -65,9 +64,8 @@ def run(args: argparse.Namespace, config: Config) -> int:
 
 
 def _read(args: argparse.Namespace, config: Config) -> Explained:
-    asked = Asked(args.group, args.limit, args.topic, args.at, args.since)
-    explained = asked.read(config.job.tables, config.job.window_seconds)
-    return replace(explained, limits=config.diagnosis.of_rebalances())
+    asked = Asked(args.group, config.diagnosis.of_rebalances(), args.limit, args.topic, args.at, args.since)
+    return asked.read(config.job.tables, config.job.window_seconds)
 
 
 def _page(explained: Explained, *, is_json: bool) -> str:
