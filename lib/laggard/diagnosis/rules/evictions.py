@@ -117,7 +117,7 @@ def session_eviction(signals: Signals) -> list[Observation]:
     "D42",
     "CRASH_LOOP",
     CAUSE,
-    says="One member leaves again and again soon after it joined, and each time the group rebalances.",
+    says="One member, or all of them, leave again and again soon after they joined; each time the group rebalances.",
     is_not="a deploy that is tried again, nor a member that is slow: it leaves soon after each join.",
     advice=(
         "read the application's log of that member from before each departure",
@@ -131,9 +131,11 @@ def session_eviction(signals: Signals) -> list[Observation]:
     blocks_scaling=True,
 )
 def crash_loop(signals: Signals) -> list[Observation]:
-    """One place is left three times in half an hour, each time soon after it was taken, and not with all others.
+    """One place is left three times in half an hour, each time soon after it was taken, and not with most others.
 
-    A group without members has stopped once that lasts longer than each time before; until then nothing is known.
+    Members that leave together are one crash loop of the group once three of their lives were short. A group without
+    members has stopped once that lasts for three times the longest absence before, two minutes at least; until then a
+    crash loop goes on if members had rejoined since it was one, and else nothing is known.
     """
     membership, found = signals.membership, []
     if not has_members(signals) or not membership.crash_loops:
@@ -147,7 +149,7 @@ def crash_loop(signals: Signals) -> list[Observation]:
             continue
         observation = Observation(
             "CRASH_LOOP",
-            ABSTAINS if is_empty else HOLDS,
+            ABSTAINS if is_empty and not each.has_returned else HOLDS,
             subject=each.home,
             evidence={
                 "departures": float(len(each.departures)),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from laggard.diagnosis.history.frames import GroupFrame, Row
@@ -24,8 +24,6 @@ _POLL_SHARE = fixed("poll_share", DEFAULTS.poll_timeout_share, "of the rebalance
 # twice the default session: a short session must not hide a member that dies each minute
 _CRASH_MIN_SECONDS = fixed("crash_min_seconds", 90.0, "s, a shorter life is one that ended early")
 _CRASH_SESSIONS = fixed("crash_sessions", 2, "sessions, likewise")
-_LEAVE_TOGETHER_SECONDS = fixed("leave_together_seconds", 10.0, "s within which members leave together")
-_TOGETHER = timedelta(seconds=_LEAVE_TOGETHER_SECONDS)
 _AWAY_TIMES = fixed("away_times", 3, "times the longest absence before: a back-off doubles, a stop lasts")
 _AWAY_MIN_SECONDS = fixed("away_min_seconds", 120.0, "s, an absence up to here may end like those before")
 
@@ -57,17 +55,18 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class CrashLoop:
-    """A place that members leave again and again; a lifetime is from its record of joining to that of leaving.
+    """A place, or most of a group, that members leave again and again soon after they joined.
 
-    `places` are those of one client on one host: one that restarts before its old
-    member is missed gets a place beside it.
+    A lifetime is from the record of joining to that of leaving. `places` are those of one client on one host: one that
+    restarts before its old member is missed gets a place beside it.
     """
 
-    home: str  # an instance id, or client and host
+    home: str  # an instance id, or client and host; "" for members that leave with most others
     places: frozenset[str]
     departures: tuple[datetime, ...]
     lifetimes_seconds: tuple[float, ...]
     is_given_up: bool  # nobody has taken it for much longer than each time before
+    has_returned: bool  # it was one already when members last took it
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,19 +158,29 @@ def changes_of(frame: GroupFrame, known: Sequence[Roster], place_of: Mapping[str
     return tuple(sorted(found, key=lambda each: (each.at, each.generation is None)))
 
 
+@dataclass(frozen=True, slots=True)
+class _End:
+    """A place that was left, and how long it had been taken; None not known."""
+
+    at: datetime
+    seconds: float | None
+    place: str
+    is_own: bool  # most others stayed
+
+
 def find_crash_loops(
     frame: GroupFrame, changes: Sequence[Change], place_of: Mapping[str, str], parameters: Parameters
 ) -> list[CrashLoop]:
     """Places left three times within 30 minutes, after lives of less than two sessions more often than not.
 
-    Members of a place that leave together are one departure, and one in which most others leave too is not its own:
-    their host, or all of the application, was restarted.
+    Members of a place that leave together are one departure. One in which most others leave too is not its own: their
+    host, or all of the application, was restarted. Where that ends three short lives they all are one crash loop.
     """
     end = frame.now
     session = max((row["session_timeout_ms"] or 0 for row in frame.members), default=0) / 1000
     limit = max(_CRASH_SESSIONS * session, _CRASH_MIN_SECONDS)
     taken: dict[str, datetime] = {}
-    ends: dict[str, list[tuple[datetime, float | None, str]]] = {}
+    ends: dict[str, list[_End]] = {}
     away: dict[str, datetime] = {}
     absences: dict[str, list[float]] = {}
     begin = end - timedelta(seconds=parameters.deploy_horizon_seconds)
@@ -182,32 +191,69 @@ def find_crash_loops(
         for place in (*change.left, *change.restarted):
             since = taken.pop(place, None)
             lifetime = None if since is None else (change.at - since).total_seconds()
-            if change.at > begin and not _is_with_most_others(change, _home(place), members, recent):
-                ends.setdefault(_home(place), []).append((change.at, lifetime, place))
+            if change.at > begin:
+                is_own = not _is_with_most_others(change, _home(place), members, recent)
+                ends.setdefault(_home(place), []).append(_End(change.at, lifetime, place, is_own))
         members = members if change.generation is None else change.after
         away |= {_home(place): change.at for place in change.left}
         for place in (*change.joined, *change.restarted):
             taken[place] = change.at
             if (left_at := away.pop(_home(place), None)) is not None:
                 absences.setdefault(_home(place), []).append((change.at - left_at).total_seconds())
-    found = []
+    found: list[CrashLoop] = []
+    common: list[CrashLoop] = []
     for home, near in sorted(ends.items()):
-        departures = tuple(dict.fromkeys(at for at, _, _ in near))
-        known = [seconds for _, seconds, _ in near if seconds is not None]
-        short = tuple(seconds for seconds in known if seconds < limit)
-        is_usual = is_most(len(short), len(known))
-        if len(departures) >= parameters.crash_times and len(short) >= parameters.crash_times - 1 and is_usual:
-            left = {place for _, _, place in near}
-            own = frozenset(each for each in left.union(place_of.values()) if _home(each) == home)
-            gone = (end - away[home]).total_seconds() if home in away else 0.0
-            usual = max([_AWAY_MIN_SECONDS, *(_AWAY_TIMES * each for each in absences.get(home, ()))])
-            found.append(CrashLoop(home, own, departures, short, is_given_up=gone > usual))
-    return found
+        own = [each for each in near if each.is_own]
+        is_alone = _is_loop(own, limit, parameters.crash_times - 1, parameters)
+        # the first restart of a host follows a long life, so two more are two short ones, and a third is a loop
+        chosen, least = (own, parameters.crash_times - 1) if is_alone else (near, parameters.crash_times)
+        if not _is_loop(chosen, limit, least, parameters):
+            continue
+        before = [each for each in chosen if home not in away or each.at < away[home]]
+        gone = (end - away[home]).total_seconds() if home in away else 0.0
+        usual = max([_AWAY_MIN_SECONDS, *(_AWAY_TIMES * each for each in absences.get(home, ()))])
+        left = {each.place for each in chosen}
+        loop = CrashLoop(
+            home,
+            frozenset(each for each in left.union(place_of.values()) if _home(each) == home),
+            tuple(dict.fromkeys(each.at for each in chosen)),
+            _short(chosen, limit),
+            is_given_up=gone > usual,
+            has_returned=_is_loop(before, limit, least, parameters),
+        )
+        (found if is_alone else common).append(loop)
+    return [*found, _as_one(common)] if common else found
+
+
+def _short(ends: Iterable[_End], limit: float) -> tuple[float, ...]:
+    return tuple(each.seconds for each in ends if each.seconds is not None and each.seconds < limit)
+
+
+def _is_loop(ends: Sequence[_End], limit: float, least: int, parameters: Parameters) -> bool:
+    """True if a place was left often enough, after so many lives that were short, and after few that were not."""
+    short, known = len(_short(ends, limit)), sum(each.seconds is not None for each in ends)
+    departures = len({each.at for each in ends})
+    return departures >= parameters.crash_times and short >= least and is_most(short, known)
+
+
+def _as_one(loops: Sequence[CrashLoop]) -> CrashLoop:
+    """Crash loops of members that leave together, as one of the group; times are those of the one that left most."""
+    most = max(loops, key=lambda each: len(each.departures))
+    return replace(
+        most,
+        home="",
+        places=frozenset().union(*(each.places for each in loops)),
+        is_given_up=all(each.is_given_up for each in loops),
+        has_returned=any(each.has_returned for each in loops),
+    )
 
 
 def _is_with_most_others(change: Change, home: str, members: int, recent: Sequence[Change]) -> bool:
-    """True if most members of other places, of so many in all, left at about the time of a change."""
-    near = [each for each in recent if abs(each.at - change.at) <= _TOGETHER]
+    """True if most members of other places, of so many in all, left before they could have heard of a change.
+
+    Who leaves later may have taken over partitions, and may leave because of what is in them.
+    """
+    near = [each for each in recent if abs((each.at - change.at).total_seconds()) <= HEARTBEAT_SECONDS]
     gone = {place for each in near for place in (*each.left, *each.restarted)}
     own = sum(_home(place) == home for place in gone)
     return is_most(len(gone) - own, members - own)
