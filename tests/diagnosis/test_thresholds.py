@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import pairwise
 from pathlib import Path
+from pkgutil import walk_packages
+from types import ModuleType
 
 import pytest
 
 import laggard.diagnosis
 from laggard.config.load import keys
-from laggard.diagnosis.parameters import FIXED, Parameters, fixed
+from laggard.diagnosis.parameters import FIXED, Fixed, Parameters, fixed
 from laggard.diagnosis.policy import Policy
-from laggard.diagnosis.rules.reach import params_of, thresholds_of, version_of
+from laggard.diagnosis.rules.reach import params_of, reached, thresholds_of, version_of
 from laggard.diagnosis.rules.registry import BY_CODE, RULES
 from laggard.diagnosis.signals.compute import COMPUTED_BY, RECORDED
 from laggard.diagnosis.signals.group import MemberSignals, Signals, TopicSignals
@@ -26,6 +31,20 @@ DIAGNOSIS = Path(laggard.diagnosis.__file__).parent
 LIB = DIAGNOSIS.parent
 UNDECLARED = 20  # at most: pairs ("fewer than two members"), sizes of blocks and of texts, rounding
 DECLARATIONS = {"fixed", "_of", "Rule", "Reason", "Condition"}  # calls whose numbers are declared by them
+OF_NO_RULE = {  # fixed thresholds that are in the params of no finding, and what each decides
+    "update_ms": "when an open finding gets another row",
+    "clearly_more": "which finding is the primary one",
+    "falsified_windows": "when a finding closes as proven wrong, of all rules alike",
+    "complete_seconds": "when rows of deploys and scale_events are written",
+    "breach_windows": "group_windows.slo_breach_seconds",
+    "partial_share": "the verdict, and group_windows.flags",
+    "verdict_share": "the verdict",
+    "falling_windows": "the verdict",
+    "falling_commits": "the verdict",
+    "moving_windows": "the verdict",
+    "enough_busy": "the verdict",
+    "cooldown_pauses": "group_windows.scale_reason",
+}
 FACTORS = {-1, 0, 1, 1000, 3600}  # nothing, one, the newest, and units of time
 
 
@@ -117,6 +136,85 @@ def test_a_finding_keeps_all_thresholds_that_its_rule_could_reach() -> None:
     assert own | called <= set(thresholds_of(BY_CODE["REBALANCE_STORM"]))
     looked_at = {"stall_ci", "min_lag_records", "trend_p", "min_group_lag_records", "capacity_percent"}
     assert looked_at <= set(thresholds_of(BY_CODE["CAPACITY_SHORTAGE"]))
+
+
+def test_a_finding_keeps_the_thresholds_of_the_conditions_that_suppress_it() -> None:
+    assert {"catch_up_seconds", "rewind_seconds"} <= set(thresholds_of(BY_CODE["CAPACITY_SHORTAGE"]))
+    assert {"catch_up_seconds", "rewind_seconds"}.isdisjoint(thresholds_of(BY_CODE["CRASH_LOOP"]))
+    assert "deploy_suspect_share" in thresholds_of(BY_CODE["CRASH_LOOP"])  # a deploy hides it
+
+
+PROBE = """
+from datetime import timedelta
+from functools import partial
+from laggard.diagnosis.parameters import fixed
+
+SPAN_S = fixed("span_s", 7.0, "s")
+LISTED_S = fixed("listed_s", 7.0, "s")
+CHOSEN_S = fixed("chosen_s", 7.0, "s")
+BOUND_S = fixed("bound_s", 7.0, "s")
+DEFAULT_S = fixed("default_s", 7.0, "s")
+SPAN = timedelta(seconds=SPAN_S)
+TWICE = 2 * SPAN
+
+def listed(value): return value > LISTED_S
+def chosen(value): return value > CHOSEN_S
+def bound(limit, value): return value > BOUND_S
+def unnamed(value): return value > 0
+
+IN_ORDER = (unnamed, listed)
+BY_NAME = {"chosen": chosen}
+FIRST = partial(bound, 1)
+
+def by_span(value): return value > TWICE
+def by_list(value): return any(each(value) for each in IN_ORDER)
+def by_name(name, value): return BY_NAME[name](value)
+def by_partial(value): return FIRST(value)
+def by_default(value, limit=DEFAULT_S): return value > limit
+"""
+
+
+@pytest.fixture
+def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A module of the diagnosis whose thresholds are named by what a function uses, and not by the function."""
+    for name in ("span_s", "listed_s", "chosen_s", "bound_s", "default_s"):
+        monkeypatch.setitem(FIXED, name, Fixed(7.0, "s"))  # taken out again at the end
+    (tmp_path / "probe.py").write_text(PROBE, encoding="utf-8")
+    spec = spec_from_file_location("laggard.diagnosis.probe", tmp_path / "probe.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        ("by_span", "span_s"),
+        ("by_list", "listed_s"),
+        ("by_name", "chosen_s"),
+        ("by_partial", "bound_s"),
+        ("by_default", "default_s"),
+    ],
+)
+def test_a_threshold_is_reached_through_constants_tables_of_functions_and_defaults(
+    probe: ModuleType, function: str, name: str
+) -> None:
+    assert reached(getattr(probe, function)) == {name}
+
+
+def test_a_time_span_made_of_a_threshold_is_in_the_params_of_its_rule() -> None:
+    assert "leave_together_seconds" in thresholds_of(BY_CODE["CRASH_LOOP"])
+    assert "deploy_horizon_seconds" not in reached(*COMPUTED_BY["evictions_by_reason"])
+
+
+def test_every_fixed_threshold_is_reached_by_a_rule_or_decides_something_else() -> None:
+    for each in walk_packages(laggard.diagnosis.__path__, "laggard.diagnosis."):
+        import_module(each.name)  # declares its thresholds
+    known = {name for rule in RULES for name in thresholds_of(rule)}
+    assert FIXED.keys() - known == OF_NO_RULE.keys()
 
 
 def test_every_signal_says_what_computes_it() -> None:

@@ -1,12 +1,15 @@
-"""Thresholds that a rule can reach: those that its check names, and all that the check calls or looks at.
+"""Thresholds that a rule can reach: those of its check, of all that it calls or looks at, and of what suppresses it.
 
 They are read from the code itself, so that `findings.params` lacks none of them and no rule has to list them. A signal
-counts as reached where its name is taken from something annotated as signals; `COMPUTED_BY` says what computes it.
+counts as reached if its name is taken from something annotated as signals; `COMPUTED_BY` says what computes it.
+A constant, a table of functions and a default hand on what the source says they are made of.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, fields
 from dis import get_instructions
@@ -17,6 +20,8 @@ from types import CodeType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 from laggard.diagnosis.parameters import FIXED, Parameters
+from laggard.diagnosis.rules.conditions import CONDITIONS
+from laggard.diagnosis.rules.registry import EDGES
 from laggard.diagnosis.rules.rule import Rule, nothing
 from laggard.diagnosis.signals.cluster import cluster_signal
 from laggard.diagnosis.signals.compute import COMPUTED_BY
@@ -59,11 +64,13 @@ def _named_in(function: FunctionType) -> Iterator[Any]:
     looks_at_signals = function.__qualname__.startswith("Membership.") or any(
         kind in str(each) for each in function.__annotations__.values() for kind in ("Signals", "Membership")
     )
+    yield from _made_of(function.__module__, function.__qualname__)
     for name in names:
         if name in TUNABLE:
             yield name
         for known in (function.__globals__, *(vars(module) for module in modules)):
             yield from _known_as(name, known.get(name))
+            yield from _made_of(known["__name__"], name)
         if looks_at_signals:
             yield from COMPUTED_BY.get(name, ())
             for kind in (Signals, Membership):
@@ -77,6 +84,35 @@ def _known_as(name: str, value: object) -> Iterator[Any]:
         yield name.lstrip("_").lower()
     elif isinstance(value, Rule) or (callable(value) and getattr(value, "__module__", "").startswith(_OURS)):
         yield value
+
+
+def _made_of(module: str, name: str) -> Iterator[Any]:
+    """Yield thresholds and functions of ours that the source of a constant, or of a function's defaults, names."""
+    home, parts = _sources(module).get(name, (module, ())) if module.startswith(_OURS) else (module, ())
+    for part in parts:
+        yield from _known_as(part, vars(sys.modules[home]).get(part))
+        yield from _made_of(home, part)
+
+
+@cache
+def _sources(module: str) -> Mapping[str, tuple[str, tuple[str, ...]]]:
+    """Map what a module defines or imports to its home, and the names in its value or its defaults."""
+    found: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for node in ast.parse(inspect.getsource(sys.modules[module])).body:
+        values: list[ast.expr | None] = []
+        names: list[str] = []
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(_OURS):
+            theirs = _sources(str(node.module))
+            found |= {one.asname or one.name: theirs[one.name] for one in node.names if one.name in theirs}
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names, values = [one.id for one in targets if isinstance(one, ast.Name)], [node.value]
+        elif isinstance(node, ast.FunctionDef):
+            names, values = [node.name], [*node.args.defaults, *node.args.kw_defaults]
+        inner = [one for value in values if value is not None for one in ast.walk(value)]
+        parts = tuple(one.id for one in inner if isinstance(one, ast.Name) and one.id not in names)
+        found |= dict.fromkeys(names, (module, parts))
+    return found
 
 
 def _names(code: CodeType) -> Iterator[str]:
@@ -96,7 +132,10 @@ def _names(code: CodeType) -> Iterator[str]:
 def thresholds_of(rule: Rule) -> tuple[str, ...]:
     """Names of all thresholds that a rule can reach, in order; those of opening and closing are not among them."""
     of_all = () if rule.check_all is nothing else (rule.check_all, cluster_signal)
-    return tuple(sorted(reached(rule.check, *of_all, *rule.thresholds)))
+    near = [edge for edge in EDGES if rule.code in edge.codes]
+    hiding = {name for edge in near for name in (edge.by, edge.inhibition.needs)}
+    conditions = [each.holds for each in CONDITIONS if each.name in hiding]
+    return tuple(sorted(reached(rule.check, *of_all, *conditions, *rule.thresholds)))
 
 
 @cache

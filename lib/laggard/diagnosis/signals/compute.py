@@ -254,7 +254,6 @@ def _flags(frame: GroupFrame, topics: list[TopicSignals]) -> set[str]:
 
 _MATERIAL = (floor.material, floor.floors, series.partition_trends, "rate_windows")
 _SHAPE = (shape.raw_shape, shape.persist, floor.unseen, series.newest_at_commits)
-_EVICTIONS = (find_evictions, "deploy_horizon_seconds")
 # what computes a signal, by its name: functions, and thresholds that are not in one of its own
 COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
     # of a group
@@ -276,8 +275,8 @@ COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
     "deploys": (find_deploys, logical_rebalances),
     "deploy": (vetoing_deploy, find_deploys, logical_rebalances),
     "crash_loops": (find_crash_loops,),
-    "evictions_by_reason": _EVICTIONS,
-    "scale_events": (find_scale_events, find_deploys, logical_rebalances, *_EVICTIONS),
+    "evictions_by_reason": (find_evictions,),
+    "scale_events": (find_scale_events, find_deploys, logical_rebalances, find_evictions),
     # of a topic
     "envelope": (floor.unseen, series.newest_at_commits),
     "arrival": ("rate_windows",),
