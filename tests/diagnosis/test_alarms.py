@@ -63,3 +63,47 @@ def test_members_that_die_one_after_the_other_of_the_same_record_crash_in_a_loop
     found = alarms("CRASH_LOOP", events, until=BAD + 600)
     assert {each[1] for each in found} == {each.removesuffix("#0") for each in slots}
     assert {each[2] for each in found} == {""}
+
+
+def failing(every: float, until: float, columns: dict[str, object], *, is_empty: bool = False) -> list[Event]:
+    """A leader whose first syncs fail in each rebalance, of a group that was empty before or was not."""
+    events: list[Event] = [(10.0, ALL, {})]
+    second = BAD
+    while second < until:
+        events += [(second - 30, (), {})] if is_empty else []
+        events += [(second, ALL, columns)]
+        second += every
+    return events
+
+
+@pytest.mark.parametrize(
+    ("every", "lasts", "columns"),
+    [
+        (660.0, 2700.0, {"generation_gap": 4}),
+        (720.0, 2700.0, {"generation_gap": 4}),
+        (9.0, 600.0, {"generation_gap": 5, "row": False}),  # joined to one rebalance until its row is written
+    ],
+)
+def test_rebalances_that_are_cut_short_again_and_again_are_found_once_and_until_they_end(
+    every: float, lasts: float, columns: dict[str, object]
+) -> None:
+    events = failing(every, BAD + lasts, columns)
+    opened, closed = alarms("REBALANCE_INCOMPLETE", events, until=BAD + lasts + 1200)
+    assert opened[0] - BAD <= every + 180
+    assert (opened[2], closed[2]) == ("", "cleared")
+    assert events[-1][0] < closed[0] <= events[-1][0] + 600 + 300 + 60
+
+
+def test_a_group_that_starts_again_and_again_and_is_cut_short_each_time_is_found() -> None:
+    events = failing(60.0, BAD + 900, {"generation_gap": 4}, is_empty=True)
+    assert alarms("REBALANCE_INCOMPLETE", events, until=BAD + 900)[0][0] <= BAD + 300
+
+
+@pytest.mark.parametrize("has_row", [True, False])
+@pytest.mark.parametrize("empty_seconds", [20.0, 900.0])
+def test_one_rebalance_that_ended_and_one_start_have_no_alarm(empty_seconds: float, *, has_row: bool) -> None:
+    """The leader fails once, three times in a row; later all members stop, and start 25 s apart."""
+    events: list[Event] = [(10.0, ALL, {}), (BAD, ALL, {"generation_gap": 4, "row": has_row}), (BAD + 1860, (), {})]
+    start = BAD + 1860 + empty_seconds
+    events += [(start + 25.0 * n, ALL[: n + 1], {"generation_gap": 2, "row": has_row}) for n in range(4)]
+    assert alarms("REBALANCE_INCOMPLETE", events, until=start + 1200) == []

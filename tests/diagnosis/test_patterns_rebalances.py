@@ -117,16 +117,25 @@ def test_two_hundred_generations_of_three_seconds_are_a_storm_though_they_are_on
     assert (storm.rebalances, storm.generations, storm.because) == (1, 200, ("ratio",))
 
 
-def test_interrupted_generations_are_the_gaps_of_the_last_ten_minutes() -> None:
-    life = Life().generation(2900, *ALL, generation_gap=5).generation(3100, *ALL, generation_gap=3)
-    assert [each.interrupted for each in interrupted_rebalances(logical_rebalances(life.frame()), at(NOW), 600)] == [2]
-    epochs = Life(kind="epoch").generation(3100, *ALL, generation_gap=3)
-    assert interrupted_rebalances(logical_rebalances(epochs.frame()), at(NOW), 600) == []
+def interrupted(life: Life) -> list[int]:
+    return [each.interrupted for each in interrupted_rebalances(logical_rebalances(life.frame()), at(NOW), LIMITS)]
+
+
+def test_interrupted_generations_are_the_gaps_of_half_an_hour() -> None:
+    life = Life().generation(1700, *ALL, generation_gap=5).generation(3100, *ALL, generation_gap=3)
+    assert interrupted(life) == [2]
+    assert interrupted(Life(kind="epoch").generation(3100, *ALL, generation_gap=3)) == []
 
 
 def test_a_gap_in_history_is_no_interruption() -> None:
-    life = Life().generation(3100, *ALL, generation_gap=3, live_read=False)
-    assert interrupted_rebalances(logical_rebalances(life.frame()), at(NOW), 600) == []
+    assert interrupted(Life().generation(3100, *ALL, generation_gap=3, live_read=False)) == []
+
+
+def test_rounds_cut_short_by_a_start_count_once_the_group_starts_again_and_again() -> None:
+    life = Life().generation(10, *ALL)
+    for second in (1900, 2060, 2220):
+        life.generation(second).generation(second + 30, *ALL, generation_gap=4)
+    assert interrupted(life) == [3, 3]
 
 
 def test_a_straggler_is_named_with_the_length_of_the_join() -> None:

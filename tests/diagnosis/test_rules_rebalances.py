@@ -307,12 +307,24 @@ def test_history_from_before_the_live_end_is_evaluated_by_no_rule() -> None:
 
 
 def test_generations_without_an_assignment_hold_once_it_is_two_rebalances_that_had_them() -> None:
-    history = Life().generation(10, *ALL).generation(3100, *ALL, generation_gap=3)
+    history = Life().generation(10, *ALL).generation(2000, *ALL, generation_gap=3)
     assert judge("REBALANCE_INCOMPLETE", history.signals()) == []
     history.generation(3400, *ALL, generation_gap=2)
+    assert judge("REBALANCE_INCOMPLETE", history.signals()) == []  # one generation in ten minutes
+    history.generation(3450, *ALL, generation_gap=2)
     (found,) = judge("REBALANCE_INCOMPLETE", history.signals())
-    assert (found.evidence["interrupted_generations"], found.evidence["interrupted_rebalances"]) == (3, 2)
-    assert judge("REBALANCE_INCOMPLETE", history.signals(now=3100 + 600)) == []  # of the first ten minutes have passed
+    assert (found.evidence["interrupted_generations"], found.evidence["interrupted_rebalances"]) == (2, 3)
+    assert judge("REBALANCE_INCOMPLETE", history.signals(now=3400 + 600)) == []  # of the first ten minutes have passed
+
+
+@pytest.mark.parametrize(("second", "state", "expected"), [
+    (3470, "Stable", []), (3490, "Stable", ["holds"]), (3470, "PreparingRebalance", ["holds"]),
+])  # fmt: skip
+def test_one_rebalance_with_rounds_cut_short_holds_until_the_group_is_at_rest(
+    second: float, state: str, expected: list[str]
+) -> None:
+    history = Life().generation(10, *ALL).generation(second, *ALL, generation_gap=13, start=1700)
+    assert states("REBALANCE_INCOMPLETE", history.signals(state=state)) == expected
 
 
 @pytest.mark.parametrize("has_row", [True, False])

@@ -27,12 +27,15 @@ from laggard.diagnosis.signals.rebalances import (
     find_storm,
     interrupted_rebalances,
     longest_rebalance_timeout,
+    recent,
     stragglers,
 )
 from laggard.diagnosis.signals.rosters import HEARTBEAT_SECONDS
 
 _NOT_STABLE_SECONDS = fixed("not_stable_seconds", 120.0, "s beyond the rebalance timeout")
-_RECURRING = fixed("recurring", 2, "interrupted rebalances")
+_RECURRING = fixed("recurring", 2, "interrupted rebalances in half an hour")
+_MIN_INTERRUPTED = fixed("min_interrupted", 2, "interrupted generations")
+_REST_WINDOWS = fixed("incomplete_rest_windows", 2, "windows at rest, after which one rebalance is over")
 _ASSIGNOR_CHANGES = fixed("assignor_changes", 2, "changes of the assignor")
 _UNNAMED_CONFIDENCE = fixed("unnamed_confidence", 0.6, "confidence while the member is not known")
 _COMMIT_GAP_PERCENT = fixed("commit_gap_percent", 95, "percentile of the commit intervals")
@@ -115,34 +118,35 @@ def rebalance_storm(signals: Signals) -> list[Observation]:
         _LOG_LINES,
     ),
     falsifier="each of these generations has a record with an assignment",
-    thresholds=("storm_seconds",),
+    thresholds=("storm_seconds", "deploy_horizon_seconds"),
     inhibits=(suppresses("DEPLOY_LAG_SPIKE"),),
     groups=(REBALANCING,),
     rank=170,
     blocks_scaling=True,
 )
 def rebalance_incomplete(signals: Signals) -> list[Observation]:
-    """A group that does not become Stable, or two rebalances with generations that never got an assignment.
+    """A group that does not become Stable, or two generations of ten minutes that never got an assignment.
 
-    One rebalance that ends is over, however many generations it took.
+    These count while the group is not at rest for two windows, or if they are not the only such rebalance of half an
+    hour: one that ended is over, however many generations it took.
     """
     if not has_members(signals):
         return []
-    interrupted = interrupted_rebalances(
-        signals.membership.logical_rebalances, signals.frame.now, signals.parameters.storm_seconds
-    )
+    now, is_under_way = signals.frame.now, signals.state in {"PreparingRebalance", "CompletingRebalance"}
+    interrupted = interrupted_rebalances(signals.membership.logical_rebalances, now, signals.parameters)
+    generations = sum(each.interrupted for each in recent(interrupted, now, signals.parameters.storm_seconds))
+    is_at_rest = not is_under_way and not recent(interrupted, now, _REST_WINDOWS * signals.frame.window_seconds)
+    is_cut_short = generations >= _MIN_INTERRUPTED and (not is_at_rest or len(interrupted) >= _RECURRING)
     timeout = longest_rebalance_timeout(signals.membership.current)
     since = signals.frame.fact.get("state_since")
-    waits = 0.0
-    if signals.state in {"PreparingRebalance", "CompletingRebalance"} and since is not None:
-        waits = (signals.frame.now - since).total_seconds()
+    waits = (now - since).total_seconds() if is_under_way and since is not None else 0.0
     is_late = timeout is not None and waits > timeout + _NOT_STABLE_SECONDS
-    if len(interrupted) < _RECURRING and not is_late:
+    if not is_cut_short and not is_late:
         return []
     observation = Observation(
         "REBALANCE_INCOMPLETE",
         evidence={
-            "interrupted_generations": float(sum(each.interrupted for each in interrupted)),
+            "interrupted_generations": float(generations),
             "interrupted_rebalances": float(len(interrupted)),
             "not_stable_seconds": waits,
             **({} if timeout is None else {"rebalance_timeout_seconds": timeout}),

@@ -155,16 +155,19 @@ def find_storm(frame: GroupFrame, known: Sequence[Logical], parameters: Paramete
     )
 
 
-def interrupted_rebalances(known: Sequence[Logical], now: datetime, seconds: float) -> list[Logical]:
-    """Rebalances of the last seconds in which generations got no assignment, known by the gap to the next record.
+def interrupted_rebalances(known: Sequence[Logical], now: datetime, parameters: Parameters) -> list[Logical]:
+    """Rebalances of half an hour in which generations got no assignment, known by the gap to the next record.
 
-    Members that start one after another interrupt each other until all are there: that is how a group comes together.
+    Members that start one after another interrupt each other until all are there: that is how a group begins, but not
+    one that begins again and again.
     """
+    horizon = parameters.deploy_horizon_seconds
     starts = [each.ended_at for each in known if each.is_first]
+    begins = [at for at in starts if not any(0 < (at - each).total_seconds() < horizon for each in starts)]
     return [
         each
-        for each in recent(known, now, seconds)
-        if each.interrupted and not any(0 <= (each.ended_at - at).total_seconds() < _TOGETHER_SECONDS for at in starts)
+        for each in recent(known, now, horizon)
+        if each.interrupted and not any(0 <= (each.ended_at - at).total_seconds() < _TOGETHER_SECONDS for at in begins)
     ]
 
 
