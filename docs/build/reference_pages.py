@@ -15,6 +15,7 @@ from laggard.diagnosis.engine import judge  # noqa: F401 -- imports all modules 
 from laggard.diagnosis.parameters import FIXED, Parameters
 from laggard.diagnosis.rules.registry import RULES
 from laggard.diagnosis.rules.rule import Rule
+from laggard.exporter import desired  # noqa: F401 -- declares thresholds
 from laggard.exporter.compat_families import COMPAT
 from laggard.exporter.families import FAMILIES, LEVELS, Family
 

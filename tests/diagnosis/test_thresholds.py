@@ -44,6 +44,8 @@ OF_NO_RULE = {  # fixed thresholds that are in the params of no finding, and wha
     "moving_windows": "the verdict",
     "enough_busy": "the verdict",
     "cooldown_pauses": "group_windows.scale_reason",
+    "scale_in_seconds": "laggard_group_desired_consumers",
+    "scale_in_utilisation": "laggard_group_desired_consumers",
 }
 FACTORS = {-1, 0, 1, 1000, 3600}  # nothing, one, the newest, and units of time
 
@@ -205,14 +207,14 @@ def test_a_threshold_is_reached_through_constants_tables_of_functions_and_defaul
     assert reached(getattr(probe, function)) == {name}
 
 
-def test_a_time_span_made_of_a_threshold_is_in_the_params_of_its_rule() -> None:
-    assert "leave_together_seconds" in thresholds_of(BY_CODE["CRASH_LOOP"])
+def test_a_signal_names_no_threshold_that_its_computation_does_not_use() -> None:
     assert "deploy_horizon_seconds" not in reached(*COMPUTED_BY["evictions_by_reason"])
 
 
 def test_every_fixed_threshold_is_reached_by_a_rule_or_decides_something_else() -> None:
     for each in walk_packages(laggard.diagnosis.__path__, "laggard.diagnosis."):
         import_module(each.name)  # declares its thresholds
+    import_module("laggard.exporter.desired")
     known = {name for rule in RULES for name in thresholds_of(rule)}
     assert FIXED.keys() - known == OF_NO_RULE.keys()
 

@@ -13,6 +13,7 @@ from laggard.diagnosis.policy import Policy
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.exporter.collectors.sizing import SizingCollector
 from laggard.exporter.desired import desired_consumers
+from laggard.exporter.families import GROUP_DESIRED
 from laggard.exporter.judged import Judged, JudgedReader
 from laggard.exporter.snapshot import Snapshot
 from laggard.tables.readers import Batch
@@ -137,6 +138,7 @@ def test_one_window_of_the_hour_in_which_fewer_would_not_do_keeps_them_all(odd: 
 
 def test_nobody_is_sent_away_while_rebalances_are_a_finding() -> None:
     assert after_hour(is_restless=True) == 4
+    assert "unless a finding is open that forbids scaling (verdict NO_REBALANCE_FIRST)" in GROUP_DESIRED.help
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from itertools import chain
 
 from laggard.diagnosis.history.frames import Row
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.policy import Policy
 
-SCALE_IN_SECONDS = 3600
-SCALE_IN_UTILISATION = 0.4
+SCALE_IN_SECONDS = fixed("scale_in_seconds", 3600, "s in which fewer members would do, before one less is wanted")
+_SCALE_IN_UTILISATION = fixed("scale_in_utilisation", 0.4, "of the capacity: at most so much arrives meanwhile")
 
 
 def desired_consumers(
@@ -21,7 +22,7 @@ def desired_consumers(
     window_seconds: int = 60,
     is_restless: bool = False,
 ) -> int | None:
-    """Consumers by a group's rows of group_windows, one per topic; None where the verdict is unknown or a row partial.
+    """Consumers by a group's rows of group_windows, one per topic; None if the verdict is unknown or a row partial.
 
     `idle_seconds`: for how long nothing has arrived and nothing was left. `before`: rows of the windows before, the
     newest first, up to one that is missing. `is_restless`: a finding about rebalances is open.
@@ -67,4 +68,4 @@ def _fewer_would_do(rows: Sequence[Row], members: int) -> bool:
     bound, capacity = group["members_lower_bound"], group["capacity"]
     if group["members"] != members or bound is None or capacity is None or None in arrivals:
         return False
-    return bool(bound <= members - 1 and sum(arrivals) <= SCALE_IN_UTILISATION * members * capacity)
+    return bool(bound <= members - 1 and sum(arrivals) <= _SCALE_IN_UTILISATION * members * capacity)

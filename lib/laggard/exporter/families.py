@@ -157,7 +157,7 @@ GROUP_SLO = _gauge("group_slo_seconds", G, "slo_time_lag_seconds that [[policy]]
 GROUP_SLO_OBJECTIVE = _gauge("group_slo_objective_ratio", G, "slo_objective of a group of group_status that has slo_time_lag_seconds: share of the records to be in time; do not sum.", "groups")
 
 # E. Sizing, of the newest evaluated window
-GROUP_DESIRED = _judged("group_desired_consumers", G, "group_windows.members_desired of two windows in a row, one less than group_windows.members after an hour in which fewer would do, within min_consumers, max_consumers and members_ceiling; 0 for a sleeping group that may scale to zero; absent where the verdict is unknown or the lag partial.", "groups")
+GROUP_DESIRED = _judged("group_desired_consumers", G, "group_windows.members_desired of two windows in a row, one less than group_windows.members after an hour in which fewer would do, unless a finding is open that forbids scaling (verdict NO_REBALANCE_FIRST); within min_consumers, max_consumers and members_ceiling; 0 for a sleeping group that may scale to zero; absent if the verdict is unknown or the lag partial.", "groups")
 GROUP_SCALE_VERDICT = _judged("group_scale_verdict", G, "group_windows.scale_verdict: would adding consumers help; exactly one is 1.", "groups", VERDICTS)
 GROUP_CEILING = _judged("group_members_ceiling", G, "group_windows.members_ceiling: consumers that could get a partition.", "groups")
 GROUP_CAPACITY = _judged("group_member_capacity_records_per_second", G, "group_windows.capacity: what one busy member does: of each member the 75th percentile of its newest busy windows of 24 hours, of these the median; absent until one was busy in enough windows; do not sum.", "groups")
