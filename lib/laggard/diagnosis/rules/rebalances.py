@@ -35,7 +35,7 @@ from laggard.diagnosis.signals.rosters import HEARTBEAT_SECONDS
 _NOT_STABLE_SECONDS = fixed("not_stable_seconds", 120.0, "s beyond the rebalance timeout")
 _RECURRING = fixed("recurring", 2, "interrupted rebalances in half an hour")
 _MIN_INTERRUPTED = fixed("min_interrupted", 2, "interrupted generations")
-_REST_WINDOWS = fixed("incomplete_rest_windows", 2, "windows at rest, after which one rebalance is over")
+_INCOMPLETE_REST_WINDOWS = fixed("incomplete_rest_windows", 2, "windows at rest, after which one rebalance is over")
 _ASSIGNOR_CHANGES = fixed("assignor_changes", 2, "changes of the assignor")
 _UNNAMED_CONFIDENCE = fixed("unnamed_confidence", 0.6, "confidence while the member is not known")
 _COMMIT_GAP_PERCENT = fixed("commit_gap_percent", 95, "percentile of the commit intervals")
@@ -135,7 +135,9 @@ def rebalance_incomplete(signals: Signals) -> list[Observation]:
     now, is_under_way = signals.frame.now, signals.state in {"PreparingRebalance", "CompletingRebalance"}
     interrupted = interrupted_rebalances(signals.membership.logical_rebalances, now, signals.parameters)
     generations = sum(each.interrupted for each in recent(interrupted, now, signals.parameters.storm_seconds))
-    is_at_rest = not is_under_way and not recent(interrupted, now, _REST_WINDOWS * signals.frame.window_seconds)
+    is_at_rest = not is_under_way and not recent(
+        interrupted, now, _INCOMPLETE_REST_WINDOWS * signals.frame.window_seconds
+    )
     is_cut_short = generations >= _MIN_INTERRUPTED and (not is_at_rest or len(interrupted) >= _RECURRING)
     timeout = longest_rebalance_timeout(signals.membership.current)
     since = signals.frame.fact.get("state_since")
