@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diagnosis.groups import signals_of, topic_signals
+from diagnosis.groups import signals_of, spread_over, topic_signals
+from laggard.diagnosis.findings.windows import group_rows
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.signals import forecast
 
@@ -132,6 +133,30 @@ def test_lag_below_the_floor_is_no_backlog_while_members_read_it(
 ) -> None:
     view = signals_of(topic_signals([lag], slots=["m0"], **topic), **group)  # type: ignore[arg-type]
     assert forecast.topic_drain_seconds(view, view.topics[0]) == about(seconds)
+
+
+@pytest.mark.parametrize(
+    ("lags", "others", "group", "seconds"),
+    [
+        (300.0, "ok", {}, 0.0),
+        (300.0, "no_commit", {}, 0.0),  # nobody has read there yet: another finding
+        (300.0, "stale", {}, None),
+        (300.0, "below_log_start", {}, None),
+        (0.0, "stale", {"member_count": 0, "state": "Empty"}, None),
+        (0.0, "ok", {"member_count": 0, "state": "Empty"}, 0.0),
+        (3000.0, "stale", {}, inf),  # what is known never drains, whatever the others have
+    ],
+)
+def test_a_topic_has_nothing_to_drain_only_if_all_its_partitions_are_known(
+    lags: float, others: str, group: dict[str, object], seconds: float | None
+) -> None:
+    topic = topic_signals([lags] * 10, slots=spread_over(10, 2), status=["ok"] + [others] * 9)
+    view = signals_of(topic, **group)  # type: ignore[arg-type]
+    (row,) = group_rows(view)
+    assert row["drain_seconds"] == seconds
+    if seconds == 0 or seconds is None:
+        assert {row["drain_low_seconds"], row["drain_high_seconds"]} <= {seconds, None}
+    assert forecast.topic_drain_seconds(view, topic) == about(nan if seconds is None else seconds)
 
 
 @pytest.mark.parametrize(

@@ -27,14 +27,14 @@ def _topic_columns(signals: Signals, each: TopicSignals) -> Row:
     frame = each.frame
     status = frame.named("status")[:, -1]
     committed = (status != "no_commit") & (status != "")
-    is_whole = bool((status[committed] == "ok").all()) and bool(committed.any())
+    is_whole = forecast.is_whole(each)
     known = each.lag[each.is_ok]
     ages = frame["time_lag"][each.is_ok, -1]
     arrival, consume = (_total(rates, committed) for rates in (each.arrival, each.consume))
     lag = float(known.sum()) if len(known) else math.nan
     trend = each.trend
     drain = forecast.topic_drain_seconds(signals, each)
-    backlog = 0.0 if forecast.is_kept_up(signals, each) else lag
+    backlog = forecast.backlog(signals, each)
     soonest, latest = forecast.drain_range(backlog, arrival, trend.slope_low, trend.slope_high, signals.parameters)
     return {
         "date": _time(int(signals.frame.windows[-1])).date(),

@@ -33,12 +33,22 @@ def drain_seconds(lag: float, arrival: float, consume: float, parameters: Parame
 
 
 def topic_drain_seconds(signals: Signals, topic: TopicSignals) -> float:
-    """Until a topic is drained at today's rates; NaN where the lag of none of its partitions is known."""
-    if not topic.is_ok.any():
-        return nan
-    if is_kept_up(signals, topic):
-        return 0.0
-    return slowest_drain_seconds(topic, signals.frame.window_seconds, signals.parameters)
+    """Until a topic is drained at today's rates; NaN where its backlog is not known."""
+    records = backlog(signals, topic)
+    return slowest_drain_seconds(topic, signals.frame.window_seconds, signals.parameters) if records > 0 else records
+
+
+def backlog(signals: Signals, topic: TopicSignals) -> float:
+    """Records of a topic that there are to drain, known ones; NaN where these are none and not all are known."""
+    records = 0.0 if is_kept_up(signals, topic) else float(topic.lag[topic.is_ok].sum())
+    return records if records > 0 or is_whole(topic) else nan
+
+
+def is_whole(topic: TopicSignals) -> bool:
+    """True if the lag of all partitions is known on which something is committed."""
+    status = topic.frame.named("status")[:, -1]
+    committed = (status != "no_commit") & (status != "")
+    return bool(committed.any()) and bool((status[committed] == "ok").all())
 
 
 def is_kept_up(signals: Signals, topic: TopicSignals) -> bool:

@@ -15,7 +15,7 @@ from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.diagnosis.rules.rule import Observation
 from laggard.diagnosis.signals.attribution import UNEVEN, searchable
 from laggard.diagnosis.signals.compute import PARTIAL_SHARE
-from laggard.diagnosis.signals.forecast import topic_drain_seconds
+from laggard.diagnosis.signals.forecast import is_kept_up, topic_drain_seconds
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
 from laggard.diagnosis.signals.hot import HOT_WINDOWS, hot_places, is_hot_unknown
 from laggard.diagnosis.signals.stall import HELD
@@ -237,9 +237,12 @@ def _partial_share(signals: Signals) -> float:
 
 
 def _drain(signals: Signals) -> float:
-    """Seconds until the last topic is drained at today's rates; NaN where that of one is not known."""
-    each = [topic_drain_seconds(signals, topic) for topic in signals.topics]
-    return nan if any(isnan(seconds) for seconds in each) else max(each, default=nan)
+    """Seconds until the last topic is drained at today's rates; NaN where that of one is not known.
+
+    Of one that is kept up as far as is known, the few partitions that are not known do not count here either.
+    """
+    each = [topic_drain_seconds(signals, topic) for topic in signals.topics if not is_kept_up(signals, topic)]
+    return nan if any(isnan(seconds) for seconds in each) else max(each, default=0.0)
 
 
 def _gone_soon(signals: Signals) -> float:
