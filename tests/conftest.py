@@ -63,7 +63,7 @@ SECONDS = {
     "tests/calibration/test_calibration.py": 75,
     "tests/demo/test_demo.py": 80,
     "tests/demo/test_drills.py": 180,
-    "tests/diagnosis/test_stories_of_rebalances.py": 20,
+    "tests/diagnosis/test_rebalance_workloads.py": 20,
     "tests/e2e/test_clocks.py": 240,
     "tests/e2e/live/test_fail_over.py": 70,
     "tests/e2e/test_doctor_on_a_broker.py": 60,

@@ -156,11 +156,18 @@ class WholeBatches:
 
 
 def _run_here(
-    records: pa.RecordBatch, names: NameFilter, snapshot: Snapshot, tick: Any, state: Any, _: int, policies: Policies
+    records: pa.RecordBatch,
+    names: NameFilter,
+    snapshot: Snapshot,
+    tick: Any,
+    state: Any,
+    _: int,
+    policies: Policies,
+    limits: Any,
 ) -> Any:
     """The job of `advance_frame` in one task."""
     decode = decode_stage(names, with_edges=tick.is_caught_up)
-    advance = advance_stage(snapshot, tick, state, policies)
+    advance = advance_stage(snapshot, tick, state, policies, names, limits)
 
     def collect() -> Iterator[tuple[str, str]]:
         for batch in advance(decode(iter([records]))):
