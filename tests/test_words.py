@@ -20,7 +20,7 @@ CODE = ("lib", "jobs", "conf", "docker", "docs/build", "tests", "bench")
 AVOIDED = {
     r"judg(ed?|es|ing|e?ments?)": "evaluated, evaluation",
     r"(fore)?told|foretell(s|ing)?": "reported, recorded, forecast",
-    r"put(s|ting)? (it |them )?out": "evicted, fenced",
+    r"put(s|ting)? (\w+ ){0,3}out": "evicted, fenced",
     r"anew": "again, recreated",
     r"work(s|ed|ing)? (it |them )?off": "drains, drain time",
     r"(lag|backlog) is gone": "has drained",
@@ -35,6 +35,9 @@ AVOIDED = {
     r"on (a|the) stage": "in a fixture",  # alone it is a step of a batch, as in the metric's label
     r"(nobody|no one) knows": "unknown",
     r"in no record": "not recorded",
+    r"places? (is|are|was|were) (left|taken)|at that place": "member, member identity",
+    r"(never )?at this pace": "does not drain at the current rate",
+    r"(absent|null|none|nan|empty|unknown|0) where": "if",
 }
 SAMPLES = (
     "The window was judged.", "In our judgement it is slow.", "The lag is told apart.", "A drain is foretold.",
@@ -43,6 +46,7 @@ SAMPLES = (
     "It was noted down.", "The member came back.", "The log begins at 7.", "One story per fault.",
     "The troupe is ready.", "In the theatre.", "It plays a drill.", "The cast of a test.", "On a stage.",
     "Nobody knows the time.", "It stands in no record.",
+    "It put two members out.", "One place is left.", "Infinity: never at this pace.", "Absent where it is unknown.",
 )  # fmt: skip
 HEADLESS = re.compile(r"(What|Whether|Where|Who)\b")
 

@@ -151,7 +151,7 @@ REBALANCES = Dashboard(
                 Panel("Interrupted generations, absorbed restarts", "stat", "none", ((increase("group_interrupted_generations_total", RANGE), "interrupted " + GROUP), (increase("group_static_restarts_absorbed_total", RANGE), "absorbed " + GROUP)), "In the chosen time. Interrupted: a generation that never got an assignment. Absorbed: a static member that rejoined without a rebalance.", 8, 7),
                 Panel("Imbalance of the assignment", "series", "none", ((now("group_assignment_imbalance_ratio"), GROUP),), "Most partitions of one member / mean over members; 1 is even.", 8, 7),
                 Panel("Members", "series", "none", ((now("group_members"), "members " + GROUP), (now("group_static_members"), "static " + GROUP)), "Static members have a group.instance.id and may restart without a rebalance.", 8, 7),
-                Panel("Protocol and coordinator", "table", "none", ((now("group_info"), ""),), "Type, assignor and coordinating broker; empty where unknown.", 24, 6),
+                Panel("Protocol and coordinator", "table", "none", ((now("group_info"), ""),), "Type, assignor and coordinating broker; empty if unknown.", 24, 6),
             ),
         ),
     ),

@@ -10,7 +10,7 @@
 --   topic               topic
 --   window_end          end of the newest window
 --   lag_known           lag of the partitions that are known
---   drain_seconds       until it is drained; infinity: never at this pace; null: unknown
+--   drain_seconds       until it is drained; infinity: not at the current rates; null: unknown
 --   drain_low_seconds   at the earliest
 --   drain_high_seconds  at the latest
 --   drained_at          when that is; null: never, or unknown

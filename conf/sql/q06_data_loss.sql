@@ -9,7 +9,7 @@
 --   group             group
 --   topic             topic
 --   window_end        end of its newest window
---   loss_seconds      until retention reaches an unread record; infinity: never at this pace; null: unknown
+--   loss_seconds      until retention reaches an unread record; infinity: not at the current rates; null: unknown
 --   headroom_records  fewest records that retention may take first on a partition; null: unknown, or an hour old
 --   lost_records      records deleted unread; null: unknown throughout
 --   partitions_lost   partitions that lost records

@@ -41,7 +41,7 @@ def _metrics_lines() -> Iterator[str]:
     yield "# Metrics"
     yield ""
     yield "Written by `make docs` from `lib/laggard/exporter/families.py`; the HELP texts of a scrape are the same."
-    yield "What is not known is absent: never 0, −1 or NaN. `+Inf` means never at this pace. A `stateset` has one"
+    yield "What is not known is absent: never 0, −1 or NaN. `+Inf` means: not at the current rate. A `stateset` has one"
     yield "series per state, labelled with the metric's name. Above `metrics.max_series` levels go in this order:"
     yield ", ".join(f"`{level}`" for level in LEVELS) + "; a group with lag or an open finding goes last."
     starts = dict(_PARTS)
@@ -61,7 +61,7 @@ def _metrics_lines() -> Iterator[str]:
 _COMPAT_INTRO = (
     "`metrics.compat` names tools under whose names the same is served too, so that their dashboards and alerts go on",
     "working. Series are of all partitions of watched groups and go first above `metrics.max_series`. Values are",
-    "ours: absent where the other tool says −1, NaN, 0 or a partial sum. `cluster` is added where it has none. Left",
+    "ours: absent if the other tool says −1, NaN, 0 or a partial sum. `cluster` is added where it has none. Left",
     "out are series of brokers, replicas and log directories.",
 )
 

@@ -151,7 +151,7 @@ def newest_number(folder: str) -> int | None:
 
 
 def list_names(folder: str) -> list[str]:
-    """Names of what is in the folder, in no order; none where there is no folder."""
+    """Names of what is in the folder, in no order; none if there is no folder."""
     system, where = open_uri(folder)
     return [entry.base_name for entry in system.get_file_info(fs.FileSelector(where, allow_not_found=True))]
 

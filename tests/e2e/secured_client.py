@@ -148,7 +148,7 @@ class Watched:
             )
 
     def lag(self) -> list[Any]:
-        """Lag of each partition in the newest published rows, None where it is unknown."""
+        """Lag of each partition in the newest published rows, None if it is unknown."""
         assert self.process.poll() is None, self.log.read_text()[-3000:]
         root = str(self.client.folder / "tables")
         try:

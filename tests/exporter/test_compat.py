@@ -1,4 +1,4 @@
-"""Names of other exporters: served only where asked, for all partitions, and absent where we do not know."""
+"""Names of other exporters: served only where asked, for all partitions, and absent if we do not know."""
 
 from __future__ import annotations
 

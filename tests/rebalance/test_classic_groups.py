@@ -17,7 +17,7 @@ A0, A1 = {"topic": "t", "partition": 0}, {"topic": "t", "partition": 1}
 
 
 def blobs(owned: list[int] | None, assigned: list[int]) -> tuple[bytes, bytes]:
-    """Subscription (version 0 where nothing is said to be owned) and assignment of topic t."""
+    """Subscription (version 0 if nothing is said to be owned) and assignment of topic t."""
     held: dict[str, Any] = {"owned_partitions": [{"topic": "t", "partitions": owned or []}]}
     version = 0 if owned is None else 1
     wanted = {"version": version, "topics": ["t"], "user_data": None, **held}

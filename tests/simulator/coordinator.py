@@ -118,7 +118,7 @@ class Coordinator:
                 self.committed[key] = (offset, written.offset)
 
     def fetch(self, group: str, places: Iterable[TopicPartition], reply: Reply) -> None:
-        """OffsetFetch: what is committed, None where nothing is."""
+        """OffsetFetch: what is committed, None if nothing is."""
         if not self.serves(group):
             reply("NOT_COORDINATOR")
             return

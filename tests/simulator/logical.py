@@ -80,7 +80,7 @@ class Logical:
 
     @property
     def movement(self) -> Moves | None:
-        """None where members of the first or the last roster subscribe to different topics."""
+        """None if members of the first or the last roster subscribe to different topics."""
         rosters = [each.members for each in (self.prior, self.records[-1]) if isinstance(each, Generation)]
         is_same = all(len({tuple(row["topics"]) for row in roster.values()}) <= 1 for roster in rosters)
         return count_moves(self.before, self.after) if is_same and self.is_over else None

@@ -13,7 +13,7 @@ LEFT_FOR_NOW = -2  # member epoch of a static member that said it will rejoin
 
 @dataclass(frozen=True)
 class Beat:
-    """A ConsumerGroupHeartbeat; epoch 0 joins, -1 leaves, -2 leaves for now. `owned` is None where nothing changed."""
+    """A ConsumerGroupHeartbeat; epoch 0 joins, -1 leaves, -2 leaves for now. `owned` is None if nothing changed."""
 
     member_id: str
     epoch: int

@@ -1,4 +1,4 @@
-"""Commits that are polled: the lag of the offsets topic's path where both know it, null where a poll cannot tell."""
+"""Commits that are polled: the lag of the offsets topic's path where both know it, null if a poll cannot tell."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Answer:
 
     body: bytes
     status: int = 200
-    batches: str = ""  # their ids; empty where no batch is shown
+    batches: str = ""  # their ids; empty if no batch is shown
     zipped: bytes = field(default=b"", repr=False)
 
     @property

@@ -68,7 +68,7 @@ def _severities(snapshot: Snapshot) -> dict[str, int]:
 
 
 def _known_lags(snapshot: Snapshot) -> dict[tuple[str, str], int | None]:
-    """Lag per group–topic as labelled; None where a part is unknown, which is no reason to hide it."""
+    """Lag per group–topic as labelled; None if a part is unknown, which is no reason to hide it."""
     folded = snapshot.group_topics
     lags = folded.columns.get("lag", ())
     return {(escape_label(g), escape_label(t)): lag for g, t, lag in zip(folded.group, folded.topic, lags, strict=True)}

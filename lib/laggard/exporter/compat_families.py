@@ -1,7 +1,7 @@
 # ruff: noqa: E501 - a table reads best with one family a line
 """Names and labels of other exporters, for dashboards and alerts that exist: served where `metrics.compat` asks.
 
-Values are ours: absent where the other tool says -1, NaN, 0 or a partial sum. `cluster` is added where it has none.
+Values are ours: absent if the other tool says -1, NaN, 0 or a partial sum. `cluster` is added where it has none.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def first_commits(folded: GroupTopics) -> dict[str, dict[str, float]]:
 def offsets_expiry(
     group: Mapping[str, Any], commits: Mapping[str, float], retention_minutes: int | None
 ) -> float | None:
-    """Seconds since 1970; None where nothing expires, or it is not known when.
+    """Seconds since 1970; None if nothing expires, or it is not known when.
 
     A classic group's offsets live on from when it became empty, those of any other group from their commits. Of a group
     with members only topics expire that none of them subscribes to.

@@ -107,9 +107,9 @@ GROUP_LAG_EFFECTIVE = _judged("group_lag_effective_partitions", T, "group_window
 GROUP_ARRIVAL_SHAPE = _judged("group_arrival_shape", T, "group_windows.arrival_shape: how arrivals lie over partitions, where skew shows before it shows in lag; exactly one is 1.", "shape", SHAPES)
 GROUP_LAG_SHAPE = _judged("group_lag_shape", T, "group_windows.shape: how lag lies over partitions, once it has lasted; exactly one is 1.", "shape", SHAPES)
 GROUP_LAG_TREND = _judged("group_lag_trend", T, "group_windows.trend: Theil-Sen trend of the lag at commits, abstain where there is too little to tell; exactly one is 1.", "shape", TRENDS)
-GROUP_LAG_SLOPE = _judged("group_lag_slope_records_per_second", T, "group_windows.slope: Theil-Sen slope of the lag at commits; absent where the trend abstains.", "shape")
+GROUP_LAG_SLOPE = _judged("group_lag_slope_records_per_second", T, "group_windows.slope: Theil-Sen slope of the lag at commits; absent if the trend abstains.", "shape")
 GROUP_DRAIN = _judged("group_drain_seconds", T, "group_windows.drain_seconds: lag / (consume rate - arrival rate), 0 below the floor, +Inf if never at the current rate; do not sum.", "shape")
-GROUP_DRAIN_AT_CAPACITY = _judged("group_drain_at_capacity_seconds", T, "Experimental: group_windows.drain_at_capacity_seconds, lag / (members x capacity - arrival rate); absent where the capacity is unknown or not enough; do not sum.", "shape")
+GROUP_DRAIN_AT_CAPACITY = _judged("group_drain_at_capacity_seconds", T, "Experimental: group_windows.drain_at_capacity_seconds, lag / (members x capacity - arrival rate); absent if the capacity is unknown or not enough; do not sum.", "shape")
 GROUP_SLO_BREACH = _judged("group_slo_breach_seconds", T, "Experimental: group_windows.slo_breach_seconds, until time lag reaches the service level; absent without one and without a significant slope; do not sum.", "shape")
 GROUP_LOSS = _judged("group_loss_seconds", T, "group_windows.loss_seconds: until retention reaches the first unread record, +Inf if never at the current rate; do not sum.", "shape")
 
@@ -129,7 +129,7 @@ GROUP_LATE = _counter("group_slo_late_records_total", T, "Of the matured records
 
 # D. State and rebalances
 GROUP_STATE = Family("laggard_group_state", "stateset", G, "group_status.group_state; exactly one is 1.", "groups", GROUP_STATES)
-GROUP_INFO = Family("laggard_group_info", "info", (*G, "group_type", "protocol_type", "assignor", "rebalance_mode", "coordinator"), "group_status.group_type, protocol_type, assignor, rebalance_mode and coordinator, empty where unknown.", "groups")
+GROUP_INFO = Family("laggard_group_info", "info", (*G, "group_type", "protocol_type", "assignor", "rebalance_mode", "coordinator"), "group_status.group_type, protocol_type, assignor, rebalance_mode and coordinator, empty if unknown.", "groups")
 GROUP_MEMBERS = _gauge("group_members", G, "group_status.members of the newest group record.", "groups")
 GROUP_IDLE_MEMBERS = _gauge("group_idle_members", G, "group_status.idle_members: members without partitions.", "groups")
 GROUP_STATIC_MEMBERS = _gauge("group_static_members", G, "group_status.static_members: members with a group_instance_id.", "groups")
@@ -148,7 +148,7 @@ GROUP_MOVED = _counter("group_partitions_moved_total", G, "group_status.partitio
 GROUP_MOVED_AVOIDABLE = _counter("group_partitions_moved_avoidable_total", G, "group_status.partitions_moved_avoidable_total: moves that neither departures nor balance needed.", "groups")
 GROUP_PING_PONG = _gauge("group_ping_pong_ratio", G, "Experimental: group_status.ping_pong, moves of the last hour that took a partition back / all moves; do not sum.", "groups")
 
-GROUP_OFFSETS_EXPIRY = _gauge("group_offsets_expiry_timestamp_seconds", G, "Earliest time at which the broker may delete committed offsets: batches.offsets_retention_minutes after group_status.empty_since of a classic group, of others and of topics no member subscribes to after the oldest partition_status.commit_timestamp; absent where nothing expires or the retention is unknown; do not sum.", "groups")
+GROUP_OFFSETS_EXPIRY = _gauge("group_offsets_expiry_timestamp_seconds", G, "Earliest time at which the broker may delete committed offsets: batches.offsets_retention_minutes after group_status.empty_since of a classic group, of others and of topics no member subscribes to after the oldest partition_status.commit_timestamp; absent if nothing expires or the retention is unknown; do not sum.", "groups")
 
 # D. Declared by the owners
 GROUP_POLICY = Family("laggard_group_policy_info", "info", (*G, "owner", "team"), "owner and team that [[policy]] declares for a group of group_status.", "groups")
@@ -189,7 +189,7 @@ SOURCE_GROUPS = _gauge("source_groups", O, "Number of groups by group_status.off
 SOURCE_LOG = _gauge("source_log_records", O, "batches.source_high_watermark - batches.source_log_start_offset: records and what compaction left of them.")
 SOURCE_LIVE_KEYS = _gauge("source_live_keys", O, "Number of rows of partition_status with a commit, by group_status.offsets_partition: keys that compaction would keep; those of group records and of groups not watched are not counted.")
 SOURCE_COORDINATOR = _gauge("source_coordinator", (*O, "coordinator"), "1 for the broker of batches.source_coordinator, which leads the offsets partition.")
-SOURCE_LAG = _gauge("source_lag_records", O, "batches.source_high_watermark - batches.source_to: records we have not read, 0 where we read past the poll.")
+SOURCE_LAG = _gauge("source_lag_records", O, "batches.source_high_watermark - batches.source_to: records we have not read, 0 if we read past the poll.")
 SOURCE_BLOCKED = _gauge("source_blocked_records", O, "batches.source_high_watermark - batches.source_last_stable_offset while frozen by an open transaction, otherwise 0.")
 SOURCE_BLOCKED_TIMESTAMP = _gauge("source_blocked_timestamp_seconds", O, "batches.source_blocked_since of a frozen offsets partition; do not sum.")
 DEAD_LETTERS = _counter("dead_letters_total", (*C, "reason"), "batches.dead_letters_total: records that could not be decoded.")

@@ -25,7 +25,7 @@ TOPIC_COLUMNS = (
     "topic", "partition", "window_start", "status", "poll_id", "log_start_offset", "log_end_offset", "arrival_rate",
 )  # fmt: skip
 _MICROSECONDS = 1e6
-_WHOLE = ("lag", "time_lag", "uncommitted")  # columns that are None where a part is not known
+_WHOLE = ("lag", "time_lag", "uncommitted")  # columns that are None if a part is not known
 _BAD_PARTITIONS = 20  # exported partitions per group–topic because of their status
 
 
@@ -129,7 +129,7 @@ def fold_topics(windows: pa.Table) -> list[dict[str, Any]]:
 
 
 def _gini(values: Sequence[float | None]) -> float | None:
-    """Inequality from 0 to 1; None where a value is not known, for one value, and where there is nothing."""
+    """Inequality from 0 to 1; None if a value is not known, for one value, and where there is nothing."""
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return None
@@ -146,7 +146,7 @@ _AGGREGATES = {
 
 
 def _measures(partitions: pa.Table) -> dict[str, pa.ChunkedArray]:
-    """One column per thing to fold; null where the partition does not take part."""
+    """One column per thing to fold; null if the partition does not take part."""
     status = partitions["status"]
     is_ok = pc.equal(status, "ok")
     lag = _where(is_ok, partitions["lag"])

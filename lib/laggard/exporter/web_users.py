@@ -93,7 +93,7 @@ class Doorkeeper:
 
 
 def credentials(header: str) -> tuple[bytes, bytes] | None:
-    """User and password of an Authorization header; None where it has none."""
+    """User and password of an Authorization header; None if it has none."""
     scheme, _, coded = header.partition(" ")
     if scheme.lower() != "basic":
         return None

@@ -119,7 +119,7 @@ def match(wanted: Ints, among: Ints) -> Ints:
 
 
 def take(table: pa.Table, places: Ints) -> pa.Table:
-    """Rows at the places; all columns unknown where the place is -1."""
+    """Rows at the places; all columns unknown if the place is -1."""
     return table.take(pa.array(places, mask=places < 0))
 
 
@@ -141,7 +141,7 @@ def unless(condition: Any, value: Any) -> Any:
 
 
 def numbers(column: Any) -> tuple[Ints, Any]:
-    """Values with 0 where unknown, and which are known."""
+    """Values with 0 if unknown, and which are known."""
     return pc.fill_null(column, 0).to_numpy().astype(np.int64), flags(pc.is_valid(column))
 
 

@@ -31,7 +31,7 @@ RATED = pa.struct(
 
 
 def rate(before: Any, lag_at_commit: Any, rewound_records: Any, is_same_topic: Any) -> pa.Array:
-    """The counts after a tick; `lag_at_commit` is null where no commit came, or its lag is unknown."""
+    """The counts after a tick; `lag_at_commit` is null if no commit came, or its lag is unknown."""
     before = before.combine_chunks() if isinstance(before, pa.ChunkedArray) else before
     is_rated, is_kept = pc.is_valid(lag_at_commit), pc.and_(is_same_topic, pc.is_valid(before))
 
@@ -57,7 +57,7 @@ def rate(before: Any, lag_at_commit: Any, rewound_records: Any, is_same_topic: A
 
 
 def verdicts(rated: pa.Array, row: dict[str, Any]) -> Any:
-    """One verdict per row, null where the status is not ok or fewer than ten commits were seen live."""
+    """One verdict per row, null if the status is not ok or fewer than ten commits were seen live."""
     count = {field.name: pc.struct_field(rated, field.name) for field in RATED}
     pairs = COMMITS - 1  # of neighbours among the commits
     seconds = pc.multiply(pc.max_element_wise(row["commit_interval_seconds"], LEAST_GAP_SECONDS), float(pairs))

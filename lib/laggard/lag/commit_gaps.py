@@ -59,7 +59,7 @@ def add_gaps(column: Any, intervals: Any, new: NewCommits) -> tuple[pa.Array, pa
 
 
 def sum_gaps(new: NewCommits, inner: Mapping[str, Any]) -> dict[str, pa.Array]:
-    """`SUMS` per row: those inside the batch (`inner`, null where it is not read live), and the gap at its border."""
+    """`SUMS` per row: those inside the batch (`inner`, null if it is not read live), and the gap at its border."""
     border = np.where((new.commits > 0) & (new.first_ms >= 0) & (new.before_ms >= 0), new.first_ms - new.before_ms, -1)
     has_border = (border >= 0) & (border <= MAX_GAP_MS)
     border = np.where(has_border, border, 0)

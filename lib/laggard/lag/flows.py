@@ -32,7 +32,7 @@ def partition_flows(
     is_same_topic: Any,
     tick: Tick,
 ) -> dict[str, Any]:
-    """Columns `COUNTS` per row of this tick; 0 where two ticks cannot be compared.
+    """Columns `COUNTS` per row of this tick; 0 if two ticks cannot be compared.
 
     `rewinds` are those at the border of the batch.
     """

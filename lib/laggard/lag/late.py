@@ -88,7 +88,7 @@ def _is_resolved(before: pa.Table, now: Mapping[str, Any], probed: Probed, tick:
 
 
 def _group_median(group: Any, seconds: Any) -> pa.Array:
-    """The lower median of each group's known values, for each of its rows; null where none is known."""
+    """The lower median of each group's known values, for each of its rows; null if none is known."""
     values = np.asarray(seconds.to_numpy(zero_copy_only=False) if isinstance(seconds, pa.Array) else seconds.to_numpy())
     order = np.lexsort((values, group))  # NaN last
     ordered = group[order]

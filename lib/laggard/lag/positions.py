@@ -146,7 +146,7 @@ def _topic_id(merged: Merged, known: Any, polled: Any) -> Any:
 def _answered_at(
     merged: Merged, answers: Mapping[str, str | None], untold: Mapping[Place, str | None], tick: Tick
 ) -> Any:
-    """The tick at which the group last gave its offsets; null where these are read from the offsets topic."""
+    """The tick at which the group last gave its offsets; null if these are read from the offsets topic."""
     rows = merged.keys.num_rows
     if not tick.polls_commits:
         return pa.nulls(rows, TIMESTAMP)

@@ -115,7 +115,7 @@ class Age:
     """Per row: age in seconds of the first unread record, its error bound, and whether it is only a lower bound."""
 
     seconds: npt.NDArray[np.float64]
-    error_seconds: npt.NDArray[np.float64]  # nan where censored
+    error_seconds: npt.NDArray[np.float64]  # nan if censored
     is_censored: Bools
 
 

@@ -26,7 +26,7 @@ def absence_seconds(
 ) -> list[float | None]:
     """Per replacement the time since the newest commit on its partitions; `before`: rows of `partition_status`.
 
-    None where it has no partitions, or they were idle: a member that is away for longer than a session has expired.
+    None if it has no partitions, or they were idle: a member that is away for longer than a session has expired.
     """
     if not replacements:
         return []

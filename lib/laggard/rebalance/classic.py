@@ -170,7 +170,7 @@ def _replaced(before: list[Identity] | None, now: list[Identity]) -> dict[str, s
 
 
 def _moment(milliseconds: int | None) -> datetime | None:
-    """A time that a record states; None where it is none that a calendar knows."""
+    """A time that a record states; None if it is none that a calendar knows."""
     if milliseconds is None or not 0 <= milliseconds <= MAX_TIMESTAMP_MS:
         return None
     return datetime.fromtimestamp(milliseconds / 1000, timezone.utc)

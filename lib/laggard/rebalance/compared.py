@@ -16,7 +16,7 @@ from laggard.rebalance.state import LastMove, OpenRebalance
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Before and after; None where one of them is not known, or history that compaction thinned out."""
+    """Before and after; None if one of them is not known, or history that compaction thinned out."""
 
     slots: SlotChanges | None = None
     moves: tuple[Move, ...] | None = None

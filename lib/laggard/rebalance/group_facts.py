@@ -39,7 +39,7 @@ def modern_facts(group: Folded) -> dict[str, Any]:
 
 
 def imbalance(partitions: Iterable[int]) -> float | None:
-    """Most partitions of one member / mean over members; None where nobody has any."""
+    """Most partitions of one member / mean over members; None if nobody has any."""
     counts = list(partitions)
     return max(counts) * len(counts) / sum(counts) if any(counts) else None
 

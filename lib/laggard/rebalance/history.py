@@ -42,7 +42,7 @@ class History:
 
 
 def distance(number: int, before: int | None) -> int | None:
-    """Generations or epochs from one record to the next; None where it fits no column, which no broker writes."""
+    """Generations or epochs from one record to the next; None if it fits no column, which no broker writes."""
     gap = None if before is None else number - before
     return gap if gap is not None and -(2**31) <= gap < 2**31 else None
 

@@ -38,7 +38,7 @@ class Movement:
 
 
 def find_moves(before: Held, after: Held, kept: Mapping[str, str] | None = None) -> tuple[Move, ...] | None:
-    """Partitions owned by one slot before and by another after; None where a partition has two owners.
+    """Partitions owned by one slot before and by another after; None if a partition has two owners.
 
     `kept` is slot name before to name after, by default equal names. A partition never has two owners in one
     generation: then a record was read wrong, and nothing is known.

@@ -33,7 +33,7 @@ Place = tuple[str | None, int]  # topic, None while its name is not known, and p
 
 
 def find_owners(rows: pa.Table, groups: pa.Table, topics: Topics) -> dict[str, pa.ChunkedArray]:
-    """Columns `OWNERS`, parallel to rows with group, topic and partition; null where nobody has it or who is unknown.
+    """Columns `OWNERS`, parallel to rows with group, topic and partition; null if nobody has it or who is unknown.
 
     `groups`: rows of `group_status` at that time.
     """

@@ -189,7 +189,7 @@ def measure_cost(
 
 
 def nearest_rank(seconds: Iterable[float | None], share: float) -> float | None:
-    """The percentile as one of the values; an unknown pause counts as the longest, 0 where nothing stopped."""
+    """The percentile as one of the values; an unknown pause counts as the longest, 0 if nothing stopped."""
     found = list(seconds)
     if not found:
         return 0.0

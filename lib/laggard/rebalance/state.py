@@ -110,6 +110,6 @@ def from_text(text: str | None) -> RebalanceState:
 
 
 def newest_generation(text: str | None) -> Standing | Generation | None:
-    """The newest generation in the text, the one of an open rebalance included; None where there is none."""
+    """The newest generation in the text, the one of an open rebalance included; None if there is none."""
     state = from_text(text)
     return state.standing if state.open is None else state.open.last

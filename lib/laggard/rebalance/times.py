@@ -45,7 +45,7 @@ def find_start(
     """Begin of the rebalance that this generation ends.
 
     `previous_at` is the end of the one before, `last_commits` the newest commit of each member that stays: it hears of
-    the rebalance, commits as it revokes, and joins. `before` is empty where the group is known to have had no member.
+    the rebalance, commits as it revokes, and joins. `before` is empty if the group is known to have had no member.
     """
     if generation.generation_kind == "epoch":
         return Start(generation.recorded_at, generation.recorded_at, generation.recorded_at)

@@ -26,12 +26,12 @@ class Reading:
         return (self.boot_ms - earlier.boot_ms) / 1000
 
     def set_back_since(self, earlier: Reading) -> float:
-        """Seconds by which the wall clock is behind the time that truly passed; 0 where that is not known."""
+        """Seconds by which the wall clock is behind the time that truly passed; 0 if that is not known."""
         whole = self.seconds_since(earlier)
         return 0.0 if whole is None else max(0.0, whole - (self.wall_ms - earlier.wall_ms) / 1000)
 
     def suspended_since(self, earlier: Reading) -> float:
-        """Seconds in which the machine was suspended; 0 where it is not known."""
+        """Seconds in which the machine was suspended; 0 if it is not known."""
         whole = self.seconds_since(earlier)
         return 0.0 if whole is None else max(0.0, whole - (self.awake_ms - earlier.awake_ms) / 1000)
 

@@ -124,7 +124,7 @@ def _by_leader(partitions: Partitions, ends: Answers) -> dict[int, list[TopicPar
 
 
 def _limit(config: Mapping[str, str | None], name: str) -> int | None:
-    """A configured limit; null where it is unlimited (-1) or not known."""
+    """A configured limit; null if it is unlimited (-1) or not known."""
     limit = int(config.get(name) or -1)
     return limit if limit >= 0 else None
 

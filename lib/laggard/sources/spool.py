@@ -98,13 +98,13 @@ class Spool:
 
 
 def poll_id_of(wal_text: str) -> int | None:
-    """The id of the poll in the text of a batch in Spark's write-ahead log; None where there is none."""
+    """The id of the poll in the text of a batch in Spark's write-ahead log; None if there is none."""
     found = offset_in(wal_text).get("poll_id")
     return None if found is None else int(found)
 
 
 def offset_in(wal_text: str) -> dict[str, Any]:
-    """The streaming offset in the text of a batch in Spark's write-ahead log; empty where there is none."""
+    """The streaming offset in the text of a batch in Spark's write-ahead log; empty if there is none."""
     for line in wal_text.splitlines():
         if line.startswith("{"):
             parsed: dict[str, Any] = json.loads(line)

@@ -141,7 +141,7 @@ def _is_count(name: str, kind: str) -> bool:
 
 
 def _fold(inputs: Inputs, polled: Any, tick: Tick) -> tuple[Row, Tables]:
-    """Fold the batch's group records into the group, with their history; members are unknown where they raise.
+    """Fold the batch's group records into the group, with their history; members are unknown if they raise.
 
     The rebalance under way is forgotten: it is not known what these records did to it.
     """

@@ -46,7 +46,7 @@ _CHUNK = 60  # windows whose history is read at once
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """Memory after a window; `window_start` is None where nothing was, as at a first start."""
+    """Memory after a window; `window_start` is None if nothing was, as at a first start."""
 
     window_start: datetime | None
     memories: dict[str, Memory]

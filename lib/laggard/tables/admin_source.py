@@ -1,4 +1,4 @@
-"""Columns that are unknown where commits are polled (`cluster.source = "admin"`) and not read from the offsets topic.
+"""Columns that are unknown if commits are polled (`cluster.source = "admin"`) and not read from the offsets topic.
 
 A poll says where a group stands. It does not say when it committed, how often, or what its rebalances were.
 """

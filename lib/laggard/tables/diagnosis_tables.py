@@ -74,7 +74,7 @@ GROUP_WINDOWS = Table(
         Column(
             "drain_seconds",
             "double",
-            "lag / (consume_rate - arrival_rate), slowest member; 0 below the floor; infinity: never at this pace",
+            "lag / (consume_rate - arrival_rate), slowest member; 0 below the floor; infinity: not at these rates",
             "a rate is not known",
         ),
         Column("drain_low_seconds", "double", "by the upper end of the slope", "abstain"),
@@ -85,7 +85,7 @@ GROUP_WINDOWS = Table(
         Column(
             "loss_seconds",
             "double",
-            "until retention reaches the first unread record; infinity: never at this pace",
+            "until retention reaches the first unread record; infinity: not at these rates",
             "an input is not known",
         ),
         Column("slo_breach_seconds", "double", "until time lag reaches the SLO", "no SLO, or no significant slope"),

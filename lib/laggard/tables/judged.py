@@ -43,7 +43,7 @@ def read_between(
     until: datetime,
     condition: Expression | None = None,
 ) -> pa.Table:
-    """Rows of an append table as it is now, by its time column from `since` to `until`; none where it is not there."""
+    """Rows of an append table as it is now, by its time column from `since` to `until`; none if it is not there."""
     time = field(TABLES[name].time_column)
     wanted = (time >= pa.scalar(since, _TIME)) & (time <= pa.scalar(until, _TIME))
     try:

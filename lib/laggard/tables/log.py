@@ -39,7 +39,7 @@ def newest_version(uri: str) -> int:
 
 
 def read_added(uri: str, version: int) -> dict[str, dict[str, str]]:
-    """Paths of the files that an entry appended, with their partition values; none where it also removed some."""
+    """Paths of the files that an entry appended, with their partition values; none if it also removed some."""
     actions = _read_entry(uri, version)
     if any("remove" in action for action in actions):
         return {}

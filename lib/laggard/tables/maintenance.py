@@ -167,7 +167,7 @@ def _trim_log(root: str, delta: DeltaTable, table: Table, named: int | None) -> 
 
 
 def read_done(root: str) -> dict[str, datetime]:
-    """When each table was last maintained whole; none where that is not recorded."""
+    """When each table was last maintained whole; none if that is not recorded."""
     try:
         content = json.loads(files.read_text(_done_path(root)))
         return {name: datetime.fromisoformat(text) for name, text in content.items()}

@@ -168,7 +168,7 @@ GROUP_MEMBERS = Table(
             "not a consumer or Connect worker, not decodable, or an epoch",
         ),
         Column(
-            "slot", "string", "its place in the group: instance id, or client id with host and number, or member id"
+            "slot", "string", "its identity in the group: instance id, or client id with host and number, or member id"
         ),
         Column("replaced_member_id", "string", "member of the same instance id that it took over from", "none"),
         Column("regex", "string", "topic expression it subscribes to", "none, or classic"),

@@ -87,7 +87,7 @@ LAG_WINDOWS = Table(
             "no commit, or log start unknown",
         ),
         Column("owner", "string", "member that has the partition, by the newest group record", "nobody, or not known"),
-        Column("slot", "string", "its place in the group, as in group_members", "as owner"),
+        Column("slot", "string", "its identity in the group, as in group_members", "as owner"),
         Column("client_id", "string", "its client id", "as owner, or its record was not read"),
         Column("client_host", "string", "address it connected from", "as client_id"),
         Column("generation", "int", "generation, or epoch of the assignment, that gave it the partition", "as owner"),

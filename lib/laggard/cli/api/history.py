@@ -53,7 +53,7 @@ class GroupSeries:
 def partition_series(
     root: str, group: str, until: datetime, window_seconds: int
 ) -> tuple[list[datetime], Mapping[tuple[str, int], Series]]:
-    """Starts of the newest windows, and what each partition of a group had in them; None where there is no row."""
+    """Starts of the newest windows, and what each partition of a group had in them; None if there is no row."""
     window = timedelta(seconds=window_seconds)
     columns = ("topic", "partition", "window_start", *_OF_PARTITION)
     since = until - (WINDOWS + 1) * window

@@ -144,7 +144,7 @@ OPENAPI: tuple[Parameter, ...] = ()
 
 
 def read_parameters(pairs: Sequence[tuple[str, str]], known: Sequence[Parameter]) -> dict[str, Any]:
-    """Every parameter by its name, None where it is not given; what is odd is an error and never left out."""
+    """Every parameter by its name, None if it is not given; what is odd is an error and never left out."""
     by_name = {each.name: each for each in known}
     given: dict[str, str] = {}
     for name, value in pairs:

@@ -224,12 +224,12 @@ _CLUSTER = _object(
 )
 _TOP = {
     "api": {"const": "v1"},
-    "batch_id": _or_null(_WHOLE) | {"description": "null where the answer is of several clusters"},
+    "batch_id": _or_null(_WHOLE) | {"description": "null if the answer is of several clusters"},
     "data_timestamp": _TIME | {"description": "time of the poll; of several clusters the oldest"},
     "clusters": _list(_ref("Cluster")),
     NULL_REASONS: {
         "type": "object",
-        "description": "JSON pointer to why a number is null that JSON has not; absent where there is none",
+        "description": "JSON pointer to why a number is null that JSON has not; absent if there is none",
         "additionalProperties": _TEXT | {"enum": [*REASONS]},
     },
 }

@@ -50,7 +50,7 @@ _NEAR = 5
 class Explained:
     """One group of a batch, or of a window of the past with the batch that closed it.
 
-    Members and rebalances are None where the tables cannot have any.
+    Members and rebalances are None if the tables cannot have any.
     """
 
     batch: Batch
@@ -123,7 +123,7 @@ def _named(name: str, read: Callable[[Expression | None], list[Row]], batch: Bat
 
 
 def _read_members(root: str, batch: Batch, group: Row, until: datetime | None) -> list[Row] | None:
-    """Rows of the dates up to the newest with any; None where there can be none."""
+    """Rows of the dates up to the newest with any; None if there can be none."""
     if group["members"] is None or GROUP_MEMBERS.name not in batch.table_versions:
         return None
     rows = read_newest_of(root, batch, GROUP_MEMBERS.name, MEMBER_COLUMNS, group["group"], bool, until)

@@ -148,7 +148,7 @@ def _changes(signals: Signals) -> Row:
 
 
 def _total(values: Floats, wanted: Flags) -> float:
-    """Sum over the wanted partitions; NaN where one is not known or none is wanted."""
+    """Sum over the wanted partitions; NaN if one is not known or none is wanted."""
     return float(values[wanted].sum()) if wanted.any() else math.nan
 
 

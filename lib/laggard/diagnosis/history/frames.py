@@ -94,7 +94,7 @@ class GroupFrame:
     window_seconds: int
     windows: npt.NDArray[np.int64]  # [windows] begin in ms since the epoch, evenly spaced, the evaluated one last
     topics: Sequence[TopicFrame]
-    facts: Sequence[Row | None]  # [windows] rows of group_history, None where there is none
+    facts: Sequence[Row | None]  # [windows] rows of group_history, None if there is none
     rebalances: Sequence[Row]  # of the last 24 h, oldest first; likewise the next three
     generations: Sequence[Row]  # and the newest from before, however old
     members: Sequence[Row]  # rows of group_members of these generations
@@ -122,5 +122,5 @@ class GroupFrame:
 
     @property
     def fact(self) -> Row:
-        """The group at the end of the evaluated window; empty where nothing is known."""
+        """The group at the end of the evaluated window; empty if nothing is known."""
         return self.facts[-1] or {}

@@ -49,7 +49,7 @@ def hidden_commits(
 
 
 def _by_partition(column: pa.ChunkedArray) -> dict[int, Floats]:
-    """A column of maps as an array over the rows per key, NaN where a row has none."""
+    """A column of maps as an array over the rows per key, NaN if a row has none."""
     found: dict[int, Floats] = {}
     place = 0
     for chunk in column.chunks:

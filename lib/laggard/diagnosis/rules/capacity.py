@@ -236,5 +236,5 @@ def baseline_arrival(signals: Signals, topic: TopicSignals) -> float:
 
 
 def _total(values: Floats) -> float:
-    """Sum over partitions, NaN where none is known."""
+    """Sum over partitions, NaN if none is known."""
     return known_sum(values) if not np.isnan(values).all() else nan

@@ -157,7 +157,7 @@ def _newest_gaps(signals: Signals, gaps: Floats) -> int | None:
 
 
 def _is_independent(signals: Signals, totals: Floats) -> bool | None:
-    """True if the mean gap is the same in windows with few and with many arrivals; None where these are alike."""
+    """True if the mean gap is the same in windows with few and with many arrivals; None if these are alike."""
     steps = np.diff(totals, axis=1)
     arrivals = sum(np.nansum(topic.frame["arrival"], axis=0) for topic in signals.topics)[1:]
     with np.errstate(invalid="ignore", divide="ignore"):

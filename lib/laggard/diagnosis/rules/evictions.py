@@ -74,7 +74,7 @@ def poll_timeout_eviction(signals: Signals) -> list[Observation]:
     "D41",
     "SESSION_EVICTION",
     CAUSE,
-    says="The coordinator put members out because their heartbeats stopped for a session timeout.",
+    says="The coordinator evicted members because their heartbeats stopped for a session timeout.",
     is_not=("a slow batch: heartbeats have a thread of their own. A pod that was killed restarts on another host."),
     advice=(
         "set the session timeout to at least 3 heartbeat intervals; 45 s is today's default",
@@ -124,14 +124,14 @@ def session_eviction(signals: Signals) -> list[Observation]:
         "take the member out until it starts cleanly: each round costs the group two rebalances",
     ),
     avoid=("longer session timeouts: they hide the member, its partitions stay unread longer",),
-    falsifier="the next life at that place, with nothing changed, is longer than all before",
+    falsifier="the next life of that member, with nothing changed, is longer than all before",
     thresholds=("crash_times", "deploy_horizon_seconds"),
     inhibits=(outranks(REBALANCING, "CAPACITY_SHORTAGE", "AT_PARTITION_CEILING"), WHILE_REBALANCING),
     rank=120,
     blocks_scaling=True,
 )
 def crash_loop(signals: Signals) -> list[Observation]:
-    """One place is left three times in half an hour, each time soon after it was taken, and not with most others.
+    """One member leaves three times in half an hour, each time soon after it joined, and not with most others.
 
     Members that leave together are one crash loop of the group once three of their lives were short. A group without
     members has stopped once that lasts for three times the longest absence before, two minutes at least; until then a

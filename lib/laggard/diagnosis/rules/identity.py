@@ -112,7 +112,7 @@ def static_expired(signals: Signals) -> list[Observation]:
     "D55",
     "STATIC_DUPLICATE",
     CAUSE,
-    says="Two processes use the same group.instance.id and put each other out.",
+    says="Two processes use the same group.instance.id and fence each other.",
     is_not="a rolling restart, in which an id changes hands once.",
     advice=(
         "give each process an id of its own: pod name of a StatefulSet, or its ordinal",

@@ -34,7 +34,7 @@ _DEPLOY_FLOOR_TIMES = fixed("deploy_floor_times", 5.0, "times the floor, of the 
     says="Partitions go to and fro between members.",
     is_not="one restart, after which partitions return once, nor a deploy that is rolled back.",
     advice=(
-        "stop what puts members out",
+        "stop what evicts members",
         "use static membership and the cooperative-sticky assignor, so that a return takes nothing from others",
     ),
     falsifier="by its member id the owner of these partitions was the same all the time",

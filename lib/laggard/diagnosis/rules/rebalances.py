@@ -281,7 +281,7 @@ def _is_cooperative(signals: Signals) -> bool:
 
 
 def _commit_gap_p95(signals: Signals) -> float:
-    """95th percentile by nearest rank over partitions of the commit intervals; 0 where none is known."""
+    """95th percentile by nearest rank over partitions of the commit intervals; 0 if none is known."""
     known = np.sort(np.concatenate([topic.interval for topic in signals.topics] or [np.zeros(0)]))
     known = known[np.isfinite(known)]
     return float(known[-(-_COMMIT_GAP_PERCENT * len(known) // 100) - 1]) if len(known) else 0.0

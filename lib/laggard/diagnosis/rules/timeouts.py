@@ -27,7 +27,7 @@ _TIGHT_GAP_PERCENT = fixed("tight_gap_percent", 99, "percentile of the gaps betw
     "D58",
     "TIMEOUT_RATIO",
     HYGIENE,
-    says="The session timeout holds fewer than three heartbeats: one late heartbeat may put a member out.",
+    says="The session timeout holds fewer than three heartbeats: one late heartbeat may evict a member.",
     is_not="an eviction that has happened. Where the heartbeat is assumed, the confidence is low.",
     advice=(
         "set session.timeout.ms to at least 3 × heartbeat.interval.ms; 45 s and 3 s are today's defaults",
@@ -37,7 +37,7 @@ _TIGHT_GAP_PERCENT = fixed("tight_gap_percent", 99, "percentile of the gaps betw
     open_after=1,
 )
 def timeout_ratio(signals: Signals) -> list[Observation]:
-    """A session holds fewer than three heartbeats, so that one late answer puts a member out."""
+    """A session holds fewer than three heartbeats, so that one late answer evicts a member."""
     members = [row for row in signals.membership.current if row.get("session_timeout_ms")]
     if not has_members(signals) or not members:
         return []

@@ -72,7 +72,7 @@ def attribute(signals: Signals) -> tuple[Cause, ...]:
 
 
 def attribute_topic(signals: Signals, topic: TopicSignals) -> list[Cause]:
-    """Causes of the lag of one topic; none where its shape blames nobody."""
+    """Causes of the lag of one topic; none if its shape blames nobody."""
     found: list[Cause] = []
     active = searchable(topic)
     while signals.is_material and topic.shape.name in UNEVEN and len(found) <= MORE_CAUSES:

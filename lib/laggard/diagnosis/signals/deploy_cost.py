@@ -21,7 +21,7 @@ _SPIKE_RATIO = fixed("spike_ratio", 1.25, "of the highest lag before")
 
 @dataclass(frozen=True, slots=True)
 class DeployCost:
-    """Numbers in records but for the last three; NaN where windows around the deploy are unknown."""
+    """Numbers in records but for the last three; NaN if windows around the deploy are unknown."""
 
     lag_before: float  # highest of the ten windows before
     peak_lag: float
@@ -89,7 +89,7 @@ def deploy_row(signals: Signals, deploy: Deploy) -> Row:
 
 
 def _most_delayed(signals: Signals, deploy: Deploy) -> float:
-    """Records that waited in the worst of its rebalances; NaN where none is known."""
+    """Records that waited in the worst of its rebalances; NaN if none is known."""
     rows = [row for row in signals.frame.rebalances if row["rebalance_id"] in deploy.rebalance_ids]
     delayed = [row.get("records_delayed") for row in rows]
     return max((float(each) for each in delayed if each is not None), default=math.nan)

@@ -1,6 +1,6 @@
 """The floor below which lag is only what lies between two commits, and the lag above it.
 
-All functions take arrays [partitions, windows] with NaN where a value is not known.
+All functions take arrays [partitions, windows] with NaN if a value is not known.
 """
 
 from __future__ import annotations

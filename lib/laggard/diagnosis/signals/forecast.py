@@ -1,7 +1,7 @@
 """Forecast drain time, loss of records and of offsets, and the breach of a service level.
 
-Seconds from now on; +inf is "never at this pace", NaN "not known". A forecast holds while the arrival rate stays
-within a quarter of what it was, the generation stays and the status is ok.
+Seconds from now on; +inf is "does not drain at the current rate", NaN "not known". A forecast holds while the
+arrival rate stays within a quarter of what it was, the generation stays and the status is ok.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def drain_seconds(lag: float, arrival: float, consume: float, parameters: Parame
 
 
 def topic_drain_seconds(signals: Signals, topic: TopicSignals) -> float:
-    """Until a topic is drained at today's rates; NaN where its backlog is not known."""
+    """Until a topic is drained at today's rates; NaN if its backlog is not known."""
     records = backlog(signals, topic)
     return slowest_drain_seconds(topic, signals.frame.window_seconds, signals.parameters) if records > 0 else records
 
 
 def backlog(signals: Signals, topic: TopicSignals) -> float:
-    """Records of a topic that there are to drain, known ones; NaN where these are none and not all are known."""
+    """Records of a topic that there are to drain, known ones; NaN if these are none and not all are known."""
     records = 0.0 if is_kept_up(signals, topic) else float(topic.lag[topic.is_ok].sum())
     return records if records > 0 or is_whole(topic) else nan
 
@@ -157,7 +157,7 @@ def _overtaken(headroom: float, speed: float) -> float:
 
 
 def slo_breach_seconds(slo_seconds: float, time_lag: float, slope: float) -> float:
-    """Until the time lag passes the service level; `slope` in seconds per second, NaN where it is not significant."""
+    """Until the time lag passes the service level; `slope` in seconds per second, NaN if it is not significant."""
     if slo_seconds <= 0 or isnan(time_lag):
         return nan
     return 0.0 if time_lag >= slo_seconds else _overtaken(slo_seconds - time_lag, slope)
@@ -203,7 +203,7 @@ def _loss(signals: Signals, each: TopicSignals) -> Loss:
 
 
 def start_speeds(frame: TopicFrame, window_seconds: int) -> tuple[Floats, Floats, Floats]:
-    """Records/s by which each log start rises now, and as a mean; in how many jumps it rose. NaN where unknown.
+    """Records/s by which each log start rises now, and as a mean; in how many jumps it rose. NaN if unknown.
 
     It moves by whole segments, and under retention by size as fast as the log grows: the newest jumps count, so many
     that they span `_START_WINDOWS`, and not those of before arrivals changed or the log was full. With fewer jumps than
@@ -230,7 +230,7 @@ def start_speeds(frame: TopicFrame, window_seconds: int) -> tuple[Floats, Floats
 
 
 def retention_seconds(facts: Row) -> float:
-    """The topic's retention: inf without a limit, NaN where the configuration could not be read."""
+    """The topic's retention: inf without a limit, NaN if the configuration could not be read."""
     if not facts.get("config_known"):
         return math.nan
     limit = facts.get("retention_seconds")

@@ -22,7 +22,7 @@ UNKNOWN_KIND = "unknown"  # of a stall: silent or repeating, where commits are n
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Shape of the lag over the partitions of a topic; the numbers are NaN where there is nothing to measure."""
+    """Shape of the lag over the partitions of a topic; the numbers are NaN if there is nothing to measure."""
 
     raw: str  # none, single, spread, mixed or concentrated, by this window alone
     name: str  # the same after persistence
@@ -51,7 +51,7 @@ class Trend:
 class Loss:
     """The partition of a topic that loses records to retention first."""
 
-    seconds: float  # inf never at this pace, NaN not known
+    seconds: float  # inf: does not drain at the current rate, NaN: not known
     partition: int = -1
     jumps: int = 0  # of the log start, by which its speed is known
     start_rate: float = np.nan  # records/s by which the log start rose over all recorded windows
@@ -63,7 +63,7 @@ class TopicSignals:
 
     frame: TopicFrame
     is_ok: Flags  # status ok
-    lag: Floats  # NaN where not ok
+    lag: Floats  # NaN if not ok
     envelope: Floats  # newest lag at a commit, else lag
     arrival: Floats  # mean over `rate_windows`, records/s
     consume: Floats

@@ -76,7 +76,7 @@ def is_beyond_an_owner(signals: Signals, topic: TopicSignals, place: int) -> boo
 
 
 def owner_of(signals: Signals, topic: TopicSignals, place: int) -> MemberSignals | None:
-    """The member that has the partition, None where not known."""
+    """The member that has the partition, None if not known."""
     return signals.members.get(str(topic.frame.named("slot")[place, -1]))
 
 

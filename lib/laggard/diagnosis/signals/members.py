@@ -117,7 +117,7 @@ def _rows_by_owner(newest: Ints, slots: int) -> list[Ints]:
 
 
 def _sums(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int, name: str) -> Floats:
-    """A number summed over all partitions each slot had, [slots, windows]; NaN where one of them is not known."""
+    """A number summed over all partitions each slot had, [slots, windows]; NaN if one of them is not known."""
     total = has = np.zeros((slots, owners[0].shape[1] if owners else 0))
     for each, owner in zip(topics, owners, strict=True):
         is_held = owner >= 0

@@ -110,7 +110,7 @@ def find_avoidable(frame: GroupFrame) -> Avoidable:
         moved=sum(row["moved"] for row in known),
         avoidable=sum(row["avoidable"] for row in known),
         is_stateful=any(row.get("stateful") for row in known),
-        assignor=next((row["assignor"] for row in reversed(known) if row["assignor"]), ""),  # none where nobody is left
+        assignor=next((row["assignor"] for row in reversed(known) if row["assignor"]), ""),  # none if nobody is left
         causes=tuple(row["cause"] for row in known),
     )
 

@@ -20,7 +20,7 @@ _UNRELATED_RATIO = fixed("unrelated_ratio", 0.5, "evictions of members that neve
 
 @dataclass(frozen=True, slots=True)
 class PutOut:
-    """A member that was evicted, and the partitions it had then; None where its assignment is not known."""
+    """A member that was evicted, and the partitions it had then; None if its assignment is not known."""
 
     slot: str
     at: datetime

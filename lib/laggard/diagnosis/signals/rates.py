@@ -12,7 +12,7 @@ _RECENT_GAPS = fixed("recent_gaps", 2, "times the longest gap, since the newest 
 
 
 def rolling_mean(values: Floats, windows: int) -> Floats:
-    """Mean of the known values among the newest `windows` up to each window, NaN where none is known."""
+    """Mean of the known values among the newest `windows` up to each window, NaN if none is known."""
     known = ~np.isnan(values)
     if known.all():  # nearly always, and three times as fast
         sums = np.cumsum(values, axis=1)

@@ -17,7 +17,7 @@ from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.rebalance.parameters import DEFAULTS
 
 EVICTION_REASONS = ("poll_timeout", "session_expiry", "crash")
-RETURN_SECONDS = fixed("return_seconds", DEFAULTS.return_seconds, "s in which a place is taken again: a return")
+RETURN_SECONDS = fixed("return_seconds", DEFAULTS.return_seconds, "s until a member rejoins: a return")
 # the interval is not recorded
 HEARTBEAT_SECONDS = fixed("heartbeat_seconds", DEFAULTS.heartbeat_seconds, "s, the Java consumer's default")
 _POLL_SHARE = fixed("poll_share", DEFAULTS.poll_timeout_share, "of the rebalance timeout: idle so long before it left")
@@ -77,7 +77,7 @@ class Eviction:
     at: datetime
     posterior: float
     rebalance_id: str
-    is_elsewhere: bool | None  # its place was taken on another host, or (false) on its own, in the same rebalance
+    is_elsewhere: bool | None  # it rejoined on another host, or (false) on its own, in the same rebalance
 
 
 def rosters_of(frame: GroupFrame) -> tuple[Roster, ...]:
@@ -98,7 +98,7 @@ def rosters_of(frame: GroupFrame) -> tuple[Roster, ...]:
 
 
 def current_members(frame: GroupFrame, known: Sequence[Roster]) -> tuple[Row, ...]:
-    """Rows of the newest roster; empty where the group has no members or none is known."""
+    """Rows of the newest roster; empty if the group has no members or none is known."""
     if not known or frame.fact.get("members") == 0:
         return ()
     newest = frame.live_generations
@@ -230,7 +230,7 @@ def _short(ends: Iterable[_End], limit: float) -> tuple[float, ...]:
 
 
 def _is_loop(ends: Sequence[_End], limit: float, least: int, parameters: Parameters) -> bool:
-    """True if a place was left often enough, after so many lives that were short, and after few that were not."""
+    """True if a member left often enough, after so many lives that were short, and after few that were not."""
     short, known = len(_short(ends, limit)), sum(each.seconds is not None for each in ends)
     departures = len({each.at for each in ends})
     return departures >= parameters.crash_times and short >= least and is_most(short, known)

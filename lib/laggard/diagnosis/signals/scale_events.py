@@ -68,7 +68,7 @@ def alternations(events: Sequence[ScaleEvent], until: datetime) -> list[ScaleEve
 
 
 def restarts(steps: Sequence[Change], evicted: Iterable[datetime]) -> set[datetime]:
-    """Times of the changes by which places were left and soon taken again, or whose members were evicted."""
+    """Times of the changes by which members left and soon rejoined, or whose members were evicted."""
     found = set(evicted)
     for index, first in enumerate(steps):
         is_open = len(first.left) == 1 or first.at in found

@@ -23,7 +23,7 @@ _OUTGROWN = fixed("outgrown", 1.2, "times what all members together did")
 
 @dataclass(frozen=True, slots=True)
 class Elasticity:
-    """Consumption on both sides of a scale event, medians of busy windows in records/s; NaN where it was not busy."""
+    """Consumption on both sides of a scale event, medians of busy windows in records/s; NaN if it was not busy."""
 
     before: float
     after: float
@@ -58,7 +58,7 @@ def elasticity(signals: Signals, event: ScaleEvent) -> Elasticity:
 
 
 def newest_scale_out(signals: Signals) -> Scaled | None:
-    """Return what the newest scale-out brought; None where nothing is known.
+    """Return what the newest scale-out brought; None if nothing is known.
 
     It leaves the recorded hour, but what limits the members does not go by itself: it is remembered until the lag is
     gone, the members change in number, or they do more than they then did.
@@ -117,7 +117,7 @@ def busy_windows(signals: Signals) -> tuple[Flags, Floats]:
 
 
 def group_lag(signals: Signals, name: str = "lag") -> Floats:
-    """Sum over partitions per window of one of the arrays; NaN where one of them is unknown."""
+    """Sum over partitions per window of one of the arrays; NaN if one of them is unknown."""
     return _sum(signals, name)
 
 

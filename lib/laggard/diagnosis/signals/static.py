@@ -86,7 +86,7 @@ def absences(membership: Membership) -> list[Absence]:
 
 
 def absence_p95_seconds(known: list[Absence]) -> float | None:
-    """95th percentile by nearest rank; None where no absence has a length."""
+    """95th percentile by nearest rank; None if no absence has a length."""
     lengths = sorted(each.seconds for each in known if each.seconds is not None)
     return lengths[max(0, -(-_ABSENCE_PERCENT * len(lengths) // 100) - 1)] if lengths else None
 

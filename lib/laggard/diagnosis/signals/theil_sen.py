@@ -19,7 +19,7 @@ _ROWS = 64  # series at a time: 60 points make 1770 pairs, which should stay in 
 
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """Slopes of each series, [n]; all but `points` is NaN where there are too few of them."""
+    """Slopes of each series, [n]; all but `points` is NaN if there are too few of them."""
 
     points: Ints
     span: Floats  # seconds between the first and the last point
@@ -101,7 +101,7 @@ def _pairs(points: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
 
 def _variance(values: Floats, n: Ints) -> Floats:
     """Variance of Mann–Kendall's S per row, less for every group of equal values."""
-    equal = np.count_nonzero(values[:, :, None] == values[:, None, :], axis=2)  # itself included; 0 where unknown
+    equal = np.count_nonzero(values[:, :, None] == values[:, None, :], axis=2)  # itself included; 0 if unknown
     ties = np.where(equal > 1, (equal - 1) * (2 * equal + 5), 0).sum(axis=1)
     variance: Floats = (n * (n - 1) * (2 * n + 5) - ties) / 18
     return variance

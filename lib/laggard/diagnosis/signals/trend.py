@@ -1,6 +1,6 @@
 """Trend of the lower envelope of a lag: a robust slope, a test that abstains when it cannot tell, and hysteresis.
 
-Series are [partitions, windows], the newest window last, NaN where a window has no point. A caller whose series broke
+Series are [partitions, windows], the newest window last, NaN if a window has no point. A caller whose series broke
 (rewind, skip, re-creation, new generation, gap) passes NaN for everything before the break: a line across it is no
 trend. Then there are too few points for a while, and the trend abstains.
 """
@@ -131,7 +131,7 @@ def _fit_newest(seconds: Floats, envelope: Floats, reach: Floats, parameters: Pa
 
 
 def _direction(fits: Fits, arrival: Floats, least: Floats, parameters: Parameters) -> Floats:
-    """1 up, -1 down, 0 where the slope is not significant: by chance, or too little to matter."""
+    """1 up, -1 down, 0 if the slope is not significant: by chance, or too little to matter."""
     change = np.abs(fits.slope)
     is_significant = (
         (fits.p < parameters.trend_p)
@@ -142,7 +142,7 @@ def _direction(fits: Fits, arrival: Floats, least: Floats, parameters: Parameter
 
 
 def _lasting(fits: Fits, arrival: Floats, parameters: Parameters) -> Floats:
-    """1 up, -1 down, 0 where not even half of what enters a trend is there."""
+    """1 up, -1 down, 0 if not even half of what enters a trend is there."""
     is_borne_out = (fits.p < parameters.trend_exit_p) & (np.abs(fits.slope) > parameters.trend_exit_effect * arrival)
     return np.where(is_borne_out, np.sign(fits.slope), 0.0)
 
@@ -175,7 +175,7 @@ def _remember(before: TrendState, entered: str, lasting: str) -> TrendState:
 
 
 def _swings(heights: Floats, seconds: Floats, reach: Floats) -> Floats:
-    """Lower median per row of the heights [n, w] within reach [n], NaN where none is known."""
+    """Lower median per row of the heights [n, w] within reach [n], NaN if none is known."""
     ordered = np.sort(
         np.where(seconds[-1] - seconds <= reach[:, None], heights, np.nan), axis=1
     )  # unknown ones go last

@@ -38,7 +38,7 @@ class Verdict:
 
     reason: Reason
     numbers: Mapping[str, float]
-    members_desired: int | None  # None where the answer is unknown
+    members_desired: int | None  # None if the answer is unknown
 
     @property
     def code(self) -> str:
@@ -92,7 +92,7 @@ def _reasons(
     if not _lags_on(signals) and not any(each.trend.name == "growing" for each in signals.topics):
         yield reasons.NO_LAG, {}
     restless = BLOCKS_SCALING & conditions.keys()
-    # one that puts its members out is empty now and then, and not for want of members
+    # one that evicts its members is empty now and then, and not for want of members
     if (signals.state == "Empty" or signals.member_count == 0) and not (restless and _is_moving(signals)):
         yield reasons.NO_MEMBERS, {}
     if restless or signals.time_in_rebalance >= parameters.storm_ratio:
@@ -230,14 +230,14 @@ def _lag_share(topic: TopicSignals, chosen: Flags) -> float:
 
 
 def _partial_share(signals: Signals) -> float:
-    """Share of the partitions with a commit whose lag is not known; NaN where none has one."""
+    """Share of the partitions with a commit whose lag is not known; NaN if none has one."""
     statuses = [status for topic in signals.topics for status in topic.frame.named("status")[:, -1]]
     known = [status != "ok" for status in statuses if status not in {"", "no_commit"}]
     return sum(known) / len(known) if known else nan
 
 
 def _drain(signals: Signals) -> float:
-    """Seconds until the last topic is drained at today's rates; NaN where that of one is not known.
+    """Seconds until the last topic is drained at today's rates; NaN if that of one is not known.
 
     Of one that is kept up as far as is known, the few partitions that are not known do not count here either.
     """
@@ -287,7 +287,7 @@ _COOLDOWN_PAUSES = fixed("cooldown_pauses", 3, "times the 95th percentile of the
 
 
 def autoscaler_settings(signals: Signals) -> dict[str, float]:
-    """Lag that a member drains within the SLO, and the wait between two steps; NaN where an input is not known."""
+    """Lag that a member drains within the SLO, and the wait between two steps; NaN if an input is not known."""
     slo = signals.policy.slo_time_lag_seconds
     pauses = [row["pause_p95_seconds"] for row in signals.frame.rebalances if row.get("pause_p95_seconds") is not None]
     return {

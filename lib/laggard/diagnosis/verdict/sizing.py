@@ -27,7 +27,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """Members a group needs. None and NaN where the capacity of a member or the load of a topic is not known."""
+    """Members a group needs. None and NaN if the capacity of a member or the load of a topic is not known."""
 
     members_lower_bound: int | None = None  # work / room, whatever the assignment
     members_packed: int | None = None  # by first fit decreasing: what an assignor that knew the load could do

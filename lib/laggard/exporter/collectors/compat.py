@@ -138,7 +138,7 @@ class CompatCollector(Collector):
         return (((escape_label(group), escape_label(topic)), value) for group, topic, value in pairs)
 
     def _maxima(self, whole: str, column: str) -> Valued:
-        """Largest of a group's topics; None where one of them is not known whole."""
+        """Largest of a group's topics; None if one of them is not known whole."""
         found: dict[str, list[Any]] = {}
         for row in self._snapshot.group_topics.rows():
             found.setdefault(row["group"], []).append(None if row[whole] is None else row[column])
@@ -153,7 +153,7 @@ class CompatCollector(Collector):
         )
 
     def _log_sums(self, column: str) -> Valued:
-        """Sums over the partitions of a topic; none where a partition has no value or no row."""
+        """Sums over the partitions of a topic; none if a partition has no value or no row."""
         found: dict[str, list[Any]] = {}
         for (topic, _), value in self._of_logs(column):
             found.setdefault(topic, []).append(value)
