@@ -73,6 +73,29 @@ def test_a_new_group_with_a_hot_partition_is_told_to_add_nobody(partitions: int,
     assert set(wanted) == {members}
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("arrival", "members", "code"),
+    [
+        ([900, 50, 50, 50], 2, "HOT_PARTITION_ARRIVAL"),
+        ([900, 20, 20, 20, 20, 20], 3, "HOT_PARTITION_ARRIVAL"),
+        ([300, 300, 300, 300], 2, "CAPACITY_SHORTAGE"),
+        ([400, 300, 250, 350, 300, 250], 3, "CAPACITY_SHORTAGE"),
+    ],
+)
+def test_the_causes_of_a_new_group_are_those_of_its_verdict(
+    arrival: list[float], members: int, code: str, seed: int
+) -> None:
+    """More arrives than all members do; one partition alone may account for it, which takes a while to know."""
+    flow = Fluid(np.outer(arrival, np.ones(30)), np.full((members, 30), 500.0), seed)
+    evaluation = evaluate(flow.tables())
+    primary = {row["code"] for row in evaluation.findings if row["role"] == "primary"}
+    shortage = {row["code"] for row in evaluation.findings} & {"CAPACITY_SHORTAGE"}
+    assert (primary, shortage) == ({code}, {code} & {"CAPACITY_SHORTAGE"})
+    expected = {"YES", "YES_PARTIAL"} if code == "CAPACITY_SHORTAGE" else {"NO_HOT_PARTITION"}
+    assert evaluation.last()["scale_verdict"] in expected
+
+
 def test_one_hot_partition_is_named_and_more_members_would_not_help() -> None:
     arrival = rates(50)
     arrival[7, BREAK:] = 900

@@ -23,8 +23,10 @@ from laggard.diagnosis.rules.rule import (
     Rule,
     outranks,
 )
+from laggard.diagnosis.signals.attribution import UNEVEN, searchable
 from laggard.diagnosis.signals.forecast import topic_drain_seconds
 from laggard.diagnosis.signals.group import Signals, TopicSignals
+from laggard.diagnosis.signals.hot import hot_places, is_hot_unknown
 
 CALM_SHARE = fixed("calm_share", 0.05, "share of the time in rebalances, above which capacity is unknown")
 STILL_SHARE = fixed("still_share", 0.5, "share of the lag on stalled partitions, from which capacity is unknown")
@@ -60,14 +62,17 @@ CATCHING_UP = frozenset({"members_returned", "group_created", "offset_rewind"}) 
     rank=330,
 )
 def capacity_shortage(signals: Signals) -> list[Observation]:
-    """Less is consumed than arrives, on all partitions alike or with no member free to take more of them."""
+    """Less is consumed than arrives, on all partitions alike or with no member free to take more of them.
+
+    Not evaluated where a partition is hot, or was not seen for long enough to tell.
+    """
     topic = signals.worst
     if topic is None or not signals.is_material or signals.member_count == 0:
         return []
     if topic.shape.name not in EVEN and not _is_beyond_all_members(signals):
         return []
     arrival, consume = _total(topic.arrival), _total(topic.consume)
-    if topic.trend.name == "abstain" or isnan(arrival + consume):
+    if topic.trend.name == "abstain" or isnan(arrival + consume) or _may_be_hot(signals, topic):
         return [Observation("CAPACITY_SHORTAGE", ABSTAINS)]
     if (
         topic.trend.name != "growing"
@@ -103,6 +108,14 @@ def capacity_shortage(signals: Signals) -> list[Observation]:
         explained=share_of_lag(signals, known_sum(topic.lag[topic.is_material])),
     )
     return [found]
+
+
+def _may_be_hot(signals: Signals, worst: TopicSignals) -> bool:
+    """True if a hot partition accounts for the lag, or is not known yet to: then the verdict asks for no members."""
+    uneven = [topic for topic in signals.topics if topic.shape.name in UNEVEN]
+    return any(is_hot_unknown(signals, topic, searchable(topic)) for topic in uneven) or (
+        worst.shape.name in UNEVEN and bool(hot_places(signals, worst, searchable(worst)))
+    )
 
 
 def _is_beyond_all_members(signals: Signals) -> bool:
