@@ -48,7 +48,7 @@ SAMPLES = (
     "Nobody knows the time.", "It stands in no record.",
     "It put two members out.", "One place is left.", "Infinity: never at this pace.", "Absent where it is unknown.",
 )  # fmt: skip
-HEADLESS = re.compile(r"(What|Whether|Where|Who)\b")
+HEADLESS = re.compile(r"(What|Whether|Where|Who|When|How|In which|Until|Why)\b")
 
 
 ANY = re.compile(rf"(?i)\b(?:{'|'.join(AVOIDED)})\b")

@@ -31,7 +31,7 @@ _GROUP = ("cluster", "group")
 
 
 def _lines(*, fill: int = 0, stacked: bool = False, style: str = "line") -> dict[str, Any]:
-    """How a time series is drawn; a gap stays a gap, since unknown is not the value before it."""
+    """Draw a time series so that a gap stays a gap, since unknown is not the value before it."""
     return {
         "drawStyle": style,
         "fillOpacity": fill,
@@ -75,7 +75,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def _description(panel: Panel) -> str:
-    """How to read it, then the HELP of each metric it shows."""
+    """Say how to read it, then the HELP of each metric it shows."""
     names = set(re.findall(r"\blaggard_\w+", " ".join(expression for expression, _ in panel.queries)))
     helps = [f"`{each.name}`: {each.help}" for each in FAMILIES if names & {each.name, f"{each.name}_bucket"}]
     return "\n\n".join([panel.says, *helps])

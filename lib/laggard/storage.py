@@ -1,4 +1,4 @@
-"""How tables on an object store are reached: the same settings for delta-rs, Arrow and obstore.
+"""Reach tables on an object store: the same settings for delta-rs, Arrow and obstore.
 
 Set once for a process (`use`); Spark's tasks are given those of the driver. Nothing here is a secret: keys are read
 from their file whenever a library needs them, so a file that was replaced is in force from the next commit on.

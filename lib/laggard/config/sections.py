@@ -72,7 +72,7 @@ class Storage(Settings):
 
 @dataclass(frozen=True)
 class Retention:
-    """How long rows and files are kept."""
+    """Retention of rows and files."""
 
     windows_days: int = between(1, 3650, 30)
     history_days: int = between(1, 3650, 730)

@@ -47,7 +47,7 @@ class Child:
             raise LaggardError(f"the demo's {self.name} has ended", cause=f"exit code {code}; {self.last_words()}")
 
     def last_words(self) -> str:
-        """How its log ends."""
+        """Quote the end of its log."""
         return "\n  ".join([f"{self.log.name} ends with", *self.printed().splitlines()[-REPORTED_LOG_LINES:]])
 
     def send(self, sig: signal.Signals) -> None:

@@ -1,4 +1,4 @@
-"""When a started broker can be used: not when its port opens, but when it answers for the whole cluster."""
+"""Wait until a started broker can be used: not when its port opens, but when it answers for the whole cluster."""
 
 import socket
 import time

@@ -1,4 +1,4 @@
-"""How far the cluster's clock is from ours."""
+"""Measure how far the cluster's clock is from ours."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def _shed(families: Sequence[Metric], level: str, snapshot: Snapshot) -> list[Me
 
 
 def _severities(snapshot: Snapshot) -> dict[str, int]:
-    """How severe the worst open finding of each group as labelled is, from 0."""
+    """Rank the worst open finding of each group as labelled by severity, from 0."""
     worst: dict[str, int] = {}
     for row in snapshot.judged.shown_findings():
         name = escape_label(row["group"] or "")

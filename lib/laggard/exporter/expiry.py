@@ -1,4 +1,4 @@
-"""When a broker may first delete offsets of a group (offsets.retention.minutes, KIP-211)."""
+"""Forecast when a broker may first delete offsets of a group (offsets.retention.minutes, KIP-211)."""
 
 from __future__ import annotations
 

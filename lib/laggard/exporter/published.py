@@ -26,7 +26,7 @@ class Shown:
     snapshot: Snapshot | None = None  # while its data is carried
 
     def reason_at(self, now: float) -> str:
-        """Why data is not served at this moment; empty while it is."""
+        """Say why data is not served at this moment; empty while it is."""
         is_ready = self.has_data and is_fresh(self.polled_at, now, self.max_age_seconds)
         return "" if is_ready else self.reason
 

@@ -137,7 +137,7 @@ class Refresher:
         return judged.if_fresh(batch.polled_at.timestamp(), self._options.window_seconds)
 
     def _reason(self) -> str:
-        """Why data is not served, for when it is not."""
+        """Say why data is not served, for when it is not."""
         if self._snapshot is None:
             return "starting"
         if self._snapshot.batch.kind == BACKFILL:
@@ -168,7 +168,7 @@ class Refresher:
 
 
 def _published_at(batch: Batch) -> float:
-    """When the job published a batch, by the wall clock that it polled by."""
+    """Return the time at which the job published a batch, by the wall clock that it polled by."""
     taken = (batch.values["published_at"] or batch.polled_at) - batch.polled_at
     return (batch.clock_at + taken).timestamp()
 

@@ -21,7 +21,7 @@ _LONG = pa.int64()
 def commit_rhythm(
     merged: Merged, columns: dict[str, Any], tick: Tick, is_same_topic: Any
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """When the group commits, and the sums of its gaps.
+    """Return when the group commits, and the sums of its gaps.
 
     Records read while catching up were thinned out by compaction and give no commit interval.
     """
@@ -56,7 +56,7 @@ def commit_rhythm(
 
 
 def moves(merged: Merged, tick: Tick, is_same_topic: Any, columns: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """How far the committed offset fell at the border of two ticks, and the rates since the tick before."""
+    """Measure how far the committed offset fell between two ticks, and the rates since the tick before."""
     before = merged.before
     held = where(is_same_topic, reached_by(before))
     # no record lies beyond the log end: only from there on it is read again

@@ -135,7 +135,7 @@ def close_windows(rows: pa.Table, owners: Mapping[str, Any], tick: Tick, schema:
 
 
 def _frozen_seconds(rows: pa.Table, tick: Tick) -> Any:
-    """How long, as far as is known, something is unread without progress; what came later freezes when it comes."""
+    """Seconds, as far as is known, without progress on what is unread; what came later freezes when it comes."""
     known_at = rows["answered_at"] if tick.polls_commits else rows["sampled_at"]
     still = pc.max_element_wise(seconds_between(known_at, rows["progressed_at"]), 0.0, skip_nulls=False)
     unread = rows["time_lag_seconds"]

@@ -1,4 +1,4 @@
-"""Why a rebalance happened: the first cause of a list that fits, and whether it had to be."""
+"""Find why a rebalance happened: the first cause of a list that fits, and whether it had to be."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def _started_low(state: Folded, found: Mapping[str, Any], state_timestamp: datet
 
 
 def _spread(found: Mapping[str, Any], history: History, *, is_live: bool) -> Row:
-    """How many partitions have an owner, and how many lack one by the poll's count; only live, as topics grow."""
+    """Count partitions that have an owner, and those that lack one by the poll; only live, as topics grow."""
     if found["kind"] not in ("sync", "downgrade") or found["topics"] is None:
         return {}
     assigned = {(each["topic"], each["partition"]) for row in found["member_rows"] for each in row["assigned"]}

@@ -20,7 +20,7 @@ Values = Sequence[Any]
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """How values of one type become a column and back; a column does not say how many values it has."""
+    """Turn values of one type into a column and back; a column does not say how many values it has."""
 
     write: Callable[[Values], Any]
     read: Callable[[Any, int], list[Any]]

@@ -95,7 +95,7 @@ def add_returns(
 def follow_moves(
     moves: Iterable[Move], known: Iterable[LastMove], at: datetime, parameters: RebalanceParameters
 ) -> tuple[int, tuple[LastMove, ...]]:
-    """How many moves return a partition, and the newest move of each now."""
+    """Count the moves that return a partition, and name the newest move of each now."""
     last = {
         (each.topic, each.partition): each
         for each in known

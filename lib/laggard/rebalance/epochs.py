@@ -154,7 +154,7 @@ def _member_row(work: Folding, member: Member, place: Row, history: History) -> 
 
 
 def _spread(state: Folded, rows: list[Row], history: History, *, is_live: bool) -> Row:
-    """How many partitions have an owner, and how many lack one; a share group's partitions may have several."""
+    """Count partitions that have an owner, and those that lack one; a share group's may have several."""
     if state.group_type == "streams" and any(row["status"] == "partial" for row in rows):
         return {}  # a task whose topics are not known has an unknown number of partitions
     held = {

@@ -126,7 +126,7 @@ def merge_gap_seconds(generation: Generation, parameters: RebalanceParameters) -
 
 
 def settled_at(rebalance: OpenRebalance, parameters: RebalanceParameters) -> datetime | None:
-    """When nothing more is to come: every stopped partition has committed and no generation can join it any more.
+    """Find when nothing more is to come: every stopped partition has committed, and no generation can join it.
 
     None while that is open; at the latest some minutes after its end, as far as it has one.
     """

@@ -1,4 +1,4 @@
-"""Why a member left: a posterior over five reasons, from what records show around its departure.
+"""Estimate why a member left: a posterior over five reasons, from what records show around its departure.
 
 No record states the reason; a Java consumer that exceeds max.poll.interval.ms sends LeaveGroup just as one that closes
 (ConsumerCoordinator), and a static one sends nothing, so that its session has to expire (KIP-345).

@@ -1,4 +1,4 @@
-"""When a rebalance began and how long its phases took.
+"""Estimate when a rebalance began and how long its phases took.
 
 A classic group's record states the end of the join phase and is written at the end of the sync phase
 (GroupCoordinator), so only the begin is an estimate; a modern group records both ends (KIP-848).
@@ -146,7 +146,7 @@ def union_seconds(intervals: Iterable[tuple[datetime, datetime]], begin: datetim
 def _first_join(
     generation: Generation, previous_at: datetime | None, parameters: RebalanceParameters
 ) -> datetime | None:
-    """When the first member came into an empty group.
+    """Return when the first member came into an empty group.
 
     A new group has its first record at that moment. Any other one waits for more members, at least as long as the
     initial delay (KIP-134).

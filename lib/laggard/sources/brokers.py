@@ -75,7 +75,7 @@ class Brokers:
 
     @property
     def refusal(self) -> errors.LaggardError | None:
-        """Why we cannot log in, if since `begin` every request failed; one broker that answers is enough."""
+        """Say why we cannot log in, if since `begin` every request failed; one broker that answers is enough."""
         if self.failures.total() < self.requests.total():
             return None
         return self._connections.failure or self._refusal

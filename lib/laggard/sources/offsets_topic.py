@@ -121,7 +121,7 @@ def rounds(begins: Positions, ends: Positions, pieces: Iterable[Piece] = ()) -> 
 
 @dataclass(frozen=True, slots=True)
 class OffsetsSource:
-    """How Spark reads records of the offsets topic."""
+    """Options with which Spark reads records of the offsets topic."""
 
     bootstrap_servers: tuple[str, ...]
     topic: str

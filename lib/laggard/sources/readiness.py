@@ -27,7 +27,7 @@ class OffsetsTopic:
 
 
 class NotReadyYet(Exception):  # noqa: N818 - not an error: it passes by itself
-    """Why the job cannot begin, with the reason of `/-/ready` in front."""
+    """Say why the job cannot begin, with the reason of `/-/ready` in front."""
 
 
 def find_source(brokers: Brokers, cluster: Cluster) -> OffsetsTopic:

@@ -144,7 +144,7 @@ def _is_number(value: object) -> bool:
 
 
 def started_ticks(pid: int) -> int:
-    """When a process started, in the kernel's ticks since boot; -1 if there is none. Its number alone is used again."""
+    """Return when a process started, in ticks since boot; -1 if there is none. Its number alone is used again."""
     try:
         stat = Path(f"/proc/{pid:.0f}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

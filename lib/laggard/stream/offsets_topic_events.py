@@ -75,5 +75,5 @@ class RebuildError(LaggardError):
 
 
 def count_known(*partitions: Iterable[int]) -> int:
-    """How many partitions there are, by the highest of those that are known."""
+    """Count the partitions, by the highest of those that are known."""
     return 1 + max((number for each in partitions for number in each), default=-1)

@@ -1,4 +1,4 @@
-"""How long the stages of a batch take."""
+"""Measure how long the stages of a batch take."""
 
 from __future__ import annotations
 

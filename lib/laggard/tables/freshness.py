@@ -1,4 +1,4 @@
-"""How old a batch may be before its numbers are no longer those of now."""
+"""Decide how old a batch may be before its numbers are no longer those of now."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _SLACK_SECONDS = 60.0  # of two clocks that agree, and of a coarse one
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long rows are kept, and removed files after them."""
+    """Retention of rows, and of removed files after them."""
 
     windows_days: int
     history_days: int
@@ -167,7 +167,7 @@ def _trim_log(root: str, delta: DeltaTable, table: Table, named: int | None) -> 
 
 
 def read_done(root: str) -> dict[str, datetime]:
-    """When each table was last maintained whole; none if that is not recorded."""
+    """Return when each table was last maintained whole; none if that is not recorded."""
     try:
         content = json.loads(files.read_text(_done_path(root)))
         return {name: datetime.fromisoformat(text) for name, text in content.items()}

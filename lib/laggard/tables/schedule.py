@@ -1,4 +1,4 @@
-"""When the job maintains its tables: those with a commit every tick hourly, all once a day, beside the ticks."""
+"""Decide when the job maintains its tables: those with a commit every tick hourly, all once a day, beside the ticks."""
 
 from __future__ import annotations
 

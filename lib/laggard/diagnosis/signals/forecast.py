@@ -28,12 +28,12 @@ _START_WINDOWS = fixed("start_windows", 5, "windows that the speed of a log star
 
 
 def drain_seconds(lag: float, arrival: float, consume: float, parameters: Parameters) -> float:
-    """Until the lag has drained at today's rates, in records/s."""
+    """Return seconds until the lag has drained at today's rates, in records/s."""
     return _drain(lag, consume - arrival, parameters.drain_min_share * arrival)
 
 
 def topic_drain_seconds(signals: Signals, topic: TopicSignals) -> float:
-    """Until a topic is drained at today's rates; NaN if its backlog is not known."""
+    """Return seconds until a topic is drained at today's rates; NaN if its backlog is not known."""
     records = backlog(signals, topic)
     return slowest_drain_seconds(topic, signals.frame.window_seconds, signals.parameters) if records > 0 else records
 
@@ -61,7 +61,7 @@ def is_kept_up(signals: Signals, topic: TopicSignals) -> bool:
 
 
 def slowest_drain_seconds(topic: TopicSignals, window_seconds: int, parameters: Parameters) -> float:
-    """Until the last of a topic's members has drained its lag: what one has spare is of no use to another.
+    """Return seconds until the last member has drained its lag: what one has spare is of no use to another.
 
     Members whose lag is below the floor, and stalled partitions, count with the topic as a whole alone.
     """
@@ -93,7 +93,7 @@ def _consume_of_now(topic: TopicSignals, window_seconds: int, parameters: Parame
 
 
 def _somebody_hung(topic: TopicSignals) -> npt.NDArray[np.bool_]:
-    """In which windows, [windows], an owner of lag that counts read nothing of all its partitions."""
+    """Find the windows, [windows], in which an owner of lag that counts read nothing of all its partitions."""
     slots, consume = topic.frame.named("slot")[:, -1], topic.frame["consume"]
     owning = sorted(set(slots[topic.is_ok & topic.is_material & (slots != "")]))
     each = [consume[topic.is_ok & (slots == slot)].sum(axis=0) == 0 for slot in owning]
@@ -109,7 +109,7 @@ def drain_range(
 
 
 def drain_at_capacity_seconds(lag: float, arrival: float, capacity: float, members: float) -> float:
-    """Until the lag has drained if every member did what it can, `capacity` in records/s per member."""
+    """Return seconds until the lag has drained if every member did what it can, `capacity` in records/s each."""
     return nan if isnan(capacity) else _drain(lag, members * capacity - arrival, 0.0)
 
 
@@ -136,7 +136,7 @@ def loss_seconds(
     time_lag: float,
     arrival_at_read: float,
 ) -> float:
-    """Until retention deletes a record that was not read yet, 0 when it already does.
+    """Return seconds until retention deletes a record that was not read yet, 0 when it already does.
 
     By offsets: the log start moves at `log_start_speed` (records/s, a mean over 3 jumps or more, as it moves by whole
     segments) and overtakes the committed offset. By time: the oldest unread record reaches `retention_seconds` (inf
@@ -157,7 +157,7 @@ def _overtaken(headroom: float, speed: float) -> float:
 
 
 def slo_breach_seconds(slo_seconds: float, time_lag: float, slope: float) -> float:
-    """Until the time lag passes the service level; `slope` in seconds per second, NaN if it is not significant."""
+    """Return seconds until the time lag passes the service level; `slope` in s/s, NaN if it is not significant."""
     if slo_seconds <= 0 or isnan(time_lag):
         return nan
     return 0.0 if time_lag >= slo_seconds else _overtaken(slo_seconds - time_lag, slope)
