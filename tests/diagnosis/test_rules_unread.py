@@ -1,6 +1,7 @@
 """Groups without members: whose commits are these, and since when is nobody there."""
 
-from datetime import datetime, timezone
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 
 import numpy as np
 import pytest
@@ -42,6 +43,36 @@ def test_an_empty_group_has_lag_once_it_has_been_quiet_for_long(
 ) -> None:
     found = empty_with_lag.check(empty_since(windows, commits_in=30, quiet_seconds=quiet_seconds))
     assert [each.code for each in found] == codes
+
+
+@pytest.mark.parametrize("away", [10, 60, 300, 500])
+def test_members_that_die_before_a_window_ends_are_members_in_each_of_its_phases(away: int) -> None:
+    """Each lives for 15 s and commits, or does not; no window ends with one."""
+    for phase in range(15, away + 15, 15):
+        generations = []
+        for number in range(3600 // (away + 15)):
+            left = moment((phase + number * (away + 15)) / 60)
+            generations += [
+                GENERATION | {"record_timestamp": left - timedelta(seconds=15), "joined": ["m"], "left": []},
+                GENERATION | {"record_timestamp": left, "kind": "empty", "member_count": 0, "left": ["m"]},
+            ]
+        for commits in (1.0, 0.0):
+            signals = signals_of(
+                topic_signals([50_000.0], history={"commits": commits}, slots=[""]),
+                state="Empty",
+                member_count=0,
+                group_facts=[{"members": 0}] * WINDOWS,
+                generations=sorted(generations, key=lambda row: row["record_timestamp"]),
+            )
+            assert [*external_committer.check(signals), *empty_with_lag.check(signals)] == []
+
+
+@pytest.mark.parametrize(("minutes", "codes"), [(8.9, []), (9.1, ["EXTERNAL_COMMITTER"])])
+def test_a_commit_is_from_outside_once_the_last_member_has_been_gone_for_long(minutes: float, codes: list[str]) -> None:
+    gone = GENERATION | {"record_timestamp": moment(minutes), "kind": "empty", "member_count": 0, "left": ["m"]}
+    history = replace(empty_since(10, commits_in=2).frame, generations=[gone])
+    signals = replace(empty_since(10, commits_in=2), frame=history)
+    assert [each.code for each in external_committer.check(signals)] == codes
 
 
 @pytest.mark.parametrize(("consumed", "codes"), [(0.0, ["EMPTY_WITH_LAG"]), (500.0, [])])

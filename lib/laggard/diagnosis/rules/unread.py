@@ -147,10 +147,15 @@ def _counts_commits(signals: Signals) -> bool:
 
 
 def _has_no_members(signals: Signals) -> bool:
-    """Nobody was a member in any window of the last ten minutes."""
+    """Nobody was a member at the end of any window of the last ten minutes, nor between two of them."""
     windows = max(1, round(signals.parameters.quiet_seconds / signals.frame.window_seconds))
     facts = signals.frame.facts[-windows:]
-    return len(facts) == windows and all(row is not None and not row.get("members") for row in facts)
+    if len(facts) < windows or any(row is None or row.get("members") for row in facts):
+        return False
+    # the last member left in the first of these windows, or before
+    since = signals.frame.now - timedelta(seconds=(windows - 1) * signals.frame.window_seconds)
+    recent = [row for row in signals.frame.generations if row["record_timestamp"] > since]
+    return not any(row["member_count"] or row["left"] for row in recent)
 
 
 def _has_rebalanced(signals: Signals, seconds: float) -> bool:
