@@ -1,8 +1,9 @@
 """Burrow's view of a partition: its rules over the newest ten commits, with their known weaknesses.
 
-For people who come from Burrow; our own rules are in `diagnosis/`. As there, a quiet group is rated over hours, and one
-commit without lag excuses the next nine. Instead of ten commits their counts are kept: how many commits ago the offset
-fell, the lag was 0, and the lag fell. The commits that one tick brings count as one.
+For people who come from Burrow 1.3.7 or newer; our own rules are in `diagnosis/`. As there, a quiet group is rated over
+hours, and one commit without lag excuses the next nine, except from a rewind. A rewind counts until a commit is back at
+the offset that it left. Instead of ten commits their counts are kept: how many commits ago the offset fell, the lag was
+0, and the lag fell. The commits that one tick brings count as one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import both, null, when
+from laggard.lag.arrays import both, null, when, where
 
 OK, SLOW, STOPPED, STALLED, REWOUND = "ok", "slow", "stopped", "stalled", "rewound"
 VERDICTS = (OK, SLOW, STOPPED, STALLED, REWOUND)  # the worst last, as Burrow numbers them
@@ -56,6 +57,15 @@ def rate(before: Any, lag_at_commit: Any, rewound_records: Any, is_same_topic: A
     return pa.StructArray.from_arrays([_one(columns[field.name]) for field in RATED], fields=list(RATED))
 
 
+def rewound_from(before: Any, committed_offset: Any, rewound_records: Any, is_same_topic: Any) -> Any:
+    """The offset that a rewind left, while no commit is back there; null if there is none within ten commits."""
+    since_rewind = pc.struct_field(before["rated"].combine_chunks(), "since_rewind")
+    is_held = both(is_same_topic, pc.less(since_rewind, COMMITS - 1))
+    left = where(pc.greater(rewound_records, 0), before["committed_offset"])
+    offset = pc.max_element_wise(where(is_held, before["rewound_from"]), left)
+    return where(pc.less(committed_offset, offset), offset)
+
+
 def verdicts(rated: pa.Array, row: dict[str, Any]) -> Any:
     """One verdict per row, null if the status is not ok or fewer than ten commits were seen live."""
     count = {field.name: pc.struct_field(rated, field.name) for field in RATED}
@@ -65,8 +75,8 @@ def verdicts(rated: pa.Array, row: dict[str, Any]) -> Any:
     cases = [
         (OK, pc.equal(row["lag"], 0)),
         (STOPPED, both(pc.greater(row["commit_age_seconds"], seconds), pc.invert(was_recent))),
+        (REWOUND, both(pc.less(count["since_rewind"], pairs), pc.is_valid(row["rewound_from"]))),
         (OK, pc.less(count["since_level"], COMMITS)),
-        (REWOUND, pc.less(count["since_rewind"], pairs)),
         (STALLED, pc.greater_equal(row["repeat_commits"], pairs)),
         (SLOW, pc.greater_equal(count["since_fall"], pairs)),
     ]

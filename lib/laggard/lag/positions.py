@@ -113,6 +113,7 @@ def advance_positions(
     lag_at_commit = where(merged.is_new, lag_at_commits(before, commit, columns, is_same_topic, tick))
     at_live_commit = where(pa.scalar(tick.is_caught_up), lag_at_commit)
     columns["rated"] = burrow.rate(before["rated"], at_live_commit, counts["rewound_records"], is_same_topic)
+    columns["rewound_from"] = burrow.rewound_from(before, committed, counts["rewound_records"], is_same_topic)
     columns["verdict"] = burrow.verdicts(columns["rated"], columns)
     columns |= accumulate(before, columns, tick, **counts, lag_at_commit=lag_at_commit, is_same_topic=is_same_topic)
     columns |= count_late(before, columns, probed, tick, is_same_topic)

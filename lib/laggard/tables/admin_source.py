@@ -22,8 +22,8 @@ _HISTOGRAMS = (
 _GAPS = ("commit_gaps_total", "commit_gap_ms_total", "commit_gap_squares_total")
 UNKNOWN: Mapping[str, tuple[str, ...]] = {  # table -> columns that are null in every row; a dot names a struct's field
     "partition_status": (
-        *_COMMITS, "verdict", "rated", "commit_age_seconds", "commit_gaps", "window_commits", "window_noop_commits",
-        "window_lag_envelope",
+        *_COMMITS, "verdict", "rated", "rewound_from", "commit_age_seconds", "commit_gaps", "window_commits",
+        "window_noop_commits", "window_lag_envelope",
     ),
     "group_status": (
         *_REBALANCES, *_HISTOGRAMS, *_GAPS, "offsets_partition", "recent_rebalances", "rebalance_state", "record_state",

@@ -77,6 +77,12 @@ PARTITION_STATUS = Table(
             " since it fell, and the lag at the newest",
             "a row that an older job wrote",
         ),
+        Column(
+            "rewound_from",
+            "bigint",
+            f"state: committed offset that a rewind among the newest {COMMITS} commits left",
+            "none, or a commit is back there",
+        ),
         Column("commit_gaps", "array<int>", "state: newest gaps between commits in milliseconds, at most 20"),
         Column("commit_poll_id", "bigint", "state: poll the commit first met", "no commit"),
         Column(
