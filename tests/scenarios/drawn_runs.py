@@ -44,6 +44,15 @@ class Drawn:
         """The name of the group of a plan."""
         return self.recorded.run.cluster.name(plan.number)
 
+    def topic(self, plan: Plan) -> str:
+        """The topic of a plan that its faults are about."""
+        return topic_of(self.recorded.run.cluster, plan)
+
+
+def topic_of(cluster: ScenarioCluster, plan: Plan) -> str:
+    """The topic that the group of a plan reads to the end."""
+    return f"{cluster.main}-{plan.number}"
+
 
 class Workload:
     """One cluster on its way: sets it up, does what is planned, and samples."""
@@ -62,7 +71,7 @@ class Workload:
         return Labels(self.cluster.minutes)
 
     def _topic(self, plan: Plan) -> str:
-        return f"{self.simulated.main}-{plan.number}"
+        return topic_of(self.simulated, plan)
 
     def _set_up(self, plan: Plan) -> None:
         cluster, topic = self.simulated, self._topic(plan)

@@ -94,8 +94,9 @@ class DrawnScore:
                 and must.covers(each)
             ]
             used |= {id(each) for each in fits}
-            if must.is_named(fits):
-                delay = (min(each.opened_ms for each in fits) - begin_ms) / MINUTE - must.needs
+            met_ms = must.met_ms(fits)
+            if met_ms is not None:
+                delay = (met_ms - begin_ms) / MINUTE - must.needs
                 self.hits.setdefault(must.code, []).append(max(0.0, delay))
                 self.late[must.code] += delay > must.limit
             else:
@@ -226,7 +227,7 @@ def score_drawn(drawn: Drawn) -> DrawnScore:
         minutes = {((milliseconds(row["window_start"]) or 0) - start_ms) // MINUTE: row for row in rows}
         own = [each for each in found if each.group == group]
         result.verdicts(plan, samples, minutes)
-        result.findings(plan, alarms(plan, samples), own, start_ms)
+        result.findings(plan, alarms(plan, samples, drawn.topic(plan)), own, start_ms)
         result.flaps(own, minutes)
         for method, each in calls.items():
             result.beside(method, plan, samples, [call for call in each if call.group == group], start_ms)

@@ -119,6 +119,7 @@ class Alarm:
     code: str
     begin: float  # minute of the run
     end: float
+    topic: str
     partitions: frozenset[int] = frozenset()  # empty: the whole group or a member
     subjects: frozenset[str] = frozenset()  # names of the member, empty if it is not about one
     needs: float = 0.0  # minutes that the finding's definition asks for
@@ -126,14 +127,21 @@ class Alarm:
 
     def covers(self, finding: Opened) -> bool:
         """True if a finding is about this scope or a part of it, and nothing else."""
-        if self.subjects and finding.subject:
+        if finding.topic not in ("", self.topic) or not finding.partitions <= self.partitions:
+            return False
+        if finding.subject:
             return finding.subject.split("#")[0] in self.subjects
-        return finding.partitions <= self.partitions and bool(finding.partitions) == bool(self.partitions)
+        return bool(finding.partitions) if self.partitions else not self.subjects
 
-    def is_named(self, findings: Sequence[Opened]) -> bool:
-        """True if findings that it covers name the whole scope."""
-        named = frozenset[int]().union(*(each.partitions for each in findings))
-        return bool(findings) and (named == self.partitions or any(each.subject for each in findings))
+    def met_ms(self, findings: Sequence[Opened]) -> int | None:
+        """When findings that it covers first name the whole scope at the same time; None if they never do."""
+        fits = [each for each in findings if self.covers(each)]
+        for now_ms in sorted(each.opened_ms for each in fits):
+            now = [each for each in fits if each.opened_ms <= now_ms < (each.closed_ms or now_ms + 1)]
+            parts = frozenset[int]().union(*(each.partitions for each in now))
+            if now and (parts == self.partitions or any(each.subject and not each.partitions for each in now)):
+                return now_ms
+        return None
 
 
 @dataclass(frozen=True)
@@ -169,7 +177,7 @@ _CODES = {
 _NEEDS = {"stop": 10.0, "commits_refused": 5.0, "crash_loop": 3.0, "poison": 4.0}  # minutes by definition
 
 
-def alarms(plan: Plan, samples: Sequence[Sample]) -> Alarms:
+def alarms(plan: Plan, samples: Sequence[Sample], topic: str) -> Alarms:
     """Findings that a group must and may have; scopes are known once the cluster was simulated."""
     found, kinds = Alarms(), {fault.kind for fault in plan.faults}
     limit = max(5.0, 3 * plan.commit_seconds / 60)
@@ -188,7 +196,7 @@ def alarms(plan: Plan, samples: Sequence[Sample]) -> Alarms:
             continue
         parts = scope if fault.kind in ("hot", "hang", "pause", "poison") else frozenset[int]()
         names, needs = plan.names.get(number, frozenset()), _NEEDS.get(fault.kind, 0.0)
-        found.must.append(Alarm(code, fault.begin, fault.end, parts, names, needs, limit))
+        found.must.append(Alarm(code, fault.begin, fault.end, topic, parts, names, needs, limit))
     found.may.extend(_losses(plan, samples))
     return found
 

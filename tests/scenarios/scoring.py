@@ -36,6 +36,7 @@ class Opened:
     closed_ms: int | None = None
     roles: list[tuple[int, str]] = field(default_factory=list)
     subject: str = ""  # the member, host or broker that it is about
+    topic: str = ""
 
     def role_at(self, at_ms: int) -> str:
         """ "" where it was not open."""
@@ -55,8 +56,8 @@ def opened(rows: Iterable[Row]) -> list[Opened]:
         at_ms = milliseconds(row["at"]) or 0
         if row["event"] == "opened":
             parts = frozenset(row["partitions"] or ())
-            subject = row.get("subject") or ""
-            found[row["finding_id"]] = Opened(row["code"], row["group"] or "", parts, at_ms, subject=subject)
+            names = {name: row.get(name) or "" for name in ("subject", "topic")}
+            found[row["finding_id"]] = Opened(row["code"], row["group"] or "", parts, at_ms, **names)
         each = found.get(row["finding_id"])
         if each is None:
             continue

@@ -12,7 +12,9 @@ from scenarios.drawn_page import section, with_section
 from scenarios.drawn_report import from_line, to_line
 from scenarios.drawn_runs import Drawn, Sample, simulate_drawn
 from scenarios.drawn_score import OWN, score_drawn
-from scenarios.drawn_truth import answers
+from scenarios.drawn_truth import Alarm, answers
+from scenarios.scoring import Opened
+from simulator.cluster import MINUTE
 
 FEW = (3, 11)  # short ones
 PLAN = Plan(0, "range", 2, 4, 100.0, 5.0, 0.0, (1000, 1000), (20.0,) * 4, 0.0, None, ())
@@ -74,6 +76,38 @@ def test_every_kind_is_drawn_and_pairs_of_them() -> None:
 )
 def test_what_is_right_follows_from_capacity_arrivals_and_owners(plan: Plan, sample: Sample, right: set[str]) -> None:
     assert answers(plan, sample) == right
+
+
+MEMBER = Alarm("CRASH_LOOP", 10, 30, "orders", subjects=frozenset({"app-0/10.0.0.2"}))
+TWO = Alarm("PARTITION_STALLED", 10, 30, "orders", frozenset({0, 3}), frozenset({"app-0/10.0.0.2"}))
+GROUP = Alarm("CAPACITY_SHORTAGE", 10, 30, "orders")
+
+
+def finding(subject: str = "", *partitions: int, topic: str = "orders", minute: int = 12, until: int = 30) -> Opened:
+    return Opened("", "g", frozenset(partitions), minute * MINUTE, until * MINUTE, subject=subject, topic=topic)
+
+
+@pytest.mark.parametrize(
+    ("alarm", "found", "minute"),
+    [
+        pytest.param(MEMBER, [finding("app-0/10.0.0.2#0", topic="")], 12, id="a member by its slot"),
+        pytest.param(MEMBER, [finding("app-0/10.0.0.3#1", topic="")], None, id="another member"),
+        pytest.param(MEMBER, [finding()], None, id="the whole group for one member"),
+        pytest.param(GROUP, [finding(topic="")], 12, id="the group"),
+        pytest.param(GROUP, [finding("app-0/10.0.0.2#0")], None, id="one member for the whole group"),
+        pytest.param(TWO, [finding("app-0/10.0.0.2#0")], 12, id="two partitions by their member"),
+        pytest.param(TWO, [finding("app-0/10.0.0.2#0", 7)], None, id="another partition of that member"),
+        pytest.param(TWO, [finding("", 0, 3)], 12, id="both partitions"),
+        pytest.param(TWO, [finding("", 0, 3, topic="orders-left")], None, id="partitions of another topic"),
+        pytest.param(TWO, [finding("", 0)], None, id="half of the partitions"),
+        pytest.param(TWO, [finding("", 0), finding("", 3, minute=20)], 20, id="halves: named by the later"),
+        pytest.param(TWO, [finding("", 0, until=15), finding("", 3, minute=20)], None, id="halves one after the other"),
+    ],
+)
+def test_an_alarm_is_met_by_findings_of_exactly_its_scope_once_they_name_all_of_it(
+    alarm: Alarm, found: list[Opened], minute: int | None
+) -> None:
+    assert alarm.met_ms(found) == (None if minute is None else minute * MINUTE)
 
 
 @pytest.fixture(scope="module")
