@@ -90,7 +90,7 @@ def told(workload: str, seed: int) -> set[str]:
         ("rebalance_storm", {"REBALANCE_STORM"}, set()),
         ("scale_oscillation", {"SCALE_OSCILLATION"}, {"PING_PONG", "NON_STICKY_MOVES", "REBALANCE_STORM"}),
         ("straggler", {"REBALANCE_STRAGGLER"}, {"NON_STICKY_MOVES"}),
-        ("interrupted_sync", set(), set()),  # one rebalance, and it ended
+        ("interrupted_sync", set(), set()),  # one rebalance of the first two minutes, and it ended
         ("assignor_change", set(), {"NON_STICKY_MOVES"}),
     ],
 )
