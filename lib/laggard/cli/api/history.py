@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
-import pyarrow as pa
-from pyarrow.dataset import field
+from pyarrow.dataset import Expression, field, scalar
 
 from laggard.tables.judged import read_between
 from laggard.tables.schemas import GROUP_WINDOWS, LAG_WINDOWS
 
 WINDOWS = 60
-MAX_PARTITIONS = 200  # of one group; the worst ones
+MAX_DRAWN = 200  # partitions of one group with a history: the worst ones
 _OF_PARTITION = ("lag", "time_lag_seconds", "status", "slot")
 
+Place = tuple[str, int]
 Series = dict[str, list[Any]]
 
 
@@ -51,26 +51,46 @@ class GroupSeries:
 
 
 def partition_series(
-    root: str, group: str, until: datetime, window_seconds: int
-) -> tuple[list[datetime], Mapping[tuple[str, int], Series]]:
-    """Starts of the newest windows, and what each partition of a group had in them; None if there is no row."""
-    window = timedelta(seconds=window_seconds)
-    columns = ("topic", "partition", "window_start", *_OF_PARTITION)
-    since = until - (WINDOWS + 1) * window
-    rows = read_between(root, LAG_WINDOWS.name, columns, since, until, field("group") == group)
-    starts = sorted(set(rows["window_start"].to_pylist()))[-WINDOWS:]
-    place = {start: number for number, start in enumerate(starts)}
-    found: dict[tuple[str, int], Series] = {}
-    for row in _dicts(rows):
-        number = place.get(row["window_start"])
-        if number is not None:
-            key = row["topic"], row["partition"]
-            series = found.setdefault(key, {name: [None] * len(starts) for name in _OF_PARTITION})
-            for name in _OF_PARTITION:
-                series[name][number] = row[name]
+    root: str, group: str, until: datetime, window_seconds: int, places: Sequence[Place]
+) -> tuple[list[datetime], Mapping[Place, Series]]:
+    """Starts of the newest windows, and what some partitions of a group had in them; None if there is no row.
+
+    Only rows of these partitions become objects: of a group with 20,000 all took 20 s and 600 MB.
+    """
+    starts = newest_windows(until, window_seconds)
+    condition = (field("group") == group) & _among(places)
+    names = ("topic", "topic_id", "partition", "window_start", *_OF_PARTITION)
+    table = read_between(root, LAG_WINDOWS.name, names, starts[0], starts[-1], condition)
+    rows = list(zip(*(table[name].to_pylist() for name in names), strict=True))
+    ages: dict[tuple[str, str], tuple[datetime, datetime]] = {}  # of each topic by its id: last and first window
+    for topic, topic_id, _, start, *_ in rows:
+        last, first = ages.get((topic, topic_id), (start, start))
+        ages[topic, topic_id] = max(last, start), min(first, start)
+    # a topic that was made again has two rows in one window: the newer one counts, so it is the later here
+    rows.sort(key=lambda row: ages[row[0], row[1]])
+    number_of = {start: number for number, start in enumerate(starts)}
+    found: dict[Place, Series] = {}
+    for topic, _, partition, start, *values in rows:
+        if start in number_of:  # else of windows that were longer or shorter
+            series = found.setdefault((topic, partition), {name: [None] * len(starts) for name in _OF_PARTITION})
+            for name, value in zip(_OF_PARTITION, values, strict=True):
+                series[name][number_of[start]] = value
     return starts, found
 
 
-def _dicts(rows: pa.Table) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = rows.to_pylist()
+def newest_windows(until: datetime, window_seconds: int) -> list[datetime]:
+    """Starts of the newest windows that had closed by then, the newest last."""
+    end = int(until.timestamp() // window_seconds) * window_seconds
+    starts = (end - number * window_seconds for number in range(WINDOWS, 0, -1))
+    return [datetime.fromtimestamp(start, timezone.utc) for start in starts]
+
+
+def _among(places: Sequence[Place]) -> Expression:
+    """Rows of these partitions."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in places:
+        by_topic.setdefault(topic, []).append(partition)
+    found = scalar(False)
+    for topic, partitions in by_topic.items():
+        found |= (field("topic") == topic) & field("partition").isin(partitions)
     return found

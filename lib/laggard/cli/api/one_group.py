@@ -9,7 +9,7 @@ from typing import Any
 
 from laggard.cli.api.boards import Board, partition_counts
 from laggard.cli.api.document import named
-from laggard.cli.api.history import MAX_PARTITIONS, partition_series
+from laggard.cli.api.history import MAX_DRAWN, partition_series
 from laggard.cli.api.questions import MAX_REBALANCES
 from laggard.cli.explain.asked import Asked
 from laggard.cli.explain.data import to_data
@@ -40,13 +40,14 @@ def group(board: Board, group: str, asked: Mapping[str, Any], window_seconds: in
     explained = question.read(board.root, window_seconds, board.snapshot.batch)
     facts = to_data(explained)
     diagnosis = {name: value for name, value in facts["diagnosis"].items() if name != "windows"}
-    starts, series = partition_series(board.root, group, board.snapshot.batch.polled_at, window_seconds)
+    drawn = [(row["topic"], row["partition"]) for row in explained.partitions[: min(asked["limit"], MAX_DRAWN)]]
+    starts, series = partition_series(board.root, group, board.snapshot.batch.polled_at, window_seconds, drawn)
     entry = board.entries[group]
     return {
         "group": entry.row,
         "topics": [_topic(row, explained) for row in board.topics(group) if explained.topic in (None, row["topic"])],
         "window_starts": starts,
-        "partitions": _partitions(explained, series),
+        "partitions": _partitions(explained, asked["limit"], series),
         "members": facts["members"],
         "rebalances": facts["rebalances"],
         "findings": diagnosis.pop("findings"),
@@ -75,11 +76,11 @@ def _topic(row: Row, explained: Explained) -> Row:
     }
 
 
-def _partitions(explained: Explained, series: Mapping[tuple[str, int], Row]) -> Sequence[Row]:
-    """Worst first; only the worst have a history, so that an answer stays small."""
+def _partitions(explained: Explained, limit: int, series: Mapping[tuple[str, int], Row]) -> Sequence[Row]:
+    """Worst first, and no more than asked for; only the worst have a history, so that an answer stays small."""
     owners = readers(explained)
     found = []
-    for number, row in enumerate(explained.partitions):
+    for row in explained.partitions[:limit]:
         place = row["topic"], row["partition"]
         owner = owners.get(place)
         found.append(
@@ -87,7 +88,7 @@ def _partitions(explained: Explained, series: Mapping[tuple[str, int], Row]) -> 
             | named("topic", row["topic"])
             | {
                 "owner": None if owner is None else {name: owner[name] for name in _OF_OWNER},
-                "history": series.get(place) if number < MAX_PARTITIONS else None,
+                "history": series.get(place),
             }
         )
     return found

@@ -131,7 +131,7 @@ FINDINGS = (
     ),
     *PAGE,
 )
-ONE_GROUP = (ONE_CLUSTER, TOPIC)
+ONE_GROUP = (ONE_CLUSTER, TOPIC, _number("limit", "most partitions, the worst first", MAX_PAGE, FIRST_PAGE))
 EXPLAIN = (
     ONE_CLUSTER,
     TOPIC,
