@@ -9,6 +9,7 @@ import pytest
 
 from exporter.harness import Key
 from laggard.sources.reconcile import Reconcile
+from laggard.stream import admission
 from sources.test_coordinators import DENIED, Cluster
 from stream.simulation import Record, commit, end, generation
 from stream.whole_batch import Given, WholeBatches
@@ -27,6 +28,11 @@ def key(name: str, **labels: object) -> Key:
     )
 
 
+def groups(job: WholeBatches) -> dict[str, tuple[int, str, int | None]]:
+    rows = job.rows("group_status")
+    return {each["group"]: (each["shed_keys"], each["status"], each["lag"]) for each in rows}
+
+
 def test_new_partitions_are_refused_at_the_cap_and_known_ones_go_on(tmp_path: Path) -> None:
     job = WholeBatches(tmp_path, most_rows=3)
     tick(job, commit(900, group="old"))
@@ -35,15 +41,73 @@ def test_new_partitions_are_refused_at_the_cap_and_known_ones_go_on(tmp_path: Pa
     held = {(each["group"], each["partition"]): each["lag"] for each in job.rows("partition_status")}
     assert held == {("old", 0): 10, ("new", 0): 990, ("new", 1): 990}
     for _ in range(2):  # also in a tick that refuses none
-        groups = {each["group"]: each for each in job.rows("group_status")}
-        assert (groups["new"]["shed_keys"], groups["new"]["status"], groups["new"]["lag"]) == (2, "partial", None)
-        assert (groups["new"]["lag_known"], groups["old"]["lag"]) == (1980, 10)
+        assert groups(job) == {"new": (2, "partial", None), "old": (0, "ok", 10)}
+        assert {each["group"]: each["lag_known"] for each in job.rows("group_status")} == {"new": 1980, "old": 10}
         found = job.scrape()
         assert found[key("shed_keys_total")] == 2
         assert found[key("group_lag_known_records", group="new", topic="t")] == 1980
         assert key("group_lag_records", group="new", topic="t") not in found
         assert found[key("group_lag_records", group="old", topic="t")] == 10
         tick(job)
+
+
+def test_a_group_is_whole_again_once_all_that_was_refused_has_a_row_or_is_deleted(tmp_path: Path) -> None:
+    job = WholeBatches(tmp_path, most_rows=3)
+    tick(job, commit(900, group="old"))
+    for _ in range(2):  # refused twice, counted once
+        tick(job, *(commit(10, group="new", partition=number) for number in range(4)))
+    assert groups(job)["new"] == (2, "partial", None)
+    job.most_rows = 1000
+    job.start()
+    tick(job, commit(1000, group="new", partition=2))
+    assert groups(job)["new"] == (1, "partial", None)
+    tick(job, commit(None, group="new", partition=3))
+    assert groups(job)["new"] == (0, "ok", 1980)
+    assert job.scrape()[key("group_lag_records", group="new", topic="t")] == 1980
+
+
+def test_a_group_of_which_all_is_refused_is_there_and_is_not_whole_when_room_is_made(tmp_path: Path) -> None:
+    job = WholeBatches(tmp_path, most_rows=1)
+    tick(job, commit(900, group="old"))
+    tick(job, *(commit(10, group="new", partition=number) for number in range(4)))
+    assert groups(job) == {"old": (0, "ok", 100), "new": (4, "partial", None)}
+    job.most_rows = 1000
+    job.start()
+    tick(job, commit(20, group="new"))
+    assert groups(job)["new"] == (3, "partial", None)
+    assert key("group_lag_records", group="new", topic="t") not in job.scrape()
+
+
+def test_a_group_whose_refused_offsets_are_all_deleted_is_gone(tmp_path: Path) -> None:
+    job = WholeBatches(tmp_path, most_rows=1)
+    tick(job, commit(900, group="old"), commit(10, group="new", partition=1))
+    assert groups(job)["new"] == (1, "partial", None)
+    tick(job, commit(None, group="new", partition=1))
+    assert groups(job).keys() == {"old"}
+
+
+def test_a_group_with_more_refused_partitions_than_are_named_stays_partial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "MOST_NAMED", 2)
+    job = WholeBatches(tmp_path, most_rows=1)
+    tick(job, commit(900, group="old"))
+    tick(job, *(commit(10, group="new", partition=number) for number in range(4)))
+    assert groups(job)["new"] == (3, "partial", None)  # at least
+    job.most_rows = 1000
+    job.start()
+    tick(job, *(commit(10, group="new", partition=number) for number in range(4)))
+    assert groups(job)["new"] == (1, "partial", None)
+
+
+def test_a_group_that_was_refused_and_lives_is_not_taken_out(tmp_path: Path) -> None:
+    job = WholeBatches(tmp_path, most_rows=1)
+    tick(job, commit(900, group="old"), commit(10, group="new", partition=1))
+    job.ended = ["new"]
+    tick(job, commit(20, group="new", partition=1))  # refused, but somebody commits
+    assert groups(job)["new"] == (1, "partial", None)
+    tick(job)
+    assert groups(job).keys() == {"old"}
 
 
 def test_rows_of_a_group_that_ended_unseen_are_removed_and_counted(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,23 +55,29 @@ def group_rows(
     sums: Mapping[str, Mapping[str, Any]],
     listing: Listing,
     tick: Tick,
-    shed: Mapping[str, int] | None = None,
+    refused: Mapping[str, Sequence[tuple[str, int]]] | None = None,
 ) -> list[dict[str, Any]]:
-    """Rows of `group_status`; `shed` counts commits that were refused, by group.
+    """Rows of `group_status`; `refused`: by group, partitions with a commit and without a row.
 
     A group lives as long as it has an offset, a subscription or a group record.
     """
-    rows = []
-    for group in sorted(facts.keys() | sums.keys()):
-        found, totals = facts.get(group, {}), sums.get(group)
-        if found.get("members") is None and totals is None:
+    rows, refused = [], refused or {}
+    for group in sorted(facts.keys() | sums.keys() | refused.keys()):
+        found, totals, names = facts.get(group, {}), sums.get(group), refused.get(group, ())
+        if found.get("members") is None and totals is None and not names:
             continue
         row = _row(group, before.get(group, {}), found, totals or {}, listing, tick)
-        row["shed_keys"] = (before.get(group, {}).get("shed_keys") or 0) + (shed or {}).get(group, 0)
-        if row["shed_keys"]:  # partitions without a row are missing in the sums
+        row |= refused_columns(names)
+        if names:  # they are missing in the sums
             row |= {"lag": None, "status": PARTIAL if row["status"] == "ok" else row["status"]}
         rows.append(row)
     return rows
+
+
+def refused_columns(names: Sequence[tuple[str, int]]) -> dict[str, Any]:
+    """Columns of `group_status` about partitions that were refused."""
+    named = [{"topic": topic, "partition": partition} for topic, partition in names]
+    return {"shed_keys": len(names), "refused": named}
 
 
 def _row(

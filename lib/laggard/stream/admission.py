@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,25 +15,61 @@ from laggard.lag.arrays import flags, key_codes, match
 from laggard.lag.merged import KEY
 from laggard.stream.quarantine import Inputs
 
+MOST_NAMED = 1000  # refused partitions of a group that are remembered by name
+OTHERS = ("", -1)  # stands for more of them: it never ends by itself
 
-def admit(inputs: Inputs, most_rows: int) -> Inputs:
+Partition = tuple[str, int]  # topic, partition
+
+
+def admit(inputs: Inputs, most_rows: int) -> tuple[Inputs, int]:
     """The same without the newest commits on partitions that have no row yet, as far as the table has no room.
 
-    What has a row keeps it. `Batch.shed` counts what is refused, by group: the lag of such a group is not whole.
+    What has a row keeps it. The second result counts what is refused. `Batch.refused` names by group what was refused
+    in this tick or before and got no row since: the lag of such a group is not whole.
     """
     before, commits = inputs.partition_status, inputs.batch.commits
     new, old = key_codes([commits, before], KEY)
     fresh = np.flatnonzero((match(new, old) < 0) & ~flags(pc.fill_null(commits["is_deleted"], False)))
     room = max(0, most_rows - before.num_rows)
-    if len(fresh) <= room:
-        return inputs
-    places = commits.take(pa.array(fresh)).select(["source_partition", "source_offset"])
-    order = pc.sort_indices(places, [("source_offset", "ascending"), ("source_partition", "ascending")]).to_numpy()
-    refused = np.zeros(commits.num_rows, dtype=bool)
-    refused[fresh[order[room:]]] = True
-    counted = pc.value_counts(commits.filter(pa.array(refused))["group"]).to_pylist()
-    shed = {each["values"]: each["counts"] for each in counted}
-    return replace(inputs, batch=replace(inputs.batch, commits=commits.filter(pa.array(~refused)), shed=shed))
+    is_refused = np.zeros(commits.num_rows, dtype=bool)
+    if len(fresh) > room:
+        places = commits.take(pa.array(fresh)).select(["source_partition", "source_offset"])
+        order = pc.sort_indices(places, [("source_offset", "ascending"), ("source_partition", "ascending")]).to_numpy()
+        is_refused[fresh[order[room:]]] = True
+    refused, taken = commits.filter(pa.array(is_refused)), commits.filter(pa.array(~is_refused))
+    batch = replace(inputs.batch, commits=taken, refused=_without_row(inputs, refused, taken))
+    return replace(inputs, batch=batch), refused.num_rows
+
+
+def _without_row(inputs: Inputs, refused: pa.Table, taken: pa.Table) -> dict[str, list[Partition]]:
+    """By group, the partitions with a commit that was refused now or before; one that is taken now ends that."""
+    status, answers = inputs.group_status, inputs.batch.answers
+    before = status.filter(pc.greater(pc.fill_null(status["shed_keys"], 0), 0)).select(["group", "refused"])
+    # an answer of the coordinator names all offsets: what of it has no row was refused now
+    complete = {*answers.gone, *(group for group, error in answers.errors.items() if error is None)}
+    # a row of an older job has no names
+    known = {row["group"]: row["refused"] for row in before.to_pylist() if row["group"] not in complete}
+    found = {
+        group: dict.fromkeys([OTHERS] if rows is None else [(row["topic"], row["partition"]) for row in rows])
+        for group, rows in known.items()
+    }
+    for group, *place in _places(refused, None):
+        found.setdefault(group, {})[tuple(place)] = None
+    for group, *place in _places(taken, found):
+        found[group].pop(tuple(place), None)
+    return {group: _bounded(names) for group, names in found.items() if names}
+
+
+def _places(commits: pa.Table, groups: Collection[str] | None) -> Any:
+    if groups is not None:
+        commits = commits.filter(pc.is_in(commits["group"], value_set=pa.array(list(groups), pa.string())))
+    return zip(*(commits[name].to_pylist() for name in KEY), strict=True)
+
+
+def _bounded(names: dict[Partition, None]) -> list[Partition]:
+    if len(names) <= MOST_NAMED:
+        return list(names)
+    return [*islice((name for name in names if name != OTHERS), MOST_NAMED), OTHERS]
 
 
 def forget(inputs: Inputs, ended: Collection[str]) -> tuple[Inputs, int]:

@@ -39,7 +39,7 @@ from laggard.stream.skips import find_skips
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema, to_arrow
 
-_OF_STATE = ("group_state", "state_source", "shed_keys")
+_OF_STATE = ("group_state", "state_source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def advance(
         merged, tick, arrow_schema(schemas.PARTITION_STATUS), probed, answers.errors, answers.untold
     )
     living = rows.filter(pc.invert(merged.is_retired))
-    groups_now = group_rows(groups_before, facts, sum_partitions(living), listing, tick, batch.shed)
+    groups_now = group_rows(groups_before, facts, sum_partitions(living), listing, tick, batch.refused)
     # between two polls members may have come and gone: their reading is no skip
     empty = {} if tick.polls_commits else _empty(groups_before, batch.records)
     skipped_to = find_skips(merged, rows, empty, tick, limits)

@@ -131,10 +131,10 @@ def advance_stage(
             batch = polled_batch(poll, before[0], names, tick, lambda groups: _is_own(groups, shard, state.shards))
         else:
             batch = read_batch(decoded)
-        inputs = admit(Inputs(*before, batch), max(1, state.most_rows // state.shards))
-        shed, corrections = sum(inputs.batch.shed.values()), 0
+        inputs, corrections = Inputs(*before, batch), 0
         if tick.is_caught_up and poll.ended_groups:  # else their own tombstones may be still to come
             inputs, corrections = forget(inputs, poll.ended_groups)
+        inputs, shed = admit(inputs, max(1, state.most_rows // state.shards))
         tables, failed = advance_groups(inputs, Poll(poll.positions, listing, poll.probes), tick, policies, limits)
         tables["dead_letters"] = _dead_letters(of_kind(decoded, "dead"), tick)
         for name, rows in tables.items():

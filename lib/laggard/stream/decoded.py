@@ -77,7 +77,8 @@ class Batch:
     rewinds: Sequence[dict[str, Any]]
     edges: pa.Table
     answers: Answers = Answers({}, {})
-    shed: Mapping[str, int] = field(default_factory=dict)  # commits that were refused, by group
+    # by group: (topic, partition) of commits that were refused, now or before, and have no row
+    refused: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
 
 
 def read_batch(decoded: pa.Table) -> Batch:

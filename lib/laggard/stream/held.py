@@ -13,6 +13,7 @@ from laggard.lag.merged import forget_truncated
 from laggard.lag.positions import ADVANCE_FAILED
 from laggard.lag.tick import Tick
 from laggard.rebalance.group_facts import KEPT
+from laggard.rebalance.groups import refused_columns
 from laggard.rebalance.records import fold_records, touched_groups
 from laggard.rebalance.topics import Topics
 from laggard.stream.events import event_row, life_events
@@ -82,6 +83,7 @@ def _hold_group(inputs: Inputs, failed: Failed, polled: Any, tick: Tick) -> Tabl
         **dict.fromkeys(_UNKNOWN_OF_GROUP),
         **records,
         "status": "stale",
+        **refused_columns(inputs.batch.refused.get(failed.group, ())),
         "error": ADVANCE_FAILED,
         "batch_id": tick.batch_id,
         "partitions_total": len(partitions),

@@ -40,7 +40,7 @@ class Inputs:
         tables = (self.partition_status, self.group_status, batch.commits, batch.edges)
         found = {group for table in tables for group in pc.unique(table["group"]).to_pylist()}
         named = {row["group"] for rows in (batch.records, batch.rewinds) for row in rows}
-        return sorted(found | named | batch.answers.groups)
+        return sorted(found | named | batch.answers.groups | batch.refused.keys())
 
     def of(self, groups: Collection[str]) -> Inputs:
         """The same of these groups only."""
@@ -56,6 +56,7 @@ class Inputs:
             records=[row for row in self.batch.records if row["group"] in wanted],
             rewinds=[row for row in self.batch.rewinds if row["group"] in wanted],
             answers=self.batch.answers.of(wanted),
+            refused={group: names for group, names in self.batch.refused.items() if group in wanted},
         )
         return Inputs(own(self.partition_status), own(self.group_status), batch)
 

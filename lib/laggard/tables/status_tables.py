@@ -265,7 +265,7 @@ GROUP_STATUS = Table(
         Column(
             "shed_keys",
             "bigint",
-            "commits of the group on new partitions that were refused: above 0 its lag is not whole",
+            "partitions of the group, at least, that have no row as the table was full: above 0 its lag is not whole",
             "a row that an older job wrote",
         ),
         Column("window_state_seconds", "map<string,double>", "state: seconds of the window so far in each group_state"),
@@ -275,6 +275,12 @@ GROUP_STATUS = Table(
             "is_held",
             "boolean",
             "state: the newest records end inside an operation, so members and state are those before it",
+            "a row that an older job wrote",
+        ),
+        Column(
+            "refused",
+            "array<struct<topic:string,partition:int>>",
+            "state: partitions of shed_keys with a commit, up to 1000; an empty topic stands for more",
             "a row that an older job wrote",
         ),
         Column("folded", _FOLDED, "state: the group as its records leave it, not for users", "no group record"),
