@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from datetime import timedelta
@@ -11,8 +12,12 @@ from typing import Any
 import pytest
 
 from exporter.harness import Exporter, names, series
+from laggard.cli.api.answering import Answering
+from laggard.exporter.api import Question
 from laggard.exporter.families import FAMILIES, GROUP_STATES, RECORD_BOUNDS, SECOND_BOUNDS
+from laggard.exporter.options import Selection
 from laggard.lag.status import STATUSES
+from laggard.rebalance.parameters import DEFAULTS
 from laggard.tables.schemas import TABLES
 from tables.fixtures import NOW, group_row, partition_row, topic_row, write_batch
 
@@ -324,3 +329,24 @@ def test_the_worst_verdict_of_the_partitions_that_have_one_is_shown(tmp_path: Pa
     }
     assert [dict(labels)["laggard_group_verdict"] for labels, value in shown.items() if value] == ["rewound"]
     assert {dict(labels)["group"] for labels in shown} == {"g"}
+
+
+def test_a_group_is_ok_only_if_each_partition_that_has_a_commit_has_a_verdict(tmp_path: Path) -> None:
+    partitions = [
+        *(partition_row(group, "t", 0) for group in ("part", "shed", "whole", "split")),
+        partition_row("part", "t", 1, "below_log_start", committed_offset=5, log_start_offset=40),
+        partition_row("whole", "t", 1, "no_commit"),
+        partition_row("split", "u", 0, verdict=None),
+    ]
+    groups = [group_row(name) for name in ("part", "split", "whole")]
+    write_batch(tmp_path, partitions=partitions, groups=[*groups, group_row("shed", shed_keys=3)])
+    exporter = Exporter(tmp_path, selection=Selection(compat=("burrow",)))
+    exporter.refresh()
+    samples = exporter.samples()
+    shown = {dict(labels)["group"] for name, labels in samples if name == "laggard_group_verdict"}
+    assert shown == {"whole", "split"}  # of split its topic t only
+    burrow = {dict(labels)["consumer_group"] for name, labels in samples if name == "burrow_kafka_consumer_status"}
+    assert burrow == {"whole"}
+    question = Question("/api/v1/groups", [], exporter.publisher.published.roots, exporter.clock())
+    rows = json.loads(Answering(60, DEFAULTS)(question).body)["groups"]
+    assert {row["group"]: row["verdict"] for row in rows} == dict.fromkeys(("part", "shed", "split")) | {"whole": "ok"}

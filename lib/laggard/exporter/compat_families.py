@@ -20,7 +20,7 @@ def _gauge(name: str, labels: tuple[str, ...], text: str) -> Family:
 _BG = ("cluster", "consumer_group")
 _BP = (*_BG, "topic", "partition")
 BURROW_LAG = _gauge("burrow_kafka_consumer_lag_total", _BG, "group_status.lag.")
-BURROW_STATUS = _gauge("burrow_kafka_consumer_status", _BG, "Worst partition_status.verdict: 1 ok, 2 slow, 3 stopped, stalled or rewound; absent while no partition has one.")
+BURROW_STATUS = _gauge("burrow_kafka_consumer_status", _BG, "Worst partition_status.verdict: 1 ok, 2 slow, 3 stopped, stalled or rewound; 1 only if every partition that has a commit has a verdict; absent while not known.")
 BURROW_PARTITION_STATUS = _gauge("burrow_kafka_topic_partition_status", _BP, "partition_status.verdict: 1 ok, 2 slow, 4 stopped, 5 stalled, 6 rewound.")
 BURROW_OFFSET = _gauge("burrow_kafka_consumer_current_offset", _BP, "partition_status.committed_offset.")
 BURROW_PARTITION_LAG = _gauge("burrow_kafka_consumer_partition_lag", _BP, "partition_status.lag.")

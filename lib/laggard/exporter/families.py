@@ -87,7 +87,7 @@ GROUP_TIME_LAG_CENSORED = _gauge("group_time_lag_censored", T, "1 if partition_s
 GROUP_TIME_LAG_ERROR = _gauge("group_time_lag_error_seconds", T, "partition_status.time_lag_error_seconds of the partition that gives the maximum; do not sum.", "topics")
 GROUP_TIME_LAG_DISTRIBUTION = Family("laggard_group_time_lag_distribution_seconds", "gaugehistogram", T, "Number of ok partitions by partition_status.time_lag_seconds, now; no rate() needed.", "distributions", bounds=SECOND_BOUNDS)
 GROUP_PARTITIONS = _gauge("group_partitions", (*T, "status"), "Number of partitions by partition_status.status.", "topics")
-GROUP_VERDICT = Family("laggard_group_verdict", "stateset", T, "Worst partition_status.verdict, which follows Burrow's rules over the newest 10 commits, for people who come from Burrow; exactly one is 1; absent while no partition has one.", "topics", VIEWS)
+GROUP_VERDICT = Family("laggard_group_verdict", "stateset", T, "Worst partition_status.verdict, which follows Burrow's rules over the newest 10 commits, for people who come from Burrow; exactly one is 1; ok only if every partition that has a commit has a verdict; absent while not known, for which Burrow has no state.", "topics", VIEWS)
 GROUP_RETENTION_USED = _gauge("group_retention_used_ratio", T, "Maximum of partition_status.lag / (log_end_offset - log_start_offset) over ok partitions; absent for an empty log; do not sum.", "topics")
 GROUP_OLDEST_COMMIT = _gauge("group_oldest_commit_timestamp_seconds", T, "Minimum of partition_status.commit_timestamp over partitions with lag > 0; do not sum.", "topics")
 GROUP_NEWEST_COMMIT = _gauge("group_newest_commit_timestamp_seconds", T, "Maximum of partition_status.commit_timestamp over all partitions; do not sum.", "topics")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from laggard.diagnosis.signals.shape import measure
 from laggard.exporter.families import RECORD_BOUNDS, SECOND_BOUNDS
-from laggard.lag.burrow import VERDICTS
+from laggard.lag.burrow import OK, VERDICTS
 from laggard.lag.status import KNOWN_STATUSES, STATUSES
 
 PARTITION_COLUMNS = (
@@ -25,7 +25,7 @@ TOPIC_COLUMNS = (
     "topic", "partition", "window_start", "status", "poll_id", "log_start_offset", "log_end_offset", "arrival_rate",
 )  # fmt: skip
 _MICROSECONDS = 1e6
-_WHOLE = ("lag", "time_lag", "uncommitted")  # columns that are None if a part is not known
+_WHOLE = ("lag", "time_lag", "uncommitted", "unrated")  # columns that are None if a part is not known
 _BAD_PARTITIONS = 20  # exported partitions per group–topic because of their status
 
 
@@ -69,6 +69,14 @@ class GroupTopics:
             {"group": group, "topic": topic, **dict(zip(names, row, strict=True))}
             for group, topic, row in zip(self.group, self.topic, values, strict=True)
         ]
+
+
+def worst_verdict(topics: Iterable[Mapping[str, Any]]) -> str | None:
+    """The worst verdict of these entries; none if it would be ok and a partition that has a commit has no verdict."""
+    rows = list(topics)
+    worst = max((row["verdict"] for row in rows if row["verdict"] is not None), default=None)
+    is_whole = all(row["unrated"] == 0 for row in rows)
+    return None if worst is None or (worst == VERDICTS.index(OK) and not is_whole) else VERDICTS[worst]
 
 
 def sort_worst_first(partitions: pa.Table) -> pa.Table:
@@ -154,6 +162,7 @@ def _measures(partitions: pa.Table) -> dict[str, pa.ChunkedArray]:
     commits = pc.divide(_double(pc.cast(partitions["commit_timestamp"], pa.int64())), _MICROSECONDS)
     retained = pc.subtract(partitions["log_end_offset"], partitions["log_start_offset"])
     is_bare = pc.equal(status, "no_commit")
+    verdict = _where(is_ok, pc.index_in(partitions["verdict"], value_set=pa.array(VERDICTS)))
     return {
         "group": partitions["group"],
         "topic": partitions["topic"],
@@ -165,7 +174,8 @@ def _measures(partitions: pa.Table) -> dict[str, pa.ChunkedArray]:
         "readable": pc.if_else(pc.equal(status, "below_log_start"), partitions["readable_records"], 0),
         "uncommitted": pc.if_else(is_bare, retained, 0),
         "uncommitted_unknown": _number(pc.and_(is_bare, pc.is_null(retained))),
-        "verdict": _where(is_ok, pc.index_in(partitions["verdict"], value_set=pa.array(VERDICTS))),
+        "verdict": verdict,
+        "unrated": _number(pc.and_(pc.invert(pc.fill_null(is_bare, False)), pc.is_null(verdict))),
         "retention_used": _ratio(lag, retained),
         "oldest_commit": _where(pc.greater(lag, 0), commits),
         "newest_commit": commits,

@@ -13,8 +13,8 @@ from laggard.cli.published import Row
 from laggard.cli.status import GroupLine, group_lines, worst_partitions
 from laggard.diagnosis.policy import Policy
 from laggard.exporter.collectors.sizing import sizes
+from laggard.exporter.fold import worst_verdict
 from laggard.exporter.snapshot import Snapshot
-from laggard.lag.burrow import VERDICTS
 from laggard.lag.status import STATUSES
 from laggard.rebalance.parameters import RebalanceParameters
 
@@ -83,7 +83,7 @@ def _facts(line: GroupLine, row: Row, topics: Sequence[Row]) -> dict[str, Any]:
         "type": row["group_type"],
         "state": line.state,
         "status": line.status,
-        "verdict": _worst_verdict(topics),
+        "verdict": worst_verdict(topics),
         "generation": line.generation,
         "members": line.members,
         "lag": row["lag"],
@@ -93,11 +93,6 @@ def _facts(line: GroupLine, row: Row, topics: Sequence[Row]) -> dict[str, Any]:
         "time_lag_censored": any(topic["is_censored"] for topic in topics),
         "partitions": partition_counts(topics),
     }
-
-
-def _worst_verdict(topics: Sequence[Row]) -> str | None:
-    known = [topic["verdict"] for topic in topics if topic["verdict"] is not None]
-    return VERDICTS[max(known)] if known else None
 
 
 def partition_counts(topics: Sequence[Row]) -> dict[str, int]:

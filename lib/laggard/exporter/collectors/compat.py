@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -14,9 +16,10 @@ from laggard.escape import escape_label
 from laggard.exporter import compat_families as fam
 from laggard.exporter.collectors.lag import newest_per_log, partition_labels
 from laggard.exporter.families import Family
+from laggard.exporter.fold import worst_verdict
 from laggard.exporter.samples import Value, filled
 from laggard.exporter.snapshot import MEMBERSHIP, Row, Snapshot
-from laggard.lag.burrow import OK, REWOUND, SLOW, STALLED, STOPPED, VERDICTS
+from laggard.lag.burrow import OK, REWOUND, SLOW, STALLED, STOPPED
 from laggard.rebalance.owners import find_owners
 from laggard.rebalance.topics import Topics
 from laggard.tables.arrow import arrow_schema
@@ -53,8 +56,7 @@ class CompatCollector(Collector):
 
     def _burrow(self) -> Iterator[tuple[Family, Valued]]:
         yield fam.BURROW_LAG, self._of_groups("lag")
-        worst = self._worst_verdicts().items()
-        yield fam.BURROW_STATUS, (((group,), min(_BURROW_NUMBERS[each], _BURROW_ERROR)) for group, each in worst)
+        yield fam.BURROW_STATUS, self._worst_verdicts()
         numbers = (_BURROW_NUMBERS.get(row["verdict"]) for row in self._rows)
         yield fam.BURROW_PARTITION_STATUS, zip(self._places, numbers, strict=True)
         yield fam.BURROW_OFFSET, self._of_partitions("committed_offset")
@@ -144,6 +146,11 @@ class CompatCollector(Collector):
             found.setdefault(row["group"], []).append(None if row[whole] is None else row[column])
         return (((escape_label(group),), None if None in each else max(each)) for group, each in found.items())
 
+    def _worst_verdicts(self) -> Valued:
+        for group, topics in groupby(self._snapshot.group_topics.rows(), key=itemgetter("group")):
+            worst = worst_verdict(topics)
+            yield (escape_label(group),), None if worst is None else min(_BURROW_NUMBERS[worst], _BURROW_ERROR)
+
     def _offset_sums(self) -> Valued:
         sums: dict[tuple[str, str], int] = {}
         for (group, topic, _), row in zip(self._places, self._rows, strict=True):
@@ -173,13 +180,6 @@ class CompatCollector(Collector):
             if owner is not None:
                 held.setdefault((group, topic), []).append(owner)
         return held
-
-    def _worst_verdicts(self) -> dict[str, str]:
-        worst: dict[str, str] = {}
-        for (group, *_), row in zip(self._places, self._rows, strict=True):
-            if row["verdict"] in VERDICTS:
-                worst[group] = max(worst.get(group, OK), row["verdict"], key=VERDICTS.index)
-        return worst
 
 
 def _info(row: Row) -> tuple[str, ...]:

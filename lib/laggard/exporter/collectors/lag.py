@@ -11,9 +11,9 @@ from prometheus_client.registry import Collector
 from laggard.diagnosis.policy import Policy
 from laggard.escape import escape_label
 from laggard.exporter import families as fam
+from laggard.exporter.fold import worst_verdict
 from laggard.exporter.samples import Labels, Value, filled, filled_histogram, filled_states
 from laggard.exporter.snapshot import Row, Snapshot
-from laggard.lag.burrow import VERDICTS
 from laggard.lag.status import STATUSES
 from laggard.names import matches
 
@@ -91,10 +91,9 @@ def _group_topic_families(labels: list[dict[str, str]], columns: Mapping[str, Se
             for row, n in zip(labels, columns[f"status_{name}"], strict=True)
         ),
     )
-    verdicts = zip(labels, columns["verdict"], strict=True)
-    yield filled_states(
-        fam.GROUP_VERDICT, ((row, VERDICTS[int(place)]) for row, place in verdicts if place is not None)
-    )
+    rated = zip(labels, columns["verdict"], columns["unrated"], strict=True)
+    verdicts = ((row, worst_verdict([{"verdict": place, "unrated": count}])) for row, place, count in rated)
+    yield filled_states(fam.GROUP_VERDICT, ((row, verdict) for row, verdict in verdicts if verdict is not None))
 
 
 def partition_labels(cluster: str, rows: Sequence[Row]) -> list[dict[str, str]]:
