@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import TypeAlias
 
 from laggard.diagnosis.history.frames import GroupFrame, Row
@@ -163,7 +164,7 @@ def interrupted_rebalances(known: Sequence[Logical], now: datetime, parameters: 
     """
     horizon = parameters.deploy_horizon_seconds
     starts = [each.ended_at for each in known if each.is_first]
-    begins = [at for at in starts if not any(0 < (at - each).total_seconds() < horizon for each in starts)]
+    begins = starts[:1] + [at for before, at in pairwise(starts) if (at - before).total_seconds() >= horizon]
     return [
         each
         for each in recent(known, now, horizon)
