@@ -47,11 +47,12 @@ OF_NO_RULE = {  # fixed thresholds that are in the params of no finding, and wha
     "scale_in_seconds": "laggard_group_desired_consumers",
     "scale_in_utilisation": "laggard_group_desired_consumers",
 }
+BOUNDS = {"min", "max", "minimum", "maximum", "clip"}  # calls whose numbers decide as those of a comparison do
 FACTORS = {-1, 0, 1, 1000, 3600}  # nothing, one, the newest, and units of time
 
 
 def undeclared(source: str) -> Iterator[tuple[int, float]]:
-    """Line and value of each number in a comparison, in a default, or at the level of a module or a class.
+    """Line and value of each number in a comparison, a bound, a default, or at the level of a module or a class.
 
     Numbers in declarations, places in subscripts, arguments of decorators and `FACTORS` are left out.
     """
@@ -84,7 +85,9 @@ def _decides(chain: list[ast.AST]) -> bool:
     if any(isinstance(each, ast.Subscript) for each in chain):
         return False
     is_inside = any(isinstance(each, ast.FunctionDef | ast.Lambda) for each in chain)
-    return not is_inside or any(isinstance(each, ast.Compare | ast.arguments) for each in chain)
+    outer = chain[1]
+    is_bound = isinstance(outer, ast.Call) and ast.unparse(outer.func).rpartition(".")[2] in BOUNDS
+    return not is_inside or is_bound or any(isinstance(each, ast.Compare | ast.arguments) for each in chain)
 
 
 def test_numbers_that_decide_are_declared() -> None:
@@ -102,10 +105,11 @@ def test_numbers_that_decide_are_declared() -> None:
         ("LIMIT = 3", [3]),
         ("class A:\n    size: int = 7", [7]),
         ("def f(seconds=600.0):\n    return seconds > 0.5 * 1000", [600.0, 0.5]),
+        ("def f(a):\n    return max(2, min(len(a) / 2, 9)) + np.maximum(a, 0.25)", [2, 9, 0.25]),
         ("LIMIT = fixed('limit', 3, 'windows')\ndef f(a):\n    return a[-3:] * 2 if len(a) > 1 else a", []),
     ],
 )
-def test_numbers_are_counted_in_comparisons_defaults_and_constants(source: str, found: list[float]) -> None:
+def test_numbers_are_counted_in_comparisons_defaults_constants_and_bounds(source: str, found: list[float]) -> None:
     assert sorted(value for _, value in undeclared(source)) == sorted(found)
 
 

@@ -13,6 +13,7 @@ from laggard.diagnosis.signals.group import Signals
 
 # Kafka's default of transaction.max.timeout.ms: no honest one lasts longer
 _TRANSACTION_SECONDS = fixed("transaction_seconds", 900.0, "s")
+_TRANSACTION_WINDOWS = fixed("transaction_windows", 2, "windows at least, however long one is")
 _REPLAYED_REBALANCES = fixed("replayed_rebalances", 3, "newest rebalances that may replay what a rewind reads again")
 
 
@@ -112,7 +113,7 @@ def offset_beyond_end(signals: Signals) -> list[Observation]:
 )
 def lso_stuck(signals: Signals) -> list[Observation]:
     """The group stands at the last stable offset, and a transaction keeps it there."""
-    count = max(2, round(_TRANSACTION_SECONDS / signals.frame.window_seconds))
+    count = max(_TRANSACTION_WINDOWS, round(_TRANSACTION_SECONDS / signals.frame.window_seconds))
     found = []
     for each in signals.topics:
         held: list[int] = []
