@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 When = Callable[[datetime], datetime]  # the time of the newest poll to the time that is meant
+_LONGEST = timedelta(days=36500)  # what lies before it is near the end of what Python can count
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
@@ -39,12 +40,16 @@ def when(text: str) -> Written:
     """A moment in ISO 8601, in UTC unless it says otherwise; or a span before the newest poll, as -2h."""
     if text.startswith("-"):
         back = span(text[1:])
+        if back > _LONGEST:
+            raise ArgumentTypeError(f"too long ago: {text!r}")
         return Written(text, lambda now: now - back)
     try:
         at = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text))
-    except ValueError:
+        at = at.replace(tzinfo=timezone.utc) if at.tzinfo is None else at.astimezone(timezone.utc)
+    except (ValueError, OverflowError):
         raise ArgumentTypeError(f"expected a time such as 2026-11-20T12:00 or -2h, got {text!r}") from None
-    at = at.replace(tzinfo=timezone.utc) if at.tzinfo is None else at.astimezone(timezone.utc)
+    if not 1970 <= at.year < 3000:
+        raise ArgumentTypeError(f"expected a time from 1970 to 2999, got {text!r}")
     return Written(text, lambda _: at)
 
 

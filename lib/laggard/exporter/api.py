@@ -48,9 +48,9 @@ class Answer:
 
     @property
     def etag(self) -> str:
-        """The batches and a digest, as rules may say more of a batch that was shown before."""
+        """The batches and a digest, as rules may say more of a batch that was shown before; weak: it may be zipped."""
         digest = blake2b(self.body, digest_size=8).hexdigest()
-        return f'"{self.batches}-{digest}"' if self.batches else f'"{digest}"'
+        return f'W/"{self.batches}-{digest}"' if self.batches else f'W/"{digest}"'
 
 
 Answers = Callable[[Question], Answer]

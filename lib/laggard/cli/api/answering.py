@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
+from traceback import walk_tb
 from typing import Any
 
 from laggard.cli.api import lists, one_group, questions
 from laggard.cli.api.boards import Board, make_board
 from laggard.cli.api.document import encode, named
 from laggard.cli.api.history import GroupSeries
+from laggard.cli.api.kept import Kept
 from laggard.cli.api.openapi import openapi
-from laggard.cli.api.questions import ApiError, Parameter, read_parameters
+from laggard.cli.api.questions import ApiError, Glob, Parameter, read_parameters
 from laggard.errors import NOT_FOUND, USAGE, LaggardError
 from laggard.escape import escape_label
 from laggard.exporter.api import Answer, Question
@@ -21,7 +23,6 @@ from laggard.exporter.snapshot import Snapshot
 from laggard.rebalance.parameters import RebalanceParameters
 
 log = logging.getLogger("laggard.exporter")
-_KEPT_BYTES = 16 * 1024 * 1024
 _OF_USER = {NOT_FOUND: (404, "not_found"), USAGE: (400, "bad_parameter")}
 Found = dict[str, Any]
 
@@ -35,8 +36,8 @@ class Answering:
         self._lock = Lock()
         self._boards: dict[str, Board] = {}
         self._series: dict[str, GroupSeries] = {}
-        self._kept: dict[tuple[object, ...], Answer] = {}
-        self._kept_of: tuple[Snapshot, ...] = ()
+        self._kept = Kept()
+        self._logged: set[tuple[object, ...]] = set()
 
     def __call__(self, question: Question) -> Answer:
         try:
@@ -46,8 +47,9 @@ class Answering:
         except LaggardError as error:
             status, code = _OF_USER.get(error.exit_code, (503, "tables_unreadable"))
             return Answer(encode(ApiError(status, code, error.sentence).document), status)
-        except Exception:
-            log.exception("a question could not be answered")
+        except Exception as error:
+            if self._is_new(error):  # a client may ask for it a thousand times a second
+                log.exception("a question could not be answered; the same failure is not logged again")
             found = ApiError(503, "tables_unreadable", "the rows hold values that no job writes; the log says which")
             return Answer(encode(found.document), 503)
 
@@ -56,14 +58,16 @@ class Answering:
         parameters = read_parameters(question.parameters, ROUTES[path][0])
         if path == OPENAPI:
             return Answer(encode(openapi()))
-        shown = _chosen(question.roots, parameters.get("cluster"), is_glob=name is None)
+        shown = _chosen(question.roots, parameters.get("cluster"))
         if path == CLUSTERS:
             return Answer(encode({"api": "v1", "clusters": _clusters(shown, question.now)}), 200, _ids(shown))
         fresh = [(root, root.snapshot) for root in shown if root.snapshot and not root.reason_at(question.now)]
         if not fresh:
             raise _stale(shown, question.now)
-        key = (question.path, *question.parameters, *(root.cluster for root, _ in fresh))
-        kept = self._before(key, question)
+        # with the batch: a question that began at the batch before may end after the first one about this
+        of = [(root.root, snapshot.batch.batch_id, snapshot.polled_at) for root, snapshot in fresh]
+        key = (question.path, *question.parameters, *of)
+        kept = self._kept.before(key, tuple(root.snapshot for root in question.roots if root.snapshot))
         if kept is not None:
             return kept
         boards = [self._board(root.root, snapshot) for root, snapshot in fresh]
@@ -74,21 +78,16 @@ class Answering:
             boards, found = [board], ROUTES[path][1](board, group, parameters, self._window_seconds)
         top = {"api": "v1", **_moment(boards), "clusters": _clusters(shown, question.now)}
         answer = Answer(encode(top | found), 200, _ids([root for root, _ in fresh]))
-        self._keep(key, answer)
+        self._kept.keep(key, answer)
         return answer
 
-    def _before(self, key: tuple[object, ...], question: Question) -> Answer | None:
-        """Give the answer of before, if it is of the same batches; those of other batches are dropped."""
-        newest = tuple(root.snapshot for root in question.roots if root.snapshot)
-        with self._lock:
-            if [*map(id, newest)] != [*map(id, self._kept_of)]:
-                self._kept, self._kept_of = {}, newest
-            return self._kept.get(key)
-
-    def _keep(self, key: tuple[object, ...], answer: Answer) -> None:
-        with self._lock:
-            if sum(len(each.body) for each in self._kept.values()) + len(answer.body) <= _KEPT_BYTES:
-                self._kept[key] = answer
+    def _is_new(self, error: Exception) -> bool:
+        """Tell a failure from those of before by the line that raised it."""
+        *_, (frame, line) = walk_tb(error.__traceback__)
+        place = type(error), frame.f_code.co_filename, line
+        is_new = place not in self._logged
+        self._logged.add(place)
+        return is_new
 
     def _board(self, root: str, snapshot: Snapshot) -> Board:
         with self._lock:
@@ -131,14 +130,14 @@ def _decoded(text: str) -> str:
         raise ApiError(400, "bad_name", "the group's name is not UTF-8, percent-encoded once") from None
 
 
-def _chosen(roots: Sequence[Shown], cluster: str | None, *, is_glob: bool) -> list[Shown]:
-    if is_glob:
-        found = [root for root in roots if questions.fits(cluster, root.cluster)]
+def _chosen(roots: Sequence[Shown], cluster: str | Glob | None) -> list[Shown]:
+    if isinstance(cluster, Glob):
+        found = [root for root in roots if cluster.fits(root.cluster)]
     else:
         found = [root for root in roots if cluster in (None, root.cluster, escape_label(root.cluster))]
     if not found:
         names = [escape_label(root.cluster) for root in roots]
-        raise ApiError(404, "no_such_cluster", f"no cluster {escape_label(cluster or '')!r}", names)
+        raise ApiError(404, "no_such_cluster", f"no cluster {escape_label(str(cluster or ''))!r}", names)
     return found
 
 

@@ -10,13 +10,15 @@ from typing import Any
 from laggard.cli.api.boards import Board, Entry
 from laggard.cli.api.document import named
 from laggard.cli.api.pages import page_of
-from laggard.cli.api.questions import fits
+from laggard.cli.api.questions import SORTS
 from laggard.cli.diagnosis_words import advice, avoid, says
 from laggard.cli.findings import is_wanted, order, read_found
 from laggard.cli.published import Row
 from laggard.cli.status import order as order_of_status
 
 Parameters = Mapping[str, Any]
+# kinds of the keys of each order, n for a number and s for a text; findings that ended have another one
+_KINDS = {**dict.fromkeys(SORTS, ("nss",)), "severity": ("nnnss",), "findings": ("nnsnnnssss", "nnss")}
 
 
 def groups(boards: Sequence[Board], asked: Parameters, _window_seconds: int) -> dict[str, Any]:
@@ -28,7 +30,7 @@ def groups(boards: Sequence[Board], asked: Parameters, _window_seconds: int) -> 
         if _fits(entry, asked)
     ]
     found.sort(key=lambda each: each[0])
-    rows, after = page_of(found, asked["limit"], asked["after"], asked["sort"])
+    rows, after = page_of(found, asked["limit"], asked["after"], asked["sort"], _KINDS[asked["sort"]])
     return {"total": len(found), "next": after, "groups": rows}
 
 
@@ -45,10 +47,10 @@ def _fits(entry: Entry, asked: Parameters) -> bool:
     least, searched = asked["min_time_lag_seconds"], asked["search"]
     names = (line.group, row["group"], row["owner"] or "", row["team"] or "")
     return (
-        fits(asked["group"], line.group)
+        (asked["group"] is None or asked["group"].fits(line.group))
         and all(asked[name] in (None, row[name]) for name in ("state", "health", "verdict", "status"))
-        and (asked["topic"] is None or any(fits(asked["topic"], topic["topic"]) for topic in entry.topics))
-        and (asked["team"] is None or (row["team"] is not None and fits(asked["team"], row["team"])))
+        and (asked["topic"] is None or any(asked["topic"].fits(topic["topic"]) for topic in entry.topics))
+        and (asked["team"] is None or (row["team"] is not None and asked["team"].fits(row["team"])))
         and (least is None or (line.time_lag_seconds is not None and line.time_lag_seconds >= least))
         and (searched is None or any(searched.casefold() in name.casefold() for name in names))
     )
@@ -59,8 +61,8 @@ def findings(boards: Sequence[Board], asked: Parameters, window_seconds: int) ->
     window = timedelta(seconds=window_seconds)
     wanted = Namespace(
         all=asked["suppressed"],
-        group="*" if asked["group"] is None else asked["group"],
-        code=asked["code"],
+        group="*",
+        code=None,
         severity=asked["severity"],
         open=asked["state"] == "open",
     )
@@ -69,10 +71,13 @@ def findings(boards: Sequence[Board], asked: Parameters, window_seconds: int) ->
         (_place(row), _finding(row))
         for _, each in read
         for row in each.rows
-        if is_wanted(row, wanted) and (asked["state"] != "closed" or row["event"] == "closed")
+        if is_wanted(row, wanted)
+        and (asked["state"] != "closed" or row["event"] == "closed")
+        and (asked["group"] is None or (row["group"] is not None and asked["group"].fits(row["group"])))
+        and (asked["code"] is None or asked["code"].fits(row["code"]))
     ]
     found.sort(key=lambda each: each[0])
-    rows, after = page_of(found, asked["limit"], asked["after"], "findings")
+    rows, after = page_of(found, asked["limit"], asked["after"], "findings", _KINDS["findings"])
     judged = [
         {**named("cluster", board.snapshot.cluster), "judged_to": each.judged_to, "windows_behind": each.behind}
         for board, each in read

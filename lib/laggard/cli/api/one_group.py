@@ -10,7 +10,7 @@ from typing import Any
 from laggard.cli.api.boards import Board, partition_counts
 from laggard.cli.api.document import named
 from laggard.cli.api.history import MAX_DRAWN, partition_series
-from laggard.cli.api.questions import MAX_REBALANCES
+from laggard.cli.api.questions import MAX_BACK, MAX_REBALANCES, ApiError
 from laggard.cli.explain.asked import Asked
 from laggard.cli.explain.data import to_data
 from laggard.cli.explain.members import readers
@@ -27,6 +27,7 @@ _OF_OWNER = ("member_id", "slot", "client_id", "client_host")
 
 def explain(board: Board, group: str, asked: Mapping[str, Any], window_seconds: int) -> dict[str, Any]:
     """Give the facts of the page and its lines, as the verb prints them."""
+    _refuse_long_ago(asked, board.snapshot.batch.polled_at)
     limit = asked["limit"] or (MAX_REBALANCES if asked["since"] else None)
     question = Asked(group, board.limits, limit, asked["topic"], asked["at"], asked["since"])
     explained = question.read(board.root, window_seconds, board.snapshot.batch)
@@ -55,6 +56,13 @@ def group(board: Board, group: str, asked: Mapping[str, Any], window_seconds: in
         "policy": asdict(board.snapshot.policies.get(group, Policy())),
         "not_known": facts["not_known"],
     }
+
+
+def _refuse_long_ago(asked: Mapping[str, Any], polled_at: datetime) -> None:
+    """Bound what one question reads, as findings do."""
+    end = polled_at if asked["at"] is None else asked["at"](polled_at)
+    if asked["since"] is not None and asked["since"](end) < end - MAX_BACK:
+        raise ApiError(400, "bad_parameter", f"since: expected at most {MAX_BACK.days}d before the time of the page")
 
 
 def _since(at: datetime) -> Any:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from fnmatch import fnmatchcase
-from math import isfinite
+from fnmatch import translate
 from typing import Any
 
 from laggard.cli.judged import LEVELS, SEVERITIES
@@ -18,6 +18,8 @@ from laggard.lag.burrow import VERDICTS
 FIRST_PAGE, MAX_PAGE = 500, 5000
 MAX_BACK = timedelta(days=30)
 MAX_REBALANCES = 1000
+MAX_TEXT = 300  # characters of a parameter
+_MAX_CURSOR = 8192  # which has a name in it, in base64
 SORTS = ("severity", "time_lag", "lag", "group")
 DATA_STATUSES = ("ok", "partial", "stale")
 
@@ -40,10 +42,33 @@ class Parameter:
     read: Callable[[str], Any]
     schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
     default: Any = None
+    longest: int = MAX_TEXT
+
+
+class Glob:
+    """A pattern of names, compiled for one question: fnmatch keeps 32,768 of them, and clients invent them."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        try:
+            self._match = re.compile(translate(text)).match
+        except re.error:
+            raise ArgumentTypeError(f"expected a glob, got {text!r}") from None
+
+    def fits(self, name: str) -> bool:
+        """True if it matches a name as it is or as it is shown."""
+        return bool(self._match(name) or self._match(escape_label(name)))
+
+    def __str__(self) -> str:
+        return self._text
 
 
 def _text(value: str) -> str:
     return value
+
+
+def _code(value: str) -> Glob:
+    return Glob(value.upper())
 
 
 def _one_of(*values: str) -> Callable[[str], str]:
@@ -66,13 +91,9 @@ def _whole(most: int) -> Callable[[str], int]:
 
 
 def _seconds(value: str) -> float:
-    try:
-        number = float(value)
-    except ValueError:
-        number = -1.0
-    if not (isfinite(number) and number >= 0):
+    if not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,9})?", value):  # float would take 1_0, nan and digits of other scripts
         raise ArgumentTypeError(f"expected seconds, got {value!r}")
-    return number
+    return float(value)
 
 
 def _back(value: str) -> timedelta:
@@ -95,24 +116,24 @@ def _number(name: str, text: str, most: int, default: int | None = None) -> Para
 
 
 _GLOB = "glob on the name, as it is or as the metrics have it"
-CLUSTER = Parameter("cluster", f"cluster; {_GLOB}", _text)
+CLUSTER = Parameter("cluster", f"cluster; {_GLOB}", Glob)
 ONE_CLUSTER = Parameter("cluster", "cluster of the group, where several have one of this name", _text)
-GROUP = Parameter("group", f"group; {_GLOB}", _text)
+GROUP = Parameter("group", f"group; {_GLOB}", Glob)
 PAGE = (
     _number("limit", "most entries in one answer", MAX_PAGE, FIRST_PAGE),
-    Parameter("after", "`next` of the answer before", _text),
+    Parameter("after", "`next` of the answer before", _text, longest=_MAX_CURSOR),
 )
 TOPIC = Parameter("topic", "only this topic of the group", _text)
 GROUPS = (
     CLUSTER,
     GROUP,
-    Parameter("topic", "only groups with a topic whose name matches the glob", _text),
+    Parameter("topic", "only groups with a topic whose name matches the glob", Glob),
     Parameter("search", "part of the group's, owner's or team's name; upper and lower case are the same", _text),
     Parameter("state", "Kafka's state of the group, as Stable", _text),
     _choice("health", "worst severity of an open finding, else what the lag says", *LEVELS),
     _choice("verdict", "worst verdict of a partition", *VERDICTS),
     _choice("status", "how far the lag is known", *DATA_STATUSES),
-    Parameter("team", f"team of the policy; {_GLOB}", _text),
+    Parameter("team", f"team of the policy; {_GLOB}", Glob),
     Parameter(
         "min_time_lag_seconds", "only groups known to be so far behind", _seconds, {"type": "number", "minimum": 0}
     ),
@@ -122,7 +143,7 @@ GROUPS = (
 FINDINGS = (
     CLUSTER,
     GROUP,
-    Parameter("code", "code; * stands for any letters", str.upper),
+    Parameter("code", "code; * stands for any letters", _code),
     _choice("severity", "only this severity", *SEVERITIES),
     _choice("state", "only open ones, or only those that ended", "open", "closed"),
     Parameter("since", "how far back those that ended are shown, as 90m or 7d; at most 30d", _back, default="24h"),
@@ -152,6 +173,9 @@ def read_parameters(pairs: Sequence[tuple[str, str]], known: Sequence[Parameter]
             raise ApiError(400, "unknown_parameter", f"no parameter {escape_label(name)!r} here", list(by_name))
         if name in given:
             raise ApiError(400, "repeated_parameter", f"{name} is given twice")
+        if len(value) > by_name[name].longest:
+            longest = by_name[name].longest
+            raise ApiError(400, "bad_parameter", f"{name}: expected at most {longest} characters, got {len(value)}")
         given[name] = value
     found: dict[str, Any] = {}
     for name, each in by_name.items():
@@ -162,8 +186,3 @@ def read_parameters(pairs: Sequence[tuple[str, str]], known: Sequence[Parameter]
             choices = [str(value) for value in each.schema.get("enum", ())]
             raise ApiError(400, "bad_parameter", f"{name}: {error}", choices) from error
     return found
-
-
-def fits(glob: str | None, name: str) -> bool:
-    """True if a name matches a glob as it is or as it is shown; no glob matches all."""
-    return glob is None or fnmatchcase(name, glob) or fnmatchcase(escape_label(name), glob)
