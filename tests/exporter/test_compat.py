@@ -12,9 +12,12 @@ import pytest
 import encoder
 from exporter.harness import Clock, Exporter, names
 from laggard.config.sections import TOOLS
+from laggard.exporter.collectors.compat import CompatCollector, count_least
 from laggard.exporter.compat_families import COMPAT, KMINION_ASSIGNED, KMINION_TOPIC_MEMBERS
 from laggard.exporter.options import Selection
 from laggard.exporter.render import OPENMETRICS, TEXT
+from laggard.exporter.snapshot import load_snapshot
+from laggard.tables.readers import newest_batch
 from stream.simulation import commit, end, generation
 from stream.whole_batch import WholeBatches
 from tables.fixtures import group_row, partition_row, topic_row, write_batch
@@ -146,6 +149,28 @@ def test_they_go_first_when_a_body_is_too_big(tmp_path: Path) -> None:
     left = names(exporter.samples())
     assert {family.name for family in COMPAT}.isdisjoint(left)
     assert "laggard_partition_log_end_offset" in left
+
+
+def test_they_are_not_made_where_they_cannot_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_tables(tmp_path)
+    exporter = Exporter(tmp_path)
+    exporter.refresh()
+    own = len(exporter.samples())
+    made = []
+    monkeypatch.setattr(CompatCollector, "collect", lambda each: made.append(each) or iter(()))
+    exporter = Exporter(tmp_path, max_series=own + 20, selection=Selection(compat=TOOLS))
+    exporter.refresh()
+    assert made == []
+    assert exporter.samples()["laggard_series_withheld", frozenset({("level", "compat")})] > 20
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_the_least_count_is_that_of_the_series_by_partition(tmp_path: Path, tool: str) -> None:
+    write_tables(tmp_path)
+    snapshot = load_snapshot(str(tmp_path), newest_batch(str(tmp_path)), Selection(compat=(tool,)))
+    labels = [set(sample.labels) for metric in CompatCollector(snapshot).collect() for sample in metric.samples]
+    groups, partitions = {"consumer_group", "consumergroup", "group", "group_id"}, {"partition", "partition_id"}
+    assert count_least(snapshot) == sum(bool(each & groups and each & partitions) for each in labels) > 0
 
 
 @pytest.mark.parametrize("name", [TEXT, OPENMETRICS])

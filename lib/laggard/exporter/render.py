@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as openmetr
 from prometheus_client.registry import Collector
 
 from laggard.exporter.budget import Budgeted, count_series, fit
-from laggard.exporter.collectors.compat import CompatCollector
+from laggard.exporter.collectors.compat import CompatCollector, count_least
 from laggard.exporter.collectors.findings import FindingCollector
 from laggard.exporter.collectors.flows import FlowCollector
 from laggard.exporter.collectors.lag import LagCollector
@@ -46,7 +46,6 @@ _BY_GROUP = (  # collector, and the table it is mostly about
     (RebalanceCollector, "group_status"),
     (SizingCollector, "group_windows"),
     (FindingCollector, "findings"),
-    (CompatCollector, "partition_status"),
 )
 
 
@@ -90,9 +89,14 @@ def render_data(snapshot: Snapshot, max_series: int, skipped: Skipped | None = N
         collected = [metric for metric in collected if not metric.documentation.startswith(EXPERIMENTAL)]
     # the pipeline's own families are in every body, so they count first
     reserved = count_series(_collect(PipelineCollector(snapshot.cluster, "", snapshot))) + _SELF_SERIES
-    budgeted: Budgeted = fit(collected, snapshot, max_series - reserved)
+    room, least = max_series - reserved, count_least(snapshot)
+    fits = count_series(collected) + least <= room  # what is shed in any case is not made
+    if fits and snapshot.selection.compat:
+        collected += _collect_by("group", CompatCollector, snapshot, "partition_status", skipped)
+    budgeted: Budgeted = fit(collected, snapshot, room)
+    withheld = budgeted.withheld if fits or not least else {**budgeted.withheld, "compat": least}
     heads = {name: _head(render(budgeted.families)) for name, render in _FORMATS.items()}
-    return DataPart(heads, count_series(budgeted.families), budgeted.withheld)
+    return DataPart(heads, count_series(budgeted.families), withheld)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from laggard.diagnosis.policy import Policy
 from laggard.exporter.fold import (
@@ -53,7 +55,7 @@ class Snapshot:
     judged: Judged = field(default_factory=Judged)  # as far as the rules are, which follow the batches
     policies: Mapping[str, Policy] = field(default_factory=dict)  # by group, at the time of the poll
     selection: Selection = field(default_factory=Selection)
-    every_partition: Sequence[Row] = ()  # for the names of other tools only
+    every_partition: pa.Table | None = None  # for the names of other tools only; one row per key, as read
 
     @property
     def cluster(self) -> str:
@@ -78,11 +80,14 @@ class Snapshot:
             windows=[row for row in self.judged.windows if row["group"] in names],
             findings=[row for row in self.judged.findings if row["group"] in names],
         )
+        every = self.every_partition
+        if every is not None:
+            every = every.filter(pc.is_in(every["group"], value_set=pa.array([*names], pa.string())))
         return replace(
             self,
             group_topics=self.group_topics.of_groups(names),
             partitions=[row for row in self.partitions if row["group"] in names],
-            every_partition=[row for row in self.every_partition if row["group"] in names],
+            every_partition=every,
             groups=[row for row in self.groups if row["group"] in names],
             judged=judged,
             policies={group: policy for group, policy in self.policies.items() if group in names},
@@ -138,7 +143,7 @@ def make_snapshot(
         fold_topics(sift_columns(read.topics, TOPIC_WINDOWS.name, ("topic", "partition", "window_start"), skipped)),
         policies=policies,
         selection=selection,
-        every_partition=_unique(partitions, key) if selection.compat else (),
+        every_partition=_first_of_each(partitions, key) if selection.compat else None,
     )
 
 
@@ -156,6 +161,13 @@ def _version(root: str, batch: Batch, name: str) -> int:
     if version is None:
         raise TableUnreadable(table_uri(root, BATCHES.name), f"batch {batch.batch_id} names no version of {name}")
     return version
+
+
+def _first_of_each(rows: pa.Table, key: tuple[str, ...]) -> pa.Table:
+    """The same as `_unique` without a dict per row."""
+    numbered = rows.select(key).append_column("place", pa.array(np.arange(len(rows))))
+    first = numbered.group_by(list(key), use_threads=False).aggregate([("place", "min")])["place_min"]
+    return rows.take(np.sort(first.to_numpy()))
 
 
 def _unique(rows: pa.Table, key: tuple[str, ...]) -> list[Row]:

@@ -9,12 +9,12 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from laggard.escape import escape_label
 from laggard.exporter import compat_families as fam
-from laggard.exporter.collectors.lag import newest_per_log, partition_labels
 from laggard.exporter.families import Family
 from laggard.exporter.fold import worst_verdict
 from laggard.exporter.samples import Value, filled
@@ -31,7 +31,21 @@ _BURROW_NUMBERS = {OK: 1, SLOW: 2, STOPPED: 4, STALLED: 5, REWOUND: 6}
 _BURROW_ERROR = 3  # of a group: Burrow has one number for all that is worse than slow
 _ROW = pa.schema([arrow_schema(PARTITION_STATUS).field(name) for name in ("group", "topic", "partition", "topic_id")])
 _GROUP = pa.schema([arrow_schema(GROUP_STATUS).field(name) for name in ("group", *MEMBERSHIP)])
+_NONE = arrow_schema(PARTITION_STATUS).empty_table()
+_BY_PARTITION = {  # columns that a tool has by group and partition, once for each name
+    "burrow": ("verdict", "committed_offset", "lag"),
+    "kafka_exporter": ("lag", "lag", "committed_offset"),
+    "kafka_lag_exporter": ("committed_offset", "lag", "time_lag_seconds"),
+    "kminion": ("lag",),
+}
 _NO_MEMBER = ("", "", "")  # a label with a member id would be a new series at each rebalance
+
+
+def count_least(snapshot: Snapshot) -> int:
+    """Count the series by group and partition that the names would add; there are no fewer."""
+    rows = snapshot.every_partition
+    columns = [column for tool in snapshot.selection.compat for column in _BY_PARTITION[tool]]
+    return 0 if rows is None else sum(len(rows) - rows[column].null_count for column in columns)
 
 
 class CompatCollector(Collector):
@@ -40,7 +54,7 @@ class CompatCollector(Collector):
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._cluster = escape_label(snapshot.cluster)
-        self._rows = snapshot.every_partition
+        self._rows = _NONE if snapshot.every_partition is None else snapshot.every_partition
 
     def collect(self) -> Iterator[Metric]:
         tools: Mapping[str, Callable[[], Iterator[tuple[Family, Valued]]]] = {
@@ -57,7 +71,7 @@ class CompatCollector(Collector):
     def _burrow(self) -> Iterator[tuple[Family, Valued]]:
         yield fam.BURROW_LAG, self._of_groups("lag")
         yield fam.BURROW_STATUS, self._worst_verdicts()
-        numbers = (_BURROW_NUMBERS.get(row["verdict"]) for row in self._rows)
+        numbers = (_BURROW_NUMBERS.get(verdict) for verdict in self._column("verdict"))
         yield fam.BURROW_PARTITION_STATUS, zip(self._places, numbers, strict=True)
         yield fam.BURROW_OFFSET, self._of_partitions("committed_offset")
         yield fam.BURROW_PARTITION_LAG, self._of_partitions("lag")
@@ -115,20 +129,27 @@ class CompatCollector(Collector):
     def _topics(self) -> Sequence[Row]:
         return self._snapshot.topics
 
-    @cached_property
-    def _labels(self) -> list[dict[str, str]]:
-        return partition_labels(self._cluster, self._rows)
+    def _column(self, name: str) -> list[Any]:
+        found: list[Any] = self._rows[name].to_pylist()
+        return found
 
     @cached_property
-    def _places(self) -> list[tuple[str, ...]]:
-        return [(each["group"], each["topic"], each["partition"]) for each in self._labels]
+    def _places(self) -> list[tuple[str, str, str]]:
+        groups, topics = (map(escape_label, self._column(name)) for name in ("group", "topic"))
+        return list(zip(groups, topics, map(str, self._column("partition")), strict=True))
 
     def _of_partitions(self, column: str) -> Valued:
-        return zip(self._places, (row[column] for row in self._rows), strict=True)
+        return zip(self._places, self._column(column), strict=True)
 
     def _of_logs(self, column: str) -> Valued:
-        logs = newest_per_log(self._labels, self._rows, column)
-        return (((labels["topic"], labels["partition"]), value) for labels, value in logs)
+        """One value per topic-partition, of the newest poll: groups share it."""
+        polls = map(int, pc.fill_null(self._rows["poll_id"], 0).to_pylist())
+        newest: dict[tuple[str, str], tuple[int, Value]] = {}
+        for (_, *place), poll, value in zip(self._places, polls, self._column(column), strict=True):
+            log = (place[0], place[1])
+            if value is not None and (log not in newest or poll > newest[log][0]):
+                newest[log] = (poll, value)
+        return ((log, value) for log, (_, value) in newest.items())
 
     def _of_groups(self, column: str) -> Valued:
         return (((escape_label(row["group"]),), row[column]) for row in self._snapshot.groups)
@@ -153,8 +174,8 @@ class CompatCollector(Collector):
 
     def _offset_sums(self) -> Valued:
         sums: dict[tuple[str, str], int] = {}
-        for (group, topic, _), row in zip(self._places, self._rows, strict=True):
-            sums[group, topic] = sums.get((group, topic), 0) + (row["committed_offset"] or 0)
+        for (group, topic, _), offset in self._of_partitions("committed_offset"):
+            sums[group, topic] = sums.get((group, topic), 0) + int(offset or 0)
         return (
             ((group, topic), sums[group, topic]) for (group, topic), lag in self._of_topics("lag") if lag is not None
         )
@@ -171,7 +192,7 @@ class CompatCollector(Collector):
 
     def _held(self) -> dict[tuple[str, str], list[str]]:
         """Member ids by group and topic, one for each partition that has an owner."""
-        rows = pa.Table.from_pylist([{name: row[name] for name in _ROW.names} for row in self._rows], schema=_ROW)
+        rows = self._rows.select(_ROW.names).cast(_ROW)
         groups = [{name: row.get(name) for name in _GROUP.names} for row in self._snapshot.groups]
         topics = Topics(rows.slice(0, 0), rows)
         owners = find_owners(rows, pa.Table.from_pylist(groups, schema=_GROUP), topics)["owner"].to_pylist()
