@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from simulator.cluster import MINUTE
 from simulator.producer import Rate
@@ -17,16 +17,20 @@ from simulator.producer import Rate
 GROUPS = 3  # of a cluster at most; each has topics of its own
 WARM_MINUTES = 14.0
 LONGEST_MINUTES = 80.0
+CRASHES = 0.3  # strength of a fault below which its members crash; above they close
 
 # faults: something is wrong until they end; look-alikes: nothing is
 FAULTS = ("overload", "hot", "slow", "hang", "pause", "stop", "crash_loop", "poison", "commits_refused", "wander")
+VARIED = ("crash_loop_all",)  # drawn in place of some, from numbers of their own: all other draws stay what they were
 LOOK_ALIKES = ("deploy", "restart", "burst", "batches", "rewind", "left_topic", "skew", "scale_out")
 PAIRS = (
     ("overload", "pause"), ("overload", "hang"), ("overload", "slow"), ("overload", "crash_loop"), ("hot", "pause"),
     ("hot", "slow"), ("hot", "hang"), ("slow", "pause"), ("slow", "hang"), ("pause", "hang"), ("pause", "deploy"),
     ("overload", "deploy"), ("hot", "restart"), ("slow", "restart"), ("pause", "rewind"), ("crash_loop", "pause"),
 )  # fmt: skip
-CHURN = frozenset({"stop", "crash_loop", "poison", "deploy", "restart", "rewind", "scale_out"})  # members come and go
+CHURN = frozenset(
+    {"stop", "crash_loop", "crash_loop_all", "poison", "deploy", "restart", "rewind", "scale_out"}
+)  # members come and go
 PROTOCOLS = ("range", "range", "roundrobin", "sticky", "cooperative-sticky", "static", "kip-848")
 
 
@@ -44,7 +48,7 @@ class Fault:
     @property
     def is_wrong(self) -> bool:
         """True if something needs to be done."""
-        return self.kind in FAULTS
+        return self.kind in FAULTS + VARIED
 
     def holds(self, minute: float) -> bool:
         """True between its two moments."""
@@ -115,7 +119,8 @@ class DrawnCluster:
 def draw_cluster(seed: int) -> DrawnCluster:
     """Draw the cluster of a seed; the same seed gives the same cluster."""
     chance = random.Random(f"cluster {seed}")
-    plans = tuple(_plan(chance, number) for number in range(chance.randint(1, GROUPS)))
+    drawn = tuple(_plan(chance, number) for number in range(chance.randint(1, GROUPS)))
+    plans = tuple(_varied(random.Random(f"variation {seed} {plan.number}"), plan) for plan in drawn)
     ends = [fault.end for plan in plans for fault in plan.faults]
     minutes = min(LONGEST_MINUTES, max([40.0, *ends]) + chance.uniform(6, 14))
     return DrawnCluster(seed, minutes, plans)
@@ -155,6 +160,15 @@ def _plan(chance: random.Random, number: int) -> Plan:
         max(4000, round(lasting * max(rates))) if keeps else None,
         faults,
     )
+
+
+def _varied(chance: random.Random, plan: Plan) -> Plan:
+    """Let all members of some crash-looping groups crash, and make half of these groups small."""
+    if [fault.kind for fault in plan.faults] != ["crash_loop"] or chance.random() < 0.5:
+        return plan
+    members = chance.choice((1, 1, 2, plan.members, plan.members, plan.members))
+    rates = tuple(rate * members / plan.members for rate in plan.rates)
+    return replace(plan, members=members, rates=rates, faults=(replace(plan.faults[0], kind="crash_loop_all"),))
 
 
 def _kinds(chance: random.Random) -> tuple[str, ...]:

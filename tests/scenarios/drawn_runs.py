@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scenarios.cluster import ScenarioCluster
-from scenarios.drawn import GROUPS, DrawnCluster, Fault, Plan, draw_cluster
+from scenarios.drawn import CRASHES, GROUPS, DrawnCluster, Fault, Plan, draw_cluster
 from scenarios.labels import Labels, Scenario
 from scenarios.runs import Recorded, Run, parts, place_of, record, simulate
 from simulator.cluster import MINUTE, SECOND
@@ -159,7 +159,7 @@ class Workload:
     def _stop(self, plan: Plan, _: int, fault: Fault) -> None:
         for member in self._alive(plan):
             self.away[plan.number].append(member.config)
-            member.crash("stop") if fault.strength < 0.3 else member.close("stop")
+            member.crash("stop") if fault.strength < CRASHES else member.close("stop")
 
     def _end_stop(self, plan: Plan, _: Fault) -> None:
         for config in self.away[plan.number]:
@@ -172,7 +172,7 @@ class Workload:
         def turn(member: Any) -> None:
             if cluster.clock.now >= until_ms:
                 return
-            member.crash("crash_loop") if fault.strength < 0.3 else member.close("crash_loop")
+            member.crash("crash_loop") if fault.strength < CRASHES else member.close("crash_loop")
             cluster.clock.after(20 * SECOND, lambda: again(member.config, type(member)))
 
         def again(config: Config, kind: type[Member | ModernMember]) -> None:
@@ -180,6 +180,27 @@ class Workload:
             cluster.clock.after(30 * SECOND, lambda: turn(member))
 
         turn(victim)
+
+    def _crash_loop_all(self, plan: Plan, number: int, fault: Fault) -> None:
+        """As with a bad image: all start, fail after a while, and start again after a back-off that doubles."""
+        cluster, until_ms = self.simulated, self.simulated.at_ms(fault.end)
+        if plan.members == 1:
+            self._one(plan, number, fault)
+
+        def fail(times: int) -> None:
+            if cluster.clock.now >= until_ms:
+                return
+            configs = [(member.config, type(member)) for member in self._alive(plan)]
+            for member in self._alive(plan):
+                member.crash("crash_loop") if fault.strength < CRASHES else member.close("crash_loop")
+            cluster.clock.after(min(10 * 2**times, 300) * SECOND, lambda: start(configs, times + 1))
+
+        def start(configs: list[tuple[Config, Any]], times: int) -> None:
+            for config, kind in configs:
+                cluster.start(config, kind)
+            cluster.clock.after(round(15 + 45 * fault.strength) * SECOND, lambda: fail(times))
+
+        fail(0)
 
     def _poison(self, plan: Plan, _: int, fault: Fault) -> None:
         (place,) = self._places(plan, fault)

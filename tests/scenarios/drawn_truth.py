@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from scenarios.drawn import CHURN, Fault, Plan
+from scenarios.drawn import CHURN, CRASHES, Fault, Plan
 from scenarios.drawn_runs import Sample
 from scenarios.labels import CALM, TURMOIL, only
 from scenarios.scoring import Opened
@@ -156,6 +156,7 @@ _MAY = {
     "overload": only("CAPACITY_SHORTAGE", "AT_PARTITION_CEILING", "CAPACITY_BURST"),
     "stop": only("SESSION_EVICTION", "OFFSETS_EXPIRY_FORECAST", "DEPLOY_LAG_SPIKE"),
     "crash_loop": TURMOIL | only("SESSION_EVICTION"),
+    "crash_loop_all": TURMOIL | only("SESSION_EVICTION", "EMPTY_WITH_LAG"),
     "poison": TURMOIL | only("POLL_TIMEOUT_EVICTION", "PARTITION_STALLED", "CRASH_LOOP", "COMMITS_STOPPED"),
     "wander": only("HOT_PARTITION_ARRIVAL"),
     "deploy": only("DEPLOY_LAG_SPIKE"),
@@ -171,10 +172,17 @@ _CODES = {
     "pause": "PARTITION_STALLED",
     "stop": "EMPTY_WITH_LAG",
     "crash_loop": "CRASH_LOOP",
+    "crash_loop_all": "CRASH_LOOP",
     "poison": "POISON_PILL_SUSPECT",
     "commits_refused": "COMMITS_STOPPED",
 }
-_NEEDS = {"stop": 10.0, "commits_refused": 5.0, "crash_loop": 3.0, "poison": 4.0}  # minutes by definition
+_NEEDS = {
+    "stop": 10.0,
+    "commits_refused": 5.0,
+    "crash_loop": 3.0,
+    "crash_loop_all": 3.0,
+    "poison": 4.0,
+}  # minutes by definition
 
 
 def alarms(plan: Plan, samples: Sequence[Sample], topic: str) -> Alarms:
@@ -216,8 +224,8 @@ def _is_certain(plan: Plan, fault: Fault, kinds: set[str], scope: frozenset[int]
             return len(scope) > 1 and not kinds & {"overload", "restart"}  # one partition: is it that, or its owner?
         case "hang":
             return bool(scope) and len(scope) < plan.partitions
-        case "crash_loop":
-            return plan.protocol != "static"
+        case "crash_loop" | "crash_loop_all":  # that all have crashed is known only after a session
+            return plan.protocol != "static" and (fault.kind == "crash_loop" or fault.strength >= CRASHES)
         case _:
             return True
 

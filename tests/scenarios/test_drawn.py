@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from scenarios.drawn import FAULTS, LOOK_ALIKES, Fault, Plan, draw_cluster
+from scenarios.drawn import FAULTS, LOOK_ALIKES, VARIED, Fault, Plan, draw_cluster
 from scenarios.drawn_page import section, with_section
 from scenarios.drawn_report import from_line, to_line
 from scenarios.drawn_runs import Drawn, Sample, simulate_drawn
@@ -33,8 +33,15 @@ def test_one_seed_is_one_cluster_and_seeds_differ() -> None:
 def test_every_kind_is_drawn_and_pairs_of_them() -> None:
     groups = [plan for seed in range(600) for plan in draw_cluster(seed).plans]
     drawn = Counter(fault.kind for plan in groups for fault in plan.faults)
-    assert drawn.keys() == {*FAULTS, *LOOK_ALIKES}
+    assert drawn.keys() == {*FAULTS, *VARIED, *LOOK_ALIKES}
     assert {len(plan.faults) for plan in groups} == {0, 1, 2}
+
+
+def test_whole_groups_crash_loop_too_of_one_member_and_of_several() -> None:
+    groups = [plan for seed in range(600) for plan in draw_cluster(seed).plans]
+    sizes = Counter(plan.members for plan in groups for fault in plan.faults if fault.kind == "crash_loop_all")
+    assert {1, 2, 3} <= sizes.keys()
+    assert max(sizes) > 3
 
 
 @pytest.mark.parametrize(
