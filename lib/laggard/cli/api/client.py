@@ -6,7 +6,8 @@ import argparse
 import base64
 import http.client
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -21,6 +22,8 @@ Document = dict[str, Any]
 ASK_SECONDS = 30.0
 _MAX_BYTES = 256 * 1024 * 1024
 _MAX_PAGE = 5000
+_TRIES = 3
+FORM_ERRORS = (LookupError, TypeError, ValueError, AttributeError)
 _EXITS = {400: USAGE, 401: DENIED, 403: DENIED, 404: NOT_FOUND, 429: TEMPORARY, 503: TEMPORARY}
 _FIXES = {401: "--user NAME --password-file FILE", 429: "try again later", 503: "try again later; laggard doctor"}
 
@@ -67,12 +70,12 @@ class Remote:
         status, body = self._ask(where)
         try:
             document = decode(body)
-            if status == 200:
+            if status == 200 and document["api"] == "v1":
                 return document
             error = document["error"]
             said, choices = str(error["message"]), [*map(str, error["choices"])]
-        except (LookupError, TypeError, ValueError):
-            raise self._no_exporter(status) from None
+        except FORM_ERRORS:
+            raise self._no_exporter(f"it answers {status} in another form") from None
         raise LaggardError(
             printable_lines(f"{self._url}: {said}"),
             cause=f"it answers {status} {error['code']}" + (f"; possible: {listed(choices)}" if choices else ""),
@@ -80,8 +83,28 @@ class Remote:
             exit_code=_EXITS.get(status, UNREACHABLE),
         )
 
-    def pages(self, path: str, **parameters: object) -> Iterator[Document]:
-        """Ask for a list, page after page; of several clusters one has to be named."""
+    def pages(self, path: str, **parameters: object) -> list[Document]:
+        """Ask for a list, page after page of one batch; of several clusters one has to be named."""
+        for _ in range(_TRIES):
+            pages = list(self._pages(path, parameters))
+            if len({page["batch_id"] for page in pages}) == 1:
+                return pages
+        raise LaggardError(
+            f"{self._url}: the batch changes faster than its pages are read",
+            cause=f"{_TRIES} times a page was of another batch than the one before",
+            fix=_FIXES[503],
+            exit_code=TEMPORARY,
+        )
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Take what an answer lacks for what it is: not an answer of laggard."""
+        try:
+            yield
+        except FORM_ERRORS as error:
+            raise self._no_exporter(f"its answer lacks something: {type(error).__name__}: {error}") from error
+
+    def _pages(self, path: str, parameters: Mapping[str, object]) -> Iterator[Document]:
         after = None
         while True:
             page = self.get(path, **parameters, limit=_MAX_PAGE, after=after)
@@ -120,10 +143,10 @@ class Remote:
         cause = f"{type(error).__name__}: {first_line(error)}"
         return LaggardError(f"cannot ask {self._url}", cause=printable_lines(cause), fix=fix, exit_code=UNREACHABLE)
 
-    def _no_exporter(self, status: int) -> LaggardError:
+    def _no_exporter(self, cause: str) -> LaggardError:
         return LaggardError(
             f"{self._url} has no API of laggard",
-            cause=f"it answers {status} in another form",
+            cause=printable_lines(cause),
             fix="look at the address, and at exporter.api of that exporter",
             exit_code=UNREACHABLE,
         )

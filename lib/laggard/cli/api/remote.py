@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -15,7 +16,7 @@ from laggard.cli.published import Row, refuse_empty
 from laggard.cli.status import GroupLine, table_lines
 from laggard.cli.words import UNKNOWN, count, moment
 from laggard.errors import OK, USAGE, LaggardError
-from laggard.escape import escape_label, finite, printable_json
+from laggard.escape import escape_label, finite, printable_json, printable_lines
 from laggard.tables.schemas import FINDINGS
 
 _TIMES = [column.name for column in FINDINGS.columns if column.type == "timestamp"]
@@ -24,16 +25,19 @@ _ADDED = {"says", "advice", "avoid", "group_bytes", "cluster_bytes"}
 
 def explain(args: argparse.Namespace) -> int:
     """Print the page of one group, or its data."""
-    answer = Remote(args).get(
+    remote = Remote(args)
+    answer = remote.get(
         f"explain/{in_path(args.group)}",
         topic=args.topic,
         limit=args.limit,
         at=None if args.at is None else args.at.text,
         since=None if args.since is None else args.since.text,
     )
-    found = answer["explain"]
-    _print(found, "\n".join(answer["page"]), is_json=args.json)
-    return FOUND if is_severe(found["diagnosis"]["findings"] or (), args.fail_on) else OK
+    with remote.reading():
+        found, text = answer["explain"], "\n".join(answer["page"])
+        code = FOUND if is_severe(found["diagnosis"]["findings"] or (), args.fail_on) else OK
+    _print(found, text, is_json=args.json)
+    return code
 
 
 def findings(args: argparse.Namespace) -> int:
@@ -46,11 +50,14 @@ def findings(args: argparse.Namespace) -> int:
         "since": f"{args.since.total_seconds():.0f}s",
         "suppressed": "true" if args.all else None,
     }
-    pages = list(Remote(args).pages("findings", **parameters))
-    judged, rows = pages[0]["judged"][0], [_finding(row) for page in pages for row in page["findings"]]
-    judged_to = None if judged["judged_to"] is None else _time(judged["judged_to"])
-    found = Found(_time(pages[0]["data_timestamp"]), judged_to, judged["windows_behind"], rows)
-    _print(to_data(found), "\n".join(finding_lines(rows, judged_to, found.behind)), is_json=args.json)
+    remote = Remote(args)
+    with remote.reading():
+        pages = remote.pages("findings", **parameters)
+        judged, rows = pages[0]["judged"][0], [_finding(row) for page in pages for row in page["findings"]]
+        judged_to = None if judged["judged_to"] is None else _time(judged["judged_to"])
+        found = Found(_time(pages[0]["data_timestamp"]), judged_to, judged["windows_behind"], rows)
+        text = "\n".join(finding_lines(rows, judged_to, found.behind))
+    _print(to_data(found), text, is_json=args.json)
     return FOUND if is_severe(rows, args.fail_on) else OK
 
 
@@ -63,7 +70,12 @@ def status(args: argparse.Namespace) -> str:
             fix="leave --url out, or: laggard explain GROUP --url URL",
             exit_code=USAGE,
         )
-    pages = list(Remote(args).pages("groups", group=None if args.group == "*" else args.group))
+    remote = Remote(args)
+    with remote.reading():
+        return _status(args, remote.pages("groups", group=None if args.group == "*" else args.group))
+
+
+def _status(args: argparse.Namespace, pages: Sequence[Document]) -> str:
     lines = [_line(row) for page in pages for row in page["groups"]]
     refuse_empty(args.group, pages[0]["groups"])
     first = pages[0]
@@ -79,7 +91,7 @@ def status(args: argparse.Namespace) -> str:
     polled_at = moment(_time(first["data_timestamp"]))
     title = f"{escape_label(cluster)}: batch {first['batch_id']}, {polled_at}, {count(len(lines), 'group')}"
     has_rules = any(line.health != UNKNOWN for line in lines)
-    return "\n".join(table_lines(title, lines, args.limit, has_rules=has_rules)) + "\n"
+    return printable_lines("\n".join(table_lines(title, lines, args.limit, has_rules=has_rules)) + "\n")
 
 
 def _line(row: Row) -> GroupLine:
@@ -114,4 +126,8 @@ def _time(text: str) -> datetime:
 
 
 def _print(found: Document | dict[str, Any], text: str, *, is_json: bool) -> None:
-    print(printable_json({"v": 1, "ok": True, "data": finite(found)}, datetime.isoformat) if is_json else text)
+    print(
+        printable_json({"v": 1, "ok": True, "data": finite(found)}, datetime.isoformat)
+        if is_json
+        else printable_lines(text)
+    )
