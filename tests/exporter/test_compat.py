@@ -86,10 +86,15 @@ def test_kafka_exporter(found: Samples) -> None:
     whole, part = ({"cluster": "prod", "consumergroup": group, "topic": "t"} for group in ("whole", "part"))
     assert value(found, "kafka_consumergroup_lag", **whole, partition=1) == 100
     assert value(found, "kafka_consumergroup_lag_sum", **whole) == 110
+    assert value(found, "kafka_consumergroup_uncommitted_offsets", **whole, partition=1) == 100
+    assert value(found, "kafka_consumergroup_uncommitted_offsets_sum", **whole) == 110
     assert value(found, "kafka_consumergroup_current_offset_sum", **whole) == 1890
-    for name in ("kafka_consumergroup_lag_sum", "kafka_consumergroup_current_offset_sum"):
-        assert value(found, name, **part) is None
-    assert value(found, "kafka_consumergroup_lag", **part, partition=1) is None
+    for name in ("lag_sum", "uncommitted_offsets_sum", "current_offset_sum"):
+        assert value(found, f"kafka_consumergroup_{name}", **part) is None
+    for name in ("lag", "uncommitted_offsets"):
+        assert value(found, f"kafka_consumergroup_{name}", **part, partition=1) is None
+    members = [value(found, "kafka_consumergroup_members", cluster="prod", consumergroup=n) for n in ("whole", "part")]
+    assert members == [2, 0]
     assert value(found, "kafka_consumergroup_current_offset", **part, partition=1) == 5
     assert value(found, "kafka_topic_partition_oldest_offset", cluster="prod", topic="t", partition=1) == 40
     assert value(found, "kafka_topic_partitions", cluster="prod", topic="t") == 2

@@ -26,15 +26,17 @@ BURROW_OFFSET = _gauge("burrow_kafka_consumer_current_offset", _BP, "partition_s
 BURROW_PARTITION_LAG = _gauge("burrow_kafka_consumer_partition_lag", _BP, "partition_status.lag.")
 BURROW_LOG_END = _gauge("burrow_kafka_topic_partition_offset", ("cluster", "topic", "partition"), "partition_status.log_end_offset.")
 
-# kafka_exporter: https://github.com/danielqsj/kafka_exporter
+# kafka_exporter: https://github.com/danielqsj/kafka_exporter, and the two names with uncommitted_offsets, to which its
+# fork https://github.com/grafana/kafka_exporter renames lag and lag_sum
 _EG = ("cluster", "consumergroup")
 _ET = (*_EG, "topic")
 _EP = (*_ET, "partition")
 _EL = ("cluster", "topic", "partition")
 EXPORTER_LAG = _gauge("kafka_consumergroup_lag", _EP, "partition_status.lag.")
-EXPORTER_UNCOMMITTED = _gauge("kafka_consumergroup_uncommitted_offsets", _EP, "partition_status.lag, by the name it has without the renaming to lag.")
+EXPORTER_UNCOMMITTED = _gauge("kafka_consumergroup_uncommitted_offsets", _EP, "partition_status.lag, as Grafana's fork of kafka_exporter names it.")
 EXPORTER_OFFSET = _gauge("kafka_consumergroup_current_offset", _EP, "partition_status.committed_offset.")
 EXPORTER_LAG_SUM = _gauge("kafka_consumergroup_lag_sum", _ET, "Sum of partition_status.lag; absent while a partition that has a commit is not ok.")
+EXPORTER_UNCOMMITTED_SUM = _gauge("kafka_consumergroup_uncommitted_offsets_sum", _ET, "Sum of partition_status.lag, as Grafana's fork of kafka_exporter names it; absent while a partition that has a commit is not ok.")
 EXPORTER_OFFSET_SUM = _gauge("kafka_consumergroup_current_offset_sum", _ET, "Sum of partition_status.committed_offset; absent while a partition that has a commit is not ok.")
 EXPORTER_MEMBERS = _gauge("kafka_consumergroup_members", _EG, "group_status.members.")
 EXPORTER_LOG_END = _gauge("kafka_topic_partition_current_offset", _EL, "partition_status.log_end_offset.")

@@ -85,6 +85,7 @@ class CompatCollector(Collector):
         ):
             yield family, self._of_partitions(column)
         yield fam.EXPORTER_LAG_SUM, self._of_topics("lag")
+        yield fam.EXPORTER_UNCOMMITTED_SUM, self._of_topics("lag")
         yield fam.EXPORTER_OFFSET_SUM, self._offset_sums()
         yield fam.EXPORTER_MEMBERS, self._of_groups("members")
         yield fam.EXPORTER_LOG_END, self._of_logs("log_end_offset")
