@@ -6,10 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from exporter.harness import Key
 from laggard.sources.reconcile import Reconcile
 from laggard.stream import admission
+from laggard.stream.advance_stage import State
+from laggard.tables.schemas import PARTITION_STATUS
 from sources.test_coordinators import DENIED, Cluster
 from stream.simulation import Record, commit, end, generation
 from stream.whole_batch import Given, WholeBatches
@@ -18,8 +22,8 @@ ENDS = [end(1000, partition=number, start=0) for number in range(4)]
 
 
 def tick(job: WholeBatches, *records: Record) -> dict[str, Any]:
-    given: list[Given] = [(each.key, each.value, round(job.now.timestamp() * 1000)) for each in records]
-    return job.tick(ENDS, given)
+    rows: list[Given] = [(each.key, each.value, round(job.now.timestamp() * 1000)) for each in records]
+    return job.tick(ENDS, rows)
 
 
 def key(name: str, **labels: object) -> Key:
@@ -108,6 +112,38 @@ def test_a_group_that_was_refused_and_lives_is_not_taken_out(tmp_path: Path) -> 
     assert groups(job)["new"] == (1, "partial", None)
     tick(job)
     assert groups(job).keys() == {"old"}
+
+
+def test_partitions_that_members_want_are_refused_as_well_and_made_once_there_is_room(tmp_path: Path) -> None:
+    job = WholeBatches(tmp_path, most_rows=3)
+    tick(job, commit(900, group="old"))
+    row = tick(job, *(generation(1, {"m": ("t",)}, group=f"g{number}") for number in range(2)))
+    assert (len(job.rows("partition_status")), row["shed_keys_total"]) == (3, 6)
+    assert groups(job) == {"g0": (2, "partial", None), "g1": (4, "partial", None), "old": (0, "ok", 100)}
+    row = tick(job, commit(None, group="g1"), commit(10, group="g0", partition=3))  # a tombstone makes no row either
+    assert (len(job.rows("partition_status")), row["shed_keys_total"]) == (3, 10)
+    job.most_rows = 1000
+    job.start()
+    row = tick(job)  # a partition that was refused with its commit is not one without a commit
+    assert groups(job) == {"g0": (1, "partial", None), "g1": (0, "ok", None), "old": (0, "ok", 100)}
+    assert (len(job.rows("partition_status")), row["shed_keys_total"]) == (7, 10)
+    tick(job, commit(10, group="g0", partition=3))
+    assert groups(job)["g0"] == (0, "ok", 990)
+
+
+def test_as_many_groups_without_partitions_are_kept_as_the_cap_allows_rows(tmp_path: Path) -> None:
+    job = WholeBatches(tmp_path, most_rows=3)
+    tick(job, *(commit(900, group="old", partition=number) for number in range(3)))
+    row = tick(job, *(commit(10, group=f"g{number}") for number in range(9)))
+    assert (groups(job).keys(), row["shed_keys_total"]) == ({"old", *(f"g{number}" for number in range(5))}, 9)
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=8), st.integers(0, 100))
+def test_shards_share_the_room_that_is_there(rows: list[int], room: int) -> None:
+    state = State("", {}, len(rows), {"partition_status": room})
+    each = [state.room(PARTITION_STATUS, shard) for shard in range(len(rows))]
+    assert sum(each) == room
+    assert max(each) - min(each) <= 1  # whatever rows a shard has
 
 
 def test_rows_of_a_group_that_ended_unseen_are_removed_and_counted(tmp_path: Path) -> None:

@@ -199,7 +199,7 @@ POLL_SECONDS = _counter("poll_seconds_total", (*C, "api"), "batches.poll_seconds
 POLL_ERRORS = _counter("poll_errors_total", (*C, "api", "error"), "batches.poll_errors_total: failed broker requests so far, by Kafka error name.")
 QUARANTINED = _gauge("quarantined_groups", C, "batches.quarantined_groups: groups whose tick failed, so that their rows are stale; all others are published.")
 QUARANTINES = _counter("quarantines_total", C, "batches.quarantines_total: times that a group came into quarantine so far.")
-SHED_KEYS = _counter("shed_keys_total", C, "batches.shed_keys_total: commits on new partitions refused so far, as partition_status had as many rows as max_group_partitions allows.")
+SHED_KEYS = _counter("shed_keys_total", C, "batches.shed_keys_total: new partitions refused so far, counted in each tick that saw them, as partition_status had as many rows as max_group_partitions allows.")
 CORRECTIONS = _counter("reconcile_corrections_total", C, "batches.reconcile_corrections_total: rows removed so far of groups that ended without a tombstone that was read.")
 GAPS = _counter("gaps_total", (*C, "reason"), "batches.gaps_total: gap rows so far.")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ class Merged:
     """Parallel rows: as they were before (`before`), the commit each got (`commit`), the poll's answer (`polled`).
 
     Columns of a side that has nothing for a row are null. `is_new` marks a commit or tombstone to be taken,
-    `is_deleted` the tombstones among them.
+    `is_deleted` the tombstones among them. `refused` counts by group the partitions without a commit that get no row.
     """
 
     keys: pa.Table
@@ -32,20 +33,32 @@ class Merged:
     is_new: Any
     is_deleted: Any
     is_retired: Any
+    refused: Mapping[str, int] = field(default_factory=dict)
 
 
-def merge(before: pa.Table, commits: pa.Table, polled: pa.Table, subscribed: pa.Table) -> Merged:
+def merge(
+    before: pa.Table,
+    commits: pa.Table,
+    polled: pa.Table,
+    subscribed: pa.Table,
+    room: int | None = None,
+    closed: Collection[str] = (),
+) -> Merged:
     """Bring the sides together by (group, topic, partition).
 
     `before`: rows of `partition_status`. `commits`: unique per key. `polled`: the poll's positions. `subscribed`:
-    (group, topic) pairs that living members ask for; their partitions without a commit become rows too.
+    (group, topic) pairs that living members ask for; their partitions without a commit become rows too,
+    up to `room` new ones. Not so in `closed` groups: partitions of these have commits that were refused.
     """
     expected = _expected(subscribed, polled)
     old, new, wanted = key_codes([before, commits, expected], KEY)
     fresh = np.flatnonzero(match(new, old) < 0)
     # a deleted topic is polled once more: its rows say so, and rows that ended do not return
     is_there = ~flags(equal(expected["error"], UNKNOWN_TOPIC))
-    missing = np.flatnonzero((match(wanted, old) < 0) & (match(wanted, new) < 0) & is_there)
+    is_open = ~flags(pc.is_in(expected["group"], value_set=pa.array(list(closed), pa.string())))
+    missing = np.flatnonzero((match(wanted, old) < 0) & (match(wanted, new) < 0) & is_there & is_open)
+    missing, beyond = missing[:room], missing[len(missing) if room is None else room :]
+    refused = pc.value_counts(expected["group"].take(pa.array(beyond))).to_pylist()
     before_at = np.r_[np.arange(len(old)), np.full(len(fresh) + len(missing), -1)]
     commit_at = np.r_[match(old, new), fresh, np.full(len(missing), -1)]
     keys = pa.concat_tables([before.select(KEY), commits.select(KEY).take(fresh), expected.select(KEY).take(missing)])
@@ -67,9 +80,13 @@ def merge(before: pa.Table, commits: pa.Table, polled: pa.Table, subscribed: pa.
     is_deleted = pc.and_(is_new, pc.fill_null(commit["is_deleted"], False))
     # where a member still wants it, it is a partition without a commit
     there = wanted[is_there]
-    is_not_there = np.r_[match(old, there) < 0, match(new[fresh], there) < 0, np.zeros(len(missing), bool)]
+    has_no_room = room is not None and len(missing) >= room
+    is_not_there = np.r_[
+        match(old, there) < 0, (match(new[fresh], there) < 0) | has_no_room, np.zeros(len(missing), bool)
+    ]
     is_retired = pc.or_(pc.and_(is_deleted, pa.array(is_not_there)), is_gone)
-    return Merged(keys, prior, commit, take(polled, match(row, place)), is_new, is_deleted, is_retired)
+    answers, counts = take(polled, match(row, place)), {each["values"]: each["counts"] for each in refused}
+    return Merged(keys, prior, commit, answers, is_new, is_deleted, is_retired, counts)
 
 
 def forget_truncated(rows: pa.Table, tick: Tick) -> pa.Table:

@@ -56,10 +56,12 @@ def group_rows(
     listing: Listing,
     tick: Tick,
     refused: Mapping[str, Sequence[tuple[str, int]]] | None = None,
+    uncommitted: Mapping[str, int] | None = None,
 ) -> list[dict[str, Any]]:
     """Rows of `group_status`; `refused`: by group, partitions with a commit and without a row.
 
-    A group lives as long as it has an offset, a subscription or a group record.
+    `uncommitted`: number of those without either. A group lives as long as it has an offset, a subscription or a
+    group record.
     """
     rows, refused = [], refused or {}
     for group in sorted(facts.keys() | sums.keys() | refused.keys()):
@@ -67,17 +69,17 @@ def group_rows(
         if found.get("members") is None and totals is None and not names:
             continue
         row = _row(group, before.get(group, {}), found, totals or {}, listing, tick)
-        row |= refused_columns(names)
-        if names:  # they are missing in the sums
+        row |= refused_columns(names, (uncommitted or {}).get(group, 0))
+        if row["shed_keys"]:  # they are missing in the sums
             row |= {"lag": None, "status": PARTIAL if row["status"] == "ok" else row["status"]}
         rows.append(row)
     return rows
 
 
-def refused_columns(names: Sequence[tuple[str, int]]) -> dict[str, Any]:
+def refused_columns(names: Sequence[tuple[str, int]], uncommitted: int = 0) -> dict[str, Any]:
     """Columns of `group_status` about partitions that were refused."""
     named = [{"topic": topic, "partition": partition} for topic, partition in names]
-    return {"shed_keys": len(names), "refused": named}
+    return {"shed_keys": len(names) + uncommitted, "refused": named}
 
 
 def _row(

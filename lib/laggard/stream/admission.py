@@ -21,24 +21,28 @@ OTHERS = ("", -1)  # stands for more of them: it never ends by itself
 Partition = tuple[str, int]  # topic, partition
 
 
-def admit(inputs: Inputs, most_rows: int) -> tuple[Inputs, int]:
+def admit(inputs: Inputs, room: int, group_room: int) -> tuple[Inputs, int]:
     """The same without the newest commits on partitions that have no row yet, as far as the table has no room.
 
     What has a row keeps it. The second result counts what is refused. `Batch.refused` names by group what was refused
-    in this tick or before and got no row since: the lag of such a group is not whole.
+    in this tick or before and got no row since: the lag of such a group is not whole. Groups without any row are
+    named up to `group_room`, as a client may invent them without end. `Batch.room` is what is left.
     """
     before, commits = inputs.partition_status, inputs.batch.commits
     new, old = key_codes([commits, before], KEY)
     fresh = np.flatnonzero((match(new, old) < 0) & ~flags(pc.fill_null(commits["is_deleted"], False)))
-    room = max(0, most_rows - before.num_rows)
     is_refused = np.zeros(commits.num_rows, dtype=bool)
     if len(fresh) > room:
         places = commits.take(pa.array(fresh)).select(["source_partition", "source_offset"])
         order = pc.sort_indices(places, [("source_offset", "ascending"), ("source_partition", "ascending")]).to_numpy()
         is_refused[fresh[order[room:]]] = True
     refused, taken = commits.filter(pa.array(is_refused)), commits.filter(pa.array(~is_refused))
-    batch = replace(inputs.batch, commits=taken, refused=_without_row(inputs, refused, taken))
-    return replace(inputs, batch=batch), refused.num_rows
+    names = _without_row(inputs, refused, taken)
+    rowless = names.keys() - set(inputs.group_status["group"].to_pylist()) if refused.num_rows else set()
+    for group in sorted(rowless - {*pc.unique(taken["group"]).to_pylist()})[group_room:]:
+        del names[group]
+    left = max(0, room - len(fresh))
+    return replace(inputs, batch=replace(inputs.batch, commits=taken, refused=names, room=left)), refused.num_rows
 
 
 def _without_row(inputs: Inputs, refused: pa.Table, taken: pa.Table) -> dict[str, list[Partition]]:

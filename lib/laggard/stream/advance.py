@@ -77,7 +77,8 @@ def advance(
     else:
         known = fold_records(groups_before, folded_before, batch.records, topics, tick)
     facts, history = known.facts, known.history
-    merged = merge(partition_status, batch.commits, poll.positions, _subscribed(facts))
+    subscribed, polled = _subscribed(facts), poll.positions
+    merged = merge(partition_status, batch.commits, polled, subscribed, batch.room, batch.refused)
     if policies is not None and policies.reads_committed(tick.cluster):
         groups = set(merged.keys["group"].to_pylist())
         merged = readable_ends(merged, {name for name in groups if _reads_committed(policies, name, tick)})
@@ -86,7 +87,8 @@ def advance(
         merged, tick, arrow_schema(schemas.PARTITION_STATUS), probed, answers.errors, answers.untold
     )
     living = rows.filter(pc.invert(merged.is_retired))
-    groups_now = group_rows(groups_before, facts, sum_partitions(living), listing, tick, batch.refused)
+    sums = sum_partitions(living)
+    groups_now = group_rows(groups_before, facts, sums, listing, tick, batch.refused, merged.refused)
     # between two polls members may have come and gone: their reading is no skip
     empty = {} if tick.polls_commits else _empty(groups_before, batch.records)
     skipped_to = find_skips(merged, rows, empty, tick, limits)

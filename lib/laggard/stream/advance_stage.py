@@ -11,7 +11,7 @@ import gc
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,12 +54,15 @@ Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Location of the tables, the status tables' files to start from, and the number of shards of groups."""
+    """Location of the tables, the status tables' files to start from, and the number of shards of groups.
+
+    `rooms`: rows that a status table may get, in all shards together.
+    """
 
     root: str
     files: Mapping[str, Sequence[str]]
     shards: int
-    most_rows: int = 2_000_000  # of partition_status
+    rooms: Mapping[str, int] = field(default_factory=dict)
 
     def read(self, table: schemas.Table, shard: int) -> pa.Table:
         """The rows of a shard's groups."""
@@ -69,6 +72,11 @@ class State:
         rest = read_files(table, cut_otherwise)
         rest = rest.filter(pa.array(shards_of(rest["group"], self.shards) == shard))
         return pa.concat_tables([read_files(table, own), rest])
+
+    def room(self, table: schemas.Table, shard: int) -> int:
+        """Rows that a shard may add, beyond those that it has."""
+        each, rest = divmod(self.rooms[table.name], self.shards)
+        return each + (shard < rest)
 
 
 def advance_frame(
@@ -134,8 +142,10 @@ def advance_stage(
         inputs, corrections = Inputs(*before, batch), 0
         if tick.is_caught_up and poll.ended_groups:  # else their own tombstones may be still to come
             inputs, corrections = forget(inputs, poll.ended_groups)
-        inputs, shed = admit(inputs, max(1, state.most_rows // state.shards))
+        rooms = state.room(schemas.PARTITION_STATUS, shard), state.room(schemas.GROUP_STATUS, shard)
+        inputs, shed = admit(inputs, *rooms)
         tables, failed = advance_groups(inputs, Poll(poll.positions, listing, poll.probes), tick, policies, limits)
+        shed += _uncommitted(tables["group_status"])
         tables["dead_letters"] = _dead_letters(of_kind(decoded, "dead"), tick)
         for name, rows in tables.items():
             if rows.num_rows:
@@ -182,7 +192,7 @@ class Advanced:
     decode_seconds: float
     quarantine: Quarantine
     commit_times: Mapping[int, CommitTimes]  # by offsets partition
-    shed_keys: int  # commits on new partitions that were refused
+    shed_keys: int  # new partitions that were refused
     corrections: int  # rows of groups that ended unseen
 
 
@@ -252,6 +262,12 @@ def _summary(decoded: pa.Table) -> dict[str, Any]:
         "counts": of_kind(decoded, "count").select(counted).to_pylist(),
         "decode_seconds": spent_us / 1e6,
     }
+
+
+def _uncommitted(groups: pa.Table) -> int:
+    """Partitions without a commit that got no row in this tick."""
+    named = pc.sum(pc.list_value_length(groups["refused"])).as_py() or 0
+    return (pc.sum(groups["shed_keys"]).as_py() or 0) - named
 
 
 def _dead_letters(rows: pa.Table, tick: Tick) -> pa.Table:

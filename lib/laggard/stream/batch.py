@@ -173,7 +173,7 @@ class Batches:
     def _count_rows(self, totals: Totals, advanced: Advanced) -> None:
         if advanced.shed_keys and not self._has_shed:  # once; the counter counts on
             most = self._options.max_group_partitions
-            log.warning("commits on new partitions are refused: job.max_group_partitions is %d", most)
+            log.warning("new partitions are refused: job.max_group_partitions is %d", most)
         if advanced.corrections:
             log.warning("%d rows of groups that ended unseen are removed", advanced.corrections)
         self._has_shed = self._has_shed or advanced.shed_keys > 0
@@ -232,11 +232,18 @@ class Batches:
         """Run the batch's Spark job: it leaves data files that no table version names yet."""
         cores = self._spark.sparkContext.defaultParallelism
         before = self.last["table_versions"] if self.last and not self._begins_again else {}
+        # at the version that the batch starts from: a re-run must refuse the same
+        rows = {name: self._writer.rows(name, before[name]) if name in before else 0 for name in STATUS_TABLES}
+        most = self._options.max_group_partitions
         state = State(
             self._writer.root,
             {name: self._writer.file_uris(name, before[name]) for name in STATUS_TABLES if name in before},
-            most_rows=self._options.max_group_partitions,
-            shards=min(cores, 1 + self._writer.rows("partition_status") // ROWS_PER_SHARD),
+            # as many groups of which all is refused as may have a row each
+            rooms={
+                "partition_status": max(0, most - rows["partition_status"]),
+                "group_status": max(0, 2 * most - rows["group_status"]),
+            },
+            shards=min(cores, 1 + rows["partition_status"] // ROWS_PER_SHARD),
         )
         begins = begin_positions(self.positions, source_to, snapshot.offsets_partitions)
         readers = count_readers(begins, source_to, cores)

@@ -79,6 +79,7 @@ class Batch:
     answers: Answers = Answers({}, {})
     # by group: (topic, partition) of commits that were refused, now or before, and have no row
     refused: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
+    room: int | None = None  # for rows of partitions without a commit; None: as many as there are
 
 
 def read_batch(decoded: pa.Table) -> Batch:

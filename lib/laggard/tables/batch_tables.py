@@ -179,7 +179,8 @@ BATCHES = Table(
         Column(
             "shed_keys_total",
             "bigint",
-            "commits on new partitions refused so far, as partition_status had job.max_group_partitions rows",
+            "new partitions refused so far, counted in each tick that saw them, as partition_status had"
+            " job.max_group_partitions rows",
             "gap, or a row of an older job",
         ),
         Column(

@@ -146,16 +146,19 @@ class Writer:
         """The newest version."""
         return int(self._newest(table).version())
 
-    def rows(self, table: str) -> int:
-        """Rows of the newest version, by its files' statistics."""
-        return int(self._newest(table).count())
+    def rows(self, table: str, version: int | None = None) -> int:
+        """Rows of a table's version, or of the newest, by its files' statistics."""
+        return int((self._newest(table) if version is None else self._at(table, version)).count())
 
     def file_uris(self, table: str, version: int) -> list[str]:
         """The data files of a table's version."""
-        delta, uri = self._newest(table), table_uri(self.root, table)
-        named = delta if delta.version() == version else load_table(uri, version)
+        named, uri = self._at(table, version), table_uri(self.root, table)
         # not delta-rs' own URIs, which are encoded even where they are local paths
         return [f"{uri}/{path}" for path in pa.table(named.get_add_actions())["path"].to_pylist()]
+
+    def _at(self, table: str, version: int) -> DeltaTable:
+        newest = self._newest(table)
+        return newest if newest.version() == version else load_table(table_uri(self.root, table), version)
 
     def _newest(self, table: str) -> DeltaTable:
         if (options := delta_options(self.root)) != self._options:  # the access keys were replaced
