@@ -42,7 +42,8 @@ def _metrics_lines() -> Iterator[str]:
     yield ""
     yield "Written by `make docs` from `lib/laggard/exporter/families.py`; the HELP texts of a scrape are the same."
     yield "What is not known is absent: never 0, −1 or NaN. `+Inf` means: not at the current rate. A `stateset` has one"
-    yield "series per state, labelled with the metric's name. Above `metrics.max_series` levels go in this order:"
+    yield "series per state, labelled with the metric's name, or none while no state is known."
+    yield "Above `metrics.max_series` levels go in this order:"
     yield ", ".join(f"`{level}`" for level in LEVELS) + "; a group with lag or an open finding goes last."
     starts = dict(_PARTS)
     for family in FAMILIES:
