@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,16 +22,21 @@ from laggard.cli.api.pages import page_of
 from laggard.exporter.api import Answer, Question
 from laggard.exporter.published import Shown
 from laggard.rebalance.parameters import DEFAULTS
-from tables.fixtures import NOW, batch_row, group_row, write_rows
+from tables.fixtures import NOW, batch_row, group_row, partition_row, write_batch, write_rows
 
 
 @pytest.fixture(scope="module")
-def exporter(tmp_path_factory: pytest.TempPathFactory) -> Exporter:
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("tables")
     rows = {"partition_status": partitions(), "group_status": [group(), group_row("other")], "topic_windows": []}
     rows |= {"group_members": members(), "rebalances": [rebalance_row()]}
     versions = {name: write_rows(root, name, each) for name, each in rows.items()}
     write_rows(root, "batches", [batch_row(42, versions)])
+    return root
+
+
+@pytest.fixture(scope="module")
+def exporter(root: Path) -> Exporter:
     exporter = Exporter(root)
     exporter.refresh()
     return exporter
@@ -175,6 +181,28 @@ def test_the_same_failure_is_logged_once(
 def test_an_answer_is_named_weakly_since_it_is_sent_in_two_forms() -> None:
     assert Answer(b"{}", batches="42").etag.startswith('W/"42-')
     assert Answer(b"{}").etag.startswith('W/"')
+
+
+def test_the_worst_partition_is_shown_where_no_partition_is_exported(
+    answers: Answering, root: Path, exporter: Exporter
+) -> None:
+    whole, exporter = exporter, Exporter(root, partition_top_k=0)
+    exporter.refresh()
+    rows = {row["group"]: row for row in ask(answers, exporter, "groups")[1]["groups"]}
+    assert rows["checkout"]["worst"] == ask(Answering(60, DEFAULTS), whole, "groups")[1]["groups"][0]["worst"]
+    assert rows["checkout"]["worst"]["partition"] == 2
+    assert not [name for name, _ in exporter.samples() if name == "laggard_partition_lag_records"]
+
+
+def test_what_is_not_known_is_not_uncensored(answers: Answering, tmp_path: Path) -> None:
+    bad = [partition_row("u", "t", 0, "no_end_offset"), partition_row("g", "t", 0), partition_row("g", "t", 1)]
+    write_batch(tmp_path, 42, partitions=bad, groups=[group_row("u", lag=None), group_row("g")], topics=[])
+    exporter = Exporter(tmp_path)
+    exporter.refresh()
+    found = {row["group"]: row["time_lag_censored"] for row in ask(answers, exporter, "groups")[1]["groups"]}
+    assert found == {"u": None, "g": False}
+    for name, expected in found.items():
+        assert ask(answers, exporter, f"groups/{name}")[1]["topics"][0]["time_lag_censored"] is expected
 
 
 def test_pages_of_findings_go_on_behind_what_is_open_and_what_ended() -> None:

@@ -187,7 +187,7 @@ def _has_commits(topic: Row) -> bool:
 def worst_partitions(snapshot: Snapshot) -> dict[str, Row]:
     """The partition with the largest time lag of each group that has any lag."""
     worst: dict[str, tuple[tuple[float, int], Row]] = {}
-    for row in snapshot.partitions:
+    for row in (*snapshot.partitions, *snapshot.worst):
         rank = (row["time_lag_seconds"] or 0.0, row["lag"] or 0)
         if rank > worst.get(row["group"], ((0.0, 0), {}))[0]:
             worst[row["group"]] = (rank, row)

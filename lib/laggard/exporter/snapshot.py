@@ -56,6 +56,7 @@ class Snapshot:
     policies: Mapping[str, Policy] = field(default_factory=dict)  # by group, at the time of the poll
     selection: Selection = field(default_factory=Selection)
     every_partition: pa.Table | None = None  # for the names of other tools only; one row per key, as read
+    worst: Sequence[Row] = ()  # of each group–topic, if none is exported for its lag
 
     @property
     def cluster(self) -> str:
@@ -88,6 +89,7 @@ class Snapshot:
             group_topics=self.group_topics.of_groups(names),
             partitions=[row for row in self.partitions if row["group"] in names],
             every_partition=every,
+            worst=[row for row in self.worst if row["group"] in names],
             groups=[row for row in self.groups if row["group"] in names],
             judged=judged,
             policies={group: policy for group, policy in self.policies.items() if group in names},
@@ -144,6 +146,7 @@ def make_snapshot(
         policies=policies,
         selection=selection,
         every_partition=_first_of_each(partitions, key) if selection.compat else None,
+        worst=() if selection.partition_top_k else _unique(exported_partitions(partitions, 1), key),
     )
 
 

@@ -90,9 +90,15 @@ def _facts(line: GroupLine, row: Row, topics: Sequence[Row]) -> dict[str, Any]:
         "lag_known": row["lag_known"],
         "time_lag_seconds": line.time_lag_seconds if line.time_lag_is_exact else None,
         "time_lag_known_seconds": line.time_lag_seconds,
-        "time_lag_censored": any(topic["is_censored"] for topic in topics),
+        "time_lag_censored": is_censored(topics),
         "partitions": partition_counts(topics),
     }
+
+
+def is_censored(topics: Sequence[Row]) -> bool | None:
+    """True if the time lag of any partition is only a lower bound; None if none is known."""
+    known = [bool(topic["is_censored"]) for topic in topics if topic["is_censored"] is not None]
+    return any(known) if known else None
 
 
 def partition_counts(topics: Sequence[Row]) -> dict[str, int]:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
-from laggard.cli.api.boards import Board, partition_counts
+from laggard.cli.api.boards import Board, is_censored, partition_counts
 from laggard.cli.api.document import named
 from laggard.cli.api.history import MAX_DRAWN, partition_series
 from laggard.cli.api.questions import MAX_BACK, MAX_REBALANCES, ApiError
@@ -78,7 +78,7 @@ def _topic(row: Row, explained: Explained) -> Row:
         "lag_known": row["lag_known"],
         "time_lag_seconds": row["time_lag"],
         "time_lag_known_seconds": row["time_lag_known"],
-        "time_lag_censored": bool(row["is_censored"]),
+        "time_lag_censored": is_censored([row]),
         "partitions": partition_counts([row]),
         **{name: window.get(name) for name in _OF_WINDOW},
     }

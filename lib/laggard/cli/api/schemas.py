@@ -102,7 +102,8 @@ _LAGS = {
     "lag_known": _or_null(_WHOLE) | {"description": "records of the partitions that are known: a lower bound"},
     "time_lag_seconds": {"type": ["number", "null"], "description": "age of the oldest unread record; null: not exact"},
     "time_lag_known_seconds": {"type": ["number", "null"], "description": "as far as it is known: a lower bound"},
-    "time_lag_censored": _FLAG | {"description": "true: the oldest unread record is older than what was watched"},
+    "time_lag_censored": _or_null(_FLAG)
+    | {"description": "true: the oldest unread record is older than what was watched; null: no partition is known"},
 }
 _CODE = _or_null(_TEXT)
 _PARTITION_VERDICT = _or_null(_TEXT | {"enum": [*VERDICTS]})
