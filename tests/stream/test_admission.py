@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.harness import Key
+from laggard.sources import reconcile
 from laggard.sources.reconcile import Reconcile
 from laggard.stream import admission
 from laggard.stream.advance_stage import State
@@ -159,13 +160,27 @@ def test_rows_of_a_group_that_ended_unseen_are_removed_and_counted(tmp_path: Pat
 
 def test_only_groups_that_their_coordinator_does_not_know_have_ended() -> None:
     cluster = Cluster({"there": 1, "hidden": 1}, hidden={"hidden"}, errors={"hidden": DENIED})
-    reconcile = Reconcile(cluster, 3600, ["there", "hidden", "gone"])  # type: ignore[arg-type]
-    assert reconcile.ended(["there"]) == ["gone"]
+    asked_now = Reconcile(cluster, 3600, ["there", "hidden", "gone"])  # type: ignore[arg-type]
+    assert asked_now.ended(["there"]) == ["gone"]
     asked = cluster.requests["find_coordinator"]
-    assert reconcile.ended(["there"]) == ["gone"]  # the job may not have been able to take it out
-    assert reconcile.ended(["there", "gone"]) == []
-    assert reconcile.ended(["there"]) == []  # ended again: its tombstones will be read, or it is asked for in an hour
+    assert asked_now.ended(["there"]) == ["gone"]  # the job may not have been able to take it out
+    assert asked_now.ended(["there", "gone"]) == []
+    assert asked_now.ended(["there"]) == []  # ended again: its tombstones will be read, or it is asked for in an hour
     assert cluster.requests["find_coordinator"] == asked == 1
+
+
+def test_each_missing_group_has_its_turn_and_those_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconcile, "MOST_GROUPS", 2)
+    hidden = {"a1", "a2", "a3"}  # first in the alphabet, and nobody may describe them
+    cluster = Cluster(dict.fromkeys(hidden, 1), hidden=hidden, errors=dict.fromkeys(hidden, DENIED))
+    asked = Reconcile(cluster, 1e-9, [*hidden, "gone"])  # type: ignore[arg-type]
+    assert asked.ended([]) == []
+    assert asked.ended([]) == ["gone"]
+    for number in range(9):
+        asked.ended([f"console-{number}"])
+    rounds = [set(asked.ended([])) for _ in range(20)]
+    assert set().union(*rounds) >= {"console-8"}
+    assert asked._known == hidden  # else it grows with every group ever listed
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(0, []), (1, ["gone"])])

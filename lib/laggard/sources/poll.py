@@ -96,6 +96,7 @@ class Poller:
         reading = read_clock()
         polled_at_ms = reading.wall_ms
         new_window = self._window.is_new(polled_at_ms)
+        lists_groups = self._is_listing_due() and bool(self._addresses)  # no group at all may be the whole truth
         groups = self._start_groups() if asked is None else lambda: (asked.groups, asked.unlisted)
         ends = self._ask_ends(self._partitions, self._offsets_topic, new_window=new_window)
         if self._contradicts_metadata(ends):
@@ -116,7 +117,7 @@ class Poller:
             probes = self._facts.probe(self._partitions, ends.latest, polled_at_ms)
         listed, unlisted = groups()
         ended: list[str] = []
-        if asked is None and listed.num_rows and not unlisted:
+        if asked is None and lists_groups and not unlisted:
             ended = self._reconcile.ended(listed["group"].to_pylist())
         if refusal := self._brokers.refusal:
             raise refusal
@@ -294,9 +295,12 @@ class Poller:
         is_blocked = is_frozen and lasted_ms >= self._options.window_seconds * 1000
         return now.wall_ms - lasted_ms if is_blocked else None
 
-    def _start_groups(self) -> Callable[[], tuple[pa.Table, list[int]]]:
+    def _is_listing_due(self) -> bool:
         every = self._options.state_poll_seconds
-        if not every or time.monotonic() - self._groups_at < every * 0.9:
+        return bool(every) and time.monotonic() - self._groups_at >= every * 0.9
+
+    def _start_groups(self) -> Callable[[], tuple[pa.Table, list[int]]]:
+        if not self._is_listing_due():
             return lambda: (shapes.GROUPS.empty_table(), [])
         self._groups_at = time.monotonic()
         pending = self._brokers.start_list_groups(list(self._addresses))
