@@ -18,6 +18,7 @@ from exporter.harness import Exporter
 from laggard.cli.api import answering, kept, lists, one_group
 from laggard.cli.api.answering import Answering
 from laggard.cli.api.kept import Kept
+from laggard.cli.api.openapi import openapi
 from laggard.cli.api.pages import page_of
 from laggard.exporter.api import Answer, Question
 from laggard.exporter.published import Shown
@@ -78,6 +79,11 @@ def test_globs_of_clients_stay_nowhere(answers: Answering, exporter: Exporter) -
 def test_a_parameter_has_a_longest(answers: Answering, exporter: Exporter, name: str) -> None:
     assert ask(answers, exporter, "groups", **{name: "x" * 300})[1].get("error", {}).get("code") != "bad_parameter"
     assert code(ask(answers, exporter, "groups", **{name: "x" * 301})) == (400, "bad_parameter")
+
+
+def test_the_longest_is_described() -> None:
+    (group,) = [each for each in openapi()["paths"]["/api/v1/groups"]["get"]["parameters"] if each["name"] == "group"]
+    assert group["schema"]["maxLength"] == 300
 
 
 def test_what_is_kept_has_bounds_of_number_and_size(monkeypatch: pytest.MonkeyPatch) -> None:

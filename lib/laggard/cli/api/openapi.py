@@ -100,6 +100,8 @@ def _operation(path: str, answer: str, text: str, parameters: Sequence[Parameter
 
 def _parameter(each: Parameter) -> dict[str, Any]:
     schema: dict[str, Any] = dict(each.schema)
+    if schema["type"] == "string" and "enum" not in schema:
+        schema["maxLength"] = each.longest
     if each.default is not None:
         schema["default"] = _default(each)
     return {"name": each.name, "in": "query", "description": each.text, "schema": schema}
