@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -70,11 +69,9 @@ def test_the_newest_batch_opens_one_file_of_a_long_log(tmp_path: Path, monkeypat
     opened: list[int] = []
     read = readers._read
 
-    def counting(
-        table: DeltaTable, uri: str, columns: list[str], predicate: str | None = None, **more: Any
-    ) -> pa.Table:
+    def counting(table: DeltaTable, root: str, name: str, columns: list[str], predicate: str | None = None) -> pa.Table:
         opened.append(len(table.file_uris(file_pruning_predicate=predicate)))
-        return read(table, uri, columns, predicate, **more)
+        return read(table, root, name, columns, predicate)
 
     monkeypatch.setattr(readers, "_read", counting)
     batch = newest_batch(str(tmp_path))
@@ -165,6 +162,23 @@ def test_an_append_table_gives_the_rows_of_its_newest_batch_below_the_version(tm
 def test_an_empty_append_table_gives_no_rows(tmp_path: Path) -> None:
     write_rows(tmp_path, "topic_windows", [])
     assert read_newest(str(tmp_path), "topic_windows", 0, ["partition"]).num_rows == 0
+
+
+def test_a_column_that_may_be_null_is_null_in_the_table_of_an_older_job(tmp_path: Path) -> None:
+    row = partition_row("g", "t", 0)
+    written = pa.Table.from_pylist([row], schema=arrow_schema(TABLES["partition_status"]))
+    write_deltalake(table_uri(str(tmp_path), "partition_status"), written.drop_columns("verdict"))
+    rows = read_table(str(tmp_path), "partition_status", 0)
+    assert rows.column_names == list(TABLES["partition_status"].names)
+    assert (rows["verdict"].to_pylist(), rows["lag"].to_pylist()) == ([None], [row["lag"]])
+    write_deltalake(
+        table_uri(str(tmp_path), "partition_status"),
+        written.drop_columns("status"),
+        mode="overwrite",
+        schema_mode="overwrite",
+    )
+    with pytest.raises(TableUnreadable, match="columns missing: status"):
+        read_table(str(tmp_path), "partition_status", 1)
 
 
 def test_what_cannot_be_read_has_a_name_and_a_remedy(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from laggard.errors import DAMAGED, NOT_FOUND, LaggardError
 from laggard.files import is_local, locate, open_uri
 from laggard.storage import delta_options, of_store, without_answer
 from laggard.tables import log
+from laggard.tables.arrow import arrow_type
 from laggard.tables.data_files import read_files
 from laggard.tables.schemas import BATCHES, TABLES
 
@@ -135,7 +136,7 @@ def has_table(root: str, name: str) -> bool:
 def read_table(root: str, name: str, version: int, columns: Sequence[str] | None = None) -> pa.Table:
     """All rows of a table as they were at a version; without `columns`, all that are declared."""
     wanted = list(columns or TABLES[name].names)
-    return _read(open_table(root, name, version), table_uri(root, name), wanted)
+    return _read(open_table(root, name, version), root, name, wanted)
 
 
 def read_newest(root: str, name: str, version: int, columns: Sequence[str]) -> pa.Table:
@@ -145,7 +146,7 @@ def read_newest(root: str, name: str, version: int, columns: Sequence[str]) -> p
         bounds = _batch_bounds(table)
         predicate = f"batch_id >= {bounds[0]}" if bounds else _newest_date(table)
     wanted = [*columns, *({"batch_id"} - set(columns))]
-    rows = _read(table, table_uri(root, name), wanted, predicate)
+    rows = _read(table, root, name, wanted, predicate)
     return rows.filter(pc.equal(rows["batch_id"], pc.max(rows["batch_id"]))).select(list(columns))
 
 
@@ -183,23 +184,20 @@ def _newest_in_log(uri: str) -> Batch | None:
 
 def has_batch_where(root: str, column: str, value: str) -> bool:
     """True if a batch with this value was ever published."""
-    rows = _read(open_table(root, BATCHES.name), table_uri(root, BATCHES.name), [column])
+    rows = _read(open_table(root, BATCHES.name), root, BATCHES.name, [column])
     return bool(pc.any(pc.equal(rows[column], value)).as_py())
 
 
 def newest_of_checkpoints(root: str) -> dict[str, int]:
     """The newest batch that each checkpoint has published."""
     wanted = ["checkpoint_id", "batch_id", "kind"]
-    rows = _published(_read(open_table(root, BATCHES.name), table_uri(root, BATCHES.name), wanted))
+    rows = _published(_read(open_table(root, BATCHES.name), root, BATCHES.name, wanted))
     newest = rows.group_by("checkpoint_id").aggregate([("batch_id", "max")])
     return dict(zip(newest["checkpoint_id"].to_pylist(), newest["batch_id_max"].to_pylist(), strict=True))
 
 
 def _newest_row(table: DeltaTable, root: str, predicate: str) -> dict[str, Any] | None:
-    older = [column.name for column in BATCHES.columns if column.null]  # that the table of an older job may lack
-    required = [name for name in BATCHES.names if name not in older]
-    rows = _read(table, table_uri(root, BATCHES.name), [*required, *older], predicate, optional=older)
-    return _newest_of(rows)
+    return _newest_of(_read(table, root, BATCHES.name, BATCHES.names, predicate))
 
 
 def _newest_of(rows: pa.Table) -> dict[str, Any] | None:
@@ -336,11 +334,14 @@ def sentence_of(error: Exception) -> str:
     return " ".join(takewhile(lambda word: not _FRAME.fullmatch(word), text.split()))[:_LONGEST_CAUSE]
 
 
-def _read(
-    table: DeltaTable, uri: str, columns: list[str], files: str | None = None, optional: Collection[str] = ()
-) -> pa.Table:
+def _read(table: DeltaTable, root: str, name: str, columns: Sequence[str], files: str | None = None) -> pa.Table:
+    """These columns; one that may be null and that the table of an older job lacks is null."""
+    uri = table_uri(root, name)
     rows = read_known(table, uri, columns, files=files or "")
-    absent = [name for name in columns if name not in rows.column_names and name not in optional]
-    if absent:
-        raise TableUnreadable(uri, f"version {table.version()}: columns missing: {', '.join(absent)}")
-    return rows
+    declared = {column.name: arrow_type(column.type) for column in TABLES[name].columns if column.null}
+    absent = [column for column in columns if column not in rows.column_names]
+    if damaged := [column for column in absent if column not in declared]:
+        raise TableUnreadable(uri, f"version {table.version()}: columns missing: {', '.join(damaged)}")
+    for column in absent:
+        rows = rows.append_column(column, pa.nulls(rows.num_rows, declared[column]))
+    return rows.select(list(columns))

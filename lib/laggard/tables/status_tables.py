@@ -285,7 +285,10 @@ GROUP_STATUS = Table(
         ),
         Column("folded", _FOLDED, "state: the group as its records leave it, not for users", "no group record"),
         Column(
-            "rebalance_state", "string", "state: the rebalance under way and where the last one left the group, as JSON"
+            "rebalance_state",
+            "string",
+            "state: the rebalance under way and where the last one left the group, as JSON",
+            "none yet, or a row that an older job wrote",
         ),
         Column("recent_rebalances", _RECENT, "state: the rebalances of the last hour, the one under way last"),
         Column(
