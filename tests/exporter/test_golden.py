@@ -129,6 +129,7 @@ def test_a_full_body_equals_the_golden_file(tmp_path: Path, name: str) -> None:
     assert body == path.read_text()
 
 
+@pytest.mark.full  # make test has no tools beyond Python and Java
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool: make tools")
 def test_promtool_has_nothing_against_the_golden_body() -> None:
     body = (GOLDEN / "text.txt").read_text().replace("{…}", "").replace(" …\n", " 1\n")
