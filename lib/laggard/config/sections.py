@@ -17,6 +17,7 @@ from laggard.storage import Settings
 CONFIG_VERSION = 1
 TOOLS = ("burrow", "kafka_exporter", "kafka_lag_exporter", "kminion")  # values of metrics.compat
 OFFSETS_TOPIC, ADMIN = "offsets_topic", "admin"  # values of cluster.source
+KAFKAS_OWN = "__consumer_offsets"  # the topic that the cluster's own coordinators write
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Cluster:
     name: str = key("default", "not empty")
     bootstrap_servers: tuple[str, ...] = key((), "list of host:port", lambda value: all(map(is_host_port, value)))
     source: str = one_of(OFFSETS_TOPIC, ADMIN, default=OFFSETS_TOPIC)
-    offsets_topic: str = key("__consumer_offsets", "not empty")
+    offsets_topic: str = key(KAFKAS_OWN, "not empty")
     groups: tuple[str, ...] = globs("*")
     groups_ignore: tuple[str, ...] = ignored()
     topics: tuple[str, ...] = globs("*")
@@ -41,6 +42,11 @@ class Cluster:
     def is_admin(self) -> bool:
         """True if commits are asked of the coordinators, and the offsets topic is not read."""
         return self.source == ADMIN
+
+    @property
+    def reconcile_seconds(self) -> int:
+        """Seconds between two looks for groups that ended unseen; 0 for a copied topic, as no coordinator has its groups."""
+        return self.reconcile_hours * 3600 if self.offsets_topic == KAFKAS_OWN else 0
 
 
 @dataclass(frozen=True)

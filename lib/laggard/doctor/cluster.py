@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from laggard import files
+from laggard.config.sections import KAFKAS_OWN
 from laggard.doctor.network import find_unreachable
 from laggard.doctor.principal import allow, principal_of
 from laggard.doctor.result import Result
@@ -19,7 +20,6 @@ from laggard.tables.readers import TableMissing, newest_batch
 if TYPE_CHECKING:
     from laggard.config import Config
 
-KAFKAS_OWN = "__consumer_offsets"
 TOPIC_MISSING, TOPIC_DENIED = "UNKNOWN_TOPIC_OR_PARTITION", "TOPIC_AUTHORIZATION_FAILED"
 _MOST_NAMED = 5
 

@@ -34,7 +34,7 @@ def stream_polls(
         request_timeout_seconds=cluster.request_timeout_seconds,
         metadata_seconds=cluster.metadata_seconds,
         state_poll_seconds=cluster.state_poll_seconds,
-        reconcile_seconds=cluster.reconcile_hours * 3600,
+        reconcile_seconds=cluster.reconcile_seconds,
         window_seconds=job.window_seconds,
         slo_seconds=config.policies.slo_seconds(cluster.name),
         reads_committed=config.policies.reads_committed(cluster.name),
