@@ -45,7 +45,7 @@ class Cluster:
 
     @property
     def reconcile_seconds(self) -> int:
-        """Seconds between two looks for groups that ended unseen; 0 for a copied topic, as no coordinator has its groups."""
+        """Seconds between two looks for groups that ended unseen; 0 for a copied topic, which no coordinator knows."""
         return self.reconcile_hours * 3600 if self.offsets_topic == KAFKAS_OWN else 0
 
 
