@@ -104,6 +104,7 @@ audit: venv ## look the pinned packages up among known weaknesses; docker/except
 docs: venv ## write the generated pages under docs/, the dashboards in conf/grafana/ and the rules in conf/rules/
 	@$(BIN)/python docs/build/reference_pages.py
 	@$(BIN)/python docs/build/questions_page.py
+	@$(BIN)/python docs/build/tables_page.py
 	@$(BIN)/python conf/grafana/build.py
 	@$(BIN)/python conf/rules/rule_files.py
 

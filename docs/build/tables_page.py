@@ -1,0 +1,103 @@
+"""Write docs/tables.md from the declarations of the tables: `make docs`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from laggard.config import Config
+from laggard.tables.columns import Column, Table
+from laggard.tables.maintenance import Retention
+from laggard.tables.schemas import TABLES
+
+PAGE = Path(__file__).parents[1] / "tables.md"
+_INTRODUCTION = """# Tables
+
+All columns, written by `make docs` from `lib/laggard/tables`; the tables carry the same texts as Delta comments.
+Timestamps are in UTC, durations in seconds. A column is null when its value is not known, never 0; "when null"
+says when that is, and a dash means never. A column that `[cluster] source = "admin"` cannot fill is null too
+([which](admin-source.md)). Every column is there since 0.1.0; in rows that an older job wrote, one added later is null.
+
+- A tick is whole once its row in `batches` is there. `laggard query` reads the versions that the newest such row
+  names; other engines can see a tick half written, so they keep to `batch_id <=` the newest of `batches` with kind
+  `tick` or `backfill`.
+- `partition_status` and `group_status` are overwritten each tick: read one version of them. All others are appended to,
+  and partitioned by `date`: a condition on `date` beside the one on the time saves reading the other files.
+- Time that nobody watched has no rows. `batches` says when that was (kind `gap`).
+- Columns whose meaning begins with "state:" are the job's own memory and may change in any release.
+
+Questions over them: [the shipped ones](questions.md).
+"""
+
+_OFFSETS = re.compile(r"(^|_)offset$|^rewound_from$|^source_(from|to|high_watermark)$")
+# first match wins: the pattern is searched for in the column's name
+_UNITS = (
+    (re.compile(r"record_seconds$"), "record-seconds"),
+    (re.compile(r"partition_seconds$"), "partition-seconds"),
+    (re.compile(r"gap_squares_total$"), "ms²"),
+    (re.compile(r"_gap_ms_total$|_ms$"), "ms"),
+    (re.compile(r"minutes$"), "min"),
+    (re.compile(r"_bytes$"), "bytes"),
+    (re.compile(r"seconds(_total)?$|^(rebalance_duration|rebalance_pause)_sum$"), "s"),
+    (re.compile(r"(^|_)rate(_before|_after)?$|^slope(_low|_high)?$|^capacity$"), "records/s"),
+    (
+        re.compile(
+            r"_ratio$|_share$|^(assignment_imbalance|cause_posterior|gini|rho|entropy|churn|confidence|efficiency|ping_pong|trend_p|slope_iqr)$"
+        ),
+        "ratio",
+    ),
+    (
+        re.compile(
+            r"records(_|$)|^(lag|produced|consumed|decoded|tombstones|unknown|dead|dead_letters_total|replay_bound|peak_lag)$"
+            r"|^(window_)?lag_|_lag_(min|max|envelope)$"
+        ),
+        "records",
+    ),
+)
+
+
+def unit(column: Column) -> str:
+    """The unit of a column's numbers; a dash for counts, names and times."""
+    kind = re.sub(r"^map<\w+,(\w+)>$", r"\1", column.type)
+    if kind not in ("int", "bigint", "double"):
+        return "UTC" if kind == "timestamp" else "–"
+    if _OFFSETS.search(column.name):
+        return "offset"
+    return next((name for pattern, name in _UNITS if pattern.search(column.name)), "–")
+
+
+def page() -> str:
+    """The page: every table with its key, how it is kept, and its columns."""
+    return "\n".join([_INTRODUCTION, *(line for table in TABLES.values() for line in _section(table))]) + "\n"
+
+
+def _section(table: Table) -> Iterator[str]:
+    yield from (f"## {table.name}", "", table.comment, "")
+    yield f"Key: {', '.join(f'`{name}`' for name in table.key)}. {_kept(table)}"
+    yield from ("", "| column | type | unit | meaning | when null |", "|---|---|---|---|---|")
+    for column in table.columns:
+        cells = (f"`{column.name}`", _type(column), unit(column), column.comment, column.null or "–")
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    yield ""
+
+
+def _type(column: Column) -> str:
+    # the job's own nested state fills a screen; its fields are nobody's interface
+    return f"`{column.type}`" if len(column.type) < 100 else f"`{column.type.partition('<')[0]}<…>`"
+
+
+def _kept(table: Table) -> str:
+    if table.overwritten:
+        return "Overwritten each tick."
+    days = Retention.from_config(Config()).days(table.name)
+    return f"Appended, partitioned by the date of `{table.time_column}`, kept for {days} days (`[retention]`)."
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
