@@ -176,7 +176,7 @@ def test_wrong_words_are_a_wrong_use(tmp_path: Path, capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit) as ended:
         run(tmp_path, "--since", "yesterday")
     assert ended.value.code == USAGE
-    assert "expected a span such as 30m, 24h or 7d, got 'yesterday'" in capsys.readouterr().err
+    assert "got 'yesterday'" in capsys.readouterr().err
 
 
 def test_nothing_published_is_distinguished_from_nothing_found(

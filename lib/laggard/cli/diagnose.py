@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from laggard.cli.compared import Comparison, compare, is_asked, stored_findings
 from laggard.cli.diagnosis_words import evidence_words, where
 from laggard.cli.published import Row, published_batch
-from laggard.cli.times import accept_spans, when
+from laggard.cli.times import HELP, accept_spans, when
 from laggard.cli.words import aligned, count, moment, short
 from laggard.errors import OK, REFUSED, USAGE, LaggardError
 from laggard.escape import finite, printable_json
@@ -35,10 +35,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         " is stored changes.",
     )
     accept_spans(parser)
+    parser.add_argument("--from", dest="begin", type=when, required=True, metavar="TIME", help=HELP)
     parser.add_argument(
-        "--from", dest="begin", type=when, required=True, metavar="TIME", help="2026-11-20T12:00 in UTC, or -2h"
+        "--to", dest="end", type=when, default=when("now"), metavar="TIME", help="likewise, exclusive (default: now)"
     )
-    parser.add_argument("--to", dest="end", type=when, required=True, metavar="TIME", help="likewise, exclusive")
     parser.add_argument("--group", metavar="GLOB", default="*", help="only findings of groups whose name matches")
     parser.add_argument(
         "--param", action="append", default=[], metavar="K=V", help="another threshold, by its key in [diagnosis]"
@@ -85,7 +85,7 @@ def window_range(begin: datetime, end: datetime, seconds: int) -> tuple[int, int
     if last < first:
         raise LaggardError(
             f"no window of {seconds} s lies between {moment(begin)} and {moment(end)}",
-            fix="laggard diagnose --from -2h --to -0s",
+            fix="laggard diagnose --from 2h --to now",
             exit_code=USAGE,
         )
     return first, last

@@ -13,7 +13,7 @@ from laggard.cli.api.client import add_options
 from laggard.cli.diagnosis_words import evidence_words, where
 from laggard.cli.judged import FOUND, SEVERITIES, is_severe, open_findings, rank, read_findings
 from laggard.cli.published import Row, made_lines, published_batch, warn_if_old
-from laggard.cli.times import span
+from laggard.cli.times import HELP, When, accept_spans, when
 from laggard.cli.words import aligned, moment, short
 from laggard.errors import OK
 from laggard.escape import finite, printable_json
@@ -37,15 +37,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="what the rules found, the open ones first",
         description="Findings that are open, and those that ended in the last 24 hours, worst first.",
     )
+    accept_spans(parser)
     parser.add_argument("--group", metavar="GLOB", default="*", help="only groups whose name matches")
     parser.add_argument("--code", metavar="CODE", help="only this code; * stands for any letters")
     parser.add_argument("--severity", choices=SEVERITIES, help="only this severity")
     parser.add_argument(
         "--since",
-        type=span,
-        metavar="SPAN",
-        default=timedelta(hours=24),
-        help="how far back, as 90m or 7d (default: 24h)",
+        type=when,
+        metavar="TIME",
+        default=when("24h"),
+        help=f"also those that ended since then: {HELP} (default: 24h)",
     )
     parser.add_argument("--open", action="store_true", help="only those that are open")
     parser.add_argument("--all", action="store_true", help="also those that another one explains")
@@ -83,12 +84,12 @@ class Found:
     rows: list[Row]
 
 
-def read_found(root: str, polled_at: datetime, window: timedelta, back: timedelta) -> Found:
-    """The newest row of each finding that is open, or ended in the span before the poll."""
+def read_found(root: str, polled_at: datetime, window: timedelta, from_when: When) -> Found:
+    """The newest row of each finding that is open, or ended since a moment."""
     start = newest_judged(root)
     judged_to = None if start is None else start + window
     # what is open has a row of the last hour before the rules' newest window, which may be long ago
-    since = polled_at - back
+    since = from_when(polled_at)
     rows = [] if judged_to is None else read_findings(root, min(since, judged_to - timedelta(hours=2)), judged_to)
     rows = [row for row in rows if row["event"] != "closed" or row["at"] >= since]
     ranked = sorted(made_lines(rows, FINDINGS.name, _ranked), key=lambda each: each[0])

@@ -18,6 +18,7 @@ from deltalake import QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from laggard.cli.questions import fill, find_question, read_questions
+from laggard.cli.times import HELP, accept_spans
 from laggard.cli.words import UNKNOWN, aligned
 from laggard.errors import OK, TEMPORARY, USAGE, LaggardError
 from laggard.escape import printable, printable_json
@@ -44,7 +45,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--list", action="store_true", help="list the questions, and the tables with their columns")
     parser.add_argument("--name", metavar="Q7", default="", help="answer a shipped question")
     parser.add_argument("--param", metavar="K=V", action="append", default=[], help="a parameter of the question")
-    parser.add_argument("--from", metavar="TIME", dest="begin", help="begin, in UTC: 2026-11-20 or 2026-11-20T14:30")
+    accept_spans(parser)
+    parser.add_argument("--from", metavar="TIME", dest="begin", help=f"begin: {HELP}")
     parser.add_argument("--to", metavar="TIME", dest="end", help="end (default: the newest tick)")
 
 

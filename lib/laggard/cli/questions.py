@@ -6,11 +6,13 @@ A file begins with a comment: the question, then its parameters (name, type, def
 from __future__ import annotations
 
 import re
+from argparse import ArgumentTypeError
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+from laggard.cli.times import when
 from laggard.conf import conf_file
 from laggard.errors import NOT_FOUND, USAGE, LaggardError
 from laggard.tables.schemas import TABLES
@@ -127,15 +129,9 @@ def _moment(text: str, end: datetime, now: datetime) -> datetime:
     before = _BEFORE.fullmatch(text)
     if before:
         return end - timedelta(**{before[2] + "s": int(before[1])})
-    return now if text == NOW else read_time(text)
-
-
-def read_time(text: str) -> datetime:
-    """A time or a date in ISO 8601, UTC where it does not say."""
     try:
-        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError as error:
+        return when(text)(now)
+    except ArgumentTypeError as error:
         raise LaggardError(
-            f"{text!r} is not a time", cause=str(error), fix="for example 2026-11-20T14:30 (UTC)", exit_code=USAGE
+            f"{text!r} is not a time", cause=str(error), fix="for example --from 2h --to now", exit_code=USAGE
         ) from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)

@@ -1,4 +1,4 @@
-"""Times as a user writes them: 2026-11-20T12:00, or -2h before the newest poll."""
+"""Times as a user writes them, the same in every verb: 2h, -2h, now, 10:36, 2026-11-20, 2026-11-20T12:00+01:00."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 When = Callable[[datetime], datetime]  # the time of the newest poll to the time that is meant
+FORMS = "2h or -2h (before the newest poll), now, 10:36, 2026-11-20T12:00 or 2026-11-20T12:00+01:00"
+HELP = f"{FORMS}; UTC if it names no zone"
 _LONGEST = timedelta(days=36500)  # what lies before it is near the end of what Python can count
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)([smhd])", re.ASCII)
+_ZONE = re.compile(r" ?(?:z|utc)$", re.ASCII | re.IGNORECASE)
+_OF_DAY = re.compile(r"\d\d?:\d\d.*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +32,9 @@ class Written:
 
 def span(text: str) -> timedelta:
     """90s, 30m, 24h or 7d."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)
+    found = _SPAN.fullmatch(text)
     if found is None:
-        raise ArgumentTypeError(f"expected a span such as 30m, 24h or 7d, got {text!r}")
+        raise ArgumentTypeError(f"expected a span such as 90s, 30m, 24h or 7d, got {text!r}")
     try:
         return timedelta(**{_UNITS[found[2]]: float(found[1])})
     except OverflowError:
@@ -37,20 +42,31 @@ def span(text: str) -> timedelta:
 
 
 def when(text: str) -> Written:
-    """A moment in ISO 8601, in UTC unless it says otherwise; or a span before the newest poll, as -2h."""
-    if text.startswith("-"):
-        back = span(text[1:])
+    """A moment, or a span before the newest poll; a time of the day is the last one before that poll."""
+    plain = text.strip()
+    if plain.lower() == "now":
+        return Written(text, lambda now: now)
+    if _SPAN.fullmatch(plain.removeprefix("-")):
+        back = span(plain.removeprefix("-"))
         if back > _LONGEST:
             raise ArgumentTypeError(f"too long ago: {text!r}")
         return Written(text, lambda now: now - back)
+    plain = _ZONE.sub("+00:00", plain)
     try:
-        at = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text))
-        at = at.replace(tzinfo=timezone.utc) if at.tzinfo is None else at.astimezone(timezone.utc)
+        if _OF_DAY.fullmatch(plain):
+            of_day = _aware(f"2000-01-02T{plain if plain[2] == ':' else '0' + plain}")
+            return Written(text, lambda now: now - (now - of_day) % timedelta(days=1))
+        at = _aware(plain)
     except (ValueError, OverflowError):
-        raise ArgumentTypeError(f"expected a time such as 2026-11-20T12:00 or -2h, got {text!r}") from None
+        raise ArgumentTypeError(f"expected a time as {FORMS}, got {text!r}") from None
     if not 1970 <= at.year < 3000:
         raise ArgumentTypeError(f"expected a time from 1970 to 2999, got {text!r}")
     return Written(text, lambda _: at)
+
+
+def _aware(text: str) -> datetime:
+    at = datetime.fromisoformat(text)
+    return at.replace(tzinfo=timezone.utc) if at.tzinfo is None else at.astimezone(timezone.utc)
 
 
 def accept_spans(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from laggard.cli.api.boards import Board, Entry
 from laggard.cli.api.document import named
 from laggard.cli.api.pages import page_of
-from laggard.cli.api.questions import SORTS
+from laggard.cli.api.questions import SORTS, refuse_long
 from laggard.cli.diagnosis_words import advice, avoid, says
 from laggard.cli.findings import is_wanted, order, read_found
 from laggard.cli.published import Row
@@ -66,6 +66,8 @@ def findings(boards: Sequence[Board], asked: Parameters, window_seconds: int) ->
         severity=asked["severity"],
         open=asked["state"] == "open",
     )
+    for board in boards:
+        refuse_long(asked["since"], board.snapshot.batch.polled_at)
     read = [(board, read_found(board.root, board.snapshot.batch.polled_at, window, asked["since"])) for board in boards]
     found = [
         (_place(row), _finding(row))

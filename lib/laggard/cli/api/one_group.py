@@ -10,7 +10,7 @@ from typing import Any
 from laggard.cli.api.boards import Board, is_censored, partition_counts
 from laggard.cli.api.document import named
 from laggard.cli.api.history import MAX_DRAWN, partition_series
-from laggard.cli.api.questions import MAX_BACK, MAX_REBALANCES, ApiError
+from laggard.cli.api.questions import MAX_REBALANCES, refuse_long
 from laggard.cli.explain.asked import Asked
 from laggard.cli.explain.data import to_data
 from laggard.cli.explain.members import readers
@@ -60,9 +60,7 @@ def group(board: Board, group: str, asked: Mapping[str, Any], window_seconds: in
 
 def _refuse_long_ago(asked: Mapping[str, Any], polled_at: datetime) -> None:
     """Bound what one question reads, as findings do."""
-    end = polled_at if asked["at"] is None else asked["at"](polled_at)
-    if asked["since"] is not None and asked["since"](end) < end - MAX_BACK:
-        raise ApiError(400, "bad_parameter", f"since: expected at most {MAX_BACK.days}d before the time of the page")
+    refuse_long(asked["since"], polled_at if asked["at"] is None else asked["at"](polled_at))
 
 
 def _since(at: datetime) -> Any:

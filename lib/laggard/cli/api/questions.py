@@ -6,12 +6,12 @@ import re
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from fnmatch import translate
 from typing import Any
 
 from laggard.cli.judged import LEVELS, SEVERITIES
-from laggard.cli.times import span, when
+from laggard.cli.times import HELP, When, when
 from laggard.escape import escape_label
 from laggard.lag.burrow import VERDICTS
 
@@ -96,13 +96,6 @@ def _seconds(value: str) -> float:
     return float(value)
 
 
-def _back(value: str) -> timedelta:
-    back = span(value)
-    if back > MAX_BACK:
-        raise ArgumentTypeError(f"expected at most {MAX_BACK.days}d, got {value!r}")
-    return back
-
-
 def _flag(value: str) -> bool:
     return _one_of("true", "false")(value) == "true"
 
@@ -146,7 +139,7 @@ FINDINGS = (
     Parameter("code", "code; * stands for any letters", _code),
     _choice("severity", "only this severity", *SEVERITIES),
     _choice("state", "only open ones, or only those that ended", "open", "closed"),
-    Parameter("since", "how far back those that ended are shown, as 90m or 7d; at most 30d", _back, default="24h"),
+    Parameter("since", f"also those that ended since then, at most {MAX_BACK.days}d back: {HELP}", when, default="24h"),
     Parameter(
         "suppressed", "true: also those that another finding explains", _flag, {"type": "boolean"}, default="false"
     ),
@@ -156,12 +149,18 @@ ONE_GROUP = (ONE_CLUSTER, TOPIC, _number("limit", "most partitions, the worst fi
 EXPLAIN = (
     ONE_CLUSTER,
     TOPIC,
-    Parameter("at", "as it was then: 2026-11-20T12:00 in UTC, or -2h before the newest poll", when),
-    Parameter("since", "also what was found since then, and the rebalances since then: -2h", when),
+    Parameter("at", f"as it was then: {HELP}", when),
+    Parameter("since", "also what was found since then, and the rebalances since then", when),
     _number("limit", "most rebalances; default 5, with since 1000", MAX_REBALANCES),
 )
 CLUSTERS: tuple[Parameter, ...] = ()
 OPENAPI: tuple[Parameter, ...] = ()
+
+
+def refuse_long(since: When | None, end: datetime) -> None:
+    """Refuse a range that takes too long to read."""
+    if since is not None and since(end) < end - MAX_BACK:
+        raise ApiError(400, "bad_parameter", f"since: expected at most {MAX_BACK.days}d before the time of the page")
 
 
 def read_parameters(pairs: Sequence[tuple[str, str]], known: Sequence[Parameter]) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def findings(args: argparse.Namespace) -> int:
         "code": args.code,
         "severity": args.severity,
         "state": "open" if args.open else None,
-        "since": f"{args.since.total_seconds():.0f}s",
+        "since": args.since.text,
         "suppressed": "true" if args.all else None,
     }
     remote = Remote(args)

@@ -22,7 +22,7 @@ def read_past(root: str, group: str, since: datetime, until: datetime) -> list[R
         raise LaggardError(
             f"nothing lies between {moment(since)} and {moment(until)}",
             cause="--since is later than the end of the page's time",
-            fix="laggard explain GROUP --since -2h",
+            fix="laggard explain GROUP --since 2h",
             exit_code=USAGE,
         )
     mine = (field("group") == group) | field("group").is_null()

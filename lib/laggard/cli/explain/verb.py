@@ -13,7 +13,7 @@ from laggard.cli.explain.page import page_lines
 from laggard.cli.explain.rows import Explained
 from laggard.cli.judged import FOUND, is_severe
 from laggard.cli.published import warn_if_old
-from laggard.cli.times import accept_spans, when
+from laggard.cli.times import HELP, accept_spans, when
 from laggard.errors import DAMAGED, OK, LaggardError, first_line
 from laggard.escape import escape_label, finite, printable_json
 
@@ -35,11 +35,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--topic", metavar="TOPIC", help="only this topic of the group")
     parser.add_argument(
-        "--since", type=when, metavar="TIME", help="also what was found since then, and only rebalances since: -2h"
+        "--since", type=when, metavar="TIME", help="also what was found since then, and only rebalances since"
     )
-    parser.add_argument(
-        "--at", type=when, metavar="TIME", help="as it was then: 2026-11-20T12:00 in UTC, or -2h before the newest poll"
-    )
+    parser.add_argument("--at", type=when, metavar="TIME", help=f"as it was then: {HELP}")
     parser.add_argument(
         "--fail-on", choices=("warn", "page"), help="end with 1 when a finding is open that is at least so severe"
     )
