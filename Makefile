@@ -30,7 +30,7 @@ $(STAMP): setup.cfg pyproject.toml
 	@echo "laggard: building .venv (about two minutes the first time)"
 	@$(PYTHON) -c 'import sys; sys.exit("laggard: Python 3.10 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 10) else 0)'
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --editable '.[dev]'
+	@$(BIN)/pip install --quiet --editable '.[dev,docs]'
 	@touch $@
 
 jars: venv ## fetch the jars of Spark's connectors and of the demo broker, once; STORAGE=s3: and those of Spark's own readers of a bucket
@@ -101,12 +101,15 @@ pins: jars ## write conf/jars.sha256 from conf/ivy.xml, docker/requirements-*.tx
 audit: venv ## look the pinned packages up among known weaknesses; docker/exceptions.toml has those we ship all the same
 	@$(BIN)/python docker/audit.py
 
-docs: venv ## write the generated pages under docs/, the dashboards in conf/grafana/ and the rules in conf/rules/
+docs: venv ## write the generated pages, dashboards and rules, then build the site in build/site
 	@$(BIN)/python docs/build/reference_pages.py
 	@$(BIN)/python docs/build/questions_page.py
 	@$(BIN)/python docs/build/tables_page.py
 	@$(BIN)/python conf/grafana/build.py
 	@$(BIN)/python conf/rules/rule_files.py
+	@[ -x $(BIN)/sphinx-build ] || { echo "laggard: the site needs Python 3.11 or newer"; exit 1; }
+	@$(BIN)/sphinx-build -q -W --keep-going -c docs/site . build/site
+	@echo "laggard: build/site/index.html"
 
 bench: jars ## the benchmarks; each prints a table
 	@for file in bench/group_records.py bench/diagnose.py bench/tick.py bench/catch_up.py bench/restart.py bench/abuse.py; do echo "laggard: $$file"; $(BIN)/python $$file $(ARGS) || exit 1; done

@@ -12,7 +12,7 @@ from laggard.config.sections import keys
 from laggard.diagnosis.rules.registry import BY_CODE
 from rules.promtool import ROOT, table
 
-PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "runbooks").glob("*.md")}
+PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "runbooks").glob("Laggard*.md")}
 HEADINGS = [
     "Meaning",
     "Impact",
