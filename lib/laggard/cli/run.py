@@ -23,7 +23,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "run", help="run the job", description="Read the offsets topic, write the tables; until SIGTERM or Ctrl-C."
     )
-    parser.add_argument("--once", action="store_true", help="read what is there now, publish it, and end")
+    text = "read what is there now, publish it, and end; a cluster that is away ends it after two minutes (75)"
+    parser.add_argument("--once", action="store_true", help=text)
     parser.add_argument(
         "--check",
         choices=("live", "ready"),

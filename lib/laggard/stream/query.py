@@ -123,7 +123,7 @@ class Job:
     def _run_on_one_topic(self, session: Session) -> bool:
         """Run under one checkpoint; True if the next one is to be prepared."""
         config = self._config
-        topic = wait_for_offsets_topic(config.cluster, self._stopping, self._heartbeat.idle)
+        topic = wait_for_offsets_topic(config.cluster, self._stopping, self._heartbeat.idle, once=self._once)
         if topic is None:
             return False
         self._heartbeat.batch("preparing tables and Spark")

@@ -14,7 +14,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from laggard import files
-from laggard.errors import REFUSED, LaggardError
+from laggard.errors import REFUSED, TEMPORARY, LaggardError
 from laggard.sources.brokers import Brokers
 from laggard.sources.readiness import NotReadyYet, OffsetsTopic, find_source
 from laggard.stream.checkpoint import check_checkpoint
@@ -29,22 +29,32 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("laggard.job")
 SAY_EVERY_SECONDS = 10.0
+ONE_RUN_SECONDS = 120.0  # that --once waits: a cold cluster needs some, and a cron job has to end
 _KEPT_ASIDE = 2
 
 
-def wait_for_offsets_topic(cluster: Cluster, stopping: Event, beat: Callable[[str], None]) -> OffsetsTopic | None:
+def wait_for_offsets_topic(
+    cluster: Cluster, stopping: Event, beat: Callable[[str], None], *, once: bool = False
+) -> OffsetsTopic | None:
     """The offsets topic, or what stands in for it, once it is there; says every 10 s what is missing.
 
-    None when stopped meanwhile.
+    None when stopped meanwhile. With `once` a LaggardError after two minutes.
     """
     brokers = Brokers.of(cluster)
-    said_at, backoff = 0.0, 1.0
+    began, said_at, backoff = time.monotonic(), 0.0, 1.0
     try:
         while not stopping.is_set():
             beat("waiting for the offsets topic")
             try:
                 return find_source(brokers, cluster)
             except NotReadyYet as reason:
+                if once and time.monotonic() - began >= ONE_RUN_SECONDS:
+                    raise LaggardError(
+                        f"gave up waiting for {cluster.offsets_topic} after {ONE_RUN_SECONDS:.0f} s",
+                        cause=str(reason),
+                        fix="run it again once the cluster is there; without --once the job waits until it is",
+                        exit_code=TEMPORARY,
+                    ) from reason
                 if time.monotonic() - said_at >= SAY_EVERY_SECONDS:
                     log.warning("waiting: %s", reason)
                     said_at = time.monotonic()
