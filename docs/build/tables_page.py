@@ -1,4 +1,4 @@
-"""Write docs/tables.md from the declarations of the tables: `make docs`."""
+"""Write docs/tables.md from the declarations of the tables, docs/views.md from conf/sql/views.sql: `make docs`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from laggard.cli.views import View, read_views
 from laggard.config import Config
 from laggard.tables.columns import Column, Table
 from laggard.tables.maintenance import Retention
 from laggard.tables.schemas import TABLES
 
 PAGE = Path(__file__).parents[1] / "tables.md"
+VIEWS_PAGE = PAGE.with_name("views.md")
 _INTRODUCTION = """# Tables
 
 All columns, written by `make docs` from `lib/laggard/tables`; the tables carry the same texts as Delta comments.
@@ -24,10 +26,22 @@ says when that is, and a dash means never. A column that `[cluster] source = "ad
   `tick` or `backfill`.
 - `partition_status` and `group_status` are overwritten each tick: read one version of them. All others are appended to,
   and partitioned by `date`: a condition on `date` beside the one on the time saves reading the other files.
-- Time that nobody watched has no rows. `batches` says when that was (kind `gap`).
+- Time that nobody watched has no rows. `batches` says when that was (kind `gap`), and so does the view `gaps`.
 - Columns whose meaning begins with "state:" are the job's own memory and may change in any release.
 
-Questions over them: [the shipped ones](questions.md).
+Over them: [fifteen questions](questions.md), [eleven views](views.md).
+"""
+
+_VIEWS_INTRODUCTION = """# Views
+
+Eleven views, each one statement of `conf/sql/views.sql`. `laggard query "select * from worst_groups"` knows them. Other
+engines make them from the file, over tables of the same names: DataFusion and DuckDB as they are, in a session whose
+time zone is UTC; Spark with `create temporary view` in place of `create view`, `spark.sql.ansi.enabled` and
+`spark.sql.ansi.doubleQuotedIdentifiers`. A test compares the answers of these three with rows worked out by hand;
+Trino is untested. A time without observation has no rows, so none of them counts it as zero; sums leave out what is
+not known, and a column beside them counts that.
+
+Views over windows and events read all of them: give a condition on `date` where they have one. Written by `make docs`.
 """
 
 _OFFSETS = re.compile(r"(^|_)offset$|^rewound_from$|^source_(from|to|high_watermark)$")
@@ -94,8 +108,20 @@ def _kept(table: Table) -> str:
     return f"Appended, partitioned by the date of `{table.time_column}`, kept for {days} days (`[retention]`)."
 
 
+def views_page() -> str:
+    """The page of views: what a row is, and every column."""
+    return "\n".join([_VIEWS_INTRODUCTION, *(line for view in read_views().values() for line in _view(view))])
+
+
+def _view(view: View) -> Iterator[str]:
+    yield from (f"## {view.name}", "", view.title, "", "| column | meaning |", "|---|---|")
+    yield from (f"| `{name}` | {meaning} |" for name, meaning in view.columns)
+    yield ""
+
+
 def main() -> None:
-    """Write the page."""
+    """Write the pages."""
+    VIEWS_PAGE.write_text(views_page(), encoding="utf-8")
     PAGE.write_text(page(), encoding="utf-8")
 
 

@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 from laggard.tables.delta import create_tables
 from laggard.tables.schemas import TABLES
-from tables_page import PAGE, page, unit
+from tables_page import PAGE, VIEWS_PAGE, page, unit, views_page
 
 TEXT = PAGE.read_text(encoding="utf-8")
 
@@ -17,6 +17,11 @@ TEXT = PAGE.read_text(encoding="utf-8")
 def test_the_page_of_tables_is_what_is_declared() -> None:
     """If not: make docs."""
     assert page() == TEXT
+
+
+def test_the_page_of_views_is_what_the_file_says() -> None:
+    """If not: make docs."""
+    assert views_page() == VIEWS_PAGE.read_text(encoding="utf-8")
 
 
 def test_every_column_stands_under_its_table() -> None:

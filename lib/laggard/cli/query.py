@@ -19,6 +19,7 @@ from deltalake.exceptions import DeltaError
 
 from laggard.cli.questions import fill, find_question, read_questions
 from laggard.cli.times import HELP, accept_spans
+from laggard.cli.views import named_views
 from laggard.cli.words import UNKNOWN, aligned
 from laggard.errors import OK, TEMPORARY, USAGE, LaggardError
 from laggard.escape import printable, printable_json
@@ -116,6 +117,8 @@ def run_query(root: str, sql: str) -> pa.Table:
     for name, version in versions.items():
         with suppress(TableMissing) if version is None else nullcontext():  # an older job made none
             builder.register(name, open_table(root, name, version))
+    for view in named_views(sql):
+        builder.execute(view.sql)
     try:
         return _interruptible(lambda: pa.table(builder.execute(sql)))
     except (DeltaError, pa.ArrowInvalid) as error:

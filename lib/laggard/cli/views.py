@@ -1,0 +1,45 @@
+"""Views that every reader can make: the statements of conf/sql/views.sql, which explain themselves."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from laggard.conf import conf_file
+
+_HEAD = re.compile(r"-- (\w+)  (.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view; `sql` is the whole statement that makes it."""
+
+    name: str
+    title: str
+    columns: tuple[tuple[str, str], ...]  # name and meaning
+    sql: str
+
+
+@cache
+def read_views() -> dict[str, View]:
+    """All views by name, in their order."""
+    text = conf_file("sql/views.sql").read_text(encoding="utf-8")
+    statements = text.partition("\n\n")[2].split(";\n")
+    return {each.name: each for each in map(_parse, filter(str.strip, statements))}
+
+
+def _parse(statement: str) -> View:
+    comment, _, body = statement.strip().partition("create view ")
+    head, *lines = comment.splitlines()
+    found = _HEAD.fullmatch(head)
+    if found is None or not body.startswith(f"{found[1]} as"):
+        raise ValueError(f"views.sql: {head!r} does not name the view below it")
+    columns = [re.split(r"\s{2,}", line.removeprefix("--").strip()) for line in lines]
+    return View(found[1], found[2], tuple((name, meaning) for name, meaning in columns), "create view " + body)
+
+
+def named_views(sql: str) -> list[View]:
+    """The views that a query may name."""
+    words = set(re.findall(r"\w+", sql))
+    return [view for view in read_views().values() if view.name in words]
