@@ -50,7 +50,7 @@ test-all: jars ## the longer tests, which `make test` leaves out
 	@echo "laggard: the longer tests"
 	@ALL_EXAMPLES=1 $(BIN)/pytest --numprocesses 2 --dist loadfile -m 'full or examples' $(ARGS)
 
-tools: .tools/helm .tools/kustomize .tools/versitygw ## install what only test-all needs, by apt-get and Go
+tools: .tools/helm .tools/kustomize .tools/versitygw .tools/amtool ## install what only test-all needs, by apt-get and Go
 	@missing=$$(for tool in $(TOOLS); do command -v $${tool%%:*} > /dev/null || echo $${tool##*:}; done | tr , ' ' | xargs); \
 	if [ -z "$$missing" ]; then echo "laggard: the tools of make test-all are installed"; exit 0; fi; \
 	run=(); [ "$$(id -u)" = 0 ] || run=(sudo -n); \
@@ -68,6 +68,11 @@ tools: .tools/helm .tools/kustomize .tools/versitygw ## install what only test-a
 	@echo "laggard: building $(@F) (two minutes)"
 	@command -v go > /dev/null || { echo "laggard: $(@F) needs Go 1.26 or newer: https://go.dev/doc/install"; exit 1; }
 	@GOBIN=$(CURDIR)/.tools go install $(PACKAGE)
+
+.tools/amtool: # out of Debian's package of Alertmanager, which would start a server if it were installed
+	@command -v apt-get > /dev/null || { echo "laggard: amtool comes with Alertmanager: https://prometheus.io/download, then put it on the path"; exit 1; }
+	@mkdir -p $(@D) && folder=$$(mktemp -d) && cd $$folder && { apt-get download -qq prometheus-alertmanager || { $$([ "$$(id -u)" = 0 ] || echo sudo -n) apt-get update -qq && apt-get download -qq prometheus-alertmanager; }; } && \
+		dpkg-deb -x prometheus-alertmanager_*.deb . && mv usr/bin/amtool $(CURDIR)/.tools/ && rm -rf $$folder
 
 test-unit: venv ## the tests that start no JVM
 	@$(BIN)/pytest -m 'not broker and not spark' $(ARGS)

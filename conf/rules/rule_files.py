@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from alert_table import ALERTS, INHIBITIONS, RECORDS, Alert
+from alert_table import ALERTS, INHIBITIONS, RECORDS, Alert, G, T
 
 ROOT = Path(__file__).parent.parent.parent
 HEAD = "# Written by `make docs` from conf/rules/alert_table.py.\n"
@@ -39,6 +39,25 @@ def declared(name: str) -> str:
     return f'{{{{ with {query} }}}}{{{{ . | first | label "{name}" }}}}{{{{ end }}}}'
 
 
+def _asked(series: str, result: str, *labels: str) -> str:
+    """A template for the result of a query when the alert is sent, empty without one."""
+    selector = ",".join(f"{name}=%q" for name in labels)
+    query = " ".join((f'printf "{series}"'.replace("()", f"{{{selector}}}"), *(f"$labels.{name}" for name in labels)))
+    return f"{{{{ with {query} | query }}}}{{{{ . | first | {result} }}}}{{{{ end }}}}"
+
+
+def state_of(alert: Alert) -> dict[str, str]:
+    """Annotations of which a notification makes the first line of `laggard explain`: the group as it is now."""
+    if "group" not in alert.labels:
+        return {}
+    found = {"time_lag": _asked("group:laggard_time_lag_known_seconds:max() > 0", "value | humanizeDuration", *G)}
+    if "topic" in alert.labels:
+        for name in ("laggard_group_lag_shape", "laggard_group_lag_trend"):
+            found[name.removeprefix("laggard_group_lag_")] = _asked(f"{name}() == 1", f'label "{name}"', *T)
+    verdict = "laggard_group_scale_verdict"
+    return found | {"scale_verdict": _asked(f"{verdict}() == 1", f'label "{verdict}"', *G)}
+
+
 def dashboard_url(alert: Alert) -> str:
     """The dashboard with its variables, below Grafana's address; an empty topic is left out, as it matches nothing."""
     names = [name for name in ("cluster", "group", "topic") if name in alert.labels]
@@ -60,6 +79,7 @@ def alerting(alert: Alert) -> dict[str, Any]:
         "annotations": {
             "summary": alert.summary,
             "description": alert.description,
+            **state_of(alert),
             "runbook_url": f"docs/runbooks/{alert.name}.md",
             "dashboard_url": dashboard_url(alert),
         },

@@ -1,16 +1,12 @@
-"""The site has every page in its navigation, its links hold, and its pages fetch nothing from elsewhere."""
+"""Links of all pages hold, and every page is in the reading order of the site."""
 
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
-
-import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -19,10 +15,6 @@ PAGES = [
     *DOCS.rglob("*.md"),
     ROOT / "tests" / "simulator" / "README.md",
 ]
-FETCHED = re.compile(
-    r"""<(?:script|img|iframe|source)[^>]+src=["'](?:https?:)?//|url\(["']?(?:https?:)?//|@import"""
-    r"""|<link[^>]+rel=["'](?:stylesheet|preload|preconnect|icon)["'][^>]+href=["'](?:https?:)?//"""
-)
 BY_FOLDER = ("decisions", "runbooks")  # listed by the README of each
 
 
@@ -81,33 +73,3 @@ def test_every_page_is_in_the_reading_order() -> None:
     left = {path for path in DOCS.rglob("*.md") if path.parent.name not in BY_FOLDER} - listed - {DOCS / "index.md"}
     assert left == set(), "link to each of these from docs/index.md"
     assert {DOCS / folder / "README.md" for folder in BY_FOLDER} <= listed
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '<script async src="https://example.org/a.js"></script>',
-        '<link crossorigin rel="stylesheet" href="//example.org/a.css">',
-        "@font-face {src: url(https://example.org/a.woff2)}",
-    ],
-)
-def test_what_a_page_fetches_is_found(text: str) -> None:
-    assert FETCHED.search(text)
-    assert not FETCHED.search(text.replace("https://example.org/", "").replace("//example.org/", ""))
-
-
-@pytest.mark.full
-@pytest.mark.slow
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="the extra docs needs Python 3.11")
-def test_the_site_is_built_without_a_warning_and_fetches_nothing_from_elsewhere(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", "docs/site", ".", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    index = (tmp_path / "docs" / "index.html").read_text(encoding="utf-8")
-    for path in PAGES:
-        assert (tmp_path / path.relative_to(ROOT).with_suffix(".html")).exists()
-    for page in ("deploy", "questions", "architecture"):
-        assert f'class="reference internal" href="{page}.html"' in index
-    files = [path for path in tmp_path.rglob("*") if path.suffix in (".html", ".css")]
-    assert len(files) > 80
-    assert [path.name for path in files if FETCHED.search(path.read_text(encoding="utf-8"))] == []

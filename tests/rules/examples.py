@@ -67,6 +67,7 @@ class Example:
     context: Series = field(default_factory=dict)  # what is as it is all the time
     quiet: tuple[Series, ...] = ()  # changes under which nothing fires
     turns: tuple[Turn, ...] = ()
+    state: dict[str, str] = field(default_factory=dict)  # annotations of the group, empty unless series say so
 
 
 @dataclass(frozen=True)
@@ -226,7 +227,11 @@ EXAMPLES = (
     Example(
         "LaggardConcentratedLag", {SHAPE: Gauge(1, 0, 0)}, ORDERS, "eu/billing on orders: lag grows on a few partitions",
         f"More members would not help while a few partitions carry the lag. {OF_BILLING}", "laggard-partition" + TOPIC_PAGE, 15, 10,
-        context={TREND: Gauge(1, 1, 1), SHAPE.replace("concentrated", "spread"): Gauge(0, 1, 1), TREND.replace("growing", "flat"): Gauge(0, 0, 0)},
+        context={TREND: Gauge(1, 1, 1), SHAPE.replace("concentrated", "spread"): Gauge(0, 1, 1), TREND.replace("growing", "flat"): Gauge(0, 0, 0),
+                 f"laggard_group_time_lag_known_seconds{{{T}}}": Gauge(660, 660, 660),
+                 f'laggard_group_scale_verdict{{{G},laggard_group_scale_verdict="YES"}}': Gauge(0, 0, 0),
+                 f'laggard_group_scale_verdict{{{G},laggard_group_scale_verdict="NO_HOT_PARTITION"}}': Gauge(1, 1, 1)},
+        state={"time_lag": "11m 0s", "shape": "concentrated", "trend": "growing", "scale_verdict": "NO_HOT_PARTITION"},
         quiet=({TREND: Gauge(0, 0), TREND.replace("growing", "flat"): Gauge(1, 1)},
                {SHAPE: Gauge(0, 0), SHAPE.replace("concentrated", "spread"): Gauge(1, 1)}),
     ),

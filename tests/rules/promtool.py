@@ -70,6 +70,11 @@ def inputs(series: Series, phases: Sequence[str]) -> list[dict[str, str]]:
     ]
 
 
+def of_topic(example: Example) -> bool:
+    alerts, _ = table()
+    return any("topic" in each.labels for each in alerts.ALERTS if each.name == example.alert)
+
+
 def check(
     example: Example, name: str, series: Series, phases: Sequence[str], outcomes: dict[float, bool]
 ) -> dict[str, Any]:
@@ -79,6 +84,9 @@ def check(
         "exp_annotations": {
             "summary": example.summary,
             "description": example.description,
+            **({"time_lag": "", "scale_verdict": ""} if "group" in example.labels else {}),
+            **({"shape": "", "trend": ""} if of_topic(example) else {}),
+            **example.state,
             "runbook_url": f"docs/runbooks/{example.alert}.md",
             "dashboard_url": f"/d/{example.dashboard}",
         },
