@@ -82,6 +82,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
         ),
         answers=answers,
         cors_origins=config.exporter.cors_origins,
+        ui=config.exporter.ui,
         once=args.print,
     )
     return run_exporter(options)

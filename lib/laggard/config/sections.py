@@ -114,6 +114,7 @@ class Exporter:
     refresh_seconds: int = between(1, 300, 5)
     max_age_seconds: int = between(0, 86_400, 0)
     api: bool = switch(default=True)
+    ui: bool = switch(default=True)
     cors_origins: tuple[str, ...] = key(
         (), "list of origins such as https://wiki.example.org, or *", lambda value: all(map(is_origin, value))
     )

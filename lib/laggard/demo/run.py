@@ -153,7 +153,7 @@ class Demo:
 
     def _footer(self) -> str:
         limit = f" of {self._options.seconds} s" if self._options.seconds else ""
-        return f"{self._view.seconds:.0f} s{limit}; metrics: {self._url}/metrics; Ctrl-C ends"
+        return f"{self._view.seconds:.0f} s{limit}; page: {self._url}/ui; metrics: {self._url}/metrics; Ctrl-C ends"
 
     def _tell_end(self, samples: Sequence[str] | None) -> None:
         """The last state, what was served, and three questions; without samples nothing was ever seen."""

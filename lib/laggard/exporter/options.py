@@ -53,6 +53,7 @@ class ExporterOptions:
     idle_seconds: float = 0.0  # longest idle time after which a policy lets a group sleep; 0: none does
     answers: Answers | None = None  # of the API; without it, none is served
     cors_origins: tuple[str, ...] = ()  # whose pages may read it; "*": those of all
+    ui: bool = False  # the page, where there is an API to read
     once: bool = False  # one body to stdout instead of a server
 
     @property

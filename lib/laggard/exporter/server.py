@@ -19,6 +19,7 @@ from laggard.exporter.collectors.own import SelfStats
 from laggard.exporter.negotiate import choose_format, wants_gzip
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.published import Published
+from laggard.exporter.ui.files import UI, UI_ANSWERS, UI_PREFIX
 from laggard.exporter.web import Web
 
 if TYPE_CHECKING:
@@ -39,12 +40,10 @@ _LANDING = f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>laggard</title></head>
 <body><h1>laggard {__version__}</h1>
 <ul>
-<li><a href="/metrics">/metrics</a></li>
-<li><a href="/-/ready">/-/ready</a></li>
-<li><a href="/-/healthy">/-/healthy</a></li>
-</ul>
+%s</ul>
 </body></html>
 """
+_LINKS = ("metrics", "-/ready", "-/healthy")
 
 
 @stream_request_body  # so that a request is accepted by its headers, before tornado reads or refuses its body
@@ -182,7 +181,8 @@ class _Ready(Handler):
 class _Landing(Handler):
     def answer(self) -> bytes:
         self.set_header("Content-Type", "text/html; charset=utf-8")
-        return _LANDING.encode()
+        links = ((UI.strip("/"),) if self.site.has_ui else ()) + _LINKS
+        return (_LANDING % "".join(f'<li><a href="{link}">/{link}</a></li>\n' for link in links)).encode()
 
 
 class Site:
@@ -199,7 +199,8 @@ class Site:
         self.stats = stats
         self.web = web or Web()
         self.api = Api(options.answers, options.cors_origins) if options.answers else None
-        answers = ANSWERS | API_ANSWERS if self.api else ANSWERS
+        self.has_ui = bool(options.ui and self.api)
+        answers = ANSWERS | (API_ANSWERS if self.api else {}) | (UI_ANSWERS if self.has_ui else {})
         for path, codes in answers.items():  # who watches a count has to see its first rise
             protected = () if web is None or path in OPEN_PATHS else _PROTECTED
             stats.requests.update({(path, str(code)): 0 for code in (*codes, *protected)})
@@ -254,6 +255,10 @@ class Site:
             from laggard.exporter.api_http import ApiHandler
 
             handlers[f"{API_PREFIX}.*"] = ApiHandler
+        if self.has_ui:
+            from laggard.exporter.ui.handler import UiHandler
+
+            handlers[UI] = handlers[f"{UI_PREFIX}.*"] = UiHandler
         return Application(
             [(path, handler, shared) for path, handler in handlers.items()],
             default_handler_class=Handler,

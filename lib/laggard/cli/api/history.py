@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -76,6 +76,41 @@ def partition_series(
             for name, value in zip(_OF_PARTITION, values, strict=True):
                 series[name][number_of[start]] = value
     return starts, found
+
+
+def group_series(root: str, group: str, topic: str | None, starts: Sequence[datetime]) -> Series | None:
+    """Lag of a group, or of one of its topics, in these windows; None if the rules have evaluated none of them."""
+    names = ("window_start", "lag", "lag_known", "max_time_lag_seconds", "time_lag_censored", "status")
+    condition = field("group") == group
+    if topic is not None:
+        condition &= field("topic") == topic
+    rows = read_between(root, GROUP_WINDOWS.name, names, starts[0], starts[-1], condition).to_pylist()
+    if not rows:
+        return None
+    by_start: dict[datetime, list[dict[str, Any]]] = {start: [] for start in starts}
+    for row in rows:
+        if row["window_start"] in by_start:  # else of windows that were longer or shorter
+            by_start[row["window_start"]].append(row)
+    return {
+        "lag": [_whole(each, "lag") for each in by_start.values()],
+        "lag_known": [_known(each, "lag_known", sum) for each in by_start.values()],
+        "time_lag_seconds": [_known(each, "max_time_lag_seconds", max) for each in by_start.values()],
+        "time_lag_is_exact": [
+            bool(each) and all(row["status"] == "ok" and not row["time_lag_censored"] for row in each)
+            for each in by_start.values()
+        ],
+    }
+
+
+def _whole(rows: Sequence[Mapping[str, Any]], name: str) -> Any:
+    """Add up over all topics; None if one of them is not known."""
+    values = [row[name] for row in rows]
+    return None if not values or None in values else sum(values)
+
+
+def _known(rows: Sequence[Mapping[str, Any]], name: str, fold: Callable[[Any], Any]) -> Any:
+    values = [row[name] for row in rows if row[name] is not None]
+    return fold(values) if values else None
 
 
 def newest_windows(until: datetime, window_seconds: int) -> list[datetime]:

@@ -9,12 +9,14 @@ from typing import Any
 
 from laggard.cli.api.boards import Board, is_censored, partition_counts
 from laggard.cli.api.document import named
-from laggard.cli.api.history import MAX_DRAWN, partition_series
+from laggard.cli.api.history import MAX_DRAWN, group_series, partition_series
 from laggard.cli.api.questions import MAX_REBALANCES, refuse_long
+from laggard.cli.diagnosis_words import checked, evidence_words, spoken, unchecked, where
 from laggard.cli.explain.asked import Asked
 from laggard.cli.explain.data import to_data
 from laggard.cli.explain.members import readers
 from laggard.cli.explain.page import page_lines
+from laggard.cli.explain.rebalance import events_and_cost
 from laggard.cli.explain.rows import Explained
 from laggard.cli.published import Row
 from laggard.diagnosis.policy import Policy
@@ -44,17 +46,36 @@ def group(board: Board, group: str, asked: Mapping[str, Any], window_seconds: in
     drawn = [(row["topic"], row["partition"]) for row in explained.partitions[: min(asked["limit"], MAX_DRAWN)]]
     starts, series = partition_series(board.root, group, board.snapshot.batch.polled_at, window_seconds, drawn)
     entry = board.entries[group]
+    findings = diagnosis.pop("findings")
     return {
         "group": entry.row,
+        "history": group_series(board.root, group, explained.topic, starts),
         "topics": [_topic(row, explained) for row in board.topics(group) if explained.topic in (None, row["topic"])],
         "window_starts": starts,
         "partitions": _partitions(explained, asked["limit"], series),
         "members": facts["members"],
-        "rebalances": facts["rebalances"],
-        "findings": diagnosis.pop("findings"),
+        "rebalances": None
+        if explained.rebalances is None
+        else [_rebalance(row, explained) for row in explained.rebalances],
+        "findings": None if findings is None else [row | {"words": _words(row)} for row in findings],
         "diagnosis": diagnosis,
         "policy": asdict(board.snapshot.policies.get(group, Policy())),
         "not_known": facts["not_known"],
+    }
+
+
+def _rebalance(row: Row, explained: Explained) -> Row:
+    return row | {"says": list(events_and_cost(row, explained.names, explained.limits))}
+
+
+def _words(finding: Row) -> Row:
+    """Give the texts of the page of `laggard explain` about a finding."""
+    return {
+        "where": where(finding),
+        "evidence": evidence_words(finding),
+        "checked": checked(finding),
+        "unchecked": unchecked(finding),
+        "wrong_if": spoken(finding["falsifier"] or "").rstrip("."),
     }
 
 

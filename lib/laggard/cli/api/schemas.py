@@ -181,6 +181,19 @@ _MEMBER = _object(
     }
 )
 _FINDING = _object(_without(FINDINGS, "date", "batch_id", "status") | _SAID | _STEPS)
+_FINDING_WORDS = _object(
+    {"where": _TEXT, "evidence": _TEXT, "checked": _TEXTS, "unchecked": _TEXTS, "wrong_if": _TEXT},
+    text="the same in words, as on the page of `laggard explain`",
+)
+_GROUP_SERIES = _object(
+    {
+        "lag": _list(_or_null(_WHOLE)),
+        "lag_known": _list(_or_null(_WHOLE)),
+        "time_lag_seconds": _list({"type": ["number", "null"]}),
+        "time_lag_is_exact": _list(_FLAG),
+    },
+    text="one value for each of window_starts; null: the rules have evaluated none of them",
+)
 _GAPS = _list(_object({"code": _TEXT, "text": _TEXT}))
 _SUMMARY = {
     "headline": _TEXT,
@@ -247,12 +260,13 @@ SCHEMAS: Mapping[str, Schema] = {
         _TOP
         | {
             "group": _ref("Group"),
+            "history": _or_null(_GROUP_SERIES),
             "topics": _list(_ref("Topic")),
             "window_starts": _list(_TIME),
             "partitions": _list(_ref("Partition")),
             "members": _or_null(_list(_ref("Member"))),
-            "rebalances": _or_null(_list(_ref("Rebalance"))),
-            "findings": _or_null(_list(_ref("Finding"))),
+            "rebalances": _or_null(_list(_ref("WordedRebalance"))),
+            "findings": _or_null(_list(_ref("WordedFinding"))),
             "diagnosis": _object(_SUMMARY),
             "policy": _ref("Policy"),
             "not_known": _GAPS,
@@ -276,7 +290,11 @@ SCHEMAS: Mapping[str, Schema] = {
     "Partition": _PARTITION,
     "Member": _MEMBER,
     "Rebalance": _object(_columns(REBALANCES, REBALANCE_COLUMNS)),
+    "WordedRebalance": _object(
+        _columns(REBALANCES, REBALANCE_COLUMNS) | {"says": _TEXTS | {"description": "what happened, and what it cost"}}
+    ),
     "Finding": _FINDING,
+    "WordedFinding": _object(_FINDING["properties"] | {"words": _FINDING_WORDS}),
     "ListedFinding": _object(
         _FINDING["properties"] | {"group_bytes": _TEXT, "cluster_bytes": _TEXT}, ["group_bytes", "cluster_bytes"]
     ),

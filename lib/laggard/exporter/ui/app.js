@@ -1,0 +1,108 @@
+// The address says which view is shown; this file finds it, asks for its data, and takes the numbers away when they are old.
+import { badge, clock, el, moment, time } from "./base.js";
+import { Feed } from "./feed.js";
+import { Fleet } from "./fleet.js";
+import { Group } from "./group.js";
+
+const KEEP = 30_000; // how long numbers stay when an answer fails for another reason than old data
+const main = document.getElementById("main");
+const banner = document.getElementById("banner");
+const live = document.getElementById("live");
+let view = null;
+let shownAt = 0;
+
+export function say(text) {
+  if (live.textContent !== text) live.textContent = text;
+}
+
+function warn(...nodes) {
+  banner.hidden = nodes.length === 0;
+  banner.replaceChildren(...nodes);
+}
+
+function clusterLine(cluster) {
+  const newest = cluster.data_timestamp ? ["; its newest batch is of ", time(cluster.data_timestamp)] : [];
+  return el("p", {}, `${cluster.cluster}: ${cluster.reason ?? "fresh"}`, ...newest);
+}
+
+function give(found) {
+  const old = found.clusters.filter((cluster) => !cluster.is_fresh);
+  warn(...(old.length ? [el("p", {}, "Old data: the groups of these clusters are not shown."), ...old.map(clusterLine)] : []));
+  shownAt = Date.now();
+  const batch = found.batch_id === null ? "" : ` · batch ${found.batch_id}`;
+  document.getElementById("moment").replaceChildren("Data of ", time(found.data_timestamp), batch);
+  say(view.show(found));
+}
+
+function fail(error, wait) {
+  const isOld = error.code === "no_fresh_data";
+  const isGone = isOld || error.status === 404 || error.status === 400 || Date.now() - shownAt > KEEP;
+  const title = isOld ? "No fresh data, so no numbers are shown." : `No answer: ${error.message}.`;
+  const kept = isGone ? "" : ` The numbers below are of ${moment(shownAt)}.`;
+  warn(
+    el("p", {}, el("strong", {}, title), kept, ` Next attempt in ${wait / 1000} s.`),
+    ...error.clusters.filter((cluster) => !cluster.is_fresh).map(clusterLine),
+  );
+  if (!isGone) return;
+  document.getElementById("moment").replaceChildren();
+  view.clear();
+  const choices = error.choices.map((name) => el("li", {}, error.code === "no_such_group"
+    ? el("a", { href: `#/group/${encodeURIComponent(view.cluster)}/${encodeURIComponent(name)}` }, name) : name));
+  const isGroup = view instanceof Group;
+  main.replaceChildren(
+    el("h1", {}, isGroup ? view.group : "Groups"),
+    el("p", {}, badge("unknown"), ` ${error.message}`),
+    choices.length ? el("ul", {}, choices) : "",
+    isGroup ? el("p", {}, el("a", { href: "#/" }, "All groups")) : "",
+  );
+  say(title);
+}
+
+const feed = new Feed(give, fail);
+
+function route() {
+  const [path, query = ""] = location.hash.slice(1).split("?");
+  const parts = path.split("/");
+  const parameters = new URLSearchParams(query);
+  view?.clear();
+  warn();
+  document.getElementById("moment").replaceChildren();
+  main.replaceChildren(el("p", { class: "muted" }, "Loading …"));
+  view = parts[1] === "group" && parts.length === 4
+    ? new Group(main, decodeURIComponent(parts[2]), decodeURIComponent(parts[3]), parameters)
+    : new Fleet(main, parameters);
+  shownAt = 0;
+  feed.start((read) => view.ask(read));
+}
+
+const THEMES = ["system", "light", "dark"];
+function theme(name) {
+  document.documentElement.dataset.theme = name;
+  document.getElementById("theme").textContent = `Theme: ${name}`;
+  try { localStorage.setItem("laggard-theme", name); } catch { /* a browser may keep nothing */ }
+}
+function keptTheme() {
+  try { return localStorage.getItem("laggard-theme"); } catch { return null; }
+}
+
+document.getElementById("theme").addEventListener("click", () => {
+  theme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % THEMES.length]);
+});
+document.getElementById("reload").addEventListener("click", () => feed.load());
+document.getElementById("skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || /INPUT|SELECT|TEXTAREA/.test(event.target.tagName)) return;
+  if (event.key === "r") feed.load();
+  else if (event.key === "Escape" && view instanceof Group) location.hash = "#/";
+  else if (event.key === "/" && view instanceof Fleet) { event.preventDefault(); view.search?.focus(); }
+});
+window.addEventListener("hashchange", () => { route(); scrollTo(0, 0); });
+// a tab that nobody looked at for long must not show numbers of then
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden && shownAt && Date.now() - shownAt > KEEP) {
+    view.clear();
+    main.replaceChildren(el("p", { class: "muted" }, `Loading … the numbers of ${clock(shownAt)} were removed.`));
+  }
+});
+theme(THEMES.includes(keptTheme()) ? keptTheme() : "system");
+route();

@@ -1,0 +1,83 @@
+// Elements, numbers and times, as every view writes them. Text goes in as text nodes only, so no name can become markup.
+const SVG = "http://www.w3.org/2000/svg";
+
+// letters that turn a line around, end it, or show nothing: a client may have any of them in its name
+const ODD = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+const printable = (text) => text.replace(ODD, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+function filled(node, props, children) {
+  for (const [name, value] of Object.entries(props)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? "" : name === "title" || name === "aria-label" ? printable(value) : value);
+  }
+  for (const each of children.flat()) {
+    if (each === null || each === undefined || each === false) continue;
+    node.append(each instanceof Node ? each : printable(String(each)));
+  }
+  return node;
+}
+
+export const el = (tag, props = {}, ...children) => filled(document.createElement(tag), props, children);
+export const svg = (tag, props = {}, ...children) => filled(document.createElementNS(SVG, tag), props, children);
+
+export const UNKNOWN = "unknown";
+const isNone = (value) => value === null || value === undefined;
+export const known = (value) => (isNone(value) ? UNKNOWN : String(value));
+
+// 4 s, 3 m 05 s, 1 h 04 m: two units at most, as in the terminal
+export function duration(seconds) {
+  const whole = Math.floor(seconds);
+  for (const [size, unit, small, part] of [[86400, "d", 3600, "h"], [3600, "h", 60, "m"], [60, "m", 1, "s"]]) {
+    if (whole >= size) {
+      const rest = Math.floor((whole % size) / small);
+      return `${Math.floor(whole / size)} ${unit} ${String(rest).padStart(2, "0")} ${part}`;
+    }
+  }
+  return `${whole} s`;
+}
+
+export const records = (number) => number.toLocaleString("en-US");
+
+// the exact value; else what is known of it, as a lower bound; else the word
+export function bounded(exact, bound, write) {
+  if (!isNone(exact)) return write(exact);
+  return isNone(bound) ? UNKNOWN : `≥ ${write(bound)}`;
+}
+export const lagOf = (row) => bounded(row.lag, row.lag_known, records);
+export const timeLagOf = (row) => bounded(row.time_lag_seconds, row.time_lag_known_seconds, duration);
+export const orUnknown = (value, write) => (isNone(value) ? UNKNOWN : write(value));
+
+const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const MOMENT = new Intl.DateTimeFormat("sv-SE", {
+  year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit",
+});
+export const utc = (at) => `${new Date(at).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+export const clock = (at) => CLOCK.format(new Date(at));
+export const moment = (at) => MOMENT.format(new Date(at));
+// in the viewer's zone; UTC on hover
+export const time = (at, write = moment) =>
+  isNone(at) ? UNKNOWN : el("time", { datetime: new Date(at).toISOString(), title: utc(at) }, write(at));
+
+export const badge = (word, kind = word) => el("span", { class: `badge is-${kind}` }, word);
+export const count = (number, noun) => `${records(number)} ${noun}${number === 1 ? "" : "s"}`;
+
+// 0-3, 7: as the terminal writes partitions
+export function runs(numbers) {
+  const found = [];
+  for (const number of [...numbers].sort((a, b) => a - b)) {
+    const last = found.at(-1);
+    if (last && last[1] === number - 1) last[1] = number;
+    else found.push([number, number]);
+  }
+  return found.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(", ");
+}
+
+// new content where old was: what had the focus has it again, and what was unfolded stays so
+export function replaceKept(container, ...nodes) {
+  const focused = document.activeElement?.dataset?.key;
+  const open = new Set([...container.querySelectorAll("details[open][data-key]")].map((each) => each.dataset.key));
+  container.replaceChildren(...nodes);
+  for (const each of container.querySelectorAll("details[data-key]")) if (open.has(each.dataset.key)) each.open = true;
+  if (focused) container.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+}

@@ -1,0 +1,242 @@
+// One group: what `laggard explain` says of it, and beside it the pictures that a terminal cannot draw.
+import {
+  badge, count, duration, el, known, lagOf, moment, orUnknown, records, replaceKept, runs, time, timeLagOf, UNKNOWN,
+} from "./base.js";
+import { chart, hatch, heatStrip, lanes, timeline } from "./charts.js";
+import { prose, sections } from "./explained.js";
+import { members } from "./fleet.js";
+
+const FEW = 20;
+const MEASURES = { lag: ["lag", "Lag", records], time: ["time_lag_seconds", "Time lag", duration] };
+const TABLES = ["Lag", "Members", "Last rebalances"]; // shown below from the numbers themselves
+const quoted = (name) => (/^[\w@%+=:,./-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\"'\"'")}'`);
+const card = (title, ...children) => el("section", { class: "card" }, el("h2", {}, title), ...children);
+const facts = (pairs) => el("dl", { class: "facts" }, pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+const number = (value) => el("td", { class: value === UNKNOWN ? "number muted" : "number" }, value);
+
+// a head with # before it is of numbers
+function table(title, heads, rows) {
+  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": title },
+    el("table", {}, el("caption", { class: "unseen" }, title),
+      el("thead", {}, el("tr", {}, heads.map((head) => (head[0] === "#" ? el("th", { scope: "col", class: "number" }, head.slice(1)) : el("th", { scope: "col" }, head))))), el("tbody", {}, rows)));
+}
+
+export class Group {
+  constructor(main, cluster, group, parameters) {
+    Object.assign(this, { main, cluster, group, found: null });
+    this.topic = parameters.get("topic") ?? "";
+    this.measure = parameters.get("by") === "time" ? "time" : "lag";
+    this.all = new Set(); // lists that are shown to their end
+    document.title = `${group} – laggard`;
+  }
+
+  clear() {
+    this.found = null;
+  }
+
+  async ask(read) {
+    const name = encodeURIComponent(this.group);
+    const query = new URLSearchParams({ cluster: this.cluster, ...(this.topic && { topic: this.topic }) });
+    for (let attempt = 0; ; attempt += 1) {
+      const [one, explained] = await Promise.all([read(`api/v1/groups/${name}?${query}`), read(`api/v1/explain/${name}?${query}`)]);
+      // both are of one batch, unless a new one came between them
+      if (one.batch_id === explained.batch_id || attempt === 2) return { ...one, explained, clusters: one.clusters };
+    }
+  }
+
+  show(found) {
+    this.found = found;
+    this.draw();
+    return found.diagnosis.headline;
+  }
+
+  change(action) {
+    action();
+    const query = new URLSearchParams({ ...(this.topic && { topic: this.topic }), ...(this.measure === "time" && { by: "time" }) }).toString();
+    history.replaceState(null, "", `${location.hash.split("?")[0]}${query ? `?${query}` : ""}`);
+    this.draw();
+  }
+
+  draw() {
+    const { group, explained } = this.found;
+    const page = sections(explained.page).filter((each) => !TABLES.includes(each.title));
+    const place = page.findIndex((each) => each.title === "State");
+    const rest = page.slice(place).map((each) => card(each.title, ...prose(each.lines)));
+    const body = [
+      hatch(), el("p", {}, el("a", { href: "#/", "data-key": "back" }, "← All groups")), this.head(group),
+      el("div", { class: "cards" }, page.slice(0, place).map((each) => card(each.title, ...prose(each.lines)))),
+      this.charts(), this.heat(), this.lanes(), this.rebalances(), this.findings(), this.members(), this.partitions(),
+      el("div", { class: "cards" }, rest, this.policy()), this.text(explained.page),
+    ];
+    replaceKept(this.main, ...body.filter(Boolean));
+  }
+
+  head(group) {
+    const command = `laggard explain ${quoted(group.group)}`;
+    const copied = el("span", { class: "muted", role: "status" });
+    const copy = async () => {
+      try { await navigator.clipboard.writeText(command); copied.textContent = "copied"; } catch { copied.textContent = "mark it and copy it by hand"; }
+    };
+    const topics = this.found.topics.map((each) => each.topic);
+    return el("div", { class: "head" },
+      el("h1", {}, badge(group.health), " ", group.group),
+      el("p", { class: "headline" }, this.found.diagnosis.headline),
+      facts([
+        ["Cluster", group.cluster], ["State", group.state], ["Lag", lagOf(group)], ["Time lag", timeLagOf(group)],
+        ["Members → desired", members(group)], ["Shape", known(group.shape)], ["Trend", known(group.trend)],
+        ["Owner", group.owner ?? "none declared"], ["Team", group.team ?? "none declared"],
+        ...(this.topic ? [["Topic", this.topic]] : topics.length === 1 ? [["Topic", topics[0]]] : []),
+      ]),
+      el("p", {}, el("code", {}, command), " ", el("button", { type: "button", onclick: copy, "data-key": "copy" }, "Copy"), " ", copied));
+  }
+
+  charts() {
+    const { window_starts: starts, history, rebalances } = this.found;
+    if (!history) return null;
+    const marks = (rebalances ?? []).map((row) => ({ at: row.ended_at, title: `${moment(row.ended_at)}: rebalance, ${row.cause}` }));
+    const isExact = (name) => history[name].map((value, index) => (history.time_lag_is_exact[index] ? value : null));
+    const rows = starts.map((start, index) => el("tr", {}, el("td", {}, time(start)),
+      number(timeLagOf({ time_lag_seconds: isExact("time_lag_seconds")[index], time_lag_known_seconds: history.time_lag_seconds[index] })),
+      number(lagOf({ lag: history.lag[index], lag_known: history.lag_known[index] })))).reverse();
+    return card("Lag over time",
+      el("div", { class: "pair" },
+        chart("Time lag", starts, isExact("time_lag_seconds"), history.time_lag_seconds, marks, duration),
+        chart("Lag", starts, history.lag, history.lag_known, marks, records)),
+      el("p", { class: "legend muted" }, "Dashed: a lower bound. Hatched: unknown. Vertical lines: rebalances."),
+      el("details", { "data-key": "numbers" }, el("summary", {}, "The numbers"), table("Lag by window", ["Window", "#Time lag", "#Lag"], rows)));
+  }
+
+  more(name, rows, few = FEW) {
+    if (this.all.has(name) || rows.length <= few) return [rows, null];
+    const button = el("button", { type: "button", "data-key": `all ${name}`, onclick: () => this.change(() => this.all.add(name)) }, `Show all ${records(rows.length)}`);
+    return [rows.slice(0, few), el("p", {}, button)];
+  }
+
+  heat() {
+    const { partitions, window_starts: starts, group } = this.found;
+    const drawn = partitions.filter((row) => row.history);
+    if (!drawn.length) return null;
+    const [key, title, write] = MEASURES[this.measure];
+    const topics = new Set(partitions.map((row) => row.topic));
+    const rows = drawn.map((row) => ({
+      name: topics.size > 1 ? `${row.topic}-${row.partition}` : String(row.partition),
+      values: row.history[key], status: row.history.status, slots: row.history.slot, newest: orUnknown(row[key], write),
+    }));
+    const [shown, button] = this.more("heat", rows, 32);
+    const measures = el("div", { class: "chips", role: "group", "aria-label": "Measure" }, Object.entries(MEASURES).map(([name, [, words]]) => el("button", {
+      type: "button", class: "chip", "data-key": `measure ${name}`, "aria-pressed": String(name === this.measure), onclick: () => this.change(() => { this.measure = name; }),
+    }, words)));
+    const left = group.partitions.total - drawn.length;
+    return card("Partitions over time, the worst first", measures, heatStrip(shown, starts, write, title), button,
+      left > 0 && !this.topic ? el("p", { class: "muted" }, `${count(left, "partition")} less far behind or without a window ${left === 1 ? "is" : "are"} not drawn.`) : null);
+  }
+
+  lanes() {
+    const { partitions, members: present, window_starts: starts } = this.found;
+    const topics = new Set(partitions.map((row) => row.topic));
+    const held = new Map(); // slot -> window -> partitions
+    for (const row of partitions) {
+      row.history?.slot.forEach((slot, index) => {
+        if (slot === null) return;
+        if (!held.has(slot)) held.set(slot, starts.map(() => new Map()));
+        const of = held.get(slot)[index];
+        of.set(row.topic, [...(of.get(row.topic) ?? []), row.partition]);
+      });
+    }
+    if (!held.size) return null;
+    const write = (of) => [...of].map(([topic, numbers]) => (topics.size > 1 ? `${topic} ${runs(numbers)}` : runs(numbers))).join("; ");
+    const here = new Map((present ?? []).map((row) => [row.slot, row]));
+    const rows = [...held].map(([slot, windows]) => {
+      const segments = [];
+      windows.forEach((of, index) => {
+        const text = write(of);
+        const last = segments.at(-1);
+        if (!text) return;
+        if (last && last[1] === index - 1 && last[2] === text) last[1] = index;
+        else segments.push([index, index, text]);
+      });
+      return { name: here.get(slot)?.client_id && slot === here.get(slot).member_id ? here.get(slot).client_id : slot, segments, isHere: here.has(slot) };
+    }).sort((a, b) => b.isHere - a.isHere || (a.name < b.name ? -1 : 1));
+    const [shown, button] = this.more("lanes", rows);
+    return card("Members and their partitions over time", lanes(shown, starts), button,
+      el("p", { class: "legend muted" }, "Numbers are partitions; faded members are not in the newest generation. ", time(starts[0]), " to ", time(starts.at(-1)), "."));
+  }
+
+  rebalances() {
+    const { rebalances, data_timestamp: end } = this.found;
+    if (rebalances === null) return card("Rebalances of 24 hours", el("p", {}, UNKNOWN));
+    if (!rebalances.length) return card("Rebalances of 24 hours", el("p", {}, "none seen"));
+    const causes = [...new Set(rebalances.map((row) => row.cause ?? UNKNOWN))].sort();
+    const colour = (cause) => causes.indexOf(cause ?? UNKNOWN) % 8;
+    const [shown, button] = this.more("rebalances", rebalances, 10);
+    const rows = shown.map((row) => el("tr", {},
+      el("td", {}, time(row.ended_at)), el("td", {}, el("span", { class: `dot cause${colour(row.cause)}` }), " ", known(row.cause)),
+      number(orUnknown(row.rebalance_seconds, duration)), number(`${known(row.members_before)} → ${known(row.members_after)}`),
+      number(`${known(row.moved)} (${known(row.avoidable)})`), number(orUnknown(row.pause_max_seconds, duration)),
+      number(orUnknown(row.records_delayed, records))));
+    return card("Rebalances of 24 hours", timeline(rebalances, Date.parse(end), colour, duration),
+      el("p", { class: "legend muted" }, "As high as the longest pause of a partition; hatched: not known."),
+      table("Rebalances", ["Ended", "Cause", "#Took", "#Members", "#Moved (without need)", "#Longest pause", "#Records delayed"], rows), button,
+      el("details", { "data-key": "rebalances" }, el("summary", {}, "In words"), el("ul", {}, shown.map((row) => el("li", {}, row.says.join(" "))))));
+  }
+
+  findings() {
+    const { findings, diagnosis } = this.found;
+    if (findings === null) return card("Open findings", el("p", {}, UNKNOWN, ": the rules have not evaluated this moment."));
+    if (!findings.length) return card("Open findings", el("p", {}, "none"));
+    const cards = findings.map((row) => el("article", { class: "finding" },
+      el("h3", {}, badge(row.severity), " ", row.code),
+      el("p", {}, row.says),
+      facts([
+        ["Role", row.role], ["Where", row.words.where || "the whole group"], ["Confidence", row.confidence.toFixed(2)], ["Since", time(row.started_at)],
+      ]),
+      el("p", {}, el("strong", {}, "Evidence: "), row.words.evidence || "none"),
+      row.words.checked.length ? el("p", {}, el("strong", {}, "Checked: "), row.words.checked.join(", ")) : null,
+      row.words.unchecked.length ? el("p", {}, el("strong", {}, "Not checked, as not known: "), row.words.unchecked.join(", ")) : null,
+      row.words.wrong_if ? el("p", {}, el("strong", {}, "Wrong if "), row.words.wrong_if, ".") : null,
+      row.advice.length ? el("ol", {}, row.advice.map((each) => el("li", {}, each))) : null,
+      row.avoid.length ? el("ul", {}, row.avoid.map((each) => el("li", {}, each))) : null));
+    const hidden = diagnosis.suppressed ? el("p", { class: "muted" }, `${diagnosis.suppressed} more, explained by these.`) : null;
+    return card("Open findings", el("div", { class: "cards" }, cards), hidden);
+  }
+
+  members() {
+    const rows = this.found.members;
+    if (!rows?.length) return null;
+    const [shown, button] = this.more("members", rows);
+    return card("Members now", table("Members now", ["Client", "Host", "Instance", "Partitions", "#Lag", "#Time lag"], shown.map((row) => {
+      const of = new Map();
+      for (const each of row.assigned ?? []) of.set(each.topic, [...(of.get(each.topic) ?? []), each.partition]);
+      const held = row.assigned === null ? UNKNOWN : [...of].map(([topic, numbers]) => `${topic ?? UNKNOWN} ${runs(numbers)}`).join("; ") || "none (idle)";
+      return el("tr", {}, el("td", {}, known(row.client_id)), el("td", {}, known(row.client_host).replace(/^\//, "")), el("td", {}, row.group_instance_id ?? "–"),
+        el("td", {}, held),
+        number(lagOf({ lag: row.lag_is_exact ? row.lag : null, lag_known: row.lag })),
+        number(timeLagOf({ time_lag_seconds: row.time_lag_is_exact ? row.time_lag_seconds : null, time_lag_known_seconds: row.time_lag_seconds })));
+    })), button);
+  }
+
+  partitions() {
+    const { partitions, topics, group } = this.found;
+    const [shown, button] = this.more("partitions", partitions);
+    const left = group.partitions.total - partitions.length;
+    const choose = topics.length > 1 || this.topic ? el("select", {
+      "aria-label": "Topic", "data-key": "topic", onchange: (event) => { location.hash = `${location.hash.split("?")[0]}${event.target.value ? `?topic=${encodeURIComponent(event.target.value)}` : ""}`; },
+    }, el("option", { value: "" }, "all topics"), topics.map((each) => el("option", { value: each.topic, selected: each.topic === this.topic }, each.topic))) : null;
+    return card("Partitions now, the worst first", choose, table("Partitions now",
+      ["Topic", "#Partition", "#Lag", "#Time lag", "Status", "Verdict", "#Committed", "#Log end", "Last commit", "Read by"], shown.map((row) => el("tr", {},
+        el("td", {}, row.topic), number(row.partition), number(orUnknown(row.lag, records)),
+        number(row.time_lag_seconds === null ? UNKNOWN : `${row.time_lag_censored ? "≥ " : ""}${duration(row.time_lag_seconds)}`),
+        el("td", {}, row.status), el("td", {}, known(row.verdict)), number(orUnknown(row.committed_offset, records)), number(orUnknown(row.log_end_offset, records)),
+        el("td", {}, time(row.commit_timestamp)), el("td", {}, row.owner ? known(row.owner.client_id ?? row.owner.slot) : "nobody known")))), button,
+    left > 0 && !this.topic ? el("p", { class: "muted" }, `${count(left, "partition")} less far behind ${left === 1 ? "is" : "are"} not listed.`) : null);
+  }
+
+  policy() {
+    const rows = Object.entries(this.found.policy).map(([name, value]) => el("tr", {}, el("td", {}, el("code", {}, name)), el("td", {}, Array.isArray(value) ? value.join(", ") || "none" : value === "" ? "none" : String(value))));
+    return el("section", { class: "card" }, el("h2", {}, "Policy in force"), el("details", { "data-key": "policy" }, el("summary", {}, count(rows.length, "key")), table("Policy", ["Key", "Value"], rows)));
+  }
+
+  text(lines) {
+    return card("As text", el("details", { "data-key": "text" }, el("summary", {}, "The page of laggard explain, as the terminal prints it"), el("pre", { tabindex: 0 }, lines.map((line) => [line, el("br")]).flat())));
+  }
+}

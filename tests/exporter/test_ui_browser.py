@@ -1,0 +1,254 @@
+"""The page in a real browser, on an exporter that serves real tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from exporter.api_kit import serving_api
+from exporter.browser import LONG_TASKS, Seen, chromium, tab
+from exporter.harness import Clock, Exporter
+from exporter.ui_tables import HOSTILE, PARTITIONS, write_tables
+from laggard.escape import escape_label
+from patience import patient
+
+pytestmark = pytest.mark.full
+GROUP = "#/group/prod/checkout"
+expect.set_options(timeout=1000 * patient(10))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def exporter(tmp_path_factory: pytest.TempPathFactory) -> Exporter:
+    root = tmp_path_factory.mktemp("tables")
+    write_tables(root)
+    return refreshed(root)
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Exporter:
+    root = tmp_path_factory.mktemp("crowd")
+    write_tables(root, more=2000)
+    return refreshed(root)
+
+
+def refreshed(root: Path) -> Exporter:
+    exporter = Exporter(root)
+    exporter.refresh()
+    return exporter
+
+
+@contextmanager
+def showing(browser: Browser, exporter: Exporter, clock: Clock | None = None, **look: object) -> Iterator[Seen]:
+    """A tab on the exporter; whatever the test does in it, nothing leaves the origin and nothing is complained of."""
+    with serving_api(exporter, clock, ui=True) as asker, tab(browser, asker.port, **look) as seen:  # type: ignore[arg-type]
+        yield seen
+        assert seen.foreign() == []
+
+
+def rows(page: Page) -> list[str]:
+    return page.locator("table.fleet tbody tr:not(.edge) a").all_text_contents()
+
+
+def test_the_fleet_shows_the_worst_group_first(browser: Browser, exporter: Exporter) -> None:
+    with showing(browser, exporter) as seen:
+        page = seen.open()
+        first = page.locator("table.fleet tbody tr").first
+        expect(first).to_contain_text("checkout")
+        assert rows(page)[0] == "checkout"
+        text = re.sub(r"\s+", " ", first.inner_text())
+        assert "page" in text
+        assert "≥ 8 m 51 s" in text  # a partition is not known, so the sums are lower bounds
+        assert "≥ 5," in text
+        bare = page.locator("table.fleet tbody tr", has_text="bare").inner_text()
+        assert bare.count("unknown") >= 3
+        assert not re.search(r"\b0\b", bare)
+        assert seen.complaints == []
+
+
+def test_search_filter_and_order_are_in_the_address(browser: Browser, exporter: Exporter) -> None:
+    with showing(browser, exporter) as seen:
+        page = seen.open()
+        page.get_by_label("Search groups").fill("CHECK")
+        expect(page.locator("table.fleet tbody tr:not(.edge)")).to_have_count(1)
+        page.get_by_label("Search groups").fill("")
+        page.get_by_role("button", name="Group", exact=True).click()
+        page.locator(".chip.is-ok").click()
+        assert page.url.endswith("#/?health=ok&sort=group")
+        shown = rows(page)
+        page.reload()
+        expect(page.locator("table.fleet tbody tr:not(.edge)")).to_have_count(len(shown))
+        assert rows(page) == shown == sorted(shown)
+        assert "checkout" not in shown
+
+
+def test_a_group_has_the_words_of_explain_and_every_picture(browser: Browser, exporter: Exporter) -> None:
+    with showing(browser, exporter) as seen:
+        page = seen.open()
+        page.get_by_role("link", name="checkout").click()
+        expect(page.locator("h1")).to_contain_text("checkout")
+        said = page.evaluate("fetch('api/v1/explain/checkout').then((answer) => answer.json())")
+        expect(page.locator(".headline")).to_have_text(said["explain"]["diagnosis"]["headline"])
+        whole = re.sub(r"\s+", " ", page.locator("main").inner_text())
+        for sentence in (
+            said["explain"]["diagnosis"]["verdict_text"],
+            said["explain"]["diagnosis"]["findings"][0]["says"],
+        ):
+            assert sentence in whole
+        expect(page.locator("svg.chart")).to_have_count(3)
+        expect(page.locator(".strip")).to_have_count(PARTITIONS)
+        assert page.locator(".strip rect.change").count() >= 4  # members changed half an hour ago
+        assert page.locator(".strip rect[fill='url(#hatch)']").count() == 1  # ten windows side by side
+        expect(page.locator(".lane")).to_have_count(3)
+        expect(page.locator(".lane.gone")).to_have_count(1)
+        expect(page.locator(".timeline rect")).to_have_count(3)
+        expect(page.locator(".finding")).to_have_count(2)
+        assert page.get_by_text("Wrong if").count() >= 2
+        moment = page.locator(".card time").first
+        assert moment.get_attribute("title").endswith(" UTC")  # type: ignore[union-attr]
+        assert seen.complaints == []
+
+
+def test_names_are_text_and_never_markup(browser: Browser, exporter: Exporter) -> None:
+    with showing(browser, exporter) as seen:
+        page = seen.open()
+        link = page.locator("a", has_text="<img src=x")
+        expect(link).to_have_text(escape_label(HOSTILE))
+        link.click()
+        expect(page.locator("h1")).to_contain_text(escape_label(HOSTILE))
+        assert page.locator("img").count() == 0
+        seen.open(GROUP)
+        expect(page.locator("td", has_text="onerror").first).to_be_visible()
+        assert "\u202e" not in page.locator("body").inner_text()
+        assert seen.complaints == []
+
+
+def test_old_data_takes_the_numbers_away(browser: Browser, exporter: Exporter) -> None:
+    clock = Clock(exporter.clock())
+    with showing(browser, exporter, clock) as seen:
+        for fragment in ("#/", GROUP):
+            clock.now = exporter.clock()
+            page = seen.open(fragment)
+            page.reload()
+            expect(page.locator("main")).to_contain_text("checkout")
+            expect(page.get_by_role("alert")).to_be_hidden()
+            clock.now += 1000
+            page.keyboard.press("r")
+            expect(page.get_by_role("alert")).to_contain_text("No fresh data")
+            expect(page.get_by_role("alert")).to_contain_text("prod: stale")
+            expect(page.get_by_role("alert")).to_contain_text("Next attempt in 20 s")
+            assert page.locator("table, svg, dd").count() == 0
+            page.keyboard.press("r")
+            expect(page.get_by_role("alert")).to_contain_text("Next attempt in 40 s")
+            clock.now = exporter.clock()
+            page.keyboard.press("r")
+            expect(page.get_by_role("alert")).to_be_hidden()
+            expect(page.locator("main")).to_contain_text("checkout")
+
+
+def test_a_hidden_tab_asks_nothing(browser: Browser, exporter: Exporter) -> None:
+    with showing(browser, exporter) as seen:
+        page = seen.page
+        page.clock.install()
+        seen.open()
+        expect(page.locator("main")).to_contain_text("checkout")
+        page.evaluate("Object.defineProperty(document, 'hidden', {get: () => window.isHidden, configurable: true})")
+        page.evaluate("window.isHidden = true; document.dispatchEvent(new Event('visibilitychange'))")
+        before = len(seen.requests)
+        page.clock.fast_forward(60_000)
+        assert len(seen.requests) == before
+        page.evaluate("window.isHidden = false; document.dispatchEvent(new Event('visibilitychange'))")
+        expect(page.locator("table.fleet")).to_be_visible()
+        assert len(seen.requests) == before + 1
+
+
+def test_a_group_that_is_gone_says_so(browser: Browser, exporter: Exporter) -> None:
+    with showing(browser, exporter) as seen:
+        page = seen.open("#/group/prod/chekout")
+        expect(page.locator("main")).to_contain_text("no group 'chekout'")
+        page.get_by_role("link", name="checkout").click()
+        expect(page.locator(".headline")).to_be_visible()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_nobody_is_left_out(browser: Browser, exporter: Exporter, theme: str, width: int) -> None:
+    with showing(browser, exporter, theme=theme, width=width) as seen:
+        for fragment, there in (("#/", "table.fleet"), (GROUP, ".headline")):
+            page = seen.open(fragment)
+            expect(page.locator(there)).to_be_visible()
+            assert seen.violations() == []
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")  # nothing to scroll sideways
+        assert seen.complaints == []
+
+
+def test_the_theme_stays_as_chosen(browser: Browser, exporter: Exporter) -> None:
+    with showing(browser, exporter, theme="dark") as seen:
+        page = seen.open()
+        back = "getComputedStyle(document.body).backgroundColor"
+        assert page.evaluate(back) == "rgb(20, 24, 29)"
+        page.get_by_role("button", name="Theme: system").click()
+        page.reload()
+        expect(page.get_by_role("button", name="Theme: light")).to_be_visible()
+        assert page.evaluate(back) == "rgb(255, 255, 255)"
+
+
+def test_the_keyboard_is_enough(browser: Browser, exporter: Exporter) -> None:
+    with showing(browser, exporter) as seen:
+        page = seen.open()
+        expect(page.locator("table.fleet")).to_be_visible()
+        page.keyboard.press("/")
+        expect(page.get_by_label("Search groups")).to_be_focused()
+        page.locator("tbody a").first.focus()
+        page.keyboard.press("ArrowDown")
+        expect(page.locator("tbody a").nth(1)).to_be_focused()
+        page.keyboard.press("r")
+        expect(page.locator("tbody a").nth(1)).to_be_focused()
+        page.keyboard.press("ArrowUp")
+        page.keyboard.press("Enter")
+        strips = page.locator(".strips")
+        strips.focus()
+        page.keyboard.press("ArrowLeft")
+        expect(strips.locator("xpath=following-sibling::output")).to_contain_text("read by")
+        page.keyboard.press("Escape")
+        expect(page.locator("table.fleet")).to_be_visible()
+
+
+def test_two_thousand_groups_hold_nobody_up(browser: Browser, crowded: Exporter) -> None:
+    with showing(browser, crowded) as seen:
+        seen.page.add_init_script(LONG_TASKS)
+        page = seen.open()
+        expect(page.locator("main p").first).to_contain_text("2,004 groups")
+        for _ in range(40):
+            page.mouse.wheel(0, 2500)
+            page.wait_for_function("new Promise(requestAnimationFrame)")
+            assert page.locator("table.fleet tr").count() < 100
+        expect(page.locator("tbody a", has_text="group-1999")).to_be_visible()
+        page.get_by_label("Search groups").fill("group-19")
+        expect(page.locator("main p").first).to_contain_text("100 of 2,004")
+        page.keyboard.press("Escape")
+        page.evaluate("document.getElementById('reload').click()")
+        tasks = page.evaluate("window.longTasks")
+        assert max(tasks, default=0) < patient(0.2) * 1000 / 3, tasks
+
+
+def test_the_page_is_light(browser: Browser, exporter: Exporter) -> None:
+    with showing(browser, exporter) as seen:
+        page = seen.open(GROUP)
+        expect(page.locator(".headline")).to_be_visible()
+        entries = "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]"
+        sizes = page.evaluate(
+            f"{entries}.filter((each) => !each.name.includes('/api/')).map((each) => each.decodedBodySize)"
+        )
+        assert len(sizes) >= 8
+        assert 10_000 < sum(sizes) <= 150_000  # before it is zipped
