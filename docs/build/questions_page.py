@@ -11,7 +11,8 @@ ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "questions.md"
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "lib")]
 
-from laggard.cli.query import _write_table, run_question  # noqa: E402 - the path first
+from laggard.cli.query import run_question  # noqa: E402 - the path first
+from laggard.cli.query_output import write_table  # noqa: E402
 from laggard.cli.questions import REQUIRED, Question, read_questions  # noqa: E402
 from questions.examples import GROUP, tables  # noqa: E402
 from questions.kit import write_tables  # noqa: E402
@@ -22,6 +23,12 @@ Fifteen questions are shipped as SQL, in `conf/sql`: `laggard query --list` name
 answers one. `--from`, `--to` (UTC) and `--param name=value` set its parameters; a range that is not said ends with
 the newest tick. In an answer null is unknown, never 0; a sum leaves out what is not known, and a column beside it
 counts that.
+
+`laggard query` takes SQL of yours too: `show tables` lists tables and [views](views.md), `describe lag_windows` its
+columns. `:name` in it is filled by `--param name=value`, `:from` and `:to` by the range; of a range that is given,
+tables of history have only the rows in it. `-o rows.parquet` (or `.csv`, `.json`) saves the exact rows, where the table
+on a terminal rounds. Beside the answer it says which times in the range nobody watched, and of an answer without rows
+why: no such group, before or after what is kept, or no row that meets the conditions.
 
 The files are plain SQL, their parameters as `:name`. With literals in their place, DataFusion (`laggard query`) and
 DuckDB run them as they are, in a session whose time zone is UTC. Spark needs `spark.sql.ansi.enabled`,
@@ -49,7 +56,7 @@ def section(root: Path, question: Question) -> str:
     given = {each.name: GROUP for each in question.parameters if each.default == REQUIRED}
     given |= {"topic": "orders", "partition": "0"} if question.name == "Q15" else {}
     out = io.StringIO()
-    _write_table(run_question(str(root), question.name, given), out)
+    write_table(run_question(str(root), question.name, given), out)
     words = "".join(f" --param {name}={value}" for name, value in given.items())
     parameters = [f"| `{each.name}` | {each.type} | {each.default} | {each.comment} |" for each in question.parameters]
     columns = [f"| `{name}` | {meaning} |" for name, meaning in question.columns]

@@ -100,7 +100,10 @@ def test_a_text_that_looks_like_a_parameter_stays(tmp_path: Path) -> None:
         (("--name", "Q7", "--to", "noon"), "'noon' is not a time"),
         (("--name", "Q3", "--param", "limit=1; drop"), "limit must be a number"),
         (("--name", "Q7", "select 1"), "one query, please"),
-        (("--to", "2026-11-20", "select 1"), "parameters belong to a question"),
+        (("--param", "team=a", "select 1"), "the query has no :team"),
+        (("select :team as team",), "the query needs team"),
+        (("-o", "rows.xls", "select 1"), "-o rows.xls: no format of that name"),
+        (("--format", "parquet", "select 1"), "parquet needs a file"),
         ((), "no query given"),
     ],
 )

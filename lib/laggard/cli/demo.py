@@ -52,7 +52,8 @@ def run(args: argparse.Namespace, _: Config) -> int:
     from laggard.cli.explain import verb as explain
     from laggard.cli.judged import read_health
     from laggard.cli.main import build_parser
-    from laggard.cli.query import _write_table, run_query  # from here on Arrow and a Kafka client come along
+    from laggard.cli.query import run_query  # from here on Arrow and a Kafka client come along
+    from laggard.cli.query_output import write_table
     from laggard.cli.status import read_snapshot, status_lines
     from laggard.config import load_config
     from laggard.demo.answers import Answers
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace, _: Config) -> int:
 
     def query_lines(tables: str, sql: str) -> list[str]:
         out = io.StringIO()
-        _write_table(run_query(tables, sql), out)
+        write_table(run_query(tables, sql), out)
         return out.getvalue().splitlines()
 
     def answers_in(folder: Path) -> Answers:

@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import json
 import re
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from deltalake import QueryBuilder
 from deltalake.exceptions import DeltaError
 
-from laggard.cli.questions import fill, find_question, read_questions
+from laggard.cli.query_notes import (
+    Range,
+    answered_range,
+    described,
+    empty_notes,
+    gap_notes,
+    groups_named,
+    known_groups,
+    missing_group,
+    name_error,
+    tables_shown,
+)
+from laggard.cli.query_output import FORMATS, format_of, write_json, write_rows
+from laggard.cli.questions import fill, fill_names, find_question, range_of, read_questions
 from laggard.cli.times import HELP, accept_spans
-from laggard.cli.views import named_views
-from laggard.cli.words import UNKNOWN, aligned
+from laggard.cli.views import named_views, read_views
+from laggard.cli.words import aligned
 from laggard.errors import OK, TEMPORARY, USAGE, LaggardError
-from laggard.escape import printable, printable_json
+from laggard.escape import printable_lines
 from laggard.tables.readers import Batch, TableMissing, TableUnreadable, newest_batch, open_table, sentence_of
-from laggard.tables.schemas import BATCHES, TABLES
+from laggard.tables.schemas import BATCHES, TABLES, Table
 
 if TYPE_CHECKING:
     from laggard.config import Config
@@ -32,6 +43,8 @@ if TYPE_CHECKING:
 _READS = ("select", "with", "values", "describe", "show", "explain")
 _OF_FILES = ("Parquet error", "Object Store error", "Kernel error")  # DataFusion's words: the query may be right
 _HELP = "laggard query --list"
+_SHOW = re.compile(r"\s*show\s+tables\s*;?\s*", re.IGNORECASE)
+_DESCRIBE = re.compile(r"\s*(?:describe|desc|show\s+columns\s+from)\s+(\w+)\s*;?\s*", re.IGNORECASE)
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -39,41 +52,73 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "query", help="SQL on the tables, as last published", description="SQL on the published tables, without a JVM."
     )
-    parser.add_argument("sql", nargs="?", default="", help='for example "select * from group_status"')
+    parser.add_argument("sql", nargs="?", default="", help='for example "select * from worst_groups", "show tables"')
     parser.add_argument(
-        "--format", choices=tuple(_WRITERS), default="table", help="how rows are printed (default: table)"
+        "--format", choices=FORMATS, help="of the rows (default: table, or as the name of the file says)"
     )
-    parser.add_argument("--list", action="store_true", help="list the questions, and the tables with their columns")
+    parser.add_argument("-o", "--output", metavar="FILE", help="save the rows: FILE.parquet, FILE.csv or FILE.json")
+    parser.add_argument("--list", action="store_true", help="list questions, views, and tables with their columns")
     parser.add_argument("--name", metavar="Q7", default="", help="answer a shipped question")
-    parser.add_argument("--param", metavar="K=V", action="append", default=[], help="a parameter of the question")
+    parser.add_argument(
+        "--param", metavar="K=V", action="append", default=[], help="a value for :k in the question or the SQL"
+    )
     accept_spans(parser)
-    parser.add_argument("--from", metavar="TIME", dest="begin", help=f"begin: {HELP}")
+    parser.add_argument("--from", metavar="TIME", dest="begin", help=f"begin; history before it is not read: {HELP}")
     parser.add_argument("--to", metavar="TIME", dest="end", help="end (default: the newest tick)")
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Answer one query, or list what can be asked."""
-    as_json = args.json
     if args.list:
-        _write_json([*question_list(), *table_list()], sys.stdout) if as_json else print(
-            "\n".join([*question_lines(), "", *list_lines()])
+        write_json([*question_list(), *table_list()], sys.stdout) if args.json else print(
+            "\n".join([*question_lines(), "", *view_lines(), "", *list_lines()])
         )
         return OK
     values = given_values(args)
-    if args.name and not args.sql:
-        rows = run_question(config.job.tables, args.name, values)
-    elif args.sql.strip() and not args.name and not values:
-        rows = run_query(config.job.tables, args.sql)
-    elif values and not args.name:
-        raise LaggardError("parameters belong to a question", fix="laggard query --name Q7 --to …", exit_code=USAGE)
-    else:
+    if bool(args.name) == bool(args.sql.strip()):
         raise LaggardError(
             "one query, please" if args.sql else "no query given",
             fix='laggard query "select * from group_status" or laggard query --name Q7',
             exit_code=USAGE,
         )
-    _WRITERS["json" if as_json else args.format](rows, sys.stdout)
+    if args.json and not args.output:
+        kind = "json"
+    else:
+        kind = args.format or (format_of(args.output) if args.output else "table")
+    rows, notes = (_answer_question if args.name else _answer_sql)(config.job.tables, args.name or args.sql, values)
+    write_rows(rows, kind, args.output)
+    if not getattr(args, "quiet", False):
+        sys.stdout.flush()
+        for note in notes:
+            print(printable_lines(f"laggard: {note}"), file=sys.stderr)
     return OK
+
+
+def _answer_question(root: str, name: str, values: Mapping[str, str]) -> tuple[pa.Table, list[str]]:
+    question, batch = find_question(name), _newest(root)
+    sql, asked = fill(question, values, batch.polled_at), range_of(question, values, batch.polled_at)
+    rows = run_query(root, sql)
+    if not rows.num_rows and "group" in values and values["group"] not in (known := known_groups(root, batch)):
+        raise missing_group(values["group"], known)
+    return rows, _notes(root, batch, sql, rows, asked, values)
+
+
+def _answer_sql(root: str, text: str, values: Mapping[str, str]) -> tuple[pa.Table, list[str]]:
+    if _SHOW.fullmatch(text):
+        return tables_shown(), []
+    if found := _DESCRIBE.fullmatch(text):
+        return described(found[1].lower()), []
+    batch = _newest(root)
+    sql, asked = fill_names(text, values, batch.polled_at), range_of(None, values, batch.polled_at)
+    rows = run_query(root, sql, asked)
+    is_history = any(table.time_column and name in text for name, table in TABLES.items())
+    touched = asked if values.keys() & {"from", "to"} else answered_range(rows) if is_history else Range()
+    return rows, _notes(root, batch, sql, rows, touched, {})
+
+
+def _notes(root: str, batch: Batch, sql: str, rows: pa.Table, asked: Range, values: Mapping[str, str]) -> list[str]:
+    why = [] if rows.num_rows else empty_notes(root, batch, sql, asked, groups_named(sql, values))
+    return why + gap_notes(root, batch, asked)
 
 
 def given_values(args: argparse.Namespace) -> dict[str, str]:
@@ -92,8 +137,7 @@ def given_values(args: argparse.Namespace) -> dict[str, str]:
 
 def run_question(root: str, name: str, values: Mapping[str, str]) -> pa.Table:
     """Rows of a shipped question; times that are not said go back from the newest tick."""
-    question = find_question(name)
-    return run_query(root, fill(question, values, _newest(root).polled_at))
+    return run_query(root, fill(find_question(name), values, _newest(root).polled_at))
 
 
 def question_lines() -> list[str]:
@@ -105,27 +149,69 @@ def question_lines() -> list[str]:
     return lines
 
 
-def run_query(root: str, sql: str) -> pa.Table:
-    """Rows of a query over the tables at the versions that the newest `batches` row names."""
+def view_lines() -> list[str]:
+    """Views, with the meaning of a row."""
+    cells = [(f"  {view.name}", view.title) for view in read_views().values()]
+    return ['views: laggard query "select * from worst_groups"', *aligned(cells, [False] * 2)]
+
+
+def run_query(root: str, sql: str, asked: Range | None = None) -> pa.Table:
+    """Rows of a query over the tables at the versions that the newest `batches` row names.
+
+    Of a range that is asked for, tables of history have only what lies in it.
+    """
     words = re.sub(r"^(\s*--[^\n]*\n)+", "", sql).split(maxsplit=1)  # the question may stand above as a comment
     if not words or words[0].lower().lstrip("(") not in _READS:
         raise LaggardError("only queries that read are answered", cause=f"{sql[:60]!r}", fix=_HELP, exit_code=USAGE)
-    batch = _newest(root)
+    return open_session(root, asked)(sql)
+
+
+def open_session(root: str, asked: Range | None = None) -> Callable[[str], pa.Table]:
+    """Give the function that answers SQL of ours or of a user, for several questions about the same versions."""
     builder = QueryBuilder()
-    versions: dict[str, int | None] = {**published_versions(batch)}
-    versions |= {name: None for name, table in TABLES.items() if table.is_judged}  # as it is now
-    for name, version in versions.items():
+    for name, version in _versions(_newest(root)).items():
         with suppress(TableMissing) if version is None else nullcontext():  # an older job made none
-            builder.register(name, open_table(root, name, version))
-    for view in named_views(sql):
-        builder.execute(view.sql)
-    try:
-        return _interruptible(lambda: pa.table(builder.execute(sql)))
-    except (DeltaError, pa.ArrowInvalid) as error:
-        cause = sentence_of(error)
-        if any(word in cause for word in _OF_FILES):
-            raise TableUnreadable(root, cause) from error
-        raise LaggardError("the query failed", cause=cause, fix=_HELP, exit_code=USAGE) from error
+            _register(builder, root, TABLES[name], version, asked or Range())
+    made: set[str] = set()
+
+    def ask(sql: str) -> pa.Table:
+        try:
+            for view in named_views(sql):
+                if view.name not in made:
+                    builder.execute(view.sql)
+                    made.add(view.name)
+            return _interruptible(lambda: pa.table(builder.execute(sql)))
+        except (DeltaError, pa.ArrowInvalid) as error:
+            cause = sentence_of(error)
+            if any(word in cause for word in _OF_FILES):
+                raise TableUnreadable(root, cause) from error
+            if (wrong := name_error(str(error), sql)) is not None:
+                raise wrong from error
+            raise LaggardError("the query failed", cause=cause, fix=_HELP, exit_code=USAGE) from error
+
+    return ask
+
+
+def _versions(batch: Batch) -> dict[str, int | None]:
+    return {**published_versions(batch), **{name: None for name, table in TABLES.items() if table.is_judged}}
+
+
+def _register(builder: QueryBuilder, root: str, table: Table, version: int | None, asked: Range) -> None:
+    delta = open_table(root, table.name, version)
+    ends = [(">=", asked.begin), ("<=", asked.end)] if table.time_column else []
+    conditions = [
+        f"date {sign} cast('{end.date()}' as date)"
+        f" and \"{table.time_column}\" {sign} cast('{end.isoformat()}' as timestamp)"
+        for sign, end in ends
+        if end is not None
+    ]
+    if not conditions:
+        builder.register(table.name, delta)
+        return
+    builder.register(f"whole_{table.name}", delta)
+    builder.execute(
+        f"create view {table.name} as select * from whole_{table.name} where {' and '.join(conditions)}"  # noqa: S608
+    )
 
 
 def _interruptible(work: Callable[[], pa.Table]) -> pa.Table:
@@ -182,63 +268,3 @@ def table_list() -> list[dict[str, Any]]:
         }
         for table in TABLES.values()
     ]
-
-
-def _write_table(rows: pa.Table, out: TextIO) -> None:
-    is_right = [pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in rows.schema.types]
-    cells = [tuple(_cell(value) for value in row.values()) for row in _records(rows)]
-    for line in aligned([tuple(map(printable, rows.column_names)), *cells], is_right):
-        print(line, file=out)
-
-
-def _write_csv(rows: pa.Table, out: TextIO) -> None:
-    # a file gets every byte, so that it can be read back; a terminal nothing that steers it
-    shown = printable if out.isatty() else str
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([shown(name) for name in rows.column_names])
-    writer.writerows(
-        ["" if value is None else shown(_plain(value)) for value in row.values()] for row in _records(rows)
-    )
-
-
-def _write_json(rows: pa.Table | list[dict[str, Any]], out: TextIO) -> None:
-    records = rows if isinstance(rows, list) else _records(rows)
-    out.write(printable_json({"v": 1, "ok": True, "data": records}, str) + "\n")
-
-
-def _records(rows: pa.Table) -> list[dict[str, Any]]:
-    columns = [_values(column) for column in rows.columns]
-    return [dict(zip(rows.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
-
-
-def _values(column: pa.ChunkedArray) -> list[Any]:
-    try:
-        return list(column.to_pylist(maps_as_pydicts="strict"))
-    except (OverflowError, ValueError, KeyError):  # one odd value must not cost the others
-        return [_value(each) for each in column]
-
-
-def _value(scalar: pa.Scalar) -> Any:
-    """The value; of a time outside the calendar its number, of bytes that are no text a note."""
-    try:
-        return scalar.as_py(maps_as_pydicts="strict")
-    except OverflowError:
-        number, unit = getattr(scalar, "value", UNKNOWN), getattr(scalar.type, "unit", "")
-        return f"<{number} {unit} since 1970>"
-    except (ValueError, KeyError) as error:
-        return f"<{error}>"
-
-
-def _cell(value: Any) -> str:
-    # a client chooses the names: they must not steer the terminal
-    if isinstance(value, str):
-        return printable(value)
-    text = "null" if value is None else _plain(value)
-    return text if text.isprintable() else json.dumps(value, default=str)
-
-
-def _plain(value: Any) -> str:
-    return json.dumps(value, default=str, ensure_ascii=False) if isinstance(value, (dict, list)) else str(value)
-
-
-_WRITERS = {"table": _write_table, "csv": _write_csv, "json": _write_json}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+from laggard.cli.query_notes import Range
 from laggard.cli.times import when
 from laggard.conf import conf_file
 from laggard.errors import NOT_FOUND, USAGE, LaggardError
@@ -101,6 +102,42 @@ def fill(question: Question, values: Mapping[str, str], now: datetime) -> str:
     return _TOKEN.sub(lambda found: given[found[1]] if found[1] in given else found[0], question.sql)
 
 
+def fill_names(sql: str, values: Mapping[str, str], now: datetime) -> str:
+    """SQL of a user with `:name` as literals: a number, a time for :from and :to, else a text."""
+    texts = {"to": NOW, **values}
+
+    def literal(found: re.Match[str]) -> str:
+        name = found[1]
+        if name is None:
+            return found[0]
+        if name not in texts:
+            raise LaggardError(
+                f"the query needs {name}",
+                cause=f":{name} stands for a value",
+                fix=f"add --param {name}=…",
+                exit_code=USAGE,
+            )
+        if name in ("from", "to"):
+            return _time_literal(_moment(texts[name], now, now))
+        return texts[name] if _NUMBER.fullmatch(texts[name]) else "'" + texts[name].replace("'", "''") + "'"
+
+    filled = _TOKEN.sub(literal, sql)
+    unused = values.keys() - {found[1] for found in _TOKEN.finditer(sql)} - {"from", "to"}
+    if unused:
+        raise LaggardError(
+            f"the query has no :{min(unused)}", fix=f"write :{min(unused)} where its value belongs", exit_code=USAGE
+        )
+    return filled
+
+
+def range_of(question: Question | None, values: Mapping[str, str], now: datetime) -> Range:
+    """The time that a question asks about; without one that of --from and --to."""
+    defaults = {each.name: each.default for each in question.parameters} if question else {}
+    texts = {name: text for name, text in {**defaults, **values}.items() if name in ("from", "to")}
+    end = _moment(texts["to"], now, now) if "to" in texts else None
+    return Range(_moment(texts["from"], end or now, now) if "from" in texts else None, end)
+
+
 def _literal(question: Question, parameter: Parameter, values: Mapping[str, str], now: datetime) -> str:
     is_given = parameter.name in values
     text = values[parameter.name] if is_given else parameter.default
@@ -115,7 +152,7 @@ def _literal(question: Question, parameter: Parameter, values: Mapping[str, str]
         return NULL
     if parameter.type == "timestamp":
         moment = _moment(text, _moment(values.get("to", NOW), now, now), now)
-        return f"cast('{moment.astimezone(timezone.utc):%Y-%m-%dT%H:%M:%S.%f}Z' as timestamp)"
+        return _time_literal(moment)
     if parameter.type == "number":
         if not _NUMBER.fullmatch(text):
             raise LaggardError(
@@ -123,6 +160,10 @@ def _literal(question: Question, parameter: Parameter, values: Mapping[str, str]
             )
         return text
     return "'" + text.replace("'", "''") + "'"
+
+
+def _time_literal(moment: datetime) -> str:
+    return f"cast('{moment.astimezone(timezone.utc):%Y-%m-%dT%H:%M:%S.%f}Z' as timestamp)"
 
 
 def _moment(text: str, end: datetime, now: datetime) -> datetime:

@@ -1,0 +1,177 @@
+"""Notes beside an answer: names that are nearly right, time without observation, and why no row was found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Any
+
+import pyarrow as pa
+from pyarrow.dataset import field
+
+from laggard.cli.views import read_views
+from laggard.cli.words import count, listed, moment
+from laggard.errors import NOT_FOUND, USAGE, LaggardError
+from laggard.tables.readers import Batch, open_table, read_known, table_uri
+from laggard.tables.schemas import BATCHES, TABLES
+
+_NO_TABLE = re.compile(r"table '(?:\w+\.)*(\w+)' not found")
+_NO_COLUMN = re.compile(r"No field named (?:\"?\w+\"?\.)?\"?([^\".\s]+)")
+_GROUP = re.compile(r"\"?\bgroup\"?\s*=\s*'((?:[^']|'')*)'", re.IGNORECASE)
+_SHOWN_GAPS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Time that a query asks about; None is an open end."""
+
+    begin: datetime | None = None
+    end: datetime | None = None
+
+
+def columns_of() -> dict[str, tuple[str, ...]]:
+    """Columns of every table and view."""
+    views = {view.name: tuple(name for name, _ in view.columns) for view in read_views().values()}
+    return {name: table.names for name, table in TABLES.items()} | views
+
+
+def named(sql: str, known: Iterable[str]) -> list[str]:
+    """Those of the names that a query mentions."""
+    words = set(re.findall(r"\w+", sql))
+    return [name for name in known if name in words]
+
+
+def name_error(cause: str, sql: str) -> LaggardError | None:
+    """The error about a table or column that is not there, with those whose names are near; None for any other."""
+    known = columns_of()
+    if found := _NO_TABLE.search(cause):
+        near = get_close_matches(found[1], known, 3, 0.5)
+        return LaggardError(
+            f'no table "{found[1]}"',
+            cause="near names: " + ", ".join(near) if near else "no name is near it",
+            fix='laggard query "show tables"',
+            exit_code=NOT_FOUND,
+        )
+    if found := _NO_COLUMN.search(cause):
+        asked = named(sql, known)
+        near = get_close_matches(found[1].lower(), {name for table in asked for name in known[table]}, 3, 0.5)
+        elsewhere = [table for table, names in known.items() if found[1] in names]
+        said = [f"near names: {', '.join(near)}"] if near else []
+        said += [f"it is a column of {listed(elsewhere)}"] if elsewhere else []
+        return LaggardError(
+            f'no column "{found[1]}"' + (f" in {listed(asked)}" if asked else ""),
+            cause="; ".join(said) or "no name is near it",
+            fix=f'laggard query "describe {(asked or ["group_status"])[0]}"',
+            exit_code=USAGE,
+        )
+    return None
+
+
+def gap_notes(root: str, batch: Batch, asked: Range) -> list[str]:
+    """A sentence about the times in a range that nobody watched."""
+    gaps = gaps_in(root, batch, asked)
+    if not gaps:
+        return []
+    shown = "; ".join(f"{moment(row['gap_from'])} to {moment(row['gap_to'])} ({row['gap_reason']})" for row in gaps[:3])
+    more = f" and {len(gaps) - _SHOWN_GAPS} more" if len(gaps) > _SHOWN_GAPS else ""
+    return [f"{count(len(gaps), 'gap')} without observation in this range: {shown}{more}; no answer covers them"]
+
+
+def gaps_in(root: str, batch: Batch, asked: Range) -> list[dict[str, Any]]:
+    """Times in a range that nobody watched, the earliest first; none for a range without ends."""
+    if asked.begin is None and asked.end is None:
+        return []
+    table = open_table(root, BATCHES.name, batch.version)
+    files = f"date >= '{asked.begin.date()}'" if asked.begin else ""
+    names = ["gap_from", "gap_to", "gap_reason", "gap_scope"]
+    rows = read_known(table, table_uri(root, BATCHES.name), names, field("kind") == "gap", files).to_pylist()
+    kept = [row for row in rows if row["gap_from"] and row["gap_to"] and _overlaps(row, asked)]
+    return sorted({(row["gap_from"], row["gap_to"], row["gap_reason"]): row for row in kept}.values(), key=_begin)
+
+
+def _begin(row: Mapping[str, Any]) -> Any:
+    return row["gap_from"]
+
+
+def _overlaps(gap: Mapping[str, Any], asked: Range) -> bool:
+    return not (
+        (asked.begin is not None and gap["gap_to"] <= asked.begin)
+        or (asked.end is not None and gap["gap_from"] >= asked.end)
+    )
+
+
+def groups_named(sql: str, values: Mapping[str, str]) -> list[str]:
+    """Groups that a query compares with."""
+    return [values["group"]] if "group" in values else [name.replace("''", "'") for name in _GROUP.findall(sql)]
+
+
+def known_groups(root: str, batch: Batch) -> set[str]:
+    """Groups that have a row now."""
+    table = open_table(root, "group_status", batch.table_versions.get("group_status"))
+    return set(read_known(table, table_uri(root, "group_status"), ["group"])["group"].to_pylist())
+
+
+def missing_group(name: str, known: Iterable[str]) -> LaggardError:
+    """The error about a group that no table has."""
+    near = get_close_matches(name, known, 3, 0.5)
+    return LaggardError(
+        f'no group "{name}"',
+        cause="near names: " + ", ".join(near) if near else "it has no row now, nor in the range asked for",
+        fix="laggard status",
+        exit_code=NOT_FOUND,
+    )
+
+
+def empty_notes(root: str, batch: Batch, sql: str, asked: Range, groups: Sequence[str]) -> list[str]:
+    """Give the reasons for an answer without rows, as far as the tables show them."""
+    known = known_groups(root, batch) if groups else set()
+    notes = [str(missing_group(name, known).what) for name in groups if name not in known]
+    history = [name for name in named(sql, TABLES) if TABLES[name].time_column]
+    for name in history:
+        table = open_table(root, name)
+        dates = sorted(str(each["date"]) for each in table.partitions())
+        if not dates:
+            notes.append(f"{name} has no rows yet")
+        elif asked.end is not None and str(asked.end.date()) < dates[0]:
+            notes.append(f"the range ends before the first row of {name}, of {dates[0]}: older ones are not kept")
+        elif asked.begin is not None and str(asked.begin.date()) > dates[-1]:
+            notes.append(f"the range begins after the newest row of {name}, of {dates[-1]}")
+    if asked.begin is not None and asked.begin > batch.polled_at:
+        notes.append(f"the range begins after the newest tick, of {moment(batch.polled_at)}")
+    return notes or ["no row meets the conditions"]
+
+
+def answered_range(rows: pa.Table) -> Range:
+    """From the earliest to the latest time in an answer."""
+    times = [
+        value
+        for column in rows.columns
+        if pa.types.is_timestamp(column.type) and column.type.tz
+        for value in (pa.compute.min(column).as_py(), pa.compute.max(column).as_py())
+        if value is not None
+    ]
+    return Range(min(times), max(times)) if times else Range()
+
+
+def tables_shown() -> pa.Table:
+    """The answer of `show tables`."""
+    rows = [{"name": name, "kind": "table", "rows": table.comment} for name, table in TABLES.items()]
+    rows += [{"name": view.name, "kind": "view", "rows": view.title} for view in read_views().values()]
+    return pa.Table.from_pylist(rows)
+
+
+def described(name: str) -> pa.Table:
+    """The answer of `describe`: every column with its type and meaning."""
+    if name in TABLES:
+        rows = [
+            {"column": each.name, "type": each.type, "meaning": each.comment, "null": each.null}
+            for each in TABLES[name].columns
+        ]
+        return pa.Table.from_pylist(rows)
+    if name in read_views():
+        return pa.Table.from_pylist([{"column": each, "meaning": text} for each, text in read_views()[name].columns])
+    error = name_error(f"table '{name}' not found", "")
+    raise error or LaggardError(f'no table "{name}"', exit_code=NOT_FOUND)

@@ -1,0 +1,145 @@
+"""Write the rows of an answer: an aligned table for people, CSV, JSON and Parquet for machines."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any, TextIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from laggard.cli.words import UNKNOWN, aligned
+from laggard.errors import NOT_FOUND, USAGE, LaggardError
+from laggard.escape import finite, printable, printable_json
+
+FORMATS = ("table", "csv", "json", "parquet")
+# numbers that name something: nobody reads their thousands
+_NAMES = re.compile(r"(^|_)(id|partition|generation|epoch|version|broker|coordinator|offset|seq|year|rule)$|_offset_")
+_GROUPED_FROM = 10_000
+
+
+def write_rows(rows: pa.Table, kind: str, place: str | None) -> None:
+    """Print rows in a format, or save them; a file is there in whole or not at all."""
+    if place is None:
+        if kind == "parquet":
+            raise LaggardError("parquet needs a file", fix="add -o rows.parquet to the command", exit_code=USAGE)
+        _print(rows, kind, sys.stdout)
+        return
+    path = Path(place)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        if kind == "parquet":
+            pq.write_table(_plain_texts(rows), unfinished)
+        else:
+            with unfinished.open("w", encoding="utf-8", newline="") as out:
+                _print(rows, kind, out)
+        unfinished.replace(path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise LaggardError(
+            f"cannot write {place}",
+            cause=error.strerror or str(error),
+            fix="name a file in a folder that is there, as -o rows.csv",
+            exit_code=NOT_FOUND,
+        ) from error
+
+
+def format_of(place: str) -> str:
+    """The format that a file's name asks for."""
+    kind = Path(place).suffix.removeprefix(".").lower()
+    if kind not in FORMATS[1:]:
+        raise LaggardError(
+            f"-o {place}: no format of that name",
+            cause="the name ends in .parquet, .csv or .json, or --format says which",
+            fix="for example -o rows.parquet",
+            exit_code=USAGE,
+        )
+    return kind
+
+
+def _print(rows: pa.Table, kind: str, out: TextIO) -> None:
+    {"table": write_table, "csv": _write_csv, "json": write_json}[kind](rows, out)
+
+
+def _plain_texts(rows: pa.Table) -> pa.Table:
+    """The same rows without Arrow's views of texts, which few readers of Parquet's schema know."""
+    plain = [field.with_type(pa.string()) if field.type == pa.string_view() else field for field in rows.schema]
+    return rows.cast(pa.schema(plain))
+
+
+def write_table(rows: pa.Table, out: TextIO) -> None:
+    """Columns side by side, with numbers that can be read at a glance."""
+    is_right = [pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in rows.schema.types]
+    cells = [tuple(_cell(name, value) for name, value in row.items()) for row in _records(rows)]
+    for line in aligned([tuple(map(printable, rows.column_names)), *cells], is_right):
+        print(line, file=out)
+
+
+def _write_csv(rows: pa.Table, out: TextIO) -> None:
+    # a file gets every byte, so that it can be read back; a terminal nothing that steers it
+    shown = printable if out.isatty() else str
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([shown(name) for name in rows.column_names])
+    writer.writerows(
+        ["" if value is None else shown(_plain(value)) for value in row.values()] for row in _records(rows)
+    )
+
+
+def write_json(rows: pa.Table | list[dict[str, Any]], out: TextIO) -> None:
+    """One JSON object; what is infinite is the text Infinity."""
+    records = rows if isinstance(rows, list) else _records(rows)
+    out.write(printable_json(finite({"v": 1, "ok": True, "data": records}), str) + "\n")
+
+
+def _records(rows: pa.Table) -> list[dict[str, Any]]:
+    columns = [_values(column) for column in rows.columns]
+    return [dict(zip(rows.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    try:
+        return list(column.to_pylist(maps_as_pydicts="strict"))
+    except (OverflowError, ValueError, KeyError):  # one odd value must not cost the others
+        return [_value(each) for each in column]
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    """The value; of a time outside the calendar its number, of bytes that are no text a note."""
+    try:
+        return scalar.as_py(maps_as_pydicts="strict")
+    except OverflowError:
+        number, unit = getattr(scalar, "value", UNKNOWN), getattr(scalar.type, "unit", "")
+        return f"<{number} {unit} since 1970>"
+    except (ValueError, KeyError) as error:
+        return f"<{error}>"
+
+
+def _cell(name: str, value: Any) -> str:
+    # a client chooses the names: they must not steer the terminal
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, int) and not isinstance(value, bool) and not _NAMES.search(name):
+        return f"{value:,}" if abs(value) >= _GROUPED_FROM else str(value)
+    text = "null" if value is None else _plain(value)
+    return text if text.isprintable() else json.dumps(value, default=str)
+
+
+def number(value: float) -> str:
+    """A number with as many digits as say something: 12,345.7, 12.346, 0.0123."""
+    if not math.isfinite(value):
+        return str(value).replace("inf", "infinity")
+    if abs(value) >= 100 or value == round(value, 1):
+        return f"{value:,.1f}"
+    return f"{value:.3f}".rstrip("0") if abs(value) >= 1 else f"{value:.3g}"
+
+
+def _plain(value: Any) -> str:
+    return json.dumps(value, default=str, ensure_ascii=False) if isinstance(value, (dict, list)) else str(value)
