@@ -32,19 +32,21 @@ def printable(text: str) -> str:
 
 def printable_json(value: Any, default: Callable[[Any], Any] | None = None) -> str:
     r"""JSON in which only what prints stands for itself; the rest, all controls included, is `\uNNNN`."""
-    text = json.dumps(value, default=default, ensure_ascii=False)
+    text = json.dumps(finite(value), default=default, ensure_ascii=False, allow_nan=False)
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in text)
 
 
 def finite(value: Any) -> Any:
-    """JSON has no infinity: it becomes the text Infinity, since null would say that it is not known."""
+    """JSON has neither infinity nor NaN: they become the texts Infinity and NaN, since null would say unknown."""
     if isinstance(value, dict):
         return {name: finite(each) for name, each in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return [finite(each) for each in value]
-    return str(value).replace("inf", "Infinity") if isinstance(value, float) and math.isinf(value) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else str(value).replace("inf", "Infinity")
+    return value
 
 
 def printable_lines(text: str) -> str:

@@ -16,7 +16,7 @@ from cli import judged_run
 from cli.judged_run import MINUTE, batch_of, hot, judge, record
 from diagnosis.fluid import NOON, Fluid, Row
 from laggard.cli.main import main
-from laggard.errors import CONFIGURATION, OK, REFUSED, USAGE
+from laggard.errors import CONFIGURATION, NOT_FOUND, OK, REFUSED, USAGE
 from laggard.stream import replay as replaying
 from laggard.stream.replay import memory_before, replay
 from laggard.tables.arrow import to_arrow
@@ -189,3 +189,8 @@ def test_the_rows_are_written_to_another_place_and_history_stays(
 def test_a_range_without_a_window_is_a_wrong_use(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert diagnose(judged, first=MIDDLE, last=MIDDLE - 1) == USAGE
     assert "no window of 60 s lies between" in capsys.readouterr().err
+
+
+def test_a_glob_that_fits_no_group_says_so(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert diagnose(judged, "--group", "no*") == NOT_FOUND
+    assert 'no group matches "no*"' in capsys.readouterr().err

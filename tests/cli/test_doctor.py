@@ -19,7 +19,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.errors.exceptions.base import PySparkException
 
-from laggard.cli.doctor import checks
+from laggard.cli.doctor import checks, report_lines, summary
 from laggard.cli.main import main
 from laggard.config import Config
 from laggard.config.sections import Cluster, Exporter, Job
@@ -445,3 +445,25 @@ def test_spark_is_started_only_for_a_trial() -> None:
     config = Config(cluster=Cluster(bootstrap_servers=("127.0.0.1:1",)))
     assert "trial query" not in dict(checks(config))
     assert "trial query" in dict(checks(config, with_trial=True))
+
+
+def test_the_page_names_faults_folds_the_rest_and_sums_up() -> None:
+    results = [
+        Result("ok", "java", "/usr/bin/java"),
+        Result("warn", "batches", "no table at data/batches", "laggard run", is_ahead=True),
+        Result("warn", "memory", "0.1 GB available", "add memory"),
+        Result("warn", "newest batch", "nothing is published yet", "laggard run", is_ahead=True),
+        Result("fail", "brokers", "none answered", "start one"),
+        Result("ok", "jars", "all there"),
+    ]
+    assert [*report_lines(results), summary(results)] == [
+        "fail  brokers: none answered",
+        "      fix: start one",
+        "warn  memory: 0.1 GB available",
+        "      fix: add memory",
+        "later batches: no table at data/batches; newest batch: nothing is published yet",
+        "      fix: laggard run",
+        "ok    java, jars",
+        "1 failure, 1 warning, 2 not yet, 2 ok: laggard cannot run here yet; begin with brokers",
+    ]
+    assert summary(results[:2]) == "0 failures, 0 warnings, 1 not yet, 1 ok: laggard can run here"

@@ -288,9 +288,7 @@ def test_no_thread_of_arrow_calls_python_which_may_have_ended_by_then(
 
 @pytest.mark.parametrize("limit", ["0", "-1", "many"])
 def test_a_limit_that_is_none_is_a_wrong_use(tmp_path: Path, capsys: pytest.CaptureFixture[str], limit: str) -> None:
-    with pytest.raises(SystemExit) as ended:
-        explain(tmp_path, "checkout", f"--limit={limit}")
-    assert ended.value.code == USAGE
+    assert explain(tmp_path, "checkout", f"--limit={limit}") == USAGE
     assert f"expected a number above 0, got '{limit}'" in capsys.readouterr().err
 
 

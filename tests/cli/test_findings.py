@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from laggard.cli.main import main
-from laggard.errors import OK, TEMPORARY, USAGE
-from tables.fixtures import CLUSTER, NOW, Row, batch_row, write_rows
+from laggard.errors import NOT_FOUND, OK, TEMPORARY, USAGE
+from tables.fixtures import CLUSTER, NOW, Row, batch_row, group_row, write_rows
 
 MINUTE = timedelta(minutes=1)
 
@@ -112,7 +112,6 @@ def test_open_ones_come_first_the_most_severe_on_top_then_those_that_ended(
         (["--severity", "info"], ["note"]),
         (["--since", "2m"], ["page", "cluster", "old warning", "note"]),
         (["--since", "26h"], ["page", "cluster", "old warning", "note", "ended", "ended long ago"]),
-        (["--group", "none*"], []),
     ],
 )
 def test_only_what_is_asked_for_is_shown(
@@ -173,9 +172,7 @@ def test_what_was_open_when_the_rules_stopped_is_shown_with_how_long_ago_that_wa
 
 
 def test_wrong_words_are_a_wrong_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        run(tmp_path, "--since", "yesterday")
-    assert ended.value.code == USAGE
+    assert run(tmp_path, "--since", "yesterday") == USAGE
     assert "got 'yesterday'" in capsys.readouterr().err
 
 
@@ -185,3 +182,15 @@ def test_nothing_published_is_distinguished_from_nothing_found(
     write_rows(tmp_path, "batches", [])
     assert run(tmp_path) == TEMPORARY
     assert "nothing is published yet" in capsys.readouterr().err
+
+
+def test_a_filter_that_fits_nothing_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    versions = {"group_status": write_rows(tmp_path, "group_status", [group_row("checkout"), group_row("billing")])}
+    write(tmp_path, [finding("one")])
+    write_rows(tmp_path, "batches", [batch_row(43, versions)])
+    assert run(tmp_path, "--group", "billing") == OK  # nothing was found of it, which is an answer
+    assert run(tmp_path, "--code", "DATA_LOST") == OK
+    assert run(tmp_path, "--group", "chekout") == NOT_FOUND
+    assert 'no group matches "chekout"\ncause: did you mean checkout?\nfix: ' in capsys.readouterr().err
+    assert run(tmp_path, "--code", "data_lsot") == NOT_FOUND
+    assert 'no rule has the code "data_lsot"\ncause: did you mean DATA_LOST?\nfix: ' in capsys.readouterr().err

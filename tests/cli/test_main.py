@@ -3,6 +3,7 @@
 import argparse
 import json
 import logging
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -98,23 +99,34 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([], "the following arguments are required: verb"),
-        (["nope"], "invalid choice: 'nope'"),
+        (["-v"], "no verb is given"),
+        (["nope"], 'there is no verb "nope"'),
+        (["statsu"], "cause: did you mean status?"),
+        (["--versoin"], "cause: did you mean --version?"),
+        (["status", "--whatch"], "cause: did you mean --watch?"),
+        (["status", "--lim", "3"], "unrecognized arguments: --lim 3"),
         (["--nope", "config", "show"], "unrecognized arguments: --nope"),
         (["config"], "the following arguments are required: action"),
+        (["config", "shwo"], "did you mean show?"),
         (["config", "show", "--nope"], "unrecognized arguments: --nope"),
         (["config", "show", "-q", "-v"], "not allowed with argument"),
-        (["export", "--listen", "8917"], "argument --listen: expected host:port, got '8917'"),
+        (["export", "--listen", "8917"], "cause: expected host:port, got '8917'"),
     ],
 )
-def test_a_wrong_use_ends_with_64(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_use_ends_with_64_and_names_what_is_near(
+    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == USAGE
+    out, err = capsys.readouterr()
+    assert (out, sentence in err) == ("", True)
+    assert re.fullmatch(r"laggard: .+\n(cause: .+\n)?fix: laggard.* --help\n", err)
+
+
+def test_without_a_word_it_prints_its_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(words)
-    assert ended.value.code == USAGE
-    first, last = capsys.readouterr().err.splitlines()
-    assert sentence in first
-    assert last.startswith("fix: laggard")
-    assert last.endswith("--help")
+        main([])
+    assert ended.value.code == OK
+    assert capsys.readouterr().out.startswith("usage: laggard ")
 
 
 @pytest.mark.parametrize(
@@ -164,10 +176,10 @@ def test_an_error_with_a_name_has_three_lines_and_its_code(
     assert captured.out == ""
 
 
-def test_any_other_error_has_one_line(verb: Callable[[Run], None], capsys: pytest.CaptureFixture[str]) -> None:
+def test_any_other_error_is_short_too(verb: Callable[[Run], None], capsys: pytest.CaptureFixture[str]) -> None:
     verb(fail_with(ZeroDivisionError("first line\nsecond line")))
     assert main(["status"]) == INTERNAL
-    expected = "laggard: internal error: ZeroDivisionError: first line; run with -v for the traceback\n"
+    expected = "laggard: internal error: ZeroDivisionError: first line\nfix: run with -v for the traceback\n"
     assert capsys.readouterr().err == expected
 
 
@@ -176,7 +188,7 @@ def test_verbose_shows_the_traceback(verb: Callable[[Run], None], capsys: pytest
     assert main(["status", "-v"]) == INTERNAL
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "Traceback (most recent call last):"
-    assert lines[-1] == "laggard: internal error: ZeroDivisionError: no message"
+    assert lines[-2] == "laggard: internal error: ZeroDivisionError: no message"
 
 
 def test_an_interrupt_ends_with_130_and_in_silence(

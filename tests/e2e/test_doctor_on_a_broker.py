@@ -165,13 +165,13 @@ def test_the_json_has_one_shape_and_a_remedy_for_all_but_ok(seen: Seen) -> None:
         assert list(report.answer) == ["v", "ok", "data"]
         assert (report.answer["v"], report.answer["ok"]) == (1, report.code == 0)
         for line in report.answer["data"]:
-            assert list(line) == ["level", "check", "fact", "remedy"]
-            assert all(isinstance(value, str) for value in line.values())
+            assert list(line) == ["level", "check", "fact", "remedy", "is_ahead"]
+            assert all(isinstance(line[name], str) for name in list(line)[:-1])
             assert bool(line["remedy"]) == (line["level"] != "ok")
 
 
 def test_the_text_says_the_same_as_the_json(seen: Seen) -> None:
-    text = ask(seen.folder, seen.servers, json_wanted=False)
+    text = ask(seen.folder, seen.servers, "--all", json_wanted=False)
     assert f"ok    offsets topic: {OFFSETS_TOPIC} has 50 partitions\n" in text.output
     assert text.code == 0
 

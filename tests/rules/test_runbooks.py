@@ -10,6 +10,7 @@ import pytest
 from laggard.cli.main import build_parser
 from laggard.config.sections import keys
 from laggard.diagnosis.rules.registry import BY_CODE
+from laggard.errors import LaggardError
 from rules.promtool import ROOT, table
 
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "runbooks").glob("Laggard*.md")}
@@ -69,5 +70,5 @@ def test_links_and_keys_of_a_page_are_there(name: str) -> None:
 
 
 def test_a_wrong_command_is_found() -> None:
-    with pytest.raises(SystemExit):
+    with pytest.raises(LaggardError):
         build_parser("findings").parse_args(["findings", "--kode", "X"])

@@ -15,6 +15,7 @@ from laggard.conf import conf_file
 from laggard.config import Config, load_config
 from laggard.config.sections import keys, value_of
 from laggard.errors import OK, USAGE, LaggardError
+from laggard.escape import printable_json
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -44,7 +45,8 @@ def run(args: argparse.Namespace, _: Config) -> int:
             exit_code=USAGE,
         )
     if args.action == "sample":
-        print(conf_file("reference.toml").read_text(encoding="utf-8"), end="")
+        sample = conf_file("reference.toml").read_text(encoding="utf-8")
+        print(_answer({"toml": sample}) if args.json else sample.rstrip("\n"))
         return OK
     config = load_config(args.config, args.set, os.environ)
     if args.action == "show":
@@ -103,7 +105,7 @@ def _policy(config: Config, group: str, now: datetime, *, is_json: bool) -> None
 
 
 def _answer(data: Mapping[str, Any]) -> str:
-    return json.dumps({"v": 1, "ok": True, "data": data})
+    return printable_json({"v": 1, "ok": True, "data": data})
 
 
 def _toml(value: Any) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from laggard.errors import OK
+from laggard.escape import printable_json
 from laggard.wire.decode import decode, to_json
 
 if TYPE_CHECKING:
@@ -25,13 +26,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
 
 
-def run(_args: argparse.Namespace, _config: Config) -> int:
+def run(args: argparse.Namespace, _config: Config) -> int:
     """Answer every line; one that is no record in hex costs exit code 65 and not the lines after it."""
-    code = OK
+    code, found = OK, []
     for answer in answers(sys.stdin.buffer):
         if answer["outcome"] == "invalid_input":
             code = BAD_INPUT
-        print(json.dumps(answer))
+        if args.json:
+            found.append(answer)
+        else:
+            print(json.dumps(answer))
+    if args.json:
+        print(printable_json({"v": 1, "ok": code == OK, "data": found}))
     return code
 
 

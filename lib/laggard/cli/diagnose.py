@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from laggard.cli.compared import Comparison, compare, is_asked, stored_findings
 from laggard.cli.diagnosis_words import evidence_words, where
-from laggard.cli.published import Row, published_batch
+from laggard.cli.published import Row, published_batch, refuse_empty
+from laggard.cli.terminal import progress
 from laggard.cli.times import HELP, accept_spans, when
 from laggard.cli.words import aligned, count, moment, short
 from laggard.errors import OK, REFUSED, USAGE, LaggardError
@@ -63,8 +64,12 @@ def run(args: argparse.Namespace, config: Config) -> int:
         _refuse_tables_at(args.output)
     options = Options(config.cluster.name, seconds, config.diagnosis, config.policies.of)
     remembered = memory_before(root, begin_ms)
-    steps = [_only(step, args.group) for step in replay(root, begin_ms, end_ms, remembered, options)]
+    total = (end_ms - begin_ms) // (1000 * seconds) + 1
+    replayed = replay(root, begin_ms, end_ms, remembered, options)
+    steps = [_only(step, args.group) for step in progress(replayed, total, "windows", no_color=args.no_color)]
     findings = [row for step in steps for row in step.findings]
+    if steps:
+        refuse_empty(args.group, [row for step in steps for row in (*step.windows, *step.findings)])
     before = None if remembered.window_start is None else remembered.window_start + timedelta(seconds=seconds)
     compared = compare(stored_findings(root, begin_ms, end_ms, seconds, args.group), findings) if args.compare else None
     if args.output:

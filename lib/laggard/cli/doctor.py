@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
+from laggard.cli import terminal
+from laggard.cli.words import count, paragraph
+from laggard.errors import USAGE, LaggardError
 from laggard.escape import printable_json
 
 if TYPE_CHECKING:
@@ -21,17 +24,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "doctor",
         help="can it run here, and what to do if not",
-        description="Check machine, configuration, cluster and tables; exit 0 ok, 1 warnings, 2 failures.",
+        description="Check machine, configuration, cluster and tables; exit 0 ok, 1 warnings or not yet, 2 failures.",
     )
     parser.add_argument("--trial", action="store_true", help="also run one batch of Spark's source (half a minute)")
     parser.add_argument(
         "--repair", action="store_true", help="give the tables a new checkpoint if theirs is damaged or missing"
     )
+    parser.add_argument("--all", action="store_true", help="a line for each check, also for those that are all right")
     parser.add_argument("--yes", action="store_true", help="repair without asking")
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
-    """Print one line per finding; the worst of them is the exit code."""
+    """Print what is wrong, what is still to come and a summary; the worst result is the exit code."""
+    if args.repair and args.json:
+        raise LaggardError("--repair has no answer in JSON", fix="laggard doctor --repair --yes", exit_code=USAGE)
     if args.repair:
         return _repair(config, is_agreed=args.yes)
     from laggard.doctor.result import exit_code, run_checks
@@ -41,7 +47,11 @@ def run(args: argparse.Namespace, config: Config) -> int:
     if args.json:
         print(printable_json({"v": 1, "ok": code == 0, "data": [asdict(result) for result in results]}))
     else:
-        print("\n".join(line for result in results for line in _lines(result)))
+        lines = [line for result in results for line in _lines(result)] if args.all else report_lines(results)
+        style = terminal.STYLES.get
+        terminal.show_lines(
+            [*lines, summary(results)], lambda line: style(line.split(" ")[0], ""), no_color=args.no_color
+        )
     return code
 
 
@@ -114,6 +124,34 @@ def checks(config: Config, *, with_trial: bool = False) -> Iterator[tuple[str, C
         yield name, partial(tables.check_table, config, name)
     yield "newest batch", partial(tables.check_published, config)
     yield "maintenance", partial(tables.check_maintained, config)
+
+
+def report_lines(results: Sequence[Result]) -> list[str]:
+    """Failures and warnings one by one; what is all right by its name, what has not happened yet in one line."""
+    ahead = [result for result in results if result.is_ahead]
+    good = [result.check for result in results if result.level == "ok"]
+    lines = [
+        line
+        for level in ("fail", "warn")
+        for result in results
+        if result.level == level and not result.is_ahead
+        for line in _lines(result)
+    ]
+    if ahead:
+        facts = "; ".join(f"{result.check}: {result.fact}" for result in ahead)
+        lines += [*paragraph(facts, "later ", "      "), f"      fix: {ahead[0].remedy}"]
+    return [*lines, *paragraph(", ".join(good), "ok    ", "      ")]
+
+
+def summary(results: Sequence[Result]) -> str:
+    """Count the results, and say where to begin."""
+    faults = [result for result in results if result.level != "ok" and not result.is_ahead]
+    failures = sum(result.level == "fail" for result in faults)
+    ahead, good = sum(result.is_ahead for result in results), sum(result.level == "ok" for result in results)
+    counted = f"{count(failures, 'failure')}, {count(len(faults) - failures, 'warning')}, {ahead} not yet, {good} ok"
+    worst = min(faults, key=lambda result: result.level != "fail", default=None)
+    says = "laggard cannot run here yet" if failures else "laggard can run here"
+    return f"{counted}: {says}" + (f"; begin with {worst.check}" if worst else "")
 
 
 def _lines(result: Result) -> Iterator[str]:

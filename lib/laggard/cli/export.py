@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from laggard.config.ranges import is_host_port
+from laggard.escape import printable_json
 
 if TYPE_CHECKING:
     from laggard.config import Config
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
         from laggard.exporter.check import asks_for_tls, check
 
         is_good, sentence = check(listen, ready=args.check == "ready", tls_first=asks_for_tls(web_config_file))
-        print(sentence)
+        print(printable_json({"v": 1, "ok": is_good, "data": {"sentence": sentence}}) if args.json else sentence)
         return 0 if is_good else 1
     from laggard.exporter.options import Selection
     from laggard.exporter.run import ExporterOptions, run_exporter  # brings Arrow and tornado along

@@ -9,22 +9,27 @@ from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from laggard.cli import terminal
 from laggard.cli.api.client import add_options
 from laggard.cli.diagnosis_words import evidence_words, where
 from laggard.cli.judged import FOUND, SEVERITIES, is_severe, open_findings, rank, read_findings
-from laggard.cli.published import Row, made_lines, published_batch, warn_if_old
+from laggard.cli.parser import hint
+from laggard.cli.published import Row, made_lines, published_batch, read_where, refuse_empty, warn_if_old
+from laggard.cli.table import Table
 from laggard.cli.times import HELP, When, accept_spans, when
 from laggard.cli.words import aligned, moment, short
-from laggard.errors import OK
-from laggard.escape import finite, printable_json
+from laggard.diagnosis.rules.registry import BY_CODE
+from laggard.errors import NOT_FOUND, OK, LaggardError
+from laggard.escape import finite, printable, printable_json
 from laggard.tables.freshness import MAX_WINDOWS_BEHIND
 from laggard.tables.judged import newest_judged
-from laggard.tables.schemas import FINDINGS
+from laggard.tables.schemas import FINDINGS, GROUP_STATUS
 
 if TYPE_CHECKING:
     from laggard.config import Config
 
 _TITLES = ("SINCE", "SEVERITY", "ROLE", "CODE", "GROUP", "WHERE", "CONFIDENCE", "EVIDENCE")
+_LEAST = ("CONFIDENCE", "ROLE", "EVIDENCE", "WHY", "SINCE")
 _RIGHT = {"CONFIDENCE"}
 _EVIDENCE = 3  # numbers and names of a line
 CLUSTER = "(cluster)"  # in the place of a group
@@ -67,11 +72,28 @@ def run(args: argparse.Namespace, config: Config) -> int:
     window = timedelta(seconds=config.job.window_seconds)
     found = read_found(config.job.tables, batch.polled_at, window, args.since)
     chosen = [row for row in found.rows if is_wanted(row, args)]
+    refuse_unknown_code(args.code, found.rows)
+    if not chosen and args.group != "*":
+        names = [row["group"] for row in read_where(config.job.tables, batch, GROUP_STATUS.name, ("group",))]
+        names += [row["group"] for row in found.rows if row["group"] is not None]
+        refuse_empty(args.group, [name for name in names if fnmatchcase(name, args.group)], names)
     if args.json:
         print(printable_json({"v": 1, "ok": True, "data": to_data(replace(found, rows=chosen))}, datetime.isoformat))
     else:
-        print("\n".join(finding_lines(chosen, found.judged_to, found.behind)))
+        terminal.show(finding_tables(chosen, found.judged_to, found.behind), no_color=args.no_color)
     return FOUND if is_severe(chosen, args.fail_on) else OK
+
+
+def refuse_unknown_code(code: str | None, rows: Sequence[Row]) -> None:
+    """A code that neither a rule nor a recorded finding has is a slip."""
+    known = {*BY_CODE, *(row["code"] for row in rows)}
+    if code is not None and not any(fnmatchcase(each, code.upper()) for each in known):
+        raise LaggardError(
+            f'no rule has the code "{printable(code)}"',
+            cause=hint(code.upper(), known).removeprefix("; "),
+            fix="laggard findings --all, or see docs/diagnosis.md for all codes",
+            exit_code=NOT_FOUND,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +126,23 @@ def to_data(found: Found) -> dict[str, object]:
 
 
 def finding_lines(rows: Sequence[Row], judged_to: datetime | None, behind: int) -> list[str]:
+    """The findings as text."""
+    return [line for table in finding_tables(rows, judged_to, behind) for line in table.lines()]
+
+
+def finding_tables(rows: Sequence[Row], judged_to: datetime | None, behind: int) -> list[Table]:
     """The time up to which the rules have evaluated, the open findings, and those that have ended."""
     if judged_to is None:
-        return ["the rules have not evaluated yet: what they would find is unknown"]
+        return [Table("the rules have not evaluated yet: what they would find is unknown")]
     late = f", {behind} windows ago: what they would find since is unknown" if behind > MAX_WINDOWS_BEHIND else ""
     is_open = open_findings(rows)
     ended = [row for row in rows if row["event"] == "closed"]
-    lines = [f"evaluated to {moment(judged_to)}{late}; {len(is_open)} open, {len(ended)} ended"]
-    if is_open:
-        lines += aligned([_TITLES, *map(_cells, is_open)], [name in _RIGHT for name in _TITLES])
+    sentence = f"evaluated to {moment(judged_to)}{late}; {len(is_open)} open, {len(ended)} ended"
+    tables = [Table(sentence, _TITLES if is_open else (), [*map(_cells, is_open)], _RIGHT, least=_LEAST)]
     if ended:
-        titles = ("ENDED", "WHY", *_TITLES)
         cells = [(moment(row["closed_at"]), row["close_reason"] or "-", *_cells(row)) for row in ended]
-        lines += ["", *aligned([titles, *cells], [name in _RIGHT for name in titles])]
-    return lines
+        tables += [Table("", ("ENDED", "WHY", *_TITLES), cells, _RIGHT, least=_LEAST)]
+    return tables
 
 
 def _ranked(row: Row) -> tuple[tuple[object, ...], Row]:

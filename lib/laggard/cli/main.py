@@ -8,12 +8,12 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import NoReturn
 
 from laggard import __version__, storage
+from laggard.cli.parser import Parser, add_global_options, hint
 from laggard.config import Config, load_config
 from laggard.errors import INTERNAL, INTERRUPTED, OK, USAGE, LaggardError
-from laggard.escape import printable_lines
+from laggard.escape import printable, printable_json, printable_lines
 
 # The module laggard.cli.<verb> is imported when its verb is used: it may bring Spark or Arrow along.
 VERBS = {
@@ -29,16 +29,12 @@ VERBS = {
     "config": "show what is in force, check it, print a sample",
     "decode": "records of the offsets topic, as JSON lines from standard input",
 }
+PROSE = ("demo", "run", "export")  # no answer, so none in JSON; but for run and export with --check
 OWN_CONFIG = ("config", "decode", "demo")  # these must work when the configuration does not
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"laggard: {message}\nfix: {self.prog} --help\n")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb and return the exit code; a wrong use leaves through SystemExit, as argparse does."""
+    """Run one verb and return the exit code; help and version leave through SystemExit, as argparse does."""
     words = sys.argv[1:] if argv is None else list(argv)
     is_verbose = not {"-v", "--verbose"}.isdisjoint(words)
     try:
@@ -49,17 +45,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has seen enough: laggard status | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
-    except LaggardError as error:
-        _show_traceback(is_wanted=is_verbose)
-        print(printable_lines(str(error)), file=sys.stderr)
-        return error.exit_code
     except Exception as error:  # noqa: BLE001 - the last one to see it
-        _show_traceback(is_wanted=is_verbose)
-        sentence = next(iter(str(error).splitlines()), "no message")
-        hint = "" if is_verbose else "; run with -v for the traceback"
-        print(f"laggard: internal error: {type(error).__name__}: {printable_lines(sentence)}{hint}", file=sys.stderr)
-        return INTERNAL
+        _show_traceback(is_wanted=is_verbose and getattr(error, "exit_code", INTERNAL) != USAGE)
+        return report(error, is_json="--json" in words, is_verbose=is_verbose)
     return code
+
+
+def report(error: Exception, *, is_json: bool, is_verbose: bool = False) -> int:
+    """Write an error for people, with --json also as the answer, and return its exit code."""
+    if isinstance(error, LaggardError):
+        named = error
+    else:
+        sentence = next(iter(str(error).splitlines()), "no message")
+        fix = "report this as a bug of laggard" if is_verbose else "run with -v for the traceback"
+        named = LaggardError(f"internal error: {type(error).__name__}: {sentence}", fix=fix, exit_code=INTERNAL)
+    if is_json:
+        names = ("what", "cause", "fix", "exit_code")
+        print(printable_json({"v": 1, "ok": False, "error": {name: getattr(named, name) for name in names}}))
+    print(printable_lines(str(named)), file=sys.stderr)
+    return named.exit_code
 
 
 def _show_traceback(*, is_wanted: bool) -> None:
@@ -70,7 +74,7 @@ def _show_traceback(*, is_wanted: bool) -> None:
 
 
 def _run(words: Sequence[str]) -> int:
-    args = build_parser(chosen_verb(words)).parse_args(words)
+    args = parsed(words)
     args.set += args.verb_set
     verb: str = args.verb
     config = Config() if verb in OWN_CONFIG else load_config(args.config, args.set, os.environ)
@@ -79,6 +83,34 @@ def _run(words: Sequence[str]) -> int:
     storage.check_keys()
     code: int = _module(verb).run(args, config)
     return code
+
+
+def parsed(words: Sequence[str]) -> argparse.Namespace:
+    """Parse the words of one command; none at all ask for help."""
+    verb = chosen_verb(words)
+    if verb is not None and verb not in VERBS:
+        near = hint(verb, VERBS).removeprefix("; ")
+        raise LaggardError(f'there is no verb "{printable(verb)}"', cause=near, fix="laggard --help", exit_code=USAGE)
+    args = build_parser(verb).parse_all(words or ["--help"])
+    if verb is None:
+        raise LaggardError("no verb is given", fix="laggard --help", exit_code=USAGE)
+    if args.json and verb in PROSE and not getattr(args, "check", None):
+        raise LaggardError(
+            f"laggard {verb} has no answer in JSON",
+            cause="it is at work until it is stopped",
+            fix=f"laggard {verb}, without --json",
+            exit_code=USAGE,
+        )
+    return args
+
+
+def check_use(words: Sequence[str]) -> int:
+    """Say what is wrong with a command, and run nothing."""
+    try:
+        parsed(words)
+    except LaggardError as error:
+        return report(error, is_json=False)
+    return OK
 
 
 def _module(verb: str) -> ModuleType:
@@ -106,42 +138,17 @@ def chosen_verb(words: Sequence[str]) -> str | None:
     return None
 
 
-def build_parser(verb: str | None) -> argparse.ArgumentParser:
+def build_parser(verb: str | None) -> Parser:
     """The parser with every verb's name, and with the options of one verb."""
-    parser = _Parser(
-        prog="laggard", description="Kafka consumer lag and rebalances, kept in Delta tables.", allow_abbrev=False
-    )
+    parser = Parser(prog="laggard", description="Kafka consumer lag and rebalances, kept in Delta tables.")
     parser.add_argument("--version", action="version", version=f"laggard {__version__}")
-    _add_global_options(parser, default=None)
-    parser.set_defaults(config=None, set=[], verb_set=[], json=False, quiet=False, verbose=False)
-    subparsers = parser.add_subparsers(dest="verb", metavar="verb", required=True, title="verbs")
+    add_global_options(parser, default=None)
+    parser.set_defaults(config=None, set=[], verb_set=[], json=False, no_color=False, quiet=False, verbose=False)
+    subparsers = parser.add_subparsers(dest="verb", metavar="verb", title="verbs")
     for name, sentence in VERBS.items():
         if name == verb:
             _module(name).add_parser(subparsers)
-            _add_global_options(subparsers.choices[name], default=argparse.SUPPRESS)
+            add_global_options(subparsers.choices[name], default=argparse.SUPPRESS)
         else:
             subparsers.add_parser(name, help=sentence)
     return parser
-
-
-def _add_global_options(parser: argparse.ArgumentParser, default: str | None) -> None:
-    """Before the verb or after it; after it they must not put back what stood before."""
-    is_verb = default is argparse.SUPPRESS
-    options = parser.add_argument_group("options of every verb")
-    where = "else $LAGGARD_CONFIG, ./laggard.toml, /etc/laggard/laggard.toml"
-    options.add_argument("--config", metavar="FILE", default=default, help=f"configuration ({where})")
-    set_to = "verb_set" if is_verb else "set"
-    options.add_argument(
-        "--set",
-        metavar="A.B=C",
-        action="append",
-        default=default,
-        dest=set_to,
-        help="one key; wins over file and environment",
-    )
-    options.add_argument("--json", action="store_true", default=default, help="one JSON object on standard output")
-    loudness = options.add_mutually_exclusive_group()
-    loudness.add_argument("-q", "--quiet", action="store_true", default=default, help="log errors only")
-    loudness.add_argument(
-        "-v", "--verbose", action="store_true", default=default, help="log everything; errors with their traceback"
-    )

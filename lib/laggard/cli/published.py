@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyarrow.dataset import Expression, field
 
+from laggard.cli.parser import hint
 from laggard.cli.words import count, duration, moment
 from laggard.errors import NOT_FOUND, TEMPORARY, LaggardError
 from laggard.escape import escape_label, printable, printable_lines
@@ -58,10 +59,13 @@ def title_of(batch: Batch, groups: int) -> str:
     return f"{escape_label(batch.cluster)}: batch {batch.batch_id}, {moment(batch.polled_at)}, {count(groups, 'group')}"
 
 
-def refuse_empty(glob: str, groups: Sequence[Row]) -> None:
-    """A glob that fits nothing is a slip."""
-    if glob != "*" and not groups:
-        raise LaggardError(f'no group matches "{printable(glob)}"', fix="laggard status", exit_code=NOT_FOUND)
+def refuse_empty(glob: str, found: Sequence[object], names: Iterable[str] = ()) -> None:
+    """A glob that fits nothing is a slip; one of the names may have been meant."""
+    if glob != "*" and not found:
+        cause = hint(glob, map(escape_label, names)).removeprefix("; ")
+        raise LaggardError(
+            f'no group matches "{printable(glob)}"', cause=cause, fix="laggard status", exit_code=NOT_FOUND
+        )
 
 
 def warn_if_old(batch: Batch, config: Config) -> None:

@@ -10,6 +10,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from laggard.errors import CONFIGURATION, INTERRUPTED, OK, LaggardError
+from laggard.escape import printable_json
 
 if TYPE_CHECKING:
     from laggard.config import Config
@@ -35,11 +36,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Run the job until it is stopped, or look at the one that runs."""
     if args.check:
-        return _check(config, ready=args.check == "ready")
+        return _check(config, ready=args.check == "ready", is_json=args.json)
     return run_job(config, once=args.once)
 
 
-def _check(config: Config, *, ready: bool) -> int:
+def _check(config: Config, *, ready: bool, is_json: bool) -> int:
     from laggard.stream.heartbeat import check
 
     if not config.job.heartbeat_file:
@@ -50,7 +51,7 @@ def _check(config: Config, *, ready: bool) -> int:
             exit_code=CONFIGURATION,
         )
     is_good, sentence = check(config.job.heartbeat_file, ready=ready)
-    print(sentence)
+    print(printable_json({"v": 1, "ok": is_good, "data": {"sentence": sentence}}) if is_json else sentence)
     return OK if is_good else 1
 
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from laggard.cli import terminal
 from laggard.cli.api.client import add_options
 from laggard.cli.judged import BEHIND, INFO, LEVELS, Health, read_health
 from laggard.cli.published import made_lines, published_batch, refuse_empty, title_of, warn_if_old, warn_of
-from laggard.cli.words import UNKNOWN, aligned, known, known_duration, records, short
-from laggard.errors import INTERRUPTED, OK
+from laggard.cli.table import Table
+from laggard.cli.words import UNKNOWN, known, known_duration, records, short
+from laggard.errors import INTERRUPTED, OK, USAGE, LaggardError
 from laggard.escape import printable_json
 from laggard.exporter.options import Selection
 from laggard.exporter.snapshot import Row, Snapshot, load_snapshot
@@ -24,15 +25,18 @@ from laggard.tables.schemas import GROUP_STATUS
 from laggard.tables.sift import Skipped
 
 if TYPE_CHECKING:
+    from laggard.cli.status_rebalances import RebalanceLine
     from laggard.config import Config
+    from laggard.tables.readers import Batch
 
 Healths = Mapping[str, Health]  # by group; empty if the rules have not evaluated the moment
-_CLEAR = "\x1b[H\x1b[J"
+Page = tuple[Table, dict[str, Any]]  # for people, and as data
 _TITLES = (
     "GROUP", "HEALTH", "FINDING", "VERDICT", "STATE", "MEMBERS", "LAG", "TIME LAG", "WORST PARTITION", "GENERATION",
     "DATA", "SHAPE",
 )  # fmt: skip
 _OF_RULES = {"HEALTH", "FINDING", "VERDICT", "SHAPE"}
+_LEAST = ("GENERATION", "SHAPE", "MEMBERS", "STATE", "DATA", "WORST PARTITION", "VERDICT")
 _RIGHT = {"MEMBERS", "LAG", "TIME LAG", "GENERATION"}
 
 
@@ -67,46 +71,60 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--rebalances", action="store_true", help="rebalances of each group so far, and the last one, in place of lag"
     )
     parser.add_argument(
-        "--limit", type=int, default=0, metavar="N", help="at most so many groups, worst first (0: all)"
+        "--limit", type=_limit, default=0, metavar="N", help="at most so many groups, worst first (0: all)"
     )
     add_options(parser)
 
 
+def _limit(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"expected a number, 0 or more, got {text!r}")
+    return int(text)
+
+
 def run(args: argparse.Namespace, config: Config) -> int:
     """Print the table once, or every tick."""
-    try:
-        while True:
-            page = _read_page(args, config)
-            if args.watch and sys.stdout.isatty():
-                sys.stdout.write(_CLEAR)
-            sys.stdout.write(page)
-            sys.stdout.flush()
-            if not args.watch:
-                return OK
-            time.sleep(config.job.tick_seconds)
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    if args.watch and args.json:
+        raise LaggardError(
+            "--watch and --json exclude each other",
+            cause="the answer in JSON is one document",
+            fix="laggard status --json, as often as you like",
+            exit_code=USAGE,
+        )
+    if args.watch:
+        try:
+            terminal.watch(lambda: read_page(args, config)[0], config.job.tick_seconds, no_color=args.no_color)
+        except KeyboardInterrupt:
+            return INTERRUPTED
+    table, content = read_page(args, config)
+    if args.json:
+        print(printable_json({"v": 1, "ok": True, "data": content}, datetime.isoformat))
+    else:
+        terminal.show([table], no_color=args.no_color)
+    return OK
 
 
-def _read_page(args: argparse.Namespace, config: Config) -> str:
+def read_page(args: argparse.Namespace, config: Config) -> Page:
+    """Read the table, and the same as data."""
     if args.url:
         from laggard.cli.api import remote
 
         return remote.status(args)
     if args.rebalances:
-        from laggard.cli.status_rebalances import read_page
+        from laggard.cli import status_rebalances
 
-        return read_page(args, config)
+        return status_rebalances.read_page(args, config)
     skipped = Skipped()
     snapshot = read_snapshot(config.job.tables, skipped)
     warn_of(skipped)
     warn_if_old(snapshot.batch, config)
     chosen = only_groups(snapshot, args.group)
-    refuse_empty(args.group, chosen.groups)
+    refuse_empty(args.group, chosen.groups, (row["group"] for row in snapshot.groups))
     healths = read_health(config.job.tables, snapshot.batch.polled_at, config.job.window_seconds)
-    if args.json:
-        return _json(chosen, args.limit, healths)
-    return "\n".join(status_lines(chosen, args.limit, healths)) + "\n"
+    groups = group_lines(chosen, healths)
+    sentence = title_of(snapshot.batch, len(groups))
+    table = table_of(sentence, groups, args.limit, has_rules=bool(healths))
+    return table, content_of(snapshot.cluster, snapshot.batch, groups[: args.limit or None])
 
 
 def read_snapshot(root: str, skipped: Skipped | None = None) -> Snapshot:
@@ -117,16 +135,24 @@ def read_snapshot(root: str, skipped: Skipped | None = None) -> Snapshot:
 def status_lines(snapshot: Snapshot, limit: int = 0, healths: Healths = MappingProxyType({})) -> list[str]:
     """A title and one line per group, the worst first; without what only the rules know if they have not evaluated."""
     groups = group_lines(snapshot, healths)
-    return table_lines(title_of(snapshot.batch, len(groups)), groups, limit, has_rules=bool(healths))
+    return table_of(title_of(snapshot.batch, len(groups)), groups, limit, has_rules=bool(healths)).lines()
 
 
-def table_lines(title: str, groups: Sequence[GroupLine], limit: int, *, has_rules: bool) -> list[str]:
-    """The table of groups that are in order below its title."""
-    shown = groups[:limit] if limit else groups
+def table_of(sentence: str, groups: Sequence[GroupLine], limit: int, *, has_rules: bool) -> Table:
+    """The table of groups that are in order below its sentence."""
     titles = [name for name in _TITLES if has_rules or name not in _OF_RULES]
-    cells = [[_cells(line)[name] for name in titles] for line in shown]
-    lines = [title, *aligned([titles, *cells], [name in _RIGHT for name in titles])]
-    return [*lines, f"… and {len(groups) - len(shown)} more"] if len(shown) < len(groups) else lines
+    cells = [[_cells(line)[name] for name in titles] for line in groups]
+    return Table(sentence, titles, cells, _RIGHT, limit, [name for name in _LEAST if name in titles])
+
+
+def content_of(cluster: str, batch: Batch, groups: Sequence[GroupLine | RebalanceLine]) -> dict[str, Any]:
+    """The groups as `--json` prints them."""
+    return {
+        "cluster": cluster,
+        "batch_id": batch.batch_id,
+        "polled_at": batch.polled_at.isoformat(),
+        "groups": [asdict(line) for line in groups],
+    }
 
 
 def group_lines(snapshot: Snapshot, healths: Healths = MappingProxyType({})) -> list[GroupLine]:
@@ -145,7 +171,7 @@ def group_lines(snapshot: Snapshot, healths: Healths = MappingProxyType({})) -> 
             if level in ("ok", INFO) and line.members == 0 and line.lag:  # nobody reads, which no window has to show
                 level = BEHIND
             line = replace(line, health=level, finding=health.code, shape=shape, verdict=verdict)
-        aligned([list(_cells(line).values())], [False] * len(_TITLES))
+        table_of("", [line], 0, has_rules=True).lines()
         return line
 
     lines = made_lines(snapshot.groups, GROUP_STATUS.name, shown_line)
@@ -214,14 +240,3 @@ def _cells(line: GroupLine) -> dict[str, str]:
 
 def _rank(value: float | None) -> float:
     return -1.0 if value is None else value
-
-
-def _json(snapshot: Snapshot, limit: int, healths: Healths) -> str:
-    groups = group_lines(snapshot, healths)
-    content = {
-        "cluster": snapshot.cluster,
-        "batch_id": snapshot.batch.batch_id,
-        "polled_at": snapshot.batch.polled_at.isoformat(),
-        "groups": [asdict(line) for line in (groups[:limit] if limit else groups)],
-    }
-    return printable_json({"v": 1, "ok": True, "data": content}) + "\n"

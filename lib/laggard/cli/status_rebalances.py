@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -22,8 +22,9 @@ from laggard.cli.published import (
     title_of,
     warn_if_old,
 )
-from laggard.cli.words import NOTHING, aligned, known, moment, percent, short, short_duration
-from laggard.escape import printable_json
+from laggard.cli.status import Page, content_of
+from laggard.cli.table import Table
+from laggard.cli.words import NOTHING, known, moment, percent, short, short_duration
 from laggard.rebalance.times import seconds_between
 from laggard.tables.readers import Batch
 from laggard.tables.schemas import GROUP_STATUS, REBALANCES
@@ -36,6 +37,7 @@ _OF_LAST = ("cause", "rebalance_seconds", "pause_max_seconds", "moved", "avoidab
 _TITLES = (
     "GROUP", "REBALANCES", "LAST END", "CAUSE", "TOOK", "LONGEST PAUSE", "MOVED", "AVOIDABLE", "LAST 10 MIN",
 )  # fmt: skip
+_LEAST = ("AVOIDABLE", "TOOK", "MOVED")
 _RIGHT = {"REBALANCES", "TOOK", "LONGEST PAUSE", "MOVED", "AVOIDABLE", "LAST 10 MIN"}
 _NONE = "-"
 
@@ -61,22 +63,22 @@ class RebalanceLine:
 Shown = tuple[RebalanceLine, tuple[str, ...]]  # a line, and its cells
 
 
-def read_page(args: argparse.Namespace, config: Config) -> str:
-    """Text or JSON of `status --rebalances`."""
+def read_page(args: argparse.Namespace, config: Config) -> Page:
+    """Read the table of `status --rebalances`, and the same as data."""
     batch = published_batch(config.job.tables)
     warn_if_old(batch, config)
     groups = read_where(config.job.tables, batch, GROUP_STATUS.name, _GROUP_COLUMNS)
     chosen = sorted((row for row in groups if fnmatchcase(row["group"], args.group)), key=_rank)
-    refuse_empty(args.group, chosen)
-    shown = chosen[: args.limit] if args.limit else chosen
-    last = _last_rebalances(config.job.tables, batch, shown)
+    refuse_empty(args.group, chosen, (row["group"] for row in groups))
+    last = _last_rebalances(config.job.tables, batch, chosen)
 
     def shown_line(row: Row) -> Shown:
         line = _line(row, last.get(row["group"], {}))
         return line, _cells(line)
 
-    lines = made_lines(shown, GROUP_STATUS.name, shown_line)
-    return _json(batch, lines) if args.json else "\n".join(_text(batch, lines, len(chosen))) + "\n"
+    lines = made_lines(chosen, GROUP_STATUS.name, shown_line)
+    table = Table(title_of(batch, len(chosen)), _TITLES, [cells for _, cells in lines], _RIGHT, args.limit, _LEAST)
+    return table, content_of(batch.cluster, batch, [line for line, _ in lines][: args.limit or None])
 
 
 def _rank(row: Row) -> tuple[float, float, str]:
@@ -112,12 +114,6 @@ def _line(row: Row, last: Row) -> RebalanceLine:
     )
 
 
-def _text(batch: Batch, lines: Sequence[Shown], groups: int) -> list[str]:
-    table = aligned([_TITLES, *(cells for _, cells in lines)], [name in _RIGHT for name in _TITLES])
-    more = [f"… and {groups - len(lines)} more"] if len(lines) < groups else []
-    return [title_of(batch, groups), *table, *more]
-
-
 def _cells(line: RebalanceLine) -> tuple[str, ...]:
     has_none = line.last_rebalance_at is None and line.rebalances is not None
     last = (
@@ -146,13 +142,3 @@ def _took(line: RebalanceLine) -> str | None:
     if seconds != line.least_seconds:
         return f"{'probably' if seconds < NOTHING else 'about'} {short_duration(seconds)}"
     return None if seconds < NOTHING else f"≥ {short_duration(seconds)}"
-
-
-def _json(batch: Batch, lines: Sequence[Shown]) -> str:
-    content = {
-        "cluster": batch.cluster,
-        "batch_id": batch.batch_id,
-        "polled_at": batch.polled_at.isoformat(),
-        "groups": [asdict(line) for line, _ in lines],
-    }
-    return printable_json({"v": 1, "ok": True, "data": content}, datetime.isoformat) + "\n"

@@ -19,15 +19,27 @@ _TOGETHER = re.compile(r"(?<=\d) (?=[smhd]\b|%|UTC|records/s|\d\d[ :])")
 
 def aligned(rows: Sequence[Sequence[str]], is_right: Sequence[bool]) -> list[str]:
     """Rows of cells as lines, each column as wide as its widest cell."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
     padded = (
-        [
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, widths, is_right, strict=True)
-        ]
+        [pad(cell, size, is_right=right) for cell, size, right in zip(row, widths, is_right, strict=True)]
         for row in rows
     )
     return ["  ".join(cells).rstrip() for cells in padded]
+
+
+def pad(cell: str, size: int, *, is_right: bool) -> str:
+    """Fill a cell up to a width on the screen."""
+    gap = " " * (size - width(cell))
+    return gap + cell if is_right else cell + gap
+
+
+def width(text: str) -> int:
+    """Columns of the screen that a text takes: Chinese letters and emoji take two, accents of their own none."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text)
 
 
 def duration(seconds: float) -> str:
@@ -73,10 +85,14 @@ def percent(ratio: float | None) -> str:
     return UNKNOWN if ratio is None else f"{100 * ratio:.1f} %"
 
 
-def short(name: str, width: int = NAME_WIDTH) -> str:
+def short(name: str, size: int = NAME_WIDTH) -> str:
     """A name that a client chose: it must not steer the terminal, nor fill it."""
     safe = escape_label(name)
-    return safe if len(safe) <= width else safe[: width - 1] + "…"
+    if width(safe) <= size:
+        return safe
+    while width(safe) >= size:
+        safe = safe[: min(len(safe), size) - 1]
+    return safe + "…"
 
 
 def count(number: int, noun: str) -> str:

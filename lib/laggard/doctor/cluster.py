@@ -135,7 +135,8 @@ def judge_topic_error(config: Config, problem: str) -> Result:
         return Result("fail", "offsets topic", fact, command)
     if problem == TOPIC_MISSING and name == KAFKAS_OWN:
         fact = f"{name} does not exist yet: no group of this cluster has ever committed"
-        return Result("warn", "offsets topic", fact, "commit with any group: Kafka creates it then; laggard run waits")
+        remedy = "commit with any group: Kafka creates it then; laggard run waits"
+        return Result("warn", "offsets topic", fact, remedy, is_ahead=True)
     if problem == TOPIC_MISSING:
         fact = f"{name} does not exist, and Kafka creates only {KAFKAS_OWN} by itself"
         return Result("fail", "offsets topic", fact, "check cluster.offsets_topic")

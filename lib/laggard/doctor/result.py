@@ -18,6 +18,7 @@ class Result:
     check: str
     fact: str
     remedy: str = ""
+    is_ahead: bool = False  # no fault: it has not happened yet, as before the first start
 
 
 Check = Callable[[], Iterable[Result]]

@@ -89,10 +89,10 @@ def check_roots(config: Config) -> Iterable[Result]:
         try:
             batch = newest_batch(root)
         except TableMissing as missing:
-            yield Result("warn", "exporter.tables", missing.what, missing.fix)
+            yield Result("warn", "exporter.tables", missing.what, missing.fix, is_ahead=True)
             continue
         if batch is None:
-            yield Result("warn", "exporter.tables", f"{root}: nothing is published yet", "laggard run")
+            yield Result("warn", "exporter.tables", f"{root}: nothing is published yet", "laggard run", is_ahead=True)
         elif batch.cluster in found:
             fact = f"{root} and {found[batch.cluster]} are both of cluster {batch.cluster}"
             yield Result("fail", "exporter.tables", fact, "give each job its own cluster.name, or leave one root out")
@@ -107,8 +107,9 @@ def check_table(config: Config, name: str) -> Iterable[Result]:
         table = open_table(config.job.tables, name)
     except TableMissing as missing:
         # before the first start one line is enough, and `batches` has it
-        if name == BATCHES.name or _exists(config.job.tables, BATCHES.name):
-            yield Result("warn", name, missing.what, missing.fix)
+        is_first = not _exists(config.job.tables, BATCHES.name)
+        if name == BATCHES.name or not is_first:
+            yield Result("warn", name, missing.what, missing.fix, is_ahead=is_first)
         return
     if (version := table.protocol().min_reader_version) != 1:
         yield Result(
@@ -182,7 +183,7 @@ def check_published(config: Config, now: datetime | None = None) -> Iterable[Res
     except TableMissing:
         return  # reported by its own line
     if batch is None:
-        yield Result("warn", "newest batch", "nothing is published yet", "laggard run")
+        yield Result("warn", "newest batch", "nothing is published yet", "laggard run", is_ahead=True)
         return
     age = ((now or datetime.now(timezone.utc)) - batch.clock_at).total_seconds()
     limit = max_age(config.job.tick_seconds, config.exporter.max_age_seconds)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
 from laggard.cli.api.client import Document, Remote, in_path
 from laggard.cli.api.document import name_of
-from laggard.cli.findings import Found, finding_lines, to_data
+from laggard.cli.findings import Found, finding_lines, refuse_unknown_code, to_data
 from laggard.cli.judged import FOUND, is_severe
 from laggard.cli.published import Row, refuse_empty
-from laggard.cli.status import GroupLine, table_lines
+from laggard.cli.status import GroupLine, Page, table_of
 from laggard.cli.words import UNKNOWN, count, moment
 from laggard.errors import OK, USAGE, LaggardError
 from laggard.escape import escape_label, finite, printable_json, printable_lines
@@ -57,12 +57,15 @@ def findings(args: argparse.Namespace) -> int:
         judged_to = None if judged["judged_to"] is None else _time(judged["judged_to"])
         found = Found(_time(pages[0]["data_timestamp"]), judged_to, judged["windows_behind"], rows)
         text = "\n".join(finding_lines(rows, judged_to, found.behind))
+        if not rows and parameters["group"] is not None:
+            refuse_empty(args.group, remote.pages("groups", group=args.group)[0]["groups"])
+    refuse_unknown_code(args.code, rows)
     _print(to_data(found), text, is_json=args.json)
     return FOUND if is_severe(rows, args.fail_on) else OK
 
 
-def status(args: argparse.Namespace) -> str:
-    """The table of groups."""
+def status(args: argparse.Namespace) -> Page:
+    """The table of groups, and the same as data."""
     if args.rebalances:
         raise LaggardError(
             "an exporter has no table of rebalances",
@@ -75,23 +78,25 @@ def status(args: argparse.Namespace) -> str:
         return _status(args, remote.pages("groups", group=None if args.group == "*" else args.group))
 
 
-def _status(args: argparse.Namespace, pages: Sequence[Document]) -> str:
+def _status(args: argparse.Namespace, pages: Sequence[Document]) -> Page:
     lines = [_line(row) for page in pages for row in page["groups"]]
     refuse_empty(args.group, pages[0]["groups"])
     first = pages[0]
     cluster = name_of(first["clusters"][0], "cluster")
-    if args.json:
-        content = {
-            "cluster": cluster,
-            "batch_id": first["batch_id"],
-            "polled_at": first["data_timestamp"],
-            "groups": [asdict(line) for line in (lines[: args.limit] if args.limit else lines)],
-        }
-        return printable_json({"v": 1, "ok": True, "data": content}) + "\n"
+    content = {
+        "cluster": cluster,
+        "batch_id": first["batch_id"],
+        "polled_at": first["data_timestamp"],
+        "groups": [asdict(line) for line in lines[: args.limit or None]],
+    }
     polled_at = moment(_time(first["data_timestamp"]))
-    title = f"{escape_label(cluster)}: batch {first['batch_id']}, {polled_at}, {count(len(lines), 'group')}"
+    title = printable_lines(
+        f"{escape_label(cluster)}: batch {first['batch_id']}, {polled_at}, {count(len(lines), 'group')}"
+    )
     has_rules = any(line.health != UNKNOWN for line in lines)
-    return printable_lines("\n".join(table_lines(title, lines, args.limit, has_rules=has_rules)) + "\n")
+    table = table_of(title, lines, args.limit, has_rules=has_rules)
+    rows = [[printable_lines(cell) for cell in cells] for cells in table.rows]  # of an answer that was tampered with
+    return replace(table, rows=rows), content
 
 
 def _line(row: Row) -> GroupLine:

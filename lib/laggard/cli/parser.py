@@ -1,0 +1,81 @@
+"""The parser of the command line: its global options, and errors that name the nearest right word."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+from laggard.errors import USAGE, LaggardError
+
+_ARGUMENT = re.compile(r"argument ([^:]+): (.+)", re.DOTALL)
+_CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.+?)\)", re.DOTALL)
+
+
+class Parser(argparse.ArgumentParser):
+    """Raise a wrong use as an error of laggard, so that it looks like any other, also in JSON."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **{"allow_abbrev": False} | options)
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and what was probably meant."""
+        found = _ARGUMENT.fullmatch(message)
+        what, cause = (f"{found[1]} cannot be used so", found[2]) if found else (message, "")
+        choice = _CHOICE.match(cause)
+        if choice:
+            cause += hint(choice[1], choice[2].replace("'", "").split(", "))
+        raise LaggardError(what, cause=cause, fix=f"{self.prog} --help", exit_code=USAGE)
+
+    def parse_all(self, words: Sequence[str]) -> argparse.Namespace:
+        """Parse all words; for one that no option has, the error names the nearest option of the verb."""
+        found, unknown = self.parse_known_args(words)
+        if unknown:
+            parser = self._chosen(found.verb)
+            options = [name for each in parser._actions for name in each.option_strings]
+            word = unknown[0].partition("=")[0]
+            near = hint(word, options).removeprefix("; ") if word.startswith("-") else ""
+            what = f"unrecognized arguments: {' '.join(unknown)}"
+            raise LaggardError(what, cause=near, fix=f"{parser.prog} --help", exit_code=USAGE)
+        return found
+
+    def _chosen(self, verb: str | None) -> argparse.ArgumentParser:
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction) and verb in action.choices:
+                return action.choices[verb]  # type: ignore[no-any-return]
+        return self
+
+
+def hint(word: str, known: Iterable[str]) -> str:
+    """A clause that names the nearest known word; nothing if none is near."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, list(known), 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def add_global_options(parser: argparse.ArgumentParser, default: str | None) -> None:
+    """Before the verb or after it; after it they must not put back what stood before."""
+    is_verb = default is argparse.SUPPRESS
+    options = parser.add_argument_group("options of every verb")
+    where = "else $LAGGARD_CONFIG, ./laggard.toml, /etc/laggard/laggard.toml"
+    options.add_argument("--config", metavar="FILE", default=default, help=f"configuration ({where})")
+    set_to = "verb_set" if is_verb else "set"
+    options.add_argument(
+        "--set",
+        metavar="A.B=C",
+        action="append",
+        default=default,
+        dest=set_to,
+        help="one key; wins over file and environment",
+    )
+    options.add_argument("--json", action="store_true", default=default, help="one JSON object on standard output")
+    options.add_argument(
+        "--no-color", action="store_true", default=default, help="no colors on a terminal, as with $NO_COLOR"
+    )
+    loudness = options.add_mutually_exclusive_group()
+    loudness.add_argument("-q", "--quiet", action="store_true", default=default, help="log errors only")
+    loudness.add_argument(
+        "-v", "--verbose", action="store_true", default=default, help="log everything; errors with their traceback"
+    )

@@ -1,0 +1,154 @@
+"""Output on a terminal, with rich where it is installed: color by severity, what fits the width, a live screen.
+
+A pipe gets plain text and never comes here; nor does a terminal without rich.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from laggard.cli.table import GAP, Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+T = TypeVar("T")
+STYLES = {
+    "page": "bold red", "fail": "bold red", "warn": "yellow", "behind": "yellow", "unknown": "magenta",
+    "info": "cyan", "ok": "green",
+}  # fmt: skip
+_COLORED = ("HEALTH", "SEVERITY")  # their words choose the color, of the next column too
+_LOOK_SECONDS = 0.2  # between two looks at the size
+_CLEAR = "\x1b[H\x1b[J"
+
+
+def console(*, no_color: bool) -> Console | None:
+    """The terminal; None if the output goes elsewhere, or is to be plain because rich is missing."""
+    if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+        return None
+    try:
+        from rich.console import Console
+    except ImportError:
+        return None
+    return Console(highlight=False, markup=False, emoji=False, no_color=no_color or None)
+
+
+def show(tables: Sequence[Table], *, no_color: bool) -> None:
+    """Print tables, for a terminal only the columns that fit."""
+    terminal = console(no_color=no_color)
+    for table in tables:
+        if terminal is None:
+            print("\n".join(table.lines()))
+        else:
+            for line in fitted(table, terminal.width):
+                terminal.print(line, no_wrap=True)
+
+
+def show_lines(lines: Iterable[str], style_of: Callable[[str], str], *, no_color: bool) -> None:
+    """Print lines, for a terminal each in its style."""
+    terminal = console(no_color=no_color)
+    for line in lines:
+        if terminal is None:
+            print(line)
+        else:
+            terminal.print(line, style=style_of(line) or None, soft_wrap=True)
+
+
+def watch(read: Callable[[], Table], seconds: float, *, no_color: bool) -> None:
+    """Show a table again and again until Ctrl-C; a terminal keeps what it showed before."""
+    terminal = console(no_color=no_color)
+    if terminal is None:
+        while True:
+            page = "\n".join(read().lines())
+            sys.stdout.write((_CLEAR if sys.stdout.isatty() else "") + page + "\n")
+            sys.stdout.flush()
+            time.sleep(seconds)
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(Text("reading the tables …"), console=terminal, screen=True, auto_refresh=False) as live, _ended_by(live):
+        live.refresh()
+        while True:
+            with redirect_stderr(io.StringIO()) as notes:  # a warning would tear the screen
+                table = read()
+            size, until = None, time.monotonic() + seconds
+            while time.monotonic() < until:
+                if size != terminal.size:
+                    size = terminal.size
+                    lines = fitted(table, size.width, size.height, notes.getvalue().splitlines())
+                    live.update(Text("\n").join(lines), refresh=True)
+                time.sleep(_LOOK_SECONDS)
+
+
+def fitted(table: Table, columns: int, height: int = 0, notes: Sequence[str] = ()) -> list[Text]:
+    """Lines no longer than the terminal is wide, and as many as it has; what is left out is named."""
+    from rich.text import Text
+
+    if not table.titles:
+        return [Text(table.sentence, style="bold")]
+    titles = table.fitting(columns)
+    hidden = [title for title in table.titles if title not in titles]
+    notes = [*notes, *([f"not shown for want of width: {', '.join(hidden)}"] if hidden else [])]
+    limit = table.limit
+    if height and len(table.rows) > (room := max(1, height - len(notes) - 3)):
+        limit = min(limit, room) if limit else room
+    head, *rows = table.padded(titles, limit)
+    colored = next((titles.index(name) for name in _COLORED if name in titles), None)
+    lines = [Text(table.sentence, style="bold"), Text(GAP.join(head), style="dim")]
+    for cells in rows:
+        style = "" if colored is None else STYLES.get(cells[colored].strip(), "")
+        parts = [
+            Text(cell, style=style if colored is not None and colored <= place <= colored + 1 else "")
+            for place, cell in enumerate(cells)
+        ]
+        lines.append(Text(GAP).join(parts))
+    lines += [Text(line, style="dim") for line in (*table.more(limit), *notes)]
+    for line in lines:
+        line.truncate(columns, overflow="ellipsis")
+    return lines[:height] if height else lines
+
+
+def progress(steps: Iterable[T], total: int, unit: str, *, no_color: bool) -> Iterator[T]:
+    """Give the steps of a long work; a terminal sees how many, how fast, and how long it still takes."""
+    try:
+        from rich import progress as shown
+        from rich.console import Console
+    except ImportError:
+        yield from steps
+        return
+
+    class Rate(shown.ProgressColumn):
+        def render(self, task: Any) -> Text:
+            from rich.text import Text
+
+            return Text("" if task.speed is None else f"{task.speed:,.1f} {unit}/s")
+
+    to = Console(stderr=True, no_color=no_color or None)
+    bar = (shown.BarColumn(), shown.MofNCompleteColumn(), Rate(), "left", shown.TimeRemainingColumn())
+    with shown.Progress(unit, *bar, console=to, transient=True, disable=not sys.stderr.isatty()) as found:
+        yield from found.track(steps, total=total)
+
+
+@contextmanager
+def _ended_by(live: Any) -> Iterator[None]:
+    """Give the terminal back when a signal ends the process."""
+
+    def end(number: int, _: object) -> None:
+        live.stop()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

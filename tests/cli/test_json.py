@@ -1,0 +1,129 @@
+"""With --json a verb prints one document that every parser takes, also when it fails."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from laggard.cli.main import PROSE, VERBS, main
+from laggard.errors import CONFIGURATION, NOT_FOUND, OK, TEMPORARY, UNREACHABLE, USAGE
+from laggard.tables.delta import create_tables
+from tables.fixtures import NOW, finding_row, group_row, partition_row, window_row, write_batch, write_judged
+
+INFINITE = {"evidence": {"drain_seconds": float("inf"), "slope": float("nan")}, "evidence_text": {}, "group": "g"}
+
+
+def refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("tables")
+    create_tables(str(folder))
+    write_batch(folder, at=NOW, partitions=[partition_row("g", "t", 0)], groups=[group_row("g")])
+    write_judged(
+        folder, windows=[window_row("g", "t", drain_seconds=float("inf"))], findings=[finding_row("X", "g") | INFINITE]
+    )
+    return str(folder)
+
+
+ANSWERS = [
+    (["status"], OK),
+    (["status", "--rebalances"], OK),
+    (["explain", "g"], OK),
+    (["findings"], OK),
+    (["diagnose", "--from", "2h"], OK),
+    (["query", "select cast('nan' as double) as x, cast('inf' as double) as y"], OK),
+    (["query", "--list"], OK),
+    (["config", "show"], OK),
+    (["config", "check"], OK),
+    (["config", "sample"], OK),
+    (["config", "policy", "g"], OK),
+    (["decode"], OK),
+    (["doctor"], None),
+    (["export", "--check", "--listen", "127.0.0.1:1"], 1),
+]
+ERRORS = [
+    (["status", "--group", "no*"], NOT_FOUND),
+    (["status", "--rebalances", "--group", "no*"], NOT_FOUND),
+    (["status", "--url", "http://127.0.0.1:1"], UNREACHABLE),
+    (["explain", "nobody"], NOT_FOUND),
+    (["explain", "g", "--at", "noon"], USAGE),
+    (["findings", "--group", "no*"], NOT_FOUND),
+    (["findings", "--code", "NO_SUCH"], NOT_FOUND),
+    (["diagnose", "--from", "0s"], USAGE),
+    (["query", "selekt"], USAGE),
+    (["query", "select nothing from group_status"], USAGE),
+    (["config", "show", "--set", "a.b=c"], CONFIGURATION),
+    (["config", "shwo"], USAGE),
+    (["decode", "more"], USAGE),
+    (["doctor", "--set", "job.tick_seconds=-1"], CONFIGURATION),
+    (["demo"], USAGE),
+    (["doctor", "--repair"], USAGE),
+    (["status", "--watch"], USAGE),
+    (["run"], USAGE),
+    (["run", "--check", "live"], CONFIGURATION),
+    (["export"], USAGE),
+    (["export", "--print"], USAGE),
+    (["statsu"], USAGE),
+    ([], USAGE),
+]
+
+
+def document(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    assert (found["v"], type(found["ok"])) == (1, bool)
+    return found
+
+
+def call(root: str, *words: str) -> int:
+    return main(["--json", *words, *(() if "--set" in words else ("--set", f'job.tables="{root}"'))])
+
+
+@pytest.mark.parametrize(("words", "code"), ANSWERS, ids=lambda each: " ".join(each) if isinstance(each, list) else "")
+def test_an_answer_is_one_document(
+    root: str,
+    words: list[str],
+    code: int | None,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = b'{"key_hex": "00", "value_hex": null}\n' * 2
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+    assert call(root, *words) in ((code,) if code is not None else (0, 1, 2))
+    assert "data" in document(capsys)
+
+
+@pytest.mark.parametrize(("words", "code"), ERRORS, ids=lambda each: " ".join(each) if isinstance(each, list) else "")
+def test_an_error_is_one_document_with_its_exit_code(
+    root: str,
+    words: list[str],
+    code: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call(root, *words) == code
+    found = document(capsys)
+    assert found["ok"] is False
+    assert (found["error"]["exit_code"], bool(found["error"]["what"])) == (code, True)
+
+
+def test_every_verb_is_here() -> None:
+    named = {words[0] for words, _ in (*ANSWERS, *ERRORS) if words}
+    assert set(VERBS) <= named
+    assert set(PROSE) <= set(VERBS)
+
+
+def test_nothing_published_is_an_answer_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(str(tmp_path / "none"), "status") in (TEMPORARY, NOT_FOUND)
+    assert document(capsys)["ok"] is False
