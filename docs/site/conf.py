@@ -31,6 +31,8 @@ exclude_patterns = [
 ]
 html_extra_path = ["home"]  # leads from the top to docs/index.html
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["wide.css"]  # tables of metrics and columns need more than a column of prose
 html_copy_source = False
 html_show_sphinx = False
 myst_heading_anchors = 4  # the anchors that GitHub gives
@@ -44,12 +46,22 @@ def toctrees(index: str) -> str:
     seen: set[str] = set()
     trees = []
     for heading, text in re.findall(r"(?ms)^## ([^\n]+)\n(.*?)(?=^## |\Z)", index):
-        links = re.findall(r"\]\(([^)#:]+)\.md\)", text)
-        new = [link for link in dict.fromkeys(links) if link not in seen]
+        links = {link: words for words, link in reversed(re.findall(r"\[([^]]+)\]\(([^)#:]+)\.md\)", text))}
+        new = [link for link in reversed(links) if link not in seen]
         seen.update(new)
         if new:
-            trees.append(_TREE.format(options=f":hidden:\n:caption: {heading}", entries="\n".join(new)))
+            trees.append(
+                _TREE.format(
+                    options=f":hidden:\n:caption: {heading}",
+                    entries="\n".join(_entry(links[link], link) for link in new),
+                )
+            )
     return "".join(trees)
+
+
+def _entry(words: str, link: str) -> str:
+    """Give a page above docs/ the words of its link: its title is that of the whole."""
+    return f"{words[0].upper()}{words[1:]} <{link}>" if link.startswith("..") else link
 
 
 def _add_contents(_app: Any, name: str, source: list[str]) -> None:
