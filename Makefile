@@ -19,7 +19,7 @@ HELM := helm.sh/helm/v3/cmd/helm@v3.19.2
 KUSTOMIZE := sigs.k8s.io/kustomize/kustomize/v5@v5.7.1
 VERSITYGW := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
-.PHONY: help venv jars tools demo demo-options test test-all test-unit test-fuzz lint docs bench scenarios drawn frozen images image-job image-exporter image-spark pins audit zip wheel clean
+.PHONY: help venv jars tools demo demo-options test test-all test-unit test-fuzz lint docs pictures bench scenarios drawn frozen images image-job image-exporter image-spark pins audit zip wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -116,6 +116,9 @@ docs: venv ## write the generated pages, dashboards and rules, then build the si
 	@[ -x $(BIN)/sphinx-build ] || { echo "laggard: the site needs Python 3.11 or newer"; exit 1; }
 	@$(BIN)/sphinx-build -q -W --keep-going -c docs/site . build/site
 	@echo "laggard: build/site/index.html"
+
+pictures: venv ## write the pictures of the web page in docs/pictures/; needs chromium, which make tools installs
+	@$(BIN)/python docs/build/pictures.py
 
 bench: jars ## the benchmarks; each prints a table
 	@for file in bench/group_records.py bench/diagnose.py bench/tick.py bench/catch_up.py bench/restart.py bench/abuse.py; do echo "laggard: $$file"; $(BIN)/python $$file $(ARGS) || exit 1; done

@@ -1,5 +1,5 @@
 // Small pictures in SVG. A value that is null is unknown: it breaks the line or is hatched, and is never drawn as 0.
-import { clock, el, moment, svg, time, utc } from "./base.js";
+import { clock, duration, el, moment, svg, time, utc } from "./base.js";
 
 // stretches without a null between them: [[index, value], …]
 function stretches(values) {
@@ -26,15 +26,19 @@ export function sparkline(values, title, write) {
       : svg("circle", { cx: (2 + points[0][0] * step).toFixed(1), cy: y(points[0][1]), r: 1.5 })));
 }
 
-function ticks(most) {
+const SPANS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800];
+
+function ticks(most, isTime) {
   if (most <= 0) return [0];
   const rough = most / 3;
+  const span = isTime && SPANS.find((each) => each >= rough);
+  if (span) return Array.from({ length: Math.floor(most / span) + 1 }, (_, number) => number * span);
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough);
   return Array.from({ length: Math.floor(most / step) + 1 }, (_, number) => number * step);
 }
 
-const WIDTH = 600, HEIGHT = 150, LEFT = 64, BOTTOM = 130, TOP = 8;
+const WIDTH = 600, HEIGHT = 150, LEFT = 76, BOTTOM = 130, TOP = 8;
 
 // One series over windows, with what is known of it where the whole is not (dashed: a lower bound), and moments as lines
 export function chart(title, starts, exact, bound, marks, write) {
@@ -62,7 +66,7 @@ export function chart(title, starts, exact, bound, marks, write) {
   const seen = marks.filter((mark) => Date.parse(mark.at) >= first && Date.parse(mark.at) <= first + span);
   const label = found.length ? `${title}: highest ${write(Math.max(...found))}; newest ${newest}` : `${title}: unknown`;
   const picture = svg("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
-    ticks(most).map((value) => [
+    ticks(most, write === duration).map((value) => [
       svg("line", { class: "grid", x1: LEFT, x2: WIDTH - 8, y1: y(value), y2: y(value) }),
       svg("text", { class: "axis end", x: LEFT - 6, y: y(value) + 4 }, write(value)),
     ]).flat(),
@@ -94,11 +98,11 @@ export const hatch = () => svg("svg", { class: "unseen", "aria-hidden": "true" }
     svg("line", { class: "hatching", x1: 0, y1: 0, x2: 0, y2: 6 }))));
 
 const STEPS = 6;
-// 0: nothing; then by powers up to the largest; -1: unknown
+// 0: nothing; then by square roots up to the largest; -1: unknown
 function level(value, most) {
   if (value === null) return -1;
   if (value <= 0) return 0;
-  return Math.max(1, Math.ceil((STEPS * Math.log1p(value)) / Math.log1p(most)));
+  return Math.max(1, Math.ceil(STEPS * Math.sqrt(value / most)));
 }
 
 // The rows of partitions over windows, dark where much is unread; a line where the owner changed
@@ -175,14 +179,15 @@ export function lanes(rows, starts) {
 // Rebalances of a day as bars on a line, as high as their longest pause
 export function timeline(rows, end, colour, write) {
   const hour = 3600_000;
+  const width = innerWidth < 700 ? 400 : 1200; // letters keep their size
   const first = Math.min(...rows.map((row) => Date.parse(row.ended_at)), end - hour);
   const span = Math.min(24 * hour, (end - first) * 1.02);
   const most = Math.max(...rows.map((row) => row.pause_max_seconds ?? 0), 1);
-  const x = (at) => ((Date.parse(at) - (end - span)) / span) * 1200;
+  const x = (at) => ((Date.parse(at) - (end - span)) / span) * width;
   const label = `${rows.length} rebalances in 24 hours; the longest pause ${write(most)}`;
-  return svg("svg", { class: "chart timeline", viewBox: "0 0 1200 80", role: "img", "aria-label": label },
-    svg("line", { class: "grid", x1: 0, x2: 1200, y1: 60, y2: 60 }),
-    [0, 1, 2, 3, 4].map((place) => svg("text", { class: `axis ${["", "middle", "middle", "middle", "end"][place]}`, x: place * 300, y: 76 },
+  return svg("svg", { class: "chart timeline", viewBox: `0 0 ${width} 80`, role: "img", "aria-label": label },
+    svg("line", { class: "grid", x1: 0, x2: width, y1: 60, y2: 60 }),
+    [0, 1, 2, 3, 4].map((place) => svg("text", { class: `axis ${["", "middle", "middle", "middle", "end"][place]}`, x: (place * width) / 4, y: 76 },
       clock(end - ((4 - place) / 4) * span))),
     rows.map((row) => {
       const pause = row.pause_max_seconds;

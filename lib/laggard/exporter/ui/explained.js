@@ -25,7 +25,10 @@ function blocks(lines) {
   for (const line of lines) {
     const text = line.trim();
     const item = /^(- |\d+\. )/.exec(text);
-    if (isRow(line)) found.push({ tag: "pre", text: line });
+    if (isRow(line)) {
+      if (before !== null || !found.length) found.push({ tag: "table", rows: [] });
+      found.at(-1).rows.push(text.split(/ {2,}/));
+    }
     else if (before !== null && !item && before.length + 1 + CHUNK.exec(text)[0].length > WIDTH) found.at(-1).text += ` ${text}`;
     else if (item) found.push({ tag: item[0] === "- " ? "ul" : "ol", text: text.slice(item[0].length) });
     else found.push({ tag: line.startsWith("    ") ? "ul" : "p", text });
@@ -34,13 +37,20 @@ function blocks(lines) {
   return found;
 }
 
+function table([heads, ...rows]) {
+  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": heads.join(", ") }, el("table", {},
+    el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head.toLowerCase())))),
+    el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell) => el("td", {}, cell)))))));
+}
+
 export function prose(lines) {
   const found = [];
-  for (const { tag, text } of blocks(lines)) {
-    if (tag === "p") found.push(el("p", {}, text));
+  for (const { tag, text, rows } of blocks(lines)) {
+    if (rows) found.push(table(rows));
+    else if (tag === "p") found.push(el("p", {}, text));
     else {
-      if (found.at(-1)?.tagName !== tag.toUpperCase()) found.push(el(tag, tag === "pre" ? { tabindex: 0 } : {}));
-      found.at(-1).append(...(tag === "pre" ? [el("span", {}, text), el("br")] : [el("li", {}, text)]));
+      if (found.at(-1)?.tagName !== tag.toUpperCase()) found.push(el(tag));
+      found.at(-1).append(el("li", {}, text));
     }
   }
   return found;

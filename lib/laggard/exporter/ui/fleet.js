@@ -1,5 +1,5 @@
 // All groups: chosen, in order, and only the rows in view are elements.
-import { badge, count, duration, el, known, lagOf, orUnknown, records, timeLagOf } from "./base.js";
+import { badge, count, duration, el, known, lagOf, records, timeLagOf } from "./base.js";
 import { sparkline } from "./charts.js";
 
 const LEVELS = ["page", "warn", "behind", "unknown", "info", "ok"];
@@ -14,14 +14,14 @@ const ORDERS = {
 const COLUMNS = [
   ["Health", "severity", ""], ["Group", "group", ""], ["Time lag", "time_lag", "number"], ["Lag", "lag", "number"],
   ["Last 60 windows", "", "wide"], ["Finding", "", "middle"], ["More consumers?", "", "middle"],
-  ["Shape", "", "wide"], ["Trend", "", "wide"], ["Members → desired", "", "wide"], ["State", "", "middle"],
+  ["Shape", "", "wide"], ["Trend", "", "wide"], ["Members → desired", "", "wide"],
 ];
 
 export const linkTo = (row) => `#/group/${encodeURIComponent(row.cluster)}/${encodeURIComponent(row.group)}`;
 
 export function members(row) {
   const desired = row.desired_consumers;
-  return desired === row.members && desired !== null ? known(row.members) : `${known(row.members)} → ${known(desired)}`;
+  return desired === row.members ? known(row.members) : `${known(row.members)} → ${known(desired)}`;
 }
 
 function findings(row) {
@@ -29,6 +29,9 @@ function findings(row) {
   const more = row.findings.length - 1;
   return more > 0 ? `${row.finding} +${more}` : row.finding;
 }
+
+// a code may go on in the next line after each of its words
+const breakable = (code) => code.split("_").map((word, place) => (place ? [el("wbr"), `_${word}`] : word)).flat();
 
 export class Fleet {
   constructor(main, parameters) {
@@ -80,8 +83,8 @@ export class Fleet {
     this.note = el("p", { class: "muted" });
     this.heads = COLUMNS.map(([title, sort, kind]) => el("th", { scope: "col", class: kind },
       sort ? el("button", { type: "button", onclick: () => this.set("sort", sort === "severity" ? "" : sort) }, title) : title));
-    this.above = el("td", { colspan: COLUMNS.length });
-    this.below = el("td", { colspan: COLUMNS.length });
+    this.above = el("td"); // one column: a wider cell would make columns where narrow windows have none
+    this.below = el("td");
     this.body = el("tbody");
     this.table = el("table", { class: "fleet" },
       el("caption", { class: "unseen" }, "Consumer groups"),
@@ -170,16 +173,16 @@ export class Fleet {
   }
 
   line(row, place) {
-    const of = [this.hasClusters && row.cluster, row.team ?? row.owner, row.in_maintenance && "in maintenance"].filter(Boolean).join(" · ");
+    const of = [row.state, this.hasClusters && row.cluster, row.team ?? row.owner, row.in_maintenance && "in maintenance"].filter(Boolean).join(" · ");
     const cells = [
       badge(row.health),
-      [el("a", { href: linkTo(row), "data-row": `${row.cluster}/${row.group}`, title: row.group }, row.group), of && el("small", {}, of)],
+      [el("a", { href: linkTo(row), "data-row": `${row.cluster}/${row.group}`, title: row.group }, row.group), el("small", {}, of)],
       timeLagOf(row), lagOf(row), sparkline(row.history, "time lag", duration), findings(row),
-      orUnknown(row.scale_verdict, (code) => code.replaceAll("_", " ").toLowerCase()), known(row.shape), known(row.trend), members(row), row.state,
+      known(row.scale_verdict), known(row.shape), known(row.trend), members(row),
     ];
     return el("tr", { "aria-rowindex": place + 2 }, cells.map((cell, number) => {
       const isUnknown = cell === "unknown" ? " muted" : "";
-      return el("td", { class: `${COLUMNS[number][2]}${isUnknown}`, title: typeof cell === "string" ? cell : null }, cell);
+      return el("td", { class: `${COLUMNS[number][2]}${isUnknown}`, title: typeof cell === "string" ? cell : null }, number === 5 || number === 6 ? el("span", {}, breakable(cell)) : cell);
     }));
   }
 

@@ -14,6 +14,12 @@ const card = (title, ...children) => el("section", { class: "card" }, el("h2", {
 const facts = (pairs) => el("dl", { class: "facts" }, pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 const number = (value) => el("td", { class: value === UNKNOWN ? "number muted" : "number" }, value);
 
+// as the terminal names the one that reads a partition
+function reader(owner) {
+  if (!owner) return "nobody known";
+  return owner.client_id === null ? known(owner.slot ?? owner.member_id) : `${owner.client_id} on ${known(owner.client_host).replace(/^\//, "")}`;
+}
+
 // a head with # before it is of numbers
 function table(title, heads, rows) {
   return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": title },
@@ -64,8 +70,8 @@ export class Group {
     const rest = page.slice(place).map((each) => card(each.title, ...prose(each.lines)));
     const body = [
       hatch(), el("p", {}, el("a", { href: "#/", "data-key": "back" }, "← All groups")), this.head(group),
-      el("div", { class: "cards" }, page.slice(0, place).map((each) => card(each.title, ...prose(each.lines)))),
-      this.charts(), this.heat(), this.lanes(), this.rebalances(), this.findings(), this.members(), this.partitions(),
+      this.charts(), el("div", { class: "cards" }, page.slice(0, place).map((each) => card(each.title, ...prose(each.lines)))),
+      this.heat(), this.lanes(), this.rebalances(), this.findings(), this.members(), this.partitions(),
       el("div", { class: "cards" }, rest, this.policy()), this.text(explained.page),
     ];
     replaceKept(this.main, ...body.filter(Boolean));
@@ -227,7 +233,7 @@ export class Group {
         el("td", {}, row.topic), number(row.partition), number(orUnknown(row.lag, records)),
         number(row.time_lag_seconds === null ? UNKNOWN : `${row.time_lag_censored ? "≥ " : ""}${duration(row.time_lag_seconds)}`),
         el("td", {}, row.status), el("td", {}, known(row.verdict)), number(orUnknown(row.committed_offset, records)), number(orUnknown(row.log_end_offset, records)),
-        el("td", {}, time(row.commit_timestamp)), el("td", {}, row.owner ? known(row.owner.client_id ?? row.owner.slot) : "nobody known")))), button,
+        el("td", {}, time(row.commit_timestamp)), el("td", {}, reader(row.owner))))), button,
     left > 0 && !this.topic ? el("p", { class: "muted" }, `${count(left, "partition")} less far behind ${left === 1 ? "is" : "are"} not listed.`) : null);
   }
 
