@@ -109,7 +109,7 @@ class Demo:
             if snapshot and snapshot.batch.batch_id != old_batch and has_lag(snapshot):
                 if not is_seen:
                     self._url = self._served_at()
-                    view.note("the first lag is on the screen; Ctrl-C ends the demo")
+                    view.note(f"the first lag is on the screen, and at {self._url}/ui; Ctrl-C ends the demo")
                     self._seen_at = view.seconds
                 is_seen = True
                 if self._drill and (news := self._drill.watch(view.seconds)):
