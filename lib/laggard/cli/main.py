@@ -25,6 +25,7 @@ VERBS = {
     "findings": "what the rules found, the open ones first",
     "diagnose": "the rules over a past range once more, also with other thresholds",
     "query": "SQL on the tables, without a JVM",
+    "report": "one HTML file about a group or all groups, with charts and findings",
     "doctor": "can it run here, and what to do if not",
     "config": "show what is in force, check it, print a sample",
     "decode": "records of the offsets topic, as JSON lines from standard input",

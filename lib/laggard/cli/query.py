@@ -33,7 +33,7 @@ from laggard.cli.times import HELP, accept_spans
 from laggard.cli.views import named_views, read_views
 from laggard.cli.words import aligned
 from laggard.errors import OK, TEMPORARY, USAGE, LaggardError
-from laggard.escape import printable_lines
+from laggard.escape import printable_json, printable_lines
 from laggard.tables.readers import Batch, TableMissing, TableUnreadable, newest_batch, open_table, sentence_of
 from laggard.tables.schemas import BATCHES, TABLES, Table
 
@@ -87,6 +87,8 @@ def run(args: argparse.Namespace, config: Config) -> int:
         kind = args.format or (format_of(args.output) if args.output else "table")
     rows, notes = (_answer_question if args.name else _answer_sql)(config.job.tables, args.name or args.sql, values)
     write_rows(rows, kind, args.output)
+    if args.json and args.output:
+        print(printable_json({"v": 1, "ok": True, "data": {"file": args.output, "rows": rows.num_rows}}))
     if not getattr(args, "quiet", False):
         sys.stdout.flush()
         for note in notes:

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
         explained = _read(args, config)
         page = _page(explained, is_json=args.json)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise _unreadable(args.group, error) from error
+        raise unreadable(args.group, error) from error
     if args.at is None:
         warn_if_old(explained.batch, config)
     print(page)
@@ -72,7 +72,8 @@ def _page(explained: Explained, *, is_json: bool) -> str:
     return "\n".join(page_lines(explained))
 
 
-def _unreadable(group: str, error: Exception) -> LaggardError:
+def unreadable(group: str, error: Exception) -> LaggardError:
+    """The error about rows that no job writes."""
     return LaggardError(
         f'the rows of group "{escape_label(group)}" hold values that no job writes',
         cause=f"{type(error).__name__}: {first_line(error)}",

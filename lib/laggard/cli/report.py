@@ -1,0 +1,139 @@
+"""`laggard report`: one self-contained HTML file about a group, or about all groups."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from laggard import __version__
+from laggard.cli.explain.asked import Asked
+from laggard.cli.explain.verb import unreadable
+from laggard.cli.published import published_batch, warn_if_old
+from laggard.cli.query_notes import Range
+from laggard.cli.times import HELP, accept_spans, when
+from laggard.cli.words import count, known_duration, moment, short, short_duration
+from laggard.conf import conf_file
+from laggard.errors import CONFIGURATION, NOT_FOUND, OK, USAGE, LaggardError
+from laggard.escape import printable, printable_json, printable_lines
+
+if TYPE_CHECKING:
+    import jinja2
+
+    from laggard.config import Config
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb and its options."""
+    parser = subparsers.add_parser(
+        "report",
+        help="one HTML file to send round: verdict, evidence, charts, rebalances, findings",
+        description="One self-contained HTML file about a group or, with --fleet, about all: no script, no network.",
+    )
+    accept_spans(parser)
+    parser.add_argument("group", nargs="?", help="name of the group, as `laggard status` prints it")
+    parser.add_argument("--fleet", action="store_true", help="all groups, worst first")
+    parser.add_argument("--since", type=when, metavar="TIME", default=when("24h"), help=f"begin (default: 24h): {HELP}")
+    parser.add_argument("--to", type=when, metavar="TIME", help="end (default: the newest tick)")
+    parser.add_argument("-o", "--output", metavar="FILE", default="report.html", help="the file (default: report.html)")
+
+
+def run(args: argparse.Namespace, config: Config) -> int:
+    """Write the file, and say where it is."""
+    if bool(args.group) == args.fleet:
+        raise LaggardError(
+            "a group or --fleet, please",
+            fix="laggard report payments --since 24h -o payments.html, or laggard report --fleet",
+            exit_code=USAGE,
+        )
+    try:
+        html = fleet_html(args, config) if args.fleet else group_html(args, config)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise unreadable(args.group or "*", error) from error
+    _save(args.output, html)
+    size = len(html.encode())
+    print(f"wrote {printable(args.output)}: {size / 1000:,.0f} kB", file=sys.stderr)
+    if args.json:
+        print(printable_json({"v": 1, "ok": True, "data": {"file": args.output, "bytes": size}}))
+    return OK
+
+
+def group_html(args: argparse.Namespace, config: Config) -> str:
+    """The page of one group."""
+    environment = _environment()
+    from laggard.cli.report_data import group_page
+
+    asked = Asked(args.group, config.diagnosis.of_rebalances(), None, None, args.to, args.since)
+    explained = asked.read(config.job.tables, config.job.window_seconds)
+    if args.to is None:
+        warn_if_old(explained.batch, config)
+    objective = config.policies.of(
+        explained.batch.cluster, str(explained.group["group"]), explained.batch.polled_at
+    ).slo_objective
+    page = group_page(explained, config.job.tables, config.job.window_seconds, objective)
+    return environment.get_template("group.html").render(page, version=__version__)
+
+
+def fleet_html(args: argparse.Namespace, config: Config) -> str:
+    """The page of all groups."""
+    environment = _environment()
+    from laggard.cli.report_data import fleet_page
+
+    batch = published_batch(config.job.tables)
+    warn_if_old(batch, config)
+    end = args.to(batch.polled_at) if args.to else batch.polled_at
+    asked = Range(args.since(batch.polled_at), end)
+    page = fleet_page(config.job.tables, batch, asked, config.job.window_seconds)
+    return environment.get_template("fleet.html").render(page, version=__version__)
+
+
+def _environment() -> jinja2.Environment:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise LaggardError(
+            "a report needs Jinja2", cause=str(error), fix="pip install 'laggard[analyst]'", exit_code=CONFIGURATION
+        ) from error
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(conf_file("report")),
+        autoescape=True,  # clients choose the names
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "name": short,
+        "text": printable_lines,
+        "moment": _moment,
+        "count": count,
+        "records": lambda value: "unknown" if value is None else f"{value:,.0f}",
+        "seconds": lambda value: "unknown" if value is None else short_duration(value),
+        "duration": known_duration,
+        "percent": lambda value: "unknown" if value is None else f"{100 * value:.4g} %",
+        "ratio": lambda value: "unknown" if value is None else f"{value:.3g}",
+        "known": lambda value: "unknown" if value is None else value,
+    }
+    return environment
+
+
+def _moment(at: datetime | None) -> str:
+    return "unknown" if at is None else moment(at)
+
+
+def _save(place: str, html: str) -> None:
+    path = Path(place)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(html, encoding="utf-8")
+        unfinished.replace(path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise LaggardError(
+            f"cannot write {place}",
+            cause=error.strerror or str(error),
+            fix="name a file in a folder that is there, as -o report.html",
+            exit_code=NOT_FOUND,
+        ) from error

@@ -1,0 +1,198 @@
+"""Charts of the HTML report as inline SVG: pure functions from values by time to text, the same for the same values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+
+from markupsafe import Markup, escape
+
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 960, 170, 70, 10, 10, 22
+STRIP = 18
+BINS = 480  # values of one chart: two pixels each
+UNWATCHED, PARTIAL = "unwatched", "partial"
+# those of the dashboards, by Okabe and Ito: safe for colour-blind readers
+COLOURS = {"none": "#009E73", "single": "#56B4E9", "spread": "#0072B2", "mixed": "#F0E442", "concentrated": "#E69F00"}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Time of a page, cut into bins no shorter than a window."""
+
+    begin: datetime
+    end: datetime
+    window_seconds: int
+    most: int = BINS
+
+    @property
+    def seconds(self) -> float:
+        return max((self.end - self.begin).total_seconds(), self.window_seconds)
+
+    @property
+    def step(self) -> float:
+        return max(self.seconds / self.most, self.window_seconds)
+
+    @property
+    def count(self) -> int:
+        return max(1, -int(-self.seconds // self.step))
+
+    def place(self, at: datetime) -> int:
+        """The bin of a moment."""
+        return int((at - self.begin).total_seconds() // self.step)
+
+    def x(self, seconds: float) -> float:
+        """Pixels from the left of so many seconds after the begin."""
+        return round(LEFT + (WIDTH - LEFT - RIGHT) * min(max(seconds / self.seconds, 0), 1), 1)
+
+    def edges(self, first: int, last: int) -> tuple[float, float]:
+        """Pixels at the begin of a bin and at the end of another."""
+        return self.x(first * self.step), self.x((last + 1) * self.step)
+
+
+Values = Sequence[float | str | None]  # by bin: a number or text, None if not known in whole, or UNWATCHED
+
+
+def by_bin(span: Span, rows: Sequence[tuple[datetime, float | None]]) -> list[float | str | None]:
+    """The largest value of each bin; None if one in it is not known, UNWATCHED without any."""
+    found: list[float | str | None] = [UNWATCHED] * span.count
+    for at, value in rows:
+        place = span.place(at)
+        if 0 <= place < span.count:
+            before = found[place]
+            if before == UNWATCHED:
+                found[place] = value
+            elif before is not None:
+                found[place] = None if value is None else max(float(before), value)
+    return found
+
+
+def line(
+    span: Span, values: Values, title: str, label: Callable[[float], str], nice: Callable[[float], float] | None = None
+) -> Markup:
+    """Values over time as a line that breaks where they are not known; such times are marked."""
+    top = (nice or _nice)(max((value for value in values if isinstance(value, (int, float))), default=1.0))
+    inner = HEIGHT - TOP - BOTTOM
+
+    def y(value: float) -> float:
+        return round(TOP + inner * (1 - min(value / top, 1)), 1)
+
+    body = [*_bands(span, values, TOP, inner)]
+    for part in (0.0, 0.5, 1.0):
+        body.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(part * top)}" y2="{y(part * top)}"/>')
+        body.append(
+            f'<text x="{LEFT - 6}" y="{y(part * top) + 4}" text-anchor="end">{escape(label(part * top))}</text>'
+        )
+    for first, run in _runs(values):
+        if isinstance(run[0], (int, float)):
+            left, right = span.edges(first, first + len(run) - 1)
+            middle = [sum(span.edges(first + n, first + n)) / 2 for n in range(len(run))]
+            points = [(left, run[0]), *zip(middle, run, strict=True), (right, run[-1])]
+            path = " ".join(f"{x:.1f},{y(float(value or 0))}" for x, value in points)
+            body.append(f'<polyline class="line" points="{path}"/>')
+    return _svg(span, body, title, HEIGHT)
+
+
+def strip(span: Span, values: Values, title: str) -> Markup:
+    """Named states over time as a band of colours, with the name of each stretch as its title."""
+    body = list(_bands(span, values, 2, STRIP))
+    for first, run in _runs(values):
+        state = run[0]
+        if isinstance(state, str) and state != UNWATCHED:
+            left, right = span.edges(first, first + len(run) - 1)
+            body.append(
+                f'<rect x="{left}" y="2" width="{right - left:.1f}" height="{STRIP}"'
+                f' fill="{COLOURS.get(state, "#999999")}"><title>{escape(state)}</title></rect>'
+            )
+    return _svg(span, body, title, STRIP + 2 + BOTTOM)
+
+
+def marks(
+    span: Span, rows: Sequence[tuple[datetime, float | None, str]], title: str, label: Callable[[float], str]
+) -> Markup:
+    """Events over time, each as high as its value; one without a value is dashed and as high as the chart."""
+    top, inner = _nice(max((value for _, value, _ in rows if value is not None), default=1.0)), HEIGHT - TOP - BOTTOM
+    body = [
+        f'<text x="{LEFT - 6}" y="{TOP + 8}" text-anchor="end">{escape(label(top))}</text>',
+        f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{TOP + inner}" y2="{TOP + inner}"/>',
+    ]
+    for at, value, text in rows:
+        x = span.x((at - span.begin).total_seconds())
+        high = inner if value is None else max(2.0, inner * min(value / top, 1))
+        kind = "mark unknown" if value is None else "mark"
+        body.append(
+            f'<line class="{kind}" x1="{x}" x2="{x}" y1="{TOP + inner}" y2="{TOP + inner - high:.1f}">'
+            f"<title>{escape(text)}</title></line>"
+        )
+    return _svg(span, body, title, HEIGHT)
+
+
+def spark(values: Values) -> Markup:
+    """A line without axes, as wide as a word, on which a value that is not known is a hole."""
+    top = max((value for value in values if isinstance(value, (int, float))), default=0.0) or 1.0
+    body = []
+    for first, run in _runs(values):
+        if isinstance(run[0], (int, float)):
+            points = " ".join(
+                f"{first + n},{round(18 - 16 * float(value or 0) / top, 1)}" for n, value in enumerate(run)
+            )
+            more = f" {first + 0.9},{round(18 - 16 * float(run[0] or 0) / top, 1)}" if len(run) == 1 else ""
+            body.append(f'<polyline class="line" points="{points}{more}"/>')
+    return Markup(  # noqa: S704 - numbers only
+        f'<svg class="spark" viewBox="0 0 {len(values)} 20" preserveAspectRatio="none" aria-hidden="true">'
+        + "".join(body)
+        + "</svg>"
+    )
+
+
+def _runs(values: Values) -> Iterator[tuple[int, list[float | str | None]]]:
+    """Neighbours of one kind: numbers together, texts and unknowns with their like."""
+    first = 0
+    for _, members in groupby(values, key=lambda value: "number" if isinstance(value, (int, float)) else value):
+        run = list(members)
+        yield first, run
+        first += len(run)
+
+
+def _bands(span: Span, values: Values, top: int, high: int) -> Iterator[str]:
+    for first, run in _runs(values):
+        if run[0] is None or run[0] == UNWATCHED:
+            left, right = span.edges(first, first + len(run) - 1)
+            kind, says = (PARTIAL, "not known in whole") if run[0] is None else (UNWATCHED, "not watched")
+            begin = span.begin + timedelta(seconds=first * span.step)
+            yield (
+                f'<rect class="{kind}" x="{left}" y="{top}" width="{right - left:.1f}" height="{high}">'
+                f"<title>{says} from {begin:%Y-%m-%d %H:%M} UTC</title></rect>"
+            )
+
+
+def _svg(span: Span, body: Sequence[str], title: str, height: int) -> Markup:
+    return Markup(  # noqa: S704 - numbers and texts that `escape` has seen
+        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}"><title>{escape(title)}</title>'
+        + "".join([*body, *_times(span, height)])
+        + "</svg>"
+    )
+
+
+def _times(span: Span, height: int) -> Iterator[str]:
+    form = "%H:%M" if span.seconds <= 86_400 else "%m-%d %H:%M"
+    for part in range(6):
+        seconds = span.seconds * part / 5
+        anchor = "start" if part == 0 else "end" if part == 5 else "middle"
+        at = span.begin + timedelta(seconds=seconds)
+        yield f'<text x="{span.x(seconds)}" y="{height - 6}" text-anchor="{anchor}">{at:{form}}</text>'
+
+
+def nice_seconds(value: float) -> float:
+    """The next length of time from a value on that people speak of."""
+    known = (1, 2, 5, 10, 20, 60, 120, 300, 600, 1200, 3600, 7200, 14_400, 43_200, 86_400)
+    return next((float(each) for each in known if each >= value), 86_400 * _nice(value / 86_400))
+
+
+def _nice(value: float) -> float:
+    """The next of 1, 2, 5, 10, 20, … from a value on."""
+    size = 1.0
+    while size * 10 <= value:
+        size *= 10
+    return next(size * factor for factor in (1, 2, 5, 10) if size * factor >= value)

@@ -1,0 +1,249 @@
+"""Values and charts of a report from the published tables; the template makes names safe."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from laggard.cli.diagnosis_words import evidence_words, spoken, where
+from laggard.cli.explain.data import to_data
+from laggard.cli.explain.rebalance import events_and_cost
+from laggard.cli.explain.rows import Explained
+from laggard.cli.published import Row
+from laggard.cli.query import open_session
+from laggard.cli.query_notes import Range, gaps_in
+from laggard.cli.query_output import number
+from laggard.cli.report_charts import COLOURS, UNWATCHED, Span, by_bin, line, marks, nice_seconds, spark, strip
+from laggard.cli.words import known_duration, short, short_duration
+from laggard.tables.readers import Batch
+
+MOST_TOPICS, MOST_REBALANCES, MOST_GROUPS, SPARK_BINS = 5, 200, 500, 48
+_SETTLING = 3  # windows at the end that may not have closed
+Chart = tuple[str, str, list[tuple[datetime, float | None]], Callable[[float], str], Callable[[float], float] | None]
+
+
+def group_page(explained: Explained, root: str, window_seconds: int, objective: float) -> dict[str, Any]:
+    """All that the page of one group shows."""
+    batch, group = explained.batch, str(explained.group["group"])
+    end = batch.polled_at
+    begin = _on_grid(explained.since or end - timedelta(days=1), window_seconds)
+    ask = open_session(root, Range(begin, end))
+    name = "'" + group.replace("'", "''") + "'"
+    windows = ask(_WINDOWS.format(name=name)).to_pylist()
+    span = Span(begin, _drawn_to(windows, end, window_seconds), window_seconds)
+    facts = to_data(explained)
+    slo = [] if not any(row["matured_records"] for row in windows) else ask(_SLO.format(name=name)).to_pylist()
+    return {
+        "group": group,
+        "cluster": batch.cluster,
+        "batch_id": batch.batch_id,
+        "begin": begin,
+        "end": end,
+        "diagnosis": facts["diagnosis"],
+        "findings": [_finding(row) for row in facts["diagnosis"]["findings"] or ()],
+        "past": [row for row in facts["past"] or () if row["role"] != "suppressed"],
+        "state": explained.group,
+        "totals": _totals(windows, span),
+        "charts": _charts(windows, span),
+        "shapes": _shapes(windows, span),
+        "legend": COLOURS,
+        "rebalances": _rebalances(explained, span),
+        "slo": [row | {"burn": _burn(row, objective)} for row in slo],
+        "objective": objective,
+        "gaps": gaps_in(root, batch, Range(begin, end)),
+        "not_known": facts["not_known"],
+    }
+
+
+_WINDOWS = """
+select topic, window_start, window_end, lag, lag_known, max_time_lag_seconds, time_lag_censored, shape,
+    matured_records, late_records
+from group_windows where "group" = {name} order by window_start, topic
+"""
+_SLO = 'select * from slo_daily where "group" = {name} order by date'
+
+
+def _burn(row: Row, objective: float) -> float | None:
+    share = row["late_share"]
+    return None if share is None or objective >= 1 else float(share) / (1 - objective)
+
+
+def _on_grid(at: datetime, window_seconds: int) -> datetime:
+    """The start of the window that a moment lies in, so that no window is cut."""
+    return at - timedelta(seconds=at.timestamp() % window_seconds)
+
+
+def _drawn_to(windows: Sequence[Row], end: datetime, window_seconds: int) -> datetime:
+    """The end of the newest window, if no later one can have closed."""
+    newest = max((row["window_end"] for row in windows), default=end)
+    return newest if end - newest <= timedelta(seconds=_SETTLING * window_seconds) else end
+
+
+def _finding(row: Row) -> Row:
+    return row | {
+        "where": where(row),
+        "numbers": evidence_words(row),
+        "wrong_if": spoken(row["falsifier"] or "").rstrip("."),
+    }
+
+
+def _sums(windows: Iterable[Row], column: str) -> list[tuple[datetime, float | None]]:
+    """A column by window, summed over topics; None if a topic does not know it."""
+    found: dict[datetime, list[float | None]] = defaultdict(list)
+    for row in windows:
+        found[row["window_start"]].append(row[column])
+    return [(at, None if None in values else sum(v for v in values if v is not None)) for at, values in found.items()]
+
+
+def _largest(windows: Iterable[Row], column: str) -> list[tuple[datetime, float | None]]:
+    found: dict[datetime, float | None] = {}
+    for row in windows:
+        at, value = row["window_start"], row[column]
+        found[at] = max((v for v in (found.get(at), value) if v is not None), default=None)
+    return list(found.items())
+
+
+def _totals(windows: Sequence[Row], span: Span) -> dict[str, Any]:
+    lags = _sums(windows, "lag")
+    known = [value for _, value in lags if value is not None]
+    times = [row for row in windows if row["max_time_lag_seconds"] is not None]
+    worst = max(times, key=lambda row: row["max_time_lag_seconds"], default=None)
+    expected = max(round(span.seconds / span.window_seconds), 1)
+    return {
+        "lag_max": max(known, default=None),
+        "time_lag_max": known_duration(
+            None if worst is None else worst["max_time_lag_seconds"],
+            is_exact=worst is None or not worst["time_lag_censored"],
+        ),
+        "windows": len(lags),
+        "windows_known": len(known),
+        "windows_expected": max(expected, len(lags)),
+    }
+
+
+def _charts(windows: Sequence[Row], span: Span) -> list[dict[str, Any]]:
+    found: list[Chart] = [
+        ("Lag", "records that arrived and are not committed", _sums(windows, "lag"), _records, None),
+        (
+            "Time lag",
+            "age of the oldest record not committed, of partitions that know it",
+            _largest(windows, "max_time_lag_seconds"),
+            _age,
+            nice_seconds,
+        ),
+    ]
+    if any(row["matured_records"] for row in windows):
+        late = dict(_sums(windows, "late_records"))
+        shares = [(at, _share(late[at], matured)) for at, matured in _sums(windows, "matured_records")]
+        found.append(("Late records", "share of the records that reached the age of the SLO", shares, _percent, None))
+    return [
+        {"title": title, "says": says, "svg": line(span, by_bin(span, rows), f"{title}: {says}", label, nice)}
+        for title, says, rows, label, nice in found
+    ]
+
+
+def _share(late: float | None, matured: float | None) -> float | None:
+    if late is None or matured is None:
+        return None
+    return late / matured if matured else 0.0
+
+
+def _records(value: float) -> str:
+    return f"{value:,.0f}" if value == round(value) else number(value)
+
+
+def _age(seconds: float) -> str:
+    return short_duration(seconds).removesuffix(" 00 s").removesuffix(" 00 m").removesuffix(" 00 h")
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * ratio:.4g} %"
+
+
+def _shapes(windows: Sequence[Row], span: Span) -> list[dict[str, Any]]:
+    """The shape of each topic's lag over time, of the topics that were furthest behind."""
+    behind: dict[str, int] = {}
+    for row in windows:
+        behind[row["topic"]] = max(behind.get(row["topic"], -1), row["lag_known"] or 0)
+    topics = sorted(behind, key=lambda topic: (-behind[topic], topic))
+    found = []
+    for topic in topics[:MOST_TOPICS]:
+        states: list[float | str | None] = [UNWATCHED] * span.count
+        for row in windows:
+            if row["topic"] == topic and 0 <= span.place(row["window_start"]) < span.count:
+                states[span.place(row["window_start"])] = row["shape"]  # the last of a bin
+        found.append({"topic": topic, "svg": strip(span, states, f"Shape of the lag on {short(topic)}")})
+    return [*found, *([{"topic": None, "more": len(topics) - MOST_TOPICS}] if len(topics) > MOST_TOPICS else [])]
+
+
+def _rebalances(explained: Explained, span: Span) -> dict[str, Any]:
+    rows = explained.rebalances or []
+    drawn = [
+        (row["ended_at"], row["pause_max_seconds"], f"{row['ended_at']:%Y-%m-%d %H:%M:%S} UTC {row['cause']}")
+        for row in rows
+    ]
+    return {
+        "are_known": explained.rebalances is not None,
+        "count": len(rows),
+        "rows": [
+            row | {"says": events_and_cost(row, explained.names, explained.limits)[0]} for row in rows[:MOST_REBALANCES]
+        ],
+        "paused": _known_sum(rows, "paused_partition_seconds"),
+        "delayed": _known_sum(rows, "records_delayed"),
+        "svg": marks(span, drawn, "Longest pause of each rebalance", short_duration) if rows else None,
+    }
+
+
+def _known_sum(rows: Sequence[Row], column: str) -> dict[str, Any]:
+    """The sum of what is known, and how many are not."""
+    values = [row[column] for row in rows if row[column] is not None]
+    return {"sum": sum(values) if values else None, "unknown": len(rows) - len(values)}
+
+
+def fleet_page(root: str, batch: Batch, asked: Range, window_seconds: int) -> dict[str, Any]:
+    """All that the page of all groups shows."""
+    end = asked.end or batch.polled_at
+    begin = _on_grid(asked.begin or end - timedelta(days=1), window_seconds)
+    ask = open_session(root, Range(begin, end))
+    worst = ask("select * from worst_groups order by place").to_pylist()
+    parts: list[Mapping[str, Row]] = [{row["group"]: row for row in ask(sql).to_pylist()} for sql in _BY_GROUP]
+    span = Span(begin, end, window_seconds, SPARK_BINS)
+    drawn: dict[str, list[tuple[datetime, float | None]]] = defaultdict(list)
+    for row in ask(_SPARKS.format(seconds=max(1, int(span.step)), begin=begin.isoformat())).to_pylist():
+        drawn[row["group"]].append((row["at"], None if row["unknown"] else row["lag"]))
+    rows = []
+    for row in worst[:MOST_GROUPS]:
+        merged = {name: value for part in reversed(parts) for name, value in part.get(row["group"], {}).items()}
+        values = by_bin(span, drawn.get(row["group"], []))
+        rows.append({**merged, **row, "spark": spark(values)})
+    return {
+        "cluster": batch.cluster,
+        "batch_id": batch.batch_id,
+        "begin": begin,
+        "end": end,
+        "groups": len(worst),
+        "rows": rows,
+        "gaps": gaps_in(root, batch, Range(begin, end)),
+        "late": {row["group"]: row for row in parts[2].values() if row["late_records"]},
+    }
+
+
+_BY_GROUP = (
+    """select "group", max(lag_known) as lag_known_max, max(max_time_lag_seconds) as time_lag_max,
+    max(case when time_lag_censored then max_time_lag_seconds end) as time_lag_bound
+    from group_windows group by "group" """,
+    """select "group", sum(rebalances) as rebalances, sum(paused_partition_seconds) as paused,
+    sum(rebalances_unknown) as rebalances_unknown from rebalance_cost group by "group" """,
+    """select "group", sum(matured_records) as matured_records, sum(late_records) as late_records
+    from slo_daily group by "group" """,
+)
+_SPARKS = """
+select "group", date_bin(interval '{seconds} seconds', window_start, cast('{begin}' as timestamp)) as at,
+    max(lag_known) as lag, max(unknown) as unknown
+from (
+    select "group", window_start, sum(lag_known) as lag_known, count(*) - count(lag) as unknown
+    from group_windows group by "group", window_start
+) group by 1, 2 order by 1, 2
+"""

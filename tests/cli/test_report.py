@@ -1,0 +1,177 @@
+"""The HTML report: one file, the same bytes for the same rows, names escaped, what is not known marked as such."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from laggard.cli.main import main
+from laggard.cli.report_charts import UNWATCHED, Span, by_bin, line, marks, spark, strip
+from laggard.errors import NOT_FOUND, OK, USAGE
+from laggard.tables.arrow import to_arrow
+from laggard.tables.delta import Writer
+from laggard.tables.schemas import TABLES
+from questions.examples import GROUP
+from questions.examples import tables as example
+from questions.kit import at, window, write_tables
+from questions.view_rows import GAP
+from tables.fixtures import NOW, batch_row, group_row, partition_row
+
+HOSTILE = '<script>alert("1")</script>\u202e&amp;'
+SPAN = Span(NOW, NOW + timedelta(minutes=4), 60)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The hour of the examples, with five minutes not watched, five of partial lag, and a group of an odd name."""
+    rows = example()
+    for row in rows["group_windows"]:
+        if at(-40) <= row["window_start"] < at(-35):
+            row["lag"] = None
+    rows["group_windows"] = [row for row in rows["group_windows"] if not at(-50) <= row["window_start"] < at(-45)]
+    rows["rebalances"] = [row | {"flags": [], "live_read": True} for row in rows["rebalances"]]
+    rows["rebalances"][0] |= {"paused_partition_seconds": None, "pause_max_seconds": None}
+    rows["partition_status"] = [partition_row(GROUP, "orders", number) for number in range(3)]
+    rows["group_status"] = [group_row(GROUP), group_row(HOSTILE, lag=None, lag_known=None, max_time_lag_seconds=None)]
+    rows["finding_state"] = [window(-1, "")]
+    folder: Path = tmp_path_factory.mktemp("tables")
+    write_tables(folder, rows)
+    gap = batch_row(1, {}, **(GAP | {"gap_from": at(-50), "gap_to": at(-45)}))
+    Writer(str(folder), "test").write(TABLES["batches"], to_arrow(TABLES["batches"], [gap]), 2)
+    return folder
+
+
+def report(root: Path, path: Path, *words: str) -> str:
+    assert main(["--set", f"job.tables={root}", "report", *words, "-o", str(path)]) == OK
+    return path.read_text(encoding="utf-8")
+
+
+class Tags(HTMLParser):
+    """Every element that opens closes, inside the one that it opened in."""
+
+    EMPTY = frozenset({"meta", "line", "rect", "polyline"})
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+        self.texts: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.seen.add(tag)
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+@pytest.fixture(scope="module")
+def page(root: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return report(root, tmp_path_factory.mktemp("out") / "group.html", GROUP, "--since", "1h")
+
+
+def test_a_report_is_one_whole_file_that_asks_nobody(page: str) -> None:
+    tags = Tags(page)
+    assert tags.open == []
+    assert not tags.seen & {"script", "link", "img", "iframe", "object", "form"}
+    assert [word for word in ("http:", "https:", "url(", "@import", "src=") if word in page] == []
+    assert "default-src 'none'" in page
+
+
+def test_the_same_rows_give_the_same_bytes(root: Path, page: str, tmp_path: Path) -> None:
+    assert report(root, tmp_path / "again.html", GROUP, "--since", "1h") == page
+
+
+def test_it_says_what_explain_says_and_what_things_cost(page: str) -> None:
+    text = " ".join(" ".join(Tags(page).texts).split())
+    for said in (
+        f"{GROUP} has no significant lag, but: all partitions fall behind",
+        "Would more consumers help?", "CAPACITY_SHORTAGE", "Windows with a whole lag 50 of 60",
+        "3 rebalances. Partitions were paused for 36.5 s in all", "the pauses of 1 rebalance are unknown and left out",
+        "2026-11-20 11:10:00 UTC to 2026-11-20 11:15:00 UTC: job_down", "replacement", "2 → 3",
+        "Objective: 99 % of the records are read in time", "late share",
+    ):  # fmt: skip
+        assert said in text, said
+    assert page.count("<svg") == 5  # lag, time lag, late records, one topic's shape, pauses
+    assert page.count('class="unwatched" x=') == 4
+    assert page.count('class="partial" x=') == 1
+
+
+def test_names_are_escaped_and_steer_nothing(root: Path, tmp_path: Path) -> None:
+    for words in ((HOSTILE, "--since", "1h"), ("--fleet", "--since", "1h")):
+        page = report(root, tmp_path / "page.html", *words)
+        assert "<script" not in page
+        assert "\u202e" not in page
+        assert "&lt;script&gt;" in page
+        assert Tags(page).open == []
+
+
+def test_the_page_of_all_groups_has_each_of_them_worst_first(root: Path, tmp_path: Path) -> None:
+    page = report(root, tmp_path / "fleet.html", "--fleet", "--since", "1h")
+    assert page.index(f">{GROUP}<") < page.index("&lt;script")
+    text = " ".join(" ".join(Tags(page).texts).split())
+    assert "2 groups" in text
+    assert "CAPACITY_SHORTAGE" in text
+    assert "unknown unknown" in text  # lag and time lag of the other one
+
+
+def test_an_end_that_is_given_ends_the_page(root: Path, tmp_path: Path) -> None:
+    page = report(root, tmp_path / "past.html", "--fleet", "--since", "1h", "--to", "-30m")
+    assert "2026-11-20 11:00:00 UTC to 2026-11-20 11:30:00 UTC" in page
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ((), USAGE, "a group or --fleet, please"),
+        ((GROUP, "--fleet"), USAGE, "a group or --fleet, please"),
+        (("nobody",), NOT_FOUND, "nobody"),
+        ((GROUP, "-o", "/nowhere/at/all.html"), NOT_FOUND, "cannot write /nowhere/at/all.html"),
+    ],
+)
+def test_a_wrong_use_is_said(
+    root: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], code: int, said: str
+) -> None:
+    assert main(["--set", f"job.tables={root}", "report", *words]) == code
+    assert said in capsys.readouterr().err
+
+
+def values() -> Iterator[tuple[int, float | None]]:
+    """A value, none known, not watched, and a value again."""
+    yield from ((0, 5.0), (1, None), (3, 7.0))
+
+
+def test_a_line_breaks_where_nothing_is_known() -> None:
+    rows = [(NOW + timedelta(minutes=minute), value) for minute, value in values()]
+    bins = by_bin(SPAN, rows)
+    assert bins == [5.0, None, UNWATCHED, 7.0]
+    drawn = line(SPAN, bins, "Lag", str)
+    assert drawn.count("<polyline") == 2
+    assert (drawn.count('class="partial"'), drawn.count('class="unwatched"')) == (1, 1)
+    assert spark(bins).count("<polyline") == 2
+
+
+def test_a_bin_shows_its_largest_value_and_hides_no_unknown() -> None:
+    hour = Span(NOW, NOW + timedelta(hours=1), 60, most=2)
+    rows = [(NOW, 1.0), (NOW + timedelta(minutes=1), 9.0), (NOW + timedelta(minutes=40), 3.0)]
+    assert by_bin(hour, rows) == [9.0, 3.0]
+    assert by_bin(hour, [*rows, (NOW + timedelta(minutes=41), None)]) == [9.0, None]
+
+
+def test_neighbours_of_one_shape_are_one_stretch_and_titles_are_escaped() -> None:
+    drawn = strip(SPAN, ["none", "none", UNWATCHED, "spread"], 'of "<b>"')
+    assert drawn.count("<rect") == 3
+    assert "of &#34;&lt;b&gt;&#34;" in drawn
+    assert marks(SPAN, [(NOW, None, "<i>"), (NOW, 2.0, "b")], "Pauses", str).count('"mark unknown"') == 1
