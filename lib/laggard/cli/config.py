@@ -32,7 +32,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "policy": "what the rules of [[policy]] say about GROUP",
     }
     sentences = "; ".join(f"{name}: {sentence}" for name, sentence in actions.items())
-    parser.add_argument("action", choices=actions, help=sentences)
+    parser.add_argument("action", choices=tuple(actions), help=sentences)
     parser.add_argument("group", nargs="?", metavar="GROUP", help="with policy: the group, of cluster.name")
 
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from types import ModuleType
 
 from laggard import __version__, storage
-from laggard.cli.parser import Parser, add_global_options, hint
+from laggard.cli.parser import SHELLS, Parser, PrintCompletion, add_global_options, hint
 from laggard.config import Config, load_config
 from laggard.errors import INTERNAL, INTERRUPTED, OK, USAGE, LaggardError
 from laggard.escape import printable, printable_json, printable_lines
@@ -132,22 +132,25 @@ def chosen_verb(words: Sequence[str]) -> str | None:
     """The first word that is neither an option nor an option's value."""
     rest = iter(words)
     for word in rest:
-        if word in ("--config", "--set"):
+        if word in ("--config", "--set", "--print-completion"):
             next(rest, None)
         elif not word.startswith("-"):
             return word
     return None
 
 
-def build_parser(verb: str | None) -> Parser:
-    """The parser with every verb's name, and with the options of one verb."""
+def build_parser(*chosen: str | None) -> Parser:
+    """The parser with every verb's name, and with the options of the chosen verbs, one as a rule."""
     parser = Parser(prog="laggard", description="Kafka consumer lag and rebalances, kept in Delta tables.")
     parser.add_argument("--version", action="version", version=f"laggard {__version__}")
+    parser.add_argument(
+        "--print-completion", action=PrintCompletion, choices=SHELLS, help="print the completion for a shell, and end"
+    )
     add_global_options(parser, default=None)
     parser.set_defaults(config=None, set=[], verb_set=[], json=False, no_color=False, quiet=False, verbose=False)
     subparsers = parser.add_subparsers(dest="verb", metavar="verb", title="verbs")
     for name, sentence in VERBS.items():
-        if name == verb:
+        if name in chosen:
             _module(name).add_parser(subparsers)
             add_global_options(subparsers.choices[name], default=argparse.SUPPRESS)
         else:

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-from laggard.errors import USAGE, LaggardError
+from laggard.conf import conf_file
+from laggard.errors import OK, USAGE, LaggardError
 
+SHELLS = ("bash", "zsh", "tcsh", "fish")
 _ARGUMENT = re.compile(r"argument ([^:]+): (.+)", re.DOTALL)
 _CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.+?)\)", re.DOTALL)
+
+
+class PrintCompletion(argparse.Action):
+    """Print the completion that was made from this parser, and end."""
+
+    def __call__(self, parser: argparse.ArgumentParser, _space: Any, shell: Any, _option: str | None = None) -> None:
+        text = conf_file(f"completion/laggard.{shell}").read_text(encoding="utf-8")
+        sys.stdout.write(text)
+        parser.exit(OK)
 
 
 class Parser(argparse.ArgumentParser):
