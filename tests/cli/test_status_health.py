@@ -107,6 +107,27 @@ def test_a_finding_of_the_cluster_is_on_the_line_of_each_group_that_it_names(
     assert {name for name, row in found.items() if row["FINDING"] == "SHARED_SINK"} == {"checkout", "search"}
 
 
+def test_a_group_that_has_stopped_has_no_members_and_not_consumers_enough(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its window closed before the lag counted, so the window's verdict is NOT_NEEDED."""
+    waiting = {"lag": 3564, "lag_known": 3564}
+    groups = [
+        group_row("archive", members=0, group_state="Empty", **waiting),
+        group_row("done", members=0, group_state="Empty", lag=0, lag_known=0),
+    ]
+    windows = [window_row(name, "orders", partitions_material=0) for name in ("archive", "done")]
+    write_batch(root, 42, groups=groups, partitions=[partition_row("archive", "orders", 1, lag=3564)])
+    write_judged(root, windows=[row | {"scale_verdict": "NOT_NEEDED"} for row in windows])
+    found = shown(root, capsys)
+    assert (found["archive"]["HEALTH"], found["archive"]["VERDICT"]) == ("behind", "NO_MEMBERS")
+    assert (found["done"]["HEALTH"], found["done"]["VERDICT"]) == ("ok", "NOT_NEEDED")
+    assert main(["explain", "archive", "--json", "--set", f"job.tables={root}"]) == OK
+    diagnosis = json.loads(capsys.readouterr().out)["data"]["diagnosis"]
+    assert diagnosis["verdict"] == "NO_MEMBERS"
+    assert diagnosis["headline"].startswith("archive: 3,564 records behind, and no member reads them")
+
+
 def test_status_and_explain_name_the_same_finding_and_verdict(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(
         root,

@@ -121,6 +121,23 @@ def test_each_closing_question_has_an_answer(seen: Seen, question: str, answer: 
     assert any(answer in row for row in rows), rows
 
 
+def test_the_commands_that_it_prints_work_where_they_are_typed(seen: Seen) -> None:
+    commands = [line for line in seen.printed.splitlines() if " --config " in line]
+    assert {verb for verb in ("explain", "findings", "query") for line in commands if f" {verb} " in line} == {
+        "explain", "findings", "query",
+    }  # fmt: skip
+    for command in commands:
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=patient(60))
+        assert (done.returncode, bool(done.stdout)) == (0, True), (command, done.stderr)
+
+
+def test_it_ends_with_the_page_of_the_worst_group_and_the_open_findings(seen: Seen) -> None:
+    worst = seen.printed.rpartition("At the end:\n")[2].splitlines()[2].split()[0]
+    assert f"What is wrong with {worst}, and what to do?" in seen.printed
+    assert "  State\n" in seen.printed
+    assert "What did the rules find in all groups?" in seen.printed
+
+
 def test_checkout_is_healthy(seen: Seen) -> None:
     behind = seen.seconds_behind("checkout")
     assert (seen.group("checkout")["group_state"], seen.group("checkout")["members"], len(behind)) == ("Stable", 2, 6)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from laggard.config.ranges import is_host_port
@@ -49,12 +51,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace, _: Config) -> int:
     """Run the demo until it is stopped."""
+    from laggard.cli import findings
     from laggard.cli.explain import verb as explain
     from laggard.cli.judged import read_health
     from laggard.cli.main import build_parser
     from laggard.cli.query import run_query  # from here on Arrow and a Kafka client come along
     from laggard.cli.query_output import write_table
-    from laggard.cli.status import read_snapshot, status_lines
+    from laggard.cli.status import group_lines, read_snapshot, status_lines
     from laggard.config import load_config
     from laggard.demo.answers import Answers
     from laggard.demo.run import Options, run_demo
@@ -65,10 +68,10 @@ def run(args: argparse.Namespace, _: Config) -> int:
         return out.getvalue().splitlines()
 
     def answers_in(folder: Path) -> Answers:
-        def explain_lines(group: str) -> list[str]:
-            asked = build_parser("explain").parse_args(["explain", group])
+        def printed(verb: ModuleType, words: Sequence[str]) -> list[str]:
+            asked = build_parser(words[0]).parse_args(words)
             with contextlib.redirect_stdout(io.StringIO()) as out:
-                explain.run(asked, load_config(str(folder / "laggard.toml"), [], {}))
+                verb.run(asked, load_config(str(folder / "laggard.toml"), [], {}))
             return out.getvalue().splitlines()
 
         def lines_of(snapshot: Snapshot) -> list[str]:
@@ -76,7 +79,19 @@ def run(args: argparse.Namespace, _: Config) -> int:
             healths = read_health(config.job.tables, snapshot.batch.polled_at, config.job.window_seconds)
             return status_lines(snapshot, healths=healths)
 
-        return Answers(read_snapshot, lines_of, query_lines, explain_lines)
+        def worst_group(snapshot: Snapshot) -> str:
+            config = load_config(str(folder / "laggard.toml"), [], {})
+            healths = read_health(config.job.tables, snapshot.batch.polled_at, config.job.window_seconds)
+            return group_lines(snapshot, healths)[0].group
+
+        return Answers(
+            read_snapshot,
+            lines_of,
+            query_lines,
+            lambda group: printed(explain, ["explain", group]),
+            worst_group,
+            lambda: printed(findings, ["findings", "--open"]),
+        )
 
     options = Options(args.seconds, args.work, args.keep, args.listen, args.scenario)
     return run_demo(options, answers_in)

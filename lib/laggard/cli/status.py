@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from laggard.cli import terminal
 from laggard.cli.api.client import add_options
-from laggard.cli.judged import BEHIND, INFO, LEVELS, Health, read_health
+from laggard.cli.judged import BEHIND, INFO, LEVELS, Health, read_health, verdict_now
 from laggard.cli.published import made_lines, published_batch, refuse_empty, title_of, warn_if_old, warn_of
 from laggard.cli.table import Table
 from laggard.cli.words import UNKNOWN, known, known_duration, records, short
@@ -170,6 +170,7 @@ def group_lines(snapshot: Snapshot, healths: Healths = MappingProxyType({})) -> 
             level = health.level
             if level in ("ok", INFO) and line.members == 0 and line.lag:  # nobody reads, which no window has to show
                 level = BEHIND
+            verdict = verdict_now(verdict, line.members, line.lag)
             line = replace(line, health=level, finding=health.code, shape=shape, verdict=verdict)
         table_of("", [line], 0, has_rules=True).lines()
         return line

@@ -5,8 +5,11 @@ from __future__ import annotations
 import http.client
 import re
 import shlex
+import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from laggard.exporter.snapshot import Snapshot
 
@@ -35,12 +38,14 @@ QUESTIONS = {
 
 @dataclass(frozen=True)
 class Answers:
-    """Functions that read the tables: those behind `laggard status`, `laggard query` and `laggard explain`."""
+    """Functions that read the tables: those behind the verbs."""
 
     snapshot: Callable[[str], Snapshot]
     status_lines: Callable[[Snapshot], list[str]]
     query_lines: Callable[[str, str], list[str]]  # tables, SQL
     explain_lines: Callable[[str], list[str]]  # group
+    worst_group: Callable[[Snapshot], str]
+    finding_lines: Callable[[], list[str]]  # those that are open
 
 
 def has_answers(answers: Answers, tables: str) -> bool:
@@ -48,11 +53,39 @@ def has_answers(answers: Answers, tables: str) -> bool:
     return all(len(answers.query_lines(tables, sql)) > 1 for sql in QUESTIONS.values())
 
 
-def question_lines(answers: Answers, tables: str) -> list[str]:
+def verb_lines(answers: Answers, snapshot: Snapshot, command: str) -> list[str]:
+    """The page of the worst group and the open findings, each below the command that prints it."""
+    worst = answers.worst_group(snapshot)
+    lines = ["", f"What is wrong with {worst}, and what to do?", *typed(command, "explain", worst)]
+    lines += [f"  {line}".rstrip() for line in answers.explain_lines(worst)]
+    lines += ["", "What did the rules find in all groups?", *typed(command, "findings", "--open")]
+    return lines + [f"  {line}" for line in answers.finding_lines()]
+
+
+def typed(command: str, *words: str) -> list[str]:
+    """The line to type for an answer; none if its tables are removed by then."""
+    return [f"  {command} {shlex.join(words)}", ""] if command else [""]
+
+
+def command_of(folder: Path) -> str:
+    """A command that runs laggard on the demo's tables, from where the demo was started."""
+    script = Path(sys.executable).with_name("laggard")
+    if shutil.which("laggard") == str(script):
+        words = ["laggard"]
+    else:
+        words = [_from_here(script)] if script.exists() else [_from_here(Path(sys.executable)), "-m", "laggard"]
+    return shlex.join([*words, "--config", _from_here(folder / "laggard.toml")])
+
+
+def _from_here(path: Path) -> str:
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def question_lines(answers: Answers, tables: str, command: str) -> list[str]:
     """Each question, the command that asks it, and the answer."""
     lines = []
     for question, sql in QUESTIONS.items():
-        lines += ["", question, "  laggard query " + shlex.quote(sql), ""]
+        lines += ["", question, *typed(command, "query", sql)]
         lines += [f"  {line}" for line in answers.query_lines(tables, sql)]
     return lines
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from laggard.demo.answers import Answers
+from laggard.demo.answers import Answers, typed
 from laggard.demo.config_text import DRILL_TIMINGS
 from laggard.demo.scenarios import Scenario
 
@@ -62,10 +62,17 @@ class Drill:
             return ["", f"no finding about {self._scenario.group} yet", ""]
         return ["", *self._findings[: 1 + SHOWN_FINDINGS], ""]
 
-    def end_lines(self) -> list[str]:
+    def end_lines(self, command: str) -> list[str]:
         """The last window's verdict, and the page of `laggard explain`."""
         group = self._scenario.group
-        return ["", *self._ask(VERDICT), "", f"laggard explain {group}", "", *self._answers.explain_lines(group)]
+        return [
+            "",
+            *self._ask(VERDICT),
+            "",
+            f"laggard explain {group}",
+            *typed(command, "explain", group),
+            *self._answers.explain_lines(group),
+        ]
 
     def _ask(self, sql: str) -> list[str]:
         return self._answers.query_lines(self._tables, sql.format(self._scenario.group))

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from laggard.demo.answers import Answers, has_answers, question_lines, sample_lines
+from laggard.demo.answers import Answers, command_of, has_answers, question_lines, sample_lines, verb_lines
 from laggard.demo.broker import Broker
 from laggard.demo.children import Child, is_free, start_children
 from laggard.demo.config_text import TIMINGS, config_text
@@ -51,6 +51,7 @@ class Demo:
         self._view = view
         self._folder = folder
         self._tables = str(folder / "tables")
+        self._command = command_of(folder)
         self._stopping = Flag()
         self._children: dict[str, Child] = {}
         self._url = ""
@@ -110,6 +111,7 @@ class Demo:
                 if not is_seen:
                     self._url = self._served_at()
                     view.note(f"the first lag is on the screen, and at {self._url}/ui; Ctrl-C ends the demo")
+                    view.note(f"in another terminal: {self._command} status --watch")
                     self._seen_at = view.seconds
                 is_seen = True
                 if self._drill and (news := self._drill.watch(view.seconds)):
@@ -158,15 +160,18 @@ class Demo:
     def _tell_end(self, samples: Sequence[str] | None) -> None:
         """The last state, what was served, and three questions; without samples nothing was ever seen."""
         snapshot = self._read()
+        command = "" if self._is_temporary else self._command
         lines = ["", "At the end:", *self._answers.status_lines(snapshot)] if snapshot else []
         if self._drill and samples is not None:
-            lines += self._drill.end_lines()
-        elif samples is not None:
+            lines += self._drill.end_lines(command)
+        elif samples is not None and snapshot:
+            lines += verb_lines(self._answers, snapshot, command)
             lines += ["", f"Metrics were served at {self._url}/metrics, among them:"]
             lines += [f"  {line}" for line in samples]
-            lines += question_lines(self._answers, self._tables)
+            lines += question_lines(self._answers, self._tables, command)
         are = "were in" if self._is_temporary else "are in"
-        removed = "; they are removed now, --keep or --work DIR keeps them" if self._is_temporary else ""
+        kept = "; they are removed now: --keep or --work DIR keeps them, and prints commands to ask them"
+        removed = kept if self._is_temporary else ""
         self._view.tell([*lines, "", f"The tables {are} {self._tables}{removed}"])
 
 
