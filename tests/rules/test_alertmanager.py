@@ -78,8 +78,8 @@ def test_secrets_are_in_files() -> None:
 
 
 def test_every_template_that_the_configuration_names_is_there() -> None:
-    defined = re.findall(r'define "(laggard\.\w+)"', (FOLDER / "laggard.tmpl").read_text(encoding="utf-8"))
-    used = re.findall(r'template "(laggard\.\w+)"', (FOLDER / "alertmanager.yaml").read_text(encoding="utf-8"))
+    defined = re.findall(r'define "(laggard\.[\w.]+)"', (FOLDER / "laggard.tmpl").read_text(encoding="utf-8"))
+    used = re.findall(r'template "(laggard\.[\w.]+)"', (FOLDER / "alertmanager.yaml").read_text(encoding="utf-8"))
     assert set(used) <= set(defined)
     assert len(defined) == len(set(defined))
 
@@ -149,6 +149,7 @@ def test_verdicts_and_trends_are_those_of_explain(tmp_path: Path) -> None:
 def test_a_name_with_markup_is_a_name(tmp_path: Path) -> None:
     odd = replace(ORDERS, labels=ORDERS.labels | {"group": "a <b>&c d"}, summary="eu/a <b>&c d is late")
     data = as_sent([odd], scale_verdict="YES")
+    assert "a &lt;b&gt;&amp;c d is late" in rendered(tmp_path, "laggard.slack.title", data)
     assert "a &lt;b&gt;&amp;c d: adding" in rendered(tmp_path, "laggard.slack", data)
     assert "<b>&c" not in rendered(tmp_path, "laggard.html", data)
     assert "#/group/eu/a%20%3Cb%3E%26c%20d" in rendered(tmp_path, "laggard.text", data)
