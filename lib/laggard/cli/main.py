@@ -22,6 +22,7 @@ VERBS = {
     "export": "the exporter: reads the tables, serves the metrics",
     "status": "groups and their lag, from the tables",
     "explain": "one group in plain words: what is wrong, why, what to do first, and what is not known",
+    "plan": "what if: load, drain time and cost with other members, assignor, rate or partitions",
     "findings": "what the rules found, the open ones first",
     "diagnose": "the rules over a past range once more, also with other thresholds",
     "query": "SQL on the tables, without a JVM",

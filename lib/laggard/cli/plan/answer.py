@@ -1,0 +1,137 @@
+"""The answer to a question: the group as it is, as it would be, the way there, and what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import isnan
+
+from laggard.cli.explain.rows import Explained
+from laggard.cli.plan.change import Change, apply
+from laggard.cli.plan.cost import Cost, cost_of, is_known
+from laggard.cli.plan.outcome import Outcome, Plan, Rates, Span, rates_of
+from laggard.cli.plan.recorded import Recorded
+from laggard.cli.published import Row
+from laggard.cli.words import count, listed
+from laggard.diagnosis.signals.group import Signals
+from laggard.diagnosis.verdict.sizing import Sizing, size
+from laggard.rebalance.assignors import ASSIGNORS
+
+_ROWS = 24  # of a sweep
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A plan of one group; `verdict` is the newest row of group_windows, as `laggard explain` reads it."""
+
+    explained: Explained
+    verdict: Row
+    change: Change
+    signals: Signals  # of now
+    rates: Rates
+    now: Outcome | None  # None: no members, or not known how many
+    plan: Plan
+    then: Outcome
+    sizing: Sizing  # as changed
+    cost: Cost
+    sweep: tuple[Outcome, ...] = ()
+
+    @property
+    def desired(self) -> int | None:
+        """Members to have: by explain as the group is, by the sizing if load, partitions or assignor change."""
+        is_same_load = self.change.keeps_owners and self.change.rate == 1
+        return self.verdict["members_desired"] if is_same_load else self.sizing.members_desired
+
+
+def answer(explained: Explained, verdict: Row, recorded: Recorded, change: Change, *, is_sweep: bool) -> Answer:
+    """Work out the plan; without a number of members it is for those of now."""
+    signals = recorded.signals
+    rates = rates_of(signals, recorded.busy_rates)
+    now = signals.member_count
+    members = change.members if change.members is not None else now or 1
+    changed = apply(signals, change)
+    plan = Plan(changed, rates, now=now, keeps_owners=change.keeps_owners)
+    other = None
+    if change.partitions is not None:
+        by_key = apply(signals, change, is_one_key=True)
+        other = Plan(by_key, rates, now=now, keeps_owners=False)
+
+    def outcome(number: int) -> Outcome:
+        found = plan.outcome(number)
+        return found if other is None else _wider(found, other.outcome(number))
+
+    sizing = size(changed)
+    counts = _counts(changed.ceiling, (now or 0, members, sizing.members_desired or 0)) if is_sweep else []
+    return Answer(
+        explained,
+        verdict,
+        change,
+        signals,
+        rates,
+        Plan(signals, rates, now=now, keeps_owners=True).outcome(now) if now else None,
+        plan,
+        outcome(members),
+        sizing,
+        cost_of(signals, plan, change, members, explained.rebalances or ()),
+        tuple(outcome(each) for each in counts),
+    )
+
+
+def _wider(found: Outcome, other: Outcome) -> Outcome:
+    """With the latest end of both, as how keys fall on partitions is not recorded."""
+    high = max(each for each in (found.drain.high, other.drain.high, other.drain.value) if not isnan(each))
+    return replace(found, drain=Span(found.drain.value, found.drain.low, high)) if is_known(found.drain) else found
+
+
+def _counts(ceiling: int, named: Sequence[int]) -> list[int]:
+    """Numbers of members for a sweep: all up to the ceiling and one that idles, or some of them evenly spread."""
+    last = max(ceiling + 1, *named)
+    step = -(-last // _ROWS)
+    return sorted({*range(step, last + 1, step), 1, ceiling, *named} - {0})
+
+
+def not_known(found: Answer) -> Iterator[tuple[str, str]]:
+    """Codes and texts of the gaps, and of what the forecast takes for granted."""
+    signals, fact, change = found.signals, found.signals.frame.fact, found.change
+    if signals.member_count is None:
+        yield "members_unknown", "who reads is not recorded: the load of each member of now is unknown"
+    if not found.plan.loads:
+        yield "load_unknown", "the lag or the arrival rate of a whole topic is unknown, and with it all loads"
+    if isnan(found.rates.capacity.value):
+        windows = count(signals.parameters.busy_min_windows, "window")
+        shown = signals.best_capacity
+        seen = "" if isnan(shown) else f"; the best has shown {shown:,.0f} records/s, which is less than it can do"
+        text = f"no member was busy for {windows} in the last 24 h, so the capacity of one is unknown"
+        yield "capacity_unknown", f"{text}, and with it every drain time{seen}"
+    if found.plan.estimated:
+        text = f"the load of {count(found.plan.estimated, 'partition')} is unknown and taken as the median of its topic"
+        yield "partitions_estimated", text
+    if isnan(found.rates.arrival.low):
+        yield "arrival_spread_unknown", "too few windows are recorded to say how much arrivals change"
+    yield from _of_way(found)
+    if not found.plan.replay.is_own:
+        name = fact.get("assignor") or "unknown"
+        text = f"the assignor ({name}) is none of {listed(ASSIGNORS, 9)}: partitions are dealt out one by one instead"
+        yield "assignor_unknown", text
+    if change.partitions is not None:
+        text = (
+            "how keys fall on the new partitions is not recorded: the drain time is for an even share, its upper bound"
+            " also for one key that makes a partition as busy as the busiest is now; keys that move lose their order"
+        )
+        yield "keys_unknown", text
+    elasticity = None if signals.scaled is None else signals.scaled.elasticity
+    if elasticity is not None and elasticity < signals.parameters.elasticity_min:
+        text = f"the last members that were added brought {elasticity:.1f} of what they should have"
+        yield "capacity_shared", f"{text}: what members write to may be the limit, and more of them would bring less"
+
+
+def _of_way(found: Answer) -> Iterator[tuple[str, str]]:
+    if not found.cost.rebalances:
+        return
+    if not found.cost.recorded:
+        yield "pauses_unknown", "no rebalance of the group with a known pause is recorded: the cost of one is unknown"
+    elif isnan(found.cost.paused):
+        yield "mode_unknown", "how the group rebalances is not recorded: which partitions are paused is unknown"
+    if found.change.assignor is not None:
+        text = "another assignor is a restart of every member with the new setting; each restart may be a rebalance"
+        yield "restart_needed", text

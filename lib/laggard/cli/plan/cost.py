@@ -1,0 +1,85 @@
+"""The rebalances that lead to a change: how many, which partitions move, and how long these are paused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isnan, nan
+from typing import Any
+
+import numpy as np
+
+from laggard.cli.plan.change import Change
+from laggard.cli.plan.outcome import HIGH, LOW, Plan, Span
+from laggard.diagnosis.order import lower_median, percentile
+from laggard.diagnosis.signals.group import Signals
+from laggard.rebalance.assignors import ASSIGNORS, Member, assign
+
+_ORDERS = 100  # of members, drawn
+_EAGER = frozenset({"range", "roundrobin", "sticky"})  # under the classic protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Rebalances on the way to a change; NaN is not known."""
+
+    rebalances: int  # at least
+    rebalances_most: int  # if members join, leave or restart one by one
+    moved: Span  # partitions that change their owner
+    paused: float  # partitions that each rebalance pauses: all of an eager group, else those that move
+    pause: Span  # seconds, of the longest pause of a partition in each recorded rebalance
+    recorded: int  # rebalances with a known pause
+    delayed: Span  # records that arrive in the pauses of one rebalance
+
+
+def cost_of(now: Signals, plan: Plan, change: Change, members: int, rebalances: Sequence[dict[str, Any]]) -> Cost:
+    """Cost of going from the group as it is to so many members; `rebalances` are recorded rows, whatever their age."""
+    difference = abs(members - (now.member_count or 0))
+    least = 0 if not difference and change.keeps_owners else 1
+    most = max(least, difference, members if change.assignor is not None else 0)
+    pauses = [row["pause_max_seconds"] for row in rebalances if row["pause_max_seconds"] is not None]
+    pause = Span(lower_median(pauses), percentile(pauses, LOW), percentile(pauses, HIGH))
+    if not least:
+        return Cost(0, 0, Span(0, 0, 0), 0, Span(0, 0, 0), len(pauses), Span(0, 0, 0))
+    moved = _moved(now, plan, members)
+    mode = now.frame.fact.get("rebalance_mode")
+    if change.assignor in _EAGER and mode != "incremental":
+        mode = "eager"
+    elif change.assignor == "cooperative-sticky":
+        mode = "cooperative"
+    whole = sum(len(each.partitions) for each in now.members.values())
+    paused = float(whole) if mode == "eager" else nan if mode is None else moved.value
+    arrival = sum(load.arrival for load in plan.loads.values())
+    share = paused / whole if whole else nan
+    return Cost(least, most, moved, paused, pause, len(pauses), Span(*(each * share * arrival for each in pause)))
+
+
+def _moved(now: Signals, plan: Plan, members: int) -> Span:
+    """Partitions that move, as the verdict counts them, and over orders of members: Kafka draws their ids."""
+    value = plan.replay.moved(members)
+    if value is None:
+        return Span(nan)
+    assignor = plan.signals.frame.fact.get("assignor")
+    if assignor == "uniform":
+        return Span(value, value, value + members)
+    if assignor not in ASSIGNORS or "sticky" in assignor:
+        return Span(value, value, value) if assignor in ASSIGNORS else Span(value)
+    chance = np.random.default_rng(0)  # the same answer each time
+    # as range deals them out: the first partitions are with the first member
+    held = sorted((each.partitions for each in now.members.values()), key=lambda each: min(each, default=("", 0)))
+    topics, counts = frozenset(plan.replay.counts), plan.replay.counts
+    everybody = [Member(f"{number:05}", topics) for number in range(members)]
+    given = [set(places) for places in assign(assignor, everybody, counts).values()]
+    moves = []
+    for _ in range(_ORDERS):
+        stay = min(len(held), members)
+        old = np.sort(chance.choice(len(held), stay, replace=False))
+        new = np.sort(chance.choice(members, stay, replace=False))
+        kept = sum(len(given[there].intersection(held[here])) for here, there in zip(old, new, strict=True))
+        moves.append(float(sum(map(len, held)) - kept))
+    return Span(value, min(value, percentile(moves, LOW)), max(value, percentile(moves, HIGH)))
+
+
+def is_known(span: Span) -> bool:
+    """True if there is a value."""
+    return not isnan(span.value)

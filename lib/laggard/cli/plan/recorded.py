@@ -1,0 +1,67 @@
+"""Read what the rules saw of one group in one window, with the functions of their own evaluation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laggard.diagnosis.memory import Memory
+from laggard.diagnosis.signals.compute import signals_of
+from laggard.diagnosis.signals.group import Signals
+from laggard.stream.judging import lay_out
+from laggard.stream.reading import Options, closed_windows, find_closed, known_at, read_history, told
+from laggard.stream.replay import memory_before
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Signals of a group at the end of a window, and the records/s of each member's busy windows."""
+
+    signals: Signals
+    busy_rates: tuple[float, ...]
+
+
+def read_recorded(root: str, group: str, window_ms: int, options: Options) -> Recorded | None:
+    """Read a group as of an evaluated window, by its begin; None if the tables hold nothing of it."""
+    remembered = memory_before(root, window_ms).memories.get(group, Memory())
+    tables = read_history(root, {}, window_ms, window_ms, options)
+    rows = {name: _of_group(table, group) if name != "lag_windows" else table for name, table in tables.items()}
+    last_ms = window_ms + 2000 * options.window_seconds
+    windows = find_closed(root, {}, window_ms, window_ms, options.window_seconds, told_ms=last_ms)
+    return recorded_of(rows, group, window_ms, remembered, options) if windows else None
+
+
+def recorded_of(
+    tables: dict[str, pa.Table], group: str, window_ms: int, memory: Memory, options: Options
+) -> Recorded | None:
+    """Return the same of tables that were read."""
+    window = next(iter(closed_windows(tables, window_ms, window_ms, options.window_seconds)), None)
+    if window is None:
+        return None
+    history = lay_out(tables, window_ms, window_ms, options, lambda names: _is(names, group))
+    frames = history.frames(
+        window_ms,
+        window.batch_id,
+        known_at(told(tables), window, options),
+        cluster=options.cluster,
+        policy=lambda name, at: options.policy(options.cluster, name, at),
+        baseline=lambda _: dict,  # only causes ask for it, and a plan does not
+    )
+    frame = next((each for each in frames if each.group == group), None)
+    if frame is None:
+        return None
+    signals, after = signals_of(frame, memory, options.parameters)
+    return Recorded(signals, tuple(rate for samples in after.busy.values() for _, rate in samples))
+
+
+def _of_group(table: pa.Table, group: str) -> pa.Table:
+    return table.filter(pc.equal(table["group"], group)) if "group" in table.column_names else table
+
+
+def _is(names: pa.Array, group: str) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = pc.fill_null(pc.equal(names, group), False).to_numpy(zero_copy_only=False)
+    return found.astype(bool)

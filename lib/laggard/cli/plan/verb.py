@@ -1,0 +1,144 @@
+"""`laggard plan GROUP`: load, drain time and cost with other members, assignor, rate or partitions."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from laggard.cli.times import HELP, accept_spans, when
+from laggard.errors import DAMAGED, NOT_FOUND, OK, TEMPORARY, USAGE, LaggardError, first_line
+from laggard.escape import escape_label, finite, printable_json
+from laggard.rebalance.assignors import ASSIGNORS
+
+if TYPE_CHECKING:
+    from laggard.cli.explain.rows import Explained
+    from laggard.cli.plan.answer import Answer
+    from laggard.cli.plan.change import Change
+    from laggard.config import Config
+
+_REBALANCES = 100  # newest, by which pauses are known
+_TIMES = re.compile(r"[x×]?(\d+(?:\.\d+)?)", re.ASCII)
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb and its options."""
+    parser = subparsers.add_parser(
+        "plan",
+        help="what if: load, drain time and cost with other members, assignor, rate or partitions",
+        description="Forecast load of each member, drain time and cost of a change, from recorded history. Nothing is"
+        " changed.",
+    )
+    accept_spans(parser)
+    parser.add_argument("group", help="name of the group, as `laggard status` prints it")
+    parser.add_argument("--members", type=_positive, metavar="N", help="so many members (default: as many as now)")
+    parser.add_argument("--assignor", choices=sorted(ASSIGNORS), help="another assignor")
+    parser.add_argument("--partitions", type=_positive, metavar="P", help="so many partitions, more than now")
+    parser.add_argument("--topic", metavar="TOPIC", help="the topic that gets them, if the group reads several")
+    parser.add_argument("--rate", type=_times, default=1.0, metavar="X", help="times the records, as 1.5 or x1.5")
+    parser.add_argument("--sweep", action="store_true", help="also load and drain time for each number of members")
+    parser.add_argument("--at", type=when, metavar="TIME", help=f"of the group as it was then: {HELP}")
+
+
+def run(args: argparse.Namespace, config: Config) -> int:
+    """Print the page, or the same as data."""
+    from laggard.cli.plan.data import to_data
+    from laggard.cli.plan.page import page_lines
+    from laggard.cli.published import warn_if_old
+
+    try:
+        found = _answer(args, config)
+        text = (
+            printable_json({"v": 1, "ok": True, "data": finite(to_data(found))}, datetime.isoformat)
+            if args.json
+            else "\n".join(page_lines(found))
+        )
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise LaggardError(
+            f'the rows of group "{escape_label(args.group)}" hold values that no job writes',
+            cause=f"{type(error).__name__}: {first_line(error)}",
+            fix="laggard query shows the rows; if these are as they should be, report it with the traceback of -v",
+            exit_code=DAMAGED,
+        ) from error
+    if args.at is None:
+        warn_if_old(found.explained.batch, config)
+    print(text)
+    return OK
+
+
+def _answer(args: argparse.Namespace, config: Config) -> Answer:
+    from laggard.cli.explain.asked import Asked
+    from laggard.cli.plan.answer import answer
+    from laggard.cli.plan.recorded import read_recorded
+    from laggard.stream.reading import Options
+
+    root, seconds = config.job.tables, config.job.window_seconds
+    asked = Asked(args.group, config.diagnosis.of_rebalances(), _REBALANCES, at=args.at)
+    explained = asked.read(root, seconds)
+    diagnosis = explained.diagnosis
+    if not diagnosis.is_current or not diagnosis.windows or diagnosis.judged_to is None:
+        raise _not_evaluated(explained)
+    begin_ms = round((diagnosis.judged_to - timedelta(seconds=seconds)).timestamp() * 1000)
+    options = Options(explained.batch.cluster, seconds, config.diagnosis, config.policies.of)
+    recorded = read_recorded(root, explained.group["group"], begin_ms, options)
+    if recorded is None or not recorded.signals.topics:
+        raise _not_evaluated(explained)
+    counts = {each.frame.topic: len(each.frame.partitions) for each in recorded.signals.topics}
+    change = _change(args, counts)
+    return answer(explained, diagnosis.windows[0], recorded, change, is_sweep=args.sweep)
+
+
+def _change(args: argparse.Namespace, counts: dict[str, int]) -> Change:
+    from laggard.cli.plan.change import Change
+
+    topic = args.topic
+    if args.partitions is not None:
+        if topic is None and len(counts) == 1:
+            topic = next(iter(counts))
+        if topic not in counts:
+            named = (
+                "of which topic is not said" if topic is None else f'the group reads no topic "{escape_label(topic)}"'
+            )
+            names = ", ".join(map(escape_label, sorted(counts)))
+            raise LaggardError(
+                f"--partitions {args.partitions}: {named}",
+                cause=f"topics of the group: {names}",
+                fix=f"--topic {escape_label(min(counts))}",
+                exit_code=USAGE if topic is None else NOT_FOUND,
+            )
+        if args.partitions <= counts[topic]:
+            raise LaggardError(
+                f'--partitions {args.partitions}: topic "{escape_label(topic)}" has {counts[topic]}',
+                cause="Kafka adds partitions to a topic and never removes one",
+                fix=f"--partitions {counts[topic] + 1} or more",
+                exit_code=USAGE,
+            )
+    return Change(args.members, args.assignor, args.partitions, topic if args.partitions else None, args.rate)
+
+
+def _not_evaluated(explained: Explained) -> LaggardError:
+    judged_to = explained.diagnosis.judged_to
+    newest = (
+        "the rules have evaluated no window yet" if judged_to is None else f"the rules have evaluated to {judged_to}"
+    )
+    return LaggardError(
+        f'nothing can be planned for group "{escape_label(explained.group["group"])}" as of this moment',
+        cause=f"{newest}, and no window of this group near it",
+        fix="wait for the next window, or ask for a moment in the past: --at 2h",
+        exit_code=TEMPORARY,
+    )
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
+    return number
+
+
+def _times(text: str) -> float:
+    found = _TIMES.fullmatch(text.strip())
+    if found is None or not 0 < float(found[1]) <= 1e6:
+        raise argparse.ArgumentTypeError(f"expected a factor such as 1.5 or x1.5, got {text!r}")
+    return float(found[1])

@@ -1,0 +1,142 @@
+"""`laggard plan`: what it forecasts is what the verdict was found by, and a change of it follows from arithmetic."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from deltalake import DeltaTable
+
+from cli.judged_run import even, hot, judge, record
+from diagnosis.fluid import Fluid, Row
+from laggard.cli.main import main
+from laggard.errors import NOT_FOUND, OK, USAGE
+
+WINDOWS = 24
+SHORT, HOT, CALM = "billing", "fraud", "calm"
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`billing`: 3 members of 1000 records/s, 3600 arrive; `fraud`: a hot partition; `calm`: never busy."""
+    arrival = np.full((12, WINDOWS), 150.0)
+    arrival[:, 5:] = 300.0
+    short = Fluid(arrival, np.full((3, WINDOWS), 1000.0), group=SHORT)
+    groups = [short, hot(WINDOWS, group=HOT), even(WINDOWS, arrival=900.0, group=CALM)]
+    place = tmp_path_factory.mktemp("planned")
+    record(place, groups)
+    judge(place)
+    return place
+
+
+def plan(root: Path, *words: str) -> int:
+    return main(["plan", *words, "--set", f"job.tables={root}", "--set", "cluster.name=prod"])
+
+
+def data(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    capsys.readouterr()
+    assert plan(root, *words, "--json") == OK
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)["data"]
+    return found
+
+
+def newest(root: Path, group: str) -> Row:
+    """The newest row of group_windows, by which `laggard explain` gives the verdict."""
+    rows: list[Row] = DeltaTable(str(root / "group_windows")).to_pyarrow_table().to_pylist()
+    row = max((row for row in rows if row["group"] == group), key=lambda row: row["window_start"])
+    return row | {"scale_reason": dict(row["scale_reason"])}
+
+
+@pytest.mark.parametrize("group", [SHORT, HOT, CALM])
+def test_a_plan_of_todays_members_agrees_with_the_verdict(
+    root: Path, capsys: pytest.CaptureFixture[str], group: str
+) -> None:
+    found, row = data(root, capsys, group), newest(root, group)
+    assert (found["verdict"], found["members_desired"]) == (row["scale_verdict"], row["members_desired"])
+    assert found["now"] == found["then"]
+    assert found["capacity_rate"]["value"] == row["scale_reason"].get("capacity_rate")
+
+
+def test_a_plan_of_the_members_to_have_drains_as_the_verdict_says(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = newest(root, SHORT)
+    found = data(root, capsys, SHORT, "--members", str(row["members_desired"]))
+    reason = row["scale_reason"]
+    assert row["scale_verdict"].startswith("YES")
+    assert found["then"]["drain_seconds"]["value"] == pytest.approx(reason["drain_at_desired_seconds"], rel=1e-9)
+    assert found["cost"]["moved_partitions"]["value"] == reason["moved_partitions"]
+
+
+def test_twice_the_members_have_half_the_load(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = data(root, capsys, SHORT, "--members", "6")
+    assert found["now"]["largest_rate"] == pytest.approx(1200, rel=0.03)
+    assert found["then"]["largest_rate"] == pytest.approx(600, rel=0.03)
+    assert [len(each["partitions"]) for each in found["then"]["loads"]] == [2] * 6
+    drain, lag = found["then"]["drain_seconds"], sum(each["lag"] for each in found["then"]["loads"])
+    assert drain["value"] == pytest.approx(lag / 6 / (1000 - 600), rel=0.1)
+    assert drain["p10"] <= drain["value"] <= drain["p90"]
+
+
+def test_the_rate_is_a_factor(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = data(root, capsys, SHORT, "--members", "6", "--rate", "×1.5")
+    assert found["then"]["largest_rate"] == pytest.approx(900, rel=0.03)
+    assert found["members_desired"] == 12
+
+
+def test_more_members_than_partitions_idle(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = data(root, capsys, SHORT, "--members", "15")
+    assert (found["then"]["idle_members"], len(found["then"]["loads"])) == (3, 12)
+
+
+def test_no_number_of_members_drains_a_hot_partition(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = data(root, capsys, HOT, "--members", "12", "--sweep")
+    assert found["hot_partitions"] == [{"topic": "orders", "partition": 7}]
+    assert {each["drain_seconds"]["value"] for each in found["sweep"]} == {"Infinity"}
+    assert plan(root, HOT, "--members", "12") == OK
+    assert "orders-7. No number of members" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_capacity_that_was_never_seen_is_unknown(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = data(root, capsys, CALM, "--members", "2")
+    assert found["then"]["drain_seconds"] == {"value": None, "p10": None, "p90": None}
+    assert "capacity_unknown" in {each["code"] for each in found["not_known"]}
+    assert found["then"]["largest_rate"] == pytest.approx(450, rel=0.03)
+
+
+def test_the_cost_is_unknown_without_a_recorded_rebalance(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = data(root, capsys, SHORT, "--members", "6")
+    assert found["cost"]["pause_max_seconds"]["value"] is None
+    assert "pauses_unknown" in {each["code"] for each in found["not_known"]}
+    assert data(root, capsys, SHORT)["cost"]["rebalances"] == 0
+
+
+def test_more_partitions_share_what_arrives(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = data(root, capsys, SHORT, "--members", "24", "--partitions", "24")
+    assert found["then"]["largest_rate"] == pytest.approx(150, rel=0.03)
+    assert (found["then"]["idle_members"], found["members_ceiling"]) == (0, 24)
+
+
+def test_the_sweep_marks_the_members_to_have(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert plan(root, SHORT, "--sweep") == OK
+    page = capsys.readouterr().out
+    lines = [line for line in page.splitlines() if "members to have" in line and line.lstrip()[0].isdigit()]
+    assert [int(line.split()[0]) for line in lines] == [newest(root, SHORT)["members_desired"]]
+
+
+def test_a_group_that_is_not_there_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert plan(root, "biling") == NOT_FOUND
+    assert SHORT in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [("--partitions", "12"), ("--partitions", "6")])
+def test_partitions_are_only_added(root: Path, words: tuple[str, ...]) -> None:
+    assert plan(root, SHORT, *words) == USAGE
