@@ -55,6 +55,9 @@ ERRORS = [
     (["status", "--url", "http://127.0.0.1:1"], UNREACHABLE),
     (["explain", "nobody"], NOT_FOUND),
     (["explain", "g", "--at", "noon"], USAGE),
+    (["plan", "nobody"], NOT_FOUND),
+    (["plan", "g"], TEMPORARY),  # the rules have no signals of it
+    (["plan", "g", "--rate", "0"], USAGE),
     (["findings", "--group", "no*"], NOT_FOUND),
     (["findings", "--code", "NO_SUCH"], NOT_FOUND),
     (["diagnose", "--from", "0s"], USAGE),

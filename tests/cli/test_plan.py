@@ -33,7 +33,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     groups = [short, hot(WINDOWS, group=HOT), even(WINDOWS, arrival=900.0, group=CALM)]
     place = tmp_path_factory.mktemp("planned")
     record(place, groups)
-    judge(place)
+    judge(place, 8)
     return place
 
 

@@ -57,7 +57,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What a member does and what arrives, as they are and between which they were in recorded windows."""
+    """Capacity of a member and rate of arrivals, each with its spread over recorded windows."""
 
     capacity: Span  # records/s of one member
     arrival: Span  # times the rate of now

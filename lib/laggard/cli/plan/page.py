@@ -67,7 +67,7 @@ def _now(found: Answer) -> Iterator[str]:
         f"capacity of one {_rate(capacity, windows)}",
     ]
     if found.now is not None:
-        numbers.append(f"drains in {_time(found.now.drain)} with each member at its capacity")
+        numbers.append(f"{_drains(found.now.drain)} with each member at its capacity")
     yield from paragraph("; ".join(numbers), "  ", "  ")
 
 
@@ -84,7 +84,7 @@ def _load(found: Answer) -> Iterator[str]:
     rows = [_cells(each, capacity) for each in then.shares[:_MEMBERS]]
     yield from (f"  {line}" for line in aligned([_LOADS, *rows], [name != "MEMBER" for name in _LOADS]))
     if len(then.shares) > _MEMBERS:
-        yield f"  and {count(len(then.shares) - _MEMBERS, 'member')} with less"
+        yield f"  and {count(len(then.shares) - _MEMBERS, 'member')} with as much or less"
     if then.idle:
         yield f"  and {count(then.idle, 'member')} without a partition: a partition is never split"
 
@@ -111,7 +111,7 @@ def _drain(found: Answer) -> Iterator[str]:
         text = f"Does not drain: {count(len(short_ones), 'member')} would get more than one can do."
         if not then.members:
             text = "Does not drain: no member reads it."
-        elif not isinf(then.drain.low):
+        elif not isinf(then.drain.low) and not found.plan.hot():
             text += f" At the best recorded rates it drains in {_seconds(then.drain.low)}."
     yield from paragraph(text, "  ", "  ")
     hot = found.plan.hot()
@@ -124,8 +124,8 @@ def _drain(found: Answer) -> Iterator[str]:
         return
     place, seconds = found.plan.least_drain()
     if place is not None and seconds >= 1:
-        text = f"No number of members makes it less than {_seconds(seconds)}: so long partition"
-        yield from paragraph(f"{text} {short(place[0])}-{place[1]} takes with a member to itself.", "  ", "  ")
+        text = f"No number of members makes it less than {_seconds(seconds)}: partition {short(place[0])}-{place[1]}"
+        yield from paragraph(f"{text} takes that with a member to itself.", "  ", "  ")
 
 
 def _way(found: Answer) -> Iterator[str]:
@@ -163,9 +163,9 @@ def _sweep(found: Answer) -> Iterator[str]:
 
 def _step(each: Outcome, capacity: float) -> tuple[str, ...]:
     share = UNKNOWN if isnan(capacity + each.largest) else percent(each.largest / capacity)
-    low, high = _seconds(each.drain.low), _seconds(each.drain.high)
+    between = UNKNOWN if isnan(each.drain.low) else f"{_seconds(each.drain.low)} to {_seconds(each.drain.high)}"
     load = UNKNOWN if isnan(each.largest) else f"{each.largest:,.0f}/s"
-    return (f"{each.members}", load, share, _seconds(each.drain.value), f"{low} to {high}")
+    return (f"{each.members}", load, share, _seconds(each.drain.value), between)
 
 
 def _marks(found: Answer, members: int) -> str:
@@ -195,6 +195,15 @@ def _rate(span: Span, windows: str) -> str:
 def _time(span: Span) -> str:
     text = _seconds(span.value)
     return text if isnan(span.low) else f"{text} ({_seconds(span.low)} to {_seconds(span.high)})"
+
+
+def _drains(span: Span) -> str:
+    if isnan(span.value):
+        return "when it drains is unknown"
+    if isinf(span.low) or (isinf(span.value) and isnan(span.low)):
+        return "does not drain"
+    between = "" if isnan(span.low) else f" ({_seconds(span.low)} to {_seconds(span.high)})"
+    return f"{'does not drain' if isinf(span.value) else f'drains in {_seconds(span.value)}'}{between}"
 
 
 def _seconds(seconds: float) -> str:
