@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -208,6 +209,18 @@ def test_a_group_has_its_partitions_with_owner_and_history(asker: Asker) -> None
     assert len(worst["history"]["lag"]) == len(found["window_starts"]) == 60
     assert len(found["members"]) == 3
     assert found["findings"][0]["code"] == "HOT_PARTITION_ARRIVAL"
+    assert {name: values[-2:] for name, values in found["history"].items()} == {
+        "lag": [None, 1200], "lag_known": [None, 1200], "time_lag_seconds": [None, 55.0],
+        "time_lag_is_exact": [False, True],
+    }  # fmt: skip
+    assert found["findings"][0]["words"] == {
+        "where": "orders 2", "evidence": "share 80.0 %, owner c2", "checked": ["deploy"], "unchecked": [],
+        "wrong_if": "the rates are equal",
+    }  # fmt: skip
+    events, cost = found["rebalances"][0]["says"]
+    page = re.sub(r"\s+", " ", " ".join(asker("explain/checkout")["page"]))
+    assert events in page
+    assert cost in page
     assert found["policy"]["min_consumers"] == 1
 
 

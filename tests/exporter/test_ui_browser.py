@@ -185,6 +185,35 @@ def test_old_data_takes_the_numbers_away(browser: Browser, exporter: Exporter) -
             expect(page.locator("main")).to_contain_text("checkout")
 
 
+def test_numbers_of_an_exporter_that_is_gone_do_not_stay(browser: Browser, exporter: Exporter) -> None:
+    with showing(browser, exporter) as seen:
+        page = seen.page
+        page.clock.install()
+        seen.open()
+        expect(page.locator("main")).to_contain_text("checkout")
+        page.route("**/api/**", lambda route: route.abort())
+        page.keyboard.press("r")
+        expect(page.get_by_role("alert")).to_contain_text("the exporter does not answer")
+        expect(page.get_by_role("alert")).to_contain_text("The numbers below are of")
+        expect(page.locator("table.fleet")).to_be_visible()
+        page.clock.fast_forward(40_000)
+        expect(page.locator("table.fleet")).to_have_count(0)
+        page.unroute("**/api/**")
+        page.keyboard.press("r")
+        expect(page.locator("table.fleet")).to_be_visible()
+        expect(page.get_by_role("alert")).to_be_hidden()
+
+
+@pytest.mark.parametrize("name", ["bare", "calm", "%E0%A4%A"])
+def test_little_known_is_shown_as_unknown(browser: Browser, exporter: Exporter, name: str) -> None:
+    with showing(browser, exporter) as seen:
+        page = seen.open(f"#/group/prod/{name}")
+        expect(page.locator("h1")).to_contain_text(name)
+        assert not re.search(r"undefined|NaN|null|\[object", page.locator("main").inner_text())
+        if name == "bare":
+            expect(page.locator("dl").first).to_contain_text("unknown")
+
+
 def test_a_hidden_tab_asks_nothing(browser: Browser, exporter: Exporter) -> None:
     with showing(browser, exporter) as seen:
         page = seen.page

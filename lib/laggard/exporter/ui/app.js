@@ -60,6 +60,11 @@ function fail(error, wait) {
 
 const feed = new Feed(give, fail);
 
+// a name as it was before it went into the address; an address that somebody cut has none
+function decoded(text) {
+  try { return decodeURIComponent(text); } catch { return text; }
+}
+
 function route() {
   const [path, query = ""] = location.hash.slice(1).split("?");
   const parts = path.split("/");
@@ -69,7 +74,7 @@ function route() {
   document.getElementById("moment").replaceChildren();
   main.replaceChildren(el("p", { class: "muted" }, "Loading …"));
   view = parts[1] === "group" && parts.length === 4
-    ? new Group(main, decodeURIComponent(parts[2]), decodeURIComponent(parts[3]), parameters)
+    ? new Group(main, decoded(parts[2]), decoded(parts[3]), parameters)
     : new Fleet(main, parameters);
   shownAt = 0;
   feed.start((read) => view.ask(read));
