@@ -29,7 +29,7 @@ says when that is, and a dash means never. A column that `[cluster] source = "ad
 - Time that nobody watched has no rows. `batches` says when that was (kind `gap`), and so does the view `gaps`.
 - Columns whose meaning begins with "state:" are the job's own memory and may change in any release.
 
-Over them: [fifteen questions](questions.md), [eleven views](views.md).
+Over them: [fifteen questions](questions.md), [eleven views](views.md), [other engines](read-elsewhere.md).
 """
 
 _VIEWS_INTRODUCTION = """# Views
