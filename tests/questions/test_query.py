@@ -71,8 +71,11 @@ def test_infinity_is_a_text_in_json(root: Path, capsys: Capture) -> None:
 
 
 def test_numbers_of_a_table_can_be_read_and_names_stay(root: Path, capsys: Capture) -> None:
-    assert call(root, "select lag, slope, 123456 as batch_id from group_windows order by lag desc limit 1") == OK
-    assert capsys.readouterr().out.splitlines()[1].split() == ["123,456", "0.0123", "123456"]
+    assert (
+        call(root, "select lag, slope, 123456 as batch_id, 1234 as n from group_windows order by lag desc limit 1")
+        == OK
+    )
+    assert capsys.readouterr().out.splitlines()[1].split() == ["123,456", "0.0123", "123456", "1,234"]
     assert [number(value) for value in (12.0, 12.3456, 12345.678, 0.5, -0.00012345, float("-inf"))] == [
         "12.0", "12.346", "12,345.7", "0.5", "-0.000123", "-infinity",
     ]  # fmt: skip

@@ -56,6 +56,7 @@ def test_the_list_names_every_question_with_its_title(tmp_path: Path, capsys: py
     assert call(tmp_path, "--list", as_json=True) == 0
     data = json.loads(capsys.readouterr().out)["data"]
     assert [each["question"] for each in data if "question" in each] == NAMES
+    assert len([each for each in data if "view" in each]) == 11
 
 
 def test_a_question_is_answered_over_the_range_that_was_given(

@@ -70,7 +70,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Answer one query, or list what can be asked."""
     if args.list:
-        write_json([*question_list(), *table_list()], sys.stdout) if args.json else print(
+        write_json([*question_list(), *view_list(), *table_list()], sys.stdout) if args.json else print(
             "\n".join([*question_lines(), "", *view_lines(), "", *list_lines()])
         )
         return OK
@@ -155,6 +155,18 @@ def view_lines() -> list[str]:
     """Views, with the meaning of a row."""
     cells = [(f"  {view.name}", view.title) for view in read_views().values()]
     return ['views: laggard query "select * from worst_groups"', *aligned(cells, [False] * 2)]
+
+
+def view_list() -> list[dict[str, Any]]:
+    """The views as data."""
+    return [
+        {
+            "view": view.name,
+            "comment": view.title,
+            "columns": [{"column": name, "comment": meaning} for name, meaning in view.columns],
+        }
+        for view in read_views().values()
+    ]
 
 
 def run_query(root: str, sql: str, asked: Range | None = None) -> pa.Table:

@@ -21,7 +21,6 @@ from laggard.escape import finite, printable, printable_json
 FORMATS = ("table", "csv", "json", "parquet")
 # numbers that name something: nobody reads their thousands
 _NAMES = re.compile(r"(^|_)(id|partition|generation|epoch|version|broker|coordinator|offset|seq|year|rule)$|_offset_")
-_GROUPED_FROM = 10_000
 
 
 def write_rows(rows: pa.Table, kind: str, place: str | None) -> None:
@@ -127,7 +126,7 @@ def _cell(name: str, value: Any) -> str:
     if isinstance(value, float):
         return number(value)
     if isinstance(value, int) and not isinstance(value, bool) and not _NAMES.search(name):
-        return f"{value:,}" if abs(value) >= _GROUPED_FROM else str(value)
+        return f"{value:,}"
     text = "null" if value is None else _plain(value)
     return text if text.isprintable() else json.dumps(value, default=str)
 
