@@ -50,8 +50,8 @@ function _shtab_laggard_using
   test "$_shtab_laggard_cmdpath" = "$argv"
 end
 
-set -g _shtab_laggard_commands demo run export status explain findings diagnose query doctor config decode
-set -g _shtab_laggard_opts_with_value --at --ca-file --cert-file --check --cluster --code --config --fail-on --format --from --group --key-file --limit --listen --name --output --param --password-file --print-completion --scenario --seconds --set --severity --since --tables --to --topic --url --user --web.config.file --work -o
+set -g _shtab_laggard_commands demo run export status explain plan findings diagnose query report doctor config decode
+set -g _shtab_laggard_opts_with_value --assignor --at --ca-file --cert-file --check --cluster --code --config --fail-on --format --from --group --key-file --limit --listen --members --name --output --param --partitions --password-file --print-completion --rate --scenario --seconds --set --severity --since --tables --to --topic --url --user --web.config.file --work -o
 
 complete -c laggard -e
 complete -c laggard -f
@@ -140,6 +140,21 @@ complete -c laggard -n '_shtab_laggard_using explain' -l json -d 'one JSON objec
 complete -c laggard -n '_shtab_laggard_using explain' -l no-color -d 'no colors on a terminal, as with $NO_COLOR'
 complete -c laggard -n '_shtab_laggard_using explain' -s q -l quiet -d 'log errors only'
 complete -c laggard -n '_shtab_laggard_using explain' -s v -l verbose -d 'log everything; errors with their traceback'
+complete -c laggard -n '_shtab_laggard_using; and test $_shtab_laggard_npos -eq 0' -a plan -d 'Forecast load of each member, drain time and cost of a change, from recorded history. Nothing is changed.'
+complete -c laggard -n '_shtab_laggard_using plan' -s h -l help -d 'show this help message and exit'
+complete -c laggard -n '_shtab_laggard_using plan' -l members -x -d 'so many members (default: as many as now)'
+complete -c laggard -n '_shtab_laggard_using plan' -l assignor -xka "cooperative-sticky range roundrobin sticky uniform" -d 'another assignor'
+complete -c laggard -n '_shtab_laggard_using plan' -l partitions -x -d 'so many partitions, more than now'
+complete -c laggard -n '_shtab_laggard_using plan' -l topic -x -d 'the topic that gets them, if the group reads several'
+complete -c laggard -n '_shtab_laggard_using plan' -l rate -x -d 'times the records, as 1.5 or x1.5'
+complete -c laggard -n '_shtab_laggard_using plan' -l sweep -d 'also load and drain time for each number of members'
+complete -c laggard -n '_shtab_laggard_using plan' -l at -x -d 'of the group as it was then: 2h or -2h (before the newest poll), now, 10:36, 2026-11-20T12:00 or 2026-11-20T12:00+01:00; UTC if it names no zone'
+complete -c laggard -n '_shtab_laggard_using plan' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'configuration (else $LAGGARD_CONFIG, ./laggard.toml, /etc/laggard/laggard.toml)'
+complete -c laggard -n '_shtab_laggard_using plan' -l set -x -d 'one key; wins over file and environment'
+complete -c laggard -n '_shtab_laggard_using plan' -l json -d 'one JSON object on standard output'
+complete -c laggard -n '_shtab_laggard_using plan' -l no-color -d 'no colors on a terminal, as with $NO_COLOR'
+complete -c laggard -n '_shtab_laggard_using plan' -s q -l quiet -d 'log errors only'
+complete -c laggard -n '_shtab_laggard_using plan' -s v -l verbose -d 'log everything; errors with their traceback'
 complete -c laggard -n '_shtab_laggard_using; and test $_shtab_laggard_npos -eq 0' -a findings -d 'Findings that are open, and those that ended in the last 24 hours, worst first.'
 complete -c laggard -n '_shtab_laggard_using findings' -s h -l help -d 'show this help message and exit'
 complete -c laggard -n '_shtab_laggard_using findings' -l group -x -d 'only groups whose name matches'
@@ -191,6 +206,18 @@ complete -c laggard -n '_shtab_laggard_using query' -l json -d 'one JSON object 
 complete -c laggard -n '_shtab_laggard_using query' -l no-color -d 'no colors on a terminal, as with $NO_COLOR'
 complete -c laggard -n '_shtab_laggard_using query' -s q -l quiet -d 'log errors only'
 complete -c laggard -n '_shtab_laggard_using query' -s v -l verbose -d 'log everything; errors with their traceback'
+complete -c laggard -n '_shtab_laggard_using; and test $_shtab_laggard_npos -eq 0' -a report -d 'One self-contained HTML file about a group or, with --fleet, about all: no script, no network.'
+complete -c laggard -n '_shtab_laggard_using report' -s h -l help -d 'show this help message and exit'
+complete -c laggard -n '_shtab_laggard_using report' -l fleet -d 'all groups, worst first'
+complete -c laggard -n '_shtab_laggard_using report' -l since -x -d 'begin (default: 24h): 2h or -2h (before the newest poll), now, 10:36, 2026-11-20T12:00 or 2026-11-20T12:00+01:00; UTC if it names no zone'
+complete -c laggard -n '_shtab_laggard_using report' -l to -x -d 'end (default: the newest tick)'
+complete -c laggard -n '_shtab_laggard_using report' -s o -l output -xka "(__fish_complete_path (commandline -ct))" -d 'the file (default: report.html)'
+complete -c laggard -n '_shtab_laggard_using report' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'configuration (else $LAGGARD_CONFIG, ./laggard.toml, /etc/laggard/laggard.toml)'
+complete -c laggard -n '_shtab_laggard_using report' -l set -x -d 'one key; wins over file and environment'
+complete -c laggard -n '_shtab_laggard_using report' -l json -d 'one JSON object on standard output'
+complete -c laggard -n '_shtab_laggard_using report' -l no-color -d 'no colors on a terminal, as with $NO_COLOR'
+complete -c laggard -n '_shtab_laggard_using report' -s q -l quiet -d 'log errors only'
+complete -c laggard -n '_shtab_laggard_using report' -s v -l verbose -d 'log everything; errors with their traceback'
 complete -c laggard -n '_shtab_laggard_using; and test $_shtab_laggard_npos -eq 0' -a doctor -d 'Check machine, configuration, cluster and tables; exit 0 ok, 1 warnings or not yet, 2 failures.'
 complete -c laggard -n '_shtab_laggard_using doctor' -s h -l help -d 'show this help message and exit'
 complete -c laggard -n '_shtab_laggard_using doctor' -l trial -d 'also run one batch of Spark'"'"'s source (half a minute)'

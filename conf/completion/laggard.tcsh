@@ -20,12 +20,13 @@ complete laggard \
         'c/--key-file=/f/' \
         'c/--password-file=/f/' \
         'c/--fail-on=/(warn page)/' \
+        'c/--assignor=/(cooperative-sticky range roundrobin sticky uniform)/' \
         'c/--severity=/(page warn info)/' \
         'c/--output=/d/' \
         'c/--format=/(table csv json parquet)/' \
         'c/-o=/f/' \
         'c/--output=/f/' \
-        'c/--/(all at ca-file cert-file check cluster code compare config fail-on format from group help json keep key-file limit list listen name no-color once open output param password-file print print-completion quiet rebalances repair scenario seconds set severity since tables to topic trial url user verbose version watch web.config.file work yes)/' \
+        'c/--/(all assignor at ca-file cert-file check cluster code compare config fail-on fleet format from group help json keep key-file limit list listen members name no-color once open output param partitions password-file print print-completion quiet rate rebalances repair scenario seconds set severity since sweep tables to topic trial url user verbose version watch web.config.file work yes)/' \
         'c/-/(- h o q v)/' \
         'n/--print-completion/(bash zsh tcsh fish)/' \
         'n/--config/f/' \
@@ -39,11 +40,12 @@ complete laggard \
         'n/--key-file/f/' \
         'n/--password-file/f/' \
         'n/--fail-on/(warn page)/' \
+        'n/--assignor/(cooperative-sticky range roundrobin sticky uniform)/' \
         'n/--severity/(page warn info)/' \
         'n/--output/d/' \
         'n/--format/(table csv json parquet)/' \
         'n/-o/f/' \
         'n/--output/f/' \
-        'p/1/(demo run export status explain findings diagnose query doctor config decode)/' \
+        'p/1/(demo run export status explain plan findings diagnose query report doctor config decode)/' \
         'n/config/(show check sample policy)/' \
         'p/*/()/'

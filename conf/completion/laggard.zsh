@@ -18,7 +18,9 @@ _shtab_laggard_commands() {
     explain:'One group in plain words: diagnosis, state, lag, members, rebalances and what is not known.'
     export:'Read the tables, serve the metrics; no Spark, no broker.'
     findings:'Findings that are open, and those that ended in the last 24 hours, worst first.'
+    plan:'Forecast load of each member, drain time and cost of a change, from recorded history. Nothing is changed.'
     query:'SQL on the published tables, without a JVM.'
+    report:'One self-contained HTML file about a group or, with --fleet, about all: no script, no network.'
     run:'Read the offsets topic, write the tables; until SIGTERM or Ctrl-C.'
     status:'Groups, worst first, from the newest batch.'
   )
@@ -193,6 +195,27 @@ _shtab_laggard_findings_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_laggard_findings_defaults_added=0
 
+_shtab_laggard_plan_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--members[so many members (default\: as many as now)]:N:"
+  "--assignor[another assignor]:assignor:(cooperative-sticky range roundrobin sticky uniform)"
+  "--partitions[so many partitions, more than now]:P:"
+  "--topic[the topic that gets them, if the group reads several]:TOPIC:"
+  "--rate[times the records, as 1.5 or x1.5]:X:"
+  "--sweep[also load and drain time for each number of members]"
+  "--at[of the group as it was then\: 2h or -2h (before the newest poll), now, 10\:36, 2026-11-20T12\:00 or 2026-11-20T12\:00\+01\:00\; UTC if it names no zone]:TIME:"
+  "--config[configuration (else \$LAGGARD_CONFIG, .\/laggard.toml, \/etc\/laggard\/laggard.toml)]:FILE:_files"
+  "*--set[one key\; wins over file and environment]:A.B=C:"
+  "--json[one JSON object on standard output]"
+  "--no-color[no colors on a terminal, as with \$NO_COLOR]"
+  {-q,--quiet}"[log errors only]"
+  {-v,--verbose}"[log everything\; errors with their traceback]"
+  ":name of the group, as \`laggard status\` prints it:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_laggard_plan_defaults_added=0
+
 _shtab_laggard_query_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--format[of the rows (default\: table, or as the name of the file says)]:format:(table csv json parquet)"
@@ -213,6 +236,24 @@ _shtab_laggard_query_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_laggard_query_defaults_added=0
+
+_shtab_laggard_report_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--fleet[all groups, worst first]"
+  "--since[begin (default\: 24h)\: 2h or -2h (before the newest poll), now, 10\:36, 2026-11-20T12\:00 or 2026-11-20T12\:00\+01\:00\; UTC if it names no zone]:TIME:"
+  "--to[end (default\: the newest tick)]:TIME:"
+  {-o,--output}"[the file (default\: report.html)]:FILE:_files"
+  "--config[configuration (else \$LAGGARD_CONFIG, .\/laggard.toml, \/etc\/laggard\/laggard.toml)]:FILE:_files"
+  "*--set[one key\; wins over file and environment]:A.B=C:"
+  "--json[one JSON object on standard output]"
+  "--no-color[no colors on a terminal, as with \$NO_COLOR]"
+  {-q,--quiet}"[log errors only]"
+  {-v,--verbose}"[log everything\; errors with their traceback]"
+  ":name of the group, as \`laggard status\` prints it:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_laggard_report_defaults_added=0
 
 _shtab_laggard_run_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -280,7 +321,9 @@ _shtab_laggard() {
         explain) _arguments -C -s $_shtab_laggard_explain_options ;;
         export) _arguments -C -s $_shtab_laggard_export_options ;;
         findings) _arguments -C -s $_shtab_laggard_findings_options ;;
+        plan) _arguments -C -s $_shtab_laggard_plan_options ;;
         query) _arguments -C -s $_shtab_laggard_query_options ;;
+        report) _arguments -C -s $_shtab_laggard_report_options ;;
         run) _arguments -C -s $_shtab_laggard_run_options ;;
         status) _arguments -C -s $_shtab_laggard_status_options ;;
       esac

@@ -49,6 +49,7 @@ def call(verb: Any, root: Path, *words: str, as_json: bool = False) -> int:
     verb.add_parser(parser.add_subparsers())
     args = parser.parse_args([verb.__name__.split(".")[-1], *words])
     args.json = as_json
+    args.no_color = False
     config = SimpleNamespace(
         job=SimpleNamespace(tables=str(root), tick_seconds=10, window_seconds=60),
         exporter=SimpleNamespace(max_age_seconds=0),
