@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ from exporter.api_kit import serving_api
 from exporter.browser import LONG_TASKS, Seen, chromium, tab
 from exporter.harness import Clock, Exporter
 from exporter.simulated_tables import write_simulated
+from exporter.test_roots import Several
 from exporter.ui_tables import HOSTILE, PARTITIONS, write_tables
 from laggard.escape import escape_label
 from patience import patient
+from tables.fixtures import NOW, group_row, partition_row, write_batch
 
 pytestmark = pytest.mark.full
 GROUP = "#/group/prod/checkout"
@@ -56,7 +59,9 @@ def refreshed(root: Path, clock: Clock | None = None) -> Exporter:
 
 
 @contextmanager
-def showing(browser: Browser, exporter: Exporter, clock: Clock | None = None, **look: object) -> Iterator[Seen]:
+def showing(
+    browser: Browser, exporter: Exporter | Several, clock: Clock | None = None, **look: object
+) -> Iterator[Seen]:
     """A tab on the exporter; whatever the test does in it, nothing leaves the origin and nothing is complained of."""
     with serving_api(exporter, clock, ui=True) as asker, tab(browser, asker.port, **look) as seen:  # type: ignore[arg-type]
         yield seen
@@ -140,6 +145,8 @@ def test_what_the_rules_found_in_a_simulated_cluster_is_shown(browser: Browser, 
         }
         assert {name: code for name, code in expected.items() if code in found[name]} == expected
         assert "PARTITION_STALLED" in found["fraud"]
+        seen.open("#/group/prod/archive")
+        expect(page.locator("td", has_text=re.compile("^nobody$")).first).to_be_visible()
         for name in found:
             seen.open(f"#/group/prod/{name}")
             expect(page.locator("h1")).to_contain_text(name)
@@ -183,6 +190,25 @@ def test_old_data_takes_the_numbers_away(browser: Browser, exporter: Exporter) -
             page.keyboard.press("r")
             expect(page.get_by_role("alert")).to_be_hidden()
             expect(page.locator("main")).to_contain_text("checkout")
+
+
+def test_an_old_cluster_is_named_and_the_other_is_shown(browser: Browser, tmp_path: Path) -> None:
+    for cluster, age in (("eu", 0), ("us", 1000)):
+        rows = [partition_row("billing", "t", 0, cluster=cluster)]
+        groups = [group_row("billing", cluster=cluster)]
+        write_batch(
+            tmp_path / cluster, 1, NOW - timedelta(seconds=age), partitions=rows, groups=groups, cluster=cluster
+        )
+    several = Several(tmp_path / "eu", tmp_path / "us")
+    several.refresh()
+    with showing(browser, several) as seen:
+        page = seen.open()
+        expect(page.locator("table.fleet tbody tr")).to_have_count(1)
+        expect(page.get_by_role("alert")).to_contain_text("us: stale")
+        page.get_by_role("link", name="billing").click()
+        expect(page.locator("dl").first).to_contain_text("eu")
+        seen.open("#/group/us/billing")
+        expect(page.get_by_role("alert")).to_contain_text("No fresh data")
 
 
 def test_numbers_of_an_exporter_that_is_gone_do_not_stay(browser: Browser, exporter: Exporter) -> None:

@@ -193,7 +193,7 @@ export function timeline(rows, end, colour, write) {
       const pause = row.pause_max_seconds;
       const height = pause === null ? 8 : 4 + (50 * pause) / most;
       return svg("rect", {
-        class: `cause${colour(row.cause)}`, fill: pause === null ? "url(#hatch)" : null,
+        class: pause === null ? "open" : `cause${colour(row.cause)}`,
         x: Math.max(0, x(row.ended_at) - 1.5), y: 60 - height, width: 4, height,
       }, svg("title", {}, `${moment(row.ended_at)}: ${row.cause}, longest pause ${pause === null ? "unknown" : write(pause)}`));
     }));

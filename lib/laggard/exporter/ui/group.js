@@ -15,8 +15,8 @@ const facts = (pairs) => el("dl", { class: "facts" }, pairs.map(([name, value]) 
 const number = (value) => el("td", { class: value === UNKNOWN ? "number muted" : "number" }, value);
 
 // as the terminal names the one that reads a partition
-function reader(owner) {
-  if (!owner) return "nobody known";
+function reader(owner, group) {
+  if (!owner) return group.members === 0 ? "nobody" : "nobody known";
   return owner.client_id === null ? known(owner.slot ?? owner.member_id) : `${owner.client_id} on ${known(owner.client_host).replace(/^\//, "")}`;
 }
 
@@ -181,7 +181,7 @@ export class Group {
       number(`${known(row.moved)} (${known(row.avoidable)})`), number(orUnknown(row.pause_max_seconds, duration)),
       number(orUnknown(row.records_delayed, records))));
     return card("Rebalances of 24 hours", timeline(rebalances, Date.parse(end), colour, duration),
-      el("p", { class: "legend muted" }, "As high as the longest pause of a partition; hatched: not known."),
+      el("p", { class: "legend muted" }, "As high as the longest pause of a partition; hollow: not known."),
       table("Rebalances", ["Ended", "Cause", "#Took", "#Members", "#Moved (without need)", "#Longest pause", "#Records delayed"], rows), button,
       el("details", { "data-key": "rebalances" }, el("summary", {}, "In words"), el("ul", {}, shown.map((row) => el("li", {}, row.says.join(" "))))));
   }
@@ -233,7 +233,7 @@ export class Group {
         el("td", {}, row.topic), number(row.partition), number(orUnknown(row.lag, records)),
         number(row.time_lag_seconds === null ? UNKNOWN : `${row.time_lag_censored ? "≥ " : ""}${duration(row.time_lag_seconds)}`),
         el("td", {}, row.status), el("td", {}, known(row.verdict)), number(orUnknown(row.committed_offset, records)), number(orUnknown(row.log_end_offset, records)),
-        el("td", {}, time(row.commit_timestamp)), el("td", {}, reader(row.owner))))), button,
+        el("td", {}, time(row.commit_timestamp)), el("td", {}, reader(row.owner, group))))), button,
     left > 0 && !this.topic ? el("p", { class: "muted" }, `${count(left, "partition")} less far behind ${left === 1 ? "is" : "are"} not listed.`) : null);
   }
 
