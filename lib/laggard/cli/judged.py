@@ -11,7 +11,6 @@ from pyarrow.dataset import Expression, field
 
 from laggard.cli.published import Row, shown_rows
 from laggard.cli.words import UNKNOWN
-from laggard.diagnosis.verdict.reasons import NO_MEMBERS
 from laggard.tables.freshness import MAX_WINDOWS_BEHIND
 from laggard.tables.judged import newest_judged, read_between
 from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS
@@ -84,15 +83,6 @@ class Health:
     def of_worst(self, name: str) -> Any:
         """A column of the topic that is furthest behind."""
         return self.windows[0][name] if self.windows else None
-
-
-def verdict_now(verdict: str | None, members: int | None, lag: int | None) -> str | None:
-    """The verdict of the newest window; of a group whose newest tick has records and no member, that it has none.
-
-    A window may close before its lag counts, and would then say of a group that has stopped that no consumer is needed.
-    """
-    is_deserted = members == 0 and bool(lag) and str(verdict).startswith("NOT_NEEDED")
-    return NO_MEMBERS.verdict if is_deserted else verdict
 
 
 def read_diagnosis(root: str, group: str, at: datetime, window_seconds: int) -> Diagnosis:

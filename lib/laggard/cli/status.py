@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from laggard.cli import terminal
 from laggard.cli.api.client import add_options
-from laggard.cli.judged import BEHIND, INFO, LEVELS, Health, read_health, verdict_now
+from laggard.cli.judged import BEHIND, INFO, LEVELS, Health, read_health
 from laggard.cli.published import made_lines, published_batch, refuse_empty, title_of, warn_if_old, warn_of
 from laggard.cli.table import Table
 from laggard.cli.words import UNKNOWN, known, known_duration, records, short
@@ -36,6 +36,7 @@ _TITLES = (
     "DATA", "SHAPE",
 )  # fmt: skip
 _OF_RULES = {"HEALTH", "FINDING", "VERDICT", "SHAPE"}
+_DESERTED = "no member reads"  # in place of a verdict that would say that no consumer is needed
 _LEAST = ("GENERATION", "SHAPE", "MEMBERS", "STATE", "DATA", "WORST PARTITION", "VERDICT")
 _RIGHT = {"MEMBERS", "LAG", "TIME LAG", "GENERATION"}
 
@@ -170,7 +171,6 @@ def group_lines(snapshot: Snapshot, healths: Healths = MappingProxyType({})) -> 
             level = health.level
             if level in ("ok", INFO) and line.members == 0 and line.lag:  # nobody reads, which no window has to show
                 level = BEHIND
-            verdict = verdict_now(verdict, line.members, line.lag)
             line = replace(line, health=level, finding=health.code, shape=shape, verdict=verdict)
         table_of("", [line], 0, has_rules=True).lines()
         return line
@@ -227,7 +227,7 @@ def _cells(line: GroupLine) -> dict[str, str]:
         "GROUP": short(line.group),
         "HEALTH": line.health,
         "FINDING": line.finding or (UNKNOWN if line.health == UNKNOWN else "-"),
-        "VERDICT": known(line.verdict),
+        "VERDICT": _DESERTED if _is_deserted(line) else known(line.verdict),
         "STATE": line.state,
         "MEMBERS": known(line.members),
         "LAG": records(line.lag, is_exact=line.lag_is_exact),
@@ -237,6 +237,11 @@ def _cells(line: GroupLine) -> dict[str, str]:
         "DATA": line.status,
         "SHAPE": known(line.shape),
     }
+
+
+def _is_deserted(line: GroupLine) -> bool:
+    """True if records wait for a group without members, whose window closed before that lag counted."""
+    return line.members == 0 and bool(line.lag) and str(line.verdict).startswith("NOT_NEEDED")
 
 
 def _rank(value: float | None) -> float:

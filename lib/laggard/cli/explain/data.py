@@ -9,7 +9,6 @@ from laggard.cli.explain.headline import headline, leading
 from laggard.cli.explain.members import member_lines, time_lag_is_exact
 from laggard.cli.explain.rows import Explained
 from laggard.cli.explain.unknown import not_known
-from laggard.cli.judged import verdict_now
 from laggard.cli.published import Row
 
 
@@ -49,9 +48,6 @@ def _diagnosis(explained: Explained) -> dict[str, Any]:
     """All keys are always there; what is not known, as after a rule that is behind, is null."""
     diagnosis = explained.diagnosis
     window = diagnosis.windows[0] if diagnosis.windows and diagnosis.is_current else None
-    if window is not None:
-        group = explained.group
-        window = window | {"scale_verdict": verdict_now(window["scale_verdict"], group["members"], group["lag_known"])}
     found = leading(diagnosis) if diagnosis.is_current else None
     return {
         "headline": headline(explained),
