@@ -184,3 +184,15 @@ def test_evidence_leaves_out_what_is_empty_and_no_name_steers_the_terminal() -> 
     assert text.endswith("b, empty since 2026-11-20 12:00:00 UTC")
     assert "\x1b" not in text
     assert evidence_words(row, 1) == "frozen 1 m 30 s"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("n_eff_partitions", "effective partitions 1"),
+        ("slope_iqr_ratio", "spread of the slope 100.0 %"),
+        ("owners_put_out", "evicted owners 1"),
+    ],
+)
+def test_no_evidence_is_named_by_a_short_form(name: str, words: str) -> None:
+    assert evidence_words({"evidence": {name: 1.0}, "evidence_text": {}}) == words

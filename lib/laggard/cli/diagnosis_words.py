@@ -69,6 +69,10 @@ _OF_LAG = ("lag_records", "lag_seconds", "backlog_records")
 _SETTINGS = {"hot_standby"}  # names that a reader has to type
 _SPOKEN = {
     "n_eff": "effective partitions",
+    "n_eff_partitions": "effective partitions",
+    "slope_iqr": "spread of the slope",
+    "owners_put_out": "evicted owners",
+    "rhythm_of_work": "commits follow the work",
     "gini": "inequality",
     "rho": "share of effective partitions",
     "mtbr": "mean time between rebalances",
