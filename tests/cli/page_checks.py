@@ -21,7 +21,7 @@ CONTRADICTIONS = (
     (r"No rule names one", r""),
     (r"none was busy", r""),
     (r"Avoid ", r"Do not "),
-    (r"\b(n eff|slope iqr|put out)\b", r""),
+    (r"\b(n eff|slope iqr)\b", r""),
     (r"has not evaluated|have not evaluated", r"^Would more consumers help|^Shape$|^Forecast$"),
 )
 SETTINGS = {"hot_standby"}
