@@ -107,7 +107,8 @@ def not_known(found: Answer) -> Iterator[tuple[str, str]]:
         text = f"the load of {count(found.plan.estimated, 'partition')} is unknown and taken as the median of its topic"
         yield "partitions_estimated", text
     if isnan(found.rates.arrival.low):
-        yield "arrival_spread_unknown", "too few windows are recorded to say how much arrivals change"
+        text = "nothing arrives now, or too few windows are recorded to say how much arrivals change"
+        yield "arrival_spread_unknown", text
     yield from _of_way(found)
     if not found.plan.replay.is_own:
         name = fact.get("assignor") or "unknown"
