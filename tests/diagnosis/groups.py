@@ -15,6 +15,7 @@ from laggard.diagnosis.signals.attribution import attribute
 from laggard.diagnosis.signals.deploys import Deploy
 from laggard.diagnosis.signals.group import MemberSignals, Shape, Signals, TopicSignals, Trend
 from laggard.diagnosis.signals.membership import membership_of
+from laggard.diagnosis.signals.rates import positions
 
 WINDOWS = 60
 END_MS = 1_780_000_020_000  # end of the evaluated window
@@ -90,6 +91,8 @@ def topic_signals(
         "broker": brokers or [float(place % 3) for place in range(count)],
     }
     given = dict(history or {})
+    if "consume" in given and "consumed" not in given:
+        given["consumed"] = 60 * np.asarray(given["consume"], float)
     frame = TopicFrame(
         topic,
         f"id-of-{topic}",
@@ -108,9 +111,12 @@ def topic_signals(
         lag=np.where(is_ok, lags, np.nan),
         envelope=np.where(is_ok, lags, np.nan),
         arrival=arrivals,
+        positions=positions(frame, 60),
         consume=consumed,
         interval=np.full(count, interval),
         floor=floors,
+        least=frame["lag_min"],
+        least_floor=np.repeat(floors[:, None], windows, axis=1),
         is_material=material,
         is_stalled=np.array([place in kinds for place in range(count)]),
         stall_kind=tuple(kinds.get(place, "") for place in range(count)),

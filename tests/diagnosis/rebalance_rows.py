@@ -13,6 +13,7 @@ from laggard.diagnosis.history.frames import NAMES, NUMBERS, GroupFrame, Policy,
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.signals.group import MemberSignals, Shape, Signals, TopicSignals, Trend
 from laggard.diagnosis.signals.membership import Membership, membership_of
+from laggard.diagnosis.signals.rates import positions
 
 Row = dict[str, Any]
 BEGIN = datetime(2026, 3, 2, 12, tzinfo=timezone.utc)
@@ -205,6 +206,7 @@ def series(**arrays: Any) -> TopicSignals:
     return TopicSignals(
         frame=frame, is_ok=~flags, lag=lag, envelope=numbers["envelope"][:, -1], arrival=numbers["arrival"][:, -1],
         consume=numbers["consume"][:, -1], interval=numbers["interval"][:, -1], floor=floor, is_material=lag > floor,
+        positions=positions(frame, 60), least=numbers["lag_min"], least_floor=np.broadcast_to(floor[:, None], shape),
         is_stalled=flags, stall_kind=("",) * partitions, shape=none, arrival_shape=none, growth_shape=none,
         trend=Trend(trend), trends=(), in_step=None, slope_iqr=np.nan,
     )  # fmt: skip

@@ -12,12 +12,12 @@ from laggard.diagnosis.signals.series import newest_at_commits
 def test_between_two_commits_lag_is_what_it_was_at_the_newest_for_two_intervals() -> None:
     seconds = 60.0 * np.arange(6)
     envelopes = np.array([[10.0, *[np.nan] * 5], [20.0, np.nan, np.nan, 30.0, np.nan, np.nan], [np.nan] * 6])
-    lag = np.tile(100.0 * np.arange(1, 7), (3, 1))
-    topic = topic_signals([0.0] * 3, interval=120.0, history={"lag": lag}, windows=6).frame
-    assert newest_at_commits(topic, seconds, envelopes, 60).tolist() == [
-        [10, 10, 10, 10, 10, 600],  # two intervals are four windows
+    topic = topic_signals([0.0] * 3, interval=120.0, windows=6).frame
+    found = newest_at_commits(topic, seconds, envelopes, 60)
+    assert np.where(np.isnan(found), None, found).tolist() == [
+        [10, 10, 10, 10, 10, None],  # two intervals are four windows
         [20, 20, 20, 30, 30, 30],
-        [100, 200, 300, 400, 500, 600],
+        [None] * 6,
     ]
 
 
@@ -27,4 +27,4 @@ def test_growth_below_the_floor_has_the_shape_of_the_lag_that_grows() -> None:
     evaluation = evaluate(Fluid(arrival, np.full((4, 60), 600.0), interval=120.0).tables())
     told = [row for row in evaluation.windows if row["partitions_material"]]
     assert told[0]["lag"] < told[0]["floor_records"]
-    assert {row["shape"] for row in told} == {"spread"}
+    assert {row["shape"] for row in told[1:]} == {"spread"}

@@ -14,7 +14,7 @@ from laggard.diagnosis.order import percentile
 from laggard.diagnosis.signals.forecast import drain_seconds
 from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.verdict.decisions import autoscaler_settings
-from laggard.diagnosis.verdict.sizing import Load, Sizing, lower_bound, packed, size, slowest_drain
+from laggard.diagnosis.verdict.sizing import Load, Sizing, lasting, lower_bound, packed, size, slowest_drain
 from laggard.rebalance.assignors import ASSIGNORS, Member, assign
 
 
@@ -241,3 +241,22 @@ def test_sizing_costs_little_for_12_partitions_and_is_bounded_for_200(assignor: 
     # measured 0.3 ms and 0.3 s; the limits leave room for a slow machine
     assert timed(signals_of(small, capacity=600.0, assignor=assignor)) < 0.02
     assert timed(signals_of(large, capacity=600.0, assignor=assignor)) < 2
+
+
+@pytest.mark.parametrize(
+    ("found", "shown"),
+    [
+        ([4, 5, 4, 5, 4, 5, 4], [4] * 7),
+        ([4, 5, 6, 5, 7, 6, 6], [4, 4, 4, 4, 4, 5, 5]),  # the nearest of five
+        ([4, 3, 2, 2, 2, 2, 2], [4, 4, 4, 4, 4, 3, 3]),
+        ([4, 5, 5, 5, 5, 3, 5], [4] * 7),
+    ],
+)
+def test_a_size_is_published_when_five_windows_lie_on_one_side_of_the_one_before(
+    found: list[int], shown: list[int]
+) -> None:
+    sizes, published = (), []
+    for each in found:
+        sizes = lasting(sizes, each)
+        published.append(sizes[0])
+    assert published == shown

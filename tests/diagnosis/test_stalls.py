@@ -71,8 +71,24 @@ def test_more_members_do_not_help_where_a_transaction_holds_the_readers(
     [(np.nan, 299, ""), (np.nan, 300, "silent"), (5.0, 299, "silent"), (120.0, 299, ""), (120.0, 360, "silent")],
 )
 def test_a_first_batch_may_take_all_of_the_poll_interval(interval: float, frozen_seconds: float, expected: str) -> None:
-    arrived = {"frozen": frozen_seconds, "produced": 6000.0, "repeats": 0.0}
+    arrived = {"frozen": frozen_seconds, "produced": 6000.0, "consumed": 0.0, "repeats": 0.0}
     frame = topic_signals([9000.0], interval=interval, history=arrived).frame
+    found = stall.stalls(
+        frame, has_members=True, window_seconds=60, parameters=Parameters(), poll_interval_seconds=300.0
+    )
+    assert found == (expected,)
+
+
+@pytest.mark.parametrize(("frozen_seconds", "expected"), [(660, ""), (1259, ""), (1260, "silent")])
+def test_before_the_interval_is_known_a_silence_that_has_ended_is_one_that_may_come_again(
+    frozen_seconds: float, expected: str
+) -> None:
+    """Commits come each seven minutes, and the poll interval is five: three such silences are too many."""
+    age = np.arange(WINDOWS - 1, -1, -1)
+    frozen = np.where(age <= 22, np.maximum(0.0, frozen_seconds - 60.0 * age), 420.0 - 60.0 * ((age - 22) % 7))
+    has_moved = age == 21
+    history = {"frozen": np.where(age == 22, 420.0, frozen), "consumed": np.where(has_moved, 9000.0, 0.0)}
+    frame = topic_signals([9000.0], interval=np.nan, history=history | {"produced": 6000.0, "repeats": 0.0}).frame
     found = stall.stalls(
         frame, has_members=True, window_seconds=60, parameters=Parameters(), poll_interval_seconds=300.0
     )

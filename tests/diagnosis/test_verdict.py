@@ -1,4 +1,5 @@
 from dataclasses import replace
+from datetime import timedelta
 from math import inf, nan
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diagnosis.groups import signals_of, spread_over, topic_signals
+from diagnosis.groups import END, GENERATION, signals_of, spread_over, topic_signals
 from laggard.diagnosis.history.frames import Policy
 from laggard.diagnosis.memory import Memory, Track
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
@@ -208,7 +209,6 @@ def test_a_group_that_drains_too_slowly_is_given_members() -> None:
     [
         ([220.0, 260.0, 260.0], LAG, 5.0, "NOT_NEEDED_DRAINING"),  # 17 000 at 40/s: 425 s, though no trend tells it yet
         ([220.0, 220.0, 260.0], LAG, 5.0, "YES"),  # one window may be a commit more
-        ([220.0, 260.0, 260.0], LAG, 50.0, "YES"),  # and so may two where they are rare
         ([220.0, 260.0, 260.0], 40_000.0, 5.0, "YES"),  # 1 000 s
     ],
 )
@@ -221,6 +221,49 @@ def test_a_lag_that_has_begun_to_fall_and_is_gone_soon_is_waited_for(
     found = verdict(group([lag] * 12, topic={"history": history, "interval": interval}))
 
     assert found.code == code
+
+
+@pytest.mark.parametrize(("rate", "code"), [(220.0, "YES"), (260.0, "NOT_NEEDED_DRAINING")])
+def test_a_second_commit_in_a_window_is_no_fall(rate: float, code: str) -> None:
+    """Commits come every 50 s: each fifth window holds two of them, and the newest one does."""
+    ends = 60.0 * np.arange(61)
+    commits = 50.0 * np.floor(ends / 50.0)
+    history = {
+        "consume": rate * np.diff(commits) / 60.0,
+        "frozen": (ends - commits)[1:],
+        "arrival": np.full((12, 60), 220.0),
+    }
+    assert np.diff(commits)[-1] == 100
+
+    assert verdict(group(topic={"history": history, "interval": 50.0})).code == code
+
+
+@pytest.mark.parametrize(
+    ("ago", "code"),
+    [
+        ([660, 480, 300], "NO_REBALANCE_FIRST"),  # every three minutes, and the next one may be on its way
+        ([900, 720, 540, 361], "YES"),  # twice as long ago
+        ([1500, 1100, 601], "YES"),  # however rare they were
+        ([260, 250, 180], "NO_REBALANCE_FIRST"),  # three windows at least
+    ],
+)
+def test_rebalances_block_scaling_for_as_long_as_the_next_one_may_come(ago: list[int], code: str) -> None:
+    signals = group()
+    rows = [GENERATION | {"record_timestamp": END - timedelta(seconds=each)} for each in ago]
+    signals = replace(signals, frame=replace(signals.frame, generations=rows))
+
+    assert verdict(signals, "REBALANCE_STORM").code == code
+
+
+def test_a_hot_partition_that_wanders_is_answered_without_a_number() -> None:
+    """Each is hot for four minutes, so that a mean over five windows has it at less than it gets."""
+    arrival = np.full((12, 60), 40.0)
+    for window in range(60):
+        arrival[(window // 4) % 3, window] = 800.0
+    wandering = {"arrival": arrival.mean(axis=1), "history": {"arrival": arrival}, "shape": "mixed"}
+    found = verdict(group([20_000.0] * 3 + [10.0] * 9, topic=wandering))
+
+    assert (found.reason, found.members_desired) == (reasons.HOT_WANDERS, 4)
 
 
 def test_a_partition_that_seems_hot_is_named_once_it_was_seen_for_long_enough() -> None:

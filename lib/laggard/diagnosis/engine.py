@@ -103,7 +103,7 @@ def _judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
         sizing,
         completed(signals),
         cluster_signal(signals, _brokers(observations)),
-        replace(after, costly=proven_costly(signals), lost=""),
+        replace(after, costly=proven_costly(signals), sizes=sizing.sizes, lost=""),
     )
 
 

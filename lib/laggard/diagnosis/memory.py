@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from math import isnan, nan
 from typing import Any, NamedTuple
 
 
@@ -52,6 +53,8 @@ class Memory:
     busy: Mapping[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)  # slot -> (window, records/s)
     scaled: Scaled | None = None
     costly: tuple[tuple[str, int], ...] = ()  # topic, partition: proven to take longer than others, whoever owns it
+    capacity: float = nan  # of a member, records/s, as it was published last
+    sizes: tuple[int, ...] = ()  # members to have as published last, and what was found since
     tracks: tuple[Track, ...] = ()
     episode_ms: int | None = None  # begin of the stretch of trouble
     quiet: int = 0  # windows without a finding in it
@@ -68,6 +71,10 @@ class Memory:
             found["scaled"] = self.scaled
         if self.costly:
             found["costly"] = self.costly
+        if not isnan(self.capacity):
+            found["capacity"] = self.capacity
+        if self.sizes:
+            found["sizes"] = self.sizes
         if self.tracks:
             found["tracks"] = [_without_defaults(track) for track in self.tracks]
         if self.episode_ms is not None:
@@ -102,6 +109,8 @@ def _read(text: str) -> Memory:
         {slot: tuple((at, rate) for at, rate in each) for slot, each in found.get("busy", {}).items()},
         None if scaled is None else Scaled(*scaled),
         tuple((topic, partition) for topic, partition in found.get("costly", [])),
+        found.get("capacity", nan),
+        tuple(found.get("sizes", ())),
         tuple(Track(**(each | {"partitions": tuple(each["partitions"])})) for each in found.get("tracks", [])),
         found.get("episode_ms"),
         found.get("quiet", 0),

@@ -54,7 +54,10 @@ def apply(signals: Signals, change: Change, *, is_one_key: bool = False) -> Sign
     topics = [replace(each, arrival=each.arrival * change.rate) for each in topics]
     facts: Sequence[dict[str, object] | None] = [*signals.frame.facts[:-1], fact]
     frame = replace(signals.frame, facts=facts, topics=[each.frame for each in topics])
-    return replace(signals, frame=frame, topics=topics, ceiling=ceiling_of(frame))
+    # of another load, or another share of it, no size was published before
+    is_same = change.rate == 1 and change.keeps_owners
+    memory = signals.memory if is_same else replace(signals.memory, sizes=())
+    return replace(signals, frame=frame, topics=topics, ceiling=ceiling_of(frame), memory=memory)
 
 
 def _repartitioned(topic: TopicSignals, change: Change, *, is_one_key: bool) -> TopicSignals:

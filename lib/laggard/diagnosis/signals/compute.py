@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from laggard.diagnosis.history.frames import Floats, GroupFrame, Row, TopicFrame
 from laggard.diagnosis.memory import Memory
-from laggard.diagnosis.order import known_sum, lower_median
+from laggard.diagnosis.order import known_sum, lower_median, percentile
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals import floor, series, shape, stall, trend
 from laggard.diagnosis.signals.attribution import attribute
@@ -19,7 +19,7 @@ from laggard.diagnosis.signals.forecast import breach_seconds, losses
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Shape, Signals, TopicSignals
 from laggard.diagnosis.signals.members import member_signals, partition_capacities
 from laggard.diagnosis.signals.membership import membership_of
-from laggard.diagnosis.signals.rates import rolling_mean
+from laggard.diagnosis.signals.rates import positions, rolling_mean
 from laggard.diagnosis.signals.rebalances import logical_rebalances
 from laggard.diagnosis.signals.rosters import find_crash_loops, find_evictions
 from laggard.diagnosis.signals.scale_events import find_scale_events
@@ -29,6 +29,8 @@ from laggard.diagnosis.signals.trend import TrendState
 HIDDEN = ("stale", "source_blocked")
 _HAS_NO_COMMIT = "no_commit"
 _AT_LEAST_DONE = fixed("at_least_done", 0.9, "of what a member did all day, which it can do at least")
+_SCATTER_LOW = fixed("scatter_low", 25, "percentile of what busy members did")
+_SCATTER_HIGH = fixed("scatter_high", 75, "percentile likewise: half of what lies between them is not certain")
 PARTIAL_SHARE = fixed("partial_share", 0.1, "share of the partitions with a commit that may be unknown")
 
 
@@ -51,7 +53,9 @@ def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tup
     members, busy = member_signals(frame, topics, memory.busy, parameters)
     known = [each.capacity for each in members.values() if not math.isnan(each.capacity)]
     shown = known + [each.seen for each in members.values() if not math.isnan(each.seen)]
-    capacity = lower_median(known)
+    capacity = _lasting_capacity(
+        memory.capacity, lower_median(known), [rate for each in busy.values() for _, rate in each]
+    )
     material = sum(float(each.lag[each.is_material].sum()) for each in topics)
     ratio = frame.fact.get("time_in_rebalance_ratio")
     signals = Signals(
@@ -83,7 +87,13 @@ def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tup
     )
     # causes are found by all other signals
     signals = replace(signals, lag_causes=attribute(signals))
-    return signals, replace(memory, trends=trends, busy=busy, scaled=signals.scaled)
+    return signals, replace(memory, trends=trends, busy=busy, capacity=capacity, scaled=signals.scaled)
+
+
+def _lasting_capacity(before: float, now: float, rates: Sequence[float]) -> float:
+    """The capacity of before, unless it now differs by more than the rates that it is taken from scatter."""
+    doubt = (percentile(rates, _SCATTER_HIGH) - percentile(rates, _SCATTER_LOW)) / 2
+    return before if abs(now - before) <= doubt else now  # now, where one of them is not known
 
 
 def _is_material(topics: list[TopicSignals], lag: float, parameters: Parameters) -> bool:
@@ -106,19 +116,25 @@ def topic_signals(
 ) -> tuple[TopicSignals, TrendState]:
     """Signals of one topic, and its trend to remember."""
     frame = stall.with_lost(frame, group.window_seconds)
-    arrival, consume = (rolling_mean(frame[name], parameters.rate_windows) for name in ("arrival", "consume"))
+    arrival = rolling_mean(frame["arrival"], parameters.rate_windows)
+    known = positions(frame, group.window_seconds)
+    consume = known.newest_rates(parameters.rate_windows)
+    if np.isnan(consume).any():  # before the second commit the windows are all there is
+        consume = np.where(np.isnan(consume), rolling_mean(frame["consume"], parameters.rate_windows)[:, -1], consume)
     floors = floor.floors(frame, arrival, group.window_seconds, parameters)
     seconds = group.windows / 1000.0 + group.window_seconds
     unseen = floor.unseen(frame, group)
     envelopes = np.where(unseen, np.nan, series.since_break(frame))
     slopes = series.partition_slopes(seconds, envelopes, parameters)
-    is_material = floor.material(frame, floors, group.policy.slo_time_lag_seconds, parameters)
+    at_commits = series.newest_at_commits(frame, seconds, envelopes, group.window_seconds)
+    left = floor.lag_left(frame, floors, at_commits)
+    is_material = floor.material(frame, left, group.policy.slo_time_lag_seconds, parameters)
     partition_trends = series.partition_trends(frame, seconds, envelopes, slopes, arrival[:, -1], group, parameters)
     is_growing = np.array([each.name == trend.GROWING for each in partition_trends], bool)
     is_material[:, -1] |= is_growing
     # what grows by now was lag before it was past the floor
     matters: Flags = np.logical_or(is_material.any(axis=0), is_growing.any())
-    newest = np.where(unseen, np.nan, series.newest_at_commits(frame, seconds, envelopes, group.window_seconds))
+    newest = np.where(unseen, np.nan, np.where(np.isnan(at_commits), frame["lag"], at_commits))
     few = min(parameters.shape_windows_few, newest.shape[1])
     is_ok = frame.named("status")[:, -few:] == "ok"
     newest_shapes = [
@@ -146,7 +162,7 @@ def topic_signals(
         poll_interval_seconds=_longest_seconds(group, "rebalance_timeout_ms") if has_members else 0.0,
         session_seconds=_longest_seconds(group, "session_timeout_ms") if has_members else 0.0,
         hidden_seconds=0.0 if group.hidden is None else float(np.nan_to_num(group.hidden.most[-1])),
-        floor=floors[:, -1],
+        floor=floors.momentary[:, -1],
     )
     signals = TopicSignals(
         frame=frame,
@@ -154,9 +170,12 @@ def topic_signals(
         lag=frame["lag"][:, -1],
         envelope=newest[:, -1],
         arrival=arrival[:, -1],
-        consume=consume[:, -1],
+        positions=known,
+        consume=consume,
         interval=frame["interval"][:, -1],
-        floor=floors[:, -1],
+        floor=floors.momentary[:, -1],
+        least=left.least,
+        least_floor=left.floor,
         is_material=is_material[:, -1],
         is_stalled=np.array([bool(kind) for kind in kinds], bool),
         stall_kind=kinds,
@@ -252,14 +271,15 @@ def _flags(frame: GroupFrame, topics: list[TopicSignals]) -> set[str]:
     return found
 
 
-_MATERIAL = (floor.material, floor.floors, series.partition_trends, "rate_windows")
+_LEFT = (floor.lag_left, floor.floors, series.newest_at_commits, "rate_windows")
+_MATERIAL = (floor.material, *_LEFT[:-1], series.partition_trends, "rate_windows")
 _SHAPE = (shape.raw_shape, shape.persist, floor.unseen, series.newest_at_commits)
 # what computes a signal, by its name: functions, and thresholds that are not in one of its own
 COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
     # of a group
     "members": (member_signals,),
-    "capacity": (member_signals,),
-    "best_capacity": (member_signals,),
+    "capacity": (member_signals, positions, _lasting_capacity),
+    "best_capacity": (member_signals, positions),
     "partition_capacity": (partition_capacities,),
     "is_material": (*_MATERIAL, _is_material),
     "material_lag": _MATERIAL,
@@ -280,8 +300,11 @@ COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
     # of a topic
     "envelope": (floor.unseen, series.newest_at_commits),
     "arrival": ("rate_windows",),
-    "consume": ("rate_windows",),
+    "positions": (positions,),
+    "consume": (positions, "rate_windows"),
     "floor": (floor.floors, "rate_windows"),
+    "least": _LEFT,
+    "least_floor": _LEFT,
     "is_stalled": (stall.stalls,),
     "stall_kind": (stall.stalls,),
     "shape": _SHAPE,
@@ -292,7 +315,7 @@ COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
     "in_step": (trend.in_step, series.partition_slopes),
     "slope_iqr": (series.partition_slopes,),
     # of a member
-    "seen": (member_signals,),
+    "seen": (member_signals, positions),
     "is_busy": (member_signals,),
     "material": _MATERIAL,
 }

@@ -182,7 +182,7 @@ def _loss(signals: Signals, each: TopicSignals) -> Loss:
     retention = retention_seconds(frame.facts)
     # lag that is only the commit interval is read long before it is deleted: behind a reader at the end of the log
     # retention removes what a busier hour had brought, faster than anything is read now
-    matters = each.is_ok & (each.is_material | each.is_stalled)
+    matters = each.is_ok & (each.is_material & (each.envelope > each.floor) | each.is_stalled)
     if not matters.any():
         return Loss(math.nan if math.isnan(retention) or not each.is_ok.any() else math.inf)
     found = Loss(math.nan)

@@ -15,6 +15,7 @@ from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.signals.deploys import Deploy
 from laggard.diagnosis.signals.membership import Membership
+from laggard.diagnosis.signals.rates import Positions
 
 Flags = npt.NDArray[np.bool_]
 UNKNOWN_KIND = "unknown"  # of a stall: silent or repeating, where commits are not counted
@@ -66,9 +67,12 @@ class TopicSignals:
     lag: Floats  # NaN if not ok
     envelope: Floats  # newest lag at a commit, else lag
     arrival: Floats  # mean over `rate_windows`, records/s
-    consume: Floats
+    positions: Positions  # by which rates of consumption are known
+    consume: Floats  # records/s between commits, over `rate_windows` at least
     interval: Floats  # commit interval in seconds, NaN below 3 gaps
     floor: Floats  # records below which lag is the commit interval
+    least: Floats  # [partitions, windows] smallest lag of each window, at the newest commit if that is fresh
+    least_floor: Floats  # [partitions, windows] records that it has to be above to be more than commits hide
     is_material: Flags
     is_stalled: Flags
     stall_kind: tuple[str, ...]  # "", silent, repeating, unknown which, unowned, or held by a transaction

@@ -8,7 +8,7 @@ from math import isnan
 import numpy as np
 
 from laggard.diagnosis.history.frames import Floats
-from laggard.diagnosis.order import known_sum, lower_median
+from laggard.diagnosis.order import is_most, known_sum, lower_median
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
 
@@ -17,6 +17,7 @@ HOT_RECORDS = fixed("hot_records", 100.0, "records within the windows of a rate"
 # below it unlike arrivals are of no interest while nothing lags
 SKEW_ARRIVAL = fixed("skew_arrival", 1.0, "records/s")
 HOT_WINDOWS = fixed("hot_windows", 10, "windows for which a partition must have been seen")
+_WANDER_PLACES = fixed("wander_places", 2, "partitions of a topic, for a hot one to wander")
 NEAR_BEST = fixed("near_best", 0.8, "of what the best owner has shown")
 
 
@@ -64,6 +65,27 @@ def hot_places(signals: Signals, topic: TopicSignals, active: Flags) -> tuple[in
         for place in np.flatnonzero(active & topic.is_material).tolist()
         if is_hot_ratio(signals, topic, place) and is_beyond_an_owner(signals, topic, place)
     )
+
+
+def wandering(signals: Signals, topic: TopicSignals) -> int:
+    """Partitions that, one after the other, got `hot_ratio` times what the others got and more than an owner can do.
+
+    Each window counts by itself: a mean over several has a place that wanders at none. 0 if it was not so in most of
+    the newest windows, 1 if it was the same place in all of them.
+    """
+    arrival = topic.frame["arrival"][:, -HOT_WINDOWS:]
+    if len(arrival) < _WANDER_PLACES or isnan(signals.best_capacity) or not topic.is_material.any():
+        return 0
+    highest = np.fmax.reduce(arrival, axis=0)
+    at = np.flatnonzero(highest > signals.best_capacity)
+    if not is_most(len(at), arrival.shape[1]):
+        return 0
+    places = {
+        int(place)
+        for window, place in zip(at.tolist(), np.nanargmax(arrival[:, at], axis=0).tolist(), strict=True)
+        if highest[window] >= signals.parameters.hot_ratio * median_of_others(arrival[:, window], place)
+    }
+    return len(places)
 
 
 def is_beyond_an_owner(signals: Signals, topic: TopicSignals, place: int) -> bool:

@@ -13,7 +13,7 @@ from laggard.diagnosis.history.frames import Floats, GroupFrame, Names
 from laggard.diagnosis.order import percentile
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.group import Flags, MemberSignals, TopicSignals
-from laggard.diagnosis.signals.rates import RATE_COMMITS, falls_behind, rates_at_commits, rolling_mean
+from laggard.diagnosis.signals.rates import falls_behind
 from laggard.diagnosis.signals.trend import GROWING
 
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -32,13 +32,22 @@ def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Bu
     oldest = frame.now_ms - parameters.capacity_lookback_hours * 3_600_000
     slots = sorted({slot for each in topics for slot in each.frame.named("slot")[:, -1].tolist()} - {""})
     owners = [_owners(each.frame.named("slot"), slots) for each in topics]
-    consumed = _sums(topics, owners, len(slots), "consume")
     longest = _intervals(topics, owners, len(slots))
-    spans = np.maximum(1, np.ceil(RATE_COMMITS * longest / frame.window_seconds)).astype(np.int64)
-    widths = np.maximum(parameters.rate_windows, spans).tolist()
-    means = {width: rolling_mean(consumed, width) for width in set(widths)}  # most members commit alike
-    most = {width: np.fmax.reduce(rates, axis=1, initial=np.nan).tolist() for width, rates in means.items()}
-    newest_by = {span: consumed[:, -span:].mean(axis=1).tolist() for span in set(spans.tolist())}
+    spans = np.maximum(1, np.ceil(longest / frame.window_seconds)).astype(np.int64)
+    rates = [each.positions.rates(parameters.rate_windows) for each in topics]
+    most = np.fmax.reduce(_sums(rates, owners, len(slots)), axis=1, initial=np.nan).tolist()
+    newest = (
+        _sums(
+            [
+                each.positions.newest_rates(np.append(spans, 1)[owner[:, -1]])[:, None]  # -1 is nobody
+                for each, owner in zip(topics, owners, strict=True)
+            ],
+            [owner[:, -1:] for owner in owners],
+            len(slots),
+        )
+        .ravel()
+        .tolist()
+    )
     lasted = _busy_for(topics, owners, len(slots))
     held_by = [_rows_by_owner(owner[:, -1], len(slots)) for owner in owners]
     summed = [np.array([each.arrival, each.consume, np.where(np.isnan(each.lag), 0.0, each.lag)]) for each in topics]
@@ -48,15 +57,9 @@ def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Bu
     is_behind = is_rare & _fall_behind(frame, topics, owners, len(slots), parameters) if is_rare.any() else is_rare
     is_at_work = (is_busy & (lasted >= spans) | is_behind) & ~waits  # a stalled one shows no capacity
     for number, slot in enumerate(slots):
-        span, width = int(spans[number]), widths[number]
         samples = tuple(each for each in before.get(slot, ()) if each[0] >= oldest)
-        newest = newest_by[span][number]
-        rate, seen = newest, most[width][number]
-        if is_rare[number]:
-            rates = rates_at_commits(consumed[number])
-            rate, seen = float(rates[-1]) if len(rates) else newest, float(np.fmax.reduce(rates, initial=np.nan))
-        if is_at_work[number] and newest > 0:
-            samples = (*samples, (int(frame.windows[-1]), rate))[-parameters.busy_windows :]
+        if is_at_work[number] and newest[number] > 0:
+            samples = (*samples, (int(frame.windows[-1]), newest[number]))[-parameters.busy_windows :]
         if samples:
             busy_now[slot] = samples
         known = [rate for _, rate in samples]
@@ -78,7 +81,7 @@ def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Bu
             arrival=arrival,
             consume=consume,
             capacity=percentile(known, _CAPACITY_PERCENT) if len(known) >= parameters.busy_min_windows else math.nan,
-            seen=seen,
+            seen=most[number],
             is_busy=bool(is_busy[number]),
             material=sum(int(np.count_nonzero(each.is_material[held])) for each, held, _ in parts),
             lag=lag,
@@ -92,9 +95,12 @@ def partition_capacities(topics: Sequence[TopicSignals], parameters: Parameters)
     """Records/s that a partition got done in its newest busy windows, of partitions that were busy often enough."""
     found = {}
     for each in topics:
-        is_busy = each.frame["lag_min"] > each.floor[:, None]
+        is_busy = each.least > each.least_floor
+        if not is_busy.any():
+            continue
+        known = each.positions.rates(1)
         for row in np.flatnonzero(np.count_nonzero(is_busy, axis=1) >= parameters.busy_min_windows):
-            rates = each.frame["consume"][row, is_busy[row]][-parameters.busy_windows :]
+            rates = known[row, is_busy[row]][-parameters.busy_windows :]
             if (~np.isnan(rates)).sum() >= parameters.busy_min_windows:
                 found[each.frame.topic, int(each.frame.partitions[row])] = percentile(rates, _CAPACITY_PERCENT)
     return found
@@ -116,13 +122,13 @@ def _rows_by_owner(newest: Ints, slots: int) -> list[Ints]:
     return np.split(order, np.searchsorted(newest[order], np.arange(slots + 1)))[1:-1]
 
 
-def _sums(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int, name: str) -> Floats:
-    """A number summed over all partitions each slot had, [slots, windows]; NaN if one of them is not known."""
+def _sums(values: Sequence[Floats], owners: Sequence[Ints], slots: int) -> Floats:
+    """Values of each topic summed over all partitions each slot had, [slots, windows]; NaN if one is not known."""
     total = has = np.zeros((slots, owners[0].shape[1] if owners else 0))
-    for each, owner in zip(topics, owners, strict=True):
+    for each, owner in zip(values, owners, strict=True):
         is_held = owner >= 0
         place = (owner * owner.shape[1] + np.arange(owner.shape[1]))[is_held]
-        total = total + np.bincount(place, each.frame[name][is_held], total.size).reshape(total.shape)
+        total = total + np.bincount(place, each[is_held], total.size).reshape(total.shape)
         has = has + np.bincount(place, minlength=total.size).reshape(total.shape)
     return np.where(has > 0, total, np.nan)
 
@@ -141,18 +147,17 @@ def _busy_for(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int
     if not owners:
         return np.zeros(slots, np.int64)
     count = owners[0].shape[1]
-    smallest, floor, is_other = np.zeros((slots, count)), np.zeros((slots, 1)), np.zeros((slots, count), bool)
+    smallest, floor, is_other = (np.zeros((slots, count)) for _ in range(3))
     for each, owner in zip(topics, owners, strict=True):
         now = owner[:, -1]
         held = now >= 0
         place = (now[held, None] * count + np.arange(count)).ravel()
-        lowest = each.frame["lag_min"][held].ravel()
-        smallest += np.bincount(place, lowest, smallest.size).reshape(smallest.shape)
-        np.add.at(floor[:, 0], now[held], each.floor[held])
+        smallest += np.bincount(place, each.least[held].ravel(), smallest.size).reshape(smallest.shape)
+        floor += np.bincount(place, each.least_floor[held].ravel(), floor.size).reshape(floor.shape)
         differs = owner != now[:, None]
         if differs.any():
-            np.logical_or.at(is_other, now[held], differs[held])
-    rests = (~(smallest > floor) | is_other)[:, ::-1]
+            np.add.at(is_other, now[held], differs[held])
+    rests = (~(smallest > floor) | (is_other > 0))[:, ::-1]
     found: Ints = np.where(rests.any(axis=1), rests.argmax(axis=1), count)
     return found
 
@@ -183,7 +188,7 @@ def _fall_behind(
     is_growing, arrival = np.zeros(slots, np.bool_), np.zeros(slots)
     if not any(each.trend.name == GROWING for each in topics):
         return is_growing
-    left = _sums(topics, owners, slots, "envelope")
+    left = _sums([each.frame["envelope"] for each in topics], owners, slots)
     for each, owner in zip(topics, owners, strict=True):
         now = owner[:, -1]
         held = now >= 0
@@ -211,8 +216,8 @@ def _busy(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int) ->
     for each, owner in zip(topics, owners, strict=True):
         now = owner[:, -1]
         held = now >= 0
-        smallest += np.bincount(now[held], each.frame["lag_min"][held, -1], slots)
-        floor += np.bincount(now[held], each.floor[held], slots)
+        smallest += np.bincount(now[held], each.least[held, -1], slots)
+        floor += np.bincount(now[held], each.least_floor[held, -1], slots)
         for other in owner[:, -_SETTLED_WINDOWS:-1].T:
             moved = other != now
             for side in (other[moved & (other >= 0)], now[moved & held]):

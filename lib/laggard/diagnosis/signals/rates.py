@@ -1,14 +1,92 @@
-"""Rates: means over windows, and between commits that are rarer than windows."""
+"""Rates: means over windows of what arrives, and from commit to commit of what is consumed."""
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
 
-from laggard.diagnosis.history.frames import Floats
+import numpy as np
+import numpy.typing as npt
+
+from laggard.diagnosis.history.frames import Floats, TopicFrame
 from laggard.diagnosis.parameters import fixed
 
 RATE_COMMITS = fixed("rate_commits", 3, "gaps between commits that a rate is taken over at least")
 _RECENT_GAPS = fixed("recent_gaps", 2, "times the longest gap, since the newest commit")
+_LATE_INTERVALS = fixed("late_intervals", 1.5, "commit intervals, after which a silence is part of the rate")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Positions:
+    """Instants at which the position of each partition is known, and what was consumed until then.
+
+    A window gives one at most: its newest commit that moved the offset, its end if nothing is left to read, or its end
+    if the next commit is overdue: until then nothing was done. All arrays are [partitions, windows].
+    """
+
+    newest: npt.NDArray[np.int64]  # number of the newest window with such an instant up to each window, -1 if none
+    seconds: Floats  # of the instant in each window, from the beginning of the first one
+    done: Floats  # records, until the end of each window
+    is_whole: bool  # True if every window has such an instant
+
+    def rates(self, windows: int) -> Floats:
+        """Consume rates in records/s up to the newest instant of each window, over so many windows or a few more.
+
+        NaN if only one instant is known: there is nothing to divide by.
+        """
+        if not self.is_whole:
+            return self._between(self.newest, windows)
+        count = np.arange(self.done.shape[1])  # nearly always, and in a third of the time
+        first = np.maximum(count - windows, 0)
+        span = self.seconds - self.seconds[:, first]
+        found: Floats = np.full(span.shape, np.nan)
+        np.divide(self.done - self.done[:, first], span, out=found, where=span > 0)
+        return found
+
+    def newest_rates(self, windows: int | npt.NDArray[np.int64]) -> Floats:
+        """The same at the end of the newest window alone, [partitions]; `windows` may differ by partition."""
+        return self._between(self.newest[:, -1:], np.reshape(windows, (-1, 1)))[:, 0]
+
+    def gap_rates(self, count: int) -> list[Floats]:
+        """The same of each of the newest gaps between two instants by itself, [partitions], the newest gap first."""
+        rows, last, found = np.arange(len(self.newest))[:, None], self.newest[:, -1:], []
+        for _ in range(count):
+            found.append(self._between(last, 1)[:, 0])
+            last = np.where(last > 0, self.newest[rows, last - 1], -1)
+        return found
+
+    def _between(self, last: npt.NDArray[np.int64], windows: int | npt.NDArray[np.int64]) -> Floats:
+        """Rates up to the instants of the windows `last`, [partitions, n]."""
+        rows = np.arange(len(last))[:, None]
+        first = np.where(last >= windows, self.newest[rows, last - windows], -1)
+        first = np.where(first < 0, np.argmax(self.newest >= 0, axis=1)[:, None], first)  # history is shorter
+        span = self.seconds[rows, last] - self.seconds[rows, first]
+        is_known = (last > first) & (first >= 0) & (span > 0)
+        done = self.done[rows, last] - self.done[rows, first]
+        return np.where(is_known, done / np.where(is_known, span, 1.0), np.nan)
+
+
+def positions(frame: TopicFrame, window_seconds: int) -> Positions:
+    """Find the instants at which positions are known.
+
+    Consumption is known at commits only: a mean over some windows holds a commit too many or too few.
+    """
+    consumed, frozen = frame["consumed"], frame["frozen"]
+    interval = frame["interval"][:, -1:]
+    has_moved = consumed > 0
+    patience = np.fmax(_LATE_INTERVALS * interval, window_seconds)
+    count = np.arange(consumed.shape[1])
+    is_instant = has_moved | (frozen == 0) | (frozen > patience)
+    unknown = np.isnan(consumed)
+    seconds: Floats = np.float64(window_seconds) * (count + 1.0) - np.where(has_moved & ~np.isnan(frozen), frozen, 0.0)
+    if unknown.any():  # what is not known of takes no time; but where commits are polled, the next answer has all of it
+        is_polled = np.isnan(frame["commits"][:, -1:]) & np.isnan(frame["repeats"][:, -1:])
+        seconds -= window_seconds * np.cumsum(unknown & ~is_polled, axis=1)
+    return Positions(
+        np.maximum.accumulate(np.where(is_instant, count, -1), axis=1),
+        seconds,
+        np.cumsum(np.where(unknown, 0.0, consumed), axis=1),
+        bool(is_instant.all()),
+    )
 
 
 def rolling_mean(values: Floats, windows: int) -> Floats:

@@ -9,11 +9,10 @@ from laggard.diagnosis.history.frames import Floats, GroupFrame, TopicFrame
 from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals import trend
+from laggard.diagnosis.signals.floor import TICK_SHARE
 from laggard.diagnosis.signals.group import Trend
 from laggard.diagnosis.signals.trend import TrendState
 
-# as the defaults have it: the ticks themselves are not in the history
-_TICK_SHARE = fixed("tick_share", 1 / 6, "of a window")
 _FRESH_INTERVALS = fixed("fresh_intervals", 2, "commit intervals for which the lag at a commit stands")
 _QUIET_STRETCHES = fixed("quiet_stretches", 2, "times the longest stretch without a commit before: they have ended")
 
@@ -28,7 +27,7 @@ def since_break(frame: TopicFrame) -> Floats:
 
 
 def newest_at_commits(frame: TopicFrame, seconds: Floats, envelopes: Floats, window_seconds: int) -> Floats:
-    """Lag at the newest commit up to each window, if that is no older than two commit intervals; else plain lag.
+    """Lag at the newest commit up to each window, NaN if that is older than two commit intervals.
 
     Between two rare commits plain lag tells when each member commits, and not how the lag lies.
     """
@@ -36,8 +35,7 @@ def newest_at_commits(frame: TopicFrame, seconds: Floats, envelopes: Floats, win
         return envelopes
     interval = frame["interval"][:, -1]
     known = np.where(np.isnan(interval), window_seconds, interval)
-    filled = _carried(envelopes, seconds, np.maximum(_FRESH_INTERVALS * known, window_seconds))
-    return np.where(np.isnan(filled), frame["lag"], filled)
+    return _carried(envelopes, seconds, np.maximum(_FRESH_INTERVALS * known, window_seconds))
 
 
 def partition_slopes(seconds: Floats, envelopes: Floats, parameters: Parameters) -> Floats:
@@ -76,7 +74,7 @@ def partition_trends(
         frame["lag_max"][rows],
         arrival[rows],
         frame["interval"][rows, -1],
-        group.window_seconds * _TICK_SHARE,
+        group.window_seconds * TICK_SHARE,
         [TrendState()] * len(rows),
         parameters,
     )
@@ -119,7 +117,7 @@ def topic_trend(
         peaks,
         known_sum(arrival[rows]),
         lower_median(interval.tolist()),
-        group.window_seconds * _TICK_SHARE,
+        group.window_seconds * TICK_SHARE,
         before,
         parameters,
     )

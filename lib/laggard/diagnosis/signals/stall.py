@@ -125,6 +125,17 @@ def _is_uncounted(frame: TopicFrame) -> npt.NDArray[np.bool_]:
     return found
 
 
+def _longest_gaps(frame: TopicFrame, parameters: Parameters) -> Floats:
+    """Seconds that silences of each partition lasted before they ended, times `stall_ci`; 0 if none has ended.
+
+    The commit interval is not known before the third gap; the first one says already that the next may be as long.
+    """
+    frozen = frame["frozen"]
+    has_ended = frame["consumed"][:, 1:] > 0
+    found: Floats = parameters.stall_ci * np.fmax.reduce(np.where(has_ended, frozen[:, :-1], 0.0), axis=1, initial=0.0)
+    return found
+
+
 def stalls(
     frame: TopicFrame,
     *,
@@ -150,7 +161,7 @@ def stalls(
     # nor are the members' timeouts known where commits are polled
     is_uncounted = _is_uncounted(frame)
     longest = np.where(is_uncounted, max(poll_interval_seconds, DEFAULT_POLL_SECONDS), poll_interval_seconds)
-    limit = np.where(is_unknown, np.maximum(limit, longest), limit)
+    limit = np.where(is_unknown, np.maximum(limit, np.maximum(longest, _longest_gaps(frame, parameters))), limit)
     frozen = frame["frozen"][:, -1]
     kinds = [""] * len(frozen)
     for row in np.flatnonzero(frozen - hidden_seconds >= limit).tolist():

@@ -14,6 +14,7 @@ import numpy as np
 
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.parameters import Parameters, fixed
+from laggard.diagnosis.signals.floor import ENVELOPE_INTERVALS, ENVELOPE_TICKS
 from laggard.diagnosis.signals.group import Trend
 from laggard.diagnosis.signals.theil_sen import Fits, fit, median_slopes
 
@@ -21,8 +22,6 @@ GROWING, FLAT, DRAINING, SAWTOOTH, ABSTAIN = "growing", "flat", "draining", "saw
 _TREND_LEAVE_WINDOWS = fixed("trend_leave_windows", 2, "windows in a row that do not bear a trend out")
 _TREND_SHORT_STEPS = fixed("trend_short_steps", 6, "commit intervals or windows, of the short range at least")
 _TREND_LONG_STEPS = fixed("trend_long_steps", 12, "commit intervals or windows, of the long range at least")
-_TREND_LEAST_TICKS = fixed("trend_least_ticks", 2, "ticks of arrivals that a lag must have changed by")
-_TREND_LEAST_INTERVALS = fixed("trend_least_intervals", 0.25, "commit intervals of arrivals, likewise")
 _SWING_INTERVALS = fixed("swing_intervals", 0.5, "commit intervals of arrivals between high and low of a sawtooth")
 _SWING_RECORDS = fixed("swing_records", 10, "records between them at least")
 
@@ -90,7 +89,7 @@ def judge_trends(
     reach = np.fmax(parameters.trend_short_seconds, _TREND_SHORT_STEPS * step)
     short = _fit_newest(seconds, envelope, reach, parameters)
     least = np.fmax(
-        arrival * np.fmax(_TREND_LEAST_TICKS * tick_seconds, _TREND_LEAST_INTERVALS * known_interval),
+        arrival * np.fmax(ENVELOPE_TICKS * tick_seconds, ENVELOPE_INTERVALS * known_interval),
         parameters.min_lag_records,
     )
     direction = _direction(short, arrival, least, parameters)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import isinf, isnan, nan
 
 import numpy as np
@@ -17,7 +18,8 @@ from laggard.diagnosis.signals.attribution import UNEVEN, searchable
 from laggard.diagnosis.signals.compute import PARTIAL_SHARE
 from laggard.diagnosis.signals.forecast import is_kept_up, topic_drain_seconds
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
-from laggard.diagnosis.signals.hot import HOT_WINDOWS, hot_places, is_hot_unknown
+from laggard.diagnosis.signals.hot import HOT_WINDOWS, hot_places, is_hot_unknown, wandering
+from laggard.diagnosis.signals.rates import rolling_mean
 from laggard.diagnosis.signals.stall import HELD
 from laggard.diagnosis.verdict import reasons
 from laggard.diagnosis.verdict.reasons import BROKER, DOWNSTREAM, INPUT_UNKNOWN, Reason
@@ -25,9 +27,10 @@ from laggard.diagnosis.verdict.sizing import Sizing
 
 VETOES = frozenset({"blocked", "stale"})  # flags under which nothing about the group is known
 VERDICT_SHARE = fixed("verdict_share", 0.5, "share of the lag from which a cause decides")
-FALLING_WINDOWS = fixed("falling_windows", 2, "newest windows in which more was read than came")
-_FALLING_COMMITS = fixed("falling_commits", 2, "commits of each partition in a window")
-_MOVING_WINDOWS = fixed("moving_windows", 2, "newest windows in which members changed")
+FALLING_WINDOWS = fixed("falling_windows", 2, "newest windows, or commits, in which more was read than came")
+_SERIES_GAPS = fixed("series_gaps", 4, "newest gaps between changes of the members")
+_SERIES_SILENCE = fixed("series_silence", 2, "times the longest of them, after which such changes have ended")
+_SERIES_WINDOWS = fixed("series_windows", 3, "windows at least")
 # from here on there is more to it than one member
 ENOUGH_BUSY = fixed("enough_busy", 0.5, "share of the other members")
 
@@ -91,9 +94,10 @@ def _reasons(
         return
     if not _lags_on(signals) and not any(each.trend.name == "growing" for each in signals.topics):
         yield reasons.NO_LAG, {}
-    restless = BLOCKS_SCALING & conditions.keys()
+    # what is said of the last half hour blocks scaling for as long as it goes on
+    restless = BLOCKS_SCALING & conditions.keys() if _goes_on(signals) else frozenset[str]()
     # one that evicts its members is empty now and then, and not for want of members
-    if (signals.state == "Empty" or signals.member_count == 0) and not (restless and _is_moving(signals)):
+    if (signals.state == "Empty" or signals.member_count == 0) and not restless:
         yield reasons.NO_MEMBERS, {}
     if restless or signals.time_in_rebalance >= parameters.storm_ratio:
         yield reasons.REBALANCES, {"time_in_rebalance_ratio": signals.time_in_rebalance, "conditions": len(restless)}
@@ -115,17 +119,25 @@ def _reasons(
 def _lags_on(signals: Signals) -> bool:
     """True if some lag that counts did so all through the window; what drained in between needs nobody."""
     for topic in signals.topics if signals.is_material else ():
-        is_passing = topic.frame["lag_min"][:, -1] <= topic.floor
+        is_passing = topic.least[:, -1] <= topic.least_floor[:, -1]
         is_growing = np.array([each.name == "growing" for each in topic.trends], bool)
         if (topic.is_material & (~is_passing | is_growing)).any():
             return True
     return False
 
 
-def _is_moving(signals: Signals) -> bool:
-    """True if the group's members changed in this window or the one before."""
-    since = signals.frame.now_ms - 1000 * _MOVING_WINDOWS * signals.frame.window_seconds
-    return any(row["record_timestamp"].timestamp() * 1000 >= since for row in signals.frame.generations)
+def _goes_on(signals: Signals) -> bool:
+    """True if a rebalance is under way, or members changed no longer ago than twice the gap between such changes.
+
+    Also if no change is recorded: then what is said of the group is all that is known.
+    """
+    if signals.state not in {"Stable", "Empty"}:
+        return True
+    now = signals.frame.now.timestamp()
+    ago = [now - row["record_timestamp"].timestamp() for row in signals.frame.generations[-_SERIES_GAPS - 1 :]]
+    longest = max((one - two for one, two in pairwise(ago)), default=0.0)
+    silence = max(_SERIES_SILENCE * longest, _SERIES_WINDOWS * signals.frame.window_seconds)
+    return not ago or ago[-1] <= min(silence, signals.parameters.storm_seconds)
 
 
 def _held_back(signals: Signals, topic: TopicSignals, conditions: Mapping[str, Observation]) -> Iterator[_Applies]:
@@ -159,6 +171,8 @@ def _uneven(
             "residual_records": sizing.residual_records,
         }
         yield reasons.HOT_PARTITION, numbers
+    elif (count := wandering(signals, topic)) > 1:
+        yield reasons.HOT_WANDERS, {"hot_partitions": float(count), "best_capacity_rate": signals.best_capacity}
     costly = _costly_share(signals, conditions)
     if costly >= VERDICT_SHARE and any(
         each.code == "COSTLY_PARTITION" and each.opened_ms for each in signals.memory.tracks
@@ -194,13 +208,14 @@ def _sized(signals: Signals, topic: TopicSignals, sizing: Sizing, *, is_settled:
     """
     members, desired = signals.member_count or 0, sizing.members_desired
     is_shaped = is_settled and topic.shape.name in {"spread", "single", *UNEVEN}
-    if isnan(signals.capacity) or desired is None or not is_shaped:
+    is_known = not isnan(signals.capacity) and desired is not None and is_shaped
+    if is_known and desired is not None and desired <= members:
+        yield reasons.ENOUGH_MEMBERS, {}
+    elif (soon := _gone_soon(signals)) <= signals.policy.drain_target_seconds:  # whatever members could do
+        yield reasons.DRAINING_SOON, {"drain_seconds": soon}
+    elif not is_known:
         needed = signals.parameters.busy_min_windows
         yield reasons.LOAD_UNKNOWN, {"busy_windows_needed": float(needed), "shape_known": float(is_shaped)}
-    elif desired <= members:
-        yield reasons.ENOUGH_MEMBERS, {}
-    elif (soon := _gone_soon(signals)) <= signals.policy.drain_target_seconds:
-        yield reasons.DRAINING_SOON, {"drain_seconds": soon}
     elif any(is_hot_unknown(signals, each, searchable(each)) for each in signals.topics if each.shape.name in UNEVEN):
         yield reasons.HOT_UNKNOWN, {"arrival_windows_needed": float(HOT_WINDOWS)}
     elif isinf(sizing.drain_seconds):
@@ -246,20 +261,20 @@ def _drain(signals: Signals) -> float:
 
 
 def _gone_soon(signals: Signals) -> float:
-    """Seconds until a falling lag has drained at the pace of the newest windows, before a trend can tell; NaN if none.
+    """Seconds until a falling lag has drained at the rates between the newest commits; NaN if it does not fall.
 
-    Each of them must bear it out, on every partition that lags, with two commits or more: one commit is no fall.
+    On every partition that lags more must have been read than came, by the newest commits and by those just before.
     """
     slowest = nan
     for topic in signals.topics:
         rows = topic.is_material
-        spare = (topic.frame["consume"] - topic.frame["arrival"])[rows, -FALLING_WINDOWS:]
         if not rows.any():
             continue
-        is_often = _FALLING_COMMITS * topic.interval[rows] <= signals.frame.window_seconds
-        if spare.shape[1] < FALLING_WINDOWS or not (spare > 0).all() or not is_often.all():
+        arrival = rolling_mean(topic.frame["arrival"][rows, -FALLING_WINDOWS:], FALLING_WINDOWS)[:, -1]
+        spare = np.minimum.reduce(topic.positions.gap_rates(FALLING_WINDOWS))[rows] - arrival
+        if not (spare > 0).all():
             return nan
-        slowest = np.fmax(slowest, float((topic.lag[rows] / spare.min(axis=1)).max()))
+        slowest = np.fmax(slowest, float((topic.lag[rows] / spare).max()))
     return float(slowest)
 
 

@@ -26,6 +26,7 @@ TRANSACTION_OPEN = Reason("transaction_open", "NO_BROKER", 6)
 BROKER = Reason("broker", "NO_BROKER", 6)
 READER_UNKNOWN = Reason("reader_unknown", "UNKNOWN", 13)  # offsets are committed, by whom is not known
 HOT_PARTITION = Reason("hot_partition", "NO_HOT_PARTITION", 7)
+HOT_WANDERS = Reason("hot_wanders", "NO_HOT_PARTITION", 7)  # one after the other gets more than an owner can do
 COSTLY_PARTITION = Reason("costly_partition", "NO_COSTLY_PARTITION", 8)
 UNHEALTHY_MEMBER = Reason("unhealthy_member", "NO_UNHEALTHY_MEMBER", 9)
 DRAINING = Reason("draining", "NOT_NEEDED_DRAINING", 10)
@@ -49,6 +50,7 @@ REASONS = (
     BROKER,
     READER_UNKNOWN,
     HOT_PARTITION,
+    HOT_WANDERS,
     COSTLY_PARTITION,
     UNHEALTHY_MEMBER,
     DRAINING,

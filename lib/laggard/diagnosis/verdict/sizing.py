@@ -10,9 +10,11 @@ import numpy as np
 
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.order import lower_median
+from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.group import Signals, TopicSignals
 from laggard.rebalance.assignors import ASSIGNORS, Assignment, Member, TopicPartition, assign
 
+_SIZE_WINDOWS = fixed("size_windows", 5, "windows in a row that ask for more members than are published, or for fewer")
 _TINY = 1e-9  # what sums of rates may be off
 
 
@@ -43,6 +45,7 @@ class Sizing:
     room: float = nan  # records/s that a member is given: capacity x pack_utilisation
     partitions_estimated: int = 0  # whose load is not known: taken as the median of the topic
     is_own_assignor: bool = True  # False: unknown, partitions are dealt out one by one
+    sizes: tuple[int, ...] = ()  # to remember, see `lasting`
 
 
 def size(signals: Signals) -> Sizing:
@@ -57,7 +60,9 @@ def size(signals: Signals) -> Sizing:
     room = signals.parameters.pack_utilisation * signals.capacity
     work = sorted((load.work for load in loads.values()), reverse=True)
     replay = _Replay(signals, loads)
-    desired = _smallest(replay, work, room, signals.ceiling)
+    found = _smallest(replay, work, room, signals.ceiling)
+    sizes = () if found is None else lasting(signals.memory.sizes, found)
+    desired = min(sizes[0], signals.ceiling) if sizes else None
     after = replay.loads(desired) if desired else []
     reached = bool(after) and max(sum(load.work for load in held) for held in after) <= room + _TINY
     return Sizing(
@@ -75,7 +80,24 @@ def size(signals: Signals) -> Sizing:
         room=room,
         partitions_estimated=estimated,
         is_own_assignor=replay.is_own,
+        sizes=sizes,
     )
+
+
+def lasting(before: tuple[int, ...], found: int) -> tuple[int, ...]:
+    """The size to publish, and after it those that were found since it was found last, this one included.
+
+    Another size is published when all of `_SIZE_WINDOWS` windows lie on the same side of the published one, and then
+    the nearest of them: loads and rates that swing by a little lead to sizes that do not stay.
+    """
+    if not before:
+        return (found,)
+    shown, newest = before[0], (*before[1:], found)[-_SIZE_WINDOWS:]
+    if found == shown:
+        return (shown,)
+    if len(newest) == _SIZE_WINDOWS and (min(newest) > shown or max(newest) < shown):
+        return (min(newest) if found > shown else max(newest),)
+    return (shown, *newest)
 
 
 def partition_loads(signals: Signals) -> tuple[dict[TopicPartition, Load], int]:
