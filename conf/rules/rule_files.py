@@ -30,13 +30,14 @@ def text(content: Any) -> str:
 
 
 def declared(name: str) -> str:
-    """A template for what [[policy]] declares of a group, empty without.
+    """A template for what [[policy]] declares of a group, `none` without.
 
+    Not empty: Prometheus writes the text of the template itself into the series ALERTS where its value is empty.
     A join would fail while replicas differ. The last hour counts too: labels must not change in a gap of the metrics.
     """
     info = "laggard_group_policy_info{cluster=%[1]q,group=%[2]q}"
     query = f'printf "{info} or on () last_over_time({info}[1h])" $labels.cluster $labels.group | query'
-    return f'{{{{ with {query} }}}}{{{{ . | first | label "{name}" }}}}{{{{ end }}}}'
+    return f'{{{{ with {query} }}}}{{{{ or (. | first | label "{name}") "none" }}}}{{{{ else }}}}none{{{{ end }}}}'
 
 
 def _asked(series: str, result: str, *labels: str) -> str:

@@ -18,8 +18,8 @@ DRILL_PACE = 10.0
 JOB_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
-def config_text(folder: Path, bootstrap: str, scenario: Scenario = EVERYDAY) -> str:
-    """The configuration of job and exporter, as TOML."""
+def config_text(folder: Path, bootstrap: str, scenario: Scenario = EVERYDAY, slower: int = 1) -> str:
+    """The configuration of job and exporter, as TOML; `slower` stretches all times of a drill."""
     log_settings = f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
     sections: dict[str, dict[str, Any]] = {
         "cluster": {
@@ -32,7 +32,7 @@ def config_text(folder: Path, bootstrap: str, scenario: Scenario = EVERYDAY) -> 
             "tables": str(folder / "tables"),
             "checkpoint": str(folder / "checkpoint"),
             "master": "local[2]",
-            **(DRILL_TIMINGS if scenario.group else TIMINGS),
+            **({name: slower * each for name, each in DRILL_TIMINGS.items()} if scenario.group else TIMINGS),
             # for a JVM that lives a minute: what compilers would win back later, it never sees
             "spark": {
                 "spark.driver.extraJavaOptions": " ".join([*JOB_JVM, log_settings]),
@@ -44,7 +44,7 @@ def config_text(folder: Path, bootstrap: str, scenario: Scenario = EVERYDAY) -> 
         "logging": {"format": "text"},
     }
     if scenario.group:
-        sections["diagnosis"] = drill_thresholds()
+        sections["diagnosis"] = drill_thresholds(slower)
     text = "\n".join(
         f"[{name}]\n" + "".join(f"{key} = {toml_value(value)}\n" for key, value in section.items())
         for name, section in sections.items()
@@ -54,10 +54,10 @@ def config_text(folder: Path, bootstrap: str, scenario: Scenario = EVERYDAY) -> 
     return text
 
 
-def drill_thresholds() -> dict[str, float]:
+def drill_thresholds(slower: int = 1) -> dict[str, float]:
     """Every threshold that is a time, at the pace of a drill; those that count windows are as they are."""
     times = (each.name for each in dataclasses.fields(Parameters) if each.metadata["unit"] == "s")
-    return {name: getattr(Parameters(), name) / DRILL_PACE for name in times}
+    return {name: getattr(Parameters(), name) * slower / DRILL_PACE for name in times}
 
 
 def toml_value(value: Any) -> str:
