@@ -18,7 +18,7 @@ from boards.simulated import KEPT_TICKS, SimulatedRoot
 from laggard.demo.guard import await_end, start_guarded
 from patience import patient
 
-TICK_SECONDS, FIRE_SECONDS = 5, 90
+TICK_SECONDS, FIRE_SECONDS = 8, 90
 FIRED = 'max by (alertname, cluster) (max_over_time(ALERTS{alertstate="firing"}[1h]))'
 # columns of `batches` that rise with each tick
 TROUBLES = {
@@ -56,20 +56,21 @@ CASES = (
     _case("deploy", "SC17", 33),
     _case("capacity", "SC70", 30, "CapacityShort"),
     _case("hot-partition", "SC03b", 35, "ConcentratedLag"),
-    _case("slow-member", "SC06", 40, "SlowMember"),
-    _case("broker", "SC08", 36, "CoordinatorTrouble"),
+    _case("slow-member", "SC06", 40, "SlowMember", may=["ConcentratedLag"]),
+    _case("broker", "SC08", 36, "CoordinatorTrouble", may=["ConcentratedLag"]),
     _case("coordinator", "SC45", 20, "CoordinatorTrouble"),
     _case("stalled", "SC10", 25, "PartitionStalled", may=["ConcentratedLag"]),
     _case("poison", "SC12", 40, "PoisonPill", "PollTimeoutEviction", may=["PartitionStalled", "RebalanceStorm"]),
     _case("evictions", "SC13", 35, "PollTimeoutEviction", may=["RebalanceStorm"]),
-    _case("storm", "SC16", 31, "RebalanceStorm", moves=True),
+    _case("storm", "SC16", 31, "RebalanceStorm", may=["ConcentratedLag"], moves=True),
     _case("static", "SC20", 22, "StaticMemberExpired"),
     _case("stopped", "SC33", 36, "EmptyWithLag"),
     _case("silent", "SC34", 26, "CommitsStopped"),
     _case("expiring", "SC25", 24, "OffsetsExpireSoon"),
     _case("futile", "SC04", 65, "ScaleOutFutile", "ConcentratedLag"),
     _case("ahead", "SC40", 22, "PartitionsUnknown"),
-    _case("lost", "SC41a", 36, "DataLost", "DataLossNear", "PartitionStalled", may=["ConcentratedLag"]),
+    _case("losing", "SC41a", 30, "DataLossNear", "PartitionStalled", may=["ConcentratedLag"]),
+    _case("lost", "SC41a", 36, "DataLost", "PartitionStalled", may=["ConcentratedLag", "DataLossNear"]),
     _case("blocked", "SC43", 24, "SourceBlocked"),
     _case(
         "late",
