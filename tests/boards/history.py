@@ -61,7 +61,7 @@ CASES = (
     _case("coordinator", "SC45", 20, "CoordinatorTrouble"),
     _case("stalled", "SC10", 25, "PartitionStalled", may=["ConcentratedLag"]),
     _case("poison", "SC12", 40, "PoisonPill", "PollTimeoutEviction", may=["PartitionStalled", "RebalanceStorm"]),
-    _case("evictions", "SC13", 35, "PollTimeoutEviction", may=["RebalanceStorm"]),
+    _case("evictions", "SC13", 35, "PollTimeoutEviction", may=["RebalanceStorm"], moves=True),
     _case("storm", "SC16", 31, "RebalanceStorm", may=["ConcentratedLag"], moves=True),
     _case("static", "SC20", 22, "StaticMemberExpired"),
     _case("stopped", "SC33", 36, "EmptyWithLag"),
