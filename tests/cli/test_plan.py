@@ -109,6 +109,7 @@ def test_a_capacity_that_was_never_seen_is_unknown(root: Path, capsys: pytest.Ca
     found = data(root, capsys, CALM, "--members", "2")
     assert found["then"]["drain_seconds"] == {"value": None, "p10": None, "p90": None}
     assert "capacity_unknown" in {each["code"] for each in found["not_known"]}
+    assert data(root, capsys, CALM, "--partitions", "24")["then"]["drain_seconds"]["value"] is None
     assert found["then"]["largest_rate"] == pytest.approx(450, rel=0.03)
 
 

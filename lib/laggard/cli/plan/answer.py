@@ -79,8 +79,10 @@ def answer(explained: Explained, verdict: Row, recorded: Recorded, change: Chang
 
 def _wider(found: Outcome, other: Outcome) -> Outcome:
     """With the latest end of both, as how keys fall on partitions is not recorded."""
+    if not is_known(found.drain):
+        return found
     high = max(each for each in (found.drain.high, other.drain.high, other.drain.value) if not isnan(each))
-    return replace(found, drain=Span(found.drain.value, found.drain.low, high)) if is_known(found.drain) else found
+    return replace(found, drain=Span(found.drain.value, found.drain.low, high))
 
 
 def _counts(ceiling: int, named: Sequence[int]) -> list[int]:
