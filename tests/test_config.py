@@ -435,8 +435,3 @@ def test_keys_of_the_login_that_do_not_go_together_are_named(text: str, problem:
 )
 def test_urls(text: str, expected: bool) -> None:
     assert is_url(text) is expected
-
-
-@pytest.mark.parametrize(("topic", "expected"), [("__consumer_offsets", 6 * 3600), ("copied_offsets", 0)])
-def test_coordinators_are_not_asked_for_the_groups_of_a_copied_topic(topic: str, expected: int) -> None:
-    assert load("", f"cluster.offsets_topic={topic}").cluster.reconcile_seconds == expected

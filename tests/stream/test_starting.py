@@ -8,6 +8,7 @@ import pytest
 from laggard.config import load_config
 from laggard.errors import TEMPORARY, LaggardError
 from laggard.stream import starting
+from laggard.stream.inputs import reconcile_seconds
 from laggard.stream.starting import wait_for_offsets_topic
 
 
@@ -31,6 +32,11 @@ def test_a_job_that_stays_waits_until_it_is_stopped(monkeypatch: pytest.MonkeyPa
 
     assert wait_for_offsets_topic(load_config(None, [away()], {}).cluster, stopping, beat) is None
     assert len(beats) == 3
+
+
+@pytest.mark.parametrize(("topic", "expected"), [("__consumer_offsets", 6 * 3600), ("copied_offsets", 0)])
+def test_coordinators_are_not_asked_for_the_groups_of_a_copied_topic(topic: str, expected: int) -> None:
+    assert reconcile_seconds(load_config(None, [f"cluster.offsets_topic={topic}"], {}).cluster) == expected
 
 
 def away() -> str:

@@ -43,11 +43,6 @@ class Cluster:
         """True if commits are asked of the coordinators, and the offsets topic is not read."""
         return self.source == ADMIN
 
-    @property
-    def reconcile_seconds(self) -> int:
-        """Seconds between two looks for groups that ended unseen; 0 for a copied topic, which no coordinator knows."""
-        return self.reconcile_hours * 3600 if self.offsets_topic == KAFKAS_OWN else 0
-
 
 @dataclass(frozen=True)
 class Job:
