@@ -1,7 +1,7 @@
 // The address says which view is shown; this file finds it, asks for its data, and takes the numbers away when they are old.
-import { badge, clock, el, moment, time } from "./base.js";
+import { badge, el, time } from "./base.js";
 import { Feed } from "./feed.js";
-import { Fleet } from "./fleet.js";
+import { Fleet, linkTo } from "./fleet.js";
 import { Group } from "./group.js";
 
 const KEEP = 30_000; // how long numbers stay when an answer fails for another reason than old data
@@ -9,7 +9,10 @@ const main = document.getElementById("main");
 const banner = document.getElementById("banner");
 const live = document.getElementById("live");
 let view = null;
-let shownAt = 0;
+let shownAt = 0; // when the numbers came; 0: none are shown
+let shownOf = null; // the time that they are of
+let failed = null; // the newest failure, if no answer came since
+let expiry = 0;
 
 export function say(text) {
   if (live.textContent !== text) live.textContent = text;
@@ -28,26 +31,29 @@ function clusterLine(cluster) {
 function give(found) {
   const old = found.clusters.filter((cluster) => !cluster.is_fresh);
   warn(...(old.length ? [el("p", {}, "Old data: the groups of these clusters are not shown."), ...old.map(clusterLine)] : []));
+  failed = null;
   shownAt = Date.now();
+  shownOf = found.data_timestamp;
   const batch = found.batch_id === null ? "" : ` · batch ${found.batch_id}`;
   document.getElementById("moment").replaceChildren("Data of ", time(found.data_timestamp), batch);
   say(view.show(found));
+  clearTimeout(expiry);
+  expiry = setTimeout(expire, KEEP);
 }
 
-function fail(error, wait) {
+function fail(error, wait, isLate = Date.now() - shownAt >= KEEP) {
+  failed = { error, next: Date.now() + wait };
   const isOld = error.code === "no_fresh_data";
-  const isGone = isOld || error.status === 404 || error.status === 400 || Date.now() - shownAt > KEEP;
+  const isGone = isOld || error.code === "not_drawn" || error.status === 404 || error.status === 400 || isLate;
   const title = isOld ? "No fresh data, so no numbers are shown." : `No answer: ${error.message}.`;
-  const kept = isGone ? "" : ` The numbers below are of ${moment(shownAt)}.`;
   warn(
-    el("p", {}, el("strong", {}, title), kept, ` Next attempt in ${wait / 1000} s.`),
+    el("p", {}, el("strong", {}, title), isGone ? "" : [" The numbers below are of ", time(shownOf), "."], ` Next attempt in ${Math.round(wait / 1000)} s.`),
     ...error.clusters.filter((cluster) => !cluster.is_fresh).map(clusterLine),
   );
   if (!isGone) return;
-  document.getElementById("moment").replaceChildren();
-  view.clear();
+  remove();
   const choices = error.choices.map((name) => el("li", {}, error.code === "no_such_group"
-    ? el("a", { href: `#/group/${encodeURIComponent(view.cluster)}/${encodeURIComponent(name)}` }, name) : name));
+    ? el("a", { href: linkTo({ cluster: view.cluster, group: name }) }, name) : name));
   const isGroup = view instanceof Group;
   main.replaceChildren(
     el("h1", {}, isGroup ? view.group : "Groups"),
@@ -58,6 +64,20 @@ function fail(error, wait) {
   say(title);
 }
 
+// no number stays longer than so, whatever became of the next question
+function expire() {
+  if (failed) { fail(failed.error, Math.max(0, failed.next - Date.now()), true); return; }
+  remove();
+  main.replaceChildren(el("p", { class: "muted" }, "Loading … the numbers of ", time(shownOf), " were removed, as none came since."));
+}
+
+function remove() {
+  clearTimeout(expiry);
+  shownAt = 0;
+  document.getElementById("moment").replaceChildren();
+  view.clear();
+}
+
 const feed = new Feed(give, fail);
 
 // a name as it was before it went into the address; an address that somebody cut has none
@@ -65,19 +85,29 @@ function decoded(text) {
   try { return decodeURIComponent(text); } catch { return text; }
 }
 
+// #/ is the fleet, #/group?cluster=…&group=… a group, named as in the metrics; #/group/CLUSTER/GROUP is the same
+function viewOf() {
+  const [path, ...rest] = location.hash.slice(1).split("?");
+  const parameters = new URLSearchParams(rest.join("?"));
+  const [, first, cluster, ...names] = path.split("/");
+  if (!first) return new Fleet(main, parameters);
+  if (first !== "group") return null;
+  if (names.length) {
+    parameters.set("cluster", decoded(cluster));
+    parameters.set("group", names.map(decoded).join("/"));
+    history.replaceState(null, "", `#/group?${parameters}`);
+  }
+  return parameters.has("group") ? new Group(main, parameters) : null;
+}
+
 function route() {
-  const [path, query = ""] = location.hash.slice(1).split("?");
-  const parts = path.split("/");
-  const parameters = new URLSearchParams(query);
-  view?.clear();
+  feed.end();
+  if (view) remove();
   warn();
-  document.getElementById("moment").replaceChildren();
-  main.replaceChildren(el("p", { class: "muted" }, "Loading …"));
-  view = parts[1] === "group" && parts.length === 4
-    ? new Group(main, decoded(parts[2]), decoded(parts[3]), parameters)
-    : new Fleet(main, parameters);
-  shownAt = 0;
-  feed.start((read) => view.ask(read));
+  failed = null;
+  view = viewOf();
+  main.replaceChildren(view ? el("p", { class: "muted" }, "Loading …") : el("p", {}, "Nothing is at this address. ", el("a", { href: "#/" }, "All groups")));
+  if (view) feed.start((read) => view.ask(read));
 }
 
 const THEMES = ["system", "light", "dark"];
@@ -104,10 +134,7 @@ document.addEventListener("keydown", (event) => {
 window.addEventListener("hashchange", () => { route(); scrollTo(0, 0); });
 // a tab that nobody looked at for long must not show numbers of then
 document.addEventListener("visibilitychange", () => {
-  if (!document.hidden && shownAt && Date.now() - shownAt > KEEP) {
-    view.clear();
-    main.replaceChildren(el("p", { class: "muted" }, `Loading … the numbers of ${clock(shownAt)} were removed.`));
-  }
+  if (!document.hidden && shownAt && Date.now() - shownAt >= KEEP) expire();
 });
 theme(THEMES.includes(keptTheme()) ? keptTheme() : "system");
 route();

@@ -37,6 +37,13 @@ export function duration(seconds) {
   return `${whole} s`;
 }
 
+// for axes: 30 s, 7 m, 1 h 30 m; 500, 20 k, 1 G
+export const shortDuration = (seconds) => duration(seconds).replace(/ 00 \w$/, "");
+export function shortRecords(number) {
+  const [size, unit] = [[1e12, " T"], [1e9, " G"], [1e6, " M"], [1e3, " k"]].find(([each]) => number >= each) ?? [1, ""];
+  return `${number / size}${unit}`;
+}
+
 export const records = (number) => number.toLocaleString("en-US");
 
 // the exact value; else what is known of it, as a lower bound; else the word

@@ -1,5 +1,5 @@
 // Small pictures in SVG. A value that is null is unknown: it breaks the line or is hatched, and is never drawn as 0.
-import { clock, duration, el, moment, svg, time, utc } from "./base.js";
+import { clock, duration, el, known, moment, shortDuration, shortRecords, svg, time, utc } from "./base.js";
 
 // stretches without a null between them: [[index, value], …]
 function stretches(values) {
@@ -26,25 +26,29 @@ export function sparkline(values, title, write) {
       : svg("circle", { cx: (2 + points[0][0] * step).toFixed(1), cy: y(points[0][1]), r: 1.5 })));
 }
 
-const SPANS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800];
+const DAY = 86400;
+const SPANS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, DAY, 2 * DAY];
 
+// from 0 in whole steps that a person counts in
 function ticks(most, isTime) {
-  if (most <= 0) return [0];
   const rough = most / 3;
-  const span = isTime && SPANS.find((each) => each >= rough);
-  if (span) return Array.from({ length: Math.floor(most / span) + 1 }, (_, number) => number * span);
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough);
+  const unit = isTime ? DAY : 1;
+  const power = Math.max(unit, unit * 10 ** Math.floor(Math.log10(rough / unit)));
+  const step = (isTime && SPANS.find((each) => each >= rough)) || [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough);
   return Array.from({ length: Math.floor(most / step) + 1 }, (_, number) => number * step);
 }
 
-const WIDTH = 600, HEIGHT = 150, LEFT = 76, BOTTOM = 130, TOP = 8;
+const WIDTH = 600, HEIGHT = 150, BOTTOM = 130, TOP = 8;
+const isNarrow = () => innerWidth <= 700; // there letters are larger: see .axis
 
 // One series over windows, with what is known of it where the whole is not (dashed: a lower bound), and moments as lines
 export function chart(title, starts, exact, bound, marks, write) {
   const both = exact.map((value, index) => value ?? bound[index]);
   const found = both.filter((value) => value !== null);
   const most = Math.max(...found, 0) * 1.05 || 1;
+  const isTime = write === duration;
+  const levels = ticks(most, isTime).map((value) => [value, (isTime ? shortDuration : shortRecords)(value)]);
+  const LEFT = 12 + Math.max(...levels.map(([, text]) => text.length)) * (isNarrow() ? 11 : 7.5);
   const first = Date.parse(starts[0]);
   const span = Date.parse(starts.at(-1)) - first || 1;
   const step = (WIDTH - LEFT - 8) / Math.max(1, starts.length - 1);
@@ -64,11 +68,11 @@ export function chart(title, starts, exact, bound, marks, write) {
   const gaps = both.map((value, index) => (value === null
     ? svg("rect", { x: x(index) - step / 2, y: TOP, width: step, height: BOTTOM - TOP, fill: "url(#hatch)" }) : null));
   const seen = marks.filter((mark) => Date.parse(mark.at) >= first && Date.parse(mark.at) <= first + span);
-  const label = found.length ? `${title}: highest ${write(Math.max(...found))}; newest ${newest}` : `${title}: unknown`;
+  const label = found.length ? `${title}: highest ${exact.includes(null) ? "≥ " : ""}${write(Math.max(...found))}; newest ${newest}` : `${title}: unknown`;
   const picture = svg("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
-    ticks(most, write === duration).map((value) => [
+    levels.map(([value, text]) => [
       svg("line", { class: "grid", x1: LEFT, x2: WIDTH - 8, y1: y(value), y2: y(value) }),
-      svg("text", { class: "axis end", x: LEFT - 6, y: y(value) + 4 }, write(value)),
+      svg("text", { class: "axis end", x: LEFT - 6, y: y(value) + 4 }, text),
     ]).flat(),
     [0, 0.5, 1].map((share) => svg("text", {
       class: `axis ${share === 1 ? "end" : share ? "middle" : ""}`, x: LEFT + share * (WIDTH - LEFT - 8), y: HEIGHT - 4,
@@ -172,19 +176,21 @@ export function lanes(rows, starts) {
       return segment;
     }));
     bar.style.gridTemplateColumns = `repeat(${starts.length}, minmax(0, 1fr))`;
-    return el("div", { class: row.isHere ? "lane" : "lane gone" }, el("span", { class: "name", title: row.name }, row.name), bar);
+    return el("div", { class: row.isGone ? "lane gone" : "lane" }, el("span", { class: "name", title: row.name }, row.name), bar);
   }));
 }
 
 // Rebalances of a day as bars on a line, as high as their longest pause
-export function timeline(rows, end, colour, write) {
+export function timeline(rows, end, colour, write, count) {
   const hour = 3600_000;
-  const width = innerWidth < 700 ? 400 : 1200; // letters keep their size
+  const width = isNarrow() ? 400 : 1200; // letters keep their size
   const first = Math.min(...rows.map((row) => Date.parse(row.ended_at)), end - hour);
   const span = Math.min(24 * hour, (end - first) * 1.02);
-  const most = Math.max(...rows.map((row) => row.pause_max_seconds ?? 0), 1);
+  const pauses = rows.map((row) => row.pause_max_seconds).filter((pause) => pause !== null);
+  const most = Math.max(...pauses, 1);
   const x = (at) => ((Date.parse(at) - (end - span)) / span) * width;
-  const label = `${rows.length} rebalances in 24 hours; the longest pause ${write(most)}`;
+  const longest = pauses.length ? `${pauses.length < rows.length ? "at least " : ""}${write(Math.max(...pauses))}` : "unknown";
+  const label = `${count}; the longest pause ${longest}`;
   return svg("svg", { class: "chart timeline", viewBox: `0 0 ${width} 80`, role: "img", "aria-label": label },
     svg("line", { class: "grid", x1: 0, x2: width, y1: 60, y2: 60 }),
     [0, 1, 2, 3, 4].map((place) => svg("text", { class: `axis ${["", "middle", "middle", "middle", "end"][place]}`, x: (place * width) / 4, y: 76 },
@@ -195,6 +201,6 @@ export function timeline(rows, end, colour, write) {
       return svg("rect", {
         class: pause === null ? "open" : `cause${colour(row.cause)}`,
         x: Math.max(0, x(row.ended_at) - 1.5), y: 60 - height, width: 4, height,
-      }, svg("title", {}, `${moment(row.ended_at)}: ${row.cause}, longest pause ${pause === null ? "unknown" : write(pause)}`));
+      }, svg("title", {}, `${moment(row.ended_at)}: ${known(row.cause)}, longest pause ${pause === null ? "unknown" : write(pause)}`));
     }));
 }

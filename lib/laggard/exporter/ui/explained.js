@@ -43,10 +43,11 @@ function table([heads, ...rows]) {
     el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell) => el("td", {}, cell)))))));
 }
 
-export function prose(lines) {
+export function prose(lines, hasTables = true) {
   const found = [];
   for (const { tag, text, rows } of blocks(lines)) {
-    if (rows) found.push(table(rows));
+    if (rows && hasTables) found.push(table(rows));
+    else if (rows || (!hasTables && text.startsWith("…"))) continue; // of a table that is shown elsewhere, and its end
     else if (tag === "p") found.push(el("p", {}, text));
     else {
       if (found.at(-1)?.tagName !== tag.toUpperCase()) found.push(el(tag));

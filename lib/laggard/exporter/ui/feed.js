@@ -1,6 +1,7 @@
 // Asks the API now and then: more seldom after a failure, not at all while nobody looks.
 const EVERY = 10_000;
 const AT_MOST = 120_000;
+const LIMIT = 25_000; // for one answer: the exporter itself gives up after 20 s
 
 export class Failure extends Error {
   constructor(status, error) {
@@ -9,23 +10,21 @@ export class Failure extends Error {
   }
 }
 
-async function read(path, signal) {
-  let answer;
+async function read(path, stop) {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), LIMIT);
+  const none = () => new Failure(0, { code: "no_answer", message: late.signal.aborted
+    ? `the exporter has not answered for ${LIMIT / 1000} s` : "the exporter does not answer" });
   try {
-    answer = await fetch(path, { signal });
-  } catch (error) {
-    if (signal.aborted) throw error;
-    throw new Failure(0, { code: "no_answer", message: "the exporter does not answer" });
+    const answer = await fetch(path, { signal: AbortSignal.any([stop, late.signal]) }).catch(() => { throw none(); });
+    const document = await answer.json().catch(() => {
+      throw late.signal.aborted ? none() : new Failure(answer.status, { code: "no_json", message: `the answer is no JSON (status ${answer.status})` });
+    });
+    if (!answer.ok) throw new Failure(answer.status, document.error ?? { code: "error", message: answer.statusText });
+    return document;
+  } finally {
+    clearTimeout(timer);
   }
-  let document;
-  try {
-    document = await answer.json();
-  } catch (error) {
-    if (signal.aborted) throw error;
-    throw new Failure(answer.status, { code: "no_json", message: `the answer is no JSON (status ${answer.status})` });
-  }
-  if (!answer.ok) throw new Failure(answer.status, document.error ?? { code: "error", message: answer.statusText });
-  return document;
 }
 
 export class Feed {
@@ -41,6 +40,12 @@ export class Feed {
     this.load();
   }
 
+  // until the next start
+  end() {
+    this.ask = null;
+    this.stop();
+  }
+
   stop() {
     clearTimeout(this.timer);
     this.stopper?.abort();
@@ -53,14 +58,16 @@ export class Feed {
     try {
       const found = await this.ask((path) => read(path, stopper.signal));
       if (stopper.signal.aborted) return;
-      this.wait = EVERY;
       this.give(found);
+      this.wait = EVERY;
     } catch (error) {
       if (stopper.signal.aborted) return;
-      if (!(error instanceof Failure)) throw error;
       this.wait = Math.min(this.wait * 2, AT_MOST);
-      this.fail(error, this.wait);
+      // an answer that cannot be drawn takes the numbers away, too, and is asked for again
+      if (!(error instanceof Failure)) console.error(error);
+      this.fail(error instanceof Failure ? error : new Failure(0, { code: "not_drawn", message: `this page cannot draw the answer: ${error.message}` }), this.wait);
+    } finally {
+      if (!stopper.signal.aborted) this.timer = setTimeout(() => this.load(), this.wait);
     }
-    this.timer = setTimeout(() => this.load(), this.wait);
   }
 }

@@ -17,7 +17,8 @@ const COLUMNS = [
   ["Shape", "", "wide"], ["Trend", "", "wide"], ["Members → desired", "", "wide"],
 ];
 
-export const linkTo = (row) => `#/group/${encodeURIComponent(row.cluster)}/${encodeURIComponent(row.group)}`;
+// names as in the labels of the metrics: each is of one group only, and prints
+export const linkTo = (row) => `#/group?${new URLSearchParams({ cluster: row.cluster, group: row.group })}`;
 
 export function members(row) {
   const desired = row.desired_consumers;

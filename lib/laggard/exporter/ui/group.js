@@ -4,11 +4,12 @@ import {
 } from "./base.js";
 import { chart, hatch, heatStrip, lanes, timeline } from "./charts.js";
 import { prose, sections } from "./explained.js";
-import { members } from "./fleet.js";
+import { linkTo, members } from "./fleet.js";
 
 const FEW = 20;
 const MEASURES = { lag: ["lag", "Lag", records], time: ["time_lag_seconds", "Time lag", duration] };
-const TABLES = ["Lag", "Members", "Last rebalances"]; // shown below from the numbers themselves
+const BELOW = ["Members", "Last rebalances"]; // shown below from the numbers themselves
+const REBALANCES = 200; // as many as one answer has
 const quoted = (name) => (/^[\w@%+=:,./-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\"'\"'")}'`);
 const card = (title, ...children) => el("section", { class: "card" }, el("h2", {}, title), ...children);
 const facts = (pairs) => el("dl", { class: "facts" }, pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
@@ -28,7 +29,8 @@ function table(title, heads, rows) {
 }
 
 export class Group {
-  constructor(main, cluster, group, parameters) {
+  constructor(main, parameters) {
+    const [cluster, group] = [parameters.get("cluster") ?? "", parameters.get("group")];
     Object.assign(this, { main, cluster, group, found: null });
     this.topic = parameters.get("topic") ?? "";
     this.measure = parameters.get("by") === "time" ? "time" : "lag";
@@ -58,16 +60,21 @@ export class Group {
 
   change(action) {
     action();
-    const query = new URLSearchParams({ ...(this.topic && { topic: this.topic }), ...(this.measure === "time" && { by: "time" }) }).toString();
-    history.replaceState(null, "", `${location.hash.split("?")[0]}${query ? `?${query}` : ""}`);
+    const query = new URLSearchParams({
+      cluster: this.cluster, group: this.group, ...(this.topic && { topic: this.topic }), ...(this.measure === "time" && { by: "time" }),
+    });
+    history.replaceState(null, "", `#/group?${query}`);
     this.draw();
   }
 
   draw() {
     const { group, explained } = this.found;
-    const page = sections(explained.page).filter((each) => !TABLES.includes(each.title));
+    const all = sections(explained.page);
+    const page = all.filter((each) => !BELOW.includes(each.title));
     const place = page.findIndex((each) => each.title === "State");
-    const rest = page.slice(place).map((each) => card(each.title, ...prose(each.lines)));
+    // its table of the worst partitions is below with all of them
+    const rest = page.slice(place).map((each) => card(each.title, ...prose(each.lines, each.title !== "Lag")));
+    this.saidOfMembers = prose(all.find((each) => each.title === "Members")?.lines ?? [], false);
     const body = [
       hatch(), el("p", {}, el("a", { href: "#/", "data-key": "back" }, "← All groups")), this.head(group),
       this.charts(), el("div", { class: "cards" }, page.slice(0, place).map((each) => card(each.title, ...prose(each.lines)))),
@@ -78,7 +85,7 @@ export class Group {
   }
 
   head(group) {
-    const command = `laggard explain ${quoted(group.group)}`;
+    const command = `laggard explain ${group.group.startsWith("-") ? "-- " : ""}${quoted(group.group)}`;
     const copied = el("span", { class: "muted", role: "status" });
     const copy = async () => {
       try { await navigator.clipboard.writeText(command); copied.textContent = "copied"; } catch { copied.textContent = "mark it and copy it by hand"; }
@@ -98,8 +105,8 @@ export class Group {
 
   charts() {
     const { window_starts: starts, history, rebalances } = this.found;
-    if (!history) return null;
-    const marks = (rebalances ?? []).map((row) => ({ at: row.ended_at, title: `${moment(row.ended_at)}: rebalance, ${row.cause}` }));
+    if (!history) return card("Lag over time", el("p", {}, UNKNOWN, ": the rules have evaluated none of these windows."));
+    const marks = (rebalances ?? []).map((row) => ({ at: row.ended_at, title: `${moment(row.ended_at)}: rebalance, ${known(row.cause)}` }));
     const isExact = (name) => history[name].map((value, index) => (history.time_lag_is_exact[index] ? value : null));
     const rows = starts.map((start, index) => el("tr", {}, el("td", {}, time(start)),
       number(timeLagOf({ time_lag_seconds: isExact("time_lag_seconds")[index], time_lag_known_seconds: history.time_lag_seconds[index] })),
@@ -134,11 +141,11 @@ export class Group {
     }, words)));
     const left = group.partitions.total - drawn.length;
     return card("Partitions over time, the worst first", measures, heatStrip(shown, starts, write, title), button,
-      left > 0 && !this.topic ? el("p", { class: "muted" }, `${count(left, "partition")} less far behind or without a window ${left === 1 ? "is" : "are"} not drawn.`) : null);
+      left > 0 && !this.topic ? el("p", { class: "muted" }, `${count(left, "more partition")} ${left === 1 ? "is" : "are"} not drawn: less far behind, not known now, or without a window.`) : null);
   }
 
   lanes() {
-    const { partitions, members: present, window_starts: starts } = this.found;
+    const { partitions, members: present, window_starts: starts, group } = this.found;
     const topics = new Set(partitions.map((row) => row.topic));
     const held = new Map(); // slot -> window -> partitions
     for (const row of partitions) {
@@ -151,6 +158,7 @@ export class Group {
     }
     if (!held.size) return null;
     const write = (of) => [...of].map(([topic, numbers]) => (topics.size > 1 ? `${topic} ${runs(numbers)}` : runs(numbers))).join("; ");
+    const left = group.partitions.total - partitions.filter((row) => row.history).length;
     const here = new Map((present ?? []).map((row) => [row.slot, row]));
     const rows = [...held].map(([slot, windows]) => {
       const segments = [];
@@ -161,11 +169,12 @@ export class Group {
         if (last && last[1] === index - 1 && last[2] === text) last[1] = index;
         else segments.push([index, index, text]);
       });
-      return { name: here.get(slot)?.client_id && slot === here.get(slot).member_id ? here.get(slot).client_id : slot, segments, isHere: here.has(slot) };
-    }).sort((a, b) => b.isHere - a.isHere || (a.name < b.name ? -1 : 1));
+      return { name: here.get(slot)?.client_id && slot === here.get(slot).member_id ? here.get(slot).client_id : slot, segments, isGone: present !== null && !here.has(slot) };
+    }).sort((a, b) => a.isGone - b.isGone || (a.name < b.name ? -1 : 1));
     const [shown, button] = this.more("lanes", rows);
     return card("Members and their partitions over time", lanes(shown, starts), button,
-      el("p", { class: "legend muted" }, "Numbers are partitions; faded members are not in the newest generation. ", time(starts[0]), " to ", time(starts.at(-1)), "."));
+      el("p", { class: "legend muted" }, "Numbers are partitions; ", present === null ? "who is a member now is not known. " : "faded members are not in the newest generation. ",
+        left > 0 && !this.topic ? `Only the partitions that are drawn above: ${count(left, "more partition")} may have these readers or others. ` : "", time(starts[0]), " to ", time(starts.at(-1)), "."));
   }
 
   rebalances() {
@@ -180,7 +189,9 @@ export class Group {
       number(orUnknown(row.rebalance_seconds, duration)), number(`${known(row.members_before)} → ${known(row.members_after)}`),
       number(`${known(row.moved)} (${known(row.avoidable)})`), number(orUnknown(row.pause_max_seconds, duration)),
       number(orUnknown(row.records_delayed, records))));
-    return card("Rebalances of 24 hours", timeline(rebalances, Date.parse(end), colour, duration),
+    const many = `${rebalances.length >= REBALANCES ? "at least " : ""}${count(rebalances.length, "rebalance")} in 24 hours`;
+    return card("Rebalances of 24 hours", timeline(rebalances, Date.parse(end), colour, duration, many),
+      rebalances.length >= REBALANCES ? el("p", { class: "muted" }, `Only the newest ${REBALANCES} are shown.`) : null,
       el("p", { class: "legend muted" }, "As high as the longest pause of a partition; hollow: not known."),
       table("Rebalances", ["Ended", "Cause", "#Took", "#Members", "#Moved (without need)", "#Longest pause", "#Records delayed"], rows), button,
       el("details", { "data-key": "rebalances" }, el("summary", {}, "In words"), el("ul", {}, shown.map((row) => el("li", {}, row.says.join(" "))))));
@@ -191,10 +202,10 @@ export class Group {
     if (findings === null) return card("Open findings", el("p", {}, UNKNOWN, ": the rules have not evaluated this moment."));
     if (!findings.length) return card("Open findings", el("p", {}, "none"));
     const cards = findings.map((row) => el("article", { class: "finding" },
-      el("h3", {}, badge(row.severity), " ", row.code),
+      el("h3", {}, badge(known(row.severity)), " ", known(row.code)),
       el("p", {}, row.says),
       facts([
-        ["Role", row.role], ["Where", row.words.where || "the whole group"], ["Confidence", row.confidence.toFixed(2)], ["Since", time(row.started_at)],
+        ["Role", known(row.role)], ["Where", row.words.where || "the whole group"], ["Confidence", orUnknown(row.confidence, (share) => share.toFixed(2))], ["Since", time(row.started_at)],
       ]),
       el("p", {}, el("strong", {}, "Evidence: "), row.words.evidence || "none"),
       row.words.checked.length ? el("p", {}, el("strong", {}, "Checked: "), row.words.checked.join(", ")) : null,
@@ -208,7 +219,7 @@ export class Group {
 
   members() {
     const rows = this.found.members;
-    if (!rows?.length) return null;
+    if (!rows?.length) return card("Members now", ...(this.saidOfMembers.length ? this.saidOfMembers : [el("p", {}, UNKNOWN)]));
     const [shown, button] = this.more("members", rows);
     return card("Members now", table("Members now", ["Client", "Host", "Instance", "Partitions", "#Lag", "#Time lag"], shown.map((row) => {
       const of = new Map();
@@ -218,7 +229,7 @@ export class Group {
         el("td", {}, held),
         number(lagOf({ lag: row.lag_is_exact ? row.lag : null, lag_known: row.lag })),
         number(timeLagOf({ time_lag_seconds: row.time_lag_is_exact ? row.time_lag_seconds : null, time_lag_known_seconds: row.time_lag_seconds })));
-    })), button);
+    })), button, ...this.saidOfMembers);
   }
 
   partitions() {
@@ -226,7 +237,7 @@ export class Group {
     const [shown, button] = this.more("partitions", partitions);
     const left = group.partitions.total - partitions.length;
     const choose = topics.length > 1 || this.topic ? el("select", {
-      "aria-label": "Topic", "data-key": "topic", onchange: (event) => { location.hash = `${location.hash.split("?")[0]}${event.target.value ? `?topic=${encodeURIComponent(event.target.value)}` : ""}`; },
+      "aria-label": "Topic", "data-key": "topic", onchange: (event) => { location.hash = linkTo({ cluster: this.cluster, group: this.group }) + (event.target.value ? `&${new URLSearchParams({ topic: event.target.value })}` : ""); },
     }, el("option", { value: "" }, "all topics"), topics.map((each) => el("option", { value: each.topic, selected: each.topic === this.topic }, each.topic))) : null;
     return card("Partitions now, the worst first", choose, table("Partitions now",
       ["Topic", "#Partition", "#Lag", "#Time lag", "Status", "Verdict", "#Committed", "#Log end", "Last commit", "Read by"], shown.map((row) => el("tr", {},
@@ -234,7 +245,7 @@ export class Group {
         number(row.time_lag_seconds === null ? UNKNOWN : `${row.time_lag_censored ? "≥ " : ""}${duration(row.time_lag_seconds)}`),
         el("td", {}, row.status), el("td", {}, known(row.verdict)), number(orUnknown(row.committed_offset, records)), number(orUnknown(row.log_end_offset, records)),
         el("td", {}, time(row.commit_timestamp)), el("td", {}, reader(row.owner, group))))), button,
-    left > 0 && !this.topic ? el("p", { class: "muted" }, `${count(left, "partition")} less far behind ${left === 1 ? "is" : "are"} not listed.`) : null);
+    left > 0 && !this.topic ? el("p", { class: "muted" }, `${count(left, "more partition")} ${left === 1 ? "is" : "are"} not listed: less far behind, or not known.`) : null);
   }
 
   policy() {

@@ -1,0 +1,197 @@
+"""The page when an answer is late, odd or missing: no number stays without cause, and nothing goes silent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from exporter.browser import chromium
+from exporter.harness import Exporter
+from exporter.test_ui_browser import GROUP, refreshed, showing
+from exporter.ui_tables import write_tables
+from patience import patient
+
+pytestmark = pytest.mark.full
+API = "**/api/**"
+expect.set_options(timeout=1000 * patient(10))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def exporter(tmp_path_factory: pytest.TempPathFactory) -> Exporter:
+    root = tmp_path_factory.mktemp("tables")
+    write_tables(root)
+    return refreshed(root)
+
+
+def alter(page: Page, change: Callable[[Any], object]) -> None:
+    """Change every answer about the one group on its way, as another version of the server might write it."""
+
+    def answer(route: Route) -> None:
+        answered = route.fetch()
+        document = answered.json()
+        change(document)
+        headers = {name: value for name, value in answered.headers.items() if name.lower() != "etag"}
+        route.fulfill(response=answered, headers=headers, json=document)
+
+    page.route(re.compile(r"/api/v1/groups?[/?]"), answer)
+
+
+def outside(page: Page) -> list[str]:
+    """Texts of pictures that begin or end beyond them."""
+    found: list[str] = page.evaluate(
+        """[...document.querySelectorAll('svg.chart text')].filter((text) => {
+          const box = text.getBBox(), view = text.ownerSVGElement.viewBox.baseVal;
+          return box.x < -0.5 || box.x + box.width > view.width + 0.5;
+        }).map((text) => text.textContent)"""
+    )
+    return found
+
+
+@pytest.mark.parametrize("fragment", ["#/", GROUP])
+def test_numbers_of_an_exporter_that_hangs_do_not_stay(browser: Browser, exporter: Exporter, fragment: str) -> None:
+    with showing(browser, exporter) as seen:
+        page = seen.page
+        page.clock.install()
+        seen.open(fragment)
+        expect(page.locator("main")).to_contain_text("checkout")
+        expect(page.locator("#moment")).to_contain_text("batch 274")
+        page.route(API, lambda _: None)  # never answered
+        page.clock.fast_forward(11_000)
+        expect(page.get_by_role("alert")).to_be_hidden()
+        page.clock.fast_forward(20_000)
+        expect(page.locator("main")).to_contain_text("were removed")
+        assert page.locator("table, svg, dd").count() == 0
+        expect(page.locator("#moment")).to_be_empty()
+        page.clock.fast_forward(10_000)
+        expect(page.get_by_role("alert")).to_contain_text("has not answered for 25 s")
+        page.unroute(API)
+        page.clock.fast_forward(20_000)
+        expect(page.locator("table:visible")).not_to_have_count(0)
+        expect(page.get_by_role("alert")).to_be_hidden()
+
+
+def test_numbers_kept_after_a_failure_are_of_the_data_and_go(browser: Browser, exporter: Exporter) -> None:
+    with showing(browser, exporter) as seen:
+        page = seen.page
+        page.clock.install()
+        seen.open()
+        expect(page.locator("table.fleet")).to_be_visible()
+        of = page.locator("#moment time").inner_text()
+        page.route(API, lambda route: route.fulfill(status=503, body="no JSON"))
+        page.keyboard.press("r")
+        expect(page.get_by_role("alert")).to_contain_text(f"The numbers below are of {of}")
+        page.clock.fast_forward(19_000)  # before the next attempt
+        expect(page.locator("table.fleet")).to_be_visible()
+        page.route(API, lambda _: None)
+        page.clock.fast_forward(11_500)
+        expect(page.locator("table.fleet")).to_have_count(0)
+        expect(page.get_by_role("alert")).not_to_contain_text("The numbers below")
+
+
+def test_an_answer_that_cannot_be_drawn_takes_the_numbers_away(browser: Browser, exporter: Exporter) -> None:
+    with showing(browser, exporter) as seen:
+        page = seen.page
+        page.clock.install()
+        seen.open(GROUP)
+        expect(page.locator(".headline")).to_be_visible()
+        alter(page, lambda found: found.update(partitions=None))
+        page.keyboard.press("r")
+        expect(page.get_by_role("alert")).to_contain_text("cannot draw")
+        assert page.locator("table, svg, dd").count() == 0
+        before = len(seen.requests)
+        with page.expect_request(API):
+            page.clock.fast_forward(21_000)
+        assert len(seen.requests) > before
+
+
+def unknown_as_may_be(found: Any) -> None:
+    """Put null wherever the schema allows it."""
+    for row in found["findings"]:
+        row.update(confidence=None, role=None)
+    for row in found["rebalances"]:
+        row.update(cause=None, pause_max_seconds=None)
+    found.update(members=None, history=None)
+
+
+def test_what_is_null_is_unknown(browser: Browser, exporter: Exporter) -> None:
+    with showing(browser, exporter) as seen:
+        alter(seen.page, unknown_as_may_be)
+        page = seen.open(GROUP)
+        expect(page.locator(".headline")).to_be_visible()
+        assert not re.search(r"undefined|NaN|null|\[object", page.locator("main").inner_text())
+        assert "null" not in (page.locator(".timeline").text_content() or "")
+        assert page.locator(".timeline").get_attribute("aria-label") == (
+            "3 rebalances in 24 hours; the longest pause unknown"
+        )
+        fills = page.evaluate(
+            "[...document.querySelectorAll('.timeline rect')].map((bar) => getComputedStyle(bar).fill)"
+        )
+        assert fills == ["none"] * 3
+        expect(page.locator(".lane.gone")).to_have_count(0)  # as nobody is known to be gone
+        for title in ("Members now", "Lag over time"):
+            expect(page.locator("section", has=page.get_by_role("heading", name=title))).to_contain_text("unknown")
+        assert seen.complaints == []
+
+
+def test_a_list_that_was_cut_says_so(browser: Browser, exporter: Exporter) -> None:
+    def change(found: Any) -> None:
+        found["rebalances"] = [found["rebalances"][0]] * 200
+        found["group"]["partitions"]["total"] = 20_000
+
+    with showing(browser, exporter) as seen:
+        alter(seen.page, change)
+        page = seen.open(GROUP)
+        label = page.locator(".timeline").get_attribute("aria-label")
+        assert (label or "").startswith("at least 200 rebalances")
+        for title in ("Partitions over time, the worst", "Members and their partitions", "Partitions now"):
+            section = page.locator("section", has=page.get_by_role("heading", name=title))
+            expect(section).to_contain_text("19,992 more partitions")
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("most", [0, 1, 7, 1_000_000_000])
+def test_axes_count_in_whole_steps_within_the_picture(
+    browser: Browser, exporter: Exporter, width: int, most: int
+) -> None:
+    def change(found: Any) -> None:
+        series = found["history"]
+        for name in ("lag", "lag_known", "time_lag_seconds"):
+            series[name] = [most * place // 59 for place in range(60)]
+        series["time_lag_is_exact"] = [True] * 60
+
+    with showing(browser, exporter, width=width) as seen:
+        alter(seen.page, change)
+        page = seen.open(GROUP)
+        expect(page.locator("svg.chart")).to_have_count(3)
+        assert outside(page) == []
+        for figure in page.locator("figure svg").all():
+            marks = figure.locator(".axis.end").all_text_contents()[:-1]
+            assert len(marks) == len(set(marks)) >= 1
+            assert not any("." in mark for mark in marks)
+
+
+def test_an_address_that_is_none_says_so(browser: Browser, exporter: Exporter) -> None:
+    with showing(browser, exporter) as seen:
+        page = seen.open()
+        expect(page.locator("table.fleet")).to_be_visible()
+        for fragment in ("#/elsewhere", "#/group", "#/group/prod"):
+            page.evaluate("(hash) => { location.hash = hash; }", fragment)
+            expect(page.locator("main")).to_contain_text("Nothing is at this address")
+            assert page.locator("table").count() == 0
+        for fragment, name in (("#/group/prod/100%", "100%"), ("#/group/prod/a/b", "a/b")):
+            page.evaluate("(hash) => { location.hash = hash; }", fragment)
+            expect(page.locator("h1")).to_have_text(name)
+            expect(page.locator("main")).to_contain_text(f"no group '{name}'")
+        page.evaluate("location.hash = '#/group/prod/checkout?topic=orders'")
+        expect(page.locator(".headline")).to_be_visible()
+        assert page.url.endswith("#/group?topic=orders&cluster=prod&group=checkout")
