@@ -22,12 +22,23 @@ LIMIT_SECONDS = 120.0  # met only by what hangs, also on a busy machine
 
 def is_at_work(pid: int, printed: Path) -> bool:
     """True once a page is shown, or after more processor time than all imports take (proc(5): utime and stime)."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    fields = _fields(pid)
     return printed.stat().st_size > 0 or (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") > 3
 
 
+def state_of(pid: int) -> str:
+    return _fields(pid)[0]
+
+
+def _fields(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])  # stopped as by Ctrl-Z: then any thread may get the signal
 @pytest.mark.parametrize("words", [("query", ENDLESS), ("status", "--watch")])
-def test_ctrl_c_ends_a_verb_that_would_go_on_for_hours(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_ctrl_c_ends_a_verb_that_would_go_on_for_hours(
+    tmp_path: Path, words: tuple[str, ...], *, is_stopped: bool
+) -> None:
     write_batch(tmp_path, partitions=[partition_row("g", "t", n) for n in range(10_000)])
     printed = tmp_path / "printed"
     with (
@@ -41,7 +52,11 @@ def test_ctrl_c_ends_a_verb_that_would_go_on_for_hours(tmp_path: Path, words: tu
     ):
         try:
             assert comes_true(lambda: is_at_work(process.pid, printed), LIMIT_SECONDS)
+            if is_stopped:
+                process.send_signal(signal.SIGSTOP)
+                assert comes_true(lambda: state_of(process.pid) == "T", LIMIT_SECONDS)
             process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGCONT)
             _, error = process.communicate(timeout=LIMIT_SECONDS)
         finally:
             process.kill()

@@ -6,7 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _READS = ("select", "with", "values", "describe", "show", "explain")
 _OF_FILES = ("Parquet error", "Object Store error", "Kernel error")  # DataFusion's words: the query may be right
 _HELP = "laggard query --list"
+_LOOK_SECONDS = 0.2
 _SHOW = re.compile(r"\s*show\s+tables\s*;?\s*", re.IGNORECASE)
 _DESCRIBE = re.compile(r"\s*(?:describe|desc|show\s+columns\s+from)\s+(\w+)\s*;?\s*", re.IGNORECASE)
 
@@ -230,7 +231,10 @@ def _register(builder: QueryBuilder, root: str, table: Table, version: int | Non
 
 def _interruptible(work: Callable[[], pa.Table]) -> pa.Table:
     """The result of native code, beside which Ctrl-C is heard; the process then ends without it."""
-    return ThreadPoolExecutor(1).submit(work).result()
+    future = ThreadPoolExecutor(1).submit(work)
+    while not wait([future], _LOOK_SECONDS).done:  # a signal that another thread got does not end a wait without limit
+        pass
+    return future.result()
 
 
 def _newest(root: str) -> Batch:
