@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -31,13 +30,23 @@ def test_bash_completes_verbs_options_and_choices(words: str, expected: str) -> 
     assert done.stdout.split() == [expected], done.stderr
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "tcsh"])
+SOURCE = {
+    "bash": "source {}",
+    "zsh": 'autoload -U compinit; compinit -D; eval "$(<{})"; whence -w _shtab_laggard > /dev/null',
+    "fish": "source {}",
+    "tcsh": "source {}",
+}
+
+
+@pytest.mark.parametrize(
+    "shell", ["bash", *(pytest.param(each, marks=pytest.mark.full) for each in SOURCE if each != "bash")]
+)
 def test_a_shell_that_is_there_takes_the_file(shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"no {shell} here")
-    command = [shell, "-c", f"source {Path(COMPLETION, f'laggard.{shell}')}"]
+    command = [shell, *(["-f"] if shell == "zsh" else []), "-c", SOURCE[shell].format(COMPLETION / f"laggard.{shell}")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=patient(10))
-    assert (done.returncode, done.stderr) == (0, "") or shell == "zsh"  # which wants its compinit first
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_completion_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
