@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from threading import Event
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -21,9 +21,10 @@ from demo.processes import comes_true
 from exporter.api_kit import Asker, api_of, serving_api
 from exporter.harness import LIMIT_SECONDS, Clock, Exporter, ask
 from exporter.test_roots import Several
-from laggard.cli.api.document import decode, encode
+from laggard.cli.api.document import decode, encode, name_of
 from laggard.cli.api.openapi import openapi
 from laggard.cli.main import main
+from laggard.escape import escape_label
 from laggard.exporter import api as api_module
 from laggard.exporter.api import API_ANSWERS, MAX_UNDER_WAY, Answer, Question
 from tables.fixtures import (
@@ -151,6 +152,7 @@ def valid(path: str, document: Mapping[str, Any], status: str = "200") -> None:
         ("/api/v1/clusters", "clusters"),
         ("/api/v1/groups", "groups"),
         ("/api/v1/groups/{group}", "groups/{group}"),
+        ("/api/v1/group", "group?group={group}&page=true"),
         ("/api/v1/groups/{group}", "groups/{group}?topic={topic}"),
         ("/api/v1/explain/{group}", "explain/{group}"),
         ("/api/v1/explain/{group}", "explain/{group}?since=-2h"),
@@ -222,6 +224,86 @@ def test_a_group_has_its_partitions_with_owner_and_history(asker: Asker) -> None
     assert events in page
     assert cost in page
     assert found["policy"]["min_consumers"] == 1
+
+
+def test_a_group_named_by_a_parameter_has_the_lines_of_explain_when_asked(asker: Asker) -> None:
+    found = asker("group?group=checkout&cluster=prod&page=true")
+    assert found.pop("page") == asker("explain/checkout")["page"]
+    assert found == asker("groups/checkout")
+    assert "is needed" in asker("group", 400)["error"]["message"]
+    assert asker("group?group=chekout", 404)["error"]["choices"] == ["checkout"]
+
+
+def test_each_label_is_of_one_group_also_where_two_look_alike(tmp_path: Path) -> None:
+    names = ["x\u202ey", "x\\xe2\\x80\\xaey", ".", "..", "a/b", "", "ä" * 200]
+    partitions = [partition_row(name, "t", 0) for name in names]
+    write_batch(tmp_path, 1, partitions=partitions, groups=[group_row(name, lag=0) for name in names])
+    with api_of(tmp_path) as asker:
+        for name in names:
+            found = asker(f"group?{urlencode({'group': escape_label(name)})}")["group"]
+            assert found["group"] == escape_label(name)
+            assert name_of(found, "group") == name
+        as_it_is = asker(f"group?{urlencode({'group': names[0]})}")["group"]  # typed by hand
+        assert name_of(as_it_is, "group") == names[0]
+
+
+def test_each_cluster_is_named_by_its_label(tmp_path: Path) -> None:
+    names = ["x\u202ey", "x\\xe2\\x80\\xaey"]
+    for number, cluster in enumerate(names):
+        rows = [partition_row("g", "t", 0, cluster=cluster)]
+        write_batch(
+            tmp_path / str(number), 1, partitions=rows, groups=[group_row("g", cluster=cluster)], cluster=cluster
+        )
+    several = Several(tmp_path / "0", tmp_path / "1")
+    several.refresh()
+    with serving_api(several) as asker:
+        for cluster in names:
+            asked = urlencode({"group": "g", "cluster": escape_label(cluster)})
+            assert name_of(asker(f"group?{asked}")["group"], "cluster") == cluster
+            asked = urlencode({"cluster": cluster})
+            assert name_of(asker(f"groups/g?{asked}")["group"], "cluster") == cluster
+
+
+def test_a_window_without_a_topic_that_came_again_has_no_exact_sum(tmp_path: Path) -> None:
+    def window(topic: str, age: int, **facts: Any) -> Row:
+        start = NOW - age * MINUTE
+        same = {"group": "g", "cluster": "prod", "date": start.date(), "batch_id": 1, "window_start": start}
+        known = {"lag": 10, "lag_known": 10, "max_time_lag_seconds": 1.0, "time_lag_censored": False, "status": "ok"}
+        return same | window_row("g", topic) | known | {"window_start": start, "window_end": start + MINUTE} | facts
+
+    write_judged(tmp_path, windows=[window("a", 1), window("b", 1)])
+    rows = [window("a", 2), window("a", 3, time_lag_censored=True), window("b", 3), window("a", 4)]
+    rows += [window("a", 5, max_time_lag_seconds=None, time_lag_censored=None)]
+    write_rows(tmp_path, "group_windows", rows)
+    write_batch(tmp_path, 1, partitions=[partition_row("g", "a", 0)], groups=[group_row("g")])
+    with api_of(tmp_path) as asker:
+        found = asker("group?group=g")["history"]
+        row = asker("groups")["groups"][0]
+    assert {name: values[-5:] for name, values in found.items()} == {
+        "lag": [10, 10, 20, None, 20],  # b began three windows ago, and was left out once
+        "lag_known": [10, 10, 20, 10, 20],
+        "time_lag_seconds": [None, 1.0, 1.0, 1.0, 1.0],
+        "time_lag_is_exact": [False, True, False, False, True],
+    }
+    assert (row["history"][-5:], row["history_bounds"]) == ([None, 1.0, 1.0, 1.0, 1.0], [57])
+
+
+def test_the_history_of_a_topic_that_was_made_again_is_of_the_new_one(tmp_path: Path) -> None:
+    rows = [partition_row("g", "t", 0, "topic_recreated"), partition_row("g", "t", 0, lag=3)]
+    start = NOW - MINUTE
+    history = [
+        {"date": start.date(), "cluster": "prod", "group": "g", "topic": "t", "topic_id": "new", "partition": 0}
+        | {"window_start": start, "lag": 3, "status": "ok", "slot": "c1", "time_lag_censored": True, "batch_id": 1}
+    ]
+    tables = {"partition_status": rows, "group_status": [group_row("g")], "lag_windows": history}
+    versions = {name: write_rows(tmp_path, name, each) for name, each in tables.items()}
+    versions |= {name: write_rows(tmp_path, name, []) for name in ("group_members", "rebalances", "topic_windows")}
+    write_rows(tmp_path, "batches", [batch_row(274, versions)])
+    with api_of(tmp_path) as asker:
+        found = asker("group?group=g")["partitions"]
+    drawn = {row["status"]: row["history"] for row in found}
+    assert drawn["topic_recreated"] is None
+    assert (drawn["ok"]["lag"][-1], drawn["ok"]["time_lag_censored"][-1]) == (3, True)
 
 
 @pytest.mark.parametrize("sort", ["severity", "time_lag", "lag", "group"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +15,9 @@ from exporter.browser import chromium
 from exporter.harness import Exporter
 from exporter.test_ui_browser import GROUP, refreshed, showing
 from exporter.ui_tables import write_tables
+from laggard.escape import escape_label
 from patience import patient
+from tables.fixtures import group_row, partition_row, write_batch
 
 pytestmark = pytest.mark.full
 API = "**/api/**"
@@ -195,3 +199,50 @@ def test_an_address_that_is_none_says_so(browser: Browser, exporter: Exporter) -
         page.evaluate("location.hash = '#/group/prod/checkout?topic=orders'")
         expect(page.locator(".headline")).to_be_visible()
         assert page.url.endswith("#/group?topic=orders&cluster=prod&group=checkout")
+
+
+def test_every_name_leads_to_its_own_page(browser: Browser, tmp_path: Path) -> None:
+    names = [".", "..", "x\u202ey", "x\\xe2\\x80\\xaey", "a/b", "100%", "a+b c&d", "ä" * 200, "-x"]
+    partitions = [partition_row(name, "t", 0, log_end_offset=5000 + place) for place, name in enumerate(names)]
+    groups = [group_row(name, lag=place, lag_known=place) for place, name in enumerate(names)]
+    write_batch(tmp_path, 1, partitions=partitions, groups=groups)
+    with showing(browser, refreshed(tmp_path)) as seen:
+        page = seen.open()
+        lines = page.locator("table.fleet tbody tr")
+        expect(lines).to_have_count(len(names))
+        links = {link.inner_text(): link.get_attribute("href") or "" for link in page.locator("tbody a").all()}
+        assert {*links} == {escape_label(name) for name in names}
+        for place, name in enumerate(names):
+            seen.open(links[escape_label(name)])
+            expect(page.locator("h1")).to_contain_text(escape_label(name))
+            expect(page.locator(".headline")).to_be_visible()
+            expect(page.locator("td", has_text=re.compile(f"^{5000 + place:,}$"))).to_have_count(1)
+            # the command is of this group in a shell, too
+            command = page.locator("main code").first.inner_text().removeprefix("laggard explain ")
+            said = subprocess.run(
+                ["bash", "-c", f'set -- {command}; printf %s "${{!#}}"'], capture_output=True, check=True
+            ).stdout
+            assert said == name.encode()
+        for name in (".", ".."):
+            seen.open("#/")
+            seen.open(f"#/group/prod/{name}")
+            expect(page.locator(".headline")).to_be_visible()
+        assert seen.complaints == []
+
+
+def test_lower_bounds_are_marked_in_every_picture(browser: Browser, exporter: Exporter) -> None:
+    def change(found: Any) -> None:
+        for row in found.get("partitions", ()):
+            row["history"]["time_lag_censored"] = [True] * 60
+            row["time_lag_censored"] = True
+
+    with showing(browser, exporter) as seen:
+        page = seen.open()
+        expect(page.locator("svg.spark").first).to_have_attribute("aria-label", re.compile("highest ≥ 8 m 51 s"))
+        alter(page, change)
+        seen.open(f"{GROUP}?by=time")
+        expect(page.locator("svg.chart").first).to_have_attribute("aria-label", re.compile("highest ≥ 8 m 51 s"))
+        expect(page.locator(".strip .value").first).to_have_text("≥ 8 m 51 s")
+        page.locator(".strips").focus()
+        page.keyboard.press("ArrowLeft")
+        expect(page.locator(".strips + output")).to_contain_text("≥ 8 m 42 s")

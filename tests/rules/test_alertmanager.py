@@ -11,6 +11,7 @@ from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 import yaml
@@ -120,7 +121,7 @@ def test_every_alert_is_rendered_with_its_links(example: Example, tmp_path: Path
             assert f"/docs/runbooks/{example.alert}.md" in shown
             assert f"/d/{example.dashboard}" in shown
             assert "http://laggard.example.org:8917/ui" in shown
-            assert ("#/group/eu/billing" in shown) is ("group" in example.labels)
+            assert ("#/group?cluster=eu&group=billing" in shown) is ("group" in example.labels)
 
 
 ORDERS = next(each for each in EXAMPLES if of_topic(each))
@@ -152,7 +153,13 @@ def test_a_name_with_markup_is_a_name(tmp_path: Path) -> None:
     assert "a &lt;b&gt;&amp;c d is late" in rendered(tmp_path, "laggard.slack.title", data)
     assert "a &lt;b&gt;&amp;c d: adding" in rendered(tmp_path, "laggard.slack", data)
     assert "<b>&c" not in rendered(tmp_path, "laggard.html", data)
-    assert "#/group/eu/a%20%3Cb%3E%26c%20d" in rendered(tmp_path, "laggard.text", data)
+    # as the page reads its address: every name is read as it was
+    for name in ("a <b>&c d", ".", "..", "100%", "a/b?c#d", "x\\xe2\\x80\\xaey", "a+b", "naïve \"'"):
+        data = as_sent([replace(ORDERS, labels=ORDERS.labels | {"group": name})])
+        for form in ("laggard.slack", "laggard.text", "laggard.html"):
+            query = re.search(r"#/group\?([^\s\"|]+)", unescape(rendered(tmp_path, form, data)))
+            assert query
+            assert parse_qsl(query[1], strict_parsing=True) == [("cluster", "eu"), ("group", name)]
 
 
 @pytest.mark.full

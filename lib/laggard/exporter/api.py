@@ -15,6 +15,7 @@ API_PREFIX = "/api/"
 API_PATHS = (
     "/api/v1/clusters",
     "/api/v1/groups",
+    "/api/v1/group",
     "/api/v1/groups/{group}",
     "/api/v1/explain/{group}",
     "/api/v1/findings",

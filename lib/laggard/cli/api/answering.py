@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from traceback import walk_tb
-from typing import Any
+from typing import Any, TypeVar
 
 from laggard.cli.api import lists, one_group, questions
 from laggard.cli.api.boards import Board, make_board
@@ -25,6 +25,7 @@ from laggard.rebalance.parameters import RebalanceParameters
 log = logging.getLogger("laggard.exporter")
 _OF_USER = {NOT_FOUND: (404, "not_found"), USAGE: (400, "bad_parameter")}
 Found = dict[str, Any]
+T = TypeVar("T")
 
 
 class Answering:
@@ -58,7 +59,10 @@ class Answering:
         parameters = read_parameters(question.parameters, ROUTES[path][0])
         if path == OPENAPI:
             return Answer(encode(openapi()))
-        shown = _chosen(question.roots, parameters.get("cluster"))
+        is_label = path == BY_LABEL
+        if is_label:
+            name = parameters.pop("group")
+        shown = _chosen(question.roots, parameters.get("cluster"), is_label=is_label)
         if path == CLUSTERS:
             return Answer(encode({"api": "v1", "clusters": _clusters(shown, question.now)}), 200, _ids(shown))
         fresh = [(root, root.snapshot) for root in shown if root.snapshot and not root.reason_at(question.now)]
@@ -74,7 +78,7 @@ class Answering:
         if name is None:
             found = ROUTES[path][1](boards, parameters, self._window_seconds)
         else:
-            board, group = _named(boards, name, shown, question.now)
+            board, group = _named(boards, name, shown, question.now, is_label=is_label)
             boards, found = [board], ROUTES[path][1](board, group, parameters, self._window_seconds)
         top = {"api": "v1", **_moment(boards), "clusters": _clusters(shown, question.now)}
         answer = Answer(encode(top | found), 200, _ids([root for root, _ in fresh]))
@@ -99,10 +103,11 @@ class Answering:
 
 
 _GROUP = "{group}"
-CLUSTERS, OPENAPI = "/api/v1/clusters", "/api/v1/openapi.json"
+CLUSTERS, OPENAPI, BY_LABEL = "/api/v1/clusters", "/api/v1/openapi.json", "/api/v1/group"
 ROUTES: Mapping[str, tuple[Sequence[Parameter], Callable[..., Found]]] = {
     CLUSTERS: (questions.CLUSTERS, dict),
     "/api/v1/groups": (questions.GROUPS, lists.groups),
+    BY_LABEL: (questions.GROUP_BY_LABEL, one_group.group),
     f"/api/v1/groups/{_GROUP}": (questions.ONE_GROUP, one_group.group),
     f"/api/v1/explain/{_GROUP}": (questions.EXPLAIN, one_group.explain),
     "/api/v1/findings": (questions.FINDINGS, lists.findings),
@@ -130,21 +135,36 @@ def _decoded(text: str) -> str:
         raise ApiError(400, "bad_name", "the group's name is not UTF-8, percent-encoded once") from None
 
 
-def _chosen(roots: Sequence[Shown], cluster: str | Glob | None) -> list[Shown]:
+def _of_name(all_of: Sequence[T], name_of: Callable[[T], str], name: str, *, is_label: bool) -> list[T]:
+    """Those of a name as it is, or as in labels; one text may be both, of two names, so one form goes first."""
+    forms = ("label", "name") if is_label else ("name", "label")
+    for form in forms:
+        found = [each for each in all_of if (escape_label(name_of(each)) if form == "label" else name_of(each)) == name]
+        if found:
+            return found
+    return []
+
+
+def _chosen(roots: Sequence[Shown], cluster: str | Glob | None, *, is_label: bool) -> list[Shown]:
     if isinstance(cluster, Glob):
         found = [root for root in roots if cluster.fits(root.cluster)]
+    elif cluster is None:
+        found = list(roots)
     else:
-        found = [root for root in roots if cluster in (None, root.cluster, escape_label(root.cluster))]
+        found = _of_name(roots, lambda root: root.cluster, cluster, is_label=is_label)
     if not found:
         names = [escape_label(root.cluster) for root in roots]
         raise ApiError(404, "no_such_cluster", f"no cluster {escape_label(str(cluster or ''))!r}", names)
     return found
 
 
-def _named(boards: Sequence[Board], name: str, shown: Sequence[Shown], now: float) -> tuple[Board, str]:
+def _named(
+    boards: Sequence[Board], name: str, shown: Sequence[Shown], now: float, *, is_label: bool
+) -> tuple[Board, str]:
     """The board that has the group, and its name there."""
-    found = [(board, group) for board in boards for group in board.entries if name in (group, escape_label(group))]
-    exact = [each for each in found if each[1] == name] or found
+    exact = _of_name(
+        [(board, group) for board in boards for group in board.entries], lambda each: each[1], name, is_label=is_label
+    )
     if len(exact) > 1:
         clusters = [escape_label(board.snapshot.cluster) for board, _ in exact]
         raise ApiError(400, "ambiguous_cluster", f"several clusters have a group {escape_label(name)!r}", clusters)

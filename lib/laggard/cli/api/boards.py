@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from laggard.cli.api.document import named
-from laggard.cli.api.history import GroupSeries
+from laggard.cli.api.history import GroupSeries, Seen
 from laggard.cli.judged import Health, read_health
 from laggard.cli.published import Row
 from laggard.cli.status import GroupLine, group_lines, worst_partitions
@@ -67,10 +67,15 @@ def make_board(
             "desired_consumers": wanted.get(name),
             "worst": _worst(worst.get(name)),
             **_declared(snapshot.policies.get(name, Policy())),
-            "history": history.get(name, []),
+            **_history(history.get(name, [])),
         }
         entries[name] = Entry(line, row, mine)
     return Board(snapshot, root, entries, limits)
+
+
+def _history(values: Sequence[Seen]) -> dict[str, Any]:
+    bounds = [number for number, (seconds, is_bound) in enumerate(values) if is_bound and seconds is not None]
+    return {"history": [seconds for seconds, _ in values], "history_bounds": bounds}
 
 
 def _end_of_window(snapshot: Snapshot, window_seconds: int) -> Any:

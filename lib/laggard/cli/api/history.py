@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import pyarrow.compute as pc
 from pyarrow.dataset import Expression, field, scalar
 
 from laggard.tables.judged import read_between
@@ -13,10 +14,11 @@ from laggard.tables.schemas import GROUP_WINDOWS, LAG_WINDOWS
 
 WINDOWS = 60
 MAX_DRAWN = 200  # partitions of one group with a history: the worst ones
-_OF_PARTITION = ("lag", "time_lag_seconds", "status", "slot")
+_OF_PARTITION = ("lag", "time_lag_seconds", "status", "slot", "time_lag_censored")
 
 Place = tuple[str, int]
 Series = dict[str, list[Any]]
+Seen = tuple["float | None", bool]  # seconds, and True if they are a lower bound
 
 
 class GroupSeries:
@@ -25,9 +27,9 @@ class GroupSeries:
     def __init__(self, root: str, window_seconds: int) -> None:
         self._root = root
         self._window = timedelta(seconds=window_seconds)
-        self._by_window: dict[datetime, dict[str, float | None]] = {}
+        self._by_window: dict[datetime, dict[str, Seen]] = {}
 
-    def upto(self, end: datetime) -> dict[str, list[float | None]]:
+    def upto(self, end: datetime) -> dict[str, list[Seen]]:
         """Each group's largest known time lag in the windows that ended by then, the newest last; None is unknown."""
         newest = end - self._window
         first = newest - (WINDOWS - 1) * self._window
@@ -37,17 +39,22 @@ class GroupSeries:
             self._read(since, newest)
         starts = [newest - number * self._window for number in reversed(range(WINDOWS))]
         groups = {group for rows in self._by_window.values() for group in rows}
-        return {group: [self._by_window.get(start, {}).get(group) for start in starts] for group in groups}
+        return {
+            group: [self._by_window.get(start, {}).get(group, (None, False)) for start in starts] for group in groups
+        }
 
     def _read(self, since: datetime, until: datetime) -> None:
-        columns = ("group", "window_start", "max_time_lag_seconds")
+        columns = ("group", "window_start", "max_time_lag_seconds", "time_lag_censored", "status")
         rows = read_between(self._root, GROUP_WINDOWS.name, columns, since, until)
-        worst = rows.group_by(["group", "window_start"]).aggregate([("max_time_lag_seconds", "max")])
-        for group, start, seconds in zip(*(worst[name].to_pylist() for name in worst.column_names), strict=True):
-            by_name = dict(zip(worst.column_names, (group, start, seconds), strict=True))
-            self._by_window.setdefault(by_name["window_start"], {})[by_name["group"]] = by_name[
-                "max_time_lag_seconds_max"
-            ]
+        if not rows.num_rows:
+            return
+        is_bound = pc.or_(pc.fill_null(rows["time_lag_censored"], False), pc.not_equal(rows["status"], "ok"))
+        rows = rows.append_column("is_bound", pc.fill_null(is_bound, True).cast("int8"))
+        found = [("max_time_lag_seconds", "max"), ("is_bound", "max")]
+        worst = rows.group_by(["group", "window_start"]).aggregate(found)
+        names = ("group", "window_start", "max_time_lag_seconds_max", "is_bound_max")
+        for group, start, seconds, bound in zip(*(worst[name].to_pylist() for name in names), strict=True):
+            self._by_window.setdefault(start, {})[group] = (seconds, bool(bound))
 
 
 def partition_series(
@@ -80,7 +87,7 @@ def partition_series(
 
 def group_series(root: str, group: str, topic: str | None, starts: Sequence[datetime]) -> Series | None:
     """Lag of a group, or of one of its topics, in these windows; None if the rules have evaluated none of them."""
-    names = ("window_start", "lag", "lag_known", "max_time_lag_seconds", "time_lag_censored", "status")
+    names = ("topic", "window_start", "lag", "lag_known", "max_time_lag_seconds", "time_lag_censored", "status")
     condition = field("group") == group
     if topic is not None:
         condition &= field("topic") == topic
@@ -91,15 +98,29 @@ def group_series(root: str, group: str, topic: str | None, starts: Sequence[date
     for row in rows:
         if row["window_start"] in by_start:  # else of windows that were longer or shorter
             by_start[row["window_start"]].append(row)
+    lacking = _lacking([{row["topic"] for row in each} for each in by_start.values()])
     return {
-        "lag": [_whole(each, "lag") for each in by_start.values()],
+        "lag": [None if lacks else _whole(each, "lag") for each, lacks in zip(by_start.values(), lacking, strict=True)],
         "lag_known": [_known(each, "lag_known", sum) for each in by_start.values()],
         "time_lag_seconds": [_known(each, "max_time_lag_seconds", max) for each in by_start.values()],
         "time_lag_is_exact": [
-            bool(each) and all(row["status"] == "ok" and not row["time_lag_censored"] for row in each)
-            for each in by_start.values()
+            not lacks
+            and any(row["max_time_lag_seconds"] is not None for row in each)
+            and all(row["status"] == "ok" and not row["time_lag_censored"] for row in each)
+            for each, lacks in zip(by_start.values(), lacking, strict=True)
         ],
     }
+
+
+def _lacking(topics: Sequence[set[str]]) -> list[bool]:
+    """True of a window without a topic that was there before and came again: its sums are lower bounds."""
+    before: list[set[str]] = []
+    for each in topics:
+        before.append((before[-1] | each) if before else each)
+    after: list[set[str]] = []
+    for each in reversed(topics):
+        after.append((after[-1] | each) if after else each)
+    return [bool(early & late - each) for early, late, each in zip(before, reversed(after), topics, strict=True)]
 
 
 def _whole(rows: Sequence[Mapping[str, Any]], name: str) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,16 +13,17 @@ from laggard.cli.api.document import named
 from laggard.cli.api.history import MAX_DRAWN, group_series, partition_series
 from laggard.cli.api.questions import MAX_REBALANCES, refuse_long
 from laggard.cli.diagnosis_words import checked, evidence_words, spoken, unchecked, where
-from laggard.cli.explain.asked import Asked
+from laggard.cli.explain.asked import FEW, Asked
 from laggard.cli.explain.data import to_data
 from laggard.cli.explain.members import readers
 from laggard.cli.explain.page import page_lines
 from laggard.cli.explain.rebalance import events_and_cost
-from laggard.cli.explain.rows import Explained
+from laggard.cli.explain.rows import Explained, read_rebalances
 from laggard.cli.published import Row
 from laggard.diagnosis.policy import Policy
 
 _REBALANCES = 200
+_OF_OLD = "topic_recreated"
 _DAY = timedelta(hours=24)
 _OF_WINDOW = ("shape", "arrival_shape", "trend", "drain_seconds", "loss_seconds")
 _OF_OWNER = ("member_id", "slot", "client_id", "client_host")
@@ -61,7 +63,14 @@ def group(board: Board, group: str, asked: Mapping[str, Any], window_seconds: in
         "diagnosis": diagnosis,
         "policy": asdict(board.snapshot.policies.get(group, Policy())),
         "not_known": facts["not_known"],
+        **({"page": _page(explained, board)} if asked["page"] else {}),
     }
+
+
+def _page(explained: Explained, board: Board) -> list[str]:
+    """Lines of `laggard explain`, which shows the newest few rebalances, however old."""
+    newest = read_rebalances(board.root, explained.batch, explained.group, FEW)
+    return page_lines(replace(explained, rebalances=newest, since=None, past=None))
 
 
 def _rebalance(row: Row, explained: Explained) -> Row:
@@ -103,19 +112,25 @@ def _topic(row: Row, explained: Explained) -> Row:
     }
 
 
+def _place(row: Row) -> tuple[str, int]:
+    return row["topic"], row["partition"]
+
+
 def _partitions(explained: Explained, limit: int, series: Mapping[tuple[str, int], Row]) -> Sequence[Row]:
     """Worst first, and no more than asked for; only the worst have a history, so that an answer stays small."""
     owners = readers(explained)
+    # a topic that was made again has two rows of one partition: the history is of the new one
+    again = {place for place, rows in Counter(map(_place, explained.partitions)).items() if rows > 1}
     found = []
     for row in explained.partitions[:limit]:
-        place = row["topic"], row["partition"]
+        place = _place(row)
         owner = owners.get(place)
         found.append(
             row
             | named("topic", row["topic"])
             | {
                 "owner": None if owner is None else {name: owner[name] for name in _OF_OWNER},
-                "history": series.get(place),
+                "history": None if place in again and row["status"] == _OF_OLD else series.get(place),
             }
         )
     return found

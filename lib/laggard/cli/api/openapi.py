@@ -35,6 +35,12 @@ _PATHS: tuple[tuple[str, str, str, Sequence[Parameter]], ...] = (
     ("/api/v1/clusters", "Clusters", "Clusters, and how fresh their data is", questions.CLUSTERS),
     ("/api/v1/groups", "Groups", "Groups, the worst first", questions.GROUPS),
     (
+        "/api/v1/group",
+        "OneGroup",
+        "One group, named by a parameter: every name can be, also . and ..",
+        questions.GROUP_BY_LABEL,
+    ),
+    (
         "/api/v1/groups/{group}",
         "OneGroup",
         "One group with partitions, members and rebalances",
@@ -82,7 +88,9 @@ def _operation(path: str, answer: str, text: str, parameters: Sequence[Parameter
     schema = {"$ref": f"#/components/schemas/{answer}"} if answer else {"type": "object"}
     found: dict[str, Any] = {
         "summary": text,
-        "operationId": (answer or "openapi")[0].lower() + (answer or "openapi")[1:],
+        "operationId": "groupByLabel"
+        if path == "/api/v1/group"
+        else (answer or "openapi")[0].lower() + (answer or "openapi")[1:],
         "parameters": [*([_GROUP] if "{group}" in path else []), *map(_parameter, parameters)],
         "responses": {
             "200": {
@@ -104,7 +112,8 @@ def _parameter(each: Parameter) -> dict[str, Any]:
         schema["maxLength"] = each.longest
     if each.default is not None:
         schema["default"] = _default(each)
-    return {"name": each.name, "in": "query", "description": each.text, "schema": schema}
+    needed = {"required": True} if each.is_needed else {}
+    return {"name": each.name, "in": "query", **needed, "description": each.text, "schema": schema}
 
 
 def _default(each: Parameter) -> Any:

@@ -19,6 +19,7 @@ FIRST_PAGE, MAX_PAGE = 500, 5000
 MAX_BACK = timedelta(days=30)
 MAX_REBALANCES = 1000
 MAX_TEXT = 300  # characters of a parameter
+MAX_LABEL = 1024  # also a name that is shown cut fits
 _MAX_CURSOR = 8192  # which has a name in it, in base64
 SORTS = ("severity", "time_lag", "lag", "group")
 DATA_STATUSES = ("ok", "partial", "stale")
@@ -43,6 +44,7 @@ class Parameter:
     schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
     default: Any = None
     longest: int = MAX_TEXT
+    is_needed: bool = False
 
 
 class Glob:
@@ -145,7 +147,23 @@ FINDINGS = (
     ),
     *PAGE,
 )
-ONE_GROUP = (ONE_CLUSTER, TOPIC, _number("limit", "most partitions, the worst first", MAX_PAGE, FIRST_PAGE))
+LABEL = Parameter(
+    "group",
+    "name of the group as in the labels of the metrics, else as it is",
+    _text,
+    longest=MAX_LABEL,
+    is_needed=True,
+)
+PAGE_LINES = Parameter(
+    "page", "true: also the lines that `laggard explain` prints", _flag, {"type": "boolean"}, default="false"
+)
+ONE_GROUP = (
+    ONE_CLUSTER,
+    TOPIC,
+    _number("limit", "most partitions, the worst first", MAX_PAGE, FIRST_PAGE),
+    PAGE_LINES,
+)
+GROUP_BY_LABEL = (LABEL, *ONE_GROUP)
 EXPLAIN = (
     ONE_CLUSTER,
     TOPIC,
@@ -179,6 +197,8 @@ def read_parameters(pairs: Sequence[tuple[str, str]], known: Sequence[Parameter]
     found: dict[str, Any] = {}
     for name, each in by_name.items():
         text = given.get(name, each.default)
+        if text is None and each.is_needed:
+            raise ApiError(400, "bad_parameter", f"{name}: is needed here")
         try:
             found[name] = None if text is None else each.read(str(text))
         except ArgumentTypeError as error:

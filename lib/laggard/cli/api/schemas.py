@@ -139,6 +139,7 @@ _GROUP = _object(
         "in_maintenance": _FLAG,
         "history": _list({"type": ["number", "null"]})
         | {"description": "largest known time lag in the newest closed windows, the newest last"},
+        "history_bounds": _list(_WHOLE) | {"description": "places in history, from 0, of values that are lower bounds"},
     },
     ["cluster_bytes", "group_bytes"],
 )
@@ -158,6 +159,7 @@ _SERIES = _object(
         "time_lag_seconds": _list({"type": ["number", "null"]}),
         "status": _list(_CODE),
         "slot": _list(_CODE),
+        "time_lag_censored": _list(_or_null(_FLAG)),
     },
     text="one value for each of window_starts",
 )
@@ -270,8 +272,9 @@ SCHEMAS: Mapping[str, Schema] = {
             "diagnosis": _object(_SUMMARY),
             "policy": _ref("Policy"),
             "not_known": _GAPS,
+            "page": _TEXTS | {"description": "lines of `laggard explain`; only with page=true"},
         },
-        _OPTIONAL,
+        [*_OPTIONAL, "page"],
     ),
     "Explain": _object(_TOP | {"explain": _ref("Explained"), "page": _TEXTS}, _OPTIONAL),
     "Findings": _object(

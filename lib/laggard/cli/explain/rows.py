@@ -103,7 +103,7 @@ def read_group(
         found,
         sorted(partitions, key=_badness),
         _newest_members(members, found),
-        _read_rebalances(root, batch, found, limit, until, begin),
+        read_rebalances(root, batch, found, limit, until, begin),
         _names(members or ()),
         read_diagnosis(root, found["group"], batch.polled_at, window_seconds),
         since=begin,
@@ -157,9 +157,10 @@ def _age(row: Row) -> tuple[object, ...]:
     return (row["record_timestamp"], row["source_offset"])
 
 
-def _read_rebalances(
-    root: str, batch: Batch, group: Row, limit: int, until: datetime | None, since: datetime | None
+def read_rebalances(
+    root: str, batch: Batch, group: Row, limit: int, until: datetime | None = None, since: datetime | None = None
 ) -> list[Row] | None:
+    """The newest ones of a group; None if the tables cannot have any."""
     if REBALANCES.name not in batch.table_versions:
         return None
     counts = group["rebalances_total"]

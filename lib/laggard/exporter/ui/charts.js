@@ -12,13 +12,15 @@ function stretches(values) {
   return found;
 }
 
-export function sparkline(values, title, write) {
+// `bounds`: places of values that are lower bounds
+export function sparkline(values, bounds, title, write) {
   const found = values.filter((value) => value !== null);
   if (!found.length) return el("span", { class: "muted" }, "unknown");
   const most = Math.max(...found, 1e-9);
   const step = 116 / Math.max(1, values.length - 1);
   const y = (value) => (21 - (value / most) * 18).toFixed(1);
-  const label = `${title}: highest ${write(Math.max(...found))}, newest ${values.at(-1) === null ? "unknown" : write(values.at(-1))}`;
+  const newest = values.at(-1) === null ? "unknown" : `${bounds.includes(values.length - 1) ? "≥ " : ""}${write(values.at(-1))}`;
+  const label = `${title}: highest ${bounds.length ? "≥ " : ""}${write(Math.max(...found))}, newest ${newest}`;
   return svg("svg", { class: "spark", viewBox: "0 0 120 24", width: 120, height: 24, role: "img", "aria-label": label },
     svg("title", {}, label),
     stretches(values).map((points) => points.length > 1
@@ -117,7 +119,7 @@ export function heatStrip(rows, starts, write, unit) {
   const say = (row, index) => {
     const value = row.values[index];
     const status = row.status[index] && row.status[index] !== "ok" ? ` (${row.status[index]})` : "";
-    readout.textContent = `${row.name}, ${clock(starts[index])}: ${value === null ? "unknown" : write(value)}${status}, read by ${row.slots[index] ?? "nobody known"}`;
+    readout.textContent = `${row.name}, ${clock(starts[index])}: ${value === null ? "unknown" : `${row.bounds[index] ? "≥ " : ""}${write(value)}`}${status}, read by ${row.slots[index] ?? "nobody known"}`;
   };
   let at = [0, starts.length - 1];
   const lines = rows.map((row) => {

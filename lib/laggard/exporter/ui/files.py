@@ -9,7 +9,7 @@ from hashlib import blake2b
 from importlib.resources import files
 
 UI, UI_PREFIX = "/ui", "/ui/"
-UI_ANSWERS = {UI: (200, 304, 404, 405, 413, 431)}  # all files are counted as one path
+UI_ANSWERS = {UI: (200, 304, 308, 404, 405, 413, 431)}  # all files are counted as one path
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 

@@ -18,7 +18,7 @@ const COLUMNS = [
 ];
 
 // names as in the labels of the metrics: each is of one group only, and prints
-export const linkTo = (row) => `#/group?${new URLSearchParams({ cluster: row.cluster, group: row.group })}`;
+export const linkTo = (row) => `#/group?${new URLSearchParams({ ...(row.cluster && { cluster: row.cluster }), group: row.group })}`;
 
 export function members(row) {
   const desired = row.desired_consumers;
@@ -178,7 +178,7 @@ export class Fleet {
     const cells = [
       badge(row.health),
       [el("a", { href: linkTo(row), "data-row": `${row.cluster}/${row.group}`, title: row.group }, row.group), el("small", {}, of)],
-      timeLagOf(row), lagOf(row), sparkline(row.history, "time lag", duration), findings(row),
+      timeLagOf(row), lagOf(row), sparkline(row.history, row.history_bounds, "time lag", duration), findings(row),
       known(row.scale_verdict), known(row.shape), known(row.trend), members(row),
     ];
     return el("tr", { "aria-rowindex": place + 2 }, cells.map((cell, number) => {

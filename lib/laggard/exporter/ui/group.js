@@ -8,9 +8,15 @@ import { linkTo, members } from "./fleet.js";
 
 const FEW = 20;
 const MEASURES = { lag: ["lag", "Lag", records], time: ["time_lag_seconds", "Time lag", duration] };
+const atLeast = (isBound, text) => (isBound ? `≥ ${text}` : text);
+const age = (row) => orUnknown(row.time_lag_seconds, (seconds) => atLeast(row.time_lag_censored, duration(seconds)));
 const BELOW = ["Members", "Last rebalances"]; // shown below from the numbers themselves
 const REBALANCES = 200; // as many as one answer has
-const quoted = (name) => (/^[\w@%+=:,./-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\"'\"'")}'`);
+// for a shell; a name with letters that do not print by its bytes
+function quoted({ group: name, group_bytes: bytes }) {
+  if (bytes) return `$'${[...atob(bytes)].map((each) => (/[ -&(-[\]-~]/.test(each) ? each : `\\x${each.charCodeAt(0).toString(16).padStart(2, "0")}`)).join("")}'`;
+  return /^[\w@%+=:,./-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\"'\"'")}'`;
+}
 const card = (title, ...children) => el("section", { class: "card" }, el("h2", {}, title), ...children);
 const facts = (pairs) => el("dl", { class: "facts" }, pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 const number = (value) => el("td", { class: value === UNKNOWN ? "number muted" : "number" }, value);
@@ -42,14 +48,13 @@ export class Group {
     this.found = null;
   }
 
-  async ask(read) {
-    const name = encodeURIComponent(this.group);
-    const query = new URLSearchParams({ cluster: this.cluster, ...(this.topic && { topic: this.topic }) });
-    for (let attempt = 0; ; attempt += 1) {
-      const [one, explained] = await Promise.all([read(`api/v1/groups/${name}?${query}`), read(`api/v1/explain/${name}?${query}`)]);
-      // both are of one batch, unless a new one came between them
-      if (one.batch_id === explained.batch_id || attempt === 2) return { ...one, explained, clusters: one.clusters };
-    }
+  chosen() {
+    return { ...(this.cluster && { cluster: this.cluster }), ...(this.topic && { topic: this.topic }) };
+  }
+
+  ask(read) {
+    // the name as a parameter: a browser takes . and .. out of a path
+    return read(`api/v1/group?${new URLSearchParams({ group: this.group, ...this.chosen(), page: "true" })}`);
   }
 
   show(found) {
@@ -60,16 +65,14 @@ export class Group {
 
   change(action) {
     action();
-    const query = new URLSearchParams({
-      cluster: this.cluster, group: this.group, ...(this.topic && { topic: this.topic }), ...(this.measure === "time" && { by: "time" }),
-    });
+    const query = new URLSearchParams({ ...this.chosen(), group: this.group, ...(this.measure === "time" && { by: "time" }) });
     history.replaceState(null, "", `#/group?${query}`);
     this.draw();
   }
 
   draw() {
-    const { group, explained } = this.found;
-    const all = sections(explained.page);
+    const { group, page: lines } = this.found;
+    const all = sections(lines);
     const page = all.filter((each) => !BELOW.includes(each.title));
     const place = page.findIndex((each) => each.title === "State");
     // its table of the worst partitions is below with all of them
@@ -79,13 +82,13 @@ export class Group {
       hatch(), el("p", {}, el("a", { href: "#/", "data-key": "back" }, "← All groups")), this.head(group),
       this.charts(), el("div", { class: "cards" }, page.slice(0, place).map((each) => card(each.title, ...prose(each.lines)))),
       this.heat(), this.lanes(), this.rebalances(), this.findings(), this.members(), this.partitions(),
-      el("div", { class: "cards" }, rest, this.policy()), this.text(explained.page),
+      el("div", { class: "cards" }, rest, this.policy()), this.text(lines),
     ];
     replaceKept(this.main, ...body.filter(Boolean));
   }
 
   head(group) {
-    const command = `laggard explain ${group.group.startsWith("-") ? "-- " : ""}${quoted(group.group)}`;
+    const command = `laggard explain ${group.group.startsWith("-") ? "-- " : ""}${quoted(group)}`;
     const copied = el("span", { class: "muted", role: "status" });
     const copy = async () => {
       try { await navigator.clipboard.writeText(command); copied.textContent = "copied"; } catch { copied.textContent = "mark it and copy it by hand"; }
@@ -133,7 +136,8 @@ export class Group {
     const topics = new Set(partitions.map((row) => row.topic));
     const rows = drawn.map((row) => ({
       name: topics.size > 1 ? `${row.topic}-${row.partition}` : String(row.partition),
-      values: row.history[key], status: row.history.status, slots: row.history.slot, newest: orUnknown(row[key], write),
+      values: row.history[key], status: row.history.status, slots: row.history.slot, newest: key === "lag" ? orUnknown(row.lag, write) : age(row),
+      bounds: key === "lag" ? [] : row.history.time_lag_censored,
     }));
     const [shown, button] = this.more("heat", rows, 32);
     const measures = el("div", { class: "chips", role: "group", "aria-label": "Measure" }, Object.entries(MEASURES).map(([name, [, words]]) => el("button", {
@@ -242,7 +246,7 @@ export class Group {
     return card("Partitions now, the worst first", choose, table("Partitions now",
       ["Topic", "#Partition", "#Lag", "#Time lag", "Status", "Verdict", "#Committed", "#Log end", "Last commit", "Read by"], shown.map((row) => el("tr", {},
         el("td", {}, row.topic), number(row.partition), number(orUnknown(row.lag, records)),
-        number(row.time_lag_seconds === null ? UNKNOWN : `${row.time_lag_censored ? "≥ " : ""}${duration(row.time_lag_seconds)}`),
+        number(age(row)),
         el("td", {}, row.status), el("td", {}, known(row.verdict)), number(orUnknown(row.committed_offset, records)), number(orUnknown(row.log_end_offset, records)),
         el("td", {}, time(row.commit_timestamp)), el("td", {}, reader(row.owner, group))))), button,
     left > 0 && !this.topic ? el("p", { class: "muted" }, `${count(left, "more partition")} ${left === 1 ? "is" : "are"} not listed: less far behind, or not known.`) : null);

@@ -6,7 +6,7 @@ from tornado.web import Finish, HTTPError
 
 from laggard.exporter.negotiate import wants_gzip
 from laggard.exporter.server import Handler
-from laggard.exporter.ui.files import UI, ui_files
+from laggard.exporter.ui.files import UI, UI_PREFIX, ui_files
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
@@ -18,6 +18,10 @@ class UiHandler(Handler):
     """Answer with one file of the page."""
 
     def answer(self) -> bytes:
+        if self.request.path == UI_PREFIX:  # the page asks for its files beside it
+            self.set_status(308)
+            self.set_header("Location", "../ui")
+            raise Finish
         file = ui_files().get(self.request.path)
         if file is None:
             raise HTTPError(404)
