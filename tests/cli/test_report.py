@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from html.parser import HTMLParser
@@ -10,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from laggard.cli.main import main
-from laggard.cli.report_charts import UNWATCHED, Span, by_bin, line, marks, spark, strip
+from laggard.cli.published import published_batch
+from laggard.cli.query_notes import Range
+from laggard.cli.report_charts import COLOURS, NOTHING, UNWATCHED, Span, by_bin, line, marks, spark, strip
+from laggard.cli.report_data import fleet_page
 from laggard.errors import NOT_FOUND, OK, USAGE
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer
@@ -27,11 +31,15 @@ SPAN = Span(NOW, NOW + timedelta(minutes=4), 60)
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The hour of the examples, with five minutes not watched, five of partial lag, and a group of an odd name."""
+    """The hour of the examples, with five minutes not watched, five of partial lag, five of a lower bound,
+    two in which no record was due, and a group of an odd name."""
     rows = example()
     for row in rows["group_windows"]:
         if at(-40) <= row["window_start"] < at(-35):
             row["lag"] = None
+        row["time_lag_censored"] = at(-30) <= row["window_start"] < at(-25)
+        if at(-20) <= row["window_start"] < at(-18):
+            row |= {"matured_records": 0, "late_records": 0}
     rows["group_windows"] = [row for row in rows["group_windows"] if not at(-50) <= row["window_start"] < at(-45)]
     rows["rebalances"] = [row | {"flags": [], "live_read": True} for row in rows["rebalances"]]
     rows["rebalances"][0] |= {"paused_partition_seconds": None, "pause_max_seconds": None}
@@ -107,6 +115,8 @@ def test_it_says_what_explain_says_and_what_things_cost(page: str) -> None:
     assert page.count("<svg") == 5  # lag, time lag, late records, one topic's shape, pauses
     assert page.count('class="unwatched" x=') == 4
     assert page.count('class="partial" x=') == 1
+    assert page.count('class="line bound"') == 1
+    assert page.count('class="line"') == 3 + 3 + 3  # lag is cut twice, time lag once and dashed, shares twice
 
 
 def test_names_are_escaped_and_steer_nothing(root: Path, tmp_path: Path) -> None:
@@ -175,3 +185,54 @@ def test_neighbours_of_one_shape_are_one_stretch_and_titles_are_escaped() -> Non
     assert drawn.count("<rect") == 3
     assert "of &#34;&lt;b&gt;&#34;" in drawn
     assert marks(SPAN, [(NOW, None, "<i>"), (NOW, 2.0, "b")], "Pauses", str).count('"mark unknown"') == 1
+
+
+def test_bins_are_whole_windows() -> None:
+    poll = timedelta(minutes=1, seconds=5)
+    for most, length, step, count in ((48, timedelta(days=1), 1860, 47), (480, timedelta(hours=8), 120, 241)):
+        span = Span(NOW, NOW + length + poll, 60, most)
+        assert (span.step, span.count) == (step, count)
+
+
+@pytest.mark.parametrize("minutes", [44, 59, 60, 61])
+def test_the_line_of_a_group_has_the_bins_of_its_windows(root: Path, minutes: int) -> None:
+    poll = NOW + timedelta(seconds=5)
+    rows = example()["group_windows"]
+    known = {row["window_start"]: float(row["lag"]) for row in rows if not at(-50) <= row["window_start"] < at(-45)}
+    known |= {at(minute): None for minute in range(-40, -35)}
+    asked = Range(poll - timedelta(minutes=minutes), poll)
+    page = fleet_page(str(root), published_batch(str(root)), asked, 60)
+    span = Span(page["begin"], NOW, 60, 48)
+    assert page["begin"] == NOW - timedelta(minutes=minutes)
+    assert page["rows"][0]["spark"] == spark(by_bin(span, sorted(known.items())))
+
+
+def test_a_lower_bound_is_dashed_and_a_service_level_without_records_is_no_share() -> None:
+    rows = [(NOW + timedelta(minutes=minute), 5.0) for minute in range(4)]
+    drawn = line(SPAN, by_bin(SPAN, rows), "Time lag", str, bounds={1, 2})
+    assert drawn.count('class="line"') == 2
+    assert drawn.count('class="line bound"') == 1
+    two = Span(NOW, NOW + timedelta(minutes=4), 60, most=2)
+    assert by_bin(two, [(NOW, NOTHING), (NOW + timedelta(minutes=1), 0.5), (NOW + timedelta(minutes=2), NOTHING)]) == [
+        0.5,
+        NOTHING,
+    ]
+    empty = line(SPAN, [NOTHING] * 4, "Late", str)
+    assert "polyline" not in empty
+    assert 'class="partial"' not in empty
+    assert 'class="unwatched"' not in empty
+
+
+def test_each_shape_has_a_height_of_its_own() -> None:
+    span = Span(NOW, NOW + timedelta(minutes=5), 60)
+    drawn = strip(span, list(COLOURS), "Shape")
+    assert len(set(re.findall(r'height="([0-9.]+)" fill', drawn))) == len(COLOURS)
+
+
+def test_many_rebalances_make_few_marks() -> None:
+    span = Span(NOW, NOW + timedelta(days=7), 60)
+    many = [(NOW + timedelta(seconds=12 * n), None if n % 3 else float(n % 7), f"number {n}") for n in range(50_000)]
+    drawn = marks(span, many, "Pauses", str)
+    assert len(drawn) < 200_000
+    assert '"mark unknown"' in drawn
+    assert "more here<" in drawn

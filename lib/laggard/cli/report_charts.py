@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -10,16 +12,18 @@ from itertools import groupby
 from markupsafe import Markup, escape
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 960, 170, 70, 10, 10, 22
-STRIP = 18
+STRIP = 30
 BINS = 480  # values of one chart: two pixels each
-UNWATCHED, PARTIAL = "unwatched", "partial"
+MARK = 2  # pixels: marks that would lie on each other are one
+UNWATCHED, PARTIAL, NOTHING = "unwatched", "partial", "nothing"
 # those of the dashboards, by Okabe and Ito: safe for colour-blind readers
 COLOURS = {"none": "#009E73", "single": "#56B4E9", "spread": "#0072B2", "mixed": "#F0E442", "concentrated": "#E69F00"}
+HEIGHTS = {shape: (place + 1) / len(COLOURS) for place, shape in enumerate(COLOURS)}  # read without colours
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Time of a page, cut into bins no shorter than a window."""
+    """Time of a page, cut into bins of whole windows; it begins where a window does."""
 
     begin: datetime
     end: datetime
@@ -31,8 +35,8 @@ class Span:
         return max((self.end - self.begin).total_seconds(), self.window_seconds)
 
     @property
-    def step(self) -> float:
-        return max(self.seconds / self.most, self.window_seconds)
+    def step(self) -> int:
+        return math.ceil(self.seconds / self.most / self.window_seconds) * self.window_seconds
 
     @property
     def count(self) -> int:
@@ -51,27 +55,33 @@ class Span:
         return self.x(first * self.step), self.x((last + 1) * self.step)
 
 
-Values = Sequence[float | str | None]  # by bin: a number or text, None if not known in whole, or UNWATCHED
+# by bin: a number or text, None if not known in whole, UNWATCHED, or NOTHING if there was nothing to measure
+Values = Sequence[float | str | None]
 
 
-def by_bin(span: Span, rows: Sequence[tuple[datetime, float | None]]) -> list[float | str | None]:
+def by_bin(span: Span, rows: Sequence[tuple[datetime, float | str | None]]) -> list[float | str | None]:
     """The largest value of each bin; None if one in it is not known, UNWATCHED without any."""
     found: list[float | str | None] = [UNWATCHED] * span.count
     for at, value in rows:
         place = span.place(at)
         if 0 <= place < span.count:
             before = found[place]
-            if before == UNWATCHED:
+            if before in (UNWATCHED, NOTHING):
                 found[place] = value
-            elif before is not None:
-                found[place] = None if value is None else max(float(before), value)
+            elif before is not None and value != NOTHING:
+                found[place] = None if value is None else max(float(before), float(value))
     return found
 
 
 def line(
-    span: Span, values: Values, title: str, label: Callable[[float], str], nice: Callable[[float], float] | None = None
+    span: Span,
+    values: Values,
+    title: str,
+    label: Callable[[float], str],
+    nice: Callable[[float], float] | None = None,
+    bounds: Collection[int] = (),
 ) -> Markup:
-    """Values over time as a line that breaks where they are not known; such times are marked."""
+    """Values over time as a line that breaks where they are not known; dashed in bins whose value is a lower bound."""
     top = (nice or _nice)(max((value for value in values if isinstance(value, (int, float))), default=1.0))
     inner = HEIGHT - TOP - BOTTOM
 
@@ -84,25 +94,27 @@ def line(
         body.append(
             f'<text x="{LEFT - 6}" y="{y(part * top) + 4}" text-anchor="end">{escape(label(part * top))}</text>'
         )
-    for first, run in _runs(values):
+    for first, run in _runs(values, bounds):
         if isinstance(run[0], (int, float)):
             left, right = span.edges(first, first + len(run) - 1)
             middle = [sum(span.edges(first + n, first + n)) / 2 for n in range(len(run))]
             points = [(left, run[0]), *zip(middle, run, strict=True), (right, run[-1])]
             path = " ".join(f"{x:.1f},{y(float(value or 0))}" for x, value in points)
-            body.append(f'<polyline class="line" points="{path}"/>')
+            kind = "line bound" if first in bounds else "line"
+            body.append(f'<polyline class="{kind}" points="{path}"/>')
     return _svg(span, body, title, HEIGHT)
 
 
 def strip(span: Span, values: Values, title: str) -> Markup:
-    """Named states over time as a band of colours, with the name of each stretch as its title."""
+    """Named states over time as bars, each of its colour and height, with the name of each stretch as its title."""
     body = list(_bands(span, values, 2, STRIP))
     for first, run in _runs(values):
         state = run[0]
         if isinstance(state, str) and state != UNWATCHED:
             left, right = span.edges(first, first + len(run) - 1)
+            high = round(STRIP * HEIGHTS.get(state, 1), 1)
             body.append(
-                f'<rect x="{left}" y="2" width="{right - left:.1f}" height="{STRIP}"'
+                f'<rect x="{left}" y="{round(2 + STRIP - high, 1)}" width="{right - left:.1f}" height="{high}"'
                 f' fill="{COLOURS.get(state, "#999999")}"><title>{escape(state)}</title></rect>'
             )
     return _svg(span, body, title, STRIP + 2 + BOTTOM)
@@ -111,16 +123,24 @@ def strip(span: Span, values: Values, title: str) -> Markup:
 def marks(
     span: Span, rows: Sequence[tuple[datetime, float | None, str]], title: str, label: Callable[[float], str]
 ) -> Markup:
-    """Events over time, each as high as its value; one without a value is dashed and as high as the chart."""
+    """Events over time, each as high as its value; one without a value is dashed and as high as the chart.
+
+    Of several at one place the highest is drawn.
+    """
     top, inner = _nice(max((value for _, value, _ in rows if value is not None), default=1.0)), HEIGHT - TOP - BOTTOM
     body = [
         f'<text x="{LEFT - 6}" y="{TOP + 8}" text-anchor="end">{escape(label(top))}</text>',
         f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{TOP + inner}" y2="{TOP + inner}"/>',
     ]
+    places: dict[tuple[bool, float], list[tuple[float | None, str]]] = defaultdict(list)
     for at, value, text in rows:
         x = span.x((at - span.begin).total_seconds())
+        places[value is None, round(x / MARK) * MARK].append((value, text))
+    for (is_unknown, x), found in sorted(places.items(), reverse=True):  # what is known in front
+        value, text = max(found, key=lambda each: each[0] or 0)
+        text += f" and {len(found) - 1} more here" if len(found) > 1 else ""
         high = inner if value is None else max(2.0, inner * min(value / top, 1))
-        kind = "mark unknown" if value is None else "mark"
+        kind = "mark unknown" if is_unknown else "mark"
         body.append(
             f'<line class="{kind}" x1="{x}" x2="{x}" y1="{TOP + inner}" y2="{TOP + inner - high:.1f}">'
             f"<title>{escape(text)}</title></line>"
@@ -146,11 +166,16 @@ def spark(values: Values) -> Markup:
     )
 
 
-def _runs(values: Values) -> Iterator[tuple[int, list[float | str | None]]]:
-    """Neighbours of one kind: numbers together, texts and unknowns with their like."""
+def _runs(values: Values, bounds: Collection[int] = ()) -> Iterator[tuple[int, list[float | str | None]]]:
+    """Neighbours of one kind: numbers together, lower bounds apart, texts and unknowns with their like."""
+
+    def kind(numbered: tuple[int, float | str | None]) -> tuple[bool, float | str | None]:
+        place, value = numbered
+        return (place in bounds, "number") if isinstance(value, (int, float)) else (False, value)
+
     first = 0
-    for _, members in groupby(values, key=lambda value: "number" if isinstance(value, (int, float)) else value):
-        run = list(members)
+    for _, members in groupby(enumerate(values), key=kind):
+        run = [value for _, value in members]
         yield first, run
         first += len(run)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,13 +15,25 @@ from laggard.cli.published import Row
 from laggard.cli.query import open_session
 from laggard.cli.query_notes import Range, gaps_in
 from laggard.cli.query_output import number
-from laggard.cli.report_charts import COLOURS, UNWATCHED, Span, by_bin, line, marks, nice_seconds, spark, strip
+from laggard.cli.report_charts import (
+    COLOURS,
+    HEIGHTS,
+    NOTHING,
+    UNWATCHED,
+    Span,
+    by_bin,
+    line,
+    marks,
+    nice_seconds,
+    spark,
+    strip,
+)
 from laggard.cli.words import known_duration, short, short_duration
 from laggard.tables.readers import Batch
 
 MOST_TOPICS, MOST_REBALANCES, MOST_GROUPS, SPARK_BINS = 5, 200, 500, 48
 _SETTLING = 3  # windows at the end that may not have closed
-Chart = tuple[str, str, list[tuple[datetime, float | None]], Callable[[float], str], Callable[[float], float] | None]
+Series = Sequence[tuple[datetime, float | str | None]]
 
 
 def group_page(explained: Explained, root: str, window_seconds: int, objective: float) -> dict[str, Any]:
@@ -48,7 +60,7 @@ def group_page(explained: Explained, root: str, window_seconds: int, objective: 
         "totals": _totals(windows, span),
         "charts": _charts(windows, span),
         "shapes": _shapes(windows, span),
-        "legend": COLOURS,
+        "legend": [(shape, colour, round(14 * HEIGHTS[shape])) for shape, colour in COLOURS.items()],
         "rebalances": _rebalances(explained, span),
         "slo": [row | {"burn": _burn(row, objective)} for row in slo],
         "objective": objective,
@@ -109,7 +121,7 @@ def _totals(windows: Sequence[Row], span: Span) -> dict[str, Any]:
     lags = _sums(windows, "lag")
     known = [value for _, value in lags if value is not None]
     times = [row for row in windows if row["max_time_lag_seconds"] is not None]
-    worst = max(times, key=lambda row: row["max_time_lag_seconds"], default=None)
+    worst = max(times, key=_time_lag, default=None)
     expected = max(round(span.seconds / span.window_seconds), 1)
     return {
         "lag_max": max(known, default=None),
@@ -123,31 +135,42 @@ def _totals(windows: Sequence[Row], span: Span) -> dict[str, Any]:
     }
 
 
+def _time_lag(row: Row) -> tuple[float, bool]:
+    return row["max_time_lag_seconds"], bool(row["time_lag_censored"])
+
+
 def _charts(windows: Sequence[Row], span: Span) -> list[dict[str, Any]]:
-    found: list[Chart] = [
-        ("Lag", "records that arrived and are not committed", _sums(windows, "lag"), _records, None),
-        (
-            "Time lag",
-            "age of the oldest record not committed, of partitions that know it",
-            _largest(windows, "max_time_lag_seconds"),
-            _age,
-            nice_seconds,
-        ),
+    def drawn(title: str, says: str, rows: Series, *how: Any) -> dict[str, Any]:
+        return {"title": title, "says": says, "svg": line(span, by_bin(span, rows), f"{title}: {says}", *how)}
+
+    bounds = _bounds(windows, span)
+    of_time = "age of the oldest record not committed, of partitions that know it; dashed: a lower bound"
+    found = [
+        drawn("Lag", "records that arrived and are not committed", _sums(windows, "lag"), _records),
+        drawn("Time lag", of_time, _largest(windows, "max_time_lag_seconds"), _age, nice_seconds, bounds),
     ]
     if any(row["matured_records"] for row in windows):
         late = dict(_sums(windows, "late_records"))
         shares = [(at, _share(late[at], matured)) for at, matured in _sums(windows, "matured_records")]
-        found.append(("Late records", "share of the records that reached the age of the SLO", shares, _percent, None))
-    return [
-        {"title": title, "says": says, "svg": line(span, by_bin(span, rows), f"{title}: {says}", label, nice)}
-        for title, says, rows, label, nice in found
-    ]
+        says = "share of the records that reached the age of the SLO; no line: none did"
+        found.append(drawn("Late records", says, shares, _percent))
+    return found
 
 
-def _share(late: float | None, matured: float | None) -> float | None:
+def _bounds(windows: Iterable[Row], span: Span) -> set[int]:
+    """Bins whose largest time lag is a lower bound."""
+    largest: dict[int, Row] = {}
+    for row in windows:
+        if row["max_time_lag_seconds"] is not None:
+            place = span.place(row["window_start"])
+            largest[place] = max(largest.get(place, row), row, key=_time_lag)
+    return {place for place, row in largest.items() if row["time_lag_censored"]}
+
+
+def _share(late: float | None, matured: float | None) -> float | str | None:
     if late is None or matured is None:
         return None
-    return late / matured if matured else 0.0
+    return late / matured if matured else NOTHING
 
 
 def _records(value: float) -> str:
@@ -209,9 +232,12 @@ def fleet_page(root: str, batch: Batch, asked: Range, window_seconds: int) -> di
     ask = open_session(root, Range(begin, end))
     worst = ask("select * from worst_groups order by place").to_pylist()
     parts: list[Mapping[str, Row]] = [{row["group"]: row for row in ask(sql).to_pylist()} for sql in _BY_GROUP]
-    span = Span(begin, end, window_seconds, SPARK_BINS)
+    newest = ask(
+        "select max(window_end) as window_end from group_windows having max(window_end) is not null"
+    ).to_pylist()
+    span = Span(begin, _drawn_to(newest, end, window_seconds), window_seconds, SPARK_BINS)
     drawn: dict[str, list[tuple[datetime, float | None]]] = defaultdict(list)
-    for row in ask(_SPARKS.format(seconds=max(1, int(span.step)), begin=begin.isoformat())).to_pylist():
+    for row in ask(_SPARKS.format(seconds=span.step, begin=begin.isoformat())).to_pylist():
         drawn[row["group"]].append((row["at"], None if row["unknown"] else row["lag"]))
     rows = []
     for row in worst[:MOST_GROUPS]:
@@ -230,6 +256,7 @@ def fleet_page(root: str, batch: Batch, asked: Range, window_seconds: int) -> di
     }
 
 
+_NEWEST = "select max(window_end) as window_end from group_windows"
 _BY_GROUP = (
     """select "group", max(lag_known) as lag_known_max, max(max_time_lag_seconds) as time_lag_max,
     max(case when time_lag_censored then max_time_lag_seconds end) as time_lag_bound
