@@ -194,3 +194,11 @@ def test_a_range_without_a_window_is_a_wrong_use(judged: Path, capsys: pytest.Ca
 def test_a_glob_that_fits_no_group_says_so(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert diagnose(judged, "--group", "no*") == NOT_FOUND
     assert 'no group matches "no*"' in capsys.readouterr().err
+
+
+def test_an_end_after_the_newest_tick_is_that_tick(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = data(judged, capsys)
+    assert data(judged, capsys, "--to", "2999-01-01") == whole
+    diagnose(judged, "--to", "2999-01-01")
+    assert "evaluated up to the newest tick, of 2026-11-20 12:2" in capsys.readouterr().err
+    assert diagnose(judged, "--from", "now", "--to", "2999-01-01") == USAGE

@@ -137,7 +137,7 @@ def test_an_answer_over_a_gap_says_so(root: Path, capsys: Capture) -> None:
         assert said in capsys.readouterr().err
     for words in (
         ("--name", "Q7", "--from", "1h"),
-        ("select count(*) as n from group_windows",),
+        ("select count(*) as n from group_status",),
         ("-q", "--name", "Q7"),
     ):
         assert call(root, *words) == OK

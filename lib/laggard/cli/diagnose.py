@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -38,7 +39,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     accept_spans(parser)
     parser.add_argument("--from", dest="begin", type=when, required=True, metavar="TIME", help=HELP)
     parser.add_argument(
-        "--to", dest="end", type=when, default=when("now"), metavar="TIME", help="likewise, exclusive (default: now)"
+        "--to",
+        dest="end",
+        type=when,
+        default=when("now"),
+        metavar="TIME",
+        help="likewise, exclusive (default: the newest tick)",
     )
     parser.add_argument("--group", metavar="GLOB", default="*", help="only findings of groups whose name matches")
     parser.add_argument(
@@ -59,7 +65,10 @@ def run(args: argparse.Namespace, config: Config) -> int:
         config = load_config(args.config, sets, os.environ)
     root, seconds = config.job.tables, config.job.window_seconds
     polled_at = published_batch(root).polled_at
-    begin_ms, end_ms = window_range(args.begin(polled_at), args.end(polled_at), seconds)
+    asked_end = args.end(polled_at)
+    begin_ms, end_ms = window_range(args.begin(polled_at), min(asked_end, polled_at), seconds)
+    if asked_end > polled_at and not args.quiet:
+        print(f"laggard: evaluated up to the newest tick, of {moment(polled_at)}", file=sys.stderr)
     if args.output:
         _refuse_tables_at(args.output)
     options = Options(config.cluster.name, seconds, config.diagnosis, config.policies.of)

@@ -17,7 +17,6 @@ from deltalake.exceptions import DeltaError
 
 from laggard.cli.query_notes import (
     Range,
-    answered_range,
     described,
     empty_notes,
     gap_notes,
@@ -28,6 +27,7 @@ from laggard.cli.query_notes import (
     tables_shown,
 )
 from laggard.cli.query_output import FORMATS, format_of, write_json, write_rows
+from laggard.cli.query_range import conditions, touched_range
 from laggard.cli.questions import fill, fill_names, find_question, range_of, read_questions
 from laggard.cli.times import HELP, accept_spans
 from laggard.cli.views import named_views, read_views
@@ -64,8 +64,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--param", metavar="K=V", action="append", default=[], help="a value for :k in the question or the SQL"
     )
     accept_spans(parser)
-    parser.add_argument("--from", metavar="TIME", dest="begin", help=f"begin; history before it is not read: {HELP}")
-    parser.add_argument("--to", metavar="TIME", dest="end", help="end (default: the newest tick)")
+    parser.add_argument(
+        "--from", metavar="TIME", dest="begin", help=f"begin; of history before it only findings are read: {HELP}"
+    )
+    parser.add_argument(
+        "--to",
+        metavar="TIME",
+        dest="end",
+        help="end; a window that begins there is not read (default: the newest tick)",
+    )
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
@@ -114,8 +121,7 @@ def _answer_sql(root: str, text: str, values: Mapping[str, str]) -> tuple[pa.Tab
     batch = _newest(root)
     sql, asked = fill_names(text, values, batch.polled_at), range_of(None, values, batch.polled_at)
     rows = run_query(root, sql, asked)
-    is_history = any(table.time_column and name in text for name, table in TABLES.items())
-    touched = asked if values.keys() & {"from", "to"} else answered_range(rows) if is_history else Range()
+    touched = asked if values.keys() & {"from", "to"} else touched_range(root, batch, sql, rows)
     return rows, _notes(root, batch, sql, rows, touched, {})
 
 
@@ -213,19 +219,13 @@ def _versions(batch: Batch) -> dict[str, int | None]:
 
 def _register(builder: QueryBuilder, root: str, table: Table, version: int | None, asked: Range) -> None:
     delta = open_table(root, table.name, version)
-    ends = [(">=", asked.begin), ("<=", asked.end)] if table.time_column else []
-    conditions = [
-        f"date {sign} cast('{end.date()}' as date)"
-        f" and \"{table.time_column}\" {sign} cast('{end.isoformat()}' as timestamp)"
-        for sign, end in ends
-        if end is not None
-    ]
-    if not conditions:
+    kept = conditions(table, asked)
+    if not kept:
         builder.register(table.name, delta)
         return
     builder.register(f"whole_{table.name}", delta)
     builder.execute(
-        f"create view {table.name} as select * from whole_{table.name} where {' and '.join(conditions)}"  # noqa: S608
+        f"create view {table.name} as select * from whole_{table.name} where {' and '.join(kept)}"  # noqa: S608
     )
 
 

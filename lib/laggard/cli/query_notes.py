@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow.dataset import field
 
-from laggard.cli.views import read_views
+from laggard.cli.views import named_views, read_views
 from laggard.cli.words import count, listed, moment
 from laggard.errors import NOT_FOUND, USAGE, LaggardError
 from laggard.tables.readers import Batch, open_table, read_known, table_uri
@@ -44,11 +44,16 @@ def named(sql: str, known: Iterable[str]) -> list[str]:
     return [name for name in known if name in words]
 
 
+def tables_behind(sql: str) -> list[str]:
+    """Tables that a query mentions, and those behind the views that it mentions."""
+    return named(" ".join([sql, *(view.sql for view in named_views(sql))]), TABLES)
+
+
 def name_error(cause: str, sql: str) -> LaggardError | None:
     """The error about a table or column that is not there, with those whose names are near; None for any other."""
     known = columns_of()
     if found := _NO_TABLE.search(cause):
-        near = get_close_matches(found[1], known, 3, 0.5)
+        near = get_close_matches(found[1].lower(), known, 3, 0.5)
         return LaggardError(
             f'no table "{found[1]}"',
             cause="near names: " + ", ".join(near) if near else "no name is near it",
@@ -58,7 +63,7 @@ def name_error(cause: str, sql: str) -> LaggardError | None:
     if found := _NO_COLUMN.search(cause):
         asked = named(sql, known)
         near = get_close_matches(found[1].lower(), {name for table in asked for name in known[table]}, 3, 0.5)
-        elsewhere = [table for table, names in known.items() if found[1] in names]
+        elsewhere = [table for table, names in known.items() if found[1].lower() in names]
         said = [f"near names: {', '.join(near)}"] if near else []
         said += [f"it is a column of {listed(elsewhere)}"] if elsewhere else []
         return LaggardError(
@@ -129,7 +134,7 @@ def empty_notes(root: str, batch: Batch, sql: str, asked: Range, groups: Sequenc
     """Give the reasons for an answer without rows, as far as the tables show them."""
     known = known_groups(root, batch) if groups else set()
     notes = [str(missing_group(name, known).what) for name in groups if name not in known]
-    history = [name for name in named(sql, TABLES) if TABLES[name].time_column]
+    history = [name for name in tables_behind(sql) if TABLES[name].time_column]
     for name in history:
         table = open_table(root, name)
         dates = sorted(str(each["date"]) for each in table.partitions())
@@ -142,18 +147,6 @@ def empty_notes(root: str, batch: Batch, sql: str, asked: Range, groups: Sequenc
     if asked.begin is not None and asked.begin > batch.polled_at:
         notes.append(f"the range begins after the newest tick, of {moment(batch.polled_at)}")
     return notes or ["no row meets the conditions"]
-
-
-def answered_range(rows: pa.Table) -> Range:
-    """From the earliest to the latest time in an answer."""
-    times = [
-        value
-        for column in rows.columns
-        if pa.types.is_timestamp(column.type) and column.type.tz
-        for value in (pa.compute.min(column).as_py(), pa.compute.max(column).as_py())
-        if value is not None
-    ]
-    return Range(min(times), max(times)) if times else Range()
 
 
 def tables_shown() -> pa.Table:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from laggard.cli.query_notes import Range
 from laggard.cli.times import when
+from laggard.cli.words import moment
 from laggard.conf import conf_file
 from laggard.errors import NOT_FOUND, USAGE, LaggardError
 from laggard.tables.schemas import TABLES
@@ -135,7 +136,15 @@ def range_of(question: Question | None, values: Mapping[str, str], now: datetime
     defaults = {each.name: each.default for each in question.parameters} if question else {}
     texts = {name: text for name, text in {**defaults, **values}.items() if name in ("from", "to")}
     end = _moment(texts["to"], now, now) if "to" in texts else None
-    return Range(_moment(texts["from"], end or now, now) if "from" in texts else None, end)
+    begin = _moment(texts["from"], end or now, now) if "from" in texts else None
+    if begin and end and begin > end:
+        raise LaggardError(
+            "the range ends before it begins",
+            cause=f"it begins at {moment(begin)} and ends at {moment(end)}",
+            fix="for example --from 3h --to 2h, counted back from the newest tick",
+            exit_code=USAGE,
+        )
+    return Range(begin, end)
 
 
 def _literal(question: Question, parameter: Parameter, values: Mapping[str, str], now: datetime) -> str:

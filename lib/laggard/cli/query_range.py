@@ -1,0 +1,90 @@
+"""The range of a query: what it leaves of each table, and the time that an answer without one covers."""
+
+from __future__ import annotations
+
+from datetime import datetime, time, timedelta, timezone
+from typing import Any
+
+import pyarrow as pa
+
+from laggard.cli.query_notes import Range, tables_behind
+from laggard.tables.readers import Batch, TableMissing, open_table
+from laggard.tables.schemas import BATCHES, FINDINGS, TABLES, Table
+
+_LENGTHS = {"hour_start": timedelta(hours=1)}  # of the times that stand for a while
+# a finding is open until a row closes it, and ticks show their gaps themselves
+_WHOLE = (FINDINGS.name, BATCHES.name)
+
+
+def conditions(table: Table, asked: Range) -> list[str]:
+    """Conditions on the rows of a range: windows that begin in it, events up to its end."""
+    column = table.time_column
+    # a finding that was opened before the range may be open in it
+    begin = None if table.name == FINDINGS.name else asked.begin
+    if not column or begin is asked.end is None:
+        return []
+    until = "<" if column == "window_start" else "<="
+    if table.name == BATCHES.name:  # a gap is found by the tick after it, often after the range
+        kept = [f"{column} >= {_literal(begin)}"] if begin else []
+        kept += [f"{column} <= {_literal(asked.end)}"] if asked.end else []
+        met = [f"coalesce(gap_to, {column}) > {_literal(begin)}"] if begin else []
+        met += [f"coalesce(gap_from, {column}) < {_literal(asked.end)}"] if asked.end else []
+        rows = f"case when kind = 'gap' then {' and '.join(met)} else {' and '.join(kept)} end"
+        return [f"date >= {_date(begin)}", rows] if begin else [rows]
+    return [
+        f'date {sign_of_date} {_date(end)} and "{column}" {sign} {_literal(end)}'
+        for sign_of_date, sign, end in ((">=", ">=", begin), ("<=", until, asked.end))
+        if end is not None
+    ]
+
+
+def touched_range(root: str, batch: Batch, sql: str, rows: pa.Table) -> Range:
+    """The time that an answer covers: from its times, else from its days, else all that its tables have."""
+    history = [name for name in tables_behind(sql) if TABLES[name].time_column]
+    if not history or not rows.num_rows or set(history) == {BATCHES.name}:
+        return Range()
+    ends = [_ends(name, column) for name, column in zip(rows.column_names, rows.columns, strict=True)]
+    for is_wanted in (_is_time, pa.types.is_date):
+        kinds = zip(ends, rows.schema.types, strict=True)
+        known = [each for found, kind in kinds if is_wanted(kind) for each in found]
+        if known:
+            return Range(min(known), max(known))
+        if any(map(is_wanted, rows.schema.types)):
+            return Range()
+    days = [day for name in history if name not in _WHOLE for day in _days(root, name)]
+    return Range(_midnight(min(days)), batch.polled_at) if days else Range()
+
+
+def _ends(name: str, column: pa.ChunkedArray) -> list[datetime]:
+    is_day = pa.types.is_date(column.type)
+    if not is_day and not _is_time(column.type):
+        return []
+    least, most = pa.compute.min(column).as_py(), pa.compute.max(column).as_py()
+    if least is None:
+        return []
+    if is_day:
+        return [_midnight(least), _midnight(most) + timedelta(days=1)]
+    return [least, most + _LENGTHS.get(name, timedelta())]
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) and kind.tz)
+
+
+def _days(root: str, name: str) -> list[Any]:
+    try:
+        return [datetime.fromisoformat(str(each["date"])).date() for each in open_table(root, name).partitions()]
+    except TableMissing:  # an older job made none
+        return []
+
+
+def _midnight(day: Any) -> datetime:
+    return datetime.combine(day, time(), timezone.utc)
+
+
+def _date(end: datetime) -> str:
+    return f"cast('{end.date()}' as date)"
+
+
+def _literal(end: datetime) -> str:
+    return f"cast('{end.isoformat()}' as timestamp)"
