@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -11,14 +12,15 @@ import pytest
 
 from laggard.cli.main import main
 from laggard.cli.query import run_query
-from laggard.cli.query_output import number
+from laggard.cli.query_output import number, replace_file
+from laggard.cli.questions import fill_names
 from laggard.errors import NOT_FOUND, OK, USAGE
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer
 from laggard.tables.schemas import TABLES
 from questions.kit import rebalance, window, write_tables
 from questions.view_rows import GAP, tables
-from tables.fixtures import batch_row, group_row
+from tables.fixtures import NOW, batch_row, group_row
 
 Capture = pytest.CaptureFixture[str]
 
@@ -174,3 +176,113 @@ def test_a_view_reads_only_the_range(root: Path) -> None:
         {"windows": 1},
         {"windows": 1},
     ]
+
+
+@pytest.mark.parametrize("kind", ["table", "csv", "json"])
+def test_two_columns_of_one_name_are_refused(root: Path, capsys: Capture, kind: str) -> None:
+    sql = 'select a."group", b."group" from group_status a join group_status b on true'
+    assert call(root, "--format", kind, sql) == USAGE
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith('laggard: two columns are named "group"')
+
+
+def test_a_link_stays_a_link_and_a_file_keeps_its_mode(root: Path, tmp_path: Path) -> None:
+    path, link = tmp_path / "rows.csv", tmp_path / "link.csv"
+    path.touch(0o600)
+    link.symlink_to(path.name)
+    assert call(root, "-o", str(link), "select 1 as a") == OK
+    assert link.is_symlink()
+    assert path.read_text(encoding="utf-8") == "a\n1\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert {each.name for each in tmp_path.iterdir()} == {path.name, link.name}
+
+
+def test_a_pipe_is_written_to(root: Path, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    os.mkfifo(path)
+    end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    assert call(root, "-o", str(path), "select 1 as a") == OK
+    assert os.read(end, 99) == b"a\n1\n"
+    os.close(end)
+    assert path.is_fifo()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("-o", "", "select 1 as a"), USAGE, "-o has no name"),
+        (("--format", "csv", "-o", ".", "select 1 as a"), NOT_FOUND, "cannot write ."),
+        (("-o", "rows.parquet", "select interval '1' month as a"), USAGE, "parquet cannot hold these rows"),
+    ],
+)
+def test_what_cannot_be_saved_says_why(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, words: tuple[str, ...], code: int,
+    said: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert call(root, *words) == code
+    assert capsys.readouterr().err.startswith(f"laggard: {said}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_write_leaves_nothing(tmp_path: Path) -> None:
+    def interrupted(unfinished: Path) -> None:
+        unfinished.write_text("half", encoding="utf-8")
+        raise KeyboardInterrupt
+
+    path = tmp_path / "rows.csv"
+    path.write_text("before", encoding="utf-8")
+    with pytest.raises(KeyboardInterrupt):
+        replace_file(path, interrupted)
+    assert {each.name: each.read_text(encoding="utf-8") for each in tmp_path.iterdir()} == {"rows.csv": "before"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "value", "filled"),
+    [
+        ("select :g as x", "007", "select '007' as x"),
+        ("select :g as x", "1" * 22, f"select '{'1' * 22}' as x"),
+        ("lag > :g", "42", "lag > 42"),
+        ("limit :g", "5", "limit 5"),
+        ('"group" = :g', "42", "\"group\" = '42'"),
+        (':g = a."group"', "42", "'42' = a.\"group\""),
+        ('a."group" in (:g)', "42", "a.\"group\" in ('42')"),
+        ("topic <> :g", "3", "topic <> '3'"),
+    ],
+)
+def test_what_is_compared_with_a_name_is_a_name(sql: str, value: str, filled: str) -> None:
+    assert fill_names(sql, {"g": value}, NOW) == filled
+
+
+def test_a_group_named_42_can_be_asked_for(root: Path, capsys: Capture) -> None:
+    assert call(root, "--param", "g=42", 'select * from group_status where "group" = :g') == OK
+    assert 'no group "42"' in capsys.readouterr().err
+
+
+def test_a_text_that_is_no_number_is_no_damage(root: Path, capsys: Capture) -> None:
+    assert call(root, 'select * from group_status where "group" = 42') == USAGE
+    said = capsys.readouterr().err
+    assert said.startswith("laggard: the query failed")
+    assert "doctor" not in said
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "explain analyze copy (select 1 as a) to '{}'",
+        "EXPLAIN (ANALYZE) copy (select 1 as a) to '{}'",
+        "explain/* */ analyze -- x\n copy (select 1 as a) to '{}'",
+        "copy (select 1 as a) to '{}'",
+    ],
+)
+def test_a_query_writes_no_file(root: Path, tmp_path: Path, capsys: Capture, sql: str) -> None:
+    path = tmp_path / "copied.csv"
+    assert call(root, sql.format(path)) == USAGE
+    assert capsys.readouterr().err.startswith("laggard: only queries that read are answered")
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("sql", ["explain analyze select 1 as a", "-- a comment\n/* one more */ (select 1 as a)"])
+def test_a_query_that_reads_is_answered(root: Path, sql: str) -> None:
+    assert call(root, sql) == OK

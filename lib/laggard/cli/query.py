@@ -40,7 +40,13 @@ from laggard.tables.schemas import BATCHES, TABLES, Table
 if TYPE_CHECKING:
     from laggard.config import Config
 
-_READS = ("select", "with", "values", "describe", "show", "explain")
+_BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
+# the word that decides; explain analyze runs what follows it, also a copy to a file
+_READS = re.compile(
+    rf"{_BLANK}(?:explain\b{_BLANK}(?:(?:analyze|verbose|format\s+\w+)\b{_BLANK})*(?=\(*{_BLANK}(?:select|with|values)\b))?"
+    rf"\(*{_BLANK}(?:select|with|values|describe|show)\b",
+    re.IGNORECASE | re.DOTALL,
+)
 _OF_FILES = ("Parquet error", "Object Store error", "Kernel error")  # DataFusion's words: the query may be right
 _HELP = "laggard query --list"
 _LOOK_SECONDS = 0.2
@@ -181,8 +187,7 @@ def run_query(root: str, sql: str, asked: Range | None = None) -> pa.Table:
 
     Of a range that is asked for, tables of history have only what lies in it.
     """
-    words = re.sub(r"^(\s*--[^\n]*\n)+", "", sql).split(maxsplit=1)  # the question may stand above as a comment
-    if not words or words[0].lower().lstrip("(") not in _READS:
+    if not _READS.match(sql):  # the question may stand above as a comment
         raise LaggardError("only queries that read are answered", cause=f"{sql[:60]!r}", fix=_HELP, exit_code=USAGE)
     return open_session(root, asked)(sql)
 
@@ -204,7 +209,7 @@ def open_session(root: str, asked: Range | None = None) -> Callable[[str], pa.Ta
             return _interruptible(lambda: pa.table(builder.execute(sql)))
         except (DeltaError, pa.ArrowInvalid) as error:
             cause = sentence_of(error)
-            if any(word in cause for word in _OF_FILES):
+            if any(word in cause for word in _OF_FILES) and "CastError" not in cause:
                 raise TableUnreadable(root, cause) from error
             if (wrong := name_error(str(error), sql)) is not None:
                 raise wrong from error

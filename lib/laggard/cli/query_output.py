@@ -8,6 +8,7 @@ import math
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -25,28 +26,67 @@ _NAMES = re.compile(r"(^|_)(id|partition|generation|epoch|version|broker|coordin
 
 def write_rows(rows: pa.Table, kind: str, place: str | None) -> None:
     """Print rows in a format, or save them; a file is there in whole or not at all."""
+    _refuse_twins(rows.column_names)
     if place is None:
         if kind == "parquet":
             raise LaggardError("parquet needs a file", fix="add -o rows.parquet to the command", exit_code=USAGE)
         _print(rows, kind, sys.stdout)
         return
-    path = Path(place)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    if not place:
+        raise LaggardError("-o has no name", fix="for example -o rows.csv", exit_code=USAGE)
+    path = Path(os.path.realpath(place))  # a link stays one
     try:
-        if kind == "parquet":
-            pq.write_table(_plain_texts(rows), unfinished)
+        if path.exists() and not path.is_file():  # a pipe or a device is written to, not replaced
+            _write(rows, kind, path)
         else:
-            with unfinished.open("w", encoding="utf-8", newline="") as out:
-                _print(rows, kind, out)
-        unfinished.replace(path)
+            replace_file(path, lambda unfinished: _write(rows, kind, unfinished))
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
         raise LaggardError(
             f"cannot write {place}",
             cause=error.strerror or str(error),
             fix="name a file in a folder that is there, as -o rows.csv",
             exit_code=NOT_FOUND,
         ) from error
+    except pa.ArrowNotImplementedError as error:
+        raise LaggardError(
+            f"{kind} cannot hold these rows",
+            cause=str(error),
+            fix="cast the column, as in cast(a as varchar), or save -o rows.csv",
+            exit_code=USAGE,
+        ) from error
+
+
+def replace_file(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file beside the path, then put it in its place with the mode of the old one."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        write(unfinished)
+        if path.exists():
+            unfinished.chmod(path.stat().st_mode & 0o7777)
+        unfinished.replace(path)
+    except BaseException:  # Ctrl-C too
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+def _write(rows: pa.Table, kind: str, path: Path) -> None:
+    if kind == "parquet":
+        pq.write_table(_plain_texts(rows), path)
+        return
+    with path.open("w", encoding="utf-8", newline="") as out:
+        _print(rows, kind, out)
+
+
+def _refuse_twins(names: list[str]) -> None:
+    """JSON and readers of CSV keep one of two columns of a name: none is lost by silence."""
+    twin = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twin is not None:
+        raise LaggardError(
+            f'two columns are named "{printable(twin)}"',
+            cause="the answer would lose one of them",
+            fix=f'name them apart: select a."{printable(twin)}" as one, b."{printable(twin)}" as other',
+            exit_code=USAGE,
+        )
 
 
 def format_of(place: str) -> str:

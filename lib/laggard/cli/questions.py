@@ -20,7 +20,14 @@ from laggard.errors import NOT_FOUND, USAGE, LaggardError
 from laggard.tables.schemas import TABLES
 
 _TITLE = re.compile(r"-- (Q\d+) (.+)")
-_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
+# what loses nothing as a number: 007 and a row of 22 digits are names
+_EXACT = re.compile(r"-?(0|[1-9]\d{0,17})(\.\d{1,9})?", re.ASCII)
+_TEXTS = "|".join({column.name for table in TABLES.values() for column in table.columns if column.type == "string"})
+_COMPARED = re.compile(
+    rf'"?\b(?:{_TEXTS})"?\s*(?:=|<>|!=|(?:not\s+)?(?:i?like|in\s*\((?:[^()]*,)?))\s*$', re.IGNORECASE
+)
+_COMPARES = re.compile(rf'\s*(?:=|<>|!=)\s*(?:"?\w+"?\.)?"?(?:{_TEXTS})\b', re.IGNORECASE)
 _BEFORE = re.compile(r"(\d+) (hour|day)s? before :to")
 # what stands inside quotes or a comment is no parameter
 _TOKEN = re.compile(r"""'(?:[^']|'')*'|"[^"]*"|--[^\n]*|(?<!:):([a-z_]+)""")
@@ -104,7 +111,10 @@ def fill(question: Question, values: Mapping[str, str], now: datetime) -> str:
 
 
 def fill_names(sql: str, values: Mapping[str, str], now: datetime) -> str:
-    """SQL of a user with `:name` as literals: a number, a time for :from and :to, else a text."""
+    """SQL of a user with `:name` as literals: a time for :from and :to, a number, else a text.
+
+    What is compared with a column of texts is a text, also when it has digits only.
+    """
     texts = {"to": NOW, **values}
 
     def literal(found: re.Match[str]) -> str:
@@ -120,7 +130,8 @@ def fill_names(sql: str, values: Mapping[str, str], now: datetime) -> str:
             )
         if name in ("from", "to"):
             return _time_literal(_moment(texts[name], now, now))
-        return texts[name] if _NUMBER.fullmatch(texts[name]) else "'" + texts[name].replace("'", "''") + "'"
+        is_text = _COMPARED.search(sql, 0, found.start()) or _COMPARES.match(sql, found.end())
+        return texts[name] if _EXACT.fullmatch(texts[name]) and not is_text else _text_literal(texts[name])
 
     filled = _TOKEN.sub(literal, sql)
     unused = values.keys() - {found[1] for found in _TOKEN.finditer(sql)} - {"from", "to"}
@@ -168,6 +179,10 @@ def _literal(question: Question, parameter: Parameter, values: Mapping[str, str]
                 f"{parameter.name} must be a number", cause=f"{text!r}", fix="for example 20", exit_code=USAGE
             )
         return text
+    return _text_literal(text)
+
+
+def _text_literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
