@@ -338,7 +338,10 @@ INHIBITIONS: tuple[Inhibition, ...] = (
     Inhibition(
         ('alertname="LaggardBlind"',), ('alertname=~"Laggard.+"', 'alertname!~"LaggardBlind|LaggardExporterAbsent"'), C
     ),
-    Inhibition(('alertname="LaggardCoordinatorTrouble"',), ('alertname="LaggardRebalanceStorm"',), C),
+    # a page of a group that burns its objective is never hidden by a warning
+    Inhibition(
+        ('alertname="LaggardCoordinatorTrouble"',), ('alertname="LaggardRebalanceStorm"', 'severity="warning"'), C
+    ),
     Inhibition(
         ('alertname="LaggardRebalanceStorm"',),
         ('alertname=~"LaggardCapacityShort|LaggardConcentratedLag|LaggardSlowMember"',),

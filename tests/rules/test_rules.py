@@ -102,6 +102,22 @@ def test_inhibitions_name_alerts_and_labels_that_are_there() -> None:
         assert all({*each.equal} <= {*alert.labels} for alert in sources) or "alertname" in each.equal
 
 
+def test_no_alert_hides_a_graver_one() -> None:
+    ranks = ("info", "warning", "critical")
+    for each in alert_table.INHIBITIONS:
+        sources, targets = (
+            [ranks.index(alert.severity) for alert in alert_table.ALERTS if _is_matched(alert, matchers)]
+            for matchers in (each.source, each.targets)
+        )
+        assert min(sources) >= max(targets), each
+
+
+def _is_matched(alert: Any, matchers: tuple[str, ...]) -> bool:
+    labels = {"alertname": alert.name, "severity": alert.severity}
+    found = [re.fullmatch(r'(\w+)(=|=~|!~)"(.*)"', text).groups() for text in matchers]  # type: ignore[union-attr]
+    return all(bool(re.fullmatch(value, labels[label])) is (sign != "!~") for label, sign, value in found)
+
+
 def test_prometheus_of_compose_reads_the_rules() -> None:
     compose = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())
     (files,) = yaml.safe_load((ROOT / "docker" / "prometheus.yaml").read_text())["rule_files"]
