@@ -10,12 +10,12 @@
 --   is_broken             late_share is above 1 - objective; null: not by what is known, and windows are unknown
 --   breach_seconds        length of the windows in which more than that share was late
 --   late_records          records not committed at the age of the SLO
---   matured_records       records that reached that age
+--   matured_records       records that reached that age, on partitions that know how many were late
 --   late_share            late_records / matured_records; null: none matured
 --   max_time_lag_seconds  largest time lag; null: none known
 --   is_lower_bound        the largest time lag is a lower bound
 --   windows               windows with a count
---   windows_unknown       windows in which a topic has no count
+--   windows_unknown       windows in which a partition is left out, as late_records is not known
 
 with per_window as (
     select
@@ -24,11 +24,12 @@ with per_window as (
         window_start,
         max(extract(epoch from window_end) - extract(epoch from window_start)) as seconds,
         sum(late_records) as late,
-        sum(matured_records) as matured,
-        count(*) - count(late_records) as topics_unknown,
-        max(max_time_lag_seconds) as time_lag,
-        max(case when time_lag_censored then max_time_lag_seconds end) as censored_lag
-    from group_windows
+        sum(case when late_records is not null then matured_records end) as matured,
+        count(matured_records) as partitions_with_slo,
+        count(case when late_records is null and coalesce(matured_records, 1) > 0 then 1 end) as partitions_unknown,
+        max(time_lag_seconds) as time_lag,
+        max(case when time_lag_censored then time_lag_seconds end) as censored_lag
+    from lag_windows
     where date >= cast(:from as date) and date <= cast(:to as date) and window_start >= :from and window_end <= :to
     group by cluster, "group", window_start
 ),
@@ -43,7 +44,8 @@ per_group as (
         max(time_lag) as max_time_lag_seconds,
         max(censored_lag) = max(time_lag) as is_lower_bound,
         count(late) as windows,
-        sum(case when topics_unknown > 0 then 1 else 0 end) as windows_unknown
+        sum(case when partitions_unknown > 0 then 1 else 0 end) as windows_unknown,
+        sum(partitions_with_slo) as windows_with_slo
     from per_window
     group by cluster, "group"
 )
@@ -64,5 +66,5 @@ select
     windows,
     windows_unknown
 from per_group
-where late_records is not null
-order by late_records desc, breach_seconds desc, cluster, "group"
+where windows_with_slo > 0
+order by late_records desc nulls last, breach_seconds desc, cluster, "group"

@@ -125,21 +125,22 @@ left join opened on group_status.cluster = opened.cluster and group_status."grou
 --   cluster          cluster
 --   date             UTC date
 --   group            group
---   matured_records  records that reached the age of the SLO
+--   matured_records  records that reached the age of the SLO, on partitions that know how many were late; null: none does
 --   late_records     of these, records not committed by then
 --   late_share       late_records / matured_records; null: none matured
 --   burn             late_share / 0.01: above 1 the default objective of 99 % is missed
---   windows_unknown  windows of a topic without a count
+--   windows_unknown  windows of a partition whose records are left out, as late_records is not known
 create view slo_daily as
 with summed as (
     select
         cluster,
         date,
         "group",
-        sum(matured_records) as matured_records,
+        sum(case when late_records is not null then matured_records end) as matured_records,
         sum(late_records) as late_records,
-        count(*) - count(late_records) as windows_unknown
-    from group_windows
+        count(case when late_records is null and coalesce(matured_records, 1) > 0 then 1 end) as windows_unknown,
+        count(matured_records) as windows_with_slo
+    from lag_windows
     group by cluster, date, "group"
 )
 
@@ -153,7 +154,7 @@ select
     case when matured_records > 0 then cast(late_records as double) / matured_records / 0.01 end as burn,
     windows_unknown
 from summed
-where matured_records is not null;
+where windows_with_slo > 0;
 
 -- rebalance_cost  Cost of the rebalances of each group and day, by cause.
 --   cluster                   cluster
@@ -300,6 +301,7 @@ group by cluster, "group", topic, topic_id, "partition", stretch;
 --   group               group
 --   topic               topic
 --   window_end          end of that window
+--   is_current          it is the newest of the cluster; false: the group has not been seen on the topic since
 --   loss_seconds        until retention reaches an unread record; infinity: not at these rates; null: unknown
 --   headroom_records    fewest records that retention may still take on a partition; null: unknown
 --   lost_records        records deleted unread at the present position; null: unknown
@@ -307,19 +309,23 @@ group by cluster, "group", topic, topic_id, "partition", stretch;
 --   partitions_unknown  partitions whose headroom is not known
 create view data_loss_risk as
 with aged as (
-    select *, row_number() over (partition by cluster, "group", topic order by window_start desc) as age
+    select
+        *,
+        row_number() over (partition by cluster, "group", topic order by window_start desc) as age,
+        max(window_start) over (partition by cluster) as newest
     from group_windows
 ),
 
 held as (
+    -- rows of a topic before it was recreated stand in the same window, and their offsets are not those of its log
     select
         cluster,
         "group",
         topic,
         window_start,
-        min(headroom_records) as headroom_records,
+        min(case when status in ('ok', 'below_log_start') then headroom_records end) as headroom_records,
         count(case when lost_records > 0 then 1 end) as partitions_lost,
-        count(*) - count(headroom_records) as partitions_unknown
+        count(*) - count(case when status in ('ok', 'below_log_start') then headroom_records end) as partitions_unknown
     from lag_windows
     group by cluster, "group", topic, window_start
 )
@@ -329,6 +335,7 @@ select
     aged."group",
     aged.topic,
     aged.window_end,
+    aged.window_start = aged.newest as is_current,
     aged.loss_seconds,
     held.headroom_records,
     aged.lost_records,

@@ -181,3 +181,13 @@ def test_log_ends_are_reported_of_partitions_that_something_held_back() -> None:
 def test_a_group_without_a_name_is_not_taken_for_the_cluster() -> None:
     rows = [lag_row(group, "x", "id", 0, window, Random(3)) for group in ("", "g") for window in range(WINDOWS)]
     assert [each.group for each in frames(to_arrow(schemas.LAG_WINDOWS, rows))] == ["g"]
+
+
+def test_records_mature_only_where_is_known_how_many_were_late() -> None:
+    place = ("g", "x", "id")
+    known = lag_row(*place, 0, WINDOWS - 1, Random(1)) | {"matured_records": 10, "late_records": 10}
+    unknown = lag_row(*place, 1, WINDOWS - 1, Random(1)) | {"matured_records": 990, "late_records": None}
+    (group,) = frames(to_arrow(schemas.LAG_WINDOWS, [known, unknown]))
+    (topic,) = group.topics
+    assert topic["matured"][:, -1].tolist() == pytest.approx([10, np.nan], nan_ok=True)
+    assert topic["late"][:, -1].tolist() == pytest.approx([10, np.nan], nan_ok=True)

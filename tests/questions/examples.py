@@ -57,6 +57,7 @@ def _partition(minute: int, number: int) -> Row:
     return window(
         minute, GROUP, partition=number, lag=lag, lost_records=0, headroom_records=5000 + lag, owner=f"{owner}-1f3a",
         slot=owner, client_host=f"/10.0.0.{number % _members(minute)}", leader_broker=number,
+        time_lag_seconds=_lag(minute) / 100, time_lag_censored=False,
         matured_records=round(60 * _RATES[number]), late_records=round(60 * _RATES[number]) if _is_late(minute) else 0,
     )  # fmt: skip
 

@@ -10,25 +10,32 @@ from questions.kit import answer, ask, at, columns, finding, window
 
 def test_q1_groups_that_broke_their_service_level(tmp_path: Path) -> None:
     rows = [
-        window(-3, "slow", matured_records=100, late_records=0, max_time_lag_seconds=5.0, time_lag_censored=False),
-        window(-2, "slow", matured_records=100, late_records=50, max_time_lag_seconds=90.0, time_lag_censored=True),
-        window(-1, "slow", matured_records=60, late_records=1, max_time_lag_seconds=9.0, time_lag_censored=False),
+        window(-3, "slow", matured_records=100, late_records=0, time_lag_seconds=5.0, time_lag_censored=False),
+        window(-2, "slow", matured_records=100, late_records=50, time_lag_seconds=90.0, time_lag_censored=True),
+        window(-1, "slow", matured_records=60, late_records=1, time_lag_seconds=9.0, time_lag_censored=False),
         window(-1, "slow", topic="refunds", matured_records=40, late_records=2),
-        window(-1, "kept", matured_records=1000, late_records=5, max_time_lag_seconds=2.0, time_lag_censored=False),
+        window(-1, "kept", matured_records=1000, late_records=5, time_lag_seconds=2.0, time_lag_censored=False),
+        window(-1, "kept", partition=1, matured_records=0),
         window(-2, "blind", matured_records=100, late_records=0),
         window(-1, "blind"),
-        window(-1, "none", max_time_lag_seconds=900.0),
+        window(-1, "half", partition=0, matured_records=10, late_records=10),
+        window(-1, "half", partition=1, matured_records=990),
+        window(-1, "dark", matured_records=7),
+        window(-1, "none", time_lag_seconds=900.0),
         window(-2000, "kept", matured_records=10, late_records=10),
     ]
+    rows = [{"partition": 0, **row} for row in rows]
     found = columns(
-        answer(tmp_path, "Q1", {"group_windows": rows}),
+        answer(tmp_path, "Q1", {"lag_windows": rows}),
         "group", "is_broken", "breach_seconds", "late_records", "matured_records", "late_share",
         "max_time_lag_seconds", "is_lower_bound", "windows", "windows_unknown",
     )  # fmt: skip
     assert found == [
         ("slow", True, 120.0, 53, 300, round(53 / 300, 9), 90.0, True, 3, 0),
+        ("half", True, 60.0, 10, 10, 1.0, None, None, 1, 1),
         ("kept", False, 0.0, 5, 1000, 0.005, 2.0, False, 1, 0),
         ("blind", None, 0.0, 0, 100, 0.0, None, None, 1, 1),
+        ("dark", None, 0.0, None, None, None, None, None, 0, 1),
     ]
 
 

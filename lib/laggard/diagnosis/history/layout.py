@@ -163,6 +163,8 @@ def _topic_frame(part: Part, facts: Mapping[tuple[str, ...], Row]) -> TopicFrame
     is_uncounted = np.isnan(numbers["commits"])
     if (is_uncounted & np.isfinite(numbers["lag_min"])).any():  # commits are polled: lag at one is not known
         numbers = {**numbers, "envelope": np.where(is_uncounted, numbers["lag_min"], numbers["envelope"])}
+    # a share is late of matured: both count only where both are known
+    numbers = {**numbers, "matured": np.where(np.isnan(numbers["late"]), np.nan, numbers["matured"])}
     return TopicFrame(topic, topic_id, part.partitions, numbers, part.names, facts.get((topic, topic_id), {}))
 
 
