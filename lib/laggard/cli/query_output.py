@@ -51,7 +51,7 @@ def write_rows(rows: pa.Table, kind: str, place: str | None) -> None:
         raise LaggardError(
             f"{kind} cannot hold these rows",
             cause=str(error),
-            fix="cast the column, as in cast(a as varchar), or save -o rows.csv",
+            fix="save them as text: -o rows.csv",
             exit_code=USAGE,
         ) from error
 
