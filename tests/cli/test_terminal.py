@@ -14,13 +14,14 @@ import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
 from laggard.cli.table import Table
 from laggard.cli.terminal import fitted
 from laggard.cli.words import aligned, short, width
-from laggard.errors import INTERRUPTED, OK
+from laggard.errors import INTERRUPTED, OK, TEMPORARY, USAGE
 from patience import patient
 from tables.fixtures import NOW, group_row, partition_row, write_batch
 
@@ -135,8 +136,35 @@ def test_a_pipe_gets_plain_text(tables: str) -> None:
     assert (done.returncode, "\x1b" in done.stdout, len(done.stdout.splitlines())) == (OK, False, 33)
 
 
+@pytest.mark.parametrize("words", [("--json", "statsu"), ("--json", "query", "select 1 as a", "--from", "noon")])
+def test_a_reader_that_has_gone_leaves_the_error(tables: str, words: tuple[str, ...]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "laggard", "--set", tables, *words]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False, timeout=patient(60))
+    os.close(write)
+    assert done.returncode == USAGE
+    assert done.stderr.startswith("laggard: ")
+    assert "Broken" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_a_full_disk_is_named(tables: str, words: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "laggard", "status", "--set", tables, *words]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=patient(60))
+    assert done.returncode == TEMPORARY
+    what, cause, fix = done.stderr.splitlines()[-3:]
+    assert what == "laggard: there is no room to write"
+    assert cause.startswith("cause: standard output: ")
+    assert fix.startswith("fix: ")
+
+
 def test_wide_letters_take_two_columns() -> None:
     assert [width(each) for each in ("ab", "決済", "🚚", "e\u0301")] == [2, 4, 2, 1]
+    thai, korean, thumb = "\u0e1b\u0e35\u0e48\u0e01", "\u1100\u1161\u11a8", "\U0001f44d\U0001f3fd"
+    assert [width(each) for each in (thai, korean, thumb)] == [2, 2, 2]
     lines = aligned([("決済", "1"), ("abc", "22")], [False, True])
     assert lines == ["決済   1", "abc   22"]
     assert (width(short("決" * 40)), short("決" * 40)[-1]) == (47, "…")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
 
 from laggard import __version__, storage
 from laggard.cli.parser import SHELLS, Parser, PrintCompletion, add_global_options, hint
 from laggard.config import Config, load_config
-from laggard.errors import INTERNAL, INTERRUPTED, OK, USAGE, LaggardError
+from laggard.errors import INTERNAL, INTERRUPTED, OK, TEMPORARY, USAGE, LaggardError
 from laggard.escape import printable, printable_json, printable_lines
 
 # The module laggard.cli.<verb> is imported when its verb is used: it may bring Spark or Arrow along.
@@ -45,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader has seen enough: laggard status | head
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return OK
     except Exception as error:  # noqa: BLE001 - the last one to see it
         _show_traceback(is_wanted=is_verbose and getattr(error, "exit_code", INTERNAL) != USAGE)
@@ -57,15 +59,32 @@ def report(error: Exception, *, is_json: bool, is_verbose: bool = False) -> int:
     """Write an error for people, with --json also as the answer, and return its exit code."""
     if isinstance(error, LaggardError):
         named = error
+    elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        named = LaggardError(
+            "there is no room to write",
+            cause=f"{error.filename or 'standard output'}: {error.strerror}",
+            fix="make room there, or write to another disk",
+            exit_code=TEMPORARY,
+        )
     else:
         sentence = next(iter(str(error).splitlines()), "no message")
         fix = "report this as a bug of laggard" if is_verbose else "run with -v for the traceback"
         named = LaggardError(f"internal error: {type(error).__name__}: {sentence}", fix=fix, exit_code=INTERNAL)
     if is_json:
         names = ("what", "cause", "fix", "exit_code")
-        print(printable_json({"v": 1, "ok": False, "error": {name: getattr(named, name) for name in names}}))
+        with suppress(OSError):  # the code and the text below say it too
+            print(printable_json({"v": 1, "ok": False, "error": {name: getattr(named, name) for name in names}}))
     print(printable_lines(str(named)), file=sys.stderr)
+    try:
+        sys.stdout.flush()
+    except OSError:  # the reader has gone, or there is no room
+        _drop_output()
     return named.exit_code
+
+
+def _drop_output() -> None:
+    """Send what is left of the output to nobody: Python would fail at it once more when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show_traceback(*, is_wanted: bool) -> None:

@@ -16,7 +16,9 @@ _LONGEST = timedelta(days=36500)  # what lies before it is near the end of what 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)([smhd])", re.ASCII)
 _ZONE = re.compile(r" ?(?:z|utc)$", re.ASCII | re.IGNORECASE)
-_OF_DAY = re.compile(r"\d\d?:\d\d.*", re.ASCII)
+_TIME = r"\d\d(?::\d\d(?:\.\d{1,6})?)?(?:[+-]\d\d(?::?\d\d)?)?"  # from the minutes on
+_OF_DAY = re.compile(rf"\d\d?:{_TIME}", re.ASCII)
+_AT = re.compile(rf"\d{{4}}-\d\d-\d\d(?:[T ]\d\d:{_TIME})?", re.ASCII | re.IGNORECASE)  # Python takes any letter for T
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ def when(text: str) -> Written:
         if _OF_DAY.fullmatch(plain):
             of_day = _aware(f"2000-01-02T{plain if plain[2] == ':' else '0' + plain}")
             return Written(text, lambda now: now - (now - of_day) % timedelta(days=1))
+        if not _AT.fullmatch(plain):
+            raise ValueError(plain)
         at = _aware(plain)
     except (ValueError, OverflowError):
         raise ArgumentTypeError(f"expected a time as {FORMS}, got {text!r}") from None

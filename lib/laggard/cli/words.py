@@ -13,6 +13,8 @@ UNKNOWN = "unknown"
 NAME_WIDTH = 48
 NOTHING = 0.05  # seconds; less is shown as less than a tenth, and is no lower bound worth a word
 WIDTH = 100
+_NO_WIDTH = ("Mn", "Me", "Cf")  # marks on the letter before, and what steers the text
+_JOINED = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff\U0001f3fb-\U0001f3ff]")  # parts of a Korean letter; tones of a skin
 _GLUE = "\u00a0"  # in no name: `short` writes it as bytes
 _TOGETHER = re.compile(r"(?<=\d) (?=[smhd]\b|%|UTC|records/s|\d\d[ :])")
 
@@ -37,9 +39,12 @@ def width(text: str) -> int:
     """Columns of the screen that a text takes: Chinese letters and emoji take two, accents of their own none."""
     if text.isascii():
         return len(text)
-    from unicodedata import combining, east_asian_width
+    from unicodedata import category, east_asian_width
 
-    return sum(0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text)
+    return sum(
+        0 if category(each) in _NO_WIDTH or _JOINED.match(each) else 2 if east_asian_width(each) in "WF" else 1
+        for each in text
+    )
 
 
 def duration(seconds: float) -> str:
