@@ -240,7 +240,7 @@ _shtab_laggard_query_defaults_added=0
 _shtab_laggard_report_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--fleet[all groups, worst first]"
-  "--since[begin (default\: 24h)\: 2h or -2h (before the newest poll), now, 10\:36, 2026-11-20T12\:00 or 2026-11-20T12\:00\+01\:00\; UTC if it names no zone]:TIME:"
+  "--since[begin (default\: 24h)\; a span counts back from --to\: 2h or -2h (before the newest poll), now, 10\:36, 2026-11-20T12\:00 or 2026-11-20T12\:00\+01\:00\; UTC if it names no zone]:TIME:"
   "--to[end (default\: the newest tick)]:TIME:"
   {-o,--output}"[the file (default\: report.html)]:FILE:_files"
   "--config[configuration (else \$LAGGARD_CONFIG, .\/laggard.toml, \/etc\/laggard\/laggard.toml)]:FILE:_files"

@@ -21,11 +21,11 @@ from laggard.tables.delta import Writer
 from laggard.tables.schemas import TABLES
 from questions.examples import GROUP
 from questions.examples import tables as example
-from questions.kit import at, window, write_tables
+from questions.kit import Row, at, window, write_tables
 from questions.view_rows import GAP
 from tables.fixtures import NOW, batch_row, group_row, partition_row
 
-HOSTILE = '<script>alert("1")</script>\u202e&amp;'
+HOSTILE = '<script>alert("1")</script>\u202e&amp;' + 60 * "x" + "-end"
 SPAN = Span(NOW, NOW + timedelta(minutes=4), 60)
 
 
@@ -37,7 +37,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for row in rows["group_windows"]:
         if at(-40) <= row["window_start"] < at(-35):
             row["lag"] = None
-        row["time_lag_censored"] = at(-30) <= row["window_start"] < at(-25)
+        row["time_lag_censored"] = at(-32) <= row["window_start"] < at(-27)
         if at(-20) <= row["window_start"] < at(-18):
             row |= {"matured_records": 0, "late_records": 0}
     rows["group_windows"] = [row for row in rows["group_windows"] if not at(-50) <= row["window_start"] < at(-45)]
@@ -45,12 +45,19 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows["rebalances"][0] |= {"paused_partition_seconds": None, "pause_max_seconds": None}
     rows["partition_status"] = [partition_row(GROUP, "orders", number) for number in range(3)]
     rows["group_status"] = [group_row(GROUP), group_row(HOSTILE, lag=None, lag_known=None, max_time_lag_seconds=None)]
+    for row in rows["group_history"]:
+        row |= {"group_state": "Stable", "lag": _lag_of(rows, row), "lag_known": _lag_of(rows, row)}
     rows["finding_state"] = [window(-1, "")]
     folder: Path = tmp_path_factory.mktemp("tables")
     write_tables(folder, rows)
     gap = batch_row(1, {}, **(GAP | {"gap_from": at(-50), "gap_to": at(-45)}))
     Writer(str(folder), "test").write(TABLES["batches"], to_arrow(TABLES["batches"], [gap]), 2)
     return folder
+
+
+def _lag_of(rows: dict[str, list[Row]], of: Row) -> int | None:
+    found = [row["lag_known"] for row in rows["group_windows"] if row["window_start"] == of["window_start"]]
+    return found[0] if found else None
 
 
 def report(root: Path, path: Path, *words: str) -> str:
@@ -125,6 +132,7 @@ def test_names_are_escaped_and_steer_nothing(root: Path, tmp_path: Path) -> None
         assert "<script" not in page
         assert "\u202e" not in page
         assert "&lt;script&gt;" in page
+        assert "xxx-end<" in page  # whole, so that names of one beginning differ
         assert Tags(page).open == []
 
 
@@ -139,7 +147,33 @@ def test_the_page_of_all_groups_has_each_of_them_worst_first(root: Path, tmp_pat
 
 def test_an_end_that_is_given_ends_the_page(root: Path, tmp_path: Path) -> None:
     page = report(root, tmp_path / "past.html", "--fleet", "--since", "1h", "--to", "-30m")
-    assert "2026-11-20 11:00:00 UTC to 2026-11-20 11:30:00 UTC" in page
+    assert "2026-11-20 10:30:00 UTC to 2026-11-20 11:30:00 UTC" in page
+    text = " ".join(" ".join(Tags(page).texts).split())
+    assert "1 group," in text  # the other one has no window of then
+    assert "lag then" in text
+    assert "warn CAPACITY_SHORTAGE Stable 4,480 ≥ 44.8 s 4,480 ≥ 44.8 s" in text  # 1000 + 120 * 29
+
+
+def test_what_was_opened_before_the_range_is_open_in_it(root: Path, tmp_path: Path) -> None:
+    for words in (("--since", "5m"), ("--since", "5m", "--to", "-30m")):
+        assert "CAPACITY_SHORTAGE" in report(root, tmp_path / "short.html", "--fleet", *words)
+
+
+def test_what_nobody_watched_is_unknown(root: Path, tmp_path: Path) -> None:
+    for words in (("--fleet",), (HOSTILE,)):
+        text = " ".join(" ".join(Tags(report(root, tmp_path / "page.html", *words, "--since", "1h")).texts).split())
+        assert (
+            "unknown unknown unknown unknown unknown unknown" if words == ("--fleet",) else "Rebalances unknown"
+        ) in text
+
+
+@pytest.mark.parametrize("words", [("--fleet",), (GROUP,)])
+def test_a_range_without_time_is_refused(
+    root: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    ends = ("--since", "2026-11-20T11:50", "--to", "-30m")
+    assert main(["--set", f"job.tables={root}", "report", *words, *ends]) == USAGE
+    assert "nothing lies between 2026-11-20 11:50:00 UTC and 2026-11-20 11:30:00 UTC" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

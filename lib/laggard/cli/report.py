@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from laggard import __version__
 from laggard.cli.explain.asked import Asked
+from laggard.cli.explain.then import window_end_then
 from laggard.cli.explain.verb import unreadable
 from laggard.cli.published import published_batch, warn_if_old
 from laggard.cli.query_notes import Range
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
     from laggard.config import Config
 
+LONGEST_NAME = 249  # of a topic; the page wraps names, so that those of one beginning differ
+SINCE = f"begin (default: 24h); a span counts back from --to: {HELP}"
+
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """The verb and its options."""
@@ -36,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     accept_spans(parser)
     parser.add_argument("group", nargs="?", help="name of the group, as `laggard status` prints it")
     parser.add_argument("--fleet", action="store_true", help="all groups, worst first")
-    parser.add_argument("--since", type=when, metavar="TIME", default=when("24h"), help=f"begin (default: 24h): {HELP}")
+    parser.add_argument("--since", type=when, metavar="TIME", default=when("24h"), help=SINCE)
     parser.add_argument("--to", type=when, metavar="TIME", help="end (default: the newest tick)")
     parser.add_argument("-o", "--output", metavar="FILE", default="report.html", help="the file (default: report.html)")
 
@@ -66,8 +70,11 @@ def group_html(args: argparse.Namespace, config: Config) -> str:
     environment = _environment()
     from laggard.cli.report_data import group_page
 
+    batch = published_batch(config.job.tables)
+    end = args.to(batch.polled_at) if args.to else batch.polled_at
+    _refuse_empty(args.since(end), end)
     asked = Asked(args.group, config.diagnosis.of_rebalances(), None, None, args.to, args.since)
-    explained = asked.read(config.job.tables, config.job.window_seconds)
+    explained = asked.read(config.job.tables, config.job.window_seconds, batch)
     if args.to is None:
         warn_if_old(explained.batch, config)
     objective = config.policies.of(
@@ -83,11 +90,25 @@ def fleet_html(args: argparse.Namespace, config: Config) -> str:
     from laggard.cli.report_data import fleet_page
 
     batch = published_batch(config.job.tables)
-    warn_if_old(batch, config)
-    end = args.to(batch.polled_at) if args.to else batch.polled_at
-    asked = Range(args.since(batch.polled_at), end)
-    page = fleet_page(config.job.tables, batch, asked, config.job.window_seconds)
+    end = batch.polled_at
+    if args.to is None:
+        warn_if_old(batch, config)
+    else:
+        end = window_end_then(config.job.tables, batch, args.to(batch.polled_at))
+    _refuse_empty(args.since(end), end)
+    asked = Range(args.since(end), end)
+    page = fleet_page(config.job.tables, batch, asked, config.job.window_seconds, is_past=args.to is not None)
     return environment.get_template("fleet.html").render(page, version=__version__)
+
+
+def _refuse_empty(begin: datetime, end: datetime) -> None:
+    if begin >= end:
+        raise LaggardError(
+            f"nothing lies between {moment(begin)} and {moment(end)}",
+            cause="--since is not before the end of the page",
+            fix="laggard report payments --since 2h --to -30m: the two hours up to then",
+            exit_code=USAGE,
+        )
 
 
 def _environment() -> jinja2.Environment:
@@ -105,7 +126,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "name": short,
+        "name": lambda name: short(name, LONGEST_NAME),
         "text": printable_lines,
         "moment": _moment,
         "count": count,

@@ -28,6 +28,7 @@ from laggard.cli.report_charts import (
     spark,
     strip,
 )
+from laggard.cli.views import read_views
 from laggard.cli.words import known_duration, short, short_duration
 from laggard.tables.readers import Batch
 
@@ -41,7 +42,7 @@ def group_page(explained: Explained, root: str, window_seconds: int, objective: 
     batch, group = explained.batch, str(explained.group["group"])
     end = batch.polled_at
     begin = _on_grid(explained.since or end - timedelta(days=1), window_seconds)
-    ask = open_session(root, Range(begin, end))
+    ask = open_session(root, Range(begin, end - timedelta.resolution))  # a window that begins there is not in it
     name = "'" + group.replace("'", "''") + "'"
     windows = ask(_WINDOWS.format(name=name)).to_pylist()
     span = Span(begin, _drawn_to(windows, end, window_seconds), window_seconds)
@@ -61,7 +62,7 @@ def group_page(explained: Explained, root: str, window_seconds: int, objective: 
         "charts": _charts(windows, span),
         "shapes": _shapes(windows, span),
         "legend": [(shape, colour, round(14 * HEIGHTS[shape])) for shape, colour in COLOURS.items()],
-        "rebalances": _rebalances(explained, span),
+        "rebalances": _rebalances(explained, span, is_watched=bool(ask(_WATCHED.format(name=name)).num_rows)),
         "slo": [row | {"burn": _burn(row, objective)} for row in slo],
         "objective": objective,
         "gaps": gaps_in(root, batch, Range(begin, end)),
@@ -74,6 +75,7 @@ select topic, window_start, window_end, lag, lag_known, max_time_lag_seconds, ti
     matured_records, late_records
 from group_windows where "group" = {name} order by window_start, topic
 """
+_WATCHED = 'select window_start from group_history where "group" = {name} limit 1'
 _SLO = 'select * from slo_daily where "group" = {name} order by date'
 
 
@@ -201,14 +203,14 @@ def _shapes(windows: Sequence[Row], span: Span) -> list[dict[str, Any]]:
     return [*found, *([{"topic": None, "more": len(topics) - MOST_TOPICS}] if len(topics) > MOST_TOPICS else [])]
 
 
-def _rebalances(explained: Explained, span: Span) -> dict[str, Any]:
+def _rebalances(explained: Explained, span: Span, *, is_watched: bool) -> dict[str, Any]:
     rows = explained.rebalances or []
     drawn = [
         (row["ended_at"], row["pause_max_seconds"], f"{row['ended_at']:%Y-%m-%d %H:%M:%S} UTC {row['cause']}")
         for row in rows
     ]
     return {
-        "are_known": explained.rebalances is not None,
+        "are_known": bool(rows) or (is_watched and explained.rebalances is not None),
         "count": len(rows),
         "rows": [
             row | {"says": events_and_cost(row, explained.names, explained.limits)[0]} for row in rows[:MOST_REBALANCES]
@@ -225,13 +227,17 @@ def _known_sum(rows: Sequence[Row], column: str) -> dict[str, Any]:
     return {"sum": sum(values) if values else None, "unknown": len(rows) - len(values)}
 
 
-def fleet_page(root: str, batch: Batch, asked: Range, window_seconds: int) -> dict[str, Any]:
-    """All that the page of all groups shows."""
+def fleet_page(root: str, batch: Batch, asked: Range, window_seconds: int, *, is_past: bool = False) -> dict[str, Any]:
+    """All that the page of all groups shows: their state now, or at the end of a window of the past."""
     end = asked.end or batch.polled_at
     begin = _on_grid(asked.begin or end - timedelta(days=1), window_seconds)
-    ask = open_session(root, Range(begin, end))
-    worst = ask("select * from worst_groups order by place").to_pylist()
-    parts: list[Mapping[str, Row]] = [{row["group"]: row for row in ask(sql).to_pylist()} for sql in _BY_GROUP]
+    ask = open_session(root, Range(begin, end - timedelta.resolution))  # a window that begins there is not in it
+    # what was opened before the range may be open at its end
+    worst = open_session(root, Range(None, end))(_worst(end if is_past else None)).to_pylist()
+    bounds = _BOUNDS_THEN.format(end=end.isoformat()) if is_past else _BOUNDS
+    parts: list[Mapping[str, Row]] = [
+        {row["group"]: row for row in ask(sql).to_pylist()} for sql in (*_BY_GROUP, bounds)
+    ]
     newest = ask(
         "select max(window_end) as window_end from group_windows having max(window_end) is not null"
     ).to_pylist()
@@ -249,6 +255,7 @@ def fleet_page(root: str, batch: Batch, asked: Range, window_seconds: int) -> di
         "batch_id": batch.batch_id,
         "begin": begin,
         "end": end,
+        "is_past": is_past,
         "groups": len(worst),
         "rows": rows,
         "gaps": gaps_in(root, batch, Range(begin, end)),
@@ -256,6 +263,32 @@ def fleet_page(root: str, batch: Batch, asked: Range, window_seconds: int) -> di
     }
 
 
+def _worst(then: datetime | None) -> str:
+    """The view worst_groups; of a window of the past with its rows in the place of the newest ones."""
+    if then is None:
+        return "select * from worst_groups order by place"
+    view = read_views()["worst_groups"].sql.partition(" as\n")[2].rstrip(";\n ")
+    status = _STATUS_THEN.format(end=then.isoformat(), date=(then - timedelta(days=1)).date())
+    return f"with group_status as ({status}) select * from ({view}) order by place"  # noqa: S608
+
+
+_STATUS_THEN = """
+select cluster, "group", group_state, max_time_lag_seconds, lag, lag_known, partitions_unknown
+from group_history
+left join (
+    select "group" as name, max(max_time_lag_seconds) as max_time_lag_seconds from group_windows
+    where date >= cast('{date}' as date) and window_end = cast('{end}' as timestamp) group by "group"
+) on name = "group"
+where date >= cast('{date}' as date) and window_end = cast('{end}' as timestamp)
+"""
+_BOUNDS = """
+select "group", max(time_lag_seconds) as bound from partition_status
+where time_lag_censored and status = 'ok' group by "group"
+"""
+_BOUNDS_THEN = """
+select "group", max(max_time_lag_seconds) as bound from group_windows
+where time_lag_censored and window_end = cast('{end}' as timestamp) group by "group"
+"""
 _NEWEST = "select max(window_end) as window_end from group_windows"
 _BY_GROUP = (
     """select "group", max(lag_known) as lag_known_max, max(max_time_lag_seconds) as time_lag_max,
@@ -265,6 +298,7 @@ _BY_GROUP = (
     sum(rebalances_unknown) as rebalances_unknown from rebalance_cost group by "group" """,
     """select "group", sum(matured_records) as matured_records, sum(late_records) as late_records
     from slo_daily group by "group" """,
+    """select "group", count(*) as windows from group_history group by "group" """,
 )
 _SPARKS = """
 select "group", date_bin(interval '{seconds} seconds', window_start, cast('{begin}' as timestamp)) as at,

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow.dataset import Expression, field
 
 from laggard.cli.published import Row, read_dates
 from laggard.cli.words import moment
 from laggard.errors import NOT_FOUND, LaggardError
-from laggard.tables.readers import Batch
+from laggard.tables.readers import Batch, open_table, read_known, table_uri
 from laggard.tables.schemas import GROUP_HISTORY, LAG_WINDOWS
 
 _BACK = timedelta(days=1)
@@ -25,13 +26,31 @@ def group_then(root: str, batch: Batch, at: datetime, only: Expression | None) -
     dates = {str(day.date()) for day in (at - _BACK, at)}
     rows = read_dates(root, batch, GROUP_HISTORY.name, _COLUMNS, dates, ended if only is None else ended & only)
     if only is None and not rows:
-        raise LaggardError(
-            f"nothing is recorded of the 24 hours before {moment(at)}",
-            cause="no row of group_history ends in them",
-            fix='laggard query "select min(window_start), max(window_end) from group_history"',
-            exit_code=NOT_FOUND,
-        )
+        raise _nothing_before(at)
     return sorted(rows, key=lambda row: row["window_end"], reverse=True)
+
+
+def window_end_then(root: str, batch: Batch, at: datetime) -> datetime:
+    """The end of the newest window that had ended by a moment."""
+    ended = (field("window_end") <= pa.scalar(at, _TIME)) & (field("window_end") > pa.scalar(at - _BACK, _TIME))
+    name = GROUP_HISTORY.name
+    files = f"date >= '{(at - _BACK).date()}' AND date <= '{at.date()}'"
+    table = open_table(root, name, batch.table_versions.get(name))
+    newest: datetime | None = pc.max(
+        read_known(table, table_uri(root, name), ["window_end"], ended, files)["window_end"]
+    ).as_py()
+    if newest is None:
+        raise _nothing_before(at)
+    return newest
+
+
+def _nothing_before(at: datetime) -> LaggardError:
+    return LaggardError(
+        f"nothing is recorded of the 24 hours before {moment(at)}",
+        cause="no row of group_history ends in them",
+        fix='laggard query "select min(window_start), max(window_end) from group_history"',
+        exit_code=NOT_FOUND,
+    )
 
 
 def partitions_then(root: str, batch: Batch, group: Row, columns: Sequence[str]) -> list[Row]:
