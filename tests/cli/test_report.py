@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -182,6 +184,10 @@ def test_a_range_without_time_is_refused(
         ((), USAGE, "a group or --fleet, please"),
         ((GROUP, "--fleet"), USAGE, "a group or --fleet, please"),
         (("nobody",), NOT_FOUND, "nobody"),
+        ((GROUP, "-o", ""), USAGE, "-o has no name of a file"),
+        ((GROUP, "-o", "/"), NOT_FOUND, "cannot write /"),
+        ((GROUP, "-o", "."), NOT_FOUND, "cannot write ."),
+        ((GROUP, "-o", 300 * "x"), NOT_FOUND, "cannot write xxx"),
         ((GROUP, "-o", "/nowhere/at/all.html"), NOT_FOUND, "cannot write /nowhere/at/all.html"),
     ],
 )
@@ -270,3 +276,19 @@ def test_many_rebalances_make_few_marks() -> None:
     assert len(drawn) < 200_000
     assert '"mark unknown"' in drawn
     assert "more here<" in drawn
+
+
+def test_links_stay_pipes_are_written_to_and_long_names_are_names(root: Path, tmp_path: Path) -> None:
+    link, pipe, long = tmp_path / "link.html", tmp_path / "pipe", tmp_path / (250 * "x")
+    link.symlink_to("target.html")
+    assert report(root, link, GROUP) == (tmp_path / "target.html").read_text(encoding="utf-8")
+    assert link.is_symlink()
+    assert report(root, long, GROUP).startswith("<!DOCTYPE html>")
+    os.mkfifo(pipe)
+    read: list[str] = []
+    reader = Thread(target=lambda: read.append(pipe.read_text(encoding="utf-8")))
+    reader.start()
+    assert main(["--set", f"job.tables={root}", "report", GROUP, "-o", str(pipe)]) == OK
+    reader.join(30)
+    assert read[0].startswith("<!DOCTYPE html>")
+    assert pipe.is_fifo()

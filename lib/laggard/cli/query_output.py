@@ -32,21 +32,8 @@ def write_rows(rows: pa.Table, kind: str, place: str | None) -> None:
             raise LaggardError("parquet needs a file", fix="add -o rows.parquet to the command", exit_code=USAGE)
         _print(rows, kind, sys.stdout)
         return
-    if not place:
-        raise LaggardError("-o has no name", fix="for example -o rows.csv", exit_code=USAGE)
-    path = Path(os.path.realpath(place))  # a link stays one
     try:
-        if path.exists() and not path.is_file():  # a pipe or a device is written to, not replaced
-            _write(rows, kind, path)
-        else:
-            replace_file(path, lambda unfinished: _write(rows, kind, unfinished))
-    except OSError as error:
-        raise LaggardError(
-            f"cannot write {place}",
-            cause=error.strerror or str(error),
-            fix="name a file in a folder that is there, as -o rows.csv",
-            exit_code=NOT_FOUND,
-        ) from error
+        save(place, lambda path: _write(rows, kind, path), "rows.csv")
     except pa.ArrowNotImplementedError as error:
         raise LaggardError(
             f"{kind} cannot hold these rows",
@@ -56,9 +43,28 @@ def write_rows(rows: pa.Table, kind: str, place: str | None) -> None:
         ) from error
 
 
+def save(place: str, write: Callable[[Path], object], example: str) -> None:
+    """Write a file in whole or not at all; a link stays one, and a pipe or a device is written to."""
+    if not place or "\0" in place:
+        raise LaggardError("-o has no name of a file", fix=f"for example -o {example}", exit_code=USAGE)
+    path = Path(place)
+    try:
+        if path.exists() and not path.is_file():
+            write(path)
+        else:
+            replace_file(Path(os.path.realpath(place)), write)
+    except OSError as error:
+        raise LaggardError(
+            f"cannot write {place}",
+            cause=error.strerror or str(error),
+            fix=f"name a file in a folder that is there, as -o {example}",
+            exit_code=NOT_FOUND,
+        ) from error
+
+
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file beside the path, then put it in its place with the mode of the old one."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished = path.with_name(f".laggard.{os.getpid()}")  # never longer than a name may be
     try:
         write(unfinished)
         if path.exists():

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from laggard import __version__
@@ -15,10 +13,11 @@ from laggard.cli.explain.then import window_end_then
 from laggard.cli.explain.verb import unreadable
 from laggard.cli.published import published_batch, warn_if_old
 from laggard.cli.query_notes import Range
+from laggard.cli.query_output import save
 from laggard.cli.times import HELP, accept_spans, when
 from laggard.cli.words import count, known_duration, moment, short, short_duration
 from laggard.conf import conf_file
-from laggard.errors import CONFIGURATION, NOT_FOUND, OK, USAGE, LaggardError
+from laggard.errors import CONFIGURATION, OK, USAGE, LaggardError
 from laggard.escape import printable, printable_json, printable_lines
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
         html = fleet_html(args, config) if args.fleet else group_html(args, config)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise unreadable(args.group or "*", error) from error
-    _save(args.output, html)
+    save(args.output, lambda path: path.write_text(html, encoding="utf-8"), "report.html")
     size = len(html.encode())
     print(f"wrote {printable(args.output)}: {size / 1000:,.0f} kB", file=sys.stderr)
     if args.json:
@@ -142,19 +141,3 @@ def _environment() -> jinja2.Environment:
 
 def _moment(at: datetime | None) -> str:
     return "unknown" if at is None else moment(at)
-
-
-def _save(place: str, html: str) -> None:
-    path = Path(place)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(html, encoding="utf-8")
-        unfinished.replace(path)
-    except OSError as error:
-        unfinished.unlink(missing_ok=True)
-        raise LaggardError(
-            f"cannot write {place}",
-            cause=error.strerror or str(error),
-            fix="name a file in a folder that is there, as -o report.html",
-            exit_code=NOT_FOUND,
-        ) from error
