@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import ceil, inf
+from dataclasses import replace
+from math import ceil, inf, isnan
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ def group(lag: list[float], arrival: list[float], members: int, assignor: str = 
 
 
 def plan(signals: Signals, change: Change = Change(), busy: tuple[float, ...] = (CAPACITY,)) -> Plan:  # noqa: B008 - frozen
-    rates = rates_of(signals, busy)
+    rates = rates_of(signals, dict.fromkeys(signals.members, busy))
     return Plan(apply(signals, change), rates, now=signals.member_count, keeps_owners=change.keeps_owners)
 
 
@@ -105,12 +106,57 @@ def test_new_partitions_share_what_arrives_and_have_no_lag(drawn: Drawn, more: i
 
 
 def test_the_spread_is_of_recorded_windows() -> None:
-    windows = np.linspace(50, 149, 60)  # p10 55, p90 140
+    windows = np.array([80.0, 90, 100, 110, 120] * 12)
     topic = topic_signals([6000.0], arrival=100.0, history={"arrival": windows})
-    signals = signals_of(topic, capacity=CAPACITY)
-    rates = rates_of(signals, [900.0, *[1000.0] * 8, 1200.0])
-    assert rates.capacity == Span(1000.0, 900.0, 1000.0)
-    assert (rates.arrival.low, rates.arrival.high) == pytest.approx((windows[5] / 100, windows[53] / 100))
+    rates = rates_of(signals_of(topic, capacity=CAPACITY), {"m0": [900.0, *[1000.0] * 8, 1200.0]})
+    assert rates.capacity == rates.own["m0"] == Span(1000.0, 900.0, 1000.0)
+    assert (rates.arrival.low, rates.arrival.high) == pytest.approx((0.8, 1.2))
+
+
+def test_what_arrived_before_it_changed_is_no_spread() -> None:
+    windows = np.array([50.0] * 48 + [100.0] * 12)
+    topic = topic_signals([6000.0], arrival=100.0, history={"arrival": windows})
+    rates = rates_of(signals_of(topic, capacity=CAPACITY), {"m0": [CAPACITY]})
+    assert rates.arrival == Span(1.0, 1.0, 1.0)
+
+
+def test_the_lag_is_that_of_now_less_what_was_done_since_the_commit() -> None:
+    topic = replace(topic_signals([6000.0], consume=400.0, history={"frozen": 4.0}), envelope=np.array([3000.0]))
+    assert rates_of(signals_of(topic, capacity=CAPACITY), {}).unread == {("orders", 0): 6000 - 4 * 400}
+
+
+def test_members_that_stay_do_what_they_did() -> None:
+    topic = topic_signals([60000.0] * 3, arrival=600.0, slots=spread_over(3, 3))
+    capacity = {"m0": 650.0, "m1": 1000.0, "m2": 1000.0}
+    signals = signals_of(topic, capacity=capacity, fact={"topic_partitions": {"orders": 3}})
+    rates = rates_of(signals, {slot: [value] * 5 for slot, value in capacity.items()})
+    found = Plan(signals, rates, now=3, keeps_owners=True).outcome(3)
+    assert found.drain.value == pytest.approx(60000 / 50)
+    assert {share.name: share.drain.value for share in found.shares}["m1"] == pytest.approx(60000 / 400)
+
+
+@pytest.mark.parametrize("slots", [["", "m0", "m1", "m1"], [""] * 4])
+def test_without_owners_nothing_is_known_of_now(slots: list[str]) -> None:
+    topic = topic_signals([1e6, 100, 100, 100], arrival=100.0, slots=slots)
+    signals = replace(signals_of(topic, capacity=CAPACITY, member_count=2), capacity=CAPACITY)
+    found = plan(signals).outcome(2)
+    assert isnan(found.drain.value)
+    assert isnan(found.left)
+    assert found.idle is None
+    assert len(found.unowned) == slots.count("")
+    assert plan(signals).outcome(3).drain.value >= 1e6 / 900
+
+
+def test_hot_is_what_no_member_has_shown_to_do() -> None:
+    def at(best: float, arrival: float) -> Plan:
+        topic = topic_signals([60000.0, 0.0], arrival=[arrival, 100.0], slots=spread_over(2, 2))
+        return plan(signals_of(topic, capacity=CAPACITY, best_capacity=best), busy=(900.0, 1000.0, 1300.0))
+
+    assert at(1300.0, 1100.0).hot() == []
+    assert at(1000.0, 1000.0).hot() == []
+    assert at(1300.0, 1100.0).outcome(2).drain.low < inf
+    assert at(1300.0, 1301.0).hot() == [("orders", 0)]
+    assert at(1300.0, 1301.0).outcome(2).drain == Span(inf, inf, inf)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, isinf
 
 from laggard.cli.plan.change import Change, apply
 from laggard.cli.plan.outcome import Plan, Span, rates_of
@@ -41,13 +41,18 @@ class Compared:
 
     @property
     def ratio(self) -> float:
-        """Forecast over truth; what is beyond the horizon is as long as that."""
-        return min(self.forecast.value, HORIZON * 60.0) / min(self.truth, HORIZON * 60.0)
+        """Forecast over truth; 0 if it never drained."""
+        return self.forecast.value / self.truth
 
     @property
     def is_within(self) -> bool:
         """True if the truth lies between the ends of the interval, rounded to a second."""
         return self.forecast.low - 1 <= self.truth <= self.forecast.high + 1
+
+    @property
+    def is_seen(self) -> bool:
+        """True if the forecast or the run ends before the horizon: else nothing can be compared."""
+        return self.forecast.value < HORIZON * 60 or not isinf(self.truth)
 
 
 def shortage(times: float = 1.0) -> Scenario:
@@ -142,29 +147,32 @@ def percentile(values: Sequence[float], percent: int) -> float:
 
 
 def table(found: Sequence[Compared]) -> list[str]:
-    """Return the distribution of forecast / truth as a table for the page."""
-    ratios = [each.ratio for each in found]
-    within = 100 * sum(each.is_within for each in found) / len(found)
+    """Return the distribution of forecast / truth as a table for the page, without those beyond the horizon."""
+    ratios = [each.ratio for each in found if each.is_seen]
+    within = 100 * sum(each.is_within for each in found if each.is_seen) / len(ratios)
     levels = " | ".join(f"{percentile(ratios, each):.2f}" for each in LEVELS)
     return [
         "| forecasts | " + " | ".join(f"p{each}" for each in LEVELS) + " | truth in the interval |",
         "|" + "---|" * (len(LEVELS) + 2),
-        f"| {len(found)} | {levels} | {within:.0f} % |",
+        f"| {len(ratios)} | {levels} | {within:.0f} % |",
     ]
 
 
 def main() -> None:
     """Print each forecast with its truth, and the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=24, help="groups, the first has seed 0 (default 24)")
+    parser.add_argument("--seeds", type=int, default=24, help="groups (default 24)")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first (default 0)")
     found = []
-    for seed in range(parser.parse_args().seeds):
+    args = parser.parse_args()
+    for seed in range(args.first, args.first + args.seeds):
         for each in compare(seed):
             span = each.forecast
             forecast = f"{span.value:.0f} s ({span.low:.0f} to {span.high:.0f})"
             print(f"seed {seed}: {each.question}: forecast {forecast}, took {each.truth:.0f} s", flush=True)
             found.append(each)
     print("\n".join(table(found)))
+    print(f"Both beyond {HORIZON} minutes, and left out: {sum(not each.is_seen for each in found)}")
 
 
 if __name__ == "__main__":

@@ -8,16 +8,17 @@ from math import isnan
 
 from laggard.cli.explain.rows import Explained
 from laggard.cli.plan.change import Change, apply
-from laggard.cli.plan.cost import Cost, cost_of, is_known
+from laggard.cli.plan.cost import Cost, cost_of, is_known, pauses_of
 from laggard.cli.plan.outcome import Outcome, Plan, Rates, Span, rates_of
 from laggard.cli.plan.recorded import Recorded
 from laggard.cli.published import Row
-from laggard.cli.words import count, listed
+from laggard.cli.words import count, listed, short
 from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.verdict.sizing import Sizing, size
 from laggard.rebalance.assignors import ASSIGNORS
 
 _ROWS = 24  # of a sweep
+_SLOW = 0.9  # of the median member's capacity
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +51,12 @@ def answer(explained: Explained, verdict: Row, recorded: Recorded, change: Chang
     now = signals.member_count
     members = change.members if change.members is not None else now or 1
     changed = apply(signals, change)
-    plan = Plan(changed, rates, now=now, keeps_owners=change.keeps_owners)
+    pause = pauses_of(explained.rebalances or ())[0].high
+    plan = Plan(changed, rates, now=now, keeps_owners=change.keeps_owners, pause=pause)
     other = None
     if change.partitions is not None:
         by_key = apply(signals, change, is_one_key=True)
-        other = Plan(by_key, rates, now=now, keeps_owners=False)
+        other = Plan(by_key, rates, now=now, keeps_owners=False, pause=pause)
 
     def outcome(number: int) -> Outcome:
         found = plan.outcome(number)
@@ -95,8 +97,7 @@ def _counts(ceiling: int, named: Sequence[int]) -> list[int]:
 def not_known(found: Answer) -> Iterator[tuple[str, str]]:
     """Codes and texts of the gaps, and of what the forecast takes for granted."""
     signals, fact, change = found.signals, found.signals.frame.fact, found.change
-    if signals.member_count is None:
-        yield "members_unknown", "who reads is not recorded: the load of each member of now is unknown"
+    yield from _of_owners(found)
     if not found.plan.loads:
         yield "load_unknown", "the lag or the arrival rate of a whole topic is unknown, and with it all loads"
     if isnan(found.rates.capacity.value):
@@ -126,6 +127,21 @@ def not_known(found: Answer) -> Iterator[tuple[str, str]]:
     if elasticity is not None and elasticity < signals.parameters.elasticity_min:
         text = f"the last members that were added brought {elasticity:.1f} of what they should have"
         yield "capacity_shared", f"{text}: what members write to may be the limit, and more of them would bring less"
+
+
+def _of_owners(found: Answer) -> Iterator[tuple[str, str]]:
+    if found.signals.member_count is None:
+        yield "members_unknown", "who reads is not recorded: the load of each member of now is unknown"
+    if found.now is not None and found.now.unowned:
+        places = listed(f"{topic}-{number}" for topic, number in sorted(found.now.unowned))
+        text = f"no owner of {count(len(found.now.unowned), 'partition')} is recorded ({places})"
+        yield "owners_unknown", f"{text}: nobody reads them, or it is not known who does"
+    own = {slot: span.value for slot, span in found.rates.own.items()}
+    slow = [slot for slot in sorted(own) if own[slot] < _SLOW * found.rates.capacity.value]
+    if slow:
+        named = listed(f"{short(slot)} {own[slot]:,.0f}/s" for slot in slow)
+        text = f"members are not equal ({named}): those that keep their partitions are taken with what they do"
+        yield "members_differ", f"{text}, all others with the median"
 
 
 def _of_way(found: Answer) -> Iterator[tuple[str, str]]:

@@ -10,9 +10,7 @@ import numpy as np
 
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.order import known_sum
-
-# one formula each, of the diagnosis
-from laggard.diagnosis.signals.compute import _ceiling as ceiling_of
+from laggard.diagnosis.signals.compute import ceiling_of
 from laggard.diagnosis.signals.group import Signals, TopicSignals
 
 

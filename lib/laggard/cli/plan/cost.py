@@ -37,10 +37,9 @@ def cost_of(now: Signals, plan: Plan, change: Change, members: int, rebalances: 
     difference = abs(members - (now.member_count or 0))
     least = 0 if not difference and change.keeps_owners else 1
     most = max(least, difference, members if change.assignor is not None else 0)
-    pauses = [row["pause_max_seconds"] for row in rebalances if row["pause_max_seconds"] is not None]
-    pause = Span(lower_median(pauses), percentile(pauses, LOW), percentile(pauses, HIGH))
+    pause, recorded = pauses_of(rebalances)
     if not least:
-        return Cost(0, 0, Span(0, 0, 0), 0, Span(0, 0, 0), len(pauses), Span(0, 0, 0))
+        return Cost(0, 0, Span(0, 0, 0), 0, Span(0, 0, 0), recorded, Span(0, 0, 0))
     moved = _moved(now, plan, members)
     mode = now.frame.fact.get("rebalance_mode")
     if change.assignor in _EAGER and mode != "incremental":
@@ -51,7 +50,13 @@ def cost_of(now: Signals, plan: Plan, change: Change, members: int, rebalances: 
     paused = float(whole) if mode == "eager" else nan if mode is None else moved.value
     arrival = sum(load.arrival for load in plan.loads.values())
     share = paused / whole if whole else nan
-    return Cost(least, most, moved, paused, pause, len(pauses), Span(*(each * share * arrival for each in pause)))
+    return Cost(least, most, moved, paused, pause, recorded, Span(*(each * share * arrival for each in pause)))
+
+
+def pauses_of(rebalances: Sequence[dict[str, Any]]) -> tuple[Span, int]:
+    """Longest pause of a partition in each rebalance, in seconds, and in how many it is known."""
+    pauses = [row["pause_max_seconds"] for row in rebalances if row["pause_max_seconds"] is not None]
+    return Span(lower_median(pauses), percentile(pauses, LOW), percentile(pauses, HIGH)), len(pauses)
 
 
 def _moved(now: Signals, plan: Plan, members: int) -> Span:

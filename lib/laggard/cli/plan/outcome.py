@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf, isnan, nan
 from typing import NamedTuple
 
 import numpy as np
 
+from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.order import known_sum, percentile
-from laggard.diagnosis.signals.group import Signals
-
-# the assignor as the verdict replays it
-from laggard.diagnosis.verdict.sizing import Load, partition_loads, slowest_drain
-from laggard.diagnosis.verdict.sizing import _Replay as Replay
+from laggard.diagnosis.signals.group import Signals, TopicSignals
+from laggard.diagnosis.signals.rates import rolling_mean
+from laggard.diagnosis.verdict.sizing import Load, Replay, partition_loads, slowest_drain
 from laggard.rebalance.assignors import TopicPartition
 
 LOW, HIGH = 10, 90  # percentiles of recorded windows
+_LEVEL = 1.25  # times a rate, up to which it is taken for the same
 
 
 class Span(NamedTuple):
@@ -45,9 +45,10 @@ class Outcome:
 
     members: int
     shares: tuple[Share, ...]  # of members with a partition, the highest rate first
-    idle: int  # members without a partition
+    idle: int | None  # members without a partition; None: who owns what is not known
     drain: Span  # seconds, of the slowest member
     left: float  # records that are unread after the drain target
+    unowned: tuple[TopicPartition, ...] = ()  # without a recorded owner
 
     @property
     def largest(self) -> float:
@@ -57,71 +58,131 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Capacity of a member and rate of arrivals, each with its spread over recorded windows."""
+    """Measurements of a group; the spreads are those of recorded windows."""
 
     capacity: Span  # records/s of one member
     arrival: Span  # times the rate of now
     busy_windows: int = 0  # of all members, that `capacity` is taken from
     windows: int = 0  # that the spread of `arrival` is taken from
+    own: Mapping[str, Span] = field(default_factory=dict)  # capacity of each member that has shown one
+    unread: Mapping[TopicPartition, float] = field(default_factory=dict)  # records, now
+    commit_seconds: float = 0.0  # between commits: by so much what is unread and the end of a drain are uncertain
 
 
-def rates_of(signals: Signals, busy_rates: Sequence[float]) -> Rates:
-    """Take the spread of both from p10 and p90 of the recorded windows."""
+def rates_of(signals: Signals, busy: Mapping[str, Sequence[float]]) -> Rates:
+    """Take the spread of both from p10 and p90 of the recorded windows; `busy` has records/s by member."""
     capacity = signals.capacity if signals.capacity > 0 else nan
-    known = Span(capacity)
-    if not isnan(capacity) and busy_rates:
-        low, high = (percentile(busy_rates, percent) for percent in (LOW, HIGH))
-        known = Span(capacity, min(low, capacity), max(high, capacity))
-    now = sum(known_sum(each.arrival) for each in signals.topics)
-    totals = np.sum([each.frame["arrival"].sum(axis=0) for each in signals.topics], axis=0) if signals.topics else []
-    seen = [float(each) for each in totals if not isnan(each)]
+    everyone = [rate for rates in busy.values() for rate in rates]
+    known = {slot: each.capacity for slot, each in signals.members.items() if each.capacity > 0}
+    windows = _level(signals)
     spread = Span(1.0)
-    if len(seen) >= signals.parameters.rate_windows and now > 0:
-        low, high = (percentile(seen, percent) / now for percent in (LOW, HIGH))
-        spread = Span(1.0, min(low, 1.0), max(high, 1.0))
-    return Rates(known, spread, len(busy_rates), len(seen))
+    if len(windows) >= signals.parameters.rate_windows:
+        spread = _spread(1.0, windows)
+    intervals = [signals.frame.window_seconds if isnan(each) else each for each in _intervals(signals)]
+    return Rates(
+        _spread(capacity, everyone),
+        spread,
+        len(everyone),
+        len(windows),
+        {slot: _spread(value, busy.get(slot, everyone)) for slot, value in known.items()},
+        {
+            (each.frame.topic, place): left
+            for each in signals.topics
+            for place, left in zip(each.frame.partitions.tolist(), _unread(each).tolist(), strict=True)
+            if not isnan(left)
+        },
+        max(intervals, default=nan),
+    )
+
+
+def _spread(value: float, seen: Sequence[float]) -> Span:
+    if isnan(value) or not seen:
+        return Span(value)
+    low, high = (percentile(seen, percent) for percent in (LOW, HIGH))
+    return Span(value, min(low, value), max(high, value))
+
+
+def _level(signals: Signals) -> list[float]:
+    """Arrivals of each window over the rate of now, from the newest back to where another rate arrived."""
+    now = sum(known_sum(each.arrival) for each in signals.topics)
+    if not now > 0:
+        return []
+    totals = np.sum([each.frame["arrival"].sum(axis=0) for each in signals.topics], axis=0) / now
+    means = rolling_mean(totals[None, :], signals.parameters.rate_windows)[0]
+    is_other = (means * _LEVEL < 1) | (means > _LEVEL)
+    begin = int(np.flatnonzero(is_other).max(initial=-1)) + 1
+    return [float(each) for each in totals[begin:] if not isnan(each)]
+
+
+def _unread(topic: TopicSignals) -> Floats:
+    """Records that are unread now: the lag without what was done since the newest commit.
+
+    The lag at that commit, by which the rules go, is up to a tick of arrivals too low: it says how lag develops.
+    """
+    since = np.nan_to_num(topic.consume * topic.frame["frozen"][:, -1])
+    found: Floats = np.where(np.isnan(topic.lag), np.nan, np.fmax(topic.envelope, topic.lag - since))
+    return found
+
+
+def _intervals(signals: Signals) -> list[float]:
+    return [float(interval) for topic in signals.topics for interval in topic.interval]
 
 
 class Plan:
     """Outcomes of a group, as changed, by the number of members."""
 
-    def __init__(self, signals: Signals, rates: Rates, *, now: int | None, keeps_owners: bool) -> None:
+    def __init__(
+        self, signals: Signals, rates: Rates, *, now: int | None, keeps_owners: bool, pause: float = nan
+    ) -> None:
+        """`pause` is the longest that a rebalance is expected to take, in seconds."""
         self.signals, self.rates = signals, rates
-        self.loads, self.estimated = partition_loads(signals)
+        loads, self.estimated = partition_loads(signals)
+        self.loads = {place: replace(load, lag=rates.unread.get(place, load.lag)) for place, load in loads.items()}
         self.replay = Replay(signals, self.loads)
         self._now = now if keeps_owners else None
+        self._pause = pause
+        best = max(rates.capacity.value, signals.best_capacity)  # NaN if the first is
+        hot = [place for place, load in self.loads.items() if load.arrival > best]
+        self._hot = sorted(hot, key=lambda place: -self.loads[place].arrival)
         self._is_sticky = signals.frame.fact.get("assignor") in {"sticky", "cooperative-sticky", "uniform"}
 
     def outcome(self, members: int) -> Outcome:
         """Return loads and drain time with so many members; those of today as they are."""
+        seconds = self.rates.commit_seconds
+        if members != self._now:
+            seconds += 0.0 if isnan(self._pause) else self._pause
         held = {
             name: tuple((place, self.loads[place]) for place in places if place in self.loads)
             for name, places in self._held(members).items()
         }
-        shares = [self._share(name, each) for name, each in held.items() if each]
-        each_load = [[load for _, load in each] for each in held.values()]
-        left = nan
-        if self.loads and not isnan(self.rates.capacity.value):
-            seconds = self.signals.policy.drain_target_seconds
-            sums = [(sum(load.lag for load in each), sum(load.arrival for load in each)) for each in each_load]
-            left = sum(max(0.0, lag + (arrival - self.rates.capacity.value) * seconds) for lag, arrival in sums)
+        shares = [self._share(name, each, seconds) for name, each in held.items() if each]
+        unowned = tuple(self.loads.keys() - {place for each in held.values() for place, _ in each})
+        left, drain = nan, Span(nan)
+        if self.loads and not isnan(self.rates.capacity.value) and not unowned:
+            target = self.signals.policy.drain_target_seconds
+            spare = [(self.capacity(each.name).value - each.arrival) * target for each in shares]
+            left = sum(max(0.0, each.lag - most) for each, most in zip(shares, spare, strict=True))
+            drain = Span(*(_latest(each) for each in zip(*(share.drain for share in shares), strict=True)))
         return Outcome(
             members,
             tuple(sorted(shares, key=lambda each: (-each.arrival, each.name))),
-            max(0, members - len(shares)),
-            self._drain(each_load) if members else Span(inf),
+            None if unowned else max(0, members - len(shares)),
+            drain,
             left,
+            unowned,
         )
 
+    def capacity(self, name: str) -> Span:
+        """Records/s of a member: its own if it is one of today, else that of the others."""
+        return self.rates.own.get(name, self.rates.capacity)
+
     def hot(self) -> list[TopicPartition]:
-        """Partitions that get more than one member can do, the busiest first: they are never split."""
-        capacity = self.rates.capacity.value
-        found = [place for place, load in self.loads.items() if load.arrival >= capacity]
-        return sorted(found, key=lambda place: -self.loads[place].arrival)
+        """Partitions that get more than any member has shown to do, the busiest first: they are never split."""
+        return list(self._hot)
 
     def least_drain(self) -> tuple[TopicPartition | None, float]:
         """Return the partition that takes longest when it has a member to itself, and its seconds."""
-        drains = {place: drain_seconds([[load]], self.rates.capacity.value) for place, load in self.loads.items()}
+        drains = {place: drain_seconds(load, self.rates.capacity.value) for place, load in self.loads.items()}
         place = max(drains, key=drains.__getitem__, default=None)
         return (None, nan) if place is None or isnan(self.rates.capacity.value) else (place, drains[place])
 
@@ -137,27 +198,33 @@ class Plan:
             for number, places in enumerate(found.values())
         }
 
-    def _share(self, name: str, held: Sequence[tuple[TopicPartition, Load]]) -> Share:
-        loads = [load for _, load in held]
-        arrival, lag = sum(load.arrival for load in loads), sum(load.lag for load in loads)
-        return Share(name, tuple(place for place, _ in held), arrival, lag, self._drain([loads]))
+    def _share(self, name: str, held: Sequence[tuple[TopicPartition, Load]], seconds: float) -> Share:
+        arrival, lag = sum(load.arrival for _, load in held), sum(load.lag for _, load in held)
+        places = tuple(place for place, _ in held)
+        drain = self._drain(Load(arrival, lag, nan), self.capacity(name), seconds)
+        if not set(places).isdisjoint(self._hot):
+            drain = Span(inf, inf, inf)
+        return Share(name, places, arrival, lag, drain)
 
-    def _drain(self, members: Sequence[Sequence[Load]]) -> Span:
-        capacity, arrival = self.rates.capacity, self.rates.arrival
-        if isnan(capacity.value) or not self.loads:
+    def _drain(self, load: Load, capacity: Span, seconds: float) -> Span:
+        """Of one member, with an interval in which it does `seconds` of work more or less."""
+        times = self.rates.arrival
+        if isnan(capacity.value):
             return Span(nan)
-        worst = drain_seconds(members, capacity.value)
-        if isnan(capacity.low + arrival.low):
+        worst = drain_seconds(load, capacity.value)
+        if isnan(capacity.low + times.low):
             return Span(worst)
-        soonest, latest = (_times(members, times) for times in (arrival.low, arrival.high))
-        return Span(worst, drain_seconds(soonest, capacity.high), drain_seconds(latest, capacity.low))
+        doubt = capacity.value * seconds if load.lag > 0 else 0.0
+        early = Load(load.arrival * times.low, max(0.0, load.lag - capacity.value * self.rates.commit_seconds), nan)
+        late = Load(load.arrival * times.high, load.lag + doubt, nan)
+        return Span(worst, drain_seconds(early, capacity.high), drain_seconds(late, capacity.low))
 
 
-def drain_seconds(members: Sequence[Sequence[Load]], capacity: float) -> float:
-    """Return seconds until the slowest member has drained; inf also if one without lag gets more than it can do."""
-    is_short = any(sum(load.arrival for load in held) > capacity for held in members)
-    return inf if is_short else slowest_drain(members, capacity)
+def _latest(ends: Sequence[float]) -> float:
+    """The latest end; NaN if one is not known."""
+    return nan if any(map(isnan, ends)) else max(ends, default=nan)
 
 
-def _times(members: Sequence[Sequence[Load]], times: float) -> list[list[Load]]:
-    return [[replace(load, arrival=times * load.arrival) for load in held] for held in members]
+def drain_seconds(load: Load, capacity: float) -> float:
+    """Return seconds until a member has drained; inf also if one without lag gets more than it can do."""
+    return inf if load.arrival > capacity else slowest_drain([[load]], capacity)

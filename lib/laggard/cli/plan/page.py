@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import isinf, isnan
+from math import isfinite, isinf, isnan
 
 from laggard.cli.diagnosis_words import verdict_sentence
 from laggard.cli.plan.answer import Answer, not_known
@@ -85,7 +85,9 @@ def _load(found: Answer) -> Iterator[str]:
     yield from (f"  {line}" for line in aligned([_LOADS, *rows], [name != "MEMBER" for name in _LOADS]))
     if len(then.shares) > _MEMBERS:
         yield f"  and {count(len(then.shares) - _MEMBERS, 'member')} with as much or less"
-    if then.idle:
+    if then.idle is None:
+        yield "  and members of which it is not known what they have"
+    elif then.idle:
         yield f"  and {count(then.idle, 'member')} without a partition: a partition is never split"
 
 
@@ -108,10 +110,10 @@ def _drain(found: Answer) -> Iterator[str]:
     text = f"Drains in {_time(then.drain)}, if each member does its capacity; the rebalance comes on top."
     if isinf(then.drain.value):
         short_ones = [each for each in then.shares if isinf(each.drain.value)]
-        text = f"Does not drain: {count(len(short_ones), 'member')} would get more than one can do."
+        text = f"Does not drain: {count(len(short_ones), 'member')} would get more than one does."
         if not then.members:
             text = "Does not drain: no member reads it."
-        elif not isinf(then.drain.low) and not found.plan.hot():
+        elif isfinite(then.drain.low):
             text += f" At the best recorded rates it drains in {_seconds(then.drain.low)}."
     yield from paragraph(text, "  ", "  ")
     hot = found.plan.hot()
@@ -119,7 +121,7 @@ def _drain(found: Answer) -> Iterator[str]:
         names = listed(f"{topic}-{number}" for topic, number in hot)
         most = found.plan.loads[hot[0]].arrival
         one = "partition gets" if len(hot) == 1 else "partitions get up to"
-        text = f"{len(hot)} {one} {most:,.0f} records/s, more than one member can do: {names}."
+        text = f"{len(hot)} {one} {most:,.0f} records/s, more than any member has shown to do: {names}."
         yield from paragraph(f"{text} No number of members and no assignor drains that.", "  ", "  ")
         return
     place, seconds = found.plan.least_drain()

@@ -22,7 +22,7 @@ class Recorded:
     """Signals of a group at the end of a window, and the records/s of each member's busy windows."""
 
     signals: Signals
-    busy_rates: tuple[float, ...]
+    busy_rates: dict[str, tuple[float, ...]]  # by slot
 
 
 def read_recorded(root: str, group: str, window_ms: int, options: Options) -> Recorded | None:
@@ -55,7 +55,7 @@ def recorded_of(
     if frame is None:
         return None
     signals, after = signals_of(frame, memory, options.parameters)
-    return Recorded(signals, tuple(rate for samples in after.busy.values() for _, rate in samples))
+    return Recorded(signals, {slot: tuple(rate for _, rate in samples) for slot, samples in after.busy.items()})
 
 
 def _of_group(table: pa.Table, group: str) -> pa.Table:

@@ -66,7 +66,7 @@ def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tup
         members=members,
         state=frame.fact.get("group_state") or "Unknown",
         member_count=frame.fact.get("members"),
-        ceiling=_ceiling(frame),
+        ceiling=ceiling_of(frame),
         capacity=capacity,
         best_capacity=max(shown, default=math.nan),
         partition_capacity=partition_capacities(topics, parameters),
@@ -200,7 +200,7 @@ def _longest_seconds(group: GroupFrame, timeout: str) -> float:
     return max((row.get(timeout) or 0 for row in group.members), default=0) / 1000
 
 
-def _ceiling(frame: GroupFrame) -> int:
+def ceiling_of(frame: GroupFrame) -> int:
     """Members that could get a partition: all partitions subscribed to, under range those of the largest topic."""
     counts = frame.fact.get("topic_partitions") or {each.topic: len(each.partitions) for each in frame.topics}
     numbers = list(counts.values()) or [0]

@@ -59,7 +59,7 @@ def size(signals: Signals) -> Sizing:
         return Sizing(imbalance=imbalance, partitions_estimated=estimated)
     room = signals.parameters.pack_utilisation * signals.capacity
     work = sorted((load.work for load in loads.values()), reverse=True)
-    replay = _Replay(signals, loads)
+    replay = Replay(signals, loads)
     found = _smallest(replay, work, room, signals.ceiling)
     sizes = () if found is None else lasting(signals.memory.sizes, found)
     desired = min(sizes[0], signals.ceiling) if sizes else None
@@ -153,7 +153,7 @@ def _residual(loads: Iterable[Load], capacity: float, seconds: float) -> float:
     return sum(max(0.0, load.lag + (load.arrival - capacity) * seconds) for load in loads)
 
 
-class _Replay:
+class Replay:
     """The group's assignor with any number of members that all subscribe to all its topics."""
 
     def __init__(self, signals: Signals, loads: Mapping[TopicPartition, Load]) -> None:
@@ -202,7 +202,7 @@ def _count(topic: TopicSignals) -> int:
     return int(topic.frame.partitions.max(initial=-1)) + 1
 
 
-def _smallest(replay: _Replay, work: Sequence[float], room: float, ceiling: int) -> int | None:
+def _smallest(replay: Replay, work: Sequence[float], room: float, ceiling: int) -> int | None:
     """Fewest members of which none gets more than `room`, else the ceiling; None without a ceiling.
 
     The largest load may rise with one member more, so every count is looked at, from the lower bound upwards.
@@ -223,11 +223,11 @@ def _smallest(replay: _Replay, work: Sequence[float], room: float, ceiling: int)
     return ceiling
 
 
-def _prefers_next(replay: _Replay, count: int, largest: float) -> bool:
+def _prefers_next(replay: Replay, count: int, largest: float) -> bool:
     """A count that divides the partitions, if it is only one more and lowers the largest load."""
     total = sum(replay.counts.values())
     return total % count != 0 and total % (count + 1) == 0 and _largest(replay, count + 1) < largest - _TINY
 
 
-def _largest(replay: _Replay, count: int) -> float:
+def _largest(replay: Replay, count: int) -> float:
     return max(sum(load.work for load in held) for held in replay.loads(count))
