@@ -142,3 +142,23 @@ def test_a_group_that_is_not_there_is_named(root: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize("words", [("--partitions", "12"), ("--partitions", "6")])
 def test_partitions_are_only_added(root: Path, words: tuple[str, ...]) -> None:
     assert plan(root, SHORT, *words) == USAGE
+
+
+@pytest.mark.parametrize("words", [("--topic", "nosuch"), ("--members", "10001"), ("--assignor", "uniform")])
+def test_what_cannot_be_is_refused(root: Path, words: tuple[str, ...]) -> None:
+    try:
+        found = plan(root, SHORT, *words)
+    except SystemExit as stopped:
+        found = int(stopped.code or 0)
+    assert found == USAGE
+
+
+def test_with_a_hot_partition_another_rate_has_no_members_to_have(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert data(root, capsys, HOT, "--rate", "1.0001")["members_desired"] is None
+
+
+def test_a_sweep_has_each_number_up_to_the_ceiling(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = data(root, capsys, SHORT, "--members", "500", "--sweep")
+    assert [each["members"] for each in found["sweep"]] == [*range(1, 14), 500]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil, inf, isnan
+from math import ceil, inf, isnan, nan
 
 import numpy as np
 import pytest
@@ -179,3 +179,30 @@ def test_the_cost_is_what_recorded_rebalances_paused(
 def test_a_change_that_keeps_the_members_costs_nothing() -> None:
     signals = group([6000.0] * 4, [100.0] * 4, 2)
     assert cost_of(signals, plan(signals), Change(rate=2.0), 2, ()).rebalances == 0
+
+
+def test_another_assignor_restarts_every_member() -> None:
+    topic = topic_signals([6000.0] * 12, arrival=100.0, slots=spread_over(12, 3))
+    signals = signals_of(topic, capacity=CAPACITY, assignor="range", fact={"rebalance_mode": "eager"})
+    change = Change(assignor="cooperative-sticky")
+    cost = cost_of(signals, plan(signals, change), change, 3, [{"pause_max_seconds": 20.0}])
+    assert (cost.rebalances, cost.rebalances_most) == (1, 6)
+    assert (cost.moved.value, cost.paused, cost.delayed.value) == (12, 12, 20 * 1200)
+
+
+def test_the_cost_without_a_known_number_of_members_is_unknown() -> None:
+    topic = topic_signals([6000.0] * 4, arrival=100.0, slots=spread_over(4, 2))
+    signals = signals_of(topic, capacity=CAPACITY, member_count=None)
+    cost = cost_of(signals, plan(signals, Change(4)), Change(4), 4, ())
+    assert (cost.rebalances, cost.rebalances_most) == (None, None)
+    assert isnan(cost.moved.value)
+
+
+def test_new_partitions_come_after_those_without_rows() -> None:
+    topic = topic_signals([0.0, 0.0, 9e5], arrival=[10.0, nan, 700.0])
+    topic = replace(topic, frame=replace(topic.frame, partitions=np.array([0, 2, 5])))
+    signals = signals_of(topic, capacity=CAPACITY, fact={"topic_partitions": {"orders": 12}})
+    after = apply(signals, Change(partitions=14, topic="orders")).topics[0]
+    assert after.frame.partitions.tolist() == [0, 2, 5, 12, 13]
+    assert after.lag.tolist() == [0, 0, 9e5, 0, 0]
+    assert after.arrival.tolist() == [144.0] * 5  # the unknown one is taken as the median

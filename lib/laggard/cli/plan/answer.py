@@ -41,7 +41,15 @@ class Answer:
     def desired(self) -> int | None:
         """Members to have: by explain as the group is, by the sizing if load, partitions or assignor change."""
         is_same_load = self.change.keeps_owners and self.change.rate == 1
-        return self.verdict["members_desired"] if is_same_load else self.sizing.members_desired
+        if is_same_load:
+            found: int | None = self.verdict["members_desired"]
+            return found
+        return None if self.is_undecided else self.sizing.members_desired
+
+    @property
+    def is_undecided(self) -> bool:
+        """True if no number of members can be the answer: a partition is hot, or the rules know too little."""
+        return bool(self.plan.hot()) or str(self.verdict["scale_verdict"]).startswith("UNKNOWN_INPUT")
 
 
 def answer(explained: Explained, verdict: Row, recorded: Recorded, change: Change, *, is_sweep: bool) -> Answer:
@@ -89,9 +97,8 @@ def _wider(found: Outcome, other: Outcome) -> Outcome:
 
 def _counts(ceiling: int, named: Sequence[int]) -> list[int]:
     """Numbers of members for a sweep: all up to the ceiling and one that idles, or some of them evenly spread."""
-    last = max(ceiling + 1, *named)
-    step = -(-last // _ROWS)
-    return sorted({*range(step, last + 1, step), 1, ceiling, *named} - {0})
+    step = max(1, -(-ceiling // _ROWS))
+    return sorted({*range(step, ceiling + 1, step), 1, ceiling, ceiling + 1, *named} - {0})
 
 
 def not_known(found: Answer) -> Iterator[tuple[str, str]]:
@@ -99,7 +106,7 @@ def not_known(found: Answer) -> Iterator[tuple[str, str]]:
     signals, fact, change = found.signals, found.signals.frame.fact, found.change
     yield from _of_owners(found)
     if not found.plan.loads:
-        yield "load_unknown", "the lag or the arrival rate of a whole topic is unknown, and with it all loads"
+        yield ("load_unknown", "the lag or the arrival rate of a whole topic is unknown, and with it all loads")
     if isnan(found.rates.capacity.value):
         windows = count(signals.parameters.busy_min_windows, "window")
         shown = signals.best_capacity
@@ -126,16 +133,16 @@ def not_known(found: Answer) -> Iterator[tuple[str, str]]:
     elasticity = None if signals.scaled is None else signals.scaled.elasticity
     if elasticity is not None and elasticity < signals.parameters.elasticity_min:
         text = f"the last members that were added brought {elasticity:.1f} of what they should have"
-        yield "capacity_shared", f"{text}: what members write to may be the limit, and more of them would bring less"
+        yield ("capacity_shared", f"{text}: what members write to may be the limit, and more of them would bring less")
 
 
 def _of_owners(found: Answer) -> Iterator[tuple[str, str]]:
     if found.signals.member_count is None:
-        yield "members_unknown", "who reads is not recorded: the load of each member of now is unknown"
+        yield ("members_unknown", "who reads is not recorded: the load of each member of now is unknown")
     if found.now is not None and found.now.unowned:
         places = listed(f"{topic}-{number}" for topic, number in sorted(found.now.unowned))
         text = f"no owner of {count(len(found.now.unowned), 'partition')} is recorded ({places})"
-        yield "owners_unknown", f"{text}: nobody reads them, or it is not known who does"
+        yield ("owners_unknown", f"{text}: nobody reads them, or it is not known who does")
     own = {slot: span.value for slot, span in found.rates.own.items()}
     slow = [slot for slot in sorted(own) if own[slot] < _SLOW * found.rates.capacity.value]
     if slow:
@@ -145,12 +152,12 @@ def _of_owners(found: Answer) -> Iterator[tuple[str, str]]:
 
 
 def _of_way(found: Answer) -> Iterator[tuple[str, str]]:
-    if not found.cost.rebalances:
+    if found.cost.rebalances == 0:
         return
     if not found.cost.recorded:
-        yield "pauses_unknown", "no rebalance of the group with a known pause is recorded: the cost of one is unknown"
+        yield ("pauses_unknown", "no rebalance of the group with a known pause is recorded: the cost of one is unknown")
     elif isnan(found.cost.paused):
-        yield "mode_unknown", "how the group rebalances is not recorded: which partitions are paused is unknown"
+        yield ("mode_unknown", "how the group rebalances is not recorded: which partitions are paused is unknown")
     if found.change.assignor is not None:
         text = "another assignor is a restart of every member with the new setting; each restart may be a rebalance"
         yield "restart_needed", text

@@ -9,7 +9,7 @@ from math import nan
 import numpy as np
 
 from laggard.diagnosis.history.frames import Floats
-from laggard.diagnosis.order import known_sum
+from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.signals.compute import ceiling_of
 from laggard.diagnosis.signals.group import Signals, TopicSignals
 
@@ -44,7 +44,9 @@ def apply(signals: Signals, change: Change, *, is_one_key: bool = False) -> Sign
     fact = dict(signals.frame.fact)
     topics = list(signals.topics)
     if change.partitions is not None:
-        topics = [_repartitioned(each, change, is_one_key=is_one_key) for each in topics]
+        topics = [
+            _repartitioned(each, change, partition_count(signals, each), is_one_key=is_one_key) for each in topics
+        ]
         counts = {each.frame.topic: int(each.frame.partitions.max(initial=-1)) + 1 for each in topics}
         fact["topic_partitions"] = dict(fact.get("topic_partitions") or {}) | counts
     if change.assignor is not None:
@@ -58,21 +60,29 @@ def apply(signals: Signals, change: Change, *, is_one_key: bool = False) -> Sign
     return replace(signals, frame=frame, topics=topics, ceiling=ceiling_of(frame), memory=memory)
 
 
-def _repartitioned(topic: TopicSignals, change: Change, *, is_one_key: bool) -> TopicSignals:
-    count = change.partitions or 0
-    more = count - len(topic.frame.partitions)
-    if topic.frame.topic != change.topic or more <= 0:
+def partition_count(signals: Signals, topic: TopicSignals) -> int:
+    """Partitions of a topic, also if some have no rows."""
+    recorded = (signals.frame.fact.get("topic_partitions") or {}).get(topic.frame.topic) or 0
+    return max(int(recorded), int(topic.frame.partitions.max(initial=-1)) + 1)
+
+
+def _repartitioned(topic: TopicSignals, change: Change, before: int, *, is_one_key: bool) -> TopicSignals:
+    """More partitions, with the numbers after those of before; a partition without rows stays without them."""
+    if topic.frame.topic != change.topic or (change.partitions or 0) <= before:
         return topic
-    total = known_sum(topic.arrival) if not np.isnan(topic.arrival).any() else nan
+    added = np.arange(before, change.partitions)
+    more, count = len(added), len(topic.frame.partitions) + len(added)
+    known = np.where(np.isnan(topic.arrival), lower_median(topic.arrival.tolist()), topic.arrival)
+    total = known_sum(known) if not np.isnan(known).any() else nan
     arrival = np.full(count, total / count)
     if is_one_key and count > 1:
-        hottest = int(np.argmax(topic.arrival))
-        arrival = np.full(count, (total - topic.arrival[hottest]) / (count - 1))
-        arrival[hottest] = topic.arrival[hottest]
+        hottest = int(np.argmax(known))
+        arrival = np.full(count, (total - known[hottest]) / (count - 1))
+        arrival[hottest] = known[hottest]
     empty: Floats = np.zeros(more)
     return replace(
         topic,
-        frame=replace(topic.frame, partitions=np.arange(count)),
+        frame=replace(topic.frame, partitions=np.concatenate([topic.frame.partitions, added])),
         arrival=arrival,
         lag=np.concatenate([topic.lag, empty]),
         envelope=np.concatenate([topic.envelope, empty]),

@@ -23,8 +23,8 @@ _EAGER = frozenset({"range", "roundrobin", "sticky"})  # under the classic proto
 class Cost:
     """Rebalances on the way to a change; NaN is not known."""
 
-    rebalances: int  # at least
-    rebalances_most: int  # if members join, leave or restart one by one
+    rebalances: int | None  # at least; None: not known how many members there are
+    rebalances_most: int | None  # if members join, leave or restart one by one
     moved: Span  # partitions that change their owner
     paused: float  # partitions that each rebalance pauses: all of an eager group, else those that move
     pause: Span  # seconds, of the longest pause of a partition in each recorded rebalance
@@ -34,23 +34,34 @@ class Cost:
 
 def cost_of(now: Signals, plan: Plan, change: Change, members: int, rebalances: Sequence[dict[str, Any]]) -> Cost:
     """Cost of going from the group as it is to so many members; `rebalances` are recorded rows, whatever their age."""
-    difference = abs(members - (now.member_count or 0))
-    least = 0 if not difference and change.keeps_owners else 1
-    most = max(least, difference, members if change.assignor is not None else 0)
     pause, recorded = pauses_of(rebalances)
+    if now.member_count is None:
+        return Cost(None, None, Span(nan), nan, pause, recorded, Span(nan))
+    difference = abs(members - now.member_count)
+    least = 0 if not difference and change.keeps_owners else 1
+    most = max(least, difference, _restarts(now, change, max(members, now.member_count)))
     if not least:
         return Cost(0, 0, Span(0, 0, 0), 0, Span(0, 0, 0), recorded, Span(0, 0, 0))
     moved = _moved(now, plan, members)
     mode = now.frame.fact.get("rebalance_mode")
-    if change.assignor in _EAGER and mode != "incremental":
-        mode = "eager"
-    elif change.assignor == "cooperative-sticky":
-        mode = "cooperative"
     whole = sum(len(each.partitions) for each in now.members.values())
+    if change.assignor is not None:
+        # each member is restarted and loses what it has, and it is the eager one of both that all can do
+        moved = Span(max(moved.value, whole), max(moved.value, whole))
+        is_eager = mode == "eager" or (change.assignor in _EAGER and mode != "incremental")
+        mode = "eager" if is_eager else mode
     paused = float(whole) if mode == "eager" else nan if mode is None else moved.value
     arrival = sum(load.arrival for load in plan.loads.values())
     share = paused / whole if whole else nan
     return Cost(least, most, moved, paused, pause, recorded, Span(*(each * share * arrival for each in pause)))
+
+
+def _restarts(now: Signals, change: Change, members: int) -> int:
+    """Restarts that another assignor takes: two of each member towards cooperative-sticky (KIP-429)."""
+    if change.assignor is None:
+        return 0
+    is_leaving = now.frame.fact.get("assignor") != change.assignor == "cooperative-sticky"
+    return 2 * members if is_leaving else members
 
 
 def pauses_of(rebalances: Sequence[dict[str, Any]]) -> tuple[Span, int]:

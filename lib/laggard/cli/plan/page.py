@@ -74,7 +74,7 @@ def _now(found: Answer) -> Iterator[str]:
 def _load(found: Answer) -> Iterator[str]:
     then, capacity = found.then, found.rates.capacity.value
     if found.change.rate != 1 or not found.change.keeps_owners:
-        needed = found.sizing.members_desired
+        needed = found.desired
         text = f"Members that this load needs: {known(needed)}"
         if found.sizing.target_unreachable and needed is not None:
             text += ", as no more can get a partition, and not even these drain it within the target"
@@ -132,7 +132,10 @@ def _drain(found: Answer) -> Iterator[str]:
 
 def _way(found: Answer) -> Iterator[str]:
     cost = found.cost
-    if not cost.rebalances:
+    if cost.rebalances == 0:
+        return
+    if cost.rebalances is None or cost.rebalances_most is None:
+        yield "  Unknown."
         return
     times = count(cost.rebalances, "rebalance")
     if cost.rebalances_most > cost.rebalances:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from laggard.config import Config
 
 _REBALANCES = 100  # newest, by which pauses are known
+_MOST = 10_000  # members or partitions: each is laid out
 _TIMES = re.compile(r"[x×]?(\d+(?:\.\d+)?)", re.ASCII)
 
 
@@ -70,6 +71,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
 def _answer(args: argparse.Namespace, config: Config) -> Answer:
     from laggard.cli.explain.asked import Asked
     from laggard.cli.plan.answer import answer
+    from laggard.cli.plan.change import partition_count
     from laggard.cli.plan.recorded import read_recorded
     from laggard.stream.reading import Options
 
@@ -84,8 +86,11 @@ def _answer(args: argparse.Namespace, config: Config) -> Answer:
     recorded = read_recorded(root, explained.group["group"], begin_ms, options)
     if recorded is None or not recorded.signals.topics:
         raise _not_evaluated(explained)
-    counts = {each.frame.topic: len(each.frame.partitions) for each in recorded.signals.topics}
+    counts = {each.frame.topic: partition_count(recorded.signals, each) for each in recorded.signals.topics}
     change = _change(args, counts)
+    if change.members is None and not recorded.signals.member_count:
+        raise _no_members(explained, recorded.signals.member_count)
+    _check_assignor(args.assignor, recorded.signals.frame.fact.get("group_type"))
     return answer(explained, diagnosis.windows[0], recorded, change, is_sweep=args.sweep)
 
 
@@ -93,6 +98,13 @@ def _change(args: argparse.Namespace, counts: dict[str, int]) -> Change:
     from laggard.cli.plan.change import Change
 
     topic = args.topic
+    if topic is not None and args.partitions is None:
+        raise LaggardError(
+            f'--topic "{escape_label(topic)}" without --partitions',
+            cause="a topic is changed by the number of its partitions only",
+            fix="--partitions P, or leave --topic out",
+            exit_code=USAGE,
+        )
     if args.partitions is not None:
         if topic is None and len(counts) == 1:
             topic = next(iter(counts))
@@ -117,6 +129,29 @@ def _change(args: argparse.Namespace, counts: dict[str, int]) -> Change:
     return Change(args.members, args.assignor, args.partitions, topic if args.partitions else None, args.rate)
 
 
+def _no_members(explained: Explained, count: int | None) -> LaggardError:
+    return LaggardError(
+        f'group "{escape_label(explained.group["group"])}" cannot be planned as it is',
+        cause="it has no members" if count == 0 else "its number of members is not recorded",
+        fix="--members N says for how many",
+        exit_code=USAGE,
+    )
+
+
+def _check_assignor(assignor: str | None, group_type: str | None) -> None:
+    """Only the broker of a KIP-848 group assigns with `uniform`, and no other client assignor exists there."""
+    if assignor is None or group_type not in {"classic", "consumer"}:
+        return
+    possible = ("range", "uniform") if group_type == "consumer" else tuple(sorted(set(ASSIGNORS) - {"uniform"}))
+    if assignor not in possible:
+        raise LaggardError(
+            f"--assignor {assignor}: the group's protocol ({group_type}) has none of that name",
+            cause=f"it can have {', '.join(possible)}",
+            fix=f"--assignor {possible[0]}",
+            exit_code=USAGE,
+        )
+
+
 def _not_evaluated(explained: Explained) -> LaggardError:
     judged_to = explained.diagnosis.judged_to
     newest = (
@@ -131,9 +166,9 @@ def _not_evaluated(explained: Explained) -> LaggardError:
 
 
 def _positive(text: str) -> int:
-    number = int(text) if text.isascii() and text.isdigit() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+    if not 1 <= number <= _MOST:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 to {_MOST:,}, got {text[:20]!r}")
     return number
 
 
