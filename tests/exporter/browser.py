@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,11 +19,7 @@ from patience import patient
 _AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js")
 # axe looks at all that counts for WCAG 2.2 AA and at good habits
 _RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-LONG_TASKS = """
-window.longTasks = [];
-new PerformanceObserver((list) => window.longTasks.push(...list.getEntries().map((each) => each.duration)))
-  .observe({type: "longtask", buffered: true});
-"""
+_TRACED = ["toplevel", "__metadata"]
 
 
 @contextmanager
@@ -56,6 +53,22 @@ class Seen:
     def foreign(self) -> list[str]:
         """Requests that left the origin."""
         return [url for url in self.requests if not url.startswith(f"{self.origin}/")]
+
+    @contextmanager
+    def tasks(self) -> Iterator[list[float]]:
+        """Milliseconds that the page's own thread computed for each task: pauses that others make do not count."""
+        found: list[float] = []
+        browser = self.page.context.browser
+        assert browser
+        browser.start_tracing(page=self.page, categories=_TRACED)
+        yield found
+        events = json.loads(browser.stop_tracing())["traceEvents"]
+        main = {
+            (each["pid"], each["tid"])
+            for each in events
+            if each["name"] == "thread_name" and each["args"]["name"] == "CrRendererMain"
+        }
+        found += [each["tdur"] / 1000 for each in events if "tdur" in each and (each["pid"], each["tid"]) in main]
 
     def violations(self) -> list[str]:
         """Find what a person with a screen reader, a keyboard or weak eyes would trip over."""

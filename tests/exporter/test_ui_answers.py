@@ -246,3 +246,57 @@ def test_lower_bounds_are_marked_in_every_picture(browser: Browser, exporter: Ex
         page.locator(".strips").focus()
         page.keyboard.press("ArrowLeft")
         expect(page.locator(".strips + output")).to_contain_text("≥ 8 m 42 s")
+
+
+def test_who_reads_keeps_the_place_when_numbers_change(browser: Browser, exporter: Exporter) -> None:
+    batch = 274
+
+    def change(found: Any) -> None:
+        found["batch_id"] = batch
+        if "topics" in found:
+            found["topics"].append(found["topics"][0] | {"topic": "another"})
+
+    with showing(browser, exporter, width=360) as seen:
+        page = seen.page
+        alter(page, change)
+        seen.open(GROUP)
+        page.get_by_label("Topic").wait_for()
+        page.evaluate("window.list = document.querySelector('select[aria-label=Topic]')")
+        page.locator("details[data-key=policy] summary").click()
+        page.locator(".strips").focus()
+        page.keyboard.press("ArrowLeft")
+        said = page.locator(".strips + output").inner_text()
+        table = page.get_by_role("region", name="Partitions now")
+        table.evaluate("(node) => node.scrollTo(200, 0)")
+        for focused in ("details[data-key=policy] summary", "[aria-label='Partitions now']", ".strips", ".chip"):
+            page.locator(focused).first.focus()
+            batch += 1
+            page.keyboard.press("r")
+            expect(page.locator("#moment")).to_contain_text(f"batch {batch}")
+            expect(page.locator(focused).first).to_be_focused()
+        assert table.evaluate("(node) => node.scrollLeft") == 200
+        expect(page.locator("details[data-key=policy]")).to_have_attribute("open", "")
+        expect(page.locator(".strips + output")).to_have_text(said)
+        assert page.evaluate("window.list.isConnected")  # an open list stays open
+        seen.open("#/")
+        chip = page.locator(".chip:visible").first
+        chip.focus()
+        page.keyboard.press("Enter")
+        expect(chip).to_be_focused()
+        batch += 1
+        page.keyboard.press("r")
+        expect(page.locator("#moment")).to_contain_text(f"batch {batch}")
+        expect(chip).to_be_focused()
+
+
+def test_nothing_is_drawn_where_the_answer_is_the_same(browser: Browser, exporter: Exporter) -> None:
+    with showing(browser, exporter) as seen:
+        for fragment, drawn in (("#/", "tbody a"), (GROUP, ".headline")):
+            page = seen.open(fragment)
+            page.locator(drawn).first.wait_for()
+            page.evaluate("(drawn) => { window.drawn = document.querySelector(drawn); }", drawn)
+            with page.expect_response(API) as asked:
+                page.keyboard.press("r")
+            asked.value.finished()
+            page.evaluate("new Promise((done) => setTimeout(done, 0))")
+            assert page.evaluate("window.drawn.isConnected")

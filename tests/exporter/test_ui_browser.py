@@ -9,10 +9,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from exporter.api_kit import serving_api
-from exporter.browser import LONG_TASKS, Seen, chromium, tab
+from exporter.browser import Seen, chromium, tab
 from exporter.harness import Clock, Exporter
 from exporter.simulated_tables import write_simulated
 from exporter.test_roots import Several
@@ -309,27 +309,33 @@ def test_the_keyboard_is_enough(browser: Browser, exporter: Exporter) -> None:
 
 
 def test_two_thousand_groups_hold_nobody_up(browser: Browser, crowded: Exporter) -> None:
-    longest = [_longest_task(browser, crowded) for _ in range(3)]
-    assert min(longest) <= 200, longest  # a browser that the machine holds up is held up in one of three at most
+    for _ in range(3):
+        with showing(browser, crowded) as seen, seen.tasks() as tasks:
+            _use_crowd(seen)
+        assert 10 < max(tasks) <= 200, sorted(tasks)[-5:]
 
 
-def _longest_task(browser: Browser, crowded: Exporter) -> float:
-    """Load, scroll to the end, search and load again; gives milliseconds."""
-    with showing(browser, crowded) as seen:
-        seen.page.add_init_script(LONG_TASKS)
-        page = seen.open()
-        expect(page.locator("main p").first).to_contain_text("2,004 groups")
-        for step in range(1, 31):
-            page.evaluate("(y) => { scrollTo(0, y); return new Promise(requestAnimationFrame); }", step * 3000)
-            assert page.locator("table.fleet tr").count() < 100
-        expect(page.locator("tbody a", has_text="group-1999")).to_be_visible()
-        page.get_by_label("Search groups").fill("group-19")
-        expect(page.locator("main p").first).to_contain_text("100 of 2,004")
-        with page.expect_response("**/api/v1/groups*"):
-            page.get_by_role("button", name="Load now").click()
-        page.evaluate("new Promise(requestAnimationFrame)")
-        tasks: list[float] = page.evaluate("window.longTasks")
-        return max(tasks, default=0.0)
+def _use_crowd(seen: Seen) -> None:
+    """Load, scroll to the end, search, and get the numbers of another batch."""
+    page = seen.open()
+    expect(page.locator("main p").first).to_contain_text("2,004 groups")
+    for step in range(1, 31):
+        page.evaluate("(y) => { scrollTo(0, y); return new Promise(requestAnimationFrame); }", step * 3000)
+        assert page.locator("table.fleet tr").count() < 100
+    expect(page.locator("tbody a", has_text="group-1999")).to_be_visible()
+    page.get_by_label("Search groups").fill("group-19")
+    expect(page.locator("main p").first).to_contain_text("100 of 2,004")
+    page.get_by_label("Search groups").fill("")
+
+    def newer(route: Route) -> None:
+        answer = route.fetch()
+        headers = {name: value for name, value in answer.headers.items() if name.lower() != "etag"}
+        route.fulfill(response=answer, headers=headers, body=re.sub('"batch_id":274', '"batch_id":275', answer.text()))
+
+    page.route("**/api/v1/groups*", newer)
+    page.get_by_role("button", name="Load now").click()
+    expect(page.locator("#moment")).to_contain_text("batch 275")
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)))")
 
 
 def test_the_page_is_light(browser: Browser, exporter: Exporter) -> None:

@@ -13,6 +13,7 @@ let shownAt = 0; // when the numbers came; 0: none are shown
 let shownOf = null; // the time that they are of
 let failed = null; // the newest failure, if no answer came since
 let expiry = 0;
+let drawn = null; // ETag of what is shown
 
 export function say(text) {
   if (live.textContent !== text) live.textContent = text;
@@ -36,7 +37,11 @@ function give(found) {
   shownOf = found.data_timestamp;
   const batch = found.batch_id === null ? "" : ` · batch ${found.batch_id}`;
   document.getElementById("moment").replaceChildren("Data of ", time(found.data_timestamp), batch);
-  say(view.show(found));
+  if (!drawn || drawn !== found.etag) { // else it says the same as before, and who reads or chooses is left alone
+    drawn = null;
+    say(view.show(found));
+    drawn = found.etag;
+  }
   clearTimeout(expiry);
   expiry = setTimeout(expire, KEEP);
 }
@@ -74,6 +79,7 @@ function expire() {
 function remove() {
   clearTimeout(expiry);
   shownAt = 0;
+  drawn = null;
   document.getElementById("moment").replaceChildren();
   view.clear();
 }

@@ -80,11 +80,25 @@ export function runs(numbers) {
   return found.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(", ");
 }
 
-// new content where old was: what had the focus has it again, and what was unfolded stays so
+// other choices of a list, which may be open: nothing is touched where they are the same
+export function choose(select, none, names) {
+  const before = [...select.options].map((each) => each.value);
+  if (before.length === names.length + 1 && names.every((name, place) => name === before[place + 1])) return;
+  select.replaceChildren(el("option", { value: "" }, none), ...names.map((name) => el("option", { value: name }, name)));
+}
+
+const keyOf = (node) => node?.dataset?.key ?? (node?.tagName === "SUMMARY" ? `${node.parentElement.dataset.key} summary` : null);
+
+// new content where old was: focus, what was unfolded, and how far lists were scrolled stay
 export function replaceKept(container, ...nodes) {
-  const focused = document.activeElement?.dataset?.key;
-  const open = new Set([...container.querySelectorAll("details[open][data-key]")].map((each) => each.dataset.key));
+  const keyed = () => [...container.querySelectorAll("[data-key], summary")].map((each) => [keyOf(each), each]);
+  const focused = container.contains(document.activeElement) ? keyOf(document.activeElement) : null;
+  const before = new Map(keyed().map(([key, each]) => [key, { open: each.open, left: each.scrollLeft, top: each.scrollTop }]));
   container.replaceChildren(...nodes);
-  for (const each of container.querySelectorAll("details[data-key]")) if (open.has(each.dataset.key)) each.open = true;
-  if (focused) container.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+  for (const [key, each] of keyed()) {
+    const was = before.get(key);
+    if (was?.open) each.open = true;
+    if (was) each.scrollTo?.(was.left, was.top);
+    if (focused !== null && key === focused) each.focus({ preventScroll: true });
+  }
 }

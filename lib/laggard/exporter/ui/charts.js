@@ -112,16 +112,20 @@ function level(value, most) {
 }
 
 // The rows of partitions over windows, dark where much is unread; a line where the owner changed
-export function heatStrip(rows, starts, write, unit) {
+// `place` keeps the chosen cell, also for the next picture
+export function heatStrip(rows, starts, write, unit, place) {
   const values = rows.flatMap((row) => row.values.filter((value) => value !== null));
   const most = Math.max(...values, 1);
   const readout = el("output", { class: "readout", "aria-live": "polite" }, "Point at a cell, or use the arrow keys");
   const say = (row, index) => {
+    Object.assign(place, { name: row.name, start: starts[index] });
     const value = row.values[index];
     const status = row.status[index] && row.status[index] !== "ok" ? ` (${row.status[index]})` : "";
     readout.textContent = `${row.name}, ${clock(starts[index])}: ${value === null ? "unknown" : `${row.bounds[index] ? "≥ " : ""}${write(value)}`}${status}, read by ${row.slots[index] ?? "nobody known"}`;
   };
-  let at = [0, starts.length - 1];
+  const kept = [rows.findIndex((row) => row.name === place.name), starts.indexOf(place.start)];
+  const isKept = !kept.includes(-1);
+  let at = isKept ? kept : [0, starts.length - 1];
   const lines = rows.map((row) => {
     const width = 10;
     const cells = [];
@@ -159,6 +163,10 @@ export function heatStrip(rows, starts, write, unit) {
     lines.forEach((line, place) => line.classList.toggle("here", place === at[0]));
     say(rows[at[0]], at[1]);
   });
+  if (isKept) {
+    lines[at[0]].classList.add("here");
+    say(rows[at[0]], at[1]);
+  }
   const keys = Array.from({ length: STEPS }, (_, step) => svg("rect", { class: `heat${step + 1}`, x: 14 * (step + 1), y: 0, width: 14, height: 12 }));
   const legend = el("p", { class: "legend muted" }, "nothing unread ",
     svg("svg", { width: 98, height: 12, "aria-hidden": "true" }, svg("rect", { class: "heat0", x: 0, y: 0, width: 14, height: 12 }), keys), ` ${write(most)} · `,

@@ -38,7 +38,7 @@ function blocks(lines) {
 }
 
 function table([heads, ...rows]) {
-  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": heads.join(", ") }, el("table", {},
+  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": heads.join(", "), "data-key": heads.join(" ") }, el("table", {},
     el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head.toLowerCase())))),
     el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell) => el("td", {}, cell)))))));
 }

@@ -21,7 +21,7 @@ async function read(path, stop) {
       throw late.signal.aborted ? none() : new Failure(answer.status, { code: "no_json", message: `the answer is no JSON (status ${answer.status})` });
     });
     if (!answer.ok) throw new Failure(answer.status, document.error ?? { code: "error", message: answer.statusText });
-    return document;
+    return Object.assign(document, { etag: answer.headers.get("ETag") });
   } finally {
     clearTimeout(timer);
   }

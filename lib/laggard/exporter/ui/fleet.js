@@ -1,5 +1,5 @@
 // All groups: chosen, in order, and only the rows in view are elements.
-import { badge, count, duration, el, known, lagOf, records, timeLagOf } from "./base.js";
+import { badge, choose, count, duration, el, known, lagOf, records, timeLagOf } from "./base.js";
 import { sparkline } from "./charts.js";
 
 const LEVELS = ["page", "warn", "behind", "unknown", "info", "ok"];
@@ -57,6 +57,7 @@ export class Fleet {
     while (next) {
       const page = await read(`api/v1/groups?limit=5000&after=${encodeURIComponent(next)}`);
       first.groups.push(...page.groups);
+      first.etag += page.etag;
       next = page.next;
     }
     return first;
@@ -77,7 +78,9 @@ export class Fleet {
       type: "search", id: "search", placeholder: "Search (/)", "aria-label": "Search groups, owners and teams",
       value: this.asked.search, oninput: () => this.set("search", this.search.value),
     });
-    this.chips = el("div", { class: "chips", role: "group", "aria-label": "Health" });
+    this.chips = el("div", { class: "chips", role: "group", "aria-label": "Health" }, LEVELS.map((level) => el("button", {
+      type: "button", class: `chip is-${level}`, onclick: () => this.set("health", level === this.asked.health ? "" : level),
+    })));
     this.choices = ["state", "team", "cluster"].map((name) => el("select", {
       "aria-label": name, "data-name": name, onchange: (event) => this.set(name, event.target.value),
     }));
@@ -100,17 +103,18 @@ export class Fleet {
     const counts = Object.fromEntries(LEVELS.map((level) => [level, 0]));
     for (const row of this.groups) counts[row.health] += 1;
     const chosen = this.asked.health;
-    const chips = LEVELS.filter((level) => counts[level] || level === chosen).map((level) => el("button", {
-      type: "button", class: `chip is-${level}`, "aria-pressed": String(level === chosen),
-      onclick: () => this.set("health", level === this.asked.health ? "" : level),
-    }, `${level} ${records(counts[level])}`));
-    this.chips.replaceChildren(...chips);
+    LEVELS.forEach((level, place) => { // in place, as one of them may have the focus
+      const chip = this.chips.children[place];
+      chip.hidden = !counts[level] && level !== chosen;
+      chip.setAttribute("aria-pressed", String(level === chosen));
+      chip.textContent = `${level} ${records(counts[level])}`;
+    });
     this.counts = counts;
     for (const select of this.choices) {
       const { name } = select.dataset;
       const found = [...new Set(this.groups.map((row) => row[name]).filter(Boolean))].sort();
       if (this.asked[name] && !found.includes(this.asked[name])) found.unshift(this.asked[name]);
-      select.replaceChildren(el("option", { value: "" }, `any ${name}`), ...found.map((each) => el("option", { value: each }, each)));
+      choose(select, `any ${name}`, found);
       select.value = this.asked[name];
       select.hidden = found.length < 2 && !this.asked[name];
     }

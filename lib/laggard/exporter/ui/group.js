@@ -1,6 +1,6 @@
 // One group: what `laggard explain` says of it, and beside it the pictures that a terminal cannot draw.
 import {
-  badge, count, duration, el, known, lagOf, moment, orUnknown, records, replaceKept, runs, time, timeLagOf, UNKNOWN,
+  badge, choose, count, duration, el, known, lagOf, moment, orUnknown, records, replaceKept, runs, time, timeLagOf, UNKNOWN,
 } from "./base.js";
 import { chart, hatch, heatStrip, lanes, timeline } from "./charts.js";
 import { prose, sections } from "./explained.js";
@@ -29,7 +29,7 @@ function reader(owner, group) {
 
 // a head with # before it is of numbers
 function table(title, heads, rows) {
-  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": title },
+  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": title, "data-key": `table ${title}` },
     el("table", {}, el("caption", { class: "unseen" }, title),
       el("thead", {}, el("tr", {}, heads.map((head) => (head[0] === "#" ? el("th", { scope: "col", class: "number" }, head.slice(1)) : el("th", { scope: "col" }, head))))), el("tbody", {}, rows)));
 }
@@ -37,7 +37,7 @@ function table(title, heads, rows) {
 export class Group {
   constructor(main, parameters) {
     const [cluster, group] = [parameters.get("cluster") ?? "", parameters.get("group")];
-    Object.assign(this, { main, cluster, group, found: null });
+    Object.assign(this, { main, cluster, group, found: null, body: null, place: {} });
     this.topic = parameters.get("topic") ?? "";
     this.measure = parameters.get("by") === "time" ? "time" : "lag";
     this.all = new Set(); // lists that are shown to their end
@@ -46,6 +46,16 @@ export class Group {
 
   clear() {
     this.found = null;
+    this.body = null;
+  }
+
+  // the line on top stays when numbers change, as its list may be open
+  build() {
+    this.topics = el("select", {
+      "aria-label": "Topic", onchange: (event) => { location.hash = linkTo({ cluster: this.cluster, group: this.group }) + (event.target.value ? `&${new URLSearchParams({ topic: event.target.value })}` : ""); },
+    });
+    this.body = el("div");
+    this.main.replaceChildren(el("div", { class: "tools" }, el("a", { href: "#/" }, "← All groups"), this.topics), this.body);
   }
 
   chosen() {
@@ -79,12 +89,17 @@ export class Group {
     const rest = page.slice(place).map((each) => card(each.title, ...prose(each.lines, each.title !== "Lag")));
     this.saidOfMembers = prose(all.find((each) => each.title === "Members")?.lines ?? [], false);
     const body = [
-      hatch(), el("p", {}, el("a", { href: "#/", "data-key": "back" }, "← All groups")), this.head(group),
+      hatch(), this.head(group),
       this.charts(), el("div", { class: "cards" }, page.slice(0, place).map((each) => card(each.title, ...prose(each.lines)))),
       this.heat(), this.lanes(), this.rebalances(), this.findings(), this.members(), this.partitions(),
       el("div", { class: "cards" }, rest, this.policy()), this.text(lines),
     ];
-    replaceKept(this.main, ...body.filter(Boolean));
+    if (!this.body) this.build();
+    const topics = this.found.topics.map((each) => each.topic);
+    choose(this.topics, "all topics", topics.includes(this.topic) || !this.topic ? topics : [this.topic, ...topics]);
+    this.topics.value = this.topic;
+    this.topics.hidden = topics.length < 2 && !this.topic;
+    replaceKept(this.body, ...body.filter(Boolean));
   }
 
   head(group) {
@@ -144,7 +159,7 @@ export class Group {
       type: "button", class: "chip", "data-key": `measure ${name}`, "aria-pressed": String(name === this.measure), onclick: () => this.change(() => { this.measure = name; }),
     }, words)));
     const left = group.partitions.total - drawn.length;
-    return card("Partitions over time, the worst first", measures, heatStrip(shown, starts, write, title), button,
+    return card("Partitions over time, the worst first", measures, heatStrip(shown, starts, write, title, this.place), button,
       left > 0 && !this.topic ? el("p", { class: "muted" }, `${count(left, "more partition")} ${left === 1 ? "is" : "are"} not drawn: less far behind, not known now, or without a window.`) : null);
   }
 
@@ -237,13 +252,10 @@ export class Group {
   }
 
   partitions() {
-    const { partitions, topics, group } = this.found;
+    const { partitions, group } = this.found;
     const [shown, button] = this.more("partitions", partitions);
     const left = group.partitions.total - partitions.length;
-    const choose = topics.length > 1 || this.topic ? el("select", {
-      "aria-label": "Topic", "data-key": "topic", onchange: (event) => { location.hash = linkTo({ cluster: this.cluster, group: this.group }) + (event.target.value ? `&${new URLSearchParams({ topic: event.target.value })}` : ""); },
-    }, el("option", { value: "" }, "all topics"), topics.map((each) => el("option", { value: each.topic, selected: each.topic === this.topic }, each.topic))) : null;
-    return card("Partitions now, the worst first", choose, table("Partitions now",
+    return card("Partitions now, the worst first", table("Partitions now",
       ["Topic", "#Partition", "#Lag", "#Time lag", "Status", "Verdict", "#Committed", "#Log end", "Last commit", "Read by"], shown.map((row) => el("tr", {},
         el("td", {}, row.topic), number(row.partition), number(orUnknown(row.lag, records)),
         number(age(row)),
@@ -258,6 +270,6 @@ export class Group {
   }
 
   text(lines) {
-    return card("As text", el("details", { "data-key": "text" }, el("summary", {}, "The page of laggard explain, as the terminal prints it"), el("pre", { tabindex: 0 }, lines.map((line) => [line, el("br")]).flat())));
+    return card("As text", el("details", { "data-key": "text" }, el("summary", {}, "The page of laggard explain, as the terminal prints it"), el("pre", { tabindex: 0, "data-key": "lines" }, lines.map((line) => [line, el("br")]).flat())));
   }
 }
