@@ -13,11 +13,12 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from exporter.api_kit import serving_api
 from exporter.browser import Seen, chromium, tab
-from exporter.harness import Clock, Exporter
+from exporter.harness import LIMIT_SECONDS, Clock, Exporter
 from exporter.simulated_tables import write_simulated
 from exporter.test_roots import Several
 from exporter.ui_tables import HOSTILE, PARTITIONS, write_tables
 from laggard.escape import escape_label
+from laggard.exporter import api
 from patience import patient
 from tables.fixtures import NOW, group_row, partition_row, write_batch
 
@@ -62,8 +63,13 @@ def refreshed(root: Path, clock: Clock | None = None) -> Exporter:
 def showing(
     browser: Browser, exporter: Exporter | Several, clock: Clock | None = None, **look: object
 ) -> Iterator[Seen]:
-    """A tab on the exporter; whatever the test does in it, nothing leaves the origin and nothing is complained of."""
-    with serving_api(exporter, clock, ui=True) as asker, tab(browser, asker.port, **look) as seen:  # type: ignore[arg-type]
+    """A tab on the exporter; whatever the test does in it, nothing leaves the origin."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        serving_api(exporter, clock, ui=True) as asker,
+        tab(browser, asker.port, **look) as seen,
+    ):  # type: ignore[arg-type]
+        patch.setattr(api, "ANSWER_SECONDS", LIMIT_SECONDS)  # a busy machine may answer late
         yield seen
         assert seen.foreign() == []
 
