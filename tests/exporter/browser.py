@@ -98,4 +98,5 @@ def tab(browser: Browser, port: int, theme: str = "light", width: int = 1280, he
     try:
         yield seen
     finally:
+        page.unroute_all(behavior="ignoreErrors")  # a question under way when the test ends is nobody's fault
         context.close()
