@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from cli.judged_run import even, hot, judge, record
+from cli.judged_run import OPTIONS, even, hot, judge, record
 from diagnosis.fluid import Fluid, Row
 from laggard.cli.main import main
 from laggard.errors import NOT_FOUND, OK, USAGE
+from laggard.stream.reading import read_history
+from laggard.stream.replay import memory_before
 
 WINDOWS = 24
 SHORT, HOT, CALM = "billing", "fraud", "calm"
@@ -132,6 +135,16 @@ def test_the_sweep_marks_the_members_to_have(root: Path, capsys: pytest.CaptureF
     page = capsys.readouterr().out
     lines = [line for line in page.splitlines() if "members to have" in line and line.lstrip()[0].isdigit()]
     assert [int(line.split()[0]) for line in lines] == [newest(root, SHORT)["members_desired"]]
+
+
+def test_a_plan_reads_no_row_of_another_group(root: Path) -> None:
+    begin_ms = round(newest(root, SHORT)["window_start"].timestamp() * 1000)
+    tables = read_history(str(root), {}, begin_ms, begin_ms, OPTIONS, SHORT)
+    read = {name: pa.Table.from_batches(rows.to_batches(), rows.schema) for name, rows in tables.items()}
+    of_group = {name: set(rows["group"].to_pylist()) for name, rows in read.items() if "group" in rows.schema.names}
+    assert {"lag_windows", "group_history", "generations", "group_members", "places"} <= of_group.keys()
+    assert set().union(*of_group.values()) == {SHORT}
+    assert set(memory_before(str(root), begin_ms, SHORT).memories) == {SHORT}
 
 
 def test_a_group_that_is_not_there_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -71,11 +71,11 @@ class Options:
 
 
 def read_history(
-    root: str, versions: Mapping[str, int], begin_ms: int, end_ms: int, options: Options
+    root: str, versions: Mapping[str, int], begin_ms: int, end_ms: int, options: Options, group: str | None = None
 ) -> dict[str, pa.Table]:
     """Rows that windows from `begin_ms` to `end_ms` are evaluated by; at the versions named, else the newest.
 
-    Of `lag_windows`, by far the largest, a scan: there is never room for all of it.
+    With a group no rows of others. Of `lag_windows`, by far the largest, a scan: there is never room for all of it.
     """
     back_ms = 1000 * options.window_seconds * (options.parameters.look_back_windows - 1)
     spans = dict.fromkeys(("group_history", "topic_windows"), (begin_ms - back_ms, "window_start"))
@@ -86,17 +86,22 @@ def read_history(
     until = {"batches": last_ms + 1000 * options.window_seconds}  # to the tick that closed the last window
     spans["batches"] = (begin_ms - back_ms, "polled_at")
     found = {
-        name: read_span(root, name, versions.get(name), since, until.get(name, last_ms), time)
+        name: read_span(root, name, versions.get(name), since, until.get(name, last_ms), time, group=group)
         for name, (since, time) in spans.items()
     }
     found["lag_windows"] = scan_span(
-        root, "lag_windows", versions.get("lag_windows"), begin_ms - back_ms, last_ms, "window_start"
+        root, "lag_windows", versions.get("lag_windows"), begin_ms - back_ms, last_ms, "window_start", group=group
     )
-    return found | _read_standing(root, versions, found, recent_ms, end_ms - begin_ms)
+    return found | _read_standing(root, versions, found, recent_ms, end_ms - begin_ms, group)
 
 
 def _read_standing(
-    root: str, versions: Mapping[str, int], found: Mapping[str, pa.Table], recent_ms: int, length_ms: int
+    root: str,
+    versions: Mapping[str, int],
+    found: Mapping[str, pa.Table],
+    recent_ms: int,
+    length_ms: int,
+    group: str | None,
 ) -> dict[str, pa.Table]:
     """The tables with the rows of generations from before the time that was read, and under "places" where they are.
 
@@ -104,7 +109,7 @@ def _read_standing(
     """
     history = read_span(
         root, "group_history", versions.get("group_history"), recent_ms, recent_ms + length_ms, "window_start",
-        standing.COLUMNS,
+        standing.COLUMNS, group,
     )  # fmt: skip
     before = datetime.fromtimestamp(recent_ms / 1000, timezone.utc)
     rows = found["group_history"]
@@ -118,24 +123,41 @@ def _read_standing(
 
 
 def read_span(
-    root: str, name: str, version: int | None, since_ms: int, last_ms: int, time: str, columns: Sequence[str] = ()
+    root: str,
+    name: str,
+    version: int | None,
+    since_ms: int,
+    last_ms: int,
+    time: str,
+    columns: Sequence[str] = (),
+    group: str | None = None,
 ) -> pa.Table:
     """Rows of a table whose time is in a range, at a version or the newest; the columns that the evaluation needs."""
-    rows = scan_span(root, name, version, since_ms, last_ms, time, columns)
+    rows = scan_span(root, name, version, since_ms, last_ms, time, columns, group)
     return pa.Table.from_batches(rows.to_batches(), rows.schema)
 
 
 def scan_span(
-    root: str, name: str, version: int | None, since_ms: int, last_ms: int, time: str, columns: Sequence[str] = ()
+    root: str,
+    name: str,
+    version: int | None,
+    since_ms: int,
+    last_ms: int,
+    time: str,
+    columns: Sequence[str] = (),
+    group: str | None = None,
 ) -> Scan:
     """The same, to be read when it is wanted."""
     since, last = (datetime.fromtimestamp(ms / 1000, timezone.utc) for ms in (since_ms, last_ms))
     columns = columns or _COLUMNS.get(name, schemas.TABLES[name].names)
+    wanted = (field(time) >= pa.scalar(since, _TIME)) & (field(time) <= pa.scalar(last, _TIME))
+    if group is not None and "group" in schemas.TABLES[name].names:
+        wanted &= field("group") == group
     return scan_known(
         open_table(root, name, version),
         table_uri(root, name),
         columns,
-        (field(time) >= pa.scalar(since, _TIME)) & (field(time) <= pa.scalar(last, _TIME)),
+        wanted,
         # an event may be recorded a while after it happened, never before
         files=f"date >= '{since.date()}' AND date <= '{last.date()}'",
         repeating=_REPEATING if name in PARTITIONED else (),

@@ -9,6 +9,7 @@ from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow.dataset import field
 
 from laggard.diagnosis.engine import Judged, settle_apart
 from laggard.diagnosis.history.frames import Row
@@ -61,12 +62,13 @@ class Step:
     findings: list[Row]
 
 
-def memory_before(root: str, begin_ms: int) -> Remembered:
-    """Memory of the newest evaluated window that began before."""
+def memory_before(root: str, begin_ms: int, group: str | None = None) -> Remembered:
+    """Memory of the newest evaluated window that began before; with a group of no other."""
     newest = newest_judged(root, datetime.fromtimestamp(begin_ms / 1000, timezone.utc))
     if newest is None:
         return Remembered(None, {})
-    rows = read_between(root, FINDING_STATE.name, ("group", "state"), newest, newest)
+    only = None if group is None else field("group") == group
+    rows = read_between(root, FINDING_STATE.name, ("group", "state"), newest, newest, only)
     return Remembered(newest, memories_of(rows))
 
 

@@ -13,7 +13,7 @@ from laggard.diagnosis.memory import Memory
 from laggard.diagnosis.signals.compute import signals_of
 from laggard.diagnosis.signals.group import Signals
 from laggard.stream.judging import lay_out
-from laggard.stream.reading import Options, closed_windows, find_closed, known_at, read_history, told
+from laggard.stream.reading import Options, closed_windows, known_at, read_history, told
 from laggard.stream.replay import memory_before
 
 
@@ -27,12 +27,9 @@ class Recorded:
 
 def read_recorded(root: str, group: str, window_ms: int, options: Options) -> Recorded | None:
     """Read a group as of an evaluated window, by its begin; None if the tables hold nothing of it."""
-    remembered = memory_before(root, window_ms).memories.get(group, Memory())
-    tables = read_history(root, {}, window_ms, window_ms, options)
-    rows = {name: _of_group(table, group) if name != "lag_windows" else table for name, table in tables.items()}
-    last_ms = window_ms + 2000 * options.window_seconds
-    windows = find_closed(root, {}, window_ms, window_ms, options.window_seconds, told_ms=last_ms)
-    return recorded_of(rows, group, window_ms, remembered, options) if windows else None
+    remembered = memory_before(root, window_ms, group).memories.get(group, Memory())
+    tables = read_history(root, {}, window_ms, window_ms, options, group)
+    return recorded_of(tables, group, window_ms, remembered, options)
 
 
 def recorded_of(
@@ -56,10 +53,6 @@ def recorded_of(
         return None
     signals, after = signals_of(frame, memory, options.parameters)
     return Recorded(signals, {slot: tuple(rate for _, rate in samples) for slot, samples in after.busy.items()})
-
-
-def _of_group(table: pa.Table, group: str) -> pa.Table:
-    return table.filter(pc.equal(table["group"], group)) if "group" in table.column_names else table
 
 
 def _is(names: pa.Array, group: str) -> npt.NDArray[np.bool_]:
