@@ -44,7 +44,8 @@ def test_a_marker_at_the_end_of_an_idle_log_is_no_stall(lag: float, produced: di
     [
         (500, 9000, "held"),
         (480, 9000, "held"),
-        (501, 9000, "repeating"),
+        (502, 9000, "held"),  # two markers lie between
+        (506, 9000, "repeating"),
         (9000, 9000, "repeating"),
         (None, 9000, "repeating"),
     ],

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from laggard.diagnosis.history.frames import Floats, TopicFrame
+from laggard.diagnosis.history.frames import Floats, Row, TopicFrame
 from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.group import UNKNOWN_KIND
@@ -22,13 +23,14 @@ _BATCH_TIMES = fixed("batch_times", 2.0, "times stall_min_seconds")
 _REPEAT_COMMITS = fixed("repeat_commits", 2, "commits of one offset, from which the owner repeats itself")
 
 
-def is_held(frame: TopicFrame, row: int) -> bool:
-    """True if the offset stands at the last stable offset, behind which an open transaction hides what arrived."""
-    newest = (frame.facts.get("windows", {}).get(int(frame.partitions[row])) or [{}])[-1]
-    stable, end = newest.get("last_stable_offset"), newest.get("log_end_offset")
-    if stable is None or end is None:
-        return False
-    return bool(stable < end and frame["committed"][row, -1] >= stable)
+def holds(log_ends: Row, committed: float, slack: float) -> bool:
+    """True if a transaction is open and the reader has read all before it, up to some records.
+
+    A transaction that ended before it left a marker, and records if it was aborted: offsets that no reader gets. One
+    that commits the last record it got, plus one, stays below them.
+    """
+    stable, end = log_ends.get("last_stable_offset"), log_ends.get("log_end_offset")
+    return stable is not None and end is not None and stable < end and bool(committed >= stable - slack)
 
 
 def with_lost(frame: TopicFrame, window_seconds: int) -> TopicFrame:
@@ -50,18 +52,22 @@ def with_lost(frame: TopicFrame, window_seconds: int) -> TopicFrame:
     return replace(frame, numbers={**frame.numbers, "frozen": frozen})
 
 
-def _released_windows(frame: TopicFrame, row: int) -> float:
+def _log_ends(frame: TopicFrame, row: int) -> Sequence[Row]:
+    """Last stable offset and log end of a partition, by window; empty if no transaction was open in any."""
+    found: Sequence[Row] = frame.facts.get("windows", {}).get(int(frame.partitions[row]), ())
+    return found
+
+
+def _released_windows(frame: TopicFrame, row: int, slack: float) -> float:
     """For how many windows records could be read behind an offset that a transaction held before; else endlessly.
 
     The last stable offset is known once per window: in which moment it let go is not.
     """
     committed = frame["committed"][row]
-    rows = frame.facts.get("windows", {}).get(int(frame.partitions[row]), ())
-    for back, one in enumerate(reversed(rows[-len(committed) :])):
+    for back, one in enumerate(reversed(_log_ends(frame, row)[-len(committed) :])):
         if committed[-1 - back] != committed[-1]:
             break
-        stable, end = one.get("last_stable_offset"), one.get("log_end_offset")
-        if stable is not None and end is not None and stable < end and committed[-1] >= stable:
+        if holds(one, committed[-1], slack):
             return back - 1
     return math.inf
 
@@ -179,9 +185,11 @@ def stalls(
             limit[row] = max(limit[row], silence)
         if (frame["lag"][row, -1 - int(limit[row] // window_seconds) :][:1] == 0).any():
             continue  # all was read so long ago: since when there was more is known by a poll or so
-        if is_held(frame, row):
+        slack = max(parameters.min_lag_records, 0.0 if floor is None else float(floor[row]))
+        rows = _log_ends(frame, row)
+        if rows and holds(rows[-1], frame["committed"][row, -1], slack):
             kinds[row] = HELD
-        elif min(frozen[row] - hidden_seconds, _released_windows(frame, row) * window_seconds) < limit[row]:
+        elif min(frozen[row] - hidden_seconds, _released_windows(frame, row, slack) * window_seconds) < limit[row]:
             continue
         elif has_members and frame.named("owner")[row, -1] == "":
             kinds[row] = "unowned"
