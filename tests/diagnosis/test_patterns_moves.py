@@ -111,8 +111,12 @@ def test_while_the_epoch_lasts_only_the_group_is_known_to_be_behind() -> None:
 
 def correlated(hit: dict[str, float], groups: int = 6, others: int = 10) -> list[tuple[int, int]]:
     coordinators = {f"g{number}": 1 for number in range(groups)} | {f"o{number}": 2 for number in range(others)}
-    ends = {group: [at(second)] for group, second in hit.items()}
-    return [(each.broker, len(each.groups)) for each in find_correlated(coordinators, ends, Parameters())]
+    rows = [
+        {"group": group, "coordinator": broker, "led_before": [], "rebalanced_at": []}
+        for group, broker in coordinators.items()
+    ]
+    rows = [row | {"rebalanced_at": [at(hit[row["group"]])]} if row["group"] in hit else row for row in rows]
+    return [(each.broker, len(each.groups)) for each in find_correlated(rows, Parameters())]
 
 
 def test_half_of_a_brokers_groups_within_a_minute_are_correlated() -> None:

@@ -36,6 +36,7 @@ class Must:
     within: int = 10
     partitions: frozenset[int] = frozenset()  # of the finding; empty: not looked at
     group: str = ""  # "": any group of the run
+    subject: str = ""  # member, host or broker; "": not looked at
 
 
 @dataclass(frozen=True)

@@ -256,7 +256,7 @@ def sc45(cluster: ScenarioCluster) -> Labels:
     cluster.minute(at, restart, "coordinator_restart")
     return Labels(
         at + 12,
-        must=(Must("COORDINATOR_CORRELATED", at + 0.3, within=4),),
+        must=(Must("COORDINATOR_CORRELATED", at + 0.3, within=4, subject=str(broker)),),
         never=only("REBALANCE_STORM", "SESSION_EVICTION", "REBALANCE_STRAGGLER"),
         primary=only("COORDINATOR_CORRELATED"),
         primary_minutes=(at + 2, at + 4),

@@ -109,6 +109,7 @@ def _score_must(run: Run, must: Must, found: Sequence[Opened], result: Scored) -
         if each.code == must.code
         and each.is_shown
         and (not must.group or each.group == must.group)
+        and (not must.subject or each.subject == must.subject)
         and (not must.partitions or bool(each.partitions & must.partitions))
     ]
     in_time = [each for each in fits if each.opened_ms >= true_ms - EARLY_WINDOWS * WINDOW_MS]

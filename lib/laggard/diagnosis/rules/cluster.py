@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from laggard.diagnosis.history.frames import Row
@@ -46,30 +46,40 @@ class Correlated:
     at: datetime  # end of the first of these rebalances
 
 
-def find_correlated(
-    coordinators: Mapping[str, int], ends: Mapping[str, Sequence[datetime]], parameters: Parameters
-) -> list[Correlated]:
+def find_correlated(groups: Sequence[Row], parameters: Parameters) -> list[Correlated]:
     """Brokers whose groups rebalanced together, each with its fullest minute.
 
-    `coordinators` is the leader of the offsets partition of every active group, `ends` the ends of its live rebalances
-    of the time to look at.
+    `groups` are the signals of active groups, with the ends of their live rebalances of the time to look at. A group
+    counts at the broker that led it a minute before: members rejoin at the one that took over, which is not to blame.
     """
-    found = []
-    for broker in sorted(set(coordinators.values())):
-        own = {group for group, each in coordinators.items() if each == broker}
-        others = coordinators.keys() - own
-        times = sorted((at, group) for group in own for at in ends.get(group, ()))
-        best: Correlated | None = None
-        for at, _ in times:
-            hit = tuple(sorted({group for each, group in times if _within(at, each, parameters)}))
-            quiet = sum(any(_within(at, each, parameters) for each in ends.get(group, ())) for group in others)
-            share = quiet / len(others) if others else 0.0
-            is_hit = (
-                len(hit) >= max(_COORDINATOR_GROUPS, parameters.coordinator_share * len(own)) and share <= _OTHERS_SHARE
-            )
-            if is_hit and (best is None or len(hit) > len(best.groups)):
-                best = Correlated(broker, hit, len(own), share, at)
-        found += [] if best is None else [best]
+    ends = {each["group"]: each["rebalanced_at"] for each in groups}
+    best: dict[int, Correlated] = {}
+    lasting = defaultdict[int | None, set[str]](set)
+    for each in groups:
+        if not each["led_before"]:
+            lasting[each["coordinator"]].add(each["group"])
+    moved = [each for each in groups if each["led_before"]]
+    for at in sorted({at for each in ends.values() for at in each}):
+        hit = {group for group, times in ends.items() if any(_within(at, each, parameters) for each in times)}
+        led_by = {broker: set(own) for broker, own in lasting.items()}
+        for each in moved:
+            led_by.setdefault(_coordinator_before(each, at, parameters), set()).add(each["group"])
+        known = {broker: own for broker, own in led_by.items() if broker is not None}
+        everybody = set[str]().union(*known.values())
+        for broker, own in known.items():
+            mine, others = own & hit, everybody - own
+            share = len(others & hit) / len(others) if others else 0.0
+            least = max(_COORDINATOR_GROUPS, parameters.coordinator_share * len(own))
+            is_fuller = broker not in best or len(mine) > len(best[broker].groups)
+            if len(mine) >= least and share <= _OTHERS_SHARE and is_fuller:
+                best[broker] = Correlated(broker, tuple(sorted(mine)), len(own), share, at)
+    return [best[broker] for broker in sorted(best)]
+
+
+def _coordinator_before(group: Row, at: datetime, parameters: Parameters) -> int | None:
+    """The broker that led a group's offsets partition so long before; None not known."""
+    since = at - timedelta(seconds=parameters.coordinator_seconds)
+    found: int | None = next((broker for seen, broker in group["led_before"] if seen > since), group["coordinator"])
     return found
 
 
@@ -199,11 +209,9 @@ def source_blocked(_: ClusterFrame, groups: Sequence[Row], __: Parameters) -> li
 def coordinator_correlated(_: ClusterFrame, groups: Sequence[Row], parameters: Parameters) -> list[Observation]:
     """Most active groups of one coordinator, three at least, rebalanced within a minute.
 
-    Of the other groups at most a tenth did.
+    Of the other groups at most a tenth did. The coordinator is the broker that led them before: if it was restarted
+    another one has taken over.
     """
-    active = [each for each in groups if each["is_active"] and each["coordinator"] is not None]
-    coordinators = {each["group"]: each["coordinator"] for each in active}
-    ends = {each["group"]: each["rebalanced_at"] for each in active}
     return [
         Observation(
             "COORDINATOR_CORRELATED",
@@ -211,7 +219,7 @@ def coordinator_correlated(_: ClusterFrame, groups: Sequence[Row], parameters: P
             evidence={"groups": float(len(each.groups)), "groups_of_broker": float(each.active)},
             evidence_text=_named(each.groups),
         )
-        for each in find_correlated(coordinators, ends, parameters)
+        for each in find_correlated([each for each in groups if each["is_active"]], parameters)
     ]
 
 

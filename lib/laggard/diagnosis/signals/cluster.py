@@ -50,6 +50,7 @@ def cluster_signal(signals: Signals, brokers: Mapping[int, float]) -> Row:
         "blind": sum(each in _BLIND for each in committed) / len(committed) if committed else 0.0,
         "blocked": "source_blocked" in committed,
         "blocked_windows": _blocked_windows(signals),
+        "led_before": led_before(signals.frame.events),
         "rebalanced_at": _rebalanced(signals, begin),
         "spread_down": bool(
             worst is not None and worst.shape.name == "spread" and signals.sub_cause in ("capacity_down", "both")
@@ -59,12 +60,23 @@ def cluster_signal(signals: Signals, brokers: Mapping[int, float]) -> Row:
     }
 
 
+def led_before(events: Sequence[Row]) -> list[tuple[datetime, int | None]]:
+    """Return former coordinators and when another broker was first seen in their place, oldest first; None no broker.
+
+    A poll sees a change up to a tick after it was made.
+    """
+    rows = [row for row in events if row["kind"] == "coordinator_changed"]
+    brokers = [dict(row["detail"] or ()).get("from", "") for row in rows]
+    found = [(row["event_at"], int(each) if each.isdigit() else None) for row, each in zip(rows, brokers, strict=True)]
+    return sorted(found, key=lambda each: float(each[0].timestamp()))
+
+
 def no_signal(group: str) -> Row:
     """The signal of a group that could not be evaluated: it says nothing either way."""
     return {
         "group": group, "coordinator": None, "offsets_partition": None, "client_ids": [], "is_active": False,
-        "blind": 0.0, "blocked": False, "blocked_windows": 0, "rebalanced_at": [], "spread_down": False,
-        "brokers": {}, "material_lag": 0.0,
+        "blind": 0.0, "blocked": False, "blocked_windows": 0, "led_before": [], "rebalanced_at": [],
+        "spread_down": False, "brokers": {}, "material_lag": 0.0,
     }  # fmt: skip
 
 
