@@ -100,7 +100,7 @@ def scan(frame: DataFrame) -> None:
 def decode(frame: DataFrame) -> None:
     """What a tick does with its records before anything is joined."""
     frame.coalesce(2).mapInArrow(decode_stage(NameFilter(), with_edges=False), DECODED).selectExpr(
-        "sum(commits)"
+        "sum(commit.commits)"
     ).collect()
 
 

@@ -20,6 +20,7 @@ from laggard.sources.snapshot import FACTS, OFFSETS_PARTITIONS, POSITIONS, PROBE
 from laggard.sources.topic_window import TopicWindow
 from laggard.stream.advance import Poll, advance
 from laggard.stream.decode import decode_records
+from laggard.stream.decoded import SCHEMA as DECODED
 from laggard.stream.decoded import read_batch
 from laggard.stream.offsets_topic_events import offsets_topic_events
 from laggard.stream.topic_windows import topic_windows
@@ -170,7 +171,7 @@ class Laggard:
             ],
             schema=RECORDS,
         )
-        return pa.Table.from_batches(list(decode_records(table, NameFilter())))
+        return pa.Table.from_batches(decode_records(table, NameFilter()), DECODED)
 
     def advance(self, decoded: pa.Table, poll: Poll, tick: Tick) -> dict[str, pa.Table]:
         """Rows of every table after the state of the tick before."""

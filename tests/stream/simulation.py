@@ -18,7 +18,7 @@ from laggard.sources.odd_records import SCHEMA as RECORDS
 from laggard.sources.snapshot import OFFSETS_PARTITIONS, POSITIONS, PROBES, Snapshot
 from laggard.stream.advance import Poll, advance
 from laggard.stream.decode import decode_records
-from laggard.stream.decoded import Batch, read_batch
+from laggard.stream.decoded import KINDS, SCHEMA, Batch, of_kind, read_batch
 from laggard.stream.ticks import next_tick
 from laggard.stream.timeline import clock_column, closed_to, place, time_gaps
 from laggard.tables import schemas
@@ -123,7 +123,12 @@ def decoded(records: Iterable[Record], first_offset: int = 0, *, partition: int 
         ],
         schema=RECORDS,
     )
-    return pa.Table.from_batches(list(decode_records(table, NameFilter())))
+    return pa.Table.from_batches(decode_records(table, NameFilter()), SCHEMA)
+
+
+def rows_of(decoded: pa.Table) -> list[dict[str, Any]]:
+    """Rows of the decode stage as dicts, each with its kind, one kind after the other."""
+    return [{"kind": kind, **row} for kind in KINDS for row in of_kind(decoded, kind).to_pylist()]
 
 
 def end(  # one row of a poll

@@ -9,7 +9,7 @@ import pytest
 
 from laggard.sources.snapshot import Snapshot
 from laggard.stream.commit_times import CommitTimes, clock_skew, commit_times
-from laggard.stream.decoded import SCHEMA
+from laggard.stream.decoded import COLUMNS
 
 POLLED = 1_000_000.0  # seconds since 1970; the poll before was 10 s earlier, and this one took half a second
 
@@ -66,7 +66,7 @@ def test_commits_are_counted_by_offsets_partition() -> None:
             {"source_partition": 0, "commits": 3, "commit_timestamp": None},
             {"source_partition": 4, "commits": 0, "commit_timestamp": None},
         ],
-        schema=SCHEMA,
+        schema=COLUMNS["commit"],
     )
     assert commit_times(rows) == [[0, 5, 1.5, 1.5], [4, 0, None, None]]
     assert CommitTimes(1, 2.0, 3.0) + CommitTimes(2, None, None) == CommitTimes(3, 2.0, 3.0)

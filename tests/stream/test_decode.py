@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,10 +12,10 @@ from hypothesis import strategies as st
 import encoder
 from laggard.names import NameFilter
 from laggard.stream.decode import decode_records
-from laggard.stream.decoded import SCHEMA
+from laggard.stream.decoded import COLUMNS, KINDS, SCHEMA, groups_of, of_kind
 from laggard.stream.rare_rows import HEAD_BYTES, MAX_DEAD_LETTERS
 from rebalance.modern import CONSUMER, SHARE, STREAMS, Kind
-from stream.simulation import ID_A, NOON, RECORDS, Record, commit, decoded, generation, group_tombstone
+from stream.simulation import ID_A, NOON, RECORDS, Record, commit, decoded, generation, group_tombstone, rows_of
 
 OUTCOMES = {"record", "tombstone", "unsupported", "malformed"}
 VALID = st.sampled_from(
@@ -45,23 +46,23 @@ TYPED = st.builds(lambda kind, rest: Record(encoder.i16(kind) + rest, rest), st.
 @settings(max_examples=200)
 @given(st.lists(VALID | GARBAGE | DAMAGED | TYPED, max_size=30))
 def test_every_record_is_counted_exactly_once(records: list[Record]) -> None:
-    rows = decoded(records).to_pylist()
+    rows = rows_of(decoded(records))
     counts = [row for row in rows if row["kind"] == "count"]
     assert sum(row["records"] for row in counts) == len(records)
     assert {row["outcome"] for row in counts} <= OUTCOMES
     dead = sum(row["records"] for row in counts if row["outcome"] == "malformed")
-    assert sum(row["kind"] == "dead" for row in rows) == dead
+    assert sum(row["kind"] == "dead_letter" for row in rows) == dead
 
 
 @given(st.lists(VALID | GARBAGE, max_size=20))
 def test_a_key_comes_out_once_with_its_newest_record(records: list[Record]) -> None:
-    rows = [row for row in decoded(records, 100).to_pylist() if row["kind"] == "commit"]
+    rows = [row for row in rows_of(decoded(records, 100)) if row["kind"] == "commit"]
     newest = {record.key: 100 + place for place, record in enumerate(records) if record.key == commit(5).key}
     assert [row["source_offset"] for row in rows] == list(newest.values())
 
 
 def test_a_commit_row_carries_what_the_record_says() -> None:
-    (row,) = (row for row in decoded([commit(7, topic_id=ID_A)], 3, partition=9).to_pylist() if row["kind"] == "commit")
+    (row,) = (row for row in rows_of(decoded([commit(7, topic_id=ID_A)], 3, partition=9)) if row["kind"] == "commit")
     expected = {
         "group": "g",
         "topic": "t",
@@ -80,7 +81,7 @@ def test_a_commit_row_carries_what_the_record_says() -> None:
 
 
 def test_a_tombstone_row_has_no_offset() -> None:
-    (row,) = (row for row in decoded([commit(7), commit(None)]).to_pylist() if row["kind"] == "commit")
+    (row,) = (row for row in rows_of(decoded([commit(7), commit(None)])) if row["kind"] == "commit")
     assert (row["is_deleted"], row["committed_offset"], row["commit_timestamp"]) == (True, None, None)
     assert row["first_committed_offset"] == 7
 
@@ -103,15 +104,15 @@ def test_each_partition_of_a_watched_group_and_topic_gives_a_row_and_none_of_ano
 @pytest.mark.parametrize("kind", [CONSUMER, SHARE, STREAMS], ids=lambda kind: kind.name)
 def test_records_of_every_kind_of_group_are_rows_in_the_order_of_the_log(kind: Kind) -> None:
     records = [kind.member("a"), kind.epoch(1), kind.target("a", {}), kind.target_epoch(1), kind.current("a", 1)]
-    rows = [row for row in decoded([*records, *kind.gone("a")], 7).to_pylist() if row["kind"] == "generation"]
+    rows = [row for row in rows_of(decoded([*records, *kind.gone("a")], 7)) if row["kind"] == "group_record"]
     assert [(row["group"], row["source_offset"]) for row in rows] == [("g", 7 + place) for place in range(8)]
     assert [json.loads(row["detail"])["is_tombstone"] for row in rows] == [False] * 5 + [True] * 3
 
 
 def test_a_record_of_a_modern_group_that_is_cut_short_is_a_dead_letter_and_no_row() -> None:
     whole = CONSUMER.current("a", 1, {"t": [0]})
-    rows = decoded([Record(whole.key, (whole.value or b"")[:-1])]).to_pylist()
-    assert [row["kind"] for row in rows] == ["dead", "count"]
+    rows = rows_of(decoded([Record(whole.key, (whole.value or b"")[:-1])]))
+    assert [row["kind"] for row in rows] == ["dead_letter", "count"]
 
 
 def test_modern_groups_nobody_watches_give_no_row() -> None:
@@ -119,7 +120,7 @@ def test_modern_groups_nobody_watches_give_no_row() -> None:
     assert [row["kind"] for row in rows] == ["count", "count"]
 
 
-def decoded_with(records: list[Record], names: NameFilter) -> list[dict[str, object]]:
+def decoded_with(records: list[Record], names: NameFilter) -> list[dict[str, Any]]:
     import pyarrow as pa
 
     columns = [
@@ -130,31 +131,39 @@ def decoded_with(records: list[Record], names: NameFilter) -> list[dict[str, obj
         pa.array([record.value for record in records], pa.binary()),
     ]
     table = pa.table(columns, schema=RECORDS)
-    rows: list[dict[str, object]] = pa.Table.from_batches(list(decode_records(table, names))).to_pylist()
-    return rows
+    return rows_of(pa.Table.from_batches(decode_records(table, names), SCHEMA))
 
 
 def test_a_dead_letter_keeps_the_head_and_the_sum_of_the_whole() -> None:
     (row,) = (
-        row for row in decoded([Record(commit(5).key, b"\0\1" + b"x" * 999)]).to_pylist() if row["kind"] == "dead"
+        row for row in rows_of(decoded([Record(commit(5).key, b"\0\1" + b"x" * 999)])) if row["kind"] == "dead_letter"
     )
     assert (row["value_bytes"], len(row["head_hex"]), len(row["sha256"])) == (1001, 2 * HEAD_BYTES, 64)
 
 
 def test_dead_letters_are_kept_to_a_limit_and_counted_beyond_it() -> None:
-    rows = decoded([Record(b"\0", b"")] * (MAX_DEAD_LETTERS + 5)).to_pylist()
-    assert sum(row["kind"] == "dead" for row in rows) == MAX_DEAD_LETTERS
+    rows = rows_of(decoded([Record(b"\0", b"")] * (MAX_DEAD_LETTERS + 5)))
+    assert sum(row["kind"] == "dead_letter" for row in rows) == MAX_DEAD_LETTERS
     assert [row["records"] for row in rows if row["kind"] == "count"] == [MAX_DEAD_LETTERS + 5]
 
 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_rows_of_polls_are_no_records(rows: int) -> None:
     polls = RECORDS.empty_table() if not rows else RECORDS.empty_table().from_pylist([{}], schema=RECORDS)
-    (found,) = decode_records(polls, NameFilter())
-    assert (found.num_rows, found.schema) == (0, SCHEMA)
+    assert list(decode_records(polls, NameFilter())) == []
 
 
 def test_a_rewind_inside_a_batch_is_a_row_with_both_offsets() -> None:
-    (row,) = (row for row in decoded([commit(50), commit(20)], 8).to_pylist() if row["kind"] == "rewind")
-    found = (row["first_committed_offset"], row["committed_offset"], row["records"], row["source_offset"])
+    (row,) = (row for row in rows_of(decoded([commit(50), commit(20)], 8)) if row["kind"] == "rewind")
+    found = (row["from_offset"], row["to_offset"], row["records"], row["source_offset"])
     assert found == (50, 20, 30, 9)
+
+
+def test_rows_name_their_group_and_keep_the_columns_of_their_kind() -> None:
+    rows = decoded([commit(50), commit(20), generation(1, {"m": ("t",)}), commit(21), Record(b"", b"")])
+    batches = {kind: batch for batch in rows.to_batches() for kind in KINDS if batch[kind].null_count < batch.num_rows}
+    groups = {kind: set(groups_of(batch).to_pylist()) for kind, batch in batches.items()}
+    assert {kind for kind, found in groups.items() if found == {"g"}} == {"commit", "edge", "rewind", "group_record"}
+    assert {kind for kind, found in groups.items() if found == {None}} == {"dead_letter", "count"}
+    assert {kind: of_kind(rows, kind).schema for kind in KINDS} == COLUMNS
+    assert sum(of_kind(rows, kind).num_rows for kind in KINDS) == rows.num_rows

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laggard.stream.decoded import of_kind
 from laggard.stream.edges import edge_rows
 from stream.simulation import commit, decoded, generation
 
@@ -58,17 +59,16 @@ def test_edges_are_first_last_and_last_risen_between_two_records(log: list[tuple
 
 
 def test_a_batch_without_group_records_has_no_edges() -> None:
-    rows = decoded([commit(1), commit(2)])
-    assert "edge" not in rows["kind"].to_pylist()
+    assert of_kind(decoded([commit(1), commit(2)]), "edge").num_rows == 0
 
 
 def test_an_edge_is_a_commit_with_its_place_and_time() -> None:
-    rows = decoded([commit(5), generation(1, {"m": ("t",)}), commit(7)], first_offset=10).to_pylist()
-    found = [(row["source_offset"], row["committed_offset"], row["topic"]) for row in rows if row["kind"] == "edge"]
+    rows = decoded([commit(5), generation(1, {"m": ("t",)}), commit(7)], first_offset=10)
+    found = [(row["source_offset"], row["committed_offset"], row["topic"]) for row in of_kind(rows, "edge").to_pylist()]
     assert found == [(10, 5, "t"), (12, 7, "t")]
 
 
-def test_an_edge_counts_the_commits_since_the_one_before() -> None:
-    rows = decoded([generation(1, {"m": ("t",)}), *(commit(offset) for offset in (5, 7, 7, 8, 9))]).to_pylist()
-    found = [(row["committed_offset"], row["commits"]) for row in rows if row["kind"] == "edge"]
-    assert found == [(5, 1), (9, 3)]
+def test_an_edge_counts_the_commits_that_are_none_since_the_one_before() -> None:
+    rows = decoded([generation(1, {"m": ("t",)}), *(commit(offset) for offset in (5, 7, 7, 8, 9))])
+    found = [(row["committed_offset"], row["unseen"]) for row in of_kind(rows, "edge").to_pylist()]
+    assert found == [(5, 0), (9, 2)]

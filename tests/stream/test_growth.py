@@ -7,7 +7,7 @@ import pytest
 
 from laggard.lag.merged import merge
 from laggard.sources.snapshot import POSITIONS
-from laggard.stream.decoded import SCHEMA
+from laggard.stream.decoded import COLUMNS
 from laggard.stream.events import grown_topics
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema
@@ -18,8 +18,8 @@ def grown(*, committed: bool, polled: int, subscribed: bool = True) -> dict[str,
     """Of a topic whose partitions 0 and 1 are known: partition 2 is new."""
     known = [{"group": "g", "topic": "t", "partition": partition} for partition in range(2)]
     before = pa.Table.from_pylist(known, schema=arrow_schema(schemas.PARTITION_STATUS))
-    new = {"kind": "commit", "group": "g", "topic": "t", "partition": 2, "source_partition": 0, "source_offset": 9}
-    commits = pa.Table.from_pylist([new] if committed else [], schema=SCHEMA)
+    new = {"group": "g", "topic": "t", "partition": 2, "source_partition": 0, "source_offset": 9}
+    commits = pa.Table.from_pylist([new] if committed else [], schema=COLUMNS["commit"])
     poll = [{"topic": "t", "topic_id": "i", "partition": partition, "log_end_offset": 5} for partition in range(polled)]
     pairs = pa.table({"group": ["g"], "topic": ["t"]}) if subscribed else pa.table({"group": [], "topic": []})
     pairs = pairs.cast(pa.schema([("group", pa.string()), ("topic", pa.string())]))

@@ -117,7 +117,7 @@ def _commits(
     for row in edges.to_pylist():
         if row["group"] in named and row["commit_timestamp"] is not None:
             commit = series.commit(row, row["committed_offset"], row["commit_timestamp"])
-            found[row["group"]].append((row["source_offset"], replace(commit, unseen=row["commits"] - 1)))
+            found[row["group"]].append((row["source_offset"], replace(commit, unseen=row["unseen"])))
     for row in compacted.to_pylist():
         if row["group"] not in named and not row["is_deleted"]:
             found[row["group"]] += _of_key(row, series)

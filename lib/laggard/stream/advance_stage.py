@@ -30,7 +30,7 @@ from laggard.stream.admission import admit, forget
 from laggard.stream.advance import Poll, advance
 from laggard.stream.commit_times import CommitTimes, commit_times
 from laggard.stream.decode import decode_stage
-from laggard.stream.decoded import DECODED, SCHEMA, of_kind, read_batch
+from laggard.stream.decoded import DECODED, SCHEMA, groups_of, of_kind, read_batch
 from laggard.stream.held import hold, recovery_events
 from laggard.stream.polled import polled_batch
 from laggard.stream.quarantine import Failed, Inputs, Quarantine, advance_apart, join
@@ -146,7 +146,7 @@ def advance_stage(
         inputs, shed = admit(inputs, *rooms)
         tables, failed = advance_groups(inputs, Poll(poll.positions, listing, poll.probes), tick, policies, limits)
         shed += _uncommitted(tables["group_status"])
-        tables["dead_letters"] = _dead_letters(of_kind(decoded, "dead"), tick)
+        tables["dead_letters"] = _dead_letters(of_kind(decoded, "dead_letter"), tick)
         for name, rows in tables.items():
             if rows.num_rows:
                 label = _label(shard, state.shards)
@@ -221,7 +221,7 @@ def gather(results: Iterable[Row]) -> Advanced:
 def _with_shard(stage: Stage, shards: int) -> Stage:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in stage(batches):
-            shard = pa.array(shards_of(batch["group"], shards), pa.int32())
+            shard = pa.array(shards_of(groups_of(batch), shards), pa.int32())
             yield pa.RecordBatch.from_arrays([*batch.columns, shard], [*batch.schema.names, "shard"])
 
     return run
@@ -255,11 +255,10 @@ def _task_number() -> int:
 
 def _summary(decoded: pa.Table) -> dict[str, Any]:
     """Record counts of the task, its commits by offsets partition, and how long decoding took."""
-    counted = ["outcome", "record_type", "record_version", "reason", "records"]
-    spent_us = pc.max(of_kind(decoded, "timing")["records"]).as_py() or 0
+    spent_us = pc.max(of_kind(decoded, "timing")["spent_us"]).as_py() or 0
     return {
         "commit_times": commit_times(of_kind(decoded, "commit")),
-        "counts": of_kind(decoded, "count").select(counted).to_pylist(),
+        "counts": of_kind(decoded, "count").to_pylist(),
         "decode_seconds": spent_us / 1e6,
     }
 

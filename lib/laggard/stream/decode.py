@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from laggard.lag.arrays import MAX_TIMESTAMP_MS, Ints, both, where
 from laggard.lag.commits import Bools, compact_commits
 from laggard.names import NameFilter
-from laggard.stream.decoded import COLUMNS, TIMESTAMP, batch_of
+from laggard.stream.decoded import TIMESTAMP, as_decoded, rows_of
 from laggard.stream.edges import edge_rows
 from laggard.stream.rare_rows import RareRows, Records, set_aside
 from laggard.wire.columnar import CommitColumns, decode_columns
@@ -36,7 +36,7 @@ def decode_stage(
             return
         yield from decode_records(pa.Table.from_batches(gathered).combine_chunks(), names, with_edges=with_edges)
         spent_us = (time.perf_counter_ns() - started) // 1000
-        yield batch_of(1, kind=pa.array(["timing"]), records=pa.array([spent_us], pa.int64()))
+        yield as_decoded("timing", rows_of("timing", 1, spent_us=pa.array([spent_us], pa.int64())))
 
     return decode
 
@@ -57,12 +57,12 @@ def decode_records(table: pa.Table, names: NameFilter, *, with_edges: bool = Tru
         set_aside(records, columns)
         keys = _watched_keys(columns, names)
         chosen = np.flatnonzero((columns.is_commit | columns.is_tombstone) & keys.is_watched[columns.key_index])
-        yield _commits(records, columns, keys, chosen, rows)
+        yield as_decoded("commit", _commits(records, columns, keys, chosen, rows))
         if with_edges:
-            yield _edges(records, columns, keys, chosen)
+            yield as_decoded("edge", _edges(records, columns, keys, chosen))
         rows.add_others(records, columns, names)
         rows.add_counts(columns)
-    yield rows.batch()
+    yield from rows.batches()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +94,14 @@ def _commits(records: Records, columns: CommitColumns, known: _Keys, chosen: Int
     for row, offset_before in zip(found.rewind_rows.tolist(), found.rewind_from.tolist(), strict=True):
         key = known.named[int(columns.key_index[row])]
         rows.add(
-            kind="rewind", group=key["group"], topic=key["topic"], partition=key["partition"],
+            "rewind", group=key["group"], topic=key["topic"], partition=key["partition"],
             source_partition=int(records.partition[row]), source_offset=int(records.offset[row]),
-            record_timestamp=records.timestamp[row].as_py(), first_committed_offset=offset_before,
-            committed_offset=int(columns.offset[row]), records=offset_before - int(columns.offset[row]),
+            record_timestamp=records.timestamp[row].as_py(), from_offset=offset_before,
+            to_offset=int(columns.offset[row]), records=offset_before - int(columns.offset[row]),
         )  # fmt: skip
-    return batch_of(
+    return rows_of(
+        "commit",
         len(last),
-        kind=pa.repeat("commit", len(last)),
         group=pa.array([key["group"] for key in keys], pa.string()),
         topic=pa.array([key["topic"] for key in keys], pa.string()),
         partition=pa.array([key["partition"] for key in keys], pa.int32()),
@@ -145,15 +145,17 @@ def _edges(records: Records, columns: CommitColumns, known: _Keys, chosen: Ints)
         offset = columns.offset[chosen]
         found, unseen = edge_rows(records_of, groups, chosen, key, columns.is_commit[chosen] & (offset >= 0), offset)
     keys = [known.named[index] for index in columns.key_index[found].tolist()]
-    return batch_of(
+    return rows_of(
+        "edge",
         len(found),
-        kind=pa.repeat("edge", len(found)),
-        **{name: pa.array([key[name] for key in keys], COLUMNS[name]) for name in ("group", "topic", "partition")},
+        group=pa.array([key["group"] for key in keys], pa.string()),
+        topic=pa.array([key["topic"] for key in keys], pa.string()),
+        partition=pa.array([key["partition"] for key in keys], pa.int32()),
         source_partition=pa.array(records.partition[found], pa.int32()),
         source_offset=pa.array(records.offset[found], pa.int64()),
         committed_offset=pa.array(columns.offset[found], pa.int64()),
         commit_timestamp=_times(columns, found, np.ones(len(found), bool)),
-        commits=pa.array(unseen + 1, pa.int64()),
+        unseen=pa.array(unseen, pa.int64()),
     )
 
 

@@ -1,4 +1,4 @@
-"""Rows between the decode stage and the advance stage: their columns, and a task's rows as one batch."""
+"""Rows between the decode stage and the advance stage: the kinds with their columns, and a task's rows as one batch."""
 
 from __future__ import annotations
 
@@ -10,38 +10,60 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.lag.merged import Place
+from laggard.tables.arrow import arrow_type
 
-DECODED = """
-    kind string, group string, topic string, partition int, topic_id string,
-    source_partition int, source_offset bigint, record_timestamp timestamp,
-    committed_offset bigint, leader_epoch int, commit_timestamp timestamp, is_deleted boolean,
-    follows_deletion boolean,
-    first_committed_offset bigint, first_commit_timestamp timestamp, progress_timestamp timestamp,
-    commits bigint, noop_commits bigint, repeat_commits bigint, rewound_records bigint,
-    commit_gaps bigint, commit_gap_ms bigint, commit_gap_squares bigint,
-    record_type int, record_version int, detail string,
-    outcome string, reason string, field string, records bigint,
-    key_bytes bigint, value_bytes bigint, key_hex string, head_hex string, sha256 string
-"""
-# kind: commit (one per key), edge (a commit next to a group record: edges.py), rewind, generation (any record of a
-# group), dead, count, timing (records: microseconds spent)
 TIMESTAMP = pa.timestamp("us", tz="UTC")
-_TYPES = {
-    "string": pa.string(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "boolean": pa.bool_(),
-    "timestamp": TIMESTAMP,
+_KEY = "group:string,topic:string,partition:int"
+_SOURCE = "source_partition:int,source_offset:bigint,record_timestamp:timestamp"
+KINDS = {
+    "commit": (  # one per key: its newest record, and sums over all of them
+        f"{_KEY},topic_id:string,{_SOURCE},committed_offset:bigint,leader_epoch:int,commit_timestamp:timestamp,"
+        "is_deleted:boolean,follows_deletion:boolean,"
+        "first_committed_offset:bigint,first_commit_timestamp:timestamp,progress_timestamp:timestamp,"
+        "commits:bigint,noop_commits:bigint,repeat_commits:bigint,rewound_records:bigint,"
+        "commit_gaps:bigint,commit_gap_ms:bigint,commit_gap_squares:bigint"
+    ),
+    "edge": (  # a commit next to a group record: edges.py
+        f"{_KEY},source_partition:int,source_offset:bigint,committed_offset:bigint,commit_timestamp:timestamp,"
+        "unseen:bigint"
+    ),
+    "rewind": f"{_KEY},{_SOURCE},from_offset:bigint,to_offset:bigint,records:bigint",
+    "group_record": f"group:string,{_SOURCE},record_type:int,record_version:int,detail:string",
+    "dead_letter": (
+        f"{_SOURCE},record_type:int,reason:string,field:string,"
+        "key_bytes:bigint,value_bytes:bigint,key_hex:string,head_hex:string,sha256:string"
+    ),
+    "count": "outcome:string,record_type:int,record_version:int,reason:string,records:bigint",
+    "timing": "spent_us:bigint",
 }
-COLUMNS = {name: _TYPES[kind] for name, kind in (column.strip().split() for column in DECODED.split(","))}
-SCHEMA = pa.schema(list(COLUMNS.items()))
+# a row has one kind, and the columns of that kind in a struct of its name; all other structs are null
+DECODED = ", ".join(f"{kind} struct<{columns}>" for kind, columns in KINDS.items())
+SCHEMA = pa.schema([(kind, arrow_type(f"struct<{columns}>")) for kind, columns in KINDS.items()])
+COLUMNS = {kind: pa.schema(list(SCHEMA.field(kind).type)) for kind in KINDS}
 
 
-def batch_of(rows: int, **columns: pa.Array) -> pa.RecordBatch:
-    """So many rows with these columns; all others are null."""
-    return pa.RecordBatch.from_arrays(
-        [columns[name] if name in columns else pa.nulls(rows, kind) for name, kind in COLUMNS.items()], schema=SCHEMA
-    )
+def rows_of(kind: str, number: int, **columns: pa.Array) -> pa.RecordBatch:
+    """So many rows of a kind with these columns; all others are null."""
+    found = [columns[each.name] if each.name in columns else pa.nulls(number, each.type) for each in COLUMNS[kind]]
+    return pa.RecordBatch.from_arrays(found, schema=COLUMNS[kind])
+
+
+def as_decoded(kind: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of a kind as rows of `DECODED`."""
+    number = rows.num_rows
+    found = [rows.to_struct_array() if each.name == kind else pa.nulls(number, each.type) for each in SCHEMA]
+    return pa.RecordBatch.from_arrays(found, schema=SCHEMA)
+
+
+def of_kind(decoded: pa.Table, kind: str) -> pa.Table:
+    """Rows of one kind, with its columns."""
+    found = [pa.RecordBatch.from_struct_array(chunk) for chunk in decoded[kind].drop_null().chunks]
+    return pa.Table.from_batches(found, COLUMNS[kind])
+
+
+def groups_of(decoded: pa.RecordBatch) -> pa.Array:
+    """Group of each row; null in kinds that are of no group."""
+    return pc.coalesce(*(decoded[kind].field("group") for kind in KINDS if "group" in COLUMNS[kind].names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,24 +106,10 @@ class Batch:
 
 def read_batch(decoded: pa.Table) -> Batch:
     """The rows of a task, by kind."""
-    records = of_kind(decoded, "generation").to_pylist()
+    records = of_kind(decoded, "group_record").to_pylist()
     return Batch(
         commits=of_kind(decoded, "commit"),
         records=sorted(records, key=lambda row: (row["source_partition"], row["source_offset"])),
-        rewinds=[_rewind(row) for row in of_kind(decoded, "rewind").to_pylist()],
+        rewinds=of_kind(decoded, "rewind").to_pylist(),
         edges=of_kind(decoded, "edge"),
     )
-
-
-def of_kind(decoded: pa.Table, kind: str) -> pa.Table:
-    """Rows of one kind."""
-    return decoded.filter(pc.equal(decoded["kind"], kind))
-
-
-def _rewind(row: dict[str, Any]) -> dict[str, Any]:
-    names = ("group", "topic", "partition", "records", "source_partition", "source_offset", "record_timestamp")
-    return {
-        **{name: row[name] for name in names},
-        "from_offset": row["first_committed_offset"],
-        "to_offset": row["committed_offset"],
-    }

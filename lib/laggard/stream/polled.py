@@ -19,7 +19,7 @@ from laggard.lag.tick import Tick
 from laggard.names import NameFilter
 from laggard.sources.ended_groups import GROUP_GONE
 from laggard.sources.snapshot import Snapshot
-from laggard.stream.decoded import SCHEMA, Answers, Batch, batch_of
+from laggard.stream.decoded import COLUMNS, Answers, Batch, rows_of
 
 
 def polled_batch(poll: Snapshot, partition_status: pa.Table, names: NameFilter, tick: Tick, own: Any) -> Batch:
@@ -32,8 +32,8 @@ def polled_batch(poll: Snapshot, partition_status: pa.Table, names: NameFilter, 
     is_ended = left_out & ~hidden | flags(pc.is_in(partition_status["group"], pa.array(answers.gone, pa.string())))
     commits = [_changes(committed, partition_status, answers.new, tick), _deletions(partition_status, is_ended, tick)]
     untold = _untold(committed, partition_status.filter(pa.array(left_out & hidden)))
-    empty = SCHEMA.empty_table()
-    return Batch(pa.Table.from_batches(commits, schema=SCHEMA), (), (), empty, replace(answers, untold=untold))
+    edges = COLUMNS["edge"].empty_table()
+    return Batch(pa.Table.from_batches(commits), (), (), edges, replace(answers, untold=untold))
 
 
 def _answers(poll: Snapshot, own: Any) -> Answers:
@@ -117,9 +117,9 @@ def _commits(rows: pa.Table, tick: Tick, **columns: pa.Array) -> pa.RecordBatch:
     number = rows.num_rows
     zeros = repeat(0, pa.int64(), number)
     counts = ("noop_commits", "repeat_commits", "rewound_records", "commit_gaps", "commit_gap_ms", "commit_gap_squares")
-    return batch_of(
+    return rows_of(
+        "commit",
         number,
-        kind=repeat("commit", pa.string(), number),
         **{name: _one(rows[name]) for name in KEY},
         source_offset=repeat(tick.poll_id, pa.int64(), number),
         follows_deletion=repeat(False, pa.bool_(), number),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 from laggard.names import NameFilter
 from laggard.rebalance.generations import describe_generation
 from laggard.rebalance.modern_records import CLASSIC_GROUP, ROLES, describe_modern
-from laggard.stream.decoded import COLUMNS, batch_of
+from laggard.stream.decoded import COLUMNS, as_decoded
 from laggard.wire.columnar import CommitColumns
 from laggard.wire.decode import Outcome
 
@@ -38,11 +39,11 @@ class RareRows:
     """The rows of one task."""
 
     def __init__(self) -> None:
-        self._rows: list[dict[str, Any]] = []
+        self._rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
 
-    def add(self, **columns: Any) -> None:
-        """One row; columns that are not given are null."""
-        self._rows.append(columns)
+    def add(self, kind: str, **columns: Any) -> None:
+        """One row of a kind; columns that are not given are null."""
+        self._rows[kind].append(columns)
 
     def add_others(self, records: Records, columns: CommitColumns, names: NameFilter) -> None:
         """Group records of the groups that are watched, and dead letters."""
@@ -59,14 +60,15 @@ class RareRows:
                 "source_offset": int(records.offset[row]),
                 "record_timestamp": records.timestamp[row].as_py(),
                 "record_type": outcome.record_type,
-                "record_version": outcome.value_version,
             }
             if detail is not None:
-                self.add(kind="generation", group=outcome.group, detail=detail, **place)
+                version = outcome.value_version
+                self.add("group_record", group=outcome.group, record_version=version, detail=detail, **place)
             elif outcome.outcome == "malformed":
                 dead += 1
                 if dead <= MAX_DEAD_LETTERS:  # the rest is only counted
-                    self.add(kind="dead", reason=outcome.error, field=outcome.field, **place, **_evidence(records, row))
+                    evidence = _evidence(records, row)
+                    self.add("dead_letter", reason=outcome.error, field=outcome.field, **place, **evidence)
 
     def add_counts(self, columns: CommitColumns) -> None:
         """One count row per outcome, type and version: records in = decoded + tombstones + unknown + dead."""
@@ -79,7 +81,7 @@ class RareRows:
         for (name, record_type, version, reason), number in counts.items():
             if number:
                 self.add(
-                    kind="count",
+                    "count",
                     outcome=name,
                     record_type=record_type,
                     record_version=version,
@@ -87,12 +89,10 @@ class RareRows:
                     records=number,
                 )
 
-    def batch(self) -> pa.RecordBatch:
-        """All rows, with the columns of `DECODED`."""
-        return batch_of(
-            len(self._rows),
-            **{name: pa.array([row.get(name) for row in self._rows], kind) for name, kind in COLUMNS.items()},
-        )
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows, as rows of `DECODED`."""
+        for kind, rows in self._rows.items():
+            yield as_decoded(kind, pa.RecordBatch.from_pylist(rows, COLUMNS[kind]))
 
 
 def set_aside(records: Records, columns: CommitColumns) -> None:
