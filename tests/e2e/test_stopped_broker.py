@@ -14,8 +14,11 @@ from kafka import KafkaConsumer
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError
 
-from e2e.kit import Place, Run, View, at, commit_simply, now, offsets
+from e2e.kit import START_LIMIT, Place, Run, View, at, commit_simply, now, offsets, wait_until
+from laggard.config.load import load_config
 from laggard.demo.broker import Broker
+from laggard.sources.offsets_topic import OffsetsSource
+from laggard.sources.spool import Spool, offset_in
 from laggard.wire.coordinator import coordinator_partition
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.e2e, pytest.mark.slow, pytest.mark.full]
@@ -74,6 +77,53 @@ def groups_by_coordinator(admin: KafkaAdminClient) -> tuple[str, str]:
     return next(name for name in names if not on_stopped[name]), next(name for name in names if on_stopped[name])
 
 
+def plan_of_a_killed_batch(place: Place) -> Path:
+    """Kill a job after it planned a batch and before that was published: the plan's file."""
+    for _ in range(10):
+        run = Run(place)
+        try:
+            number = run.tick_after(now()).batch_id  # which Spark counts alike, as the checkpoint is the first one
+            planned = place.checkpoint / "offsets" / str(number + 1)
+            wait_until(planned.exists, START_LIMIT, "the next batch is planned", place.tail, every=0.001)
+        finally:
+            run.kill()
+        newest = place.newest()
+        if newest is not None and newest.batch_id == number:
+            return planned
+    pytest.fail("every batch was quicker than the kill")
+
+
+def test_a_start_does_not_wait_for_the_coordinator_that_the_planned_batch_would_ask(tmp_path: Path) -> None:
+    with ExitStack() as running:
+        broker = running.enter_context(Broker(nodes=3, properties={"offsets.topic.replication.factor": "1"}))
+        servers = broker.bootstrap_servers
+        admin = KafkaAdminClient(bootstrap_servers=servers)
+        running.callback(admin.close)
+        admin.create_topics([NewTopic("replicated", 1, 3)])
+        commit_simply(servers, "first", {at("replicated", 0): 0})
+        place = Place(tmp_path / "job", servers)
+        running.enter_context(committing(servers, 12))
+        planned = plan_of_a_killed_batch(place)
+        snapshot = Spool(str(place.checkpoint)).from_offset(offset_in(planned.read_text()))
+        source = OffsetsSource.of(load_config(str(place.config), [], {}).cluster)
+        group = source.group(snapshot.answering_brokers, snapshot.offsets_partitions)
+        [topic] = admin.describe_topics(["__consumer_offsets"])
+        leaders = {part["partition_index"]: part["leader_id"] for part in topic["partitions"]}
+        stopped = broker.pids[leaders[coordinator_partition(group, len(leaders))]]
+        os.kill(stopped, signal.SIGSTOP)
+        run = Run(place)
+        try:
+            number = int(planned.name)
+            run.wait_for(lambda batch: batch.batch_id >= number, "the planned batch")
+            run.wait_for(lambda batch: batch.batch_id >= number + TICKS, "more ticks")
+            code, _ = run.stop()
+        finally:
+            run.kill()
+            os.kill(stopped, signal.SIGCONT)
+    assert code == 0, place.tail()
+    assert "are left for later: their broker does not answer" in place.log.read_text()
+
+
 @pytest.mark.parametrize("replicas", [3, 1], ids=["replicated", "no replicas"])
 def test_batches_go_on_and_only_what_the_broker_led_is_unknown(tmp_path: Path, replicas: int) -> None:
     with ExitStack() as running:
@@ -96,8 +146,6 @@ def test_batches_go_on_and_only_what_the_broker_led_is_unknown(tmp_path: Path, r
         before = run.wait_for(lambda batch: all_ok(place, watched), "all known before the broker stops")
         [topic] = admin.describe_topics(["single"])
         led = {part["partition_index"] for part in topic["partitions"] if part["leader_id"] == STOPPED}
-        # between two batches: what happens in the moment between poll and read is in docs/decisions/0002
-        run.tick_after(now())
         os.kill(broker.pids[STOPPED], signal.SIGSTOP)
         try:
             stopped_at, began = now(), time.monotonic()

@@ -95,6 +95,11 @@ def test_the_group_that_spark_asks_for_has_a_coordinator_that_answers(silent: se
     assert coordinator_partition(group, 50) not in silent
     assert group == source.group(names, parts), "executors keep their consumers by it"
     assert group.startswith("spark-kafka-source-"), "the prefix that the README asks rights for"
+    own = coordinator_partition(group, 50)
+    if len(silent) < 49:
+        since = source.group(names, parts, frozenset([own]))
+        assert coordinator_partition(since, 50) not in silent | {own}, "its coordinator answered the poll only"
+    assert source.group(names, parts, frozenset(range(50))), "nothing is read, so nobody is asked"
 
 
 class Polls:

@@ -52,6 +52,9 @@ class _Source:
         whole = pa.Table.from_batches(self.records, schema=RECORDS).slice(begin, max(0, end - begin))
         return pa.RecordBatch.from_arrays([column.combine_chunks() for column in whole.columns], schema=RECORDS)
 
+    def plan(self, *_: Any) -> None:
+        pass
+
     def silent(self, numbers: Iterable[int]) -> frozenset[int]:
         return frozenset() if self.answers else frozenset(numbers)
 

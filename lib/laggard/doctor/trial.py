@@ -35,7 +35,9 @@ def check_trial(cluster: Cluster) -> Iterable[Result]:
     ends = next_positions({}, parts, MOST_RECORDS)
     spark = start_session(cluster.config.job.master, cluster.config.job.spark, config.security)
     try:
-        records = source.read(spark, begin_positions({}, ends, parts), ends, snapshot).dropna(subset=["offset"]).count()
+        rows = source.read(spark, begin_positions({}, ends, parts), ends, snapshot).select("offset")
+        source.plan(rows, snapshot)
+        records = sum(row.offset is not None for row in rows.collect())
     except Exception as error:
         raise classify(error) from error
     finally:

@@ -20,6 +20,7 @@ from laggard.sources.brokers import LATEST, Brokers, TopicPartition
 from laggard.sources.executors import check_executors
 from laggard.sources.odd_records import read_records
 from laggard.sources.partitions import read_partitions
+from laggard.sources.read_plan import Planner
 from laggard.sources.security import version_of
 from laggard.sources.snapshot import Snapshot
 from laggard.sources.spark_security import spark_options
@@ -127,6 +128,7 @@ class OffsetsSource:
     topic: str
     request_timeout_seconds: float
     security: Security = field(default_factory=Security)
+    _planner: Planner = field(default_factory=Planner, repr=False, compare=False)
 
     @classmethod
     def of(cls, cluster: Cluster) -> OffsetsSource:
@@ -134,19 +136,35 @@ class OffsetsSource:
         servers = tuple(cluster.bootstrap_servers)
         return cls(servers, cluster.offsets_topic, cluster.request_timeout_seconds, cluster.security)
 
+    def plan(self, frame: DataFrame, snapshot: Snapshot, silent: frozenset[int] = frozenset()) -> None:
+        """Let Spark's driver do its part of a frame with records of `read`, but not wait for a silent broker.
+
+        Raises `LaggardError` (75) if the coordinator of the group does not answer; then leave out what is `silent` now.
+        """
+        group = self.group(self._servers(snapshot), snapshot.offsets_partitions, silent)
+        partition = coordinator_partition(group, max(1, snapshot.offsets_partitions.num_rows))
+        self._planner.plan(frame, lambda: bool(self.silent([partition])))
+
     def read(
-        self, spark: SparkSession, begins: Positions, ends: Positions, snapshot: Snapshot, pieces: Sequence[Piece] = ()
+        self,
+        spark: SparkSession,
+        begins: Positions,
+        ends: Positions,
+        snapshot: Snapshot,
+        pieces: Sequence[Piece] = (),
+        silent: frozenset[int] = frozenset(),
     ) -> DataFrame:
         """One row per record: partition, offset, timestamp, key, value; and one row of nulls, so that a task runs.
 
-        `pieces` were read by `read_piece` and Spark does not read them again.
+        `pieces` were read by `read_piece` and Spark does not read them again. `silent`: offsets partitions that do not
+        answer since the poll. Before an action on the rows call `plan`.
         """
         from pyspark.sql import functions as F
 
         nulls = (F.lit(None).cast(kind).alias(name) for name, kind in COLUMNS.items())
         rows = spark.range(1, numPartitions=1).select(*nulls)
         for part in rounds(begins, ends, pieces):
-            rows = rows.unionByName(self._read(spark, part, snapshot))
+            rows = rows.unionByName(self._read(spark, part, snapshot, silent))
         for piece in pieces:
             rows = rows.unionByName(spark.createDataFrame(piece.records))
         return rows.coalesce(1).sortWithinPartitions("partition", "offset") if pieces else rows
@@ -157,7 +175,13 @@ class OffsetsSource:
         records = read_records(self.bootstrap_servers, self.topic, partition, begin, end, seconds, self.security)
         return Piece(partition, begin, end, records)
 
-    def _read(self, spark: SparkSession, ranges: Mapping[int, tuple[int, int]], snapshot: Snapshot) -> DataFrame:
+    def _read(
+        self,
+        spark: SparkSession,
+        ranges: Mapping[int, tuple[int, int]],
+        snapshot: Snapshot,
+        silent: frozenset[int],
+    ) -> DataFrame:
         """Records of one range per partition.
 
         `assign` joins no consumer group on the watched cluster. With Spark 4.2's default offset reader the source
@@ -168,13 +192,13 @@ class OffsetsSource:
             check_executors(spark, self.security)
         begins = {str(number): begin for number, (begin, _) in ranges.items()}
         ends = {str(number): end for number, (_, end) in ranges.items()}
-        servers = snapshot.answering_brokers or self.bootstrap_servers
+        servers = self._servers(snapshot)
         request_ms = str(round(1000 * max(LEAST_REQUEST_SECONDS, REQUEST_SHARE * self.request_timeout_seconds)))
         fetch_ms = str(round(1000 * max(LEAST_FETCH_SECONDS, self.request_timeout_seconds)))
         records = (
             spark.read.format("kafka")
             .option("kafka.bootstrap.servers", ",".join(servers))
-            .option("kafka.group.id", self.group(servers, snapshot.offsets_partitions))
+            .option("kafka.group.id", self.group(servers, snapshot.offsets_partitions, silent))
             .option("assign", json.dumps({self.topic: list(ranges)}))
             .option("startingOffsets", json.dumps({self.topic: begins}))
             .option("endingOffsets", json.dumps({self.topic: ends}))
@@ -203,13 +227,18 @@ class OffsetsSource:
             brokers.close()
         return wanted - {number for (_, number), answer in answers.items() if answer.offset is not None}
 
-    def group(self, servers: Iterable[str], parts: pa.Table) -> str:
+    def _servers(self, snapshot: Snapshot) -> Sequence[str]:
+        return snapshot.answering_brokers or self.bootstrap_servers
+
+    def group(self, servers: Iterable[str], parts: pa.Table, silent: frozenset[int] = frozenset()) -> str:
         """A group id whose coordinator answers; the same for the same brokers, as executors keep consumers by it."""
         # of another name once a secret is exchanged: a kept consumer would go on with the old one
         known_by = ",".join([*servers, version_of(self.security)])
         name = f"{GROUP}-{zlib.crc32(known_by.encode()):08x}"
-        silent, count = unanswered(parts), max(1, parts.num_rows)
+        silent, count = unanswered(parts) | silent, max(1, parts.num_rows)
         turns = (f"{name}-{turn}" for turn in itertools.count())
+        if len(silent) >= count:  # nothing is read then
+            return next(turns)
         return next(each for each in turns if coordinator_partition(each, count) not in silent)
 
 

@@ -187,39 +187,46 @@ class Batches:
 
         Partitions of silent brokers are left to a later batch; a broker may also fall silent between poll and batch.
         """
-        source_to = self._without(unanswered(snapshot.offsets_partitions), source_to)
-        silent: frozenset[int] = frozenset()
+        silent = unanswered(snapshot.offsets_partitions)
+        source_to = self._without(silent, source_to)
+        left: frozenset[int] = frozenset()  # of those that fell silent after the poll, the ones with records to read
         pieces: list[Piece] = []
         while True:
-            tick = self._tick(batch_id, snapshot, source_to, silent)
+            tick = self._tick(batch_id, snapshot, source_to, left)
             if not tick.has_history and (missing := sorted(tick.unread_partitions - source_to.keys())):
                 log.warning("no lag is known yet: the leaders of offsets partitions %s do not answer", missing)
             try:
-                return tick, source_to, self._advance(spark, snapshot, tick, source_to, pieces)
+                return tick, source_to, self._advance(spark, snapshot, tick, source_to, pieces, silent)
             except Exception as error:
                 failure = classify(error)
                 if odd := named_record(failure.cause):
                     pieces.append(self._options.source.read_piece(*odd, source_to[odd[0]]))
                     log.info("offsets partition %d has a record that Spark cannot read, at offset %d", *odd)
                     continue
-                found = self._silent(batch_id, source_to, failure) - silent
-                if not found:
+                found = self._silent(snapshot, failure) - silent
+                late = found & self._moved(source_to)
+                # another group can be taken at any time, but no batch is cut of which rows are in a table
+                if not found or (late and self._writer.has_written(batch_id)):
                     raise
                 log.warning("offsets partitions %s are left for later: their broker does not answer", sorted(found))
                 silent |= found
-                source_to = self._without(found, source_to)
+                left |= late
+                source_to = self._without(late, source_to)
 
     def _without(self, left_out: frozenset[int], source_to: Mapping[int, int]) -> dict[int, int]:
         """The positions to read to if these partitions are not read."""
         kept = {key: value for key, value in self.positions.items() if key in left_out}
         return {key: value for key, value in source_to.items() if key not in left_out} | kept
 
-    def _silent(self, batch_id: int, source_to: Mapping[int, int], failure: LaggardError) -> frozenset[int]:
-        """Partitions without which the batch may be tried again: none once some of its rows are in a table."""
-        is_other = failure.exit_code != TEMPORARY or self._writer.has_written(batch_id)
+    def _silent(self, snapshot: Snapshot, failure: LaggardError) -> frozenset[int]:
+        """Partitions whose leader does not answer now, if that may be the cause of the failure."""
+        numbers = snapshot.offsets_partitions["offsets_partition"].to_pylist()
+        return self._options.source.silent(numbers) if failure.exit_code == TEMPORARY else frozenset()
+
+    def _moved(self, source_to: Mapping[int, int]) -> frozenset[int]:
+        """Partitions of which records are to be read."""
         before = self.positions
-        moved = [number for number, offset in source_to.items() if offset > before.get(number, 0)]
-        return frozenset() if is_other or not moved else self._options.source.silent(moved)
+        return frozenset(number for number, offset in source_to.items() if offset > before.get(number, 0))
 
     def _advance(
         self,
@@ -227,7 +234,8 @@ class Batches:
         snapshot: Snapshot,
         tick: Tick,
         source_to: Mapping[int, int],
-        pieces: Sequence[Piece] = (),
+        pieces: Sequence[Piece],
+        silent: frozenset[int],
     ) -> Advanced:
         """Run the batch's Spark job: it leaves data files that no table version names yet."""
         cores = self._spark.sparkContext.defaultParallelism
@@ -248,8 +256,9 @@ class Batches:
         begins = begin_positions(self.positions, source_to, snapshot.offsets_partitions)
         readers = count_readers(begins, source_to, cores)
         options = self._options
-        records = options.source.read(spark, begins, source_to, snapshot, pieces)
+        records = options.source.read(spark, begins, source_to, snapshot, pieces, silent)
         frame = advance_frame(records, options.names, snapshot, tick, state, readers, options.policies, options.limits)
+        options.source.plan(frame, snapshot, silent)
         return gather(frame.collect())
 
     def _tick(
