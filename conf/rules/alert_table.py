@@ -153,6 +153,8 @@ def _expiry(severity: str, clauses: tuple[str, ...]) -> Alert:
 _LOSS = f"min by ({BY_T}) (laggard_group_loss_seconds)"
 _LEFT = "min by (cluster, group) (laggard_group_offsets_expiry_timestamp_seconds) - time()"
 _STORM = finding("REBALANCE_STORM")
+# causes of lag on a few partitions that have an alert of their own
+_NOT_BY_RECORDS = "PARTITION_STALLED|POISON_PILL_SUSPECT|SLOW_MEMBER|SLOW_HOST|REBALANCE_STORM|POLL_TIMEOUT_EVICTION"
 _BURNS = (
     f"on (cluster, group) (group:laggard_slo_burn:rate1h > {FAST_BURN} and group:laggard_slo_burn:rate5m > {FAST_BURN})"
 )
@@ -195,6 +197,8 @@ ALERTS: tuple[Alert, ...] = (
         (
             f'max by ({BY_T}) (laggard_group_lag_shape{{laggard_group_lag_shape="concentrated"}}) == 1',
             f'and max by ({BY_T}) (laggard_group_lag_trend{{laggard_group_lag_trend="growing"}}) == 1',
+            # keys and records are not to blame there, and the alert on the cause says who is
+            f"unless on (cluster, group) ({finding(_NOT_BY_RECORDS, by='cluster, group')})",
             UNPLANNED,
         ),
         "15m", "10m", T, "laggard-partition",
@@ -341,6 +345,12 @@ INHIBITIONS: tuple[Inhibition, ...] = (
     # a page of a group that burns its objective is never hidden by a warning
     Inhibition(
         ('alertname="LaggardCoordinatorTrouble"',), ('alertname="LaggardRebalanceStorm"', 'severity="warning"'), C
+    ),
+    # partitions that one broker leads: their groups can do nothing about it
+    Inhibition(
+        ('alertname="LaggardCoordinatorTrouble"', 'code="BROKER_CORRELATED"'),
+        ('alertname="LaggardConcentratedLag"',),
+        C,
     ),
     Inhibition(
         ('alertname="LaggardRebalanceStorm"',),

@@ -15,15 +15,21 @@ import matplotlib.dates as mdates
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from PIL import Image
 
 from boards.prometheus import Labels
 from boards.queries import BOARDS, STEP, Samples, Shown
 
 SAYS = "drawn by laggard from Prometheus data, not a Grafana screenshot"
 GRID, UNIT_INCHES, WIDTH_INCHES = 24, 0.34, 16
-MOST_LEGENDS, MOST_LANES, MOST_ROWS = 9, 24, 12
+LEGEND_INCHES, NARROW = 1.7, 8  # right of the lines, in panels that are wider
+MOST_LEGENDS, MOST_LANES, FEW_ROWS, MOST_ROWS, LONGEST = 14, 24, 3, 14, 34
+COLOURS_KEPT = 96  # a picture is a third as large then
+OF_A_GROUP = ("laggard-group", "laggard-partition")
 GREY = "#999999"
+SMALL = {"fontsize": 5.5, "frameon": False, "borderaxespad": 0, "handlelength": 1.2}
+COLOURS = [*mpl.colormaps["tab10"].colors, *mpl.colormaps["Dark2"].colors]
 Drawn = list[tuple[str, Labels, Samples]]  # legend, labels, samples
 
 
@@ -75,10 +81,12 @@ def with_gaps(samples: Samples) -> Samples:
 
 def lines(axes: Axes, panel: dict[str, Any], drawn: Drawn, unit: str) -> None:
     custom = panel["fieldConfig"]["defaults"]["custom"]
+    axes.set_prop_cycle(color=COLOURS)
     stacked, bars = custom["stacking"]["mode"] == "normal", custom["drawStyle"] == "bars"
     low: dict[float, float] = {}
     for place, (name, _, samples) in enumerate(drawn):
-        shown = {"label": name if place < MOST_LEGENDS else "_", "linewidth": 1.0}
+        short = name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+        shown = {"label": short if place < MOST_LEGENDS else "_", "linewidth": 1.0}
         if stacked:
             bottoms = [low.get(at, 0.0) for at, _ in samples]
             axes.bar(times(samples), [value for _, value in samples], STEP / 86400, bottoms, label=shown["label"])
@@ -91,7 +99,13 @@ def lines(axes: Axes, panel: dict[str, Any], drawn: Drawn, unit: str) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value, unit)))
     if drawn:
         more = f"and {len(drawn) - MOST_LEGENDS} more" if len(drawn) > MOST_LEGENDS else None
-        axes.legend(fontsize=5.5, loc="upper left", framealpha=0.7, title=more, title_fontsize=5.5)
+        side = {"bbox_to_anchor": (1.01, 1)} if is_wide(panel) else {}
+        axes.legend(loc="upper left", title=more, title_fontsize=5.5, **SMALL, **side)
+
+
+def is_wide(panel: dict[str, Any]) -> bool:
+    """True if there is room for the names of its lines beside them."""
+    return panel["type"] == "timeseries" and bool(panel["gridPos"]["w"] > NARROW)
 
 
 def lanes(axes: Axes, panel: dict[str, Any], drawn: Drawn) -> None:
@@ -108,7 +122,7 @@ def lanes(axes: Axes, panel: dict[str, Any], drawn: Drawn) -> None:
     axes.invert_yaxis()
     if seen:
         patches = [Patch(color=colour, label=text) for text, colour in seen.items()]
-        axes.legend(handles=patches, fontsize=5.5, loc="lower left", ncols=6, framealpha=0.8)
+        axes.legend(handles=patches, loc="lower right", bbox_to_anchor=(1, 1.02), ncols=9, columnspacing=1, **SMALL)
 
 
 def heat(axes: Axes, drawn: Drawn, unit: str) -> None:
@@ -151,7 +165,11 @@ def table(axes: Axes, drawn: Drawn, unit: str) -> None:
 def panel_of(axes: Axes, panel: dict[str, Any], drawn: Drawn) -> None:
     unit = panel["fieldConfig"]["defaults"]["unit"]
     axes.set_title(panel["title"].removesuffix(": $cluster"), fontsize=8, loc="left", fontweight="bold")
-    axes.tick_params(labelsize=6)
+    axes.tick_params(labelsize=6, length=2)
+    axes.spines[["top", "right"]].set_visible(False)
+    if panel["type"] == "timeseries":
+        axes.grid(axis="y", color="#dddddd", linewidth=0.5)
+    axes.set_axisbelow(True)
     if not drawn:
         words(axes, ["No data"], 8)
     elif panel["type"] == "timeseries":
@@ -169,20 +187,23 @@ def panel_of(axes: Axes, panel: dict[str, Any], drawn: Drawn) -> None:
     elif panel["type"] == "table":
         table(axes, drawn, unit)
     else:
-        words(axes, [f"{number(samples[-1][1], unit):>8}  {name}" for name, _, samples in drawn], 9)
+        rows = [f"{number(samples[-1][1], unit):>8}  {name}" for name, _, samples in drawn]
+        words(axes, rows, 14 if len(rows) <= FEW_ROWS else 8)
     if axes.axison:
         axes.xaxis_date()
         axes.xaxis.set_major_formatter(mdates.DateFormatter("%H:%M:%S"))
-        axes.xaxis.set_major_locator(mdates.AutoDateLocator(maxticks=6))
+        axes.xaxis.set_major_locator(MaxNLocator(5))  # a locator of dates finds no steps in a run of minutes
 
 
-def picture(uid: str, shown: Sequence[Shown], folder: Path) -> Path:
-    """One dashboard as a PNG with the layout of Grafana."""
+def picture(uid: str, shown: Sequence[Shown], folder: Path, group: str = "") -> Path:
+    """One dashboard as a PNG with the layout of Grafana; of this group alone, where the dashboard is about groups."""
     board = BOARDS[uid]
+    group = group if uid in OF_A_GROUP else ""
     deepest = max(each["gridPos"]["y"] + each["gridPos"]["h"] for each in board["panels"])
     height = (deepest + 2) * UNIT_INCHES
     figure = plt.figure(figsize=(WIDTH_INCHES, height), dpi=75)
-    figure.text(0.01, 1 - 0.6 * UNIT_INCHES / height, f"{board['title']} — {SAYS}", fontsize=10, va="top")
+    head = board["title"] + (f", group {group}" if group else "")
+    figure.text(0.01, 1 - 0.6 * UNIT_INCHES / height, f"{head} — {SAYS}", fontsize=10, va="top")
     for panel in board["panels"]:
         place = panel["gridPos"]
         left, top = place["x"] / GRID, 1 - (place["y"] + 2) * UNIT_INCHES / height
@@ -195,13 +216,20 @@ def picture(uid: str, shown: Sequence[Shown], folder: Path) -> Path:
         box = (
             left + margin / WIDTH_INCHES,
             top - (size - 0.3) / height,
-            place["w"] / GRID - (margin + 0.15) / WIDTH_INCHES,
+            place["w"] / GRID - (margin + 0.15 + LEGEND_INCHES * is_wide(panel)) / WIDTH_INCHES,
             (size - 0.62) / height,
         )
         mine = [each for each in shown if (each.board, each.title) == (uid, panel["title"])]
-        drawn = [(legend(each.legend, labels), labels, samples) for each in mine for labels, samples in each.series]
+        drawn = [
+            (legend(each.legend, labels), labels, samples)
+            for each in mine
+            for labels, samples in each.series
+            if group in ("", labels.get("group", group))
+        ]
         panel_of(figure.add_axes(box), panel, drawn)
     path = folder / f"{uid}.png"
     figure.savefig(path)
     plt.close(figure)
+    with Image.open(path) as full:
+        full.convert("P", palette=Image.Palette.ADAPTIVE, colors=COLOURS_KEPT).save(path, optimize=True)
     return path

@@ -6,10 +6,12 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 
 from boards import history, run
 from boards.queries import BOARDS, Shown
+from boards.workload import GROUPS
 
 
 def print_panels(shown: Sequence[Shown]) -> None:
@@ -22,12 +24,30 @@ def print_panels(shown: Sequence[Shown]) -> None:
         print(f"{board:18} {title:50} {' '.join(map(str, found))}")
 
 
-def print_alerts(head: tuple[str, str], wanted: Mapping[str, set[str]], fired: Mapping[str, set[str]]) -> None:
-    """What was to fire and what did."""
-    print(f"\n{head[0]:26} {'lacks ' + head[1]:40} fired")
-    for name in sorted(wanted.keys() | fired.keys()):
-        have, lacks = fired.get(name, set()), wanted.get(name, set()) - fired.get(name, set())
-        print(f"{name or '(none)':26} {', '.join(sorted(lacks)) or '-':40} {', '.join(sorted(have)) or '-'}")
+def print_alerts(
+    head: str, fires: Mapping[str, set[str]], fired: Mapping[str, set[str]], may: Mapping[str, set[str]]
+) -> None:
+    """Of each cluster or group the alerts that fired, that did not and should, and that should not have."""
+    rows = [("", "fired", "lacks", "unexpected")]
+    for name in sorted(fires.keys() | fired.keys()):
+        have, wanted = fired.get(name, set()), fires.get(name, set())
+        found = (have, wanted - have, have - wanted - may.get(name, set()))
+        rows.append(
+            (
+                name or "(cluster)",
+                *(", ".join(sorted(each.removeprefix("Laggard") for each in some)) or "-" for some in found),
+            )
+        )
+    widths = [max(len(row[place]) for row in rows) for place in range(4)]
+    print(f"\n{head}: alerts")
+    for row in rows:
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+def by_group(alerts: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """Alert → groups turned round."""
+    groups = {group for some in alerts.values() for group in some}
+    return {group: {name for name, some in alerts.items() if group in some} for group in groups}
 
 
 def main() -> int:
@@ -43,20 +63,25 @@ def main() -> int:
         if options.live:
             outcome = run.run(folder)
             print_panels(outcome.shown)
-            print_alerts(("alert", "groups"), run.SICK | run.AT_THE_END, outcome.fired)
+            quiet: dict[str, set[str]] = {group: set() for group in GROUPS}  # are listed as well
+            print_alerts(
+                "group", quiet | by_group(run.SICK | run.AT_THE_END), by_group(outcome.fired), by_group(run.LATER)
+            )
             shown = outcome.shown
         else:
             found = history.run(folder)
             print_panels(found.shown)
-            wanted = {each.name: set(each.fires) for each in history.CASES}
-            print_alerts(("cluster", "alerts"), wanted, found.fired)
+            fires, may = (
+                {each.name: set(of(each)) for each in history.CASES} for of in (attrgetter("fires"), attrgetter("may"))
+            )
+            print_alerts("cluster", fires, found.fired, may)
             shown = found.shown
     if options.pictures:
         from boards.draw import picture  # matplotlib is slow to load
 
         options.pictures.mkdir(exist_ok=True)
         for uid in BOARDS:
-            print(picture(uid, shown, options.pictures))
+            print(picture(uid, shown, options.pictures, run.HOT if options.live else ""))
     return 0
 
 
