@@ -11,6 +11,7 @@ from threading import Event, Thread
 from laggard.errors import LaggardError
 from laggard.exporter.collectors.own import Failure, SelfStats
 from laggard.exporter.judged import Judged, JudgedReader
+from laggard.exporter.memory import give_back
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.render import DataPart, render_data
 from laggard.exporter.snapshot import Snapshot, load_snapshot
@@ -96,6 +97,7 @@ class Refresher:
             if newer is None or _identity(newer) == _identity(batch):
                 raise
             self._load(newer)
+        give_back()
         self.stats.refresh_seconds = time.perf_counter() - started
 
     def _is_loaded(self, batch: Batch) -> bool:
