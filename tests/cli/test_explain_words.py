@@ -65,6 +65,8 @@ def test_a_rebalance_of_which_all_is_known(tmp_path: Path, capsys: Capture) -> N
     ("low", "high", "est", "text"),
     [
         (2.5, 2.5, 2.5, "after 2.5 s:"),
+        (1.13, 1.08, 1.08, "after about 1.1 s:"),  # bounds that read alike are no bounds
+        (0.13, 0.01, 0.12, "after at most 0.1 s:"),
         (30, 1, 4, "after about 4 s (at least 1 s, at most 30 s):"),
         (None, 1, 4, "after about 4 s (at least 1 s):"),
         (30, 0.02, 0.02, "after at most 30 s:"),
@@ -197,8 +199,8 @@ def test_moved_partitions_are_reported_with_those_that_need_not_have_moved(
         ({"paused_partitions": None}, "No partition had anything to read, so nothing paused."),
         ({"paused_partitions": None, "flags": ["pause_unknown"]}, "Whether partitions paused is not known."),
         ({"paused_partitions": None, "live_read": False}, "Whether partitions paused is not known."),
-        ({"paused_partitions": None, "members_after": 0}, "Nobody was left to read."),
-        ({"paused_partitions": None, "members_before": 0}, "Nobody had read before, so nothing paused."),
+        ({"paused_partitions": None, "members_after": 0}, "No member was left to read."),
+        ({"paused_partitions": None, "members_before": 0}, "The group was empty before it, so nothing paused."),
         ({"paused_partitions": None, "members_before": None}, "Whether partitions paused is not known."),
     ],
 )
@@ -373,7 +375,7 @@ def test_lag_of_partitions_that_are_stalled_is_not_said_to_swing(verdict: str, c
     window = {
         "lag_known": 700, "lag": 700, "partitions_material": 2, "partitions_total": 6, "top_partitions": [0, 1],
         "status": "ok", "scale_verdict": verdict, "trend": "sawtooth", "shape": "concentrated",
-        "max_time_lag_seconds": 30.0, "time_lag_censored": False, "topic": "orders",
+        "max_time_lag_seconds": 30.0, "time_lag_censored": False, "topic": "orders", "flags": [],
     }  # fmt: skip
     rows = [{"topic": "orders", "status": "ok", "lag": 700, "time_lag_seconds": 30.0, "time_lag_censored": False}]
     judged = Diagnosis(NOW, 0, [window], [], 0)

@@ -172,3 +172,43 @@ def test_a_verdict_of_some_windows_ago_says_so(root: Path, capsys: pytest.Captur
     assert main(["explain", "checkout", "--set", f"job.tables={root}"]) == OK
     text = " ".join(capsys.readouterr().out.split())
     assert "forecast are of 2026-11-20 12:00:00 UTC, 3 windows ago." in text
+
+
+def test_lag_of_a_topic_that_no_member_subscribes_to_is_nobodys_trouble(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left = {"flags": ["left"], "scale_verdict": "NOT_NEEDED", "trend": "growing", "drain_seconds": inf}
+    note = finding_row("TOPIC_LEFT_BEHIND", "checkout", role="note", severity="info", topic="orders")
+    text = page(root, capsys, left, note, group={"topics": ["payments"]}, partitions=partitions())
+    assert text.startswith("checkout keeps up with the topics that it reads: nothing to do now, 1 note below")
+    assert "note: The group keeps offsets of a topic that no member subscribes to any more." in text
+    for title in ("Would more consumers help?", "Cause", "Forecast"):
+        assert title not in text
+    assert main(["status", "--set", f"job.tables={root}"]) == OK
+    assert capsys.readouterr().out.splitlines()[2].split()[:2] == ["checkout", "ok"]
+
+
+def test_a_stopped_group_is_to_be_started_and_not_to_be_measured(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stopped = {"scale_verdict": "NO_MEMBERS", "members": 0, "capacity": None, "members_desired": 1}
+    text = page(root, capsys, stopped, group={"members": 0, "group_state": "Empty", "idle_members": 0})
+    assert "No: the group has no member." in text
+    assert "capacity of one" not in text
+    assert "Capacity of one member" not in text
+
+
+def test_status_and_explain_know_the_rules_for_as_long_as_each_other(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page(root, capsys, {"scale_verdict": "NO_STALLED"})
+    for number, minutes, is_known in ((43, 5.9, True), (44, 6.1, False)):
+        tables = {"partition_status": partitions(), "group_status": [group()], "topic_windows": []}
+        versions = {name: write_rows(root, name, rows) for name, rows in tables.items()}
+        write_rows(root, "batches", [batch_row(number, versions, NOW + timedelta(minutes=minutes))])
+        assert main(["status", "--set", f"job.tables={root}"]) == OK
+        status = capsys.readouterr().out
+        assert main(["explain", "checkout", "--set", f"job.tables={root}"]) == OK
+        assert ("Would more consumers help?" in capsys.readouterr().out) is is_known
+        assert ("HEALTH" in status) is is_known
+        assert ("health and verdict unknown: the rules have not evaluated it" in status) is not is_known

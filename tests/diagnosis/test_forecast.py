@@ -145,16 +145,20 @@ def test_lag_below_the_floor_is_no_backlog_while_members_read_it(
         (0.0, "stale", {"member_count": 0, "state": "Empty"}, None),
         (0.0, "ok", {"member_count": 0, "state": "Empty"}, 0.0),
         (3000.0, "stale", {}, inf),  # what is known never drains, whatever the others have
+        (3000.0, "stale", {"consume": 1500.0}, None),  # what is known drains, of the others nobody can say
+        (3000.0, "ok", {"consume": 1500.0}, 2.142857142857143),
     ],
 )
 def test_a_topic_has_nothing_to_drain_only_if_all_its_partitions_are_known(
     lags: float, others: str, group: dict[str, object], seconds: float | None
 ) -> None:
-    topic = topic_signals([lags] * 10, slots=spread_over(10, 2), status=["ok"] + [others] * 9)
+    rates = {"consume": group.pop("consume")} if "consume" in group else {}
+    topic = topic_signals([lags] * 10, slots=spread_over(10, 2), status=["ok"] + [others] * 9, **rates)
     view = signals_of(topic, **group)  # type: ignore[arg-type]
     (row,) = group_rows(view)
     assert row["drain_seconds"] == seconds
     if seconds == 0 or seconds is None:
+        assert row["drain_at_capacity_seconds"] in {seconds, None}
         assert {row["drain_low_seconds"], row["drain_high_seconds"]} <= {seconds, None}
     assert forecast.topic_drain_seconds(view, topic) == about(nan if seconds is None else seconds)
 

@@ -32,6 +32,7 @@ def test_a_topic_that_nobody_subscribes_to_is_a_note_and_no_stall() -> None:
     assert {row["scale_verdict"] for row in found.windows} == {"NOT_NEEDED"}
     assert {row["partitions_stalled"] for row in found.windows} == {0}
     assert {row["topic"] for row in found.windows} == {"orders", "returns"}  # its lag stays on record
+    assert {row["topic"] for row in found.windows if "left" in row["flags"]} == {"returns"}
 
 
 def test_the_same_offsets_are_a_stall_while_a_member_subscribes() -> None:

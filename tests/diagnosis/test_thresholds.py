@@ -37,7 +37,6 @@ OF_NO_RULE = {  # fixed thresholds that are in the params of no finding, and wha
     "falsified_windows": "when a finding closes as proven wrong, of all rules alike",
     "complete_seconds": "when rows of deploys and scale_events are written",
     "breach_windows": "group_windows.slo_breach_seconds",
-    "partial_share": "the verdict, and group_windows.flags",
     "verdict_share": "the verdict",
     "falling_windows": "the verdict",
     "series_gaps": "the verdict",

@@ -93,13 +93,23 @@ HOT = {
     "shape": "concentrated",
 }
 NEW = {"arrival": np.where(np.arange(60) < 60 - 9, nan, np.array(HOT["arrival"])[:, None])}  # seen for 9 windows
+EMPTY: dict[str, Any] = {"member_count": 0, "state": "Empty"}
+READ, UNREAD = {"history": {"consumed": 9000.0}}, {"history": {"consumed": 0.0}}
 ANSWERS = [
     (reasons.INPUT_UNKNOWN, None, group(flags=frozenset({"stale"}))),
     (reasons.INPUT_UNKNOWN, None, group(topic={"status": ["ok"] * 10 + ["stale"] * 2})),
     (reasons.INPUT_UNKNOWN, None, group(topic={"status": ["no_commit"] * 12})),
     (reasons.INPUT_UNKNOWN, None, signals_of()),
     (reasons.NO_LAG, 4, group([10.0] * 12, topic={"trend": "flat"})),
-    (reasons.NO_MEMBERS, 1, group(member_count=0, state="Empty")),
+    (reasons.NO_LAG, 0, group([0.0] * 12, topic={"trend": "flat"}, **EMPTY)),
+    (
+        reasons.NO_MEMBERS,
+        1,
+        group([10.0] * 12, topic=UNREAD | {"trend": "flat"}, **EMPTY),
+    ),  # below the floor
+    (reasons.NO_MEMBERS, 1, group(topic=UNREAD, **EMPTY)),
+    (reasons.READER_UNKNOWN, None, group(topic=READ, **EMPTY)),  # a reader that commits and never joins
+    (reasons.NO_LAG, 1, group([10.0] * 12, topic=READ | {"trend": "flat"}, **EMPTY)),
     (reasons.REBALANCES, 4, group(time_in_rebalance=0.2)),
     (reasons.STALLED, 4, group(topic={"stalled": dict.fromkeys(range(6), "silent")})),
     (reasons.HOT_PARTITION, 4, group([10.0] * 11 + [90_000.0], topic=HOT)),

@@ -11,6 +11,7 @@ from pyarrow.dataset import Expression, field
 
 from laggard.cli.published import Row, shown_rows
 from laggard.cli.words import UNKNOWN
+from laggard.diagnosis.findings.windows import LEFT
 from laggard.tables.freshness import MAX_WINDOWS_BEHIND
 from laggard.tables.judged import newest_judged, read_between
 from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS
@@ -26,6 +27,7 @@ BEHIND = "behind"
 LEVELS = ("page", "warn", BEHIND, UNKNOWN, INFO, "ok")  # of a group's health, the worst first
 _OF_HEALTH = (
     "group", "topic", "max_time_lag_seconds", "lag_known", "partitions_material", "shape", "trend", "scale_verdict",
+    "flags",
 )  # fmt: skip
 FOUND = 1  # exit code of --fail-on
 
@@ -53,7 +55,7 @@ class Diagnosis:
     @property
     def has_lag(self) -> bool:
         """True if any lag is significant."""
-        return any(row["partitions_material"] for row in self.windows)
+        return any(map(is_behind, self.windows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Health:
         loudest = next((each for each in ("page", "warn") if each in severities), None)
         if loudest is not None:
             return loudest
-        if any(row["partitions_material"] for row in self.windows):
+        if any(map(is_behind, self.windows)):
             return BEHIND
         is_known = bool(self.windows) and not any(row["scale_verdict"] == "UNKNOWN_INPUT" for row in self.windows)
         return (INFO if INFO in severities else "ok") if is_known else UNKNOWN
@@ -105,7 +107,7 @@ def read_health(root: str, at: datetime, window_seconds: int) -> dict[str, Healt
     """Each group of the newest evaluated window that ended by a moment; empty if that is too long ago."""
     window = timedelta(seconds=window_seconds)
     start = newest_judged(root, at - window + timedelta(microseconds=1))
-    if start is None or (at - start) / window - 1 > MAX_WINDOWS_BEHIND:
+    if start is None or int((at - start - window) / window) > MAX_WINDOWS_BEHIND:
         return {}
     end = start + window
     windows = sorted(rows_between(root, GROUP_WINDOWS.name, _OF_HEALTH, start, start), key=_badness)
@@ -176,6 +178,16 @@ def rank(row: Row) -> tuple[object, ...]:
     return (role, severity, row["group"] is None, row["started_at"], row["code"], row["finding_id"])
 
 
-def _badness(row: Row) -> tuple[float, int, str]:
+def is_behind(row: Row) -> bool:
+    """True if a window has significant lag of a topic that the group reads."""
+    return bool(row["partitions_material"]) and not is_left(row)
+
+
+def is_left(row: Row) -> bool:
+    """True if no member subscribes to the topic of a window any more: its lag counts in no verdict."""
+    return LEFT in (row["flags"] or ())
+
+
+def _badness(row: Row) -> tuple[bool, float, int, str]:
     seconds, lag = row["max_time_lag_seconds"], row["lag_known"]
-    return (-(-1.0 if seconds is None else seconds), -(-1 if lag is None else lag), row["topic"])
+    return (is_left(row), -(-1.0 if seconds is None else seconds), -(-1 if lag is None else lag), row["topic"])

@@ -142,6 +142,8 @@ def status_lines(snapshot: Snapshot, limit: int = 0, healths: Healths = MappingP
 def table_of(sentence: str, groups: Sequence[GroupLine], limit: int, *, has_rules: bool) -> Table:
     """The table of groups that are in order below its sentence."""
     titles = [name for name in _TITLES if has_rules or name not in _OF_RULES]
+    if not has_rules:
+        sentence += "; health and verdict unknown: the rules have not evaluated it"
     cells = [[_cells(line)[name] for name in titles] for line in groups]
     return Table(sentence, titles, cells, _RIGHT, limit, [name for name in _LEAST if name in titles])
 

@@ -24,7 +24,7 @@ from laggard.cli.explain.headline import has_trouble, leading
 from laggard.cli.explain.now import lag_of_topic
 from laggard.cli.explain.rows import Explained
 from laggard.cli.explain.shape import shape_lines
-from laggard.cli.judged import Diagnosis
+from laggard.cli.judged import Diagnosis, is_behind
 from laggard.cli.published import Row
 from laggard.cli.words import (
     UNKNOWN,
@@ -86,9 +86,8 @@ def _verdict(explained: Explained) -> Iterator[str]:
     yield from paragraph(f"{verdict_sentence(row)}{_window_age(diagnosis)}", "  ", "  ")
     if str(row["scale_verdict"]).startswith("YES"):
         yield from paragraph(_cost(explained, row), "  ", "  ")
-    if str(row["scale_verdict"]).startswith("UNKNOWN"):
-        return
-    yield from _members_line(row)
+    if row["scale_verdict"] != "NO_MEMBERS" and not str(row["scale_verdict"]).startswith("UNKNOWN"):
+        yield from _members_line(row)
 
 
 def _window_age(diagnosis: Diagnosis) -> str:
@@ -189,7 +188,7 @@ def _others(diagnosis: Diagnosis) -> Iterator[str]:
 def _forecast(explained: Explained) -> Iterator[str]:
     """Say when each topic drains, loses records and breaks its service level; nothing of one that has drained."""
     for row in explained.diagnosis.windows:
-        if row["partitions_material"] and not lag_of_topic(explained, row["topic"]).is_none:
+        if is_behind(row) and not lag_of_topic(explained, row["topic"]).is_none:
             yield from paragraph(f"{short(row['topic'])}: {'; '.join(_forecasts(row))}", "  ", "    ")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from laggard.cli.diagnosis_words import clause, says
 from laggard.cli.explain.now import LagNow, lag_of_topic
 from laggard.cli.explain.rows import Explained
-from laggard.cli.judged import Diagnosis
+from laggard.cli.judged import Diagnosis, is_behind, is_left
 from laggard.cli.published import Row
 from laggard.cli.words import count, known, records, short
 
@@ -43,11 +43,7 @@ def has_trouble(diagnosis: Diagnosis) -> bool:
 
 def _worst(explained: Explained) -> tuple[Row, LagNow]:
     """Row and lag of the topic that is furthest behind now, of those with lag that counts."""
-    material = [
-        (row, lag_of_topic(explained, row["topic"]))
-        for row in explained.diagnosis.windows
-        if row["partitions_material"]
-    ]
+    material = [(row, lag_of_topic(explained, row["topic"])) for row in explained.diagnosis.windows if is_behind(row)]
     return max(material, key=lambda each: (each[1].time_lag_seconds or 0.0, each[1].lag or 0))
 
 
@@ -78,6 +74,8 @@ def _without_lag(diagnosis: Diagnosis) -> str:
     if all(row["lag_known"] is None for row in diagnosis.windows):
         return f"cannot be evaluated: {_trouble(diagnosis) or 'none of its lag is known'}"
     lag = "keeps up" if all(row["status"] == "ok" for row in diagnosis.windows) else "keeps up where its lag is known"
+    if any(is_left(row) and row["lag_known"] for row in diagnosis.windows):
+        lag += " with the topics that it reads"
     if str(diagnosis.windows[0]["scale_verdict"]).startswith("UNKNOWN"):
         lag = "has no lag that counts, as far as is known"
     trouble = _trouble(diagnosis)

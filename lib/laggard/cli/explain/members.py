@@ -51,9 +51,10 @@ def _of_topic(row: Row, topic: str) -> Row:
     return row | {"assigned": held and [each for each in held if each["topic"] == topic]}
 
 
-def no_reader(explained: Explained) -> str:
-    """Words for a partition without a known reader; a group without members has none."""
-    return "nobody" if explained.group["members"] == 0 else "nobody known"
+def no_reader(explained: Explained, topic: str) -> str:
+    """Words for a partition without a known reader; without members, or one that subscribes to the topic, none is."""
+    subscribed = explained.group["topics"]
+    return "nobody" if explained.group["members"] == 0 or (subscribed and topic not in subscribed) else "nobody known"
 
 
 def readers(explained: Explained) -> dict[Place, Row]:

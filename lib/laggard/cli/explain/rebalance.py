@@ -50,8 +50,12 @@ def how_long(row: Row) -> str:
         return "after a time that is not known"
     if low == high or (low is not None and low < NOTHING):
         return f"after {short_duration(est)}"
+    if low is not None and high >= NOTHING and short_duration(low) == short_duration(high):
+        return f"after about {short_duration(low)}"  # bounds that read alike
     least = [] if high < NOTHING else [f"at least {short_duration(high)}"]
     bounds = ", ".join(least if low is None else [*least, f"at most {short_duration(low)}"])
+    if low is not None and not least and short_duration(est) == short_duration(low):
+        return f"after {bounds}"
     if est == high:  # no more is known than that it began by then
         return f"after {bounds}" if bounds else "after a time that is not known"
     word = "probably" if est < NOTHING else "about"
@@ -140,9 +144,9 @@ def _why_no_pause(row: Row) -> str:
     if not row["live_read"] or row["members_before"] is None or "pause_unknown" in row["flags"]:
         return "Whether partitions paused is not known."
     if not row["members_after"]:
-        return "Nobody was left to read."
+        return "No member was left to read."
     if not row["members_before"]:
-        return "Nobody had read before, so nothing paused."
+        return "The group was empty before it, so nothing paused."
     return "No partition had anything to read, so nothing paused."
 
 

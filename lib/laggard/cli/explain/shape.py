@@ -8,6 +8,7 @@ from laggard.cli.explain.headline import TRENDS
 from laggard.cli.explain.members import Place, no_reader, ranges, readers
 from laggard.cli.explain.now import lag_of_topic
 from laggard.cli.explain.rows import Explained
+from laggard.cli.judged import is_behind
 from laggard.cli.published import Row
 from laggard.cli.words import UNKNOWN, aligned, known_duration, paragraph, percent, records, short
 
@@ -25,7 +26,7 @@ def shape_lines(explained: Explained) -> Iterator[str]:
     """Per topic with lag that counts: how it lies, and who reads the partitions that carry most of it."""
     reader, windows = readers(explained), explained.diagnosis.windows
     for row in windows:
-        if row["partitions_material"]:
+        if is_behind(row):
             trend = TRENDS.get(row["trend"], "whether it grows is not known yet")
             shape = _SHAPES.get(row["shape"], row["shape"])
             # the lag of the only topic is that of the group, which stands under Lag
@@ -39,7 +40,7 @@ def _carriers(explained: Explained, row: Row, reader: Mapping[Place, Row]) -> It
     rows = {each["partition"]: each for each in explained.partitions if each["topic"] == row["topic"]}
     total = sum(each["lag"] or 0 for each in rows.values())  # of those known
     chosen = rows if row["shape"] == "spread" else row["top_partitions"] or ()
-    nobody = no_reader(explained)
+    nobody = no_reader(explained, row["topic"])
     of_reader: dict[tuple[str, str], list[Row]] = {}  # several members may share client id and host
     for number in sorted(number for number in chosen if number in rows and rows[number]["lag"]):
         member = reader.get((row["topic"], number))

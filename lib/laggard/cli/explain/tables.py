@@ -34,7 +34,7 @@ def lag_lines(explained: Explained) -> Iterator[str]:
     reader = readers(explained)
     yield from _table(
         ("WORST PARTITIONS", "LAG", "TIME LAG", "READ BY"),
-        [_partition_cells(row, reader, no_reader(explained)) for row in behind[:_WORST]],
+        [_partition_cells(row, reader, no_reader(explained, row["topic"])) for row in behind[:_WORST]],
         {"LAG", "TIME LAG"},
     )
     if len(behind) > _WORST:

@@ -8,6 +8,7 @@ from laggard.cli.diagnosis_words import VERDICT_CAUSES, missing, unchecked
 from laggard.cli.explain.headline import has_trouble, leading
 from laggard.cli.explain.members import ranges
 from laggard.cli.explain.rows import Explained
+from laggard.cli.judged import is_behind
 from laggard.cli.published import Row
 from laggard.cli.words import UNKNOWN, count, listed, moment
 from laggard.rebalance.groups import generation_or_epoch
@@ -111,12 +112,13 @@ def _of_diagnosis(explained: Explained) -> Iterator[Gap]:
         yield _gap("guards", finding=found["code"], guards=", ".join(guards))
     if found is None and diagnosis.has_lag and verdict not in VERDICT_CAUSES:
         yield _gap("cause")
-    windows = [row for row in diagnosis.windows if row["partitions_material"]]
+    windows = [row for row in diagnosis.windows if is_behind(row)]
     for flag in sorted({flag for row in windows for flag in row["flags"] or ()}):
         yield f"diagnosis_{flag}", f"Diagnosis: {LIMITS.get(flag, flag)}."
     facts = {
         "trend": [row for row in windows if row["trend"] == "abstain"],
-        "capacity": [row for row in windows or diagnosis.windows[:1] if row["capacity"] is None],
+        # of a group that has no member to measure it is no gap
+        "capacity": [row for row in windows or diagnosis.windows[:1] if row["capacity"] is None and row["members"]],
         "loss": [row for row in windows if row["loss_seconds"] is None],
     }
     for code, rows in facts.items():

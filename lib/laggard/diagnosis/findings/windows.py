@@ -16,11 +16,15 @@ from laggard.diagnosis.signals.deploys import OVER
 from laggard.diagnosis.signals.group import Flags, Shape, Signals, TopicSignals
 from laggard.diagnosis.signals.scaling import scale_row
 
+LEFT = "left"  # flag of a topic that no member subscribes to any more
+
 
 def group_rows(signals: Signals) -> list[Row]:
     """One row per topic; what is not known is None. The verdict's columns are not in them."""
     group = _group_columns(signals)
-    return [_topic_columns(signals, each) | group for each in (*signals.topics, *signals.left_topics)]
+    left = {"flags": sorted({*signals.flags, LEFT})}
+    rows = [_topic_columns(signals, each) | group for each in signals.topics]
+    return rows + [_topic_columns(signals, each) | group | left for each in signals.left_topics]
 
 
 def _topic_columns(signals: Signals, each: TopicSignals) -> Row:
@@ -34,7 +38,7 @@ def _topic_columns(signals: Signals, each: TopicSignals) -> Row:
     lag = float(known.sum()) if len(known) else math.nan
     trend = each.trend
     drain = forecast.topic_drain_seconds(signals, each)
-    backlog = forecast.backlog(signals, each)
+    backlog = math.nan if math.isnan(drain) else forecast.backlog(signals, each)
     soonest, latest = forecast.drain_range(backlog, arrival, trend.slope_low, trend.slope_high, signals.parameters)
     return {
         "date": _time(int(signals.frame.windows[-1])).date(),

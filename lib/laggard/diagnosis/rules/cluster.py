@@ -118,7 +118,7 @@ def _named(groups: Sequence[str]) -> dict[str, str]:
     says="We do not see the log ends or the commits of these groups: nothing else about them can be trusted.",
     is_not="an outage of the groups it names: they may be fine, and nobody can see it.",
     advice=("look at the errors of the poll: laggard doctor, table batches", "repair the monitor first"),
-    falsifier="lag_windows has log ends and fresh commits of these groups in the window",
+    falsifier="the window has log ends and new commits of these groups on record",
     rank=10,
     open_after=1,
     close_after=1,

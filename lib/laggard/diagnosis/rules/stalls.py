@@ -162,7 +162,7 @@ def _dies(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:
     is_not=("a sink that is down, which stops many partitions at once. Owners that change in a deploy do not count."),
     advice=("read the record at that offset and send it to a dead-letter topic", "cap the retries of one record"),
     avoid=("do not restart members: the next owner meets the same record",),
-    falsifier="two partitions of one owner stand in turn",
+    falsifier="two partitions of one owner stall in turn",
     inhibits=(
         outranks(
             "PARTITION_STALLED",

@@ -33,7 +33,7 @@ _TIGHT_GAP_PERCENT = fixed("tight_gap_percent", 99, "percentile of the gaps betw
         "set session.timeout.ms to at least 3 × heartbeat.interval.ms; 45 s and 3 s are today's defaults",
         "declare the heartbeat of this group if it is another one",
     ),
-    falsifier="a heartbeat_seconds is declared for the group of which its session holds three",
+    falsifier="the session timeout holds three of the heartbeat intervals that are declared for the group",
     open_after=1,
 )
 def timeout_ratio(signals: Signals) -> list[Observation]:

@@ -15,7 +15,7 @@ from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals import floor, series, shape, stall, trend
 from laggard.diagnosis.signals.attribution import attribute
 from laggard.diagnosis.signals.deploys import find_deploys, vetoing_deploy
-from laggard.diagnosis.signals.forecast import breach_seconds, losses
+from laggard.diagnosis.signals.forecast import PARTIAL_SHARE, breach_seconds, losses, partial_share
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Shape, Signals, TopicSignals
 from laggard.diagnosis.signals.members import member_signals, partition_capacities
 from laggard.diagnosis.signals.membership import membership_of
@@ -27,11 +27,9 @@ from laggard.diagnosis.signals.scaling import newest_scale_out
 from laggard.diagnosis.signals.trend import TrendState
 
 HIDDEN = ("stale", "source_blocked")
-_HAS_NO_COMMIT = "no_commit"
 _AT_LEAST_DONE = fixed("at_least_done", 0.9, "of what a member did all day, which it can do at least")
 _SCATTER_LOW = fixed("scatter_low", 25, "percentile of what busy members did")
 _SCATTER_HIGH = fixed("scatter_high", 75, "percentile likewise: half of what lies between them is not certain")
-PARTIAL_SHARE = fixed("partial_share", 0.1, "share of the partitions with a commit that may be unknown")
 
 
 def signals_of(frame: GroupFrame, memory: Memory, parameters: Parameters) -> tuple[Signals, Memory]:
@@ -258,8 +256,7 @@ def _flags(frame: GroupFrame, topics: list[TopicSignals]) -> set[str]:
     """Return the flags that limit the evaluation of this group."""
     found = set()
     status = [name for each in topics for name in each.frame.named("status")[:, -1].tolist()]
-    committed = [name for name in status if name not in (_HAS_NO_COMMIT, "")]
-    if committed and sum(name != "ok" for name in committed) / len(committed) > PARTIAL_SHARE:
+    if partial_share(topics) > PARTIAL_SHARE:
         found.add("partial")
     for name in HIDDEN:
         if name in status:

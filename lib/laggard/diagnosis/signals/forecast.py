@@ -7,6 +7,7 @@ arrival rate stays within a quarter of what it was, the generation stays and the
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from math import ceil, inf, isnan, nan
 
 import numpy as np
@@ -19,6 +20,8 @@ from laggard.diagnosis.signals.group import Loss, Signals, TopicSignals
 from laggard.diagnosis.signals.rates import rolling_mean
 from laggard.diagnosis.signals.trend import GROWING, slopes
 
+PARTIAL_SHARE = fixed("partial_share", 0.1, "share of the partitions with a commit that may be unknown")
+_UNSEEN = frozenset({"blocked", "stale"})  # flags under which nothing about the group is known
 _DRAIN_INTERVALS = fixed("drain_intervals", 2, "commit intervals of the rate by which a drain is forecast, at least")
 _BREACH_WINDOWS = fixed("breach_windows", 15, "windows of the slope of the time lag")
 _NEAR_WINDOWS = fixed("near_windows", 2, "windows on either side of the one in which a record arrived")
@@ -33,9 +36,27 @@ def drain_seconds(lag: float, arrival: float, consume: float, parameters: Parame
 
 
 def topic_drain_seconds(signals: Signals, topic: TopicSignals) -> float:
-    """Return seconds until a topic is drained at today's rates; NaN if its backlog is not known."""
+    """Return seconds until a topic is drained at today's rates; NaN if its backlog is not known.
+
+    Of a group that is not seen well enough to have a verdict it is only known if what is seen does not drain.
+    """
     records = backlog(signals, topic)
-    return slowest_drain_seconds(topic, signals.frame.window_seconds, signals.parameters) if records > 0 else records
+    if not records > 0:
+        return records
+    seconds = slowest_drain_seconds(topic, signals.frame.window_seconds, signals.parameters)
+    return seconds if math.isinf(seconds) or is_seen(signals) else nan
+
+
+def is_seen(signals: Signals) -> bool:
+    """True if so much of a group is known that there can be a verdict."""
+    return not _UNSEEN & signals.flags and partial_share(signals.topics) <= PARTIAL_SHARE
+
+
+def partial_share(topics: Sequence[TopicSignals]) -> float:
+    """Share of the partitions with a commit whose lag is not known; NaN if none has one."""
+    statuses = [status for topic in topics for status in topic.frame.named("status")[:, -1].tolist()]
+    known = [status != "ok" for status in statuses if status not in {"", "no_commit"}]
+    return sum(known) / len(known) if known else nan
 
 
 def backlog(signals: Signals, topic: TopicSignals) -> float:

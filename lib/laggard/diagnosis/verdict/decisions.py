@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import pairwise
 from math import isinf, isnan, nan
 
@@ -15,8 +16,7 @@ from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.diagnosis.rules.rule import Observation
 from laggard.diagnosis.signals.attribution import UNEVEN, searchable
-from laggard.diagnosis.signals.compute import PARTIAL_SHARE
-from laggard.diagnosis.signals.forecast import is_kept_up, topic_drain_seconds
+from laggard.diagnosis.signals.forecast import is_kept_up, is_seen, partial_share, topic_drain_seconds
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
 from laggard.diagnosis.signals.hot import HOT_WINDOWS, hot_places, is_hot_unknown, wandering
 from laggard.diagnosis.signals.rates import rolling_mean
@@ -25,7 +25,6 @@ from laggard.diagnosis.verdict import reasons
 from laggard.diagnosis.verdict.reasons import BROKER, DOWNSTREAM, INPUT_UNKNOWN, Reason
 from laggard.diagnosis.verdict.sizing import Sizing
 
-VETOES = frozenset({"blocked", "stale"})  # flags under which nothing about the group is known
 VERDICT_SHARE = fixed("verdict_share", 0.5, "share of the lag from which a cause decides")
 FALLING_WINDOWS = fixed("falling_windows", 2, "newest windows, or commits, in which more was read than came")
 _SERIES_GAPS = fixed("series_gaps", 4, "newest gaps between changes of the members")
@@ -88,21 +87,22 @@ def _reasons(
 ) -> Iterator[_Applies]:
     """Reasons that apply, in order."""
     topic, parameters = signals.worst, signals.parameters
-    partial = _partial_share(signals)
-    if VETOES & signals.flags or not partial <= PARTIAL_SHARE or topic is None:
-        yield reasons.INPUT_UNKNOWN, {"partitions_unknown_ratio": partial}
+    if not is_seen(signals) or topic is None:
+        yield reasons.INPUT_UNKNOWN, {"partitions_unknown_ratio": partial_share(signals.topics)}
         return
-    if not _lags_on(signals) and not any(each.trend.name == "growing" for each in signals.topics):
-        yield reasons.NO_LAG, {}
     # what is said of the last half hour blocks scaling for as long as it goes on
     restless = BLOCKS_SCALING & conditions.keys() if _goes_on(signals) else frozenset[str]()
+    is_empty = signals.state == "Empty" or signals.member_count == 0
+    is_read = is_empty and _is_read_by_others(signals)
     # one that evicts its members is empty now and then, and not for want of members
-    if (signals.state == "Empty" or signals.member_count == 0) and not restless:
+    if is_empty and not is_read and not restless and signals.lag > 0:
         yield reasons.NO_MEMBERS, {}
+    if not _lags_on(signals) and not any(each.trend.name == "growing" for each in signals.topics):
+        yield reasons.NO_LAG, {}
     if restless or signals.time_in_rebalance >= parameters.storm_ratio:
         yield reasons.REBALANCES, {"time_in_rebalance_ratio": signals.time_in_rebalance, "conditions": len(restless)}
     yield from _held_back(signals, topic, conditions)
-    if signals.member_count is None:  # offsets are committed, but who reads is not known
+    if signals.member_count is None or is_read:  # offsets are committed, but who reads is not known
         yield reasons.READER_UNKNOWN, {"members_known": 0.0}
         return
     yield from _uneven(signals, topic, conditions, sizing)
@@ -124,6 +124,17 @@ def _lags_on(signals: Signals) -> bool:
         if (topic.is_material & (~is_passing | is_growing)).any():
             return True
     return False
+
+
+def _is_read_by_others(signals: Signals) -> bool:
+    """True if offsets moved on in the newest window, and the group had no member in it: a reader that never joins."""
+    facts = signals.frame.facts[-2:]  # at the end of the window before, and of the newest one
+    if any(row is not None and row.get("members") for row in facts):
+        return False
+    begin = signals.frame.now - timedelta(seconds=signals.frame.window_seconds)
+    if any(row["member_count"] or row["left"] for row in signals.frame.generations if row["record_timestamp"] > begin):
+        return False
+    return sum(known_sum(each.frame["consumed"][:, -1]) for each in signals.topics) > 0
 
 
 def _goes_on(signals: Signals) -> bool:
@@ -242,13 +253,6 @@ def _lag_share(topic: TopicSignals, chosen: Flags) -> float:
     """Share of what the newest commits left: a batch that came since waits for nobody."""
     total = known_sum(topic.envelope)
     return known_sum(topic.envelope[chosen]) / total if total > 0 else 0.0
-
-
-def _partial_share(signals: Signals) -> float:
-    """Share of the partitions with a commit whose lag is not known; NaN if none has one."""
-    statuses = [status for topic in signals.topics for status in topic.frame.named("status")[:, -1]]
-    known = [status != "ok" for status in statuses if status not in {"", "no_commit"}]
-    return sum(known) / len(known) if known else nan
 
 
 def _drain(signals: Signals) -> float:

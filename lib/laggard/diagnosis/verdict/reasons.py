@@ -42,8 +42,8 @@ ENOUGH_MEMBERS = Reason("enough_members", "NOT_NEEDED", 16)
 
 REASONS = (
     INPUT_UNKNOWN,
+    NO_MEMBERS,  # above the floor or below it: who has no member does not keep up
     NO_LAG,
-    NO_MEMBERS,
     REBALANCES,
     STALLED,
     TRANSACTION_OPEN,
