@@ -26,8 +26,7 @@ sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/wire")]
 
 from diagnosis.fluid import NOON, Fluid, tables_of  # noqa: E402 - histories without a broker
 from laggard.diagnosis.engine import Judged, settle  # noqa: E402
-from laggard.diagnosis.parameters import Parameters  # noqa: E402
-from laggard.diagnosis.policy import Policy  # noqa: E402
+from laggard.diagnosis.parameters import Parameters, Policy  # noqa: E402
 from laggard.diagnosis.signals.cluster import ClusterFrame  # noqa: E402
 from laggard.stream.diagnose import in_shard, of_shard  # noqa: E402
 from laggard.stream.judging import Baselines, judge_groups, lay_out  # noqa: E402

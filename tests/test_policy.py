@@ -10,7 +10,7 @@ import pytest
 
 from laggard.conf import conf_file
 from laggard.config import Config, load_config
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Policy
 from laggard.errors import LaggardError
 
 NOON = datetime(2026, 11, 24, 12, tzinfo=timezone.utc)

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from diagnosis.fluid import NOON, Fluid, Row
-from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.stream.diagnose import Diagnosis
 from laggard.stream.reading import Options, find_closed
 from laggard.tables.arrow import to_arrow

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from diagnosis.rebalance_rows import BEGIN, Life
 from laggard.diagnosis.findings.tracks import advance_tracks
-from laggard.diagnosis.memory import Track
+from laggard.diagnosis.history.memory import Track
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules.registry import BY_CODE
 

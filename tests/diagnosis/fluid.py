@@ -15,9 +15,8 @@ import pyarrow as pa
 
 from laggard.diagnosis.engine import judge, settle
 from laggard.diagnosis.history.layout import LISTS, History, rows_of
-from laggard.diagnosis.memory import Memory
-from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.history.memory import Memory
+from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.signals.cluster import ClusterFrame
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema, to_arrow

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from laggard.diagnosis.history.frames import NAMES, NUMBERS, GroupFrame, Policy, Row, TopicFrame
-from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.history.frames import NAMES, NUMBERS, GroupFrame, Row, TopicFrame
+from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.signals.attribution import attribute
 from laggard.diagnosis.signals.deploys import Deploy
-from laggard.diagnosis.signals.group import MemberSignals, Shape, Signals, TopicSignals, Trend
-from laggard.diagnosis.signals.membership import membership_of
+from laggard.diagnosis.signals.group import MemberSignals, Shape, Signals, TopicSignals, Trend, membership_of
 from laggard.diagnosis.signals.rates import positions
 
 WINDOWS = 60

@@ -9,10 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from laggard.diagnosis.history.frames import NAMES, NUMBERS, GroupFrame, Policy, TopicFrame
-from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.signals.group import MemberSignals, Shape, Signals, TopicSignals, Trend
-from laggard.diagnosis.signals.membership import Membership, membership_of
+from laggard.diagnosis.history.frames import NAMES, NUMBERS, GroupFrame, TopicFrame
+from laggard.diagnosis.parameters import Parameters, Policy
+from laggard.diagnosis.signals.group import (
+    Membership,
+    MemberSignals,
+    Shape,
+    Signals,
+    TopicSignals,
+    Trend,
+    membership_of,
+)
 from laggard.diagnosis.signals.rates import positions
 
 Row = dict[str, Any]

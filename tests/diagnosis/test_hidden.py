@@ -13,8 +13,7 @@ import pytest
 from diagnosis.fluid import NOON, Fluid, tables_of
 from diagnosis.groups import WINDOWS, signals_of, topic_signals
 from laggard.diagnosis.history.frames import GroupFrame, Hidden
-from laggard.diagnosis.history.hidden import hidden_commits
-from laggard.diagnosis.history.layout import History
+from laggard.diagnosis.history.layout import History, hidden_commits
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules.capacity import capacity_shortage
 from laggard.diagnosis.signals import compute, stall

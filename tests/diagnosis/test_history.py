@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 from diagnosis.fluid import NOON
-from laggard.diagnosis.history.columns import kept
 from laggard.diagnosis.history.frames import GroupFrame
+from laggard.diagnosis.history.grid import kept
 from laggard.diagnosis.history.layout import History
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema, to_arrow

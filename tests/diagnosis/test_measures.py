@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from diagnosis.groups import PARAMETERS, topic_signals
-from laggard.diagnosis.signals.floor import Floors, floors, lag_left, material
+from laggard.diagnosis.signals.significance import Floors, floors, lag_left, material
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pytest
 
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.signals.shape import persist, raw_shape
-from laggard.diagnosis.signals.theil_sen import fit
+from laggard.diagnosis.signals.significance import persist, raw_shape
+from laggard.diagnosis.signals.statistics import fit
 from laggard.diagnosis.signals.trend import TrendState, judge_trends
 
 PARAMETERS = Parameters()

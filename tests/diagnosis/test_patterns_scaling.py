@@ -10,8 +10,8 @@ import pytest
 
 from diagnosis.rebalance_rows import BEGIN, NOW, WINDOWS, Life, at, pods, series
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.signals.scale_events import alternations
-from laggard.diagnosis.signals.scaling import (
+from laggard.diagnosis.signals.deploys import alternations
+from laggard.diagnosis.signals.effects import (
     elasticity,
     find_cold_start,
     idle_replica_hours,

@@ -12,21 +12,20 @@ import pytest
 from diagnosis.rebalance_rows import WINDOWS, Life
 from laggard.diagnosis.history.frames import GroupFrame
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.rules import commits, evictions, identity, moves, rebalances, scaling, timeouts
+from laggard.diagnosis.rules import assignment, clients, evictions, identity, rebalances, scaling
 from laggard.diagnosis.rules.registry import rules_of
-from laggard.diagnosis.signals.membership import membership_of
-from laggard.diagnosis.signals.static import absences
+from laggard.diagnosis.signals.group import membership_of
+from laggard.diagnosis.signals.moves import absences
 from simulator.cluster import GROUP
 from simulator.simulation import recall, run_through_laggard
 
 RULES = (
     *rules_of(evictions),
     *rules_of(rebalances),
-    *rules_of(moves),
-    *rules_of(timeouts),
+    *rules_of(assignment),
+    *rules_of(clients),
     *rules_of(identity),
     *rules_of(scaling),
-    *rules_of(commits),
 )
 LIMITS = Parameters()
 SEED = 2

@@ -8,14 +8,14 @@ import pytest
 
 from diagnosis.groups import END_MS, signals_of, spread_over, topic_signals
 from diagnosis.rebalance_rows import rolled
-from laggard.diagnosis.history.frames import Policy, Row
-from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.rules import balance, capacity, uneven
+from laggard.diagnosis.history.frames import Row
+from laggard.diagnosis.parameters import Parameters, Policy
+from laggard.diagnosis.rules import assignment, capacity, uneven
 from laggard.diagnosis.rules.registry import rules_of
 from laggard.diagnosis.rules.rule import ABSTAINS, FAILS, HOLDS, INFO, WARN, Observation
 from laggard.diagnosis.signals.group import Signals
 
-RULES = (*rules_of(capacity), *rules_of(uneven), *rules_of(balance))
+RULES = (*rules_of(capacity), *rules_of(uneven), *rules_of(assignment))
 END = datetime.fromtimestamp(END_MS / 1000, timezone.utc)
 LAG = 50_000.0
 
@@ -419,9 +419,10 @@ def test_a_healthy_group_gets_no_finding() -> None:
 
 
 def test_rules_have_the_numbers_of_the_catalogue_and_name_parameters_that_exist() -> None:
-    assert sorted(rule.number for rule in RULES) == [f"D{n}" for n in (*range(10, 19), 51, 52)]
+    assert sorted(rule.number for rule in RULES) == [f"D{n}" for n in (*range(10, 19), 47, 48, 49, 51, 52, 60)]
     assert {name for rule in RULES for name in rule.thresholds} <= {*Parameters.__dataclass_fields__}
-    assert [rule.code for rule in RULES if rule.open_after == 1] == ["ARRIVAL_SKEW", "IDLE_MEMBERS"]
+    at_once = [rule.code for rule in RULES if rule.open_after == 1]
+    assert at_once == ["ARRIVAL_SKEW", "IDLE_MEMBERS", "EAGER_LARGE_GROUP", "DEPLOY_LAG_SPIKE"]
 
 
 def text(code: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from diagnosis.groups import WINDOWS, signals_of, topic_signals
-from laggard.diagnosis.rules.commits import autocommit_pattern, commit_rate_high
+from laggard.diagnosis.rules.clients import autocommit_pattern, commit_rate_high
 from laggard.diagnosis.rules.rule import FAIL, INFO, PASS, UNKNOWN, Observation
 
 Row = dict[str, Any]

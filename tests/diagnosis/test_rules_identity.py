@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from diagnosis.rebalance_rows import NOW, WINDOWS, Life, at, pods, series
-from laggard.diagnosis.history.frames import Policy
-from laggard.diagnosis.rules import identity, timeouts
+from laggard.diagnosis.parameters import Policy
+from laggard.diagnosis.rules import clients, identity
 from laggard.diagnosis.rules.registry import rules_of
 from laggard.diagnosis.rules.rule import Observation
 from laggard.diagnosis.signals.group import Signals
 
-BY_CODE = {rule.code: rule for rule in (*rules_of(identity), *rules_of(timeouts))}
+BY_CODE = {rule.code: rule for rule in (*rules_of(identity), *rules_of(clients))}
 A, B = pods(1, 2)
 IDS = ("s-0", "s-1", "s-2")
 

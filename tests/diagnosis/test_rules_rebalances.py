@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from diagnosis.rebalance_rows import NOW, Life, at, pods, rolled, series
-from laggard.diagnosis.history.frames import Policy
-from laggard.diagnosis.rules import commits, evictions, identity, moves, rebalances, scaling, timeouts
+from laggard.diagnosis.parameters import Policy
+from laggard.diagnosis.rules import assignment, clients, evictions, identity, rebalances, scaling
 from laggard.diagnosis.rules.registry import rules_of
 from laggard.diagnosis.rules.rule import Observation, Rule
 from laggard.diagnosis.signals.group import Signals
@@ -17,11 +17,10 @@ from laggard.diagnosis.signals.group import Signals
 ALL_RULES = (
     *rules_of(evictions),
     *rules_of(rebalances),
-    *rules_of(moves),
-    *rules_of(timeouts),
+    *rules_of(assignment),
+    *rules_of(clients),
     *rules_of(identity),
     *rules_of(scaling),
-    *rules_of(commits),
 )
 BY_CODE = {rule.code: rule for rule in ALL_RULES}
 ALL = pods(1, 2, 3, 4)
@@ -49,7 +48,7 @@ def evicted(reason: str, times: tuple[float, ...] = (3000, 3200), **of_row: Any)
 
 def test_every_rule_has_its_number_and_a_code_of_its_own() -> None:
     numbers = [rule.number for rule in ALL_RULES]
-    wanted = {*range(40, 51), *range(53, 61), *range(70, 77)}
+    wanted = {14, *range(40, 61), *range(70, 77)}
     assert sorted(numbers) == sorted(f"D{number}" for number in wanted)
     assert len(BY_CODE) == len(ALL_RULES)
 
@@ -283,8 +282,8 @@ def test_groups_without_evaluated_members_get_no_rule_of_members(group_type: str
             *rules_of(evictions),
             *rules_of(rebalances),
             *rules_of(identity),
-            *rules_of(timeouts),
-            *rules_of(moves),
+            *rules_of(clients),
+            *rules_of(assignment),
         )
         for each in rule.check(signals)
     ] == []

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from diagnosis.rebalance_rows import BEGIN, NOW, WINDOWS, Life, at, member, pods, series
-from laggard.diagnosis.history.frames import Policy
-from laggard.diagnosis.memory import Memory, Scaled, Track
-from laggard.diagnosis.rules import commits, scaling
+from laggard.diagnosis.history.memory import Memory, Scaled, Track
+from laggard.diagnosis.parameters import Policy
+from laggard.diagnosis.rules import clients, scaling
 from laggard.diagnosis.rules.registry import rules_of
 from laggard.diagnosis.rules.rule import Observation
+from laggard.diagnosis.signals.effects import newest_scale_out
 from laggard.diagnosis.signals.group import Signals
-from laggard.diagnosis.signals.scaling import newest_scale_out
 
-BY_CODE = {rule.code: rule for rule in (*rules_of(scaling), *rules_of(commits))}
+BY_CODE = {rule.code: rule for rule in (*rules_of(scaling), *rules_of(clients))}
 OLD, NEW = pods(1, 2, 3, 4), pods(5, 6, 7, 8)
 
 

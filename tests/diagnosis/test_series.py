@@ -6,7 +6,7 @@ import numpy as np
 
 from diagnosis.fluid import Fluid, evaluate
 from diagnosis.groups import topic_signals
-from laggard.diagnosis.signals.series import newest_at_commits
+from laggard.diagnosis.signals.trend import newest_at_commits
 
 
 def test_between_two_commits_lag_is_what_it_was_at_the_newest_for_two_intervals() -> None:

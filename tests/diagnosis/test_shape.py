@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.signals.group import Shape
-from laggard.diagnosis.signals.shape import measure, persist, raw_shape
+from laggard.diagnosis.signals.significance import measure, persist, raw_shape
 
 PARAMETERS = Parameters()
 LAGS = st.lists(st.integers(0, 50), min_size=2, max_size=9).filter(any)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diagnosis.groups import PARAMETERS, REBALANCE, signals_of, spread_over, topic_signals
-from laggard.diagnosis.history.frames import Policy
-from laggard.diagnosis.order import percentile
+from laggard.diagnosis.parameters import Policy
 from laggard.diagnosis.signals.forecast import drain_seconds
 from laggard.diagnosis.signals.group import Signals
+from laggard.diagnosis.signals.statistics import percentile
 from laggard.diagnosis.verdict.decisions import autoscaler_settings
 from laggard.diagnosis.verdict.sizing import Load, Sizing, lasting, lower_bound, packed, size, slowest_drain
 from laggard.rebalance.assignors import ASSIGNORS, Member, assign

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.signals.theil_sen import fit
+from laggard.diagnosis.signals.statistics import fit
 from laggard.diagnosis.signals.trend import in_step, slopes
 
 PARAMETERS = Parameters()

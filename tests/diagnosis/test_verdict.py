@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diagnosis.groups import END, GENERATION, signals_of, spread_over, topic_signals
-from laggard.diagnosis.history.frames import Policy
-from laggard.diagnosis.memory import Memory, Track
+from laggard.diagnosis.history.memory import Memory, Track
+from laggard.diagnosis.parameters import Policy
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.diagnosis.rules.rule import Observation
 from laggard.diagnosis.signals.group import Signals, Trend

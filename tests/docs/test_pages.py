@@ -8,8 +8,16 @@ from dataclasses import fields
 import pytest
 
 from laggard.cli.api.openapi import openapi
-from laggard.diagnosis.findings.ranking import CONTRIBUTING, NOTE, PRIMARY, SUPPRESSED, SYMPTOM_ROLE
-from laggard.diagnosis.findings.rows import CLOSED, OPENED, UPDATED
+from laggard.diagnosis.findings.rows import (
+    CLOSED,
+    CONTRIBUTING,
+    NOTE,
+    OPENED,
+    PRIMARY,
+    SUPPRESSED,
+    SYMPTOM_ROLE,
+    UPDATED,
+)
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.rules.rule import INFO, PAGE, WARN

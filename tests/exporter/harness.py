@@ -16,7 +16,7 @@ from typing import Any
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Policy
 from laggard.exporter.collectors.own import SelfStats
 from laggard.exporter.connections import LimitedServer
 from laggard.exporter.options import ExporterOptions, Selection

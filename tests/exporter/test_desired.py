@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from laggard.config.policy import Policies, PolicyRule
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Policy
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.exporter.collectors.sizing import SizingCollector
 from laggard.exporter.desired import desired_consumers

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from exporter.harness import Exporter
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Policy
 from laggard.exporter.families import FAMILIES
 from laggard.exporter.render import OPENMETRICS, TEXT
 from tables.fixtures import (

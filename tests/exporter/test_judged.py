@@ -13,7 +13,7 @@ import pytest
 
 from diagnosis.fluid import Fluid, evaluate
 from exporter.harness import Exporter, Key, names, series
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Policy
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.verdict.reasons import VERDICTS
 from laggard.exporter import judged as judged_module

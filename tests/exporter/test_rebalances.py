@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from exporter.harness import Exporter, Key, names, series
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Policy
 from laggard.exporter.families import FAMILIES
 from laggard.rebalance.causes import CAUSES
 from laggard.rebalance.counters import SECOND_BOUNDS, count_rebalances

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from exporter.harness import Exporter, names, series
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Policy
 from laggard.exporter.families import EXPERIMENTAL, FAMILIES
 from laggard.exporter.options import Selection
 from tables.fixtures import group_row, partition_row, window_row, write_batch, write_judged

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Policy
 from scenarios.cluster import HEALTHY, WITH_BASELINE, ScenarioCluster
 from scenarios.labels import CALM, Expect, Labels, Must, Scenario, only
 from simulator.cluster import MINUTE, SECOND

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Policy
 from laggard.diagnosis.rules import rule
 from laggard.diagnosis.rules.registry import BY_CODE
 from scenarios.cluster import ScenarioCluster

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Policy
 from scenarios.cluster import HEALTHY, ScenarioCluster
 from scenarios.healthy import la7
 from scenarios.labels import YES, Expect, Labels, Must, Scenario, only

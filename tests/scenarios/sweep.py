@@ -18,7 +18,7 @@ if __name__ == "__main__":
     ROOT = Path(__file__).parent.parent.parent
     sys.path[:0] = [str(ROOT / folder) for folder in ("lib", "tests", "tests/wire")]
 
-from laggard.diagnosis.order import lower_median
+from laggard.diagnosis.signals.statistics import lower_median
 from scenarios.cluster import ScenarioCluster
 from scenarios.judged import diagnose
 from scenarios.labels import ALARMS, YES, Scenario

@@ -6,8 +6,7 @@ from datetime import datetime, timedelta, timezone
 
 import pyarrow as pa
 
-from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.stream.reading import Options, Window, known_at, told
 from laggard.tables.arrow import to_arrow
 from laggard.tables.schemas import GROUP_EVENTS

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from diagnosis.fluid import NOON, Evaluation, Fluid, Row, tables_of
 from laggard.diagnosis.engine import RULE_FAILED, settle_apart
-from laggard.diagnosis.memory import Memory, from_json
-from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.history.memory import Memory, from_json
+from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.signals.cluster import ClusterFrame
 from laggard.stream import judging
 from laggard.stream.judging import check_rows, judge_window, writable

@@ -8,8 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.rules.cluster import OFFSETS_NEWS_WINDOWS
 from laggard.diagnosis.rules.registry import cluster_observations
 from laggard.diagnosis.rules.rule import WARN

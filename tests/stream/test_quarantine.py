@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laggard.config.policy import Policies
-from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.rules.registry import cluster_observations
 from laggard.diagnosis.rules.rule import WARN
 from laggard.lag.positions import ADVANCE_FAILED, COMMIT_TRUNCATED

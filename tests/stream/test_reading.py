@@ -5,8 +5,7 @@ from datetime import datetime, timedelta, timezone
 import pyarrow as pa
 import pytest
 
-from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.stream.reading import Options, Window, closed_windows, known_at, told
 
 START = datetime(2026, 11, 1, tzinfo=timezone.utc)

@@ -24,7 +24,7 @@ from laggard.config.sources import (
     refused,
 )
 from laggard.config.values import shown, suggestion, typed
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Policy
 from laggard.storage import S3, SCHEMES
 
 SECURITY = "cluster.security."

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from laggard.config.planned import Planned
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Policy
 from laggard.names import matches
 
 READ_COMMITTED = "read_committed"

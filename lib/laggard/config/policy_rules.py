@@ -14,8 +14,7 @@ from laggard.config.planned import DAYS, Once, Planned, Weekly
 from laggard.config.policy import READ_COMMITTED, PolicyRule
 from laggard.config.sources import TomlFile, unquoted
 from laggard.config.values import CODES, is_code, shown, suggestion, typed
-from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Parameters, Policy
 
 EXPORTED = ("worst", "all")
 ISOLATIONS = ("read_uncommitted", READ_COMMITTED)

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from laggard.diagnosis.findings.rows import Judgement, finding_rows
 from laggard.diagnosis.findings.tracks import Step, advance_tracks
 from laggard.diagnosis.findings.windows import completed, group_rows
-from laggard.diagnosis.history.frames import GroupFrame, Policy, Row
-from laggard.diagnosis.memory import Memory, Track
-from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.history.frames import GroupFrame, Row
+from laggard.diagnosis.history.memory import Memory, Track
+from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.rules.cluster import reaches
-from laggard.diagnosis.rules.conditions import group_conditions
-from laggard.diagnosis.rules.registry import BY_CODE, RULES, cluster_observations
+from laggard.diagnosis.rules.registry import BY_CODE, RULES, cluster_observations, group_conditions
 from laggard.diagnosis.rules.rule import ABSTAINS, CAUSE, HOLDS, SYMPTOM, Observation
 from laggard.diagnosis.rules.uneven import proven_costly
 from laggard.diagnosis.signals.cluster import ClusterFrame, cluster_signal, no_signal

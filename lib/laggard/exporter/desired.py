@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from laggard.diagnosis.history.frames import Row
-from laggard.diagnosis.parameters import fixed
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Policy, fixed
 
 SCALE_IN_SECONDS = fixed("scale_in_seconds", 3600, "s in which fewer members would do, before one less is wanted")
 _SCALE_IN_UTILISATION = fixed("scale_in_utilisation", 0.4, "of the capacity: at most so much arrives meanwhile")

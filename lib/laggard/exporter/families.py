@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from laggard.diagnosis.signals import shape, trend
+from laggard.diagnosis.signals import significance, trend
 from laggard.diagnosis.verdict.reasons import VERDICTS
 from laggard.lag.burrow import VERDICTS as VIEWS
 from laggard.rebalance.counters import SECOND_BOUNDS as REBALANCE_BOUNDS
@@ -25,7 +25,7 @@ GROUP_STATES = (
     "Stable", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling",
     "Empty", "Dead", "NotReady", "Unknown",
 )  # fmt: skip
-SHAPES = (shape.NONE, shape.SINGLE, shape.SPREAD, shape.MIXED, shape.CONCENTRATED)
+SHAPES = (significance.NONE, significance.SINGLE, significance.SPREAD, significance.MIXED, significance.CONCENTRATED)
 TRENDS = (trend.GROWING, trend.FLAT, trend.DRAINING, trend.SAWTOOTH, trend.ABSTAIN)
 CHANGES = ("joined", "left", "replaced")
 REASONS = (

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.diagnosis.signals.shape import measure
+from laggard.diagnosis.signals.significance import measure
 from laggard.exporter.families import RECORD_BOUNDS, SECOND_BOUNDS
 from laggard.lag.burrow import OK, VERDICTS
 from laggard.lag.status import KNOWN_STATUSES, STATUSES

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Policy
 
 if TYPE_CHECKING:
     from laggard.exporter.api import Answers

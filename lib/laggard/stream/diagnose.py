@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 
 from laggard import files
 from laggard.diagnosis.engine import Judged, settle_apart
-from laggard.diagnosis.history.columns import Rows, coded, kept
 from laggard.diagnosis.history.frames import Row
-from laggard.diagnosis.memory import Memory, from_json
+from laggard.diagnosis.history.grid import Piece, coded, kept
+from laggard.diagnosis.history.memory import Memory, from_json
 from laggard.errors import DAMAGED, INTERNAL, TEMPORARY, LaggardError
 from laggard.failures import classify
 from laggard.files import is_local, locate
@@ -274,7 +274,7 @@ def last_state(root: str) -> tuple[int, dict[str, Memory]]:
     return round(newest.timestamp() * 1000), memories
 
 
-def of_shard(rows: Rows, shard: int, shards: int) -> Rows:
+def of_shard(rows: Piece, shard: int, shards: int) -> Piece:
     """The rows of a shard's groups."""
     return rows if shards == 1 else kept(rows, pa.array(in_shard(rows["group"], shard, shards)))
 

@@ -16,8 +16,7 @@ from pyarrow.dataset import field
 
 from laggard.diagnosis.history.frames import NAMES, NUMBERS, Row
 from laggard.diagnosis.history.layout import CONFIGURED, LOG_ENDS, rows_of
-from laggard.diagnosis.parameters import Parameters
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.stream import standing
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema

@@ -14,7 +14,7 @@ from pyarrow.dataset import field
 from laggard.diagnosis.engine import Judged, settle_apart
 from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.history.layout import History
-from laggard.diagnosis.memory import Memory
+from laggard.diagnosis.history.memory import Memory
 from laggard.stream.judging import (
     NOT_ODD,
     Baselines,

@@ -11,7 +11,7 @@ from laggard.cli.api.history import GroupSeries, Seen
 from laggard.cli.judged import Health, read_health
 from laggard.cli.published import Row
 from laggard.cli.status import GroupLine, group_lines, worst_partitions
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Policy
 from laggard.exporter.collectors.sizing import sizes
 from laggard.exporter.fold import worst_verdict
 from laggard.exporter.snapshot import Snapshot

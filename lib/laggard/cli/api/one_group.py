@@ -20,7 +20,7 @@ from laggard.cli.explain.page import page_lines
 from laggard.cli.explain.rebalance import events_and_cost
 from laggard.cli.explain.rows import Explained, read_rebalances
 from laggard.cli.published import Row
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Policy
 
 _REBALANCES = 200
 _OF_OLD = "topic_recreated"

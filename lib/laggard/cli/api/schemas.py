@@ -10,7 +10,7 @@ from laggard.cli.api.document import NULL_REASONS, REASONS
 from laggard.cli.api.questions import DATA_STATUSES
 from laggard.cli.explain.rows import GROUP_COLUMNS, MEMBER_COLUMNS, PARTITION_COLUMNS, REBALANCE_COLUMNS
 from laggard.cli.judged import LEVELS
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Policy
 from laggard.lag.burrow import VERDICTS
 from laggard.tables.schemas import (
     FINDINGS,

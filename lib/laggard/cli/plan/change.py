@@ -9,9 +9,9 @@ from math import nan
 import numpy as np
 
 from laggard.diagnosis.history.frames import Floats
-from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.signals.compute import ceiling_of
 from laggard.diagnosis.signals.group import Signals, TopicSignals
+from laggard.diagnosis.signals.statistics import known_sum, lower_median
 
 
 @dataclass(frozen=True, slots=True)

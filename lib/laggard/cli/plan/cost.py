@@ -11,8 +11,8 @@ import numpy as np
 
 from laggard.cli.plan.change import Change
 from laggard.cli.plan.outcome import HIGH, LOW, Plan, Span
-from laggard.diagnosis.order import lower_median, percentile
 from laggard.diagnosis.signals.group import Signals
+from laggard.diagnosis.signals.statistics import lower_median, percentile
 from laggard.rebalance.assignors import ASSIGNORS, Member, assign
 
 _ORDERS = 100  # of members, drawn

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from laggard.diagnosis.history.frames import Floats
-from laggard.diagnosis.order import known_sum, percentile
 from laggard.diagnosis.signals.group import Signals, TopicSignals
 from laggard.diagnosis.signals.rates import rolling_mean
+from laggard.diagnosis.signals.statistics import known_sum, percentile
 from laggard.diagnosis.verdict.sizing import Load, Replay, partition_loads, slowest_drain
 from laggard.rebalance.assignors import TopicPartition
 

@@ -1,18 +1,117 @@
-"""Rows of `findings`: what opened, changed or ended in a window, with the role of each finding."""
+"""Rows of `findings`: what opened, changed or ended in a window; the role of each finding, and the one to act on."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from math import inf
+from types import MappingProxyType
 
-from laggard.diagnosis.findings.ranking import NOTHING_SHARED, Open, roles
 from laggard.diagnosis.findings.tracks import Step
 from laggard.diagnosis.history.frames import Row
-from laggard.diagnosis.memory import Track, digest
+from laggard.diagnosis.history.memory import Track, digest
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.rules.reach import params_of, version_of
-from laggard.diagnosis.rules.rule import Observation, Rule
+from laggard.diagnosis.rules.registry import BY_CODE, EDGES, Edge
+from laggard.diagnosis.rules.rule import CAUSE, INFO, META, PAGE, SYMPTOM, WARN, Observation, Rule
+
+PRIMARY, CONTRIBUTING, SUPPRESSED, SYMPTOM_ROLE, NOTE = "primary", "contributing", "suppressed", "symptom", "note"
+
+_SEVERITY = {name: place for place, name in enumerate((PAGE, WARN, INFO))}
+# so much more explained decides before the order of strength
+_CLEARLY_MORE = fixed("clearly_more", 0.2, "share of the lag")
+NOTHING_SHARED: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Open finding as the ranking sees it."""
+
+    finding_id: str
+    code: str
+    kind: str  # class
+    severity: str
+    topic: str
+    partitions: frozenset[int]
+    stall_kind: str
+    explained: float
+    confidence: float
+
+
+def roles(
+    findings: Sequence[Open], conditions: Collection[str], shared: Mapping[str, str] = NOTHING_SHARED
+) -> tuple[dict[str, str], str | None]:
+    """Role of each finding by id, and the id of the primary one.
+
+    `shared` are open findings of the cluster that reach the group, code to id: where one of them explains all that is
+    open, it is the primary one.
+    """
+    found: dict[str, str] = {}
+    reaching = set()
+    for each in findings:
+        edges = list(_against(each, findings, conditions))
+        reaching |= {edge.by for edge in edges} & shared.keys()
+        if each.kind in (CAUSE, META):
+            found[each.finding_id] = (
+                SUPPRESSED if any(edge.inhibition.hides for edge in edges) else CONTRIBUTING if edges else PRIMARY
+            )
+        else:
+            found[each.finding_id] = SYMPTOM_ROLE if each.kind == SYMPTOM else NOTE
+            if any(edge.inhibition.hides for edge in edges):
+                found[each.finding_id] = SUPPRESSED
+    causes = [each for each in findings if found[each.finding_id] == PRIMARY]
+    if not causes and reaching:
+        return found, shared[min(reaching, key=_weakness)]
+    if not causes:
+        causes = [each for each in findings if found[each.finding_id] == CONTRIBUTING]
+    if not causes:
+        causes = sorted(
+            (each for each in findings if found[each.finding_id] == SYMPTOM_ROLE),
+            key=lambda each: (_SEVERITY[each.severity], each.finding_id),
+        )[:1]
+    if not causes:
+        return found, None
+    first = strongest(causes)
+    for each in causes:
+        if each.kind in (CAUSE, META):
+            found[each.finding_id] = CONTRIBUTING
+    found[first.finding_id] = PRIMARY
+    return found, first.finding_id
+
+
+def strongest(causes: Sequence[Open]) -> Open:
+    """The one that explains clearly more of the lag, else the first in the order, else the most certain."""
+    most = max(each.explained for each in causes)
+    clear = [each for each in causes if not each.explained or each.explained > most - _CLEARLY_MORE]
+    return min(clear, key=lambda each: (_weakness(each.code), -each.confidence, each.finding_id))
+
+
+def _weakness(code: str) -> float:
+    """Place in the order of strength, the strongest lowest; after all others without one."""
+    rule = BY_CODE.get(code)
+    return inf if rule is None or rule.rank is None else rule.rank
+
+
+def _against(finding: Open, others: Sequence[Open], conditions: Collection[str]) -> Iterator[Edge]:
+    """Edges that bear on a finding."""
+    for edge in EDGES:
+        needs, kinds = edge.inhibition.needs, edge.inhibition.stall_kinds
+        if finding.code not in edge.codes or (needs and needs not in conditions):
+            continue
+        if kinds and finding.stall_kind not in kinds:
+            continue
+        if edge.by in conditions or any(_reaches(edge, other, finding) for other in others):
+            yield edge
+
+
+def _reaches(edge: Edge, other: Open, finding: Open) -> bool:
+    if other.code != edge.by or other.finding_id == finding.finding_id:
+        return False
+    if not edge.inhibition.same_partitions:
+        return True
+    return other.topic == finding.topic and bool(other.partitions & finding.partitions)
+
 
 OPENED, UPDATED, CLOSED = "opened", "updated", "closed"
 # an open finding says so once an hour

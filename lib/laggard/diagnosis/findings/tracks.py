@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from laggard.diagnosis.memory import Track
+from laggard.diagnosis.history.memory import Track
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.rules.rule import ABSTAINS, HOLDS, Observation, Rule
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from laggard.diagnosis.policy import Policy as Policy  # noqa: PLC0414 - it is part of what a rule may look at
+from laggard.diagnosis.parameters import Policy
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Names: TypeAlias = npt.NDArray[np.object_]

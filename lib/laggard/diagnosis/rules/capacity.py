@@ -7,9 +7,7 @@ from math import isnan, nan
 import numpy as np
 
 from laggard.diagnosis.history.frames import Floats
-from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.parameters import fixed
-from laggard.diagnosis.rules.guards import MISSING, assignor, guard, happened, known, share_of_lag, state_by
 from laggard.diagnosis.rules.rule import (
     ABSTAINS,
     CAPACITY,
@@ -17,16 +15,24 @@ from laggard.diagnosis.rules.rule import (
     CONFIDENCE,
     INFO,
     LAG_CAUSE,
+    MISSING,
     PASS,
     UNKNOWN,
     Observation,
     Rule,
+    assignor,
+    guard,
+    happened,
+    known,
     outranks,
+    share_of_lag,
+    state_by,
 )
 from laggard.diagnosis.signals.attribution import UNEVEN, searchable
 from laggard.diagnosis.signals.forecast import topic_drain_seconds
 from laggard.diagnosis.signals.group import Signals, TopicSignals
 from laggard.diagnosis.signals.hot import hot_places, is_hot_unknown
+from laggard.diagnosis.signals.statistics import known_sum, lower_median
 
 CALM_SHARE = fixed("calm_share", 0.05, "share of the time in rebalances, above which capacity is unknown")
 STILL_SHARE = fixed("still_share", 0.5, "share of the lag on stalled partitions, from which capacity is unknown")

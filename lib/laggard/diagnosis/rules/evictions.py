@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from laggard.diagnosis.order import is_most
 from laggard.diagnosis.parameters import fixed
-from laggard.diagnosis.rules.guards import guarded, has_members, no_deploy, passes
 from laggard.diagnosis.rules.rule import (
     ABSTAINS,
     CAUSE,
@@ -15,7 +13,11 @@ from laggard.diagnosis.rules.rule import (
     WHILE_REBALANCING,
     Observation,
     Rule,
+    guarded,
+    has_members,
+    no_deploy,
     outranks,
+    passes,
 )
 from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.rebalances import longest_rebalance_timeout
@@ -24,6 +26,7 @@ from laggard.diagnosis.signals.rosters import (
     Eviction,
     pattern,
 )
+from laggard.diagnosis.signals.statistics import is_most
 
 _MIN_EVICTIONS = fixed("min_evictions", 2, "departures")
 _LIFE_SHORTEST = fixed("life_shortest", 0.9, "of the rebalance timeout: the poll interval ends lives from here")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from laggard.diagnosis.parameters import fixed
-from laggard.diagnosis.rules.guards import guarded, has_assignments, has_members, passes
 from laggard.diagnosis.rules.rule import (
     CAUSE,
     CONFIDENCE,
@@ -17,13 +16,17 @@ from laggard.diagnosis.rules.rule import (
     WHILE_REBALANCING,
     Observation,
     Rule,
+    guarded,
+    has_assignments,
+    has_members,
     outranks,
+    passes,
     suppresses,
 )
-from laggard.diagnosis.signals.deploy_cost import deploy_row
 from laggard.diagnosis.signals.deploys import OVER
+from laggard.diagnosis.signals.effects import deploy_row
 from laggard.diagnosis.signals.group import Signals
-from laggard.diagnosis.signals.static import absence_p95_seconds, absences, find_flips, find_successors
+from laggard.diagnosis.signals.moves import absence_p95_seconds, absences, find_flips, find_successors
 
 _DIVERGENT_SECONDS = fixed("divergent_seconds", 1800.0, "s")
 _ID_FLIPS = fixed("id_flips", 3, "times that an id went over to another member")

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import fixed
-from laggard.diagnosis.rules.guards import MIN_MATURED_RECORDS, is_compacted
-from laggard.diagnosis.rules.rule import CONFIDENCE, INFO, PAGE, PASS, SYMPTOM, UNKNOWN, WARN, Observation, Rule
+from laggard.diagnosis.rules.rule import (
+    CONFIDENCE,
+    INFO,
+    MIN_MATURED_RECORDS,
+    PAGE,
+    PASS,
+    SYMPTOM,
+    UNKNOWN,
+    WARN,
+    Observation,
+    Rule,
+    is_compacted,
+)
 from laggard.diagnosis.signals import forecast
 from laggard.diagnosis.signals.forecast import FEW_JUMPS
 from laggard.diagnosis.signals.group import Signals
+from laggard.diagnosis.signals.statistics import known_sum
 
 HOUR = 3600.0
 _SLO_LONG_SECONDS = fixed("slo_long_seconds", 3600.0, "s over which the objective must be missed")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 from laggard.diagnosis.history.frames import Row
-from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import fixed
-from laggard.diagnosis.rules.guards import share_of_lag
-from laggard.diagnosis.rules.rule import CAUSE, EVENT, INFO, WARN, Observation, Rule, suppresses
+from laggard.diagnosis.rules.rule import CAUSE, EVENT, INFO, WARN, Observation, Rule, share_of_lag, suppresses
 from laggard.diagnosis.signals.group import Signals
+from laggard.diagnosis.signals.statistics import known_sum
 
 # Kafka's default of transaction.max.timeout.ms: no honest one lasts longer
 _TRANSACTION_SECONDS = fixed("transaction_seconds", 900.0, "s")

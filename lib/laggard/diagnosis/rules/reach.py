@@ -20,13 +20,11 @@ from types import CodeType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 from laggard.diagnosis.parameters import FIXED, Parameters
-from laggard.diagnosis.rules.conditions import CONDITIONS
-from laggard.diagnosis.rules.registry import EDGES
+from laggard.diagnosis.rules.registry import CONDITIONS, EDGES
 from laggard.diagnosis.rules.rule import Rule, nothing
 from laggard.diagnosis.signals.cluster import cluster_signal
 from laggard.diagnosis.signals.compute import COMPUTED_BY
-from laggard.diagnosis.signals.group import Signals
-from laggard.diagnosis.signals.membership import Membership
+from laggard.diagnosis.signals.group import Membership, Signals
 
 TUNABLE = frozenset(each.name for each in fields(Parameters))
 _OURS = "laggard.diagnosis."

@@ -6,9 +6,7 @@ import math
 
 import numpy as np
 
-from laggard.diagnosis.order import is_most
 from laggard.diagnosis.parameters import fixed
-from laggard.diagnosis.rules.guards import burns_slo, guarded, has_assignments, has_members, no_deploy, passes
 from laggard.diagnosis.rules.rule import (
     CAUSE,
     CONFIDENCE,
@@ -18,7 +16,13 @@ from laggard.diagnosis.rules.rule import (
     WHILE_REBALANCING,
     Observation,
     Rule,
+    burns_slo,
+    guarded,
+    has_assignments,
+    has_members,
+    no_deploy,
     outranks,
+    passes,
     suppresses,
 )
 from laggard.diagnosis.signals.group import Signals
@@ -31,6 +35,7 @@ from laggard.diagnosis.signals.rebalances import (
     stragglers,
 )
 from laggard.diagnosis.signals.rosters import HEARTBEAT_SECONDS
+from laggard.diagnosis.signals.statistics import is_most
 
 _NOT_STABLE_SECONDS = fixed("not_stable_seconds", 120.0, "s beyond the rebalance timeout")
 _RECURRING = fixed("recurring", 2, "interrupted rebalances in half an hour")

@@ -1,50 +1,124 @@
-"""All rules, found in the modules of this folder, and what is derived from their declarations."""
+"""All rules of this folder, the states of a group that suppress findings, and what is derived from both."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from types import MappingProxyType, ModuleType
 
 from laggard.diagnosis.history.frames import Row
-from laggard.diagnosis.parameters import Parameters
+from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.rules import (
-    balance,
+    assignment,
     capacity,
+    clients,
     cluster,
-    commits,
-    conditions,
     evictions,
     identity,
     loss,
-    moves,
     offsets,
     rebalances,
     scaling,
     stalls,
-    timeouts,
     uneven,
     unread,
 )
-from laggard.diagnosis.rules.rule import Inhibition, Observation, Rule
+from laggard.diagnosis.rules.offsets import is_more_than_replayed
+from laggard.diagnosis.rules.rule import (
+    CAPACITY,
+    DEPLOY,
+    LARGE_REWIND,
+    LONG_REBALANCE,
+    NEW_GROUP,
+    SLOW,
+    Inhibition,
+    Observation,
+    Rule,
+    suppresses,
+)
 from laggard.diagnosis.signals.cluster import ClusterFrame
+from laggard.diagnosis.signals.group import UNKNOWN_KIND, Signals
+
+# a new group that takes longer to drain the past is a group like any other
+_CATCH_UP_SECONDS = fixed("catch_up_seconds", 7200.0, "s")
+_REWIND_SECONDS = fixed("rewind_seconds", 3600.0, "s")
+_CATCHES_UP = suppresses(CAPACITY, "HOT_PARTITION_ARRIVAL")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A state of a group, and the findings that it hides while it holds."""
+
+    name: str
+    holds: Callable[[Signals], bool]
+    inhibits: tuple[Inhibition, ...] = ()
+
+
+def group_conditions(signals: Signals) -> frozenset[str]:
+    """Names of the conditions that hold at the end of the window."""
+    return frozenset(each.name for each in CONDITIONS if each.holds(signals))
+
+
+def _is_busy_with_rebalances(signals: Signals) -> bool:
+    return signals.time_in_rebalance >= signals.parameters.storm_ratio
+
+
+def _is_deployed(signals: Signals) -> bool:
+    return signals.deploy is not None
+
+
+def _is_new(signals: Signals) -> bool:
+    """True if the group was created not long ago and drains what lay in its topics."""
+    return _happened(signals, "group_created", timedelta(seconds=_CATCH_UP_SECONDS)) and _is_falling(signals)
+
+
+def _was_set_back(signals: Signals) -> bool:
+    """True if somebody set the offsets back, further than a rebalance replays, and the group reads it again."""
+    span = timedelta(seconds=_REWIND_SECONDS)
+    if not (_happened(signals, "offset_rewind", span) and is_more_than_replayed(signals, span)):
+        return False
+    newest = max(row["event_at"] for row in signals.frame.events if row["kind"] == "offset_rewind")
+    windows = (signals.frame.now - newest).total_seconds() / signals.frame.window_seconds
+    return bool(_is_falling(signals) or signals.parameters.trend_min_points > windows)
+
+
+def _is_falling(signals: Signals) -> bool:
+    return any(each.trend.name == "draining" for each in signals.topics)
+
+
+def _happened(signals: Signals, kind: str, span: timedelta) -> bool:
+    since = signals.frame.now - span
+    return any(row["kind"] == kind and row["event_at"] >= since for row in signals.frame.events)
+
+
+CONDITIONS = (
+    Condition(LONG_REBALANCE, _is_busy_with_rebalances),  # what rules suppress by it they say themselves
+    Condition(
+        DEPLOY,
+        _is_deployed,
+        (
+            suppresses(
+                CAPACITY,
+                SLOW,
+                "REBALANCE_STORM",
+                "SESSION_EVICTION",
+                "CRASH_LOOP",
+                "PING_PONG",
+                "SCALE_OUT_FUTILE",
+                "SCALE_OSCILLATION",
+            ),
+            suppresses("PARTITION_STALLED", stall_kinds=("silent", UNKNOWN_KIND)),
+        ),
+    ),
+    Condition(NEW_GROUP, _is_new, (_CATCHES_UP,)),
+    Condition(LARGE_REWIND, _was_set_back, (_CATCHES_UP,)),
+)
+
 
 _FAMILIES = (
-    cluster,
-    loss,
-    capacity,
-    uneven,
-    balance,
-    stalls,
-    unread,
-    commits,
-    offsets,
-    rebalances,
-    evictions,
-    identity,
-    timeouts,
-    moves,
-    scaling,
+    *(cluster, loss, capacity, uneven, stalls, unread, offsets),
+    *(rebalances, evictions, identity, clients, assignment, scaling),
 )
 
 
@@ -78,7 +152,7 @@ EDGES: tuple[Edge, ...] = tuple(
     Edge(by, _codes(each), each)
     for by, inhibits in (
         *((rule.code, rule.inhibits) for rule in RULES),
-        *((condition.name, condition.inhibits) for condition in conditions.CONDITIONS),
+        *((condition.name, condition.inhibits) for condition in CONDITIONS),
     )
     for each in inhibits
 )

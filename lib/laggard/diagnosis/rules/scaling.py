@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 
-from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.parameters import fixed
-from laggard.diagnosis.rules.guards import burns_slo, guarded, has_assignments, has_members, passes
 from laggard.diagnosis.rules.rule import (
     CAPACITY,
     CAUSE,
@@ -18,12 +16,18 @@ from laggard.diagnosis.rules.rule import (
     WHILE_REBALANCING,
     Observation,
     Rule,
+    burns_slo,
+    guarded,
+    has_assignments,
+    has_members,
     outranks,
+    passes,
     suppresses,
 )
+from laggard.diagnosis.signals.deploys import ScaleEvent, alternations
+from laggard.diagnosis.signals.effects import elasticity, find_cold_start, group_lag, idle_replica_hours
 from laggard.diagnosis.signals.group import Signals
-from laggard.diagnosis.signals.scale_events import ScaleEvent, alternations
-from laggard.diagnosis.signals.scaling import elasticity, find_cold_start, group_lag, idle_replica_hours
+from laggard.diagnosis.signals.statistics import known_sum, lower_median
 
 _FUTILE_AFTER_SECONDS = fixed("futile_after_seconds", 300.0, "s after the scale-out")
 _FUTILE_UNTIL_SECONDS = fixed("futile_until_seconds", 1800.0, "s after the scale-out")

@@ -7,13 +7,23 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import fixed
-from laggard.diagnosis.rules.guards import burns_slo, share_of_lag
-from laggard.diagnosis.rules.rule import CAUSE, FAIL, PAGE, PASS, WARN, Observation, Rule, outranks, suppresses
+from laggard.diagnosis.rules.rule import (
+    CAUSE,
+    FAIL,
+    PAGE,
+    PASS,
+    WARN,
+    Observation,
+    Rule,
+    burns_slo,
+    outranks,
+    share_of_lag,
+    suppresses,
+)
 from laggard.diagnosis.signals.group import UNKNOWN_KIND, Signals, TopicSignals
-from laggard.diagnosis.signals.poison import find_suspects
-from laggard.diagnosis.signals.stall import HELD
+from laggard.diagnosis.signals.stall import HELD, find_suspects
+from laggard.diagnosis.signals.statistics import known_sum
 
 SETTLED = ("Stable", "Unknown", "Empty", "Dead")
 UNOWNED_SECONDS = fixed("unowned_seconds", 600.0, "s")

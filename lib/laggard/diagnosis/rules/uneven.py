@@ -8,25 +8,30 @@ from math import isnan
 import numpy as np
 
 from laggard.diagnosis.history.frames import Row
-from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import Parameters, fixed
-from laggard.diagnosis.rules.guards import MISSING, guard, is_compacted, known, share_of_lag, state_by
 from laggard.diagnosis.rules.rule import (
     ABSTAINS,
     CAUSE,
     CONFIDENCE,
     LAG_CAUSE,
+    MISSING,
     SLOW,
     UNKNOWN,
     Observation,
     Rule,
+    guard,
+    is_compacted,
+    known,
     outranks,
+    share_of_lag,
+    state_by,
     suppresses,
 )
 from laggard.diagnosis.signals.attribution import BROKER, COSTLY, HOST, HOT, MEMBER, searchable
 from laggard.diagnosis.signals.group import Cause, Signals, TopicSignals
 from laggard.diagnosis.signals.hot import NEAR_BEST, is_hot_ratio, owner_of, share
 from laggard.diagnosis.signals.slow import is_itself_costly
+from laggard.diagnosis.signals.statistics import known_sum
 
 # one group alone does not prove a broker, nor a partition with one owner
 ONE_GROUP_CONFIDENCE = fixed("one_group_confidence", 0.5, "confidence, at most")

@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import numpy as np
 
-from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.rule import (
     CAUSE,
@@ -24,6 +23,7 @@ from laggard.diagnosis.rules.rule import (
 )
 from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.stall import DEFAULT_POLL_SECONDS
+from laggard.diagnosis.signals.statistics import known_sum
 
 EMPTY = ("Empty", "Dead")
 _SILENT_INTERVALS = fixed("silent_intervals", 5, "commit intervals")

@@ -16,11 +16,11 @@ from math import comb
 import numpy as np
 import numpy.typing as npt
 
-from laggard.diagnosis.order import known_sum, lower_median
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.group import Cause, Fit, Flags, Signals, Slowness, TopicSignals
 from laggard.diagnosis.signals.hot import hot_places, is_hot_ratio
 from laggard.diagnosis.signals.slow import costly_places, slowness
+from laggard.diagnosis.signals.statistics import known_sum, lower_median
 
 EXACT_SUBSETS = fixed("exact_subsets", 5_000, "subsets; of more, as many less one are drawn")
 _SUBSETS_AT_ONCE = fixed("subsets_at_once", 500, "subsets drawn at once")

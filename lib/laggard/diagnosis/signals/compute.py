@@ -9,21 +9,19 @@ from dataclasses import replace
 import numpy as np
 
 from laggard.diagnosis.history.frames import Floats, GroupFrame, Row, TopicFrame
-from laggard.diagnosis.memory import Memory
-from laggard.diagnosis.order import known_sum, lower_median, percentile
+from laggard.diagnosis.history.memory import Memory
 from laggard.diagnosis.parameters import Parameters, fixed
-from laggard.diagnosis.signals import floor, series, shape, stall, trend
+from laggard.diagnosis.signals import significance, stall, trend
 from laggard.diagnosis.signals.attribution import attribute
-from laggard.diagnosis.signals.deploys import find_deploys, vetoing_deploy
+from laggard.diagnosis.signals.deploys import find_deploys, find_scale_events, vetoing_deploy
+from laggard.diagnosis.signals.effects import newest_scale_out
 from laggard.diagnosis.signals.forecast import PARTIAL_SHARE, breach_seconds, losses, partial_share
-from laggard.diagnosis.signals.group import Flags, MemberSignals, Shape, Signals, TopicSignals
+from laggard.diagnosis.signals.group import Flags, MemberSignals, Shape, Signals, TopicSignals, membership_of
 from laggard.diagnosis.signals.members import member_signals, partition_capacities
-from laggard.diagnosis.signals.membership import membership_of
 from laggard.diagnosis.signals.rates import positions, rolling_mean
 from laggard.diagnosis.signals.rebalances import logical_rebalances
 from laggard.diagnosis.signals.rosters import find_crash_loops, find_evictions
-from laggard.diagnosis.signals.scale_events import find_scale_events
-from laggard.diagnosis.signals.scaling import newest_scale_out
+from laggard.diagnosis.signals.statistics import known_sum, lower_median, percentile
 from laggard.diagnosis.signals.trend import TrendState
 
 HIDDEN = ("stale", "source_blocked")
@@ -119,15 +117,15 @@ def topic_signals(
     consume = known.newest_rates(parameters.rate_windows)
     if np.isnan(consume).any():  # before the second commit the windows are all there is
         consume = np.where(np.isnan(consume), rolling_mean(frame["consume"], parameters.rate_windows)[:, -1], consume)
-    floors = floor.floors(frame, arrival, group.window_seconds, parameters)
+    floors = significance.floors(frame, arrival, group.window_seconds, parameters)
     seconds = group.windows / 1000.0 + group.window_seconds
-    unseen = floor.unseen(frame, group)
-    envelopes = np.where(unseen, np.nan, series.since_break(frame))
-    slopes = series.partition_slopes(seconds, envelopes, parameters)
-    at_commits = series.newest_at_commits(frame, seconds, envelopes, group.window_seconds)
-    left = floor.lag_left(frame, floors, at_commits)
-    is_material = floor.material(frame, left, group.policy.slo_time_lag_seconds, parameters)
-    partition_trends = series.partition_trends(frame, seconds, envelopes, slopes, arrival[:, -1], group, parameters)
+    unseen = significance.unseen(frame, group)
+    envelopes = np.where(unseen, np.nan, trend.since_break(frame))
+    slopes = trend.partition_slopes(seconds, envelopes, parameters)
+    at_commits = trend.newest_at_commits(frame, seconds, envelopes, group.window_seconds)
+    left = significance.lag_left(frame, floors, at_commits)
+    is_material = significance.material(frame, left, group.policy.slo_time_lag_seconds, parameters)
+    partition_trends = trend.partition_trends(frame, seconds, envelopes, slopes, arrival[:, -1], group, parameters)
     is_growing = np.array([each.name == trend.GROWING for each in partition_trends], bool)
     is_material[:, -1] |= is_growing
     # what grows by now was lag before it was past the floor
@@ -136,20 +134,18 @@ def topic_signals(
     few = min(parameters.shape_windows_few, newest.shape[1])
     is_ok = frame.named("status")[:, -few:] == "ok"
     newest_shapes = [
-        shape.raw_shape(
+        significance.raw_shape(
             np.where(is_ok[:, at], newest[:, at], np.nan),
             frame.partitions,
             is_material=bool(matters[at]),
             parameters=parameters,
         )
         if at == -1 or matters[at]
-        else Shape(shape.NONE, shape.NONE)
+        else Shape(significance.NONE, significance.NONE)
         for at in range(-few, 0)
     ]
-    lag_shape = replace(newest_shapes[-1], name=shape.persist(newest_shapes, len(frame.partitions), parameters))
-    group_trend, after = series.topic_trend(
-        frame, seconds, envelopes, newest, arrival[:, -1], before, group, parameters
-    )
+    lag_shape = replace(newest_shapes[-1], name=significance.persist(newest_shapes, len(frame.partitions), parameters))
+    group_trend, after = trend.topic_trend(frame, seconds, envelopes, newest, arrival[:, -1], before, group, parameters)
     is_in_step, iqr = trend.in_step(slopes, arrival[:, -1], parameters)
     grows = np.where(slopes > 0, slopes, 0.0)
     kinds = stall.stalls(
@@ -190,7 +186,8 @@ def topic_signals(
 
 def _plain_shape(values: Floats, frame: TopicFrame, parameters: Parameters) -> Shape:
     """The shape of rates: whatever is above zero matters."""
-    return shape.raw_shape(values, frame.partitions, is_material=bool(known_sum(values) > 0), parameters=parameters)
+    is_material = bool(known_sum(values) > 0)
+    return significance.raw_shape(values, frame.partitions, is_material=is_material, parameters=parameters)
 
 
 def _longest_seconds(group: GroupFrame, timeout: str) -> float:
@@ -268,9 +265,9 @@ def _flags(frame: GroupFrame, topics: list[TopicSignals]) -> set[str]:
     return found
 
 
-_LEFT = (floor.lag_left, floor.floors, series.newest_at_commits, "rate_windows")
-_MATERIAL = (floor.material, *_LEFT[:-1], series.partition_trends, "rate_windows")
-_SHAPE = (shape.raw_shape, shape.persist, floor.unseen, series.newest_at_commits)
+_LEFT = (significance.lag_left, significance.floors, trend.newest_at_commits, "rate_windows")
+_MATERIAL = (significance.material, *_LEFT[:-1], trend.partition_trends, "rate_windows")
+_SHAPE = (significance.raw_shape, significance.persist, significance.unseen, trend.newest_at_commits)
 # what computes a signal, by its name: functions, and thresholds that are not in one of its own
 COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
     # of a group
@@ -295,22 +292,22 @@ COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
     "evictions_by_reason": (find_evictions,),
     "scale_events": (find_scale_events, find_deploys, logical_rebalances, find_evictions),
     # of a topic
-    "envelope": (floor.unseen, series.newest_at_commits),
+    "envelope": (significance.unseen, trend.newest_at_commits),
     "arrival": ("rate_windows",),
     "positions": (positions,),
     "consume": (positions, "rate_windows"),
-    "floor": (floor.floors, "rate_windows"),
+    "floor": (significance.floors, "rate_windows"),
     "least": _LEFT,
     "least_floor": _LEFT,
     "is_stalled": (stall.stalls,),
     "stall_kind": (stall.stalls,),
     "shape": _SHAPE,
-    "arrival_shape": (shape.raw_shape, "rate_windows"),
-    "growth_shape": (shape.raw_shape, series.partition_slopes),
-    "trend": (series.topic_trend, floor.unseen, "rate_windows"),
-    "trends": (series.partition_trends, "rate_windows"),
-    "in_step": (trend.in_step, series.partition_slopes),
-    "slope_iqr": (series.partition_slopes,),
+    "arrival_shape": (significance.raw_shape, "rate_windows"),
+    "growth_shape": (significance.raw_shape, trend.partition_slopes),
+    "trend": (trend.topic_trend, significance.unseen, "rate_windows"),
+    "trends": (trend.partition_trends, "rate_windows"),
+    "in_step": (trend.in_step, trend.partition_slopes),
+    "slope_iqr": (trend.partition_slopes,),
     # of a member
     "seen": (member_signals, positions),
     "is_busy": (member_signals,),

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from laggard.diagnosis.history.frames import Floats, Row, TopicFrame
-from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.group import Loss, Signals, TopicSignals
 from laggard.diagnosis.signals.rates import rolling_mean
+from laggard.diagnosis.signals.statistics import known_sum
 from laggard.diagnosis.signals.trend import GROWING, slopes
 
 PARTIAL_SHARE = fixed("partial_share", 0.1, "share of the partitions with a commit that may be unknown")

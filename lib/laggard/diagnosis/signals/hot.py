@@ -8,9 +8,9 @@ from math import isnan
 import numpy as np
 
 from laggard.diagnosis.history.frames import Floats
-from laggard.diagnosis.order import is_most, known_sum, lower_median
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
+from laggard.diagnosis.signals.statistics import is_most, known_sum, lower_median
 
 # below it the ratio of a rate to others may be chance
 HOT_RECORDS = fixed("hot_records", 100.0, "records within the windows of a rate")

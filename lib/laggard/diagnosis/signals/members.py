@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from laggard.diagnosis.history.frames import Floats, GroupFrame, Names
-from laggard.diagnosis.order import percentile
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.group import Flags, MemberSignals, TopicSignals
 from laggard.diagnosis.signals.rates import falls_behind
+from laggard.diagnosis.signals.statistics import percentile
 from laggard.diagnosis.signals.trend import GROWING
 
 Ints: TypeAlias = npt.NDArray[np.int64]

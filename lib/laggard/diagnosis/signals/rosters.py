@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from laggard.diagnosis.history.frames import GroupFrame, Row
-from laggard.diagnosis.order import is_most
 from laggard.diagnosis.parameters import Parameters, fixed
+from laggard.diagnosis.signals.statistics import is_most
 from laggard.rebalance.parameters import DEFAULTS
 
 EVICTION_REASONS = ("poll_timeout", "session_expiry", "crash")

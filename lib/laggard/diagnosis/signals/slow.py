@@ -9,11 +9,11 @@ from math import ceil, isnan
 import numpy as np
 
 from laggard.diagnosis.history.frames import Floats
-from laggard.diagnosis.order import is_most, known_sum, lower_median
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, Slowness, TopicSignals
 from laggard.diagnosis.signals.hot import median_of_others, owner_of
 from laggard.diagnosis.signals.rates import RATE_COMMITS
+from laggard.diagnosis.signals.statistics import is_most, known_sum, lower_median
 
 _SHED_WINDOWS = fixed("shed_windows", 3, "busy windows on either side of a move, at least")
 _SHED_LONGEST_WINDOWS = fixed("shed_longest_windows", 10, "busy windows on either side, at most")

@@ -11,7 +11,6 @@ from math import isinf, isnan, nan
 import numpy as np
 
 from laggard.diagnosis.history.frames import Row
-from laggard.diagnosis.order import known_sum
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.diagnosis.rules.rule import Observation
@@ -21,6 +20,7 @@ from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, Topic
 from laggard.diagnosis.signals.hot import HOT_WINDOWS, hot_places, is_hot_unknown, wandering
 from laggard.diagnosis.signals.rates import rolling_mean
 from laggard.diagnosis.signals.stall import HELD
+from laggard.diagnosis.signals.statistics import known_sum
 from laggard.diagnosis.verdict import reasons
 from laggard.diagnosis.verdict.reasons import BROKER, DOWNSTREAM, INPUT_UNKNOWN, Reason
 from laggard.diagnosis.verdict.sizing import Sizing

@@ -9,9 +9,9 @@ from math import ceil, inf, isnan, nan
 import numpy as np
 
 from laggard.diagnosis.history.frames import Floats
-from laggard.diagnosis.order import lower_median
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.group import Signals, TopicSignals
+from laggard.diagnosis.signals.statistics import lower_median
 from laggard.rebalance.assignors import ASSIGNORS, Assignment, Member, TopicPartition, assign
 
 _SIZE_WINDOWS = fixed("size_windows", 5, "windows in a row that ask for more members than are published, or for fewer")

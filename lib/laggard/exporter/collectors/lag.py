@@ -8,7 +8,7 @@ from itertools import compress
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Policy
 from laggard.escape import escape_label
 from laggard.exporter import families as fam
 from laggard.exporter.fold import worst_verdict

@@ -8,7 +8,7 @@ from itertools import groupby
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from laggard.diagnosis.policy import Policy
+from laggard.diagnosis.parameters import Policy
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.escape import escape_label
 from laggard.exporter import families as fam
