@@ -121,7 +121,14 @@ def test_a_member_without_lag_that_counts_delays_no_drain() -> None:
     [
         (900.0, {}, {}, 0.0),  # what arrives between two commits: read as fast as it is written
         (900.0, {}, {"member_count": None}, 0.0),
-        (900.0, {}, {"member_count": 0, "state": "Empty"}, inf),  # no member reads it
+        (900.0, {"history": {"consumed": 0.0}}, {"member_count": 0, "state": "Empty"}, inf),  # no member reads it
+        (
+            1500.0,
+            {"consume": 400.0, "history": {"consumed": 0.0}},
+            {"member_count": 0},
+            inf,
+        ),  # its members did
+        (1500.0, {"consume": 400.0}, {"member_count": 0}, 5.0),  # somebody reads it without joining
         (900.0, {"stalled": {0: "silent"}}, {}, inf),
         (900.0, {"trend": "growing"}, {}, inf),
         (1001.0, {}, {}, inf),  # above the floor

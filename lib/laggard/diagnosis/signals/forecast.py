@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import timedelta
 from math import ceil, inf, isnan, nan
 
 import numpy as np
@@ -43,6 +44,8 @@ def topic_drain_seconds(signals: Signals, topic: TopicSignals) -> float:
     records = backlog(signals, topic)
     if not records > 0:
         return records
+    if signals.member_count == 0 and not is_read_by_others(signals):
+        return inf  # what its members read before they left goes on no longer
     seconds = slowest_drain_seconds(topic, signals.frame.window_seconds, signals.parameters)
     return seconds if math.isinf(seconds) or is_seen(signals) else nan
 
@@ -70,6 +73,17 @@ def is_whole(topic: TopicSignals) -> bool:
     status = topic.frame.named("status")[:, -1]
     committed = (status != "no_commit") & (status != "")
     return bool(committed.any()) and bool((status[committed] == "ok").all())
+
+
+def is_read_by_others(signals: Signals) -> bool:
+    """True if offsets moved on in the newest window, and the group had no member in it: a reader that never joins."""
+    facts = signals.frame.facts[-2:]  # at the end of the window before, and of the newest one
+    if any(row is not None and row.get("members") for row in facts):
+        return False
+    begin = signals.frame.now - timedelta(seconds=signals.frame.window_seconds)
+    if any(row["member_count"] or row["left"] for row in signals.frame.generations if row["record_timestamp"] > begin):
+        return False
+    return sum(known_sum(each.frame["consumed"][:, -1]) for each in signals.topics) > 0
 
 
 def is_kept_up(signals: Signals, topic: TopicSignals) -> bool:

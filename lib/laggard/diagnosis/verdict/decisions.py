@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from itertools import pairwise
 from math import isinf, isnan, nan
 
@@ -15,7 +14,13 @@ from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.diagnosis.rules.rule import Observation
 from laggard.diagnosis.signals.attribution import UNEVEN, searchable
-from laggard.diagnosis.signals.forecast import is_kept_up, is_seen, partial_share, topic_drain_seconds
+from laggard.diagnosis.signals.forecast import (
+    is_kept_up,
+    is_read_by_others,
+    is_seen,
+    partial_share,
+    topic_drain_seconds,
+)
 from laggard.diagnosis.signals.group import Flags, MemberSignals, Signals, TopicSignals
 from laggard.diagnosis.signals.hot import HOT_WINDOWS, hot_places, is_hot_unknown, wandering
 from laggard.diagnosis.signals.rates import rolling_mean
@@ -93,7 +98,7 @@ def _reasons(
     # what is said of the last half hour blocks scaling for as long as it goes on
     restless = BLOCKS_SCALING & conditions.keys() if _goes_on(signals) else frozenset[str]()
     is_empty = signals.state == "Empty" or signals.member_count == 0
-    is_read = is_empty and _is_read_by_others(signals)
+    is_read = is_empty and is_read_by_others(signals)
     # one that evicts its members is empty now and then, and not for want of members
     if is_empty and not is_read and not restless and signals.lag > 0:
         yield reasons.NO_MEMBERS, {}
@@ -124,17 +129,6 @@ def _lags_on(signals: Signals) -> bool:
         if (topic.is_material & (~is_passing | is_growing)).any():
             return True
     return False
-
-
-def _is_read_by_others(signals: Signals) -> bool:
-    """True if offsets moved on in the newest window, and the group had no member in it: a reader that never joins."""
-    facts = signals.frame.facts[-2:]  # at the end of the window before, and of the newest one
-    if any(row is not None and row.get("members") for row in facts):
-        return False
-    begin = signals.frame.now - timedelta(seconds=signals.frame.window_seconds)
-    if any(row["member_count"] or row["left"] for row in signals.frame.generations if row["record_timestamp"] > begin):
-        return False
-    return sum(known_sum(each.frame["consumed"][:, -1]) for each in signals.topics) > 0
 
 
 def _goes_on(signals: Signals) -> bool:
