@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -15,12 +16,14 @@ CONTRADICTIONS = (
     (r"start its consumers", r"to have \d|Add members up to"),
     (r"would NOT help|there are consumers enough|it clears by itself", r"^  Yes: |Add members up to"),
     (r"clears by itself", r"and growing|does not drain"),
-    (r"(?<!whether )adding consumers would help", r"^  No: |^  Not known: "),
+    (r"(?<!whether )(?<!- If )adding consumers would help", r"^  No: |^  Not known: "),
     (r"has nothing unread now", r"drains in|records behind"),
     (r"nothing: every number above is known", r"\bunknown\b|not known|nobody known"),
     (r"No rule names one", r""),
     (r"none was busy", r""),
     (r"Avoid ", r"Do not "),
+    (r"cannot be evaluated: |has no significant lag, but", r"too little of the group can be seen"),
+    (r"nobody reads|no member reads", r"drains in|capacity of one"),
     (r"\b(n eff|slope iqr)\b", r""),
     (r"has not evaluated|have not evaluated", r"^Would more consumers help|^Shape$|^Forecast$"),
 )
@@ -61,7 +64,7 @@ def _lag_faults(page: str, data: Row) -> Iterator[str]:
         if f"lag {row['evidence'].get('lag_records', -1):,.0f} records" in found.get("Cause", ""):
             yield "a second lag in the evidence"
     for line in "\n".join(found.get(title, "") for title in ("Lag", "Members", *OF_DIAGNOSIS)).splitlines():
-        bare = re.sub(r"\S*[a-z]\S*-\S*|\d{4}-\d\d-\d\d|…\S+", "", line)  # names and dates
+        bare = re.sub(r"\S*[a-z]\S*-\S*|\d{4}-\d\d-\d\d|…\S+| at \d+", "", line)  # names, dates, offsets
         if re.search(r"(?<![\w,.:-])\d{4,}(?![\w-])", bare):
             yield f"a number without separators: {line.strip()}"
 
@@ -83,3 +86,27 @@ def _diagnosis_faults(page: str, data: Row) -> Iterator[str]:
     for seconds in map(int, re.findall(r"drains in (\d+) s\b", found.get("Forecast", ""))):
         if seconds not in drains:
             yield f"another drain time than that of the table: {seconds} s of {drains}"
+
+
+def window_faults(row: Row) -> Iterator[str]:
+    """Yield what is wrong with a row of group_windows by itself."""
+    verdict, drain, numbers = row["scale_verdict"], row["drain_seconds"], row["scale_reason"] or {}
+    is_known = drain is not None and math.isfinite(drain)
+    has_unread, is_left = bool(row["lag_known"]), "left" in row["flags"]
+    if verdict in ("YES", "YES_PARTIAL"):
+        if not math.isfinite(numbers.get("drain_at_desired_seconds", math.inf)):
+            yield "more members are asked for, with which it does not drain"
+        if row["members_desired"] <= row["members"]:
+            yield "more members are asked for, and not more than there are"
+    if verdict == "UNKNOWN_INPUT" and is_known:
+        yield f"too little is seen for a verdict, and it drains in {drain} s"
+    if verdict == "NOT_NEEDED_DRAINING" and not math.isfinite(numbers["drain_seconds"]):
+        yield "it drains by itself, and never"
+    if row["members"] == 0 and has_unread and not is_left:
+        if verdict == "NOT_NEEDED":
+            yield f"{row['lag_known']} records are unread without a member, and nothing is needed"
+        if is_known:
+            yield f"it drains without a member in {drain} s"
+    is_calm = row["status"] == "ok" and not row["partitions_material"] and not row["partitions_stalled"]
+    if is_calm and row["members"] and row["trend"] != "growing" and drain != 0:
+        yield f"nothing is behind, and it drains in {drain} s"

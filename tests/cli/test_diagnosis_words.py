@@ -72,6 +72,11 @@ STALLED = "of the worst topic's lag is on partitions that are stalled or belong 
         ),
         (window("NOT_NEEDED", row=2), "No: its consumers are enough."),
         (
+            window("NO_HOT_PARTITION", hot_partitions=3, best_capacity_rate=506.0),
+            "No: one after the other, 3 partitions got more than the best member does, which is 506 records/s, and a"
+            " partition has one owner.",
+        ),
+        (
             window("NOT_NEEDED", 5, 3, row=16),
             "No: 3 members are enough for this load, 5 are there. Look at how it is balanced.",
         ),

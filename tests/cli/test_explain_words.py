@@ -360,6 +360,10 @@ def test_tables_that_an_older_job_wrote_leave_rebalances_unknown(tmp_path: Path,
             [{"code": "MONITOR_BLIND", "role": "primary"}],
             f"billing cannot be evaluated: {BLIND}",
         ),
+        (
+            [{"code": "EMPTY_WITH_LAG", "role": "primary"}],
+            "billing cannot be evaluated now; open since before: records wait and the group has no member",
+        ),
     ],
 )
 def test_a_group_without_any_known_lag_does_not_keep_up(found: list[Row], line: str) -> None:

@@ -79,6 +79,10 @@ _SPOKEN = {
 }
 _GERUNDS = {"adding": "add", "changing": "change", "mixing": "mix", "scaling": "scale"}
 _HELD = "No: {hidden_lag_ratio} of the worst topic's lag waits for a transaction that is still open."
+_WANDERS = (
+    "No: one after the other, {hot_partitions} partitions got more than the best member does, which is"
+    " {best_capacity_rate}, and a partition has one owner."
+)
 _BALANCE = "No: {members_desired} members are enough for this load, {members} are there. Look at how it is balanced."
 _TOO_FEW_PARTITIONS = (
     "No: not even {members_ceiling} members, the most that can get a partition, do what arrives. Make each faster."
@@ -106,6 +110,8 @@ def verdict_sentence(row: Row) -> str:
         text = _HELD
     elif code == "NO_IDLE" and (row["members"] or 0) < numbers.get("members_ceiling", 0):
         text = _TOO_FEW_PARTITIONS
+    elif code == "NO_HOT_PARTITION" and "hot_arrival_rate" not in numbers:
+        text = _WANDERS
     elif code == "NO_HOT_PARTITION" and numbers.get("hot_partitions", 1) > 1:
         text = text.replace("No: one partition gets", "No: {hot_partitions} partitions get up to")
     members = {"members": row["members"], "members_desired": row["members_desired"]}

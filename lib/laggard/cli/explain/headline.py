@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from laggard.cli.diagnosis_words import clause, says
+from laggard.cli.diagnosis_words import clause, rule_of, says
 from laggard.cli.explain.now import LagNow, lag_of_topic
 from laggard.cli.explain.rows import Explained
 from laggard.cli.judged import Diagnosis, is_behind, is_left
 from laggard.cli.published import Row
 from laggard.cli.words import count, known, records, short
+from laggard.diagnosis.rules.rule import META
 
 TRENDS = {"growing": "growing", "draining": "falling", "flat": "level", "sawtooth": "going up and down"}
 
@@ -72,15 +73,20 @@ def _trouble(diagnosis: Diagnosis) -> str:
 
 def _without_lag(diagnosis: Diagnosis) -> str:
     if all(row["lag_known"] is None for row in diagnosis.windows):
-        return f"cannot be evaluated: {_trouble(diagnosis) or 'none of its lag is known'}"
+        found = leading(diagnosis)
+        rule = None if found is None else rule_of(found)
+        is_why = found is None or (rule is not None and rule.kind == META)
+        word = ": " if is_why else " now; open since before: "
+        return f"cannot be evaluated{word}{_trouble(diagnosis) or 'none of its lag is known'}"
+    is_known = not str(diagnosis.windows[0]["scale_verdict"]).startswith("UNKNOWN")
     lag = "keeps up" if all(row["status"] == "ok" for row in diagnosis.windows) else "keeps up where its lag is known"
     if any(is_left(row) and row["lag_known"] for row in diagnosis.windows):
         lag += " with the topics that it reads"
-    if str(diagnosis.windows[0]["scale_verdict"]).startswith("UNKNOWN"):
+    if not is_known:
         lag = "has no lag that counts, as far as is known"
     trouble = _trouble(diagnosis)
     if trouble:
-        return f"has no significant lag, but: {trouble}"
+        return f"has no significant lag{'' if is_known else ' as far as is known'}, but: {trouble}"
     notes = len(diagnosis.findings)
     return f"{lag}: nothing to do" + (f" now, {count(notes, 'note')} below" if notes else "")
 
