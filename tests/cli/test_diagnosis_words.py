@@ -47,6 +47,10 @@ def test_a_verdict_of_a_newer_job_is_shown_by_its_code() -> None:
 
 
 HOT = window("NO_HOT_PARTITION", hot_partitions=2, hot_arrival_rate=1500.0, best_capacity_rate=1000.0)
+WANDERS = (
+    "No: one after the other, 3 partitions got more than the best member does, which is 506 records/s, and a partition"
+    " has one owner."
+)
 STALLED = "of the worst topic's lag is on partitions that are stalled or belong to nobody."
 
 
@@ -71,11 +75,7 @@ STALLED = "of the worst topic's lag is on partitions that are stalled or belong 
             "No: its rebalances come first. Each stops partitions, and more members mean more of them.",
         ),
         (window("NOT_NEEDED", row=2), "No: its consumers are enough."),
-        (
-            window("NO_HOT_PARTITION", hot_partitions=3, best_capacity_rate=506.0),
-            "No: one after the other, 3 partitions got more than the best member does, which is 506 records/s, and a"
-            " partition has one owner.",
-        ),
+        (window("NO_HOT_PARTITION", hot_partitions=3, best_capacity_rate=506.0), WANDERS),
         (
             window("NOT_NEEDED", 5, 3, row=16),
             "No: 3 members are enough for this load, 5 are there. Look at how it is balanced.",
@@ -86,7 +86,7 @@ STALLED = "of the worst topic's lag is on partitions that are stalled or belong 
         ),
         (
             window("UNKNOWN", 3, None, arrival_windows_needed=10),
-            "Not known: if one partition gets more than a member can do is only seen after 10 windows of it.",
+            "Not known: whether one partition gets more than a member can do shows only after 10 windows.",
         ),
         (
             window("UNKNOWN", 3, None, busy_windows_needed=5, shape_known=1),

@@ -367,7 +367,13 @@ def test_tables_that_an_older_job_wrote_leave_rebalances_unknown(tmp_path: Path,
     ],
 )
 def test_a_group_without_any_known_lag_does_not_keep_up(found: list[Row], line: str) -> None:
-    window = {"lag_known": None, "partitions_material": 0, "status": "stale", "scale_verdict": "UNKNOWN_INPUT"}
+    window = {
+        "members": 2,
+        "lag_known": None,
+        "partitions_material": 0,
+        "status": "stale",
+        "scale_verdict": "UNKNOWN_INPUT",
+    }
     diagnosis = Diagnosis(NOW, 0, [window], found, 0)
     assert headline(cast("Any", SimpleNamespace(group={"members": 2, "group": "billing"}, diagnosis=diagnosis))) == line
 
@@ -378,10 +384,12 @@ def test_a_group_without_any_known_lag_does_not_keep_up(found: list[Row], line: 
 def test_lag_of_partitions_that_are_stalled_is_not_said_to_swing(verdict: str, course: str) -> None:
     window = {
         "lag_known": 700, "lag": 700, "partitions_material": 2, "partitions_total": 6, "top_partitions": [0, 1],
-        "status": "ok", "scale_verdict": verdict, "trend": "sawtooth", "shape": "concentrated",
+        "members": 2, "status": "ok", "scale_verdict": verdict, "trend": "sawtooth", "shape": "concentrated",
         "max_time_lag_seconds": 30.0, "time_lag_censored": False, "topic": "orders", "flags": [],
     }  # fmt: skip
     rows = [{"topic": "orders", "status": "ok", "lag": 700, "time_lag_seconds": 30.0, "time_lag_censored": False}]
     judged = Diagnosis(NOW, 0, [window], [], 0)
-    told = headline(cast("Any", SimpleNamespace(group={"group": "billing"}, diagnosis=judged, partitions=rows)))
+    told = headline(
+        cast("Any", SimpleNamespace(group={"group": "billing", "members": 2}, diagnosis=judged, partitions=rows))
+    )
     assert told == f"billing is 30 s behind on 2 partitions of 6{course}: adding consumers would NOT help"

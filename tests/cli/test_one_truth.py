@@ -17,6 +17,7 @@ FOUND = {
     "started_at": NOW - timedelta(minutes=15), "opened_at": NOW - timedelta(minutes=10), "rule": "D1", "topic": None,
     "partitions": [], "evidence": {}, "evidence_text": {}, "guards": {}, "falsifier": "a generation assigns it",
 }  # fmt: skip
+EMPTY: Row = {"members": 0, "group_state": "Empty", "idle_members": 0}
 LAGGING = {"partitions_total": 4, "partitions_material": 3, "top_partitions": [2], "flags": [], "scale_reason": {}}
 
 
@@ -85,6 +86,7 @@ def test_a_group_to_be_started_is_not_to_have_0_consumers(root: Path, capsys: py
         capsys,
         {"scale_verdict": "NO_MEMBERS", "members": 0, "members_desired": 0},
         finding_row("EMPTY_WITH_LAG", "checkout"),
+        group=EMPTY,
     )
     assert "so start its consumers" in text
     assert "to have" not in text
@@ -93,8 +95,8 @@ def test_a_group_to_be_started_is_not_to_have_0_consumers(root: Path, capsys: py
 def test_a_group_without_members_does_not_keep_up_with_records_unread(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    calm = {"partitions_material": 0, "scale_verdict": "NOT_NEEDED", "scale_reason": {}}
-    text = page(root, capsys, calm, group={"members": 0, "group_state": "Empty", "idle_members": 0})
+    calm = {"partitions_material": 0, "scale_verdict": "NOT_NEEDED", "scale_reason": {}, "members": 0}
+    text = page(root, capsys, calm, group=EMPTY)
     assert text.startswith("checkout: 700 records behind, and no member reads them; the rules find nothing so far")
     assert main(["status", "--set", f"job.tables={root}"]) == OK
     assert capsys.readouterr().out.splitlines()[2].split()[:2] == ["checkout", "behind"]
@@ -212,3 +214,33 @@ def test_status_and_explain_know_the_rules_for_as_long_as_each_other(
         assert ("Would more consumers help?" in capsys.readouterr().out) is is_known
         assert ("HEALTH" in status) is is_known
         assert ("health and verdict unknown: the rules have not evaluated it" in status) is not is_known
+
+
+@pytest.mark.parametrize(
+    ("window", "now", "first", "verdict"),
+    [
+        (
+            {"scale_verdict": "NO_MEMBERS", "members": 0},
+            {},
+            "it has 3 members now, and had no member",
+            "members are back",
+        ),
+        ({"scale_verdict": "YES"}, EMPTY, "it has no member now, and had 3 members", "YES"),
+        ({"scale_verdict": "NOT_NEEDED"}, EMPTY, "it has no member now, and had 3 members", "no member reads"),
+    ],
+)
+def test_a_verdict_about_members_that_came_or_went_since_is_none_of_now(
+    root: Path, capsys: pytest.CaptureFixture[str], window: Row, now: Row, first: str, verdict: str
+) -> None:
+    text = page(
+        root, capsys, {"members": 3} | window, finding_row("EMPTY_WITH_LAG", "checkout"), group={"members": 3} | now
+    )
+    unread = ", and no member reads them" if now else ""
+    end = "when the rules last evaluated it, at 12:00:00"
+    assert text.startswith(f"checkout: 700 records behind{unread}; {first} {end}")
+    assert f"Not known: {first} {end}" in text
+    assert "Found before - primary: Records wait and the group has no member." in text
+    for title in ("Shape ", "Cause ", "Do first", "Forecast"):
+        assert f" {title}" not in text
+    assert main(["status", "--set", f"job.tables={root}"]) == OK
+    assert verdict in capsys.readouterr().out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import re
 import select
@@ -19,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from laggard.cli.table import Table
-from laggard.cli.terminal import fitted
+from laggard.cli.terminal import fitted, waiting
 from laggard.cli.words import aligned, short, width
 from laggard.errors import INTERRUPTED, OK, TEMPORARY, USAGE
 from patience import patient
@@ -188,3 +189,32 @@ def test_a_narrow_table_leaves_columns_out_and_names_them() -> None:
     ]
     assert [str(span.style) for span in fitted(table, 80)[2].spans if span.style] == ["bold red", "bold red"]
     assert [line.plain.rstrip() for line in fitted(table, 80, 4)][2:] == ["checkout  page    spread", "… and 1 more"]
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_long_read_shows_its_time_on_a_terminal_and_takes_it_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with waiting(after_seconds=0.01):
+        until = time.monotonic() + patient(10)
+        while "laggard: reading the tables, 0 s; Ctrl-C ends it" not in screen.getvalue() and time.monotonic() < until:
+            time.sleep(0.01)
+        assert screen.getvalue().startswith("\r\x1b[Klaggard: reading the tables, ")
+    assert screen.getvalue().endswith("ends it\r\x1b[K")
+
+
+SHORT = [(Screen(), False, 60.0), (Screen(), True, 0.0), (io.StringIO(), False, 0.0)]
+
+
+@pytest.mark.parametrize(("screen", "is_quiet", "after"), SHORT)
+def test_a_short_read_a_pipe_and_quiet_show_nothing(
+    monkeypatch: pytest.MonkeyPatch, screen: io.StringIO, is_quiet: bool, after: float
+) -> None:
+    monkeypatch.setattr(sys, "stderr", screen)
+    with waiting(is_quiet=is_quiet, after_seconds=after):
+        pass
+    assert screen.getvalue() == ""

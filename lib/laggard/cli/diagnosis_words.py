@@ -74,6 +74,7 @@ _SPOKEN = {
     "owners_put_out": "evicted owners",
     "rhythm_of_work": "commits follow the work",
     "gini": "inequality",
+    "explained": "share of the lag",
     "rho": "share of effective partitions",
     "mtbr": "mean time between rebalances",
 }
@@ -132,7 +133,7 @@ def missing(numbers: Mapping[str, float]) -> Iterator[str]:
         yield "how the lag lies over the partitions has not lasted long enough to be named"
     if "arrival_windows_needed" in numbers:
         windows = round(numbers["arrival_windows_needed"])
-        yield f"if one partition gets more than a member can do is only seen after {count(windows, 'window')} of it"
+        yield f"whether one partition gets more than a member can do shows only after {count(windows, 'window')}"
     if numbers.get("capacity_known") == 0:
         yield "what one member can do differs too much between them"
     if "busy_windows_needed" in numbers and "capacity_rate" not in numbers:
@@ -165,7 +166,11 @@ def plain(value: float) -> str:
 def evidence_words(row: Row, limit: int = 0) -> str:
     """The numbers and names a finding stands on; with a limit only the first few."""
     numbers = [f"{_label(name)} {quantity(name, value)}" for name, value in row["evidence"].items()]
-    texts = [f"{_label(name)} {_text(value)}" for name, value in row["evidence_text"].items() if value]
+    texts = [
+        f"{_label(name)} {_text(value)}"
+        for name, value in row["evidence_text"].items()
+        if value and name != "sample"  # which is for those who take the advice
+    ]
     found = numbers + texts
     return ", ".join(found[:limit] if limit else found)
 
@@ -184,7 +189,7 @@ def _label(name: str) -> str:
         if name.endswith(unit) and name != unit[1:]:
             name = name.removesuffix(unit)
             break
-    return spoken(name)
+    return _SPOKEN.get(name) or spoken(name)
 
 
 def spoken(text: str) -> str:

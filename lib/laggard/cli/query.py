@@ -29,6 +29,7 @@ from laggard.cli.query_notes import (
 from laggard.cli.query_output import FORMATS, format_of, write_json, write_rows
 from laggard.cli.query_range import conditions, touched_range
 from laggard.cli.questions import fill, fill_names, find_question, range_of, read_questions
+from laggard.cli.terminal import waiting
 from laggard.cli.times import HELP, accept_spans
 from laggard.cli.views import named_views, read_views
 from laggard.cli.words import aligned
@@ -99,7 +100,8 @@ def run(args: argparse.Namespace, config: Config) -> int:
         kind = "json"
     else:
         kind = args.format or (format_of(args.output) if args.output else "table")
-    rows, notes = (_answer_question if args.name else _answer_sql)(config.job.tables, args.name or args.sql, values)
+    with waiting(is_quiet=getattr(args, "quiet", False)):
+        rows, notes = (_answer_question if args.name else _answer_sql)(config.job.tables, args.name or args.sql, values)
     write_rows(rows, kind, args.output)
     if args.json and args.output:
         print(printable_json({"v": 1, "ok": True, "data": {"file": args.output, "rows": rows.num_rows}}))

@@ -14,6 +14,7 @@ from laggard.cli.explain.verb import unreadable
 from laggard.cli.published import published_batch, warn_if_old
 from laggard.cli.query_notes import Range
 from laggard.cli.query_output import save
+from laggard.cli.terminal import waiting
 from laggard.cli.times import HELP, accept_spans, when
 from laggard.cli.words import count, known_duration, moment, short, short_duration
 from laggard.conf import conf_file
@@ -53,7 +54,8 @@ def run(args: argparse.Namespace, config: Config) -> int:
             exit_code=USAGE,
         )
     try:
-        html = fleet_html(args, config) if args.fleet else group_html(args, config)
+        with waiting(is_quiet=args.quiet):
+            html = fleet_html(args, config) if args.fleet else group_html(args, config)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise unreadable(args.group or "*", error) from error
     save(args.output, lambda path: path.write_text(html, encoding="utf-8"), "report.html")

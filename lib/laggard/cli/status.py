@@ -36,6 +36,7 @@ _TITLES = (
     "DATA", "SHAPE",
 )  # fmt: skip
 _OF_RULES = {"HEALTH", "FINDING", "VERDICT", "SHAPE"}
+_RETURNED = "members are back"  # in place of a verdict that says that there is none
 _DESERTED = "no member reads"  # in place of a verdict that would say that no consumer is needed
 _LEAST = ("GENERATION", "SHAPE", "MEMBERS", "STATE", "DATA", "WORST PARTITION", "VERDICT")
 _RIGHT = {"MEMBERS", "LAG", "TIME LAG", "GENERATION"}
@@ -229,7 +230,7 @@ def _cells(line: GroupLine) -> dict[str, str]:
         "GROUP": short(line.group),
         "HEALTH": line.health,
         "FINDING": line.finding or (UNKNOWN if line.health == UNKNOWN else "-"),
-        "VERDICT": _DESERTED if _is_deserted(line) else known(line.verdict),
+        "VERDICT": _verdict(line),
         "STATE": line.state,
         "MEMBERS": known(line.members),
         "LAG": records(line.lag, is_exact=line.lag_is_exact),
@@ -241,9 +242,11 @@ def _cells(line: GroupLine) -> dict[str, str]:
     }
 
 
-def _is_deserted(line: GroupLine) -> bool:
-    """True if records wait for a group without members, whose window closed before that lag counted."""
-    return line.members == 0 and bool(line.lag) and str(line.verdict).startswith("NOT_NEEDED")
+def _verdict(line: GroupLine) -> str:
+    """The verdict of the newest window, unless members have all left since, or come to an empty group."""
+    if line.members == 0 and line.lag and str(line.verdict).startswith("NOT_NEEDED"):
+        return _DESERTED
+    return _RETURNED if line.members and line.verdict == "NO_MEMBERS" else known(line.verdict)
 
 
 def _rank(value: float | None) -> float:

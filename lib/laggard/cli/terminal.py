@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from laggard.cli.table import GAP, Table
@@ -27,7 +28,7 @@ STYLES = {
 }  # fmt: skip
 _COLORED = ("HEALTH", "SEVERITY")  # their words choose the color, of the next column too
 _LOOK_SECONDS = 0.2  # between two looks at the size
-_CLEAR = "\x1b[H\x1b[J"
+_CLEAR, _NEW_LINE = "\x1b[H\x1b[J", "\r\x1b[K"
 
 
 def console(*, no_color: bool) -> Console | None:
@@ -135,6 +136,34 @@ def progress(steps: Iterable[T], total: int, unit: str, *, no_color: bool) -> It
     bar = (shown.BarColumn(), shown.MofNCompleteColumn(), Rate(), "left", shown.TimeRemainingColumn())
     with shown.Progress(unit, *bar, console=to, transient=True, disable=not sys.stderr.isatty()) as found:
         yield from found.track(steps, total=total)
+
+
+@contextmanager
+def waiting(*, is_quiet: bool = False, after_seconds: float = 2.0) -> Iterator[None]:
+    """Show on a terminal how long a read takes whose end nobody can tell, once it takes longer than that."""
+    if is_quiet or not sys.stderr.isatty():
+        yield
+        return
+    done, to, begun = Event(), sys.stderr, time.monotonic()
+
+    def show() -> None:
+        if done.wait(after_seconds):
+            return
+        while True:
+            to.write(f"{_NEW_LINE}laggard: reading the tables, {time.monotonic() - begun:.0f} s; Ctrl-C ends it")
+            to.flush()
+            if done.wait(1.0):
+                break
+        to.write(_NEW_LINE)
+        to.flush()
+
+    shown = Thread(target=show, daemon=True)
+    shown.start()
+    try:
+        yield
+    finally:
+        done.set()
+        shown.join()
 
 
 @contextmanager

@@ -154,8 +154,11 @@ class Demo:
         return found[1] if found else ""
 
     def _footer(self) -> str:
-        limit = f" of {self._options.seconds} s" if self._options.seconds else ""
-        return f"{self._view.seconds:.0f} s{limit}; page: {self._url}/ui; metrics: {self._url}/metrics; Ctrl-C ends"
+        seconds, limit = round(self._view.seconds), self._options.seconds
+        spent = f"{seconds} s" + (f" of {limit} s" if limit and seconds <= limit else "")
+        if limit and seconds > limit:
+            spent += f", the {limit} s are over: waiting for answers to show at the end"
+        return f"{spent}; page: {self._url}/ui; metrics: {self._url}/metrics; Ctrl-C ends"
 
     def _tell_end(self, samples: Sequence[str] | None) -> None:
         """The last state, what was served, and three questions; without samples nothing was ever seen."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from shlex import quote
 
 from laggard.cli.diagnosis_words import (
@@ -20,7 +20,7 @@ from laggard.cli.diagnosis_words import (
     where,
     without_lag,
 )
-from laggard.cli.explain.headline import has_trouble, leading
+from laggard.cli.explain.headline import has_trouble, is_overtaken, leading, overtaken
 from laggard.cli.explain.now import lag_of_topic
 from laggard.cli.explain.rows import Explained
 from laggard.cli.explain.shape import shape_lines
@@ -44,12 +44,18 @@ def diagnosis_sections(explained: Explained) -> Iterator[tuple[str, Iterator[str
     if not diagnosis.is_current:
         yield "Diagnosis", _not_judged(explained)
         return
+    if is_overtaken(explained):
+        text = f"Not known: {overtaken(explained)}. Wait for the next window."
+        yield "Would more consumers help?", iter(paragraph(text, "  ", "  "))
+        yield "Found before", _listed(diagnosis.findings, diagnosis)
+        return
     yield "Would more consumers help?", _verdict(explained)
     yield "Shape", shape_lines(explained)
     yield "Cause", _cause(diagnosis)
     yield "Do first", _advice(diagnosis)
     yield "Mistakes to avoid", _avoid(diagnosis)
-    yield "Also found", _others(diagnosis)
+    found = leading(diagnosis)
+    yield "Also found", _listed([row for row in diagnosis.findings if row is not found], diagnosis)
     yield "Forecast", _forecast(explained)
 
 
@@ -175,12 +181,10 @@ def _avoid(diagnosis: Diagnosis) -> Iterator[str]:
             yield from paragraph(text)
 
 
-def _others(diagnosis: Diagnosis) -> Iterator[str]:
-    found = leading(diagnosis)
-    for row in diagnosis.findings:
-        if row is not found:
-            scope = "" if row["group"] is not None else " (of the cluster)"
-            yield from paragraph(f"{row['role']}{scope}: {says(row)} {title(row)}")
+def _listed(findings: Sequence[Row], diagnosis: Diagnosis) -> Iterator[str]:
+    for row in findings:
+        scope = "" if row["group"] is not None else " (of the cluster)"
+        yield from paragraph(f"{row['role']}{scope}: {says(row)} {title(row)}")
     if diagnosis.suppressed:
         yield f"  - {diagnosis.suppressed} more, explained by these: laggard findings --all"
 

@@ -16,13 +16,14 @@ TRENDS = {"growing": "growing", "draining": "falling", "flat": "level", "sawtoot
 def headline(explained: Explained) -> str:
     """Say in one line what is wrong and where, if it gets worse, and if consumers would help."""
     name, diagnosis = short(explained.group["group"]), explained.diagnosis
-    if not diagnosis.is_current:
-        return f"{name}: {_lag_now(explained)}; {_why_not(diagnosis)}"
-    if not diagnosis.windows:
-        return f"{name}: {_lag_now(explained)}; {_trouble(diagnosis) or 'nothing found'}"
+    if not diagnosis.is_current or not diagnosis.windows or is_overtaken(explained):
+        unread = ", and no member reads them" if is_overtaken(explained) and not explained.group["members"] else ""
+        return f"{name}: {_lag_now(explained)}{unread}; {_without_windows(explained)}"
     if not diagnosis.has_lag:
         if explained.group["members"] == 0 and explained.group["lag_known"] and leading(diagnosis) is None:
-            return f"{name}: {_lag_now(explained)}, and no member reads them; the rules find nothing so far"
+            is_said = diagnosis.windows[0]["scale_verdict"] == "NO_MEMBERS"
+            then = "start its consumers" if is_said else "the rules find nothing so far"
+            return f"{name}: {_lag_now(explained)}, and no member reads them; {then}"
         return f"{name} {_without_lag(diagnosis)}"
     worst, now = _worst(explained)
     place = _place(worst) + (f" of {short(worst['topic'])}" if len(diagnosis.windows) > 1 else "")
@@ -35,6 +36,25 @@ def headline(explained: Explained) -> str:
 def leading(diagnosis: Diagnosis) -> Row | None:
     """The finding to act on: the primary one, else the first that is no note."""
     return next((row for row in diagnosis.findings if row["role"] != "note"), None)
+
+
+def is_overtaken(explained: Explained) -> bool:
+    """True if all members left, or some joined an empty group, since the window that the rules evaluated last."""
+    then = explained.diagnosis.windows[0]["members"] if explained.diagnosis.windows else None
+    now = explained.group["members"]
+    return None not in (then, now) and bool(then) != bool(now)
+
+
+def overtaken(explained: Explained) -> str:
+    """Say how members changed since the rules evaluated the group; what they said of it holds no longer."""
+    then, at = explained.diagnosis.windows[0]["members"], explained.diagnosis.judged_to
+    moment = "" if at is None else f", at {at:%H:%M:%S}"
+    now = _members(explained.group["members"])
+    return f"it has {now} now, and had {_members(then)} when the rules last evaluated it{moment}"
+
+
+def _members(number: int) -> str:
+    return count(number, "member") if number else "no member"
 
 
 def has_trouble(diagnosis: Diagnosis) -> bool:
@@ -56,6 +76,12 @@ def _lag_now(explained: Explained) -> str:
     if lag is None:
         return "lag unknown"
     return f"{records(lag, is_exact=is_exact)} records behind" if lag or not is_exact else "nothing unread"
+
+
+def _without_windows(explained: Explained) -> str:
+    if not explained.diagnosis.is_current:
+        return _why_not(explained.diagnosis)
+    return overtaken(explained) if is_overtaken(explained) else _trouble(explained.diagnosis) or "nothing found"
 
 
 def _why_not(diagnosis: Diagnosis) -> str:

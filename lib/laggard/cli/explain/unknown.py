@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from laggard.cli.diagnosis_words import VERDICT_CAUSES, missing, unchecked
-from laggard.cli.explain.headline import has_trouble, leading
+from laggard.cli.explain.headline import has_trouble, is_overtaken, leading
 from laggard.cli.explain.members import ranges
 from laggard.cli.explain.rows import Explained
 from laggard.cli.judged import is_behind
@@ -16,6 +16,7 @@ from laggard.rebalance.groups import generation_or_epoch
 Gap = tuple[str, str]  # code and sentence
 SENTENCES = {
     "not_evaluated": "Verdict, shape and cause: the rules have not evaluated the group at this moment.",
+    "overtaken": "Verdict, shape and cause: members came or went since the rules evaluated the group.",
     "verdict": "If adding consumers would help: {missing}.",
     "cause": "Cause: no finding explains the lag yet.",
     "guards": "{finding}: not checked, as not known: {guards}.",
@@ -100,6 +101,9 @@ def _of_diagnosis(explained: Explained) -> Iterator[Gap]:
     diagnosis = explained.diagnosis
     if not diagnosis.is_current:
         yield _gap("not_evaluated")
+        return
+    if is_overtaken(explained):
+        yield _gap("overtaken")
         return
     verdict = diagnosis.windows[0]["scale_verdict"] if diagnosis.windows else "UNKNOWN_INPUT"
     if not has_trouble(diagnosis) and verdict != "UNKNOWN_INPUT":

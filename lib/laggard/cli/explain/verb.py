@@ -13,6 +13,7 @@ from laggard.cli.explain.page import page_lines
 from laggard.cli.explain.rows import Explained
 from laggard.cli.judged import FOUND, is_severe
 from laggard.cli.published import warn_if_old
+from laggard.cli.terminal import waiting
 from laggard.cli.times import HELP, accept_spans, when
 from laggard.errors import DAMAGED, OK, LaggardError, first_line
 from laggard.escape import escape_label, finite, printable_json
@@ -51,7 +52,8 @@ def run(args: argparse.Namespace, config: Config) -> int:
 
         return remote.explain(args)
     try:
-        explained = _read(args, config)
+        with waiting(is_quiet=args.quiet):
+            explained = _read(args, config)
         page = _page(explained, is_json=args.json)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise unreadable(args.group, error) from error

@@ -7,6 +7,7 @@ import re
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from laggard.cli.terminal import waiting
 from laggard.cli.times import HELP, accept_spans, when
 from laggard.errors import DAMAGED, NOT_FOUND, OK, TEMPORARY, USAGE, LaggardError, first_line
 from laggard.escape import escape_label, finite, printable_json
@@ -49,7 +50,8 @@ def run(args: argparse.Namespace, config: Config) -> int:
     from laggard.cli.published import warn_if_old
 
     try:
-        found = _answer(args, config)
+        with waiting(is_quiet=args.quiet):
+            found = _answer(args, config)
         text = (
             printable_json({"v": 1, "ok": True, "data": finite(to_data(found))}, datetime.isoformat)
             if args.json
