@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.harness import Key
-from laggard.sources import reconcile
-from laggard.sources.reconcile import Reconcile
+from laggard.sources import ended_groups
+from laggard.sources.ended_groups import Reconcile
 from laggard.stream import admission
 from laggard.stream.advance_stage import State
 from laggard.tables.schemas import PARTITION_STATUS
@@ -170,7 +170,7 @@ def test_only_groups_that_their_coordinator_does_not_know_have_ended() -> None:
 
 
 def test_each_missing_group_has_its_turn_and_those_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconcile, "MOST_GROUPS", 2)
+    monkeypatch.setattr(ended_groups, "MOST_GROUPS", 2)
     hidden = {"a1", "a2", "a3"}  # first in the alphabet, and nobody may describe them
     cluster = Cluster(dict.fromkeys(hidden, 1), hidden=hidden, errors=dict.fromkeys(hidden, DENIED))
     asked = Reconcile(cluster, 1e-9, [*hidden, "gone"])  # type: ignore[arg-type]

@@ -1,12 +1,14 @@
 """Groups that no broker lists: are they there no more? Only a group's own coordinator can say so.
 
 A listing lacks a group also where its coordinator is not reached, where it is on its way from one broker to another,
-or where the right to describe it was taken away. So its absence proves nothing.
+or where the right to describe it was taken away. So its absence proves nothing. The tombstones of a group that ended
+while the job was down may be gone before the job reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +19,7 @@ from laggard.sources.brokers import Brokers, error_name
 from laggard.sources.coordinator_answers import DEAD, describe_groups, offset_fetch
 
 GROUP_GONE = "GROUP_ID_NOT_FOUND"
+MOST_GROUPS = 1000  # asked about at a time
 
 
 @dataclass(slots=True)
@@ -86,3 +89,37 @@ def _keep_without_offsets(brokers: Brokers, unseen: dict[int, list[str]], found:
                 found.errors[group.group_id] = "offset_fetch", str(error)
             elif not group.topics:
                 found.gone.add(group.group_id)
+
+
+class Reconcile:
+    """Compares groups that may have rows with complete listings, now and then; `seconds` 0: never.
+
+    A round asks about each missing group once, some at each listing. Which of those that were listed since the round
+    before have rows is not known here: all are asked about, and those that are gone are forgotten.
+    """
+
+    def __init__(self, brokers: Brokers, seconds: float, known: Iterable[str]) -> None:
+        self._brokers = brokers
+        self._seconds = seconds
+        self._known = set(known)
+        self._gone: set[str] = set()
+        self._to_ask: list[str] = []
+        self._asked_at: float | None = None
+
+    def ended(self, listed: Collection[str]) -> list[str]:
+        """Groups of which their coordinator last said that they are gone, and that this complete listing lacks."""
+        if not self._seconds:
+            return []
+        there, now = set(listed), time.monotonic()
+        self._gone -= there
+        is_due = self._asked_at is None or now - self._asked_at >= self._seconds
+        if is_due and not self._to_ask:
+            self._asked_at = now
+            self._known -= self._gone  # the job had hours to take them out
+            self._gone = set()
+            self._to_ask = sorted(self._known - there)
+        self._known |= there
+        asked, self._to_ask = self._to_ask[:MOST_GROUPS], self._to_ask[MOST_GROUPS:]
+        if missing := [group for group in asked if group not in there]:
+            self._gone |= look_for(self._brokers, missing).gone
+        return sorted(self._gone)

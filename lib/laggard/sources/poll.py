@@ -11,23 +11,19 @@ from typing import Any
 import pyarrow as pa
 
 from laggard.config.security import Security
-from laggard.errors import LaggardError
 from laggard.names import NameFilter
 from laggard.sources import brokers as kafka
 from laggard.sources import snapshot as shapes
 from laggard.sources.clock import Reading, read_clock
 from laggard.sources.coordinators import Asked, Coordinators
+from laggard.sources.ended_groups import Reconcile
 from laggard.sources.log_facts import LogFacts
-from laggard.sources.partitions import Partition, read_partitions
-from laggard.sources.readiness import DENIED_TOPIC, denied
-from laggard.sources.reconcile import Reconcile
+from laggard.sources.metadata import Metadata, Partitions
+from laggard.sources.readiness import denied
 from laggard.sources.snapshot import Snapshot
 from laggard.sources.topic_window import TopicWindow
 
 NO_LEADER = "LEADER_NOT_AVAILABLE"
-UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
-METADATA_SHARE = 10  # metadata is asked out of turn at most a tenth of the time: 100,000 partitions take 1.5 s to read
-Partitions = Mapping[kafka.TopicPartition, Partition]
 Answers = Mapping[kafka.TopicPartition, kafka.Answer]
 
 
@@ -64,14 +60,8 @@ class Poller:
         self._options = options
         self._names = NameFilter(options.groups, options.groups_ignore, options.topics, options.topics_ignore)
         self._brokers = kafka.Brokers(options.bootstrap_servers, options.request_timeout_seconds, options.security)
-        self._partitions: dict[kafka.TopicPartition, Partition] = {}
-        self._offsets_topic: dict[kafka.TopicPartition, Partition] = {}
-        self._is_denied = False  # True: we may not describe the offsets topic
-        self._addresses: dict[int, str] = {}
-        self._cluster_id = ""
-        self._metadata_poll_id = 0
-        self._metadata_at = 0.0
-        self._metadata_took = 0.0  # seconds
+        offsets_topic = None if options.ask_groups_seconds else options.offsets_topic
+        self._metadata = Metadata(self._brokers, self._names, options.metadata_seconds, offsets_topic)
         self._groups_at = 0.0
         self._log_ends: dict[kafka.TopicPartition, int] = {}
         # offsets partition -> (last stable offset, since: in ms after boot)
@@ -82,47 +72,35 @@ class Poller:
         if options.ask_groups_seconds:
             seconds = options.ask_groups_seconds
             self._coordinators = Coordinators(self._brokers, self._names, seconds, options.known_groups)
-        self._lists_all_topics = False
         self._reconcile = Reconcile(self._brokers, options.reconcile_seconds, options.known_groups)
 
     def poll(self, poll_id: int) -> Snapshot:
         """One complete snapshot; no failure of a broker raises, but that none lets us in, or to the offsets topic."""
         started = time.monotonic()
         self._brokers.begin()
-        self._refresh_metadata(poll_id, force=False)
-        self._brokers.allow(len(self._partitions) + len(self._offsets_topic))
+        self._metadata.refresh(poll_id)
+        self._brokers.allow(len(self._metadata.everything))
         # before the log ends: a commit is then never ahead of the end that it is compared with
         asked = self._ask_groups()
         reading = read_clock()
         polled_at_ms = reading.wall_ms
         new_window = self._window.is_new(polled_at_ms)
-        lists_groups = self._is_listing_due() and bool(self._addresses)  # no group at all may be the whole truth
+        lists_groups = self._is_listing_due() and bool(
+            self._metadata.addresses
+        )  # no group at all may be the whole truth
         groups = self._start_groups() if asked is None else lambda: (asked.groups, asked.unlisted)
-        ends = self._ask_ends(self._partitions, self._offsets_topic, new_window=new_window)
-        if self._contradicts_metadata(ends):
-            before = self._partitions | self._offsets_topic
-            self._refresh_metadata(poll_id, force=True)
-            again = {key for key, found in (self._partitions | self._offsets_topic).items() if found != before.get(key)}
-            again |= {key for key, _ in ends.failures()}
-            ends |= self._ask_ends(
-                {key: found for key, found in self._partitions.items() if key in again},
-                {key: found for key, found in self._offsets_topic.items() if key in again},
-                new_window=new_window,
-            )
+        ends = self._ask_all_ends(poll_id, new_window=new_window)
         self._log_ends = {key: answer.offset for key, answer in ends.latest.items() if answer.offset is not None}
         positions = self._positions(ends)
         facts, probes = None, shapes.PROBES.empty_table()
         if self._window.is_closed_by(polled_at_ms):  # not in the first poll: the first lags are not kept waiting
-            facts = self._facts.ask(self._partitions, ends.latest)
-            probes = self._facts.probe(self._partitions, ends.latest, polled_at_ms)
+            facts = self._facts.ask(self._metadata.partitions, ends.latest)
+            probes = self._facts.probe(self._metadata.partitions, ends.latest, polled_at_ms)
         listed, unlisted = groups()
         ended: list[str] = []
         if asked is None and lists_groups and not unlisted:
             ended = self._reconcile.ended(listed["group"].to_pylist())
-        if refusal := self._brokers.refusal:
-            raise refusal
-        if self._is_denied:
-            raise denied(self._options.offsets_topic)
+        self._raise_refusals()
         closed, window_start_ms = self._window.add(poll_id, polled_at_ms, positions, facts)
         failures = self._brokers.failures if asked is None else self._brokers.failures + Counter(asked.errors)
         return Snapshot(
@@ -131,9 +109,9 @@ class Poller:
             boot_id=reading.boot_id,
             boot_ms=reading.boot_ms,
             awake_ms=reading.awake_ms,
-            metadata_poll_id=self._metadata_poll_id,
-            cluster_id=self._cluster_id,
-            offsets_topic_id=next((found.topic_id for found in self._offsets_topic.values()), ""),
+            metadata_poll_id=self._metadata.poll_id,
+            cluster_id=self._metadata.cluster_id,
+            offsets_topic_id=next((found.topic_id for found in self._metadata.offsets_topic.values()), ""),
             window_start_ms=window_start_ms,
             positions=positions,
             offsets_partitions=self._offsets_partitions(ends, reading),
@@ -151,13 +129,19 @@ class Poller:
             **({} if asked is None else self._answered(asked)),
         )
 
+    def _raise_refusals(self) -> None:
+        if refusal := self._brokers.refusal:
+            raise refusal
+        if self._metadata.is_denied:
+            raise denied(self._options.offsets_topic)
+
     def _ask_groups(self) -> Asked | None:
         """Ask the coordinators; None if the offsets topic is read instead."""
         if self._coordinators is None:
             return None
         started, seconds = time.monotonic(), self._options.ask_groups_seconds
         self._brokers.allow(0, seconds=seconds)  # or the poll's deadline would cut off the round
-        asked = self._coordinators.ask(list(self._addresses))
+        asked = self._coordinators.ask(list(self._metadata.addresses))
         # what was not needed is taken back: what follows has the time that it has without this
         self._brokers.allow(asked.committed.num_rows, seconds=time.monotonic() - started - seconds)
         return asked
@@ -167,56 +151,32 @@ class Poller:
             "answers": asked.answers,
             "committed": asked.committed,
             "pending_groups": asked.pending,
-            "lists_all_topics": self._lists_all_topics,
+            "lists_all_topics": self._metadata.lists_all_topics,
         }
 
     def close(self) -> None:
         """Let the connections go."""
         self._brokers.close()
 
-    def _refresh_metadata(self, poll_id: int, *, force: bool) -> None:
-        age = time.monotonic() - self._metadata_at
-        if self._metadata_poll_id and age < self._options.metadata_seconds and not force:
-            return
-        started = time.monotonic()
-        try:
-            metadata = self._brokers.metadata(None)
-            # internal topics and topics that vanished are asked for by name: only then "unknown" is the broker's word
-            listed = {topic["name"] for topic in metadata["topics"]}
-            known = {topic for topic, _ in self._partitions}
-            extra = self._options.offsets_topic if self._coordinators is None else kafka.UNUSED_NAME
-            by_name = sorted({extra, *known} - listed)
-            named = self._brokers.metadata(by_name) if by_name else {"topics": []}
-        except LaggardError:
-            if force:  # the old leaders gave errors already: keep the errors, ask again at the next poll
-                self._metadata_at = 0.0
-            return
-        self._metadata_at, self._metadata_poll_id = time.monotonic(), poll_id
-        self._metadata_took = self._metadata_at - started
-        self._addresses = {each["node_id"]: _address(each["host"], each["port"]) for each in metadata["brokers"]}
-        self._cluster_id = metadata.get("cluster_id") or ""
-        topics = [*metadata["topics"], *named["topics"]]
-        errors = {topic["name"]: kafka.error_name(topic["error_code"]) for topic in topics}
-        found = read_partitions(topics)
-        self._lists_all_topics = errors.get(kafka.UNUSED_NAME) == UNKNOWN_TOPIC
-        if self._coordinators is None:
-            self._is_denied = errors.get(self._options.offsets_topic) == DENIED_TOPIC
-            self._offsets_topic = {key: value for key, value in found.items() if key[0] == self._options.offsets_topic}
-        watched = {key: value for key, value in found.items() if self._names.watches_topic(key[0])}
-        gone = {
-            topic["name"]: kafka.error_name(topic["error_code"]) for topic in named["topics"] if topic["error_code"]
-        }
-        for key, before in self._partitions.items():
-            if key not in watched and before.error != UNKNOWN_TOPIC:  # reported once more as missing, then forgotten
-                watched[key] = Partition(before.topic_id, None, gone.get(key[0], UNKNOWN_TOPIC))
-        self._partitions = watched
+    def _ask_all_ends(self, poll_id: int, *, new_window: bool) -> _Ends:
+        """Ask about all partitions, and about some once more if their answers need newer metadata."""
+        metadata = self._metadata
+        ends = self._ask_ends(metadata.partitions, metadata.offsets_topic, new_window=new_window)
+        if not (metadata.may_be_asked_again and self._contradicts(ends)):
+            return ends
+        before = metadata.everything
+        metadata.refresh(poll_id, force=True)
+        again = {key for key, found in metadata.everything.items() if found != before.get(key)}
+        again |= {key for key, _ in ends.failures()}
+        return ends | self._ask_ends(
+            {key: found for key, found in metadata.partitions.items() if key in again},
+            {key: found for key, found in metadata.offsets_topic.items() if key in again},
+            new_window=new_window,
+        )
 
-    def _contradicts_metadata(self, ends: _Ends) -> bool:
-        """True if an answer needs newer metadata: an error, or a log end that fell (recreated or truncated)."""
-        age = time.monotonic() - self._metadata_at
-        if self._metadata_at == 0.0 or age < METADATA_SHARE * self._metadata_took:
-            return False
-        known = self._partitions | self._offsets_topic
+    def _contradicts(self, ends: _Ends) -> bool:
+        """True if an answer contradicts the metadata: an error, or a log end that fell (recreated or truncated)."""
+        known = self._metadata.everything
         return any(known[key].error is None for key, _ in ends.failures()) or any(
             answer.offset is not None and answer.offset < self._log_ends.get(key, 0)
             for key, answer in ends.latest.items()
@@ -247,8 +207,8 @@ class Poller:
         return lambda: without | pending()
 
     def _positions(self, ends: _Ends) -> pa.Table:
-        keys = sorted(self._partitions)
-        found = [self._partitions[key] for key in keys]
+        keys = sorted(self._metadata.partitions)
+        found = [self._metadata.partitions[key] for key in keys]
         return shapes.table_of(
             shapes.POSITIONS,
             [key[0] for key in keys],
@@ -262,7 +222,7 @@ class Poller:
         )
 
     def _offsets_partitions(self, ends: _Ends, now: Reading) -> pa.Table:
-        keys = sorted(self._offsets_topic)
+        keys = sorted(self._metadata.offsets_topic)
         stable, high = ends.stable, ends.high
         return shapes.table_of(
             shapes.OFFSETS_PARTITIONS,
@@ -270,14 +230,18 @@ class Poller:
             [high[key].offset for key in keys],
             [stable[key].offset for key in keys],
             [ends.low[key].offset for key in keys],
-            [self._offsets_topic[key].leader for key in keys],
+            [self._metadata.offsets_topic[key].leader for key in keys],
             [self._blocked_since(key[1], high[key].offset, stable[key].offset, now) for key in keys],
             [stable[key].error or high[key].error for key in keys],
         )
 
     def _answering_brokers(self) -> list[str]:
         silent = self._brokers.silent
-        return sorted(address for broker, address in self._addresses.items() if broker not in silent) if silent else []
+        return (
+            sorted(address for broker, address in self._metadata.addresses.items() if broker not in silent)
+            if silent
+            else []
+        )
 
     def _blocked_since(self, partition: int, high: int | None, stable: int | None, now: Reading) -> int | None:
         """Since when nothing new could be read, once that has lasted a window.
@@ -303,17 +267,13 @@ class Poller:
         if not self._is_listing_due():
             return lambda: (shapes.GROUPS.empty_table(), [])
         self._groups_at = time.monotonic()
-        pending = self._brokers.start_list_groups(list(self._addresses))
+        pending = self._brokers.start_list_groups(list(self._metadata.addresses))
 
         def wait() -> tuple[pa.Table, list[int]]:
             groups, unlisted = pending()
             return shapes.group_table(groups), unlisted
 
         return wait
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,13 +37,7 @@ def next_tick(
     was_live = last is not None and last["kind"] == TICK
     moment = place(last, snapshot)
     parts = snapshot.offsets_partitions
-    if parts.num_rows:
-        left_out = pc.is_in(parts["offsets_partition"], value_set=pa.array(sorted(silent), pa.int32()))
-        is_caught_up = is_read(source_to, parts.filter(pc.invert(left_out)))
-    elif snapshot.pending_groups is not None:  # every group was asked once, or they were before
-        is_caught_up = snapshot.positions.num_rows > 0 and (has_history or not snapshot.pending_groups)
-    else:  # the poll says nothing about the offsets topic
-        is_caught_up = was_live and snapshot.positions.num_rows > 0
+    is_caught_up = _has_read_all(snapshot, source_to, silent, was_live=was_live, has_history=has_history)
     unread = unanswered(parts) | silent
     if not has_history and unread - source_to.keys():
         is_caught_up = False
@@ -73,6 +67,19 @@ def next_tick(
     # a window is closed once, also where ticks went on in it after it had to end early
     closes = was_live and (opens or not tick.counts) and is_open(last, tick.window_seconds)
     return replace(tick, opens_window=opens, closes_windows=closes)
+
+
+def _has_read_all(
+    snapshot: Snapshot, source_to: Mapping[int, int], silent: frozenset[int], *, was_live: bool, has_history: bool
+) -> bool:
+    """True if everything is read that the poll found; without an answer about the offsets topic, as it was before."""
+    parts = snapshot.offsets_partitions
+    if parts.num_rows:
+        left_out = pc.is_in(parts["offsets_partition"], value_set=pa.array(sorted(silent), pa.int32()))
+        return is_read(source_to, parts.filter(pc.invert(left_out)))
+    if snapshot.pending_groups is not None:  # every group was asked once, or they were before
+        return snapshot.positions.num_rows > 0 and (has_history or not snapshot.pending_groups)
+    return was_live and snapshot.positions.num_rows > 0
 
 
 def batch_row(
