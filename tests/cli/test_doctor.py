@@ -24,8 +24,7 @@ from laggard.cli.main import main
 from laggard.config import Config
 from laggard.config.sections import Cluster, Exporter, Job
 from laggard.doctor import clock, cluster, rights, runtime, tables, trial
-from laggard.doctor.cluster import judge_position, judge_topic_error, judge_transactions
-from laggard.doctor.network import find_unreachable
+from laggard.doctor.cluster import find_unreachable, judge_position, judge_topic_error, judge_transactions
 from laggard.doctor.result import Result, exit_code, run_checks
 from laggard.errors import TEMPORARY, LaggardError
 from laggard.sources.brokers import Answer

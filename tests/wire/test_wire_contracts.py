@@ -12,8 +12,7 @@ from laggard.wire import primitives
 from laggard.wire.decode import Outcome, decode
 from laggard.wire.errors import WireError
 from laggard.wire.primitives import Reader
-from laggard.wire.structs import Field, struct_reader
-from laggard.wire.tags import tags_of
+from laggard.wire.structs import Field, struct_reader, tags_of
 
 UUID = bytes(range(1, 17))
 LENGTHS = (0, 1, 126, 127, 128, 16_383, 16_384, 32_767)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from laggard import files
 from laggard.config.sections import KAFKAS_OWN
-from laggard.doctor.network import find_unreachable
 from laggard.doctor.principal import allow, principal_of
 from laggard.doctor.result import Result
 from laggard.sources.brokers import EARLIEST, LATEST, READ_COMMITTED, Answer, Brokers, error_name
@@ -66,6 +67,29 @@ class Cluster:
         else:
             remedy = "point cluster.bootstrap_servers at that cluster, or set another job.tables and job.checkpoint"
             yield Result("fail", "cluster id", f"{cluster_id}, but {path} says {stored}", remedy)
+
+
+def find_unreachable(addresses: Iterable[str], seconds: float) -> dict[str, str]:
+    """The host:port addresses that were not connected to in time, each with its reason; all are tried at once."""
+    reasons = dict.fromkeys(addresses, f"no connection within {seconds:g} s")
+    # a thread for each, left behind when late: looking up a name takes as long as the resolver likes
+    threads = [Thread(target=_connect, args=(address, seconds, reasons), daemon=True) for address in reasons]
+    deadline = time.monotonic() + seconds
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0, deadline - time.monotonic()))
+    return {address: reason for address, reason in reasons.items() if reason}
+
+
+def _connect(address: str, seconds: float, reasons: dict[str, str]) -> None:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=seconds).close()
+    except (OSError, UnicodeError, OverflowError) as error:  # a name or a port that cannot be is as unreachable
+        reasons[address] = getattr(error, "strerror", None) or str(error)
+    else:
+        reasons[address] = ""
 
 
 def if_reached(cluster: Cluster, name: str, check: Callable[[Cluster], Iterable[Result]]) -> Iterable[Result]:

@@ -7,6 +7,7 @@ import logging
 import os
 import ssl
 import stat
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -16,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from laggard.errors import CONFIGURATION, LaggardError
 from laggard.exporter.collectors.own import SelfStats
-from laggard.exporter.rate_limit import RateLimit
 
 if TYPE_CHECKING:
     from laggard.exporter.web_config import WebConfig
@@ -26,6 +26,27 @@ log = logging.getLogger("laggard.exporter")
 MAX_FILE_BYTES = 1024 * 1024
 _LOOK_SECONDS = 1.0
 _NEEDS = "pip install 'laggard[web]'"
+
+
+class RateLimit:
+    """A token bucket: so many requests at once, then one in each interval; what comes faster is refused."""
+
+    def __init__(self, interval_seconds: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._interval = interval_seconds
+        self._burst = burst
+        self._clock = clock
+        self._tokens = float(burst)
+        self._filled_at = clock()
+
+    def allows(self) -> bool:
+        """True if a request may be answered now; it then counts."""
+        now = self._clock()
+        self._tokens = min(self._burst, self._tokens + (now - self._filled_at) / self._interval)
+        self._filled_at = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
 
 
 @dataclass(frozen=True)

@@ -11,25 +11,23 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from laggard.config.values import shown, suggestion
+from laggard.exporter.web_values import (
+    CIPHERS,
+    CURVES,
+    VERIFYING,
+    read_burst,
+    read_client_auth,
+    read_duration,
+    read_switch,
+    read_table,
+    read_text,
+    read_texts,
+    read_version,
+    several_of,
+)
 from laggard.exporter.web_yaml import Node
 
 MAX_COST = 16  # four seconds for one password; each step doubles that
-CIPHERS = {  # Go's name to OpenSSL's; those of TLS 1.3 cannot be chosen, neither there nor here
-    "TLS_AES_128_GCM_SHA256": "",
-    "TLS_AES_256_GCM_SHA384": "",
-    "TLS_CHACHA20_POLY1305_SHA256": "",
-    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA": "ECDHE-ECDSA-AES128-SHA",
-    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA": "ECDHE-ECDSA-AES256-SHA",
-    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA": "ECDHE-RSA-AES128-SHA",
-    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA": "ECDHE-RSA-AES256-SHA",
-    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
-    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
-    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",
-    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384": "ECDHE-RSA-AES256-GCM-SHA384",
-    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
-    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
-}
-CURVES = {"CurveP256": "prime256v1", "CurveP384": "secp384r1", "CurveP521": "secp521r1", "X25519": "X25519"}
 HEADERS: Mapping[str, tuple[str, ...]] = {  # those that may be set, with the values that they may have
     "Strict-Transport-Security": (),
     "X-Content-Type-Options": ("nosniff",),
@@ -37,24 +35,7 @@ HEADERS: Mapping[str, tuple[str, ...]] = {  # those that may be set, with the va
     "X-XSS-Protection": (),
     "Content-Security-Policy": (),
 }
-VERIFYING = ("VerifyClientCertIfGiven", "RequireAndVerifyClientCert")
-_UNVERIFIED = ("RequestClientCert", "RequireAnyClientCert", "RequireClientCert")
-_SWITCHES = {
-    word: word[0] in "yYtT" or word in ("on", "On", "ON")
-    for words in (
-        "y|yes|true|on",
-        "Y|Yes|True|On",
-        "Y|YES|TRUE|ON",
-        "n|no|false|off",
-        "N|No|False|Off",
-        "N|NO|FALSE|OFF",
-    )
-    for word in words.split("|")
-}
 _BCRYPT = re.compile(r"\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{31}")
-_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_PART = r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)"
-
 Read: TypeAlias = Callable[[str], bytes]  # a named file; OSError or ValueError where it cannot be had
 
 
@@ -85,91 +66,19 @@ class WebConfig:
     burst: int = 0
 
 
-def _text(node: Node) -> str:
-    if isinstance(node.value, dict | list):
-        raise ValueError("expected a text")
-    return node.value or ""
-
-
-def _texts(node: Node) -> tuple[str, ...]:
-    if not isinstance(node.value, list):
-        raise ValueError("expected a list")
-    return tuple(map(_text, node.value))
-
-
-def _table(node: Node) -> dict[str, str]:
-    if not isinstance(node.value, dict):
-        raise ValueError("expected a table")
-    return {name: _text(each) for name, each in node.value.items()}
-
-
-def _switch(node: Node) -> bool:
-    if not (node.is_plain and isinstance(node.value, str) and node.value in _SWITCHES):
-        raise ValueError("expected true or false")
-    return _SWITCHES[node.value]
-
-
-def _burst(node: Node) -> int:
-    if not (node.is_plain and isinstance(node.value, str) and re.fullmatch(r"\d{1,9}", node.value)):
-        raise ValueError("expected a whole number of requests")
-    return int(node.value)
-
-
-def _duration(node: Node) -> float:
-    """Seconds of a duration as Go writes it; a bare number is of nanoseconds there, and taken only if it is 0."""
-    text = _text(node)
-    if text == "0":
-        return 0.0
-    if not re.fullmatch(rf"(?:{_PART})+", text) or len(text) > 40:
-        raise ValueError(f"expected a duration such as 100ms, got {shown(text)}")
-    return sum(float(number) * _UNITS[unit] for number, unit in re.findall(_PART, text))
-
-
-def _choice(*values: str) -> Callable[[Node], str]:
-    def read(node: Node) -> str:
-        text = _text(node)
-        if text not in values:
-            raise ValueError(f"expected {', '.join(values[:-1])} or {values[-1]}, got {shown(text)}")
-        return text
-
-    return read
-
-
-def _choices(known: Mapping[str, str]) -> Callable[[Node], tuple[str, ...]]:
-    def read(node: Node) -> tuple[str, ...]:
-        if not isinstance(node.value, list):
-            raise ValueError("expected a list")
-        return tuple(map(_choice(*known), node.value))
-
-    return read
-
-
-def _client_auth(node: Node) -> str:
-    text = _text(node)
-    if text in _UNVERIFIED:
-        raise ValueError(f"{text} takes certificates that nobody verified; Python's TLS has no such mode")
-    return _choice("NoClientCert", *VERIFYING)(node) if text else "NoClientCert"
-
-
-def _version(node: Node) -> str:
-    if _text(node) in ("TLS10", "TLS11"):
-        raise ValueError(f"{_text(node)} is no longer safe, and not offered")
-    return _choice("TLS12", "TLS13")(node)
-
-
 _SECTIONS: Mapping[str, Mapping[str, Callable[[Node], Any]]] = {
     "tls_server_config": {
-        **dict.fromkeys(("cert", "key", "client_ca", "cert_file", "key_file", "client_ca_file"), _text),
-        "client_auth_type": _client_auth,
-        "client_allowed_sans": _texts,
-        "min_version": _version,
-        "max_version": _version,
-        "cipher_suites": _choices(CIPHERS),
-        "curve_preferences": _choices(CURVES),
-        "prefer_server_cipher_suites": _switch,
+        **dict.fromkeys(("cert", "key", "client_ca", "cert_file", "key_file", "client_ca_file"), read_text),
+        "client_auth_type": read_client_auth,
+        "client_allowed_sans": read_texts,
+        "min_version": read_version,
+        "max_version": read_version,
+        "cipher_suites": several_of(CIPHERS),
+        "curve_preferences": several_of(CURVES),
+        "prefer_server_cipher_suites": read_switch,
     },
-    "http_server_config": {"http2": _switch, "headers": _table},
-    "rate_limit": {"interval": _duration, "burst": _burst},
+    "http_server_config": {"http2": read_switch, "headers": read_table},
+    "rate_limit": {"interval": read_duration, "burst": read_burst},
 }
 
 
@@ -229,7 +138,7 @@ def _leaves(
         return
     for name, section in root.value.items():
         if name not in _SECTIONS:
-            yield name, section, _table if name == "basic_auth_users" else None
+            yield name, section, read_table if name == "basic_auth_users" else None
         elif isinstance(section.value, dict):
             yield from ((f"{name}.{key}", node, _SECTIONS[name].get(key)) for key, node in section.value.items())
         elif section.value is not None:

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from ipaddress import ip_address
 from typing import Any, NoReturn
 
-from laggard.exporter.web_config import CIPHERS, CURVES, Refused, Tls
+from laggard.exporter.web_config import Refused, Tls
+from laggard.exporter.web_values import CIPHERS, CURVES
 
 _VERSIONS = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
 _MODES = {
