@@ -16,6 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "tests/simulator/README.md")
+TEXTS = ("conf/**/*.toml", "conf/**/*.yml", "lib/**/*.html", "lib/**/*.js", "docker/**/*.yml", "docker/**/*.yaml")
 CODE = ("lib", "jobs", "conf", "docker", "docs/build", "tests", "bench")
 AVOIDED = {
     r"judg(ed?|es|ing|e?ments?)": "evaluated, evaluation",
@@ -48,7 +49,7 @@ SAMPLES = (
     "Nobody knows the time.", "It stands in no record.",
     "It put two members out.", "One place is left.", "Infinity: never at this pace.", "Absent where it is unknown.",
 )  # fmt: skip
-HEADLESS = re.compile(r"(What|Whether|Where|Who|When|How|In which|Until|Why)\b")
+HEADLESS = re.compile(r"(What|Whether|Which|Where|Who|When|How|In which|Until|Why)\b")
 
 
 ANY = re.compile(rf"(?i)\b(?:{'|'.join(AVOIDED)})\b")
@@ -67,8 +68,9 @@ def found(text: str) -> list[str]:
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Lines of the pages with their places."""
-    for path in (*(ROOT / name for name in PAGES), *sorted((ROOT / "docs").rglob("*.md"))):
+    """Lines of the pages, and of what is shipped beside the code, with their places."""
+    texts = [path for pattern in TEXTS for path in sorted(ROOT.glob(pattern))]
+    for path in (*(ROOT / name for name in PAGES), *sorted((ROOT / "docs").rglob("*.md")), *texts):
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             yield f"{path.relative_to(ROOT)}:{number}", line
 

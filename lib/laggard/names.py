@@ -1,4 +1,4 @@
-"""Which groups and topics are watched: globs, no regular expressions."""
+"""Groups and topics that are watched: globs, no regular expressions."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from laggard.cli.main import main
 from laggard.config import Config
 from laggard.config.sections import Cluster, Exporter, Job
 from laggard.doctor import clock, cluster, rights, runtime, tables, trial
-from laggard.doctor.cluster import find_unreachable, judge_position, judge_topic_error, judge_transactions
+from laggard.doctor.cluster import evaluate_position, evaluate_topic_error, evaluate_transactions, find_unreachable
 from laggard.doctor.result import Result, exit_code, run_checks
 from laggard.errors import TEMPORARY, LaggardError
 from laggard.sources.brokers import Answer
@@ -157,7 +157,7 @@ def with_cluster(**values: Any) -> Config:
     ],
 )
 def test_only_a_topic_that_kafka_will_make_may_be_missing(topic: str, problem: str, level: str) -> None:
-    result = judge_topic_error(with_cluster(offsets_topic=topic), problem)
+    result = evaluate_topic_error(with_cluster(offsets_topic=topic), problem)
     assert (result.level, bool(result.remedy)) == (level, True)
 
 
@@ -177,7 +177,7 @@ NO_TOPIC, NO_GROUP = "TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED"
 def test_rights_on_topics_are_held_against_what_is_watched(
     watched: tuple[str, ...], error: str | None, visible: int, level: str
 ) -> None:
-    assert rights.judge_topics(with_cluster(topics=watched), error, visible).level == level
+    assert rights.evaluate_topics(with_cluster(topics=watched), error, visible).level == level
 
 
 @pytest.mark.parametrize(
@@ -195,19 +195,19 @@ def test_rights_on_groups_are_held_against_what_is_watched(
     watched: tuple[str, ...], error: str | None, visible: int, is_cluster_allowed: bool, level: str
 ) -> None:
     config = with_cluster(groups=watched)
-    result = rights.judge_groups(config, error, visible, is_cluster_allowed=is_cluster_allowed)
+    result = rights.evaluate_groups(config, error, visible, is_cluster_allowed=is_cluster_allowed)
     assert result.level == level
 
 
 def test_a_right_that_could_not_be_tried_is_unknown() -> None:
     config = with_cluster()
-    for judge in (rights.judge_read, rights.judge_cluster, rights.judge_sparks_groups):
-        result = judge(config, "KafkaTimeoutError")
+    for evaluate in (rights.evaluate_read, rights.evaluate_cluster, rights.evaluate_sparks_groups):
+        result = evaluate(config, "KafkaTimeoutError")
         assert (result.level, result.fact) == ("warn", "unknown: KafkaTimeoutError")
 
 
 def test_the_remedy_of_a_denial_can_be_pasted_into_a_shell() -> None:
-    remedy = rights.judge_topics(with_cluster(), NO_TOPIC, 0).remedy
+    remedy = rights.evaluate_topics(with_cluster(), NO_TOPIC, 0).remedy
     assert remedy == (
         "kafka-acls.sh --bootstrap-server kafka:9092 --add --allow-principal User:ANONYMOUS "
         "--operation Describe --topic '*'"
@@ -228,7 +228,7 @@ def test_the_remedy_of_a_denial_can_be_pasted_into_a_shell() -> None:
 def test_a_clock_is_checked_by_what_it_must_be_off_at_least(
     clock_ms: float, sent_ms: float, received_ms: float, level: str, fact: str
 ) -> None:
-    result = clock.judge_clock(1, clock_ms, sent_ms, received_ms)
+    result = clock.evaluate_clock(1, clock_ms, sent_ms, received_ms)
     assert (result.level, fact in result.fact) == (level, True), result
 
 
@@ -429,14 +429,14 @@ def test_one_missing_table_among_others_is_a_warning(tmp_path: Path) -> None:
 
 
 def test_a_log_that_starts_after_our_position_is_a_warning() -> None:
-    assert judge_position({0: 5, 1: 9}, {0: 5, 1: 9}).level == "ok"
-    lost = judge_position({0: 6, 1: 9}, {0: 5, 1: 9})
+    assert evaluate_position({0: 5, 1: 9}, {0: 5, 1: 9}).level == "ok"
+    lost = evaluate_position({0: 6, 1: 9}, {0: 5, 1: 9})
     assert (lost.level, lost.fact.endswith("offsets partitions 0")) == ("warn", True)
 
 
 def test_records_behind_an_open_transaction_are_a_warning() -> None:
-    assert judge_transactions({0: 5}, {0: 5}).level == "ok"
-    blocked = judge_transactions({0: 5, 3: 9}, {0: 5, 3: 2})
+    assert evaluate_transactions({0: 5}, {0: 5}).level == "ok"
+    blocked = evaluate_transactions({0: 5, 3: 9}, {0: 5, 3: 2})
     assert (blocked.level, blocked.fact.endswith("3: 7")) == ("warn", True)
 
 

@@ -17,10 +17,10 @@ from laggard.stream.identity import (
     FROZEN,
     Found,
     Identity,
+    check_start,
     find_state,
     follows_another,
     identity_path,
-    judge_start,
     to_json,
 )
 from laggard.stream.starting import prepare
@@ -46,7 +46,7 @@ NOTHING = Found(False, None, None, None, None, None)
 
 def refusal(found: Found, wanted: Identity = WANTED) -> LaggardError:
     with pytest.raises(LaggardError) as raised:
-        judge_start(found, wanted)
+        check_start(found, wanted)
     assert raised.value.exit_code == REFUSED
     assert raised.value.fix
     return raised.value
@@ -60,14 +60,14 @@ def check_is_renewed(found: Identity, before: Identity) -> None:
 
 @pytest.mark.parametrize("root", ["/tables/", "file:/tables", "file:///tables", "/x/../tables"])
 def test_the_same_root_may_be_written_in_another_way(root: str) -> None:
-    assert judge_start(RESUMED, replace(WANTED, table_root=root)).checkpoint_id == "c1"
+    assert check_start(RESUMED, replace(WANTED, table_root=root)).checkpoint_id == "c1"
     assert "table_root" in refusal(RESUMED, replace(WANTED, table_root=f"{root}2")).what
 
 
 @pytest.mark.parametrize("identity", [None, asdict(STORED)])
 def test_without_checkpoint_and_rows_it_is_a_first_start_with_new_ids(identity: dict[str, Any] | None) -> None:
     found = replace(NOTHING, identity=identity)
-    first, second = judge_start(found, WANTED), judge_start(found, WANTED)
+    first, second = check_start(found, WANTED), check_start(found, WANTED)
     assert replace(first, checkpoint_id="") == WANTED
     assert len({first.checkpoint_id, second.checkpoint_id, "c1", ""}) == 4
 
@@ -77,7 +77,7 @@ def test_without_checkpoint_and_rows_it_is_a_first_start_with_new_ids(identity: 
 )
 def test_what_belongs_together_resumes(newest: int | None, wal: int | None, committed: int | None) -> None:
     found = replace(RESUMED, newest_batch_id=newest, newest_wal_batch_id=wal, newest_committed_batch_id=committed)
-    assert judge_start(found, WANTED) == STORED
+    assert check_start(found, WANTED) == STORED
 
 
 LOST = replace(NOTHING, newest_batch_id=107, batch_checkpoint_id="c1", origin=STORED.origin())
@@ -92,18 +92,18 @@ def test_rows_whose_checkpoint_is_missing_go_on_if_they_or_the_identity_file_say
     if origin is None and identity != asdict(STORED):
         assert "checkpoint is missing" in str(refusal(found))
     else:
-        made = judge_start(found, WANTED)
+        made = check_start(found, WANTED)
         assert replace(made, checkpoint_id="") == replace(WANTED, base_batch_id=108, replaces="c1", continues=True)
         assert made.checkpoint_id not in ("", "c1")
 
 
 def test_without_a_checkpoint_the_offsets_topic_may_be_another_one_and_the_cluster_may_not() -> None:
     again = replace(WANTED, offsets_topic_id="recreated")
-    made = judge_start(LOST, again)
+    made = check_start(LOST, again)
     assert (made.replaced_topic_id, made.continues, made.base_batch_id) == ("topic id", False, 108)
     for key, value in {"cluster_id": "other", "window_seconds": 61}.items():
         assert key in refusal(LOST, replace(WANTED, **{key: value})).what
-    assert judge_start(LOST, replace(WANTED, table_root="/moved")).continues
+    assert check_start(LOST, replace(WANTED, table_root="/moved")).continues
 
 
 def test_a_checkpoint_without_its_identity_is_refused() -> None:
@@ -117,7 +117,7 @@ BEGUN = replace(OVERTAKEN, newest_wal_batch_id=0, newest_committed_batch_id=None
 
 
 def test_a_checkpoint_that_another_job_overtook_on_the_same_tables_goes_on_after_that_jobs_batches() -> None:
-    made = judge_start(OVERTAKEN, WANTED)
+    made = check_start(OVERTAKEN, WANTED)
     assert replace(made, checkpoint_id="") == replace(WANTED, base_batch_id=121, replaces="c2", continues=True)
     assert made.checkpoint_id not in ("", "c1", "c2")
     assert "window_seconds" in refusal(OVERTAKEN, replace(WANTED, window_seconds=61)).what
@@ -130,7 +130,7 @@ def test_a_job_that_was_overtaken_before_it_committed_a_batch_goes_on_too(
     replaces: str, has_replaced: bool, own: int | None
 ) -> None:
     begun = asdict(replace(STORED, replaces=replaces, continues=bool(replaces)))
-    made = judge_start(replace(BEGUN, identity=begun, has_replaced=has_replaced, newest_own_batch_id=own), WANTED)
+    made = check_start(replace(BEGUN, identity=begun, has_replaced=has_replaced, newest_own_batch_id=own), WANTED)
     assert replace(made, checkpoint_id="") == replace(WANTED, base_batch_id=121, replaces="c2", continues=True)
 
 
@@ -240,7 +240,7 @@ def test_a_new_checkpoint_whose_predecessor_went_on_begins_after_all_its_batches
     begun = replace(STORED, checkpoint_id="c2", base_batch_id=108, replaces="c1", continues=True)
     found = replace(RESUMED, identity=asdict(begun), newest_batch_id=115, newest_wal_batch_id=0)
     found = replace(found, newest_committed_batch_id=None)
-    assert judge_start(found, WANTED).base_batch_id == 116
+    assert check_start(found, WANTED).base_batch_id == 116
 
 
 def test_a_checkpoint_of_other_tables_is_refused() -> None:
@@ -266,37 +266,37 @@ def test_a_frozen_value_that_changed_is_refused_with_key_and_both_values(key: st
 
 def test_a_recreated_offsets_topic_starts_again_over_the_same_tables() -> None:
     again = replace(WANTED, offsets_topic_id="recreated")
-    rebuilt = judge_start(RESUMED, again)
+    rebuilt = check_start(RESUMED, again)
     assert replace(rebuilt, checkpoint_id="") == replace(
         again, base_batch_id=108, replaces="c1", replaced_topic_id="topic id"
     )
     assert rebuilt.checkpoint_id not in ("", "c1")
 
     cut_off = replace(RESUMED, identity=asdict(rebuilt), has_checkpoint=False, newest_committed_batch_id=None)
-    check_is_renewed(judge_start(cut_off, again), rebuilt)
-    check_is_renewed(judge_start(replace(cut_off, has_checkpoint=True), again), rebuilt)
+    check_is_renewed(check_start(cut_off, again), rebuilt)
+    check_is_renewed(check_start(replace(cut_off, has_checkpoint=True), again), rebuilt)
     assert follows_another(rebuilt, "c1")
 
     gone_on = replace(RESUMED, identity=asdict(rebuilt), newest_batch_id=109, batch_checkpoint_id=rebuilt.checkpoint_id)
     gone_on = replace(gone_on, newest_wal_batch_id=1, newest_committed_batch_id=0)
-    assert judge_start(gone_on, again) == rebuilt
+    assert check_start(gone_on, again) == rebuilt
     assert not follows_another(rebuilt, rebuilt.checkpoint_id)
 
 
 def test_a_source_that_was_changed_there_and_back_before_a_batch_goes_on() -> None:
-    there = judge_start(RESUMED, replace(WANTED, offsets_topic_id="admin"))
+    there = check_start(RESUMED, replace(WANTED, offsets_topic_id="admin"))
     assert there.rebuild_reason == "source_changed"
-    back = judge_start(replace(RESUMED, identity=asdict(there), newest_committed_batch_id=None), WANTED)
+    back = check_start(replace(RESUMED, identity=asdict(there), newest_committed_batch_id=None), WANTED)
     assert (back.replaced_topic_id, back.continues, back.replaces, back.base_batch_id) == ("", True, "c1", 108)
 
 
 def test_a_checkpoint_of_an_older_layout_is_replaced_and_the_tables_go_on() -> None:
     older = {name: value for name, value in asdict(STORED).items() if name != "layout"}
-    rebuilt = judge_start(replace(RESUMED, identity=older), WANTED)
+    rebuilt = check_start(replace(RESUMED, identity=older), WANTED)
     assert replace(rebuilt, checkpoint_id="") == replace(WANTED, base_batch_id=108, replaces="c1", continues=True)
     assert rebuilt.checkpoint_id not in ("", "c1")
     cut_off = replace(RESUMED, identity=asdict(rebuilt), newest_committed_batch_id=None)
-    check_is_renewed(judge_start(cut_off, WANTED), rebuilt)
+    check_is_renewed(check_start(cut_off, WANTED), rebuilt)
 
 
 def test_a_recreated_offsets_topic_of_other_tables_is_refused() -> None:
@@ -315,7 +315,7 @@ def test_an_identity_file_that_is_empty_or_cut_off_is_damage_with_a_remedy(tmp_p
     (checkpoint / "offsets" / "0").write_text("v1\n")
     Path(identity_path(str(checkpoint))).write_text(text)
     with pytest.raises(LaggardError, match="identity file") as raised:
-        judge_start(find_state(str(tmp_path / "tables"), str(checkpoint)), WANTED)
+        check_start(find_state(str(tmp_path / "tables"), str(checkpoint)), WANTED)
     assert raised.value.exit_code == DAMAGED
     assert identity_path(str(checkpoint)) in raised.value.cause
     assert raised.value.fix
@@ -325,7 +325,7 @@ def test_an_empty_identity_file_does_not_hinder_a_first_start(tmp_path: Path) ->
     create_tables(str(tmp_path / "tables"))
     checkpoint = str(tmp_path / "checkpoint")
     Path(identity_path(checkpoint)).write_text("")
-    assert judge_start(find_state(str(tmp_path / "tables"), checkpoint), WANTED).checkpoint_id
+    assert check_start(find_state(str(tmp_path / "tables"), checkpoint), WANTED).checkpoint_id
 
 
 def test_a_start_that_changes_nothing_leaves_the_identity_file_alone(tmp_path: Path) -> None:

@@ -43,10 +43,10 @@ def check_clock(cluster: Cluster) -> Iterable[Result]:
     if clock_ms is None or clock_ms < 0:  # Kafka 3.3 tells no times
         yield Result("warn", CHECK, "unknown: this Kafka does not tell it", COMPARE)
         return
-    yield judge_clock(part.leader_id, clock_ms, sent_ms, received_ms)
+    yield evaluate_clock(part.leader_id, clock_ms, sent_ms, received_ms)
 
 
-def judge_clock(controller: int, clock_ms: float, sent_ms: float, received_ms: float) -> Result:
+def evaluate_clock(controller: int, clock_ms: float, sent_ms: float, received_ms: float) -> Result:
     """The clock was read at some moment between our question and the answer, so the difference is a range."""
     least, most = (clock_ms - received_ms) / 1000, (clock_ms - sent_ms) / 1000
     limit = LIMIT_MS / 1000

@@ -119,7 +119,7 @@ def check_source(cluster: Cluster) -> Iterable[Result]:
     name, topic = cluster.config.cluster.offsets_topic, cluster.topic
     problem = error_name(topic["error_code"])
     if problem is not None:
-        yield judge_topic_error(cluster.config, problem)
+        yield evaluate_topic_error(cluster.config, problem)
         return
     yield Result("ok", "offsets topic", f"{name} has {_count(len(topic['partitions']), 'partition')}")
     by_leader: dict[int, list[tuple[str, int]]] = {}
@@ -138,18 +138,18 @@ def check_source(cluster: Cluster) -> Iterable[Result]:
     if not by_leader:
         return
     stable, high, starts = (_offsets(answer) for answer in answers)
-    judged = [judge_transactions(high, stable)]
+    results = [evaluate_transactions(high, stable)]
     try:
         batch = newest_batch(cluster.config.job.tables)
     except TableMissing:
         batch = None
     if batch is not None:
-        judged.append(judge_position(starts, batch.values["source_to"] or {}))
+        results.append(evaluate_position(starts, batch.values["source_to"] or {}))
     # what some brokers did not tell leaves the others' troubles as they are, and nothing is said to be all right
-    yield from (result for result in judged if not failed or result.level != "ok")
+    yield from (result for result in results if not failed or result.level != "ok")
 
 
-def judge_topic_error(config: Config, problem: str) -> Result:
+def evaluate_topic_error(config: Config, problem: str) -> Result:
     """A topic that Kafka has not made yet is no failure: the job waits for it."""
     name = config.cluster.offsets_topic
     if problem == TOPIC_DENIED:
@@ -167,7 +167,7 @@ def judge_topic_error(config: Config, problem: str) -> Result:
     return Result("fail", "offsets topic", f"{name}: {problem}", "look at the log of the controller; ask again")
 
 
-def judge_transactions(high: Mapping[int, int], stable: Mapping[int, int]) -> Result:
+def evaluate_transactions(high: Mapping[int, int], stable: Mapping[int, int]) -> Result:
     """Open transactions freeze the groups of their offsets partition."""
     behind = {part: high[part] - stable[part] for part in high.keys() & stable.keys() if high[part] > stable[part]}
     if not behind:
@@ -177,7 +177,7 @@ def judge_transactions(high: Mapping[int, int], stable: Mapping[int, int]) -> Re
     return Result("warn", "open transactions", fact, remedy)
 
 
-def judge_position(starts: Mapping[int, int], positions: Mapping[int, int]) -> Result:
+def evaluate_position(starts: Mapping[int, int], positions: Mapping[int, int]) -> Result:
     """True if the records after the newest batch are all still there."""
     lost = sorted(part for part, position in positions.items() if starts.get(part, 0) > position)
     if not lost:

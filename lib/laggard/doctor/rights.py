@@ -26,22 +26,24 @@ def check_rights(cluster: Cluster) -> Iterable[Result]:
     """Read on the offsets topic; Describe on Spark's own groups, and on topics, groups and the cluster."""
     config, brokers = cluster.config, cluster.brokers
     if not config.cluster.is_admin:  # else nothing is read by Spark
-        yield judge_read(config, _try_read(cluster))
-        yield judge_sparks_groups(config, _try_group(cluster, SPARKS_GROUPS + UNUSED_NAME))
+        yield evaluate_read(config, _try_read(cluster))
+        yield evaluate_sparks_groups(config, _try_group(cluster, SPARKS_GROUPS + UNUSED_NAME))
     # a consumer's group would be looked up at its coordinator, and that creates the offsets topic: all below does not
     names = NameFilter(topics=config.cluster.topics, topics_ignore=config.cluster.topics_ignore)
     topics = sum(names.watches_topic(topic["name"]) for topic in cluster.brokers.metadata(None)["topics"])
-    yield judge_topics(config, error_name(cluster.brokers.metadata([UNUSED_NAME])["topics"][0]["error_code"]), topics)
+    yield evaluate_topics(
+        config, error_name(cluster.brokers.metadata([UNUSED_NAME])["topics"][0]["error_code"]), topics
+    )
     on_cluster = _try_cluster(cluster)
     groups = len(brokers.list_groups([broker["node_id"] for broker in (cluster.metadata or {})["brokers"]]))
     on_group = _try_group(cluster, UNUSED_NAME)
     # to list a group Describe on the cluster is enough, to ask it for its offsets it is not
     is_cluster_allowed = on_cluster is None and not config.cluster.is_admin
-    yield judge_groups(config, on_group, groups, is_cluster_allowed=is_cluster_allowed)
-    yield judge_cluster(config, on_cluster)
+    yield evaluate_groups(config, on_group, groups, is_cluster_allowed=is_cluster_allowed)
+    yield evaluate_cluster(config, on_cluster)
 
 
-def judge_read(config: Config, error: str | None) -> Result:
+def evaluate_read(config: Config, error: str | None) -> Result:
     """Without Read on the offsets topic there is nothing to do."""
     name = config.cluster.offsets_topic
     if error is None:
@@ -53,7 +55,7 @@ def judge_read(config: Config, error: str | None) -> Result:
     )
 
 
-def judge_sparks_groups(config: Config, error: str | None) -> Result:
+def evaluate_sparks_groups(config: Config, error: str | None) -> Result:
     """Spark joins no group, yet its consumer looks up the coordinator of its made-up one, and fails if denied."""
     check = f"Describe groups {SPARKS_GROUPS}*"
     if error is None:
@@ -64,7 +66,7 @@ def judge_sparks_groups(config: Config, error: str | None) -> Result:
     return Result("fail", check, _denied(config, error), allow(config, "Describe", resource=resource))
 
 
-def judge_topics(config: Config, error: str | None, visible: int) -> Result:
+def evaluate_topics(config: Config, error: str | None, visible: int) -> Result:
     """A topic that we may not describe looks like a missing one: its lag stays unknown."""
     check, fact = "Describe topics", f"watched topics that we see: {visible}"
     if error not in DENIED:  # the name is unknown, as it should be
@@ -77,7 +79,7 @@ def judge_topics(config: Config, error: str | None, visible: int) -> Result:
     return Result("ok", check, f"{fact}; not every topic may be described, and not every one is watched")
 
 
-def judge_groups(config: Config, error: str | None, visible: int, *, is_cluster_allowed: bool) -> Result:
+def evaluate_groups(config: Config, error: str | None, visible: int, *, is_cluster_allowed: bool) -> Result:
     """Only states are asked of groups other than Spark's own, unless coordinators are asked for offsets as well."""
     check, fact = "Describe groups", f"groups that we see: {visible}"
     if error is not None and error not in DENIED:
@@ -93,7 +95,7 @@ def judge_groups(config: Config, error: str | None, visible: int, *, is_cluster_
     return Result("warn", check, f"{_denied(config, error)}; {fact}, the state of others stays unknown", command)
 
 
-def judge_cluster(config: Config, error: str | None) -> Result:
+def evaluate_cluster(config: Config, error: str | None) -> Result:
     """Nothing but the doctor's look at the clock needs this right."""
     if error is None:
         return Result("ok", "Describe cluster", f"{principal_of(config.cluster.security)} may")

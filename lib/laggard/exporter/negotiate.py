@@ -1,4 +1,4 @@
-"""Which format and encoding a request asks for."""
+"""Format and encoding that a request asks for."""
 
 from __future__ import annotations
 

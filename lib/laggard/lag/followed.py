@@ -1,4 +1,4 @@
-"""Which rows of the tick before can be compared with now."""
+"""Rows of the tick before that can be compared with now."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def _scalar(to_json: Callable[[Any], Any] | None, to_value: Callable[[Any], Any]
 
 
 def _optional(inner: Codec) -> Codec:
-    """Which values are known, and these."""
+    """A mask of the values that are known, and these."""
 
     def write(values: Values) -> Any:
         known = [each for each in values if each is not None]

@@ -1,4 +1,4 @@
-"""Which generations are one logical rebalance, decided record by record, so that no cut into batches changes it.
+"""Generations that are one logical rebalance, decided record by record, so that no cut into batches changes it.
 
 Members of a cooperative group that gave partitions up join again at once (KIP-429), and an epoch may be superseded
 before all members reached it (KIP-848): what such records tell is one rebalance.

@@ -1,4 +1,4 @@
-"""Which partitions changed hands between two complete assignments, and how many of these moves were needed.
+"""Partitions that changed hands between two complete assignments, and how many of these moves were needed.
 
 The least number of moves to a balanced result is the promise of Kafka's AbstractStickyAssignor.
 """

@@ -1,4 +1,4 @@
-"""Which places of a group were taken, left or handed over between two generations.
+"""Members that joined a group, left it or were replaced between two generations.
 
 A slot is a place that outlives its member: the static instance (KIP-345), else client id, host and ordinal, else the
 member id of a modern group (KIP-848). A slot is named as in the generation it comes from.

@@ -244,7 +244,7 @@ class Poller:
         )
 
     def _blocked_since(self, partition: int, high: int | None, stable: int | None, now: Reading) -> int | None:
-        """Since when nothing new could be read, once that has lasted a window.
+        """Time in ms since which nothing new could be read, once that has lasted a window.
 
         The last stable offset stopped behind the high watermark, or the leader did not give it.
         """

@@ -1,4 +1,4 @@
-"""Which rows may be: none of groups that ended unseen, and no new ones where the table is full."""
+"""Rows that may be: none of groups that ended unseen, and no new ones where the table is full."""
 
 from __future__ import annotations
 

@@ -280,7 +280,7 @@ def of_shard(rows: Piece, shard: int, shards: int) -> Piece:
 
 
 def in_shard(groups: pa.Array | pa.ChunkedArray, shard: int, shards: int) -> npt.NDArray[np.bool_]:
-    """Which rows are of a shard's groups."""
+    """True for rows of a shard's groups."""
     codes, names = coded(groups)
     mine: npt.NDArray[np.bool_] = shards_of(pa.array([*names, None], pa.string()), shards) == shard
     return mine[codes]  # without a group, -1, as the last one

@@ -1,4 +1,4 @@
-"""Which checkpoint belongs to which tables: Delta skips writes whose app id outlived its checkpoint, silently.
+"""Checkpoints and the tables they belong to: Delta skips writes whose app id outlived its checkpoint, silently.
 
 So the app id's random part is kept beside the checkpoint, and every mismatch refuses to start. A checkpoint that is not
 there at all is no mismatch, nor is one that another job has overtaken on the same tables: everything that it held for
@@ -85,7 +85,7 @@ def identity_of(values: Mapping[str, Any]) -> Identity:
     return Identity(**{"layout": 1, **values})
 
 
-def judge_start(found: Found, wanted: Identity) -> Identity:
+def check_start(found: Found, wanted: Identity) -> Identity:
     """The identity to run under: new on a first start or a rebuild, stored on a resume; otherwise refuses.
 
     Where nothing is published under the given identity yet (`follows_another`), a checkpoint is in the way.

@@ -18,10 +18,10 @@ from laggard.stream.identity import (
     Found,
     Identity,
     check_frozen,
+    check_start,
     find_origin,
     find_state,
     follows_another,
-    judge_start,
     rebuilt,
 )
 from laggard.stream.starting import look_up, put_aside, settle
@@ -70,7 +70,7 @@ def plan_repair(config: Config, lease: Lease | None = None) -> Repair | None:
     found = find_state(job.tables, job.checkpoint)
     wanted = Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds)
     try:
-        identity = judge_start(found, wanted)
+        identity = check_start(found, wanted)
         if found.has_checkpoint and not follows_another(identity, found.batch_checkpoint_id):
             check_checkpoint(job.checkpoint)
     except LaggardError as error:

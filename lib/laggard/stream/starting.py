@@ -18,7 +18,7 @@ from laggard.errors import REFUSED, TEMPORARY, LaggardError
 from laggard.sources.brokers import Brokers
 from laggard.sources.readiness import NotReadyYet, OffsetsTopic, find_source
 from laggard.stream.checkpoint import check_checkpoint
-from laggard.stream.identity import Found, Identity, find_state, follows_another, identity_path, judge_start, to_json
+from laggard.stream.identity import Found, Identity, check_start, find_state, follows_another, identity_path, to_json
 from laggard.stream.rights import check_rights
 from laggard.tables.delta import create_tables
 from laggard.tables.unpublished import remove_unpublished
@@ -81,7 +81,7 @@ def prepare(job: Job, topic: OffsetsTopic, lease: Lease | None = None) -> Identi
     check_rights(job)
     create_tables(job.tables, lease=lease)
     found = find_state(job.tables, job.checkpoint)
-    identity = judge_start(found, Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds))
+    identity = check_start(found, Identity(topic.cluster_id, topic.topic_id, job.tables, job.window_seconds))
     settle(job, found, identity, lease)
     with suppress(OSError):
         remove_old(job.checkpoint, identity.checkpoint_id)

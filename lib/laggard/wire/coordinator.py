@@ -1,4 +1,4 @@
-"""Which partition of `__consumer_offsets` holds a group."""
+"""The partition of `__consumer_offsets` that holds a group."""
 
 MIN_INT32 = -(2**31)
 
