@@ -21,15 +21,15 @@ def readable_ends(merged: Merged, read_committed: Collection[str]) -> Merged:
     An open transaction holds the last stable offset back. A commit between it and the log end proves that the group
     reads beyond it, whatever its policy says: then it has read all that it can.
     """
-    polled, before, commit = merged.polled, merged.before, merged.commit
+    positions, before, commit = merged.positions, merged.before, merged.commit
     applies = pc.is_in(merged.keys["group"], value_set=pa.array(sorted(read_committed), pa.string()))
-    end, stable = polled["log_end_offset"], polled["last_stable_offset"]
+    end, stable = positions["log_end_offset"], positions["last_stable_offset"]
     committed = when(merged.is_new, commit["committed_offset"], before["committed_offset"])
     passed = pc.min_element_wise(committed, end, skip_nulls=False)
     readable = where(pc.is_valid(stable), pc.max_element_wise(stable, passed))
     is_unknown = pc.and_(pc.and_(applies, pc.is_valid(end)), pc.is_null(stable))
-    columns: dict[str, Any] = {name: polled[name] for name in polled.column_names} | {
+    columns: dict[str, Any] = {name: positions[name] for name in positions.column_names} | {
         "log_end_offset": when(applies, readable, end),
-        "error": when(is_unknown, NO_STABLE_OFFSET, polled["error"]),
+        "error": when(is_unknown, NO_STABLE_OFFSET, positions["error"]),
     }
-    return replace(merged, polled=pa.table(columns))
+    return replace(merged, positions=pa.table(columns))

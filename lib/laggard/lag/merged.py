@@ -20,7 +20,7 @@ UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Parallel rows: as they were before (`before`), the commit each got (`commit`), the poll's answer (`polled`).
+    """Parallel rows: as they were before (`before`), the commit each got (`commit`), the poll's answer (`positions`).
 
     Columns of a side that has nothing for a row are null. `is_new` marks a commit or tombstone to be taken,
     `is_deleted` the tombstones among them. `refused` counts by group the partitions without a commit that get no row.
@@ -29,7 +29,7 @@ class Merged:
     keys: pa.Table
     before: pa.Table
     commit: pa.Table
-    polled: pa.Table
+    positions: pa.Table
     is_new: Any
     is_deleted: Any
     is_retired: Any
@@ -39,18 +39,18 @@ class Merged:
 def merge(
     before: pa.Table,
     commits: pa.Table,
-    polled: pa.Table,
+    positions: pa.Table,
     subscribed: pa.Table,
     room: int | None = None,
     closed: Collection[str] = (),
 ) -> Merged:
     """Bring the sides together by (group, topic, partition).
 
-    `before`: rows of `partition_status`. `commits`: unique per key. `polled`: the poll's positions. `subscribed`:
+    `before`: rows of `partition_status`. `commits`: unique per key. `positions`: those of the poll. `subscribed`:
     (group, topic) pairs that living members ask for; their partitions without a commit become rows too,
     up to `room` new ones. Not so in `closed` groups: partitions of these have commits that were refused.
     """
-    expected = _expected(subscribed, polled)
+    expected = _expected(subscribed, positions)
     old, new, wanted = key_codes([before, commits, expected], KEY)
     fresh = np.flatnonzero(match(new, old) < 0)
     # a deleted topic is polled once more: its rows say so, and rows that ended do not return
@@ -62,7 +62,7 @@ def merge(
     before_at = np.r_[np.arange(len(old)), np.full(len(fresh) + len(missing), -1)]
     commit_at = np.r_[match(old, new), fresh, np.full(len(missing), -1)]
     keys = pa.concat_tables([before.select(KEY), commits.select(KEY).take(fresh), expected.select(KEY).take(missing)])
-    row, place = key_codes([keys, polled], KEY[1:])
+    row, place = key_codes([keys, positions], KEY[1:])
     prior, commit = take(before, before_at), take(commits, commit_at)
     # a record read twice (the offsets topic was re-read) must not count twice
     is_later = pc.or_kleene(
@@ -76,7 +76,7 @@ def merge(
     has_no_commit = pc.and_(pc.is_null(prior["committed_offset"]), pc.is_null(prior["commit_source_offset"]))
     was_uncommitted = pc.and_(pa.array(before_at >= 0), has_no_commit)
     is_gone = pc.and_(pc.and_(is_unwanted, was_uncommitted), pc.invert(is_new))
-    is_gone = pc.and_(is_gone, polled.num_rows > 0)  # a poll that says nothing ends nothing
+    is_gone = pc.and_(is_gone, positions.num_rows > 0)  # a poll that says nothing ends nothing
     is_deleted = pc.and_(is_new, pc.fill_null(commit["is_deleted"], False))
     # where a member still wants it, it is a partition without a commit
     there = wanted[is_there]
@@ -85,7 +85,7 @@ def merge(
         match(old, there) < 0, (match(new[fresh], there) < 0) | has_no_room, np.zeros(len(missing), bool)
     ]
     is_retired = pc.or_(pc.and_(is_deleted, pa.array(is_not_there)), is_gone)
-    answers, counts = take(polled, match(row, place)), {each["values"]: each["counts"] for each in refused}
+    answers, counts = take(positions, match(row, place)), {each["values"]: each["counts"] for each in refused}
     return Merged(keys, prior, commit, answers, is_new, is_deleted, is_retired, counts)
 
 
@@ -103,9 +103,9 @@ def forget_truncated(rows: pa.Table, tick: Tick) -> pa.Table:
     return rows
 
 
-def _expected(subscribed: pa.Table, polled: pa.Table) -> pa.Table:
-    """(group, topic, partition) of every polled partition that a group subscribes to, with the poll's error."""
-    of_pair, of_place = key_codes([subscribed, polled], ["topic"])
+def _expected(subscribed: pa.Table, positions: pa.Table) -> pa.Table:
+    """(group, topic, partition) of every positions partition that a group subscribes to, with the poll's error."""
+    of_pair, of_place = key_codes([subscribed, positions], ["topic"])
     order = np.argsort(of_place, kind="stable")
     low, high = np.searchsorted(of_place[order], of_pair), np.searchsorted(of_place[order], of_pair, side="right")
     counts = high - low
@@ -117,4 +117,4 @@ def _expected(subscribed: pa.Table, polled: pa.Table) -> pa.Table:
     )
     rows = subscribed.take(pairs)
     asked = {"group": rows["group"], "topic": rows["topic"]}
-    return pa.table(asked | {name: polled[name].take(places) for name in ("partition", "error")})
+    return pa.table(asked | {name: positions[name].take(places) for name in ("partition", "error")})

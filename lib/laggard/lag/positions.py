@@ -58,10 +58,10 @@ def advance_positions(
     `answers`: of the groups that were asked for their offsets, None: they gave all, or an error; `untold`: partitions
     that they left out of it.
     """
-    before, commit, polled = merged.before, merged.commit, merged.polled
+    before, commit, positions = merged.before, merged.commit, merged.positions
     rows = merged.keys.num_rows
     known_id = where(pc.not_equal(before["topic_id"], ""), before["topic_id"])
-    polled_id = where(pc.not_equal(polled["topic_id"], ""), polled["topic_id"])
+    polled_id = where(pc.not_equal(positions["topic_id"], ""), positions["topic_id"])
     topic_id = _topic_id(merged, known_id, polled_id)
     is_other_topic = pc.and_(differ(polled_id, topic_id), pc.is_valid(topic_id))
     is_same_topic = pc.or_(pc.is_null(known_id), equal(known_id, topic_id))  # as before this tick
@@ -72,12 +72,12 @@ def advance_positions(
     committed = newest("committed_offset", "committed_offset")
     # a commit that repeats the offset proves nothing new: the poll that first met it counts
     is_moved = pc.and_(merged.is_new, pc.invert(equal(before["committed_offset"], committed)))
-    polled_end = when(is_other_topic, null(_LONG), polled["log_end_offset"])
+    polled_end = when(is_other_topic, null(_LONG), positions["log_end_offset"])
     log_end = polled_end if tick.is_caught_up else pc.coalesce(polled_end, before["log_end_offset"])
     log_start = when(
         is_other_topic,
         null(_LONG),  # a log start only rises, so the newest known one stands until the window's first poll
-        pc.max_element_wise(polled["log_start_offset"], where(is_same_topic, before["log_start_offset"])),
+        pc.max_element_wise(positions["log_start_offset"], where(is_same_topic, before["log_start_offset"])),
     )
     columns: dict[str, Any] = {
         "cluster": repeat(tick.cluster, _STRING, rows),
@@ -96,10 +96,10 @@ def advance_positions(
         "answered_at": _answered_at(merged, answers or {}, untold or {}, tick),
         "log_end_offset": log_end,
         "log_start_offset": log_start,
-        "leader_broker": polled["leader_broker"],
+        "leader_broker": positions["leader_broker"],
         "ahead_records": pc.max_element_wise(pc.subtract(committed, log_end), 0, skip_nulls=False),
     }
-    columns["status"], columns["error"] = _status(columns, polled, is_other_topic, answers or {}, untold or {}, tick)
+    columns["status"], columns["error"] = _status(columns, positions, is_other_topic, answers or {}, untold or {}, tick)
     columns |= _measures(columns, tick)
     columns |= _time_lag(columns, polled_end, before["end_points"], is_same_topic, tick)
     rhythm, gaps = commit_rhythm(merged, columns, tick, is_same_topic)
@@ -181,7 +181,7 @@ def _unanswered(
 
 def _status(
     columns: dict[str, Any],
-    polled: pa.Table,
+    positions: pa.Table,
     is_other_topic: Any,
     answers: Mapping[str, str | None],
     untold: Mapping[Place, str | None],
@@ -190,7 +190,7 @@ def _status(
     """One status per row, the first that applies, and Kafka's error name."""
     committed, end, start = columns["committed_offset"], columns["log_end_offset"], columns["log_start_offset"]
     rows = len(committed)
-    is_unpolled = pc.is_null(polled["partition"])
+    is_unpolled = pc.is_null(positions["partition"])
     # missing only if topics were listed after the commit was met
     is_listed_since = pc.less(pc.fill_null(columns["commit_poll_id"], 0), tick.metadata_poll_id)
     is_unlisted = pc.and_(is_unpolled, is_listed_since)
@@ -204,7 +204,7 @@ def _status(
     is_old, answer_error = _unanswered(columns, answers, untold, tick)
     cases = [
         ("stale", pc.or_(is_lost, not tick.is_caught_up)),
-        ("topic_missing", pc.or_(is_unlisted, equal(polled["error"], UNKNOWN_TOPIC))),
+        ("topic_missing", pc.or_(is_unlisted, equal(positions["error"], UNKNOWN_TOPIC))),
         ("topic_recreated", is_other_topic),
         ("no_end_offset", pc.is_null(end)),
         ("stale", is_old),
@@ -220,7 +220,7 @@ def _status(
     unpolled_error = when(is_unlisted, UNKNOWN_TOPIC, where(is_unpolled, pa.repeat(NOT_POLLED, rows)))
     of_commit = when(is_lost, COMMIT_TRUNCATED, where(is_negative, pa.repeat(NEGATIVE_OFFSET, rows)))
     of_commit = when(silent, NO_COORDINATOR, of_commit)
-    return status, pc.coalesce(polled["error"], unpolled_error, answer_error, of_commit)
+    return status, pc.coalesce(positions["error"], unpolled_error, answer_error, of_commit)
 
 
 def _measures(columns: dict[str, Any], tick: Tick) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class Followed:
 class Commits:
     """Commits of a batch: one row per key, and in groups with records of their own the edges."""
 
-    compacted: pa.Table
+    commits: pa.Table
     edges: pa.Table
 
 
@@ -50,7 +50,7 @@ def follow_rebalances(
     told: Told,
     texts: Mapping[str, str | None],
     groups: Mapping[str, Row],
-    commits: Commits,
+    batch: Commits,
     partition_status: tuple[pa.Table, pa.Table],
     tick: Tick,
     parameters: RebalanceParameters = DEFAULTS,
@@ -61,12 +61,12 @@ def follow_rebalances(
     and after the tick.
     """
     wanted = pa.array(sorted(texts), pa.string())
-    before, after, compacted, edges = (
+    before, after, commits, edges = (
         table.filter(pc.is_in(table["group"], value_set=wanted))
-        for table in (*partition_status, commits.compacted, commits.edges)
+        for table in (*partition_status, batch.commits, batch.edges)
     )
     known = read_partitions(before, tick, parameters)
-    seen = _commits(edges, read_series(before, after, tick), compacted, without=told.keys())
+    seen = _commits(edges, read_series(before, after, tick), commits, without=told.keys())
     followed = Followed({}, {}, {})
     for group, text in texts.items():
         row = groups.get(group, {})
@@ -109,7 +109,7 @@ def _read_until(row: Mapping[str, Any], tick: Tick) -> datetime:
 
 
 def _commits(
-    edges: pa.Table, series: Series, compacted: pa.Table, *, without: Iterable[str]
+    edges: pa.Table, series: Series, commits: pa.Table, *, without: Iterable[str]
 ) -> dict[str, list[tuple[int, Commit]]]:
     """Per group its commits with a number to order them by."""
     found: dict[str, list[tuple[int, Commit]]] = defaultdict(list)
@@ -118,7 +118,7 @@ def _commits(
         if row["group"] in named and row["commit_timestamp"] is not None:
             commit = series.commit(row, row["committed_offset"], row["commit_timestamp"])
             found[row["group"]].append((row["source_offset"], replace(commit, unseen=row["unseen"])))
-    for row in compacted.to_pylist():
+    for row in commits.to_pylist():
         if row["group"] not in named and not row["is_deleted"]:
             found[row["group"]] += _of_key(row, series)
     return found

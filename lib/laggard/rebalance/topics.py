@@ -14,15 +14,15 @@ from laggard.lag.merged import UNKNOWN_TOPIC
 class Topics:
     """Names by topic id, and partition counts by name; a topic that is in neither is not known."""
 
-    def __init__(self, polled: pa.Table, known: pa.Table) -> None:
-        self._polled = polled
+    def __init__(self, positions: pa.Table, known: pa.Table) -> None:
+        self._positions = positions
         self._known = known
 
     @cached_property
     def names(self) -> dict[str, str]:
         """Topic id to topic; the poll's word counts where both have one."""
         pairs: dict[str, str] = {}
-        for rows in (self._known, self._polled):
+        for rows in (self._known, self._positions):
             unique = rows.select(["topic_id", "topic"]).group_by(["topic_id", "topic"]).aggregate([])
             pairs |= dict(zip(unique["topic_id"].to_pylist(), unique["topic"].to_pylist(), strict=True))
         pairs.pop("", None)  # the broker gave none
@@ -31,7 +31,7 @@ class Topics:
     @cached_property
     def partitions(self) -> dict[str, int]:
         """Topic to its number of partitions in the poll; without deleted topics, which the poll lists once more."""
-        there = self._polled.filter(pc.invert(equal(self._polled["error"], UNKNOWN_TOPIC)))
+        there = self._positions.filter(pc.invert(equal(self._positions["error"], UNKNOWN_TOPIC)))
         counts = there.select(["topic", "partition"]).group_by("topic").aggregate([("partition", "count")])
         return dict(zip(counts["topic"].to_pylist(), counts["partition_count"].to_pylist(), strict=True))
 

@@ -66,61 +66,60 @@ def advance(
     partition_status = on_the_clock(partition_status, tick.shift)
     of_answers = ("error",) if tick.polls_commits else ()
     kept = group_status.select(["group", *KEPT, *_OF_STATE, *of_answers]).to_pylist()
-    groups_before = {row["group"]: _without_truncated(row, tick) for row in kept}
-    folded_before = column_of(group_status, "folded", touched_groups(groups_before, batch.records))
+    facts_before = {row["group"]: _without_truncated(row, tick) for row in kept}
+    folded_before = column_of(group_status, "folded", touched_groups(facts_before, batch.records))
     topics = Topics(poll.positions, partition_status)
     answers, listing = batch.answers, poll.listing
     if tick.polls_commits:
-        known = take_descriptions(groups_before, answers.described, answers.gone, topics, tick)
-        answers = replace(answers, errors={**_lasting_errors(groups_before), **answers.errors})
+        known = take_descriptions(facts_before, answers.described, answers.gone, topics, tick)
+        answers = replace(answers, errors={**_lasting_errors(facts_before), **answers.errors})
         listing = replace(listing, errors=answers.errors)
     else:
-        known = fold_records(groups_before, folded_before, batch.records, topics, tick)
+        known = fold_records(facts_before, folded_before, batch.records, topics, tick)
     facts, history = known.facts, known.history
-    subscribed, polled = _subscribed(facts), poll.positions
-    merged = merge(partition_status, batch.commits, polled, subscribed, batch.room, batch.refused)
+    merged = merge(partition_status, batch.commits, poll.positions, _subscribed(facts), batch.room, batch.refused)
     if policies is not None and policies.reads_committed(tick.cluster):
-        groups = set(merged.keys["group"].to_pylist())
-        merged = readable_ends(merged, {name for name in groups if _reads_committed(policies, name, tick)})
+        names = set(merged.keys["group"].to_pylist())
+        merged = readable_ends(merged, {name for name in names if _reads_committed(policies, name, tick)})
     probed = _probed(merged.keys, poll, policies, tick)
-    rows, changes = advance_positions(
+    partitions, changes = advance_positions(
         merged, tick, arrow_schema(schemas.PARTITION_STATUS), probed, answers.errors, answers.untold
     )
-    living = rows.filter(pc.invert(merged.is_retired))
+    living = partitions.filter(pc.invert(merged.is_retired))
     sums = sum_partitions(living)
-    groups_now = group_rows(groups_before, facts, sums, listing, tick, batch.refused, merged.refused)
+    groups_now = group_rows(facts_before, facts, sums, listing, tick, batch.refused, merged.refused)
     # between two polls members may have come and gone: their reading is no skip
-    empty = {} if tick.polls_commits else _empty(groups_before, batch.records)
-    skipped_to = find_skips(merged, rows, empty, tick, limits)
+    empty = {} if tick.polls_commits else _empty(facts_before, batch.records)
+    skipped_to = find_skips(merged, partitions, empty, tick, limits)
     changed = Changed(
-        before=group_status,
-        partitions=(partition_status, rows),
+        group_status=group_status,
+        partition_status=(partition_status, partitions),
         batch=batch,
         known=known,
-        rewinds=events.new_rewinds(batch.rewinds, partition_status, rows),
+        rewinds=events.new_rewinds(batch.rewinds, partition_status, partitions),
         flows=changes["flows"],
         gaps=changes["gaps"],
-        outcomes=partition_outcomes(rows, pc.is_valid(skipped_to), tick),
-        grown=events.grown_topics(merged, partition_status, groups_before) if tick.has_history else {},
+        outcomes=partition_outcomes(partitions, pc.is_valid(skipped_to), tick),
+        grown=events.grown_topics(merged, partition_status, facts_before) if tick.has_history else {},
         limits=limits,
     )
-    status, closed = finish_group_status(to_arrow(schemas.GROUP_STATUS, groups_now), changed, tick)
+    groups, closed = finish_group_status(to_arrow(schemas.GROUP_STATUS, groups_now), changed, tick)
     ended = in_a_window(ticked if tick.closes_windows else merged.before.filter(merged.is_retired))
     owners = find_owners(ended, group_status, topics)
     happened: list[dict[str, Any]] = []
     away = absence_seconds(history.replacements, partition_status, batch.edges, limits)
     if tick.has_history:  # what is first seen while reading the past is not an event of now
         happened = [
-            *events.partition_events(merged, rows, {**changes, "skipped_to": skipped_to}, tick),
-            *events.life_events(groups_before, groups_now, answers.new, tick),
-            *events.change_events(group_status, status, tick),
+            *events.partition_events(merged, partitions, {**changes, "skipped_to": skipped_to}, tick),
+            *events.life_events(facts_before, groups_now, answers.new, tick),
+            *events.change_events(group_status, groups, tick),
             *events.growth_events(changed.grown, tick),
             *events.record_events(changed.rewinds, history, away, tick),
             *events.expiry_events(closed, tick),
         ]
     return {
         "partition_status": living,
-        "group_status": status,
+        "group_status": groups,
         "group_history": group_history(group_status, topics, tick),
         "lag_windows": close_windows(ended, owners, tick, arrow_schema(schemas.LAG_WINDOWS)),
         "generations": to_arrow(schemas.GENERATIONS, history.generations),

@@ -126,25 +126,27 @@ def advance_stage(
         spare_modules()
         decoded = pa.Table.from_batches(batches, schema=SCHEMA)
         shard = _task_number() if state.shards > 1 else 0
-        poll = unpack(json.loads(packed))
+        snapshot = unpack(json.loads(packed))
         listing = Listing(
-            {row["group"]: row for row in poll.groups.to_pylist()},
-            {row["offsets_partition"]: row["coordinator"] for row in poll.offsets_partitions.to_pylist()},
-            is_fresh=poll.groups.num_rows > 0,
-            unlisted=frozenset([None, *poll.unlisted_brokers]),
-            errors={row["group"]: row["error"] for row in poll.answers.to_pylist()},
+            {row["group"]: row for row in snapshot.groups.to_pylist()},
+            {row["offsets_partition"]: row["coordinator"] for row in snapshot.offsets_partitions.to_pylist()},
+            is_fresh=snapshot.groups.num_rows > 0,
+            unlisted=frozenset([None, *snapshot.unlisted_brokers]),
+            errors={row["group"]: row["error"] for row in snapshot.answers.to_pylist()},
         )
         before = state.read(schemas.PARTITION_STATUS, shard), state.read(schemas.GROUP_STATUS, shard)
         if tick.polls_commits:
-            batch = polled_batch(poll, before[0], names, tick, lambda groups: _is_own(groups, shard, state.shards))
+            batch = polled_batch(snapshot, before[0], names, tick, lambda groups: _is_own(groups, shard, state.shards))
         else:
             batch = read_batch(decoded)
         inputs, corrections = Inputs(*before, batch), 0
-        if tick.is_caught_up and poll.ended_groups:  # else their own tombstones may be still to come
-            inputs, corrections = forget(inputs, poll.ended_groups)
+        if tick.is_caught_up and snapshot.ended_groups:  # else their own tombstones may be still to come
+            inputs, corrections = forget(inputs, snapshot.ended_groups)
         rooms = state.room(schemas.PARTITION_STATUS, shard), state.room(schemas.GROUP_STATUS, shard)
         inputs, shed = admit(inputs, *rooms)
-        tables, failed = advance_groups(inputs, Poll(poll.positions, listing, poll.probes), tick, policies, limits)
+        tables, failed = advance_groups(
+            inputs, Poll(snapshot.positions, listing, snapshot.probes), tick, policies, limits
+        )
         shed += _uncommitted(tables["group_status"])
         tables["dead_letters"] = _dead_letters(of_kind(decoded, "dead_letter"), tick)
         for name, rows in tables.items():

@@ -156,7 +156,7 @@ def change_events(before: pa.Table, now: pa.Table, tick: Tick) -> Iterable[dict[
 
 
 def grown_topics(
-    merged: Merged, before: pa.Table, groups_before: Mapping[str, Mapping[str, Any]]
+    merged: Merged, before: pa.Table, facts_before: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, int]]:
     """Group to the topics that got partitions since the tick before, and how many they have.
 
@@ -164,7 +164,7 @@ def grown_topics(
     name a partition that is not there. Of a topic that the group subscribed to all partitions were known, of another
     one a commit only shows where somebody began.
     """
-    is_polled = pc.is_valid(merged.polled["partition"])
+    is_polled = pc.is_valid(merged.positions["partition"])
     is_new = pc.and_(is_polled, pc.or_(pc.is_null(merged.before["group"]), equal(merged.before["error"], NOT_POLLED)))
     new = merged.keys.filter(is_new)
     if not new.num_rows:
@@ -177,7 +177,7 @@ def grown_topics(
     is_committed = pc.or_(pc.is_valid(merged.commit["group"]), pc.is_valid(merged.before["group"]))
     is_committed = is_committed.filter(is_new).to_pylist()
     for row, has_commit in zip(new.to_pylist(), is_committed, strict=True):
-        if has_commit and row["topic"] not in (groups_before.get(row["group"], {}).get("topics") or ()):
+        if has_commit and row["topic"] not in (facts_before.get(row["group"], {}).get("topics") or ()):
             continue
         if row["partition"] > highest.get((row["group"], row["topic"]), row["partition"]):
             topics = found.setdefault(row["group"], {})

@@ -34,14 +34,14 @@ _MEASURED = ("time_in_rebalance_ratio", "ping_pong")
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """Input of a tick: `partitions` are the rows of `partition_status` before and after.
+    """Input of a tick: rows of `group_status` before it, of `partition_status` before and after.
 
     `flows`, `gaps` and `outcomes` are parallel to them. `rewinds` are those inside the batch; `grown`, by group, the
     topics that got partitions.
     """
 
-    before: pa.Table
-    partitions: tuple[pa.Table, pa.Table]
+    group_status: pa.Table
+    partition_status: tuple[pa.Table, pa.Table]
     batch: Batch
     known: Known
     rewinds: Sequence[Mapping[str, Any]]
@@ -54,11 +54,11 @@ class Changed:
 
 def finish_group_status(table: pa.Table, changed: Changed, tick: Tick) -> tuple[pa.Table, list[Closed]]:
     """The table with its carried columns, and the rebalances that are over."""
-    before, history = changed.before, changed.known.history
+    before, history = changed.group_status, changed.known.history
     prior = before.take(pc.index_in(table["group"], value_set=before["group"].combine_chunks()))
     table = _put(table, _times(table, prior, changed.grown, history.generations, tick))
     table = _put(table, {"window_state_seconds": add_state_seconds(prior, tick)})
-    gaps = pa.table({"group": changed.partitions[1]["group"], **changed.gaps})
+    gaps = pa.table({"group": changed.partition_status[1]["group"], **changed.gaps})
     table = _put(table, add_to_groups(prior, table["group"], gaps))
     texts = column_of(before, "rebalance_state", groups_to_follow(history.told, _open(before)))
     followed = follow_rebalances(
@@ -66,7 +66,7 @@ def finish_group_status(table: pa.Table, changed: Changed, tick: Tick) -> tuple[
         texts | {group: None for group in history.told if group not in texts},
         rows_of(table.select(["group", *_AROUND]), texts.keys() | history.told.keys()),
         Commits(changed.batch.commits, changed.batch.edges),
-        changed.partitions,
+        changed.partition_status,
         tick,
         changed.limits,
     )
@@ -144,7 +144,7 @@ def _times(
     generations: Sequence[Mapping[str, Any]],
     tick: Tick,
 ) -> dict[str, Any]:
-    """Since when, per group; what a poll found to have changed may have done so since the poll before."""
+    """Times since which something holds, per group; what a poll finds may have changed at any time since the last."""
     now = repeat(tick.now, TIMESTAMP, table.num_rows)
     has_grown = pc.is_in(table["group"], value_set=pa.array(list(grown), pa.string()))
     has_moved = differ(prior["coordinator"], table["coordinator"])
@@ -169,7 +169,7 @@ def _times(
 
 def _counted(table: pa.Table, changed: Changed, followed: Followed, tick: Tick) -> dict[str, dict[str, Any]]:
     """The counters of groups that are new, or have something to count or to forget: column to group to value."""
-    history, before = changed.known.history, changed.before
+    history, before = changed.known.history, changed.group_status
     groups: dict[str, tuple[list[Any], list[int]]] = {}
     is_new = pc.is_null(pc.index_in(table["group"], value_set=before["group"].combine_chunks()))
     for group in table["group"].filter(is_new).to_pylist():
@@ -231,7 +231,7 @@ def _flows(changed: Changed) -> pa.Table:
 
 
 def _of_topics(changed: Changed, counts: Mapping[str, Any]) -> pa.Table:
-    after = changed.partitions[1]
+    after = changed.partition_status[1]
     return pa.table({"group": after["group"], "topic": after["topic"], **counts})
 
 

@@ -43,7 +43,7 @@ _OF_COMMIT = {  # column of the row: of the commit
 }
 
 
-def hold(inputs: Inputs, failed: Sequence[Failed], polled: Any, tick: Tick) -> Tables:
+def hold(inputs: Inputs, failed: Sequence[Failed], positions: Any, tick: Tick) -> Tables:
     """Rows of the status tables and of history for groups whose tick raised; one that is new is an event.
 
     A group that its coordinator does not know any more has none: it says so once, and the poller forgets the group.
@@ -52,7 +52,7 @@ def hold(inputs: Inputs, failed: Sequence[Failed], polled: Any, tick: Tick) -> T
     found = []
     for each in failed:
         own = inputs.of([each.group])
-        found.append(_end_group(own, each, tick) if each.group in gone else _hold_group(own, each, polled, tick))
+        found.append(_end_group(own, each, tick) if each.group in gone else _hold_group(own, each, positions, tick))
     return join(found) if found else {}
 
 
@@ -74,10 +74,10 @@ def _entry_event(failed: Failed, tick: Tick) -> list[Row]:
     return [event_row(QUARANTINED, tick, columns)] if failed.is_new else []
 
 
-def _hold_group(inputs: Inputs, failed: Failed, polled: Any, tick: Tick) -> Tables:
+def _hold_group(inputs: Inputs, failed: Failed, positions: Any, tick: Tick) -> Tables:
     partitions = _partitions(inputs, tick)
     group = next(iter(inputs.group_status.to_pylist()), None) or _unknown_group(failed.group, tick)
-    records, history = _fold(inputs, polled, tick)
+    records, history = _fold(inputs, positions, tick)
     status = {
         **group,
         **dict.fromkeys(_UNKNOWN_OF_GROUP),
@@ -142,7 +142,7 @@ def _is_count(name: str, kind: str) -> bool:
     return name.endswith("_total") and kind in ("bigint", "int")
 
 
-def _fold(inputs: Inputs, polled: Any, tick: Tick) -> tuple[Row, Tables]:
+def _fold(inputs: Inputs, positions: Any, tick: Tick) -> tuple[Row, Tables]:
     """Fold the batch's group records into the group, with their history; members are unknown if they raise.
 
     The rebalance under way is forgotten: it is not known what these records did to it.
@@ -156,7 +156,7 @@ def _fold(inputs: Inputs, polled: Any, tick: Tick) -> tuple[Row, Tables]:
     before = {row["group"]: row for row in kept}
     try:
         folded = column_of(inputs.group_status, "folded", touched_groups(before, records))
-        known = fold_records(before, folded, records, Topics(polled, inputs.partition_status), tick)
+        known = fold_records(before, folded, records, Topics(positions, inputs.partition_status), tick)
         facts = {name: known.facts[group].get(name) for name in KEPT} | {"folded": known.folded.get(group)}
         history = {
             "generations": to_arrow(schemas.GENERATIONS, known.history.generations),

@@ -22,13 +22,13 @@ from laggard.sources.snapshot import Snapshot
 from laggard.stream.decoded import COLUMNS, Answers, Batch, rows_of
 
 
-def polled_batch(poll: Snapshot, partition_status: pa.Table, names: NameFilter, tick: Tick, own: Any) -> Batch:
+def polled_batch(snapshot: Snapshot, partition_status: pa.Table, names: NameFilter, tick: Tick, own: Any) -> Batch:
     """The batch of a shard: `own` gives a mask of its own groups, `partition_status` has its rows of before."""
-    answers = _answers(poll, own)
+    answers = _answers(snapshot, own)
     whole = [group for group, error in answers.errors.items() if error is None]
-    committed = poll.committed.filter(own(poll.committed["group"]))
+    committed = snapshot.committed.filter(own(snapshot.committed["group"]))
     committed = committed.filter(pc.is_in(committed["group"], value_set=pa.array(whole, pa.string())))
-    left_out, hidden = _left_out(committed, partition_status, whole), _hidden(poll, partition_status, names)
+    left_out, hidden = _left_out(committed, partition_status, whole), _hidden(snapshot, partition_status, names)
     is_ended = left_out & ~hidden | flags(pc.is_in(partition_status["group"], pa.array(answers.gone, pa.string())))
     commits = [_changes(committed, partition_status, answers.new, tick), _deletions(partition_status, is_ended, tick)]
     untold = _untold(committed, partition_status.filter(pa.array(left_out & hidden)))
@@ -36,8 +36,8 @@ def polled_batch(poll: Snapshot, partition_status: pa.Table, names: NameFilter, 
     return Batch(pa.Table.from_batches(commits), (), (), edges, replace(answers, untold=untold))
 
 
-def _answers(poll: Snapshot, own: Any) -> Answers:
-    rows = poll.answers.filter(own(poll.answers["group"])).to_pylist()
+def _answers(snapshot: Snapshot, own: Any) -> Answers:
+    rows = snapshot.answers.filter(own(snapshot.answers["group"])).to_pylist()
     gone = [row["group"] for row in rows if row["error"] == GROUP_GONE]
     return Answers(
         {row["group"]: row["error"] for row in rows if row["is_asked"] and row["error"] != GROUP_GONE},
@@ -100,15 +100,15 @@ def _places(rows: pa.Table) -> list[Place]:
     return list(zip(*(rows[name].to_pylist() for name in KEY), strict=True))
 
 
-def _hidden(poll: Snapshot, before: pa.Table, names: NameFilter) -> Any:
+def _hidden(snapshot: Snapshot, before: pa.Table, names: NameFilter) -> Any:
     """True for rows of topics that we may perhaps not describe: coordinators leave these out without a word."""
     topics = pc.unique(before["topic"]).to_pylist()
-    pairs = poll.positions.select(["topic", "error"]).group_by(["topic", "error"]).aggregate([])
+    pairs = snapshot.positions.select(["topic", "error"]).group_by(["topic", "error"]).aggregate([])
     errors: dict[str, set[str | None]] = {}
     for row in pairs.to_pylist():
         errors.setdefault(row["topic"], set()).add(row["error"])
     seen = [topic for topic in topics if topic in errors and errors[topic] & {None, UNKNOWN_TOPIC}]
-    if poll.lists_all_topics:
+    if snapshot.lists_all_topics:
         seen += [topic for topic in topics if topic not in errors and names.watches_topic(topic)]
     return ~flags(pc.is_in(before["topic"], value_set=pa.array(seen, pa.string())))
 
