@@ -126,8 +126,8 @@ pictures-ui: venv # the web page, by Chromium
 boards: jars ## each panel and alert in a real Prometheus (`make tools`) beside clusters in trouble, as two tables; ARGS=--live
 	@PYTHONPATH=lib:tests:tests/wire $(BIN)/python -m boards.report $(ARGS)
 
-pictures-boards: jars # the dashboards, from Prometheus
-	@PYTHONPATH=lib:tests:tests/wire $(BIN)/python -m boards.report --pictures docs/pictures $(ARGS)
+pictures-boards: jars # the dashboards, from Prometheus beside real consumers in trouble; needs an idle machine
+	@PYTHONPATH=lib:tests:tests/wire $(BIN)/python -m boards.report --live --pictures docs/pictures $(ARGS)
 
 bench: jars ## the benchmarks; each prints a table
 	@for file in bench/group_records.py bench/diagnose.py bench/tick.py bench/catch_up.py bench/restart.py bench/abuse.py; do echo "laggard: $$file"; $(BIN)/python $$file $(ARGS) || exit 1; done

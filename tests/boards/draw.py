@@ -23,7 +23,7 @@ from boards.queries import BOARDS, STEP, Samples, Shown
 
 SAYS = "drawn by laggard from Prometheus data, not a Grafana screenshot"
 GRID, UNIT_INCHES, WIDTH_INCHES = 24, 0.34, 16
-LEGEND_INCHES, NARROW = 1.7, 8  # right of the lines, in panels that are wider
+LEGEND_INCHES, NARROW = 1.7, 7  # right of the lines, in panels that are wider
 MOST_LEGENDS, MOST_LANES, FEW_ROWS, MOST_ROWS, LONGEST = 14, 24, 3, 14, 34
 COLOURS_KEPT = 96  # a picture is a third as large then
 OF_A_GROUP = ("laggard-group", "laggard-partition")
@@ -96,6 +96,8 @@ def lines(axes: Axes, panel: dict[str, Any], drawn: Drawn, unit: str) -> None:
             axes.plot(times(gapped), [value for _, value in gapped], ".-", markersize=1.5, **shown)
     if not bars and not stacked and unit != "s":
         axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+    if not any(value for _, _, samples in drawn for _, value in samples):
+        axes.set_ylim(0, 1)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value, unit)))
     if drawn:
         more = f"and {len(drawn) - MOST_LEGENDS} more" if len(drawn) > MOST_LEGENDS else None

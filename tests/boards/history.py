@@ -9,16 +9,17 @@ import time
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from boards.prometheus import Prometheus
 from boards.queries import Shown, ask
-from boards.simulated import KEPT_TICKS, SimulatedRoot
+from boards.simulated import KEPT_TICKS, SimulatedRoot, simulate_all
 from laggard.demo.guard import await_end, start_guarded
 from patience import patient
 
-TICK_SECONDS, FIRE_SECONDS = 8, 90
+TICK_SECONDS, FIRE_SECONDS = 6, 90
 FIRED = 'max by (alertname, cluster) (max_over_time(ALERTS{alertstate="firing"}[1h]))'
 # columns of `batches` that rise with each tick
 TROUBLES = {
@@ -31,6 +32,22 @@ TROUBLES = {
 }
 
 
+_BUSY_SECONDS, _UNREAD = 2 * TICK_SECONDS, 200_000
+
+
+def _published_late(row: Mapping[str, Any], _: int) -> Any:
+    return row["started_at"] + timedelta(seconds=_BUSY_SECONDS)
+
+
+def _unread(row: Mapping[str, Any], number: int) -> dict[int, int]:
+    """Ends of the offsets partitions that run away from the job."""
+    return {part: end + _UNREAD * (1 + number) for part, end in row["source_to"].items()}
+
+
+# of a job that does not keep up with the offsets topic
+BUSY = {"published_at": _published_late, "source_high_watermark": _unread}
+
+
 @dataclass(frozen=True)
 class Case:
     """A scenario of the simulator up to a minute, and the alerts that fire for it."""
@@ -41,9 +58,9 @@ class Case:
     fires: frozenset[str] = frozenset()
     may: frozenset[str] = frozenset()  # true as well, and silenced by the inhibitions, or later than the run
     troubles: Mapping[str, Any] = field(default_factory=dict)
-    moves: bool = (
-        False  # ticks go on while Prometheus scrapes: only counters need that, and it costs a busy machine much
-    )
+    # ticks go on while Prometheus scrapes: only counters need that, and it costs a busy machine much
+    moves: bool = False
+    is_evaluated: bool = True  # by the rules
 
 
 def _case(name: str, scenario: str, minutes: float, *fires: str, may: Collection[str] = (), **more: Any) -> Case:
@@ -82,7 +99,9 @@ CASES = (
         may=["SloSlowBurn"],
         moves=True,
     ),
-    _case("troubles", "LA13", 30, "DeadLetters", "Gap", "KeysShed", may=["PollErrors"], troubles=TROUBLES, moves=True),
+    _case("troubles", "LA13", 30, "DeadLetters", "Gap", "KeysShed", "PollErrors", troubles=TROUBLES, moves=True),
+    _case("busy", "LA13", 30, "BatchSlow", "SourceFallingBehind", troubles=BUSY, moves=True),
+    _case("no-rules", "LA13", 30, "RulesBehind", is_evaluated=False),
 )
 
 
@@ -124,11 +143,15 @@ def config_text(roots: Collection[SimulatedRoot]) -> str:
 
 def run(folder: Path, cases: Collection[Case] = CASES, reasons: Collection[str] = ()) -> History:
     """Simulate all clusters, then serve and scrape them until everything expected has fired."""
-    roots = []
-    for each in cases:
-        begun = time.monotonic()
-        roots.append(SimulatedRoot(folder / each.name, each.scenario, each.minutes, each.troubles, each.name))
-        print(f"{each.name}: {each.scenario}, {time.monotonic() - begun:.0f} s", file=sys.stderr)
+    begun = time.monotonic()
+    seen = simulate_all((each.scenario, each.minutes) for each in cases)
+    print(f"{len(seen)} simulated clusters, {time.monotonic() - begun:.0f} s", file=sys.stderr)
+    roots = [
+        SimulatedRoot(
+            folder / each.name, seen[each.scenario, each.minutes], each.troubles, each.name, each.is_evaluated
+        )
+        for each in cases
+    ]
     moving = [root for root, case in zip(roots, cases, strict=True) if case.moves]
     for each in roots:
         each.play(0 if each in moving else KEPT_TICKS - 1)
