@@ -201,3 +201,15 @@ def test_evidence_leaves_out_what_is_empty_and_no_name_steers_the_terminal() -> 
 )
 def test_no_evidence_is_named_by_a_short_form(name: str, words: str) -> None:
     assert evidence_words({"evidence": {name: 1.0}, "evidence_text": {}}) == words
+
+
+NUMBERS = {"members_desired", "members_ceiling", "drain_seconds"}  # advice gives their values
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_no_text_of_a_rule_has_the_name_of_a_column_in_place_of_words(rule: Any) -> None:
+    texts = (rule.says, rule.is_not, rule.falsifier, *rule.advice, *rule.avoid)
+    named = {name for text in texts for name in re.findall(r"\b[a-z]+(?:_[a-z0-9]+)+\b", text)}
+    assert named <= NUMBERS | {"hot_standby"}  # a key that is typed as it is
+    assert len(rule.falsifier.split()) > 2
+    assert not [text for text in avoid({"code": rule.code}) if "avoid" in text.lower()]

@@ -6,6 +6,9 @@ from contextlib import suppress
 from io import FileIO, StringIO
 from pathlib import Path
 
+import pytest
+
+from laggard.demo.run import spent
 from laggard.demo.view import View
 
 
@@ -44,3 +47,15 @@ def test_a_note_from_a_signal_handler_comes_between_the_pieces_of_another(tmp_pa
         assert (tmp_path / "notes").read_text().endswith("s  stopping\n")
         notes.write("line\n")
     assert (tmp_path / "notes").read_text().endswith("stopping\nhalf a line\n")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "limit", "text"),
+    [
+        (38.4, 0, "38 s"),
+        (29.6, 30, "30 s of 30 s"),
+        (38.4, 30, "38 s, waiting for answers to show at the end"),
+    ],
+)
+def test_the_demo_never_counts_beyond_its_seconds(seconds: float, limit: int, text: str) -> None:
+    assert spent(seconds, limit) == text

@@ -154,11 +154,8 @@ class Demo:
         return found[1] if found else ""
 
     def _footer(self) -> str:
-        seconds, limit = round(self._view.seconds), self._options.seconds
-        spent = f"{seconds} s" + (f" of {limit} s" if limit and seconds <= limit else "")
-        if limit and seconds > limit:
-            spent += f", the {limit} s are over: waiting for answers to show at the end"
-        return f"{spent}; page: {self._url}/ui; metrics: {self._url}/metrics; Ctrl-C ends"
+        gone = spent(self._view.seconds, self._options.seconds)
+        return f"{gone}; page: {self._url}/ui; metrics: {self._url}/metrics; Ctrl-C ends"
 
     def _tell_end(self, samples: Sequence[str] | None) -> None:
         """The last state, what was served, and three questions; without samples nothing was ever seen."""
@@ -230,6 +227,14 @@ def _signals(stop: Callable[..., None]) -> Iterator[None]:
     finally:
         for number, handler in old.items():
             signal.signal(number, handler)
+
+
+def spent(seconds: float, limit: int) -> str:
+    """Seconds that have gone by, and of how many; beyond these, what is waited for."""
+    gone = round(seconds)
+    if not limit:
+        return f"{gone} s"
+    return f"{gone} s of {limit} s" if gone <= limit else f"{gone} s, waiting for answers to show at the end"
 
 
 def has_lag(snapshot: Snapshot) -> bool:
