@@ -118,12 +118,12 @@ def test_an_unknown_cause_says_why_it_is_unknown(
     ("values", "text"),
     [
         ({"left": [], "joined": ["a", "b"]}, "Joined: a, b (3 → 2 members)."),
-        ({"left": ["a"], "joined": ["b"], "replaced": ["a"]}, "Joined: b; replaced by another member: a ("),
+        ({"left": ["a"], "joined": ["b"], "replaced": ["a"]}, "Joined: b; restarted or replaced: a ("),
         (
             {"left": ["a", "b"], "joined": ["c"], "replaced": ["a"]},
-            "Joined: c; left: b; replaced by another member: a (",
+            "Joined: c; left: b; restarted or replaced: a (",
         ),
-        ({"left": [], "replaced": ["a"]}, ". Replaced by another member: a ("),
+        ({"left": [], "replaced": ["a"]}, ". Restarted or replaced: a ("),
         ({"left": [], "members_after": 3}, "The same members before and after (3 → 3 members)."),
         ({"left": list("abcdefg")}, "Left: a, b, c, d, e and 2 more ("),
         ({"left": None, "joined": None}, "Who came and went is not known; 2 members after."),

@@ -20,7 +20,7 @@ CAUSE_WORDS = {
     "static_return": "a static member rejoined after its session had expired",
     "member_join": "new members joined",
     "member_left": "members left",
-    "replacement": "members left and others took their place",
+    "replacement": "members restarted or were replaced",
     "streams_probing": "Kafka Streams asked for its planned probing rebalance",
     "leader_rejoin": "the same members joined again, nothing else had changed",
     "unknown": "the cause is not known",
@@ -85,7 +85,7 @@ def _members(row: Row, names: Mapping[str, str]) -> Iterator[str]:
         yield f"Who came and went is not known; {count(row['members_after'], 'member')} after."
         return
     gone = [slot for slot in row["left"] if slot not in (row["replaced"] or ())]
-    changes = (("joined", row["joined"]), ("left", gone), ("replaced by another member", row["replaced"]))
+    changes = (("joined", row["joined"]), ("left", gone), ("restarted or replaced", row["replaced"]))
     shown = [f"{word}: {listed(names.get(slot, slot) for slot in slots)}" for word, slots in changes if slots]
     before = "unknown" if row["members_before"] is None else row["members_before"]
     text = "; ".join(shown) if shown else "the same members before and after"
