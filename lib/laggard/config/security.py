@@ -54,10 +54,15 @@ class Security:
 
 def mistakes(security: Security) -> Iterator[tuple[str, str]]:
     """Keys below `cluster.security` that do not go together, each with the problem."""
+    if security.has_sasl != bool(security.mechanism):
+        problem = f"is needed for {security.protocol}: one of {', '.join(MECHANISMS)}"
+        yield "mechanism", problem if security.has_sasl else f"has no use in {security.protocol}"
+    yield from _useless_or_missing(security)
+    yield from _wrong_values(security)
+
+
+def _useless_or_missing(security: Security) -> Iterator[tuple[str, str]]:
     protocol, mechanism, oauth = security.protocol, security.mechanism, security.oauth
-    if security.has_sasl != bool(mechanism):
-        problem = f"is needed for {protocol}: one of {', '.join(MECHANISMS)}"
-        yield "mechanism", problem if security.has_sasl else f"has no use in {protocol}"
     with_password = security.has_sasl and mechanism in WITH_PASSWORD
     with_token = security.has_sasl and mechanism == OAUTHBEARER
     in_tls, in_login = f"has no use in {protocol}", f"has no use with {mechanism or 'no mechanism'}"
@@ -82,6 +87,10 @@ def mistakes(security: Security) -> Iterator[tuple[str, str]]:
             yield name, why_not
         elif need and not is_set:
             yield name, need
+
+
+def _wrong_values(security: Security) -> Iterator[tuple[str, str]]:
+    mechanism, in_tls = security.mechanism, f"has no use in {security.protocol}"
     if not security.verify_hostname and not security.has_tls:
         yield "verify_hostname", in_tls
     if security.min_tls != Security.min_tls and not security.has_tls:
@@ -91,5 +100,5 @@ def mistakes(security: Security) -> Iterator[tuple[str, str]]:
             "username",
             "with SCRAM neither comma nor equals sign: kafka-python, unlike Spark's client, does not escape them",
         )
-    if mechanism == "AWS_MSK_IAM" and protocol != "SASL_SSL":
+    if mechanism == "AWS_MSK_IAM" and security.protocol != "SASL_SSL":
         yield "mechanism", "AWS_MSK_IAM needs the protocol SASL_SSL"

@@ -140,13 +140,20 @@ def _cause_in_members(
         return "static_return" if _are_back(change, slots, earlier, parameters) else "member_join"
     if left or slots.joined or restarted:
         return "replacement"
-    if slots.restarted or change.interrupted or change.has_guests or change.is_epoch:
-        # a static one may have expired and rejoined between two records, or restarted in time beside another cause;
-        # somebody came and went, seen or not; and nobody leads a KIP-848 group and could ask for a rebalance
+    if _may_hide_a_cause(change, slots):
         return UNKNOWN
     if change.assignor == "stream" and _is_probing(change, parameters):
         return "streams_probing"
     return "leader_rejoin"
+
+
+def _may_hide_a_cause(change: Change, slots: SlotChanges) -> bool:
+    """True if something that is not recorded may have begun it.
+
+    A static member may have expired and rejoined between two records, or restarted in time beside another cause;
+    somebody came and went, seen or not; and nobody leads a KIP-848 group and could ask for a rebalance.
+    """
+    return bool(slots.restarted or change.interrupted or change.has_guests or change.is_epoch)
 
 
 def _are_back(

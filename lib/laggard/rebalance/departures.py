@@ -100,11 +100,8 @@ def _departure(
 ) -> Departure:
     """Facts about a member at the start of the rebalance; an idle partition says nothing about its reader."""
     held = [pause_of[place] for place in member.assigned or () if place in pause_of]
-    progress = [each.progressed_at for each in held if each.has_traffic]
     intervals = [each.commit_interval_seconds for each in held if each.commit_interval_seconds is not None]
-    material = [each.material for each in held]
-    signs = [each for each in (joined_at, *progress) if each is not None] if progress else []
-    last = max(signs, default=None) if start.is_seen else None
+    last = _last_sign(held, joined_at) if start.is_seen else None
     idle, at_end = (seconds_between(until, last) for until in (start.est, start.high))
     timeout = member.session_timeout_ms if member.rebalance_timeout_ms is None else member.rebalance_timeout_ms
     return Departure(
@@ -116,9 +113,25 @@ def _departure(
         at=at,
         partitions=None if member.assigned is None else tuple(sorted(member.assigned)),
         idle_seconds=None if idle is None else max(0.0, idle),
-        session_seconds=None if member.session_timeout_ms is None else member.session_timeout_ms / 1000,
-        rebalance_timeout_seconds=None if timeout is None else timeout / 1000,
+        session_seconds=_in_seconds(member.session_timeout_ms),
+        rebalance_timeout_seconds=_in_seconds(timeout),
         commit_interval_seconds=max(intervals, default=None),
         idle_at_end_seconds=None if at_end is None else max(0.0, at_end),
-        was_material=True if True in material else None if None in material or not material else False,
+        was_material=_was_material(held),
     )
+
+
+def _last_sign(held: Sequence[PartitionPause], joined_at: datetime | None) -> datetime | None:
+    """The time of the last progress, or of the join if that is later; None without a partition that has traffic."""
+    progress = [each.progressed_at for each in held if each.has_traffic]
+    return max((each for each in (joined_at, *progress) if each is not None), default=None) if progress else None
+
+
+def _was_material(held: Sequence[PartitionPause]) -> bool | None:
+    """True if one of the partitions had significant lag; None if that is not known of one."""
+    found = [each.material for each in held]
+    return True if True in found else None if None in found or not found else False
+
+
+def _in_seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000

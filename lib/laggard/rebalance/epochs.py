@@ -32,10 +32,7 @@ def bump_epoch(work: Folding, step: Step) -> None:
     for member in state.members.values():
         tell_member(work, member, history)  # one that took over since and did not reach the epoch
     is_live = history.tick.is_caught_up
-    # the members of a classic group go on under their ids, and its generation is the first epoch: also one whose
-    # members have joined and which no record tells yet
-    numbers = {state.was_number, None if state.was_number is None else state.was_number + 1}
-    is_upgrade = state.was_type == "classic" and number in numbers and bool(state.roster)
+    is_upgrade = _is_upgrade(state, number)
     if state.was_type is not None and not is_upgrade:
         state.roster = []  # the group that was here has nothing to do with this one
     now = [member.identity for member in state.members.values()]
@@ -62,6 +59,16 @@ def bump_epoch(work: Folding, step: Step) -> None:
     tell_epoch(work, history, record["source_offset"], None)
     if not now:
         close_epoch(work, history, None)
+
+
+def _is_upgrade(state: Folded, number: int) -> bool:
+    """True if the epoch goes on with a classic group.
+
+    Its members keep their ids, and its generation is the first epoch: also one whose members have joined and which no
+    record tells yet.
+    """
+    numbers = {state.was_number, None if state.was_number is None else state.was_number + 1}
+    return state.was_type == "classic" and number in numbers and bool(state.roster)
 
 
 def tell_epoch(work: Folding, history: History, offset: int, stable_at: datetime | None) -> None:

@@ -85,12 +85,7 @@ def _is_just_over(idle: float, timeout: float | None, interval: float, parameter
 def _rotation(
     departure: Departure, others: Sequence[Departure], slots: int, parameters: RebalanceParameters
 ) -> str | None:
-    known = {(each.slot, each.member_id, each.at): each for each in (*others, departure)}
-    near = [
-        each
-        for each in known.values()
-        if abs((each.at - departure.at).total_seconds()) <= parameters.deploy_horizon_seconds
-    ]
+    near = _near(departure, others, parameters)
     times = Counter(each.slot for each in near)
     # before the chain of owners: in a rolling deploy the partitions of one member wander on to the next as well
     replaced = [
@@ -104,14 +99,25 @@ def _rotation(
         return "each_once"
     if times[departure.slot] >= parameters.crash_times and len(times) == 1:
         return "same_slot"
-    held = set(departure.partitions or ())
-    # one that left in order, or fell silent, did not stumble over what is in the partition
-    stumbled = [each for each in near if _idle(each, parameters) not in {"orderly", "session"}]
-    if departure in stumbled and any(
-        each.slot != departure.slot and held & set(each.partitions or ()) for each in stumbled
-    ):
+    if _befell_next_owners(departure, near, parameters):
         return "next_owners"
     # one that leaves no more often than the others is no case of its own
     mean = (sum(times.values()) - times[departure.slot]) / max(1, slots - 1)
     stands_out = times[departure.slot] >= max(parameters.crash_times, parameters.crash_ratio * mean)
     return "same_slot" if stands_out else None
+
+
+def _near(departure: Departure, others: Sequence[Departure], parameters: RebalanceParameters) -> list[Departure]:
+    """Departures within the horizon of a deploy, this one among them, each once."""
+    known = {(each.slot, each.member_id, each.at): each for each in (*others, departure)}
+    horizon = parameters.deploy_horizon_seconds
+    return [each for each in known.values() if abs((each.at - departure.at).total_seconds()) <= horizon]
+
+
+def _befell_next_owners(departure: Departure, near: Sequence[Departure], parameters: RebalanceParameters) -> bool:
+    """True if a member of another slot stumbled over one of its partitions as well."""
+    # one that left in order, or fell silent, did not stumble over what is in the partition
+    stumbled = [each for each in near if _idle(each, parameters) not in {"orderly", "session"}]
+    held = set(departure.partitions or ())
+    others = [each for each in stumbled if each.slot != departure.slot]
+    return departure in stumbled and any(held & set(each.partitions or ()) for each in others)

@@ -139,9 +139,14 @@ def is_whole(generation: Generation, before: Sequence[MemberFacts] | None) -> bo
     held = [each.assigned for each in before or () if each.assigned is not None]
     if not revoked and not held:
         return not generation.partitions_unassigned
+    return _are_given(members, {place for places in (*revoked, *held) for place in places})
+
+
+def _are_given(members: Sequence[MemberFacts], places: set[TopicPartition]) -> bool:
+    """True if each of the partitions has an owner, or is of a topic that nobody wants."""
     wanted = {topic for each in members for topic in each.topics or ()}
     given = {place for each in members for place in each.assigned or ()}
-    return all(place in given or place[0] not in wanted for places in (*revoked, *held) for place in places)
+    return all(place in given or place[0] not in wanted for place in places)
 
 
 def _begin_pauses(

@@ -8,7 +8,7 @@ from laggard.cli.diagnosis_words import VERDICT_CAUSES, missing, unchecked
 from laggard.cli.explain.headline import has_trouble, is_overtaken, leading
 from laggard.cli.explain.members import ranges
 from laggard.cli.explain.rows import Explained
-from laggard.cli.judged import is_behind
+from laggard.cli.judged import Diagnosis, is_behind
 from laggard.cli.published import Row
 from laggard.cli.words import UNKNOWN, count, listed, moment
 from laggard.rebalance.groups import generation_or_epoch
@@ -116,9 +116,12 @@ def _of_diagnosis(explained: Explained) -> Iterator[Gap]:
         yield _gap("guards", finding=found["code"], guards=", ".join(guards))
     if found is None and diagnosis.has_lag and verdict not in VERDICT_CAUSES:
         yield _gap("cause")
+    yield from _of_windows(diagnosis)
+
+
+def _of_windows(diagnosis: Diagnosis) -> Iterator[Gap]:
     windows = [row for row in diagnosis.windows if is_behind(row)]
-    for flag in sorted({flag for row in windows for flag in row["flags"] or ()}):
-        yield f"diagnosis_{flag}", f"Diagnosis: {LIMITS.get(flag, flag)}."
+    yield from _of_window_flags(windows)
     facts = {
         "trend": [row for row in windows if row["trend"] == "abstain"],
         # of a group that has no member to measure it is no gap
@@ -130,6 +133,11 @@ def _of_diagnosis(explained: Explained) -> Iterator[Gap]:
             needed = [(row["scale_reason"] or {}).get("busy_windows_needed") for row in rows]
             busy = next((count(round(each), "window") for each in needed if each), "several windows")
             yield _gap(code, topics=listed(row["topic"] for row in rows), windows=busy)
+
+
+def _of_window_flags(windows: list[Row]) -> Iterator[Gap]:
+    for flag in sorted({flag for row in windows for flag in row["flags"] or ()}):
+        yield f"diagnosis_{flag}", f"Diagnosis: {LIMITS.get(flag, flag)}."
 
 
 def _of_group(explained: Explained) -> Iterator[Gap]:
