@@ -77,6 +77,8 @@ def test_a_plan_of_the_members_to_have_drains_as_the_verdict_says(
     assert row["scale_verdict"].startswith("YES")
     seconds = found["then"]["drain_seconds"]["value"] / reason["drain_at_desired_seconds"]
     assert 1 <= seconds <= 1.1  # the verdict counts what was unread at the newest commits
+    assert plan(root, SHORT) == OK
+    assert "begins with what was unread at the newest commits" in " ".join(capsys.readouterr().out.split())
     assert found["cost"]["moved_partitions"]["value"] == reason["moved_partitions"]
 
 
@@ -88,6 +90,14 @@ def test_twice_the_members_have_half_the_load(root: Path, capsys: pytest.Capture
     drain, lag = found["then"]["drain_seconds"], sum(each["lag"] for each in found["then"]["loads"])
     assert drain["value"] == pytest.approx(lag / 6 / (1000 - 600), rel=0.1)
     assert drain["p10"] <= drain["value"] <= drain["p90"]
+
+
+def test_a_sticky_assignor_may_pair_partitions_otherwise(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def gaps(*words: str) -> set[str]:
+        return {each["code"] for each in data(root, capsys, SHORT, *words)["not_known"]}
+
+    assert "pairing_unknown" in gaps("--assignor", "sticky", "--members", "5")  # two members get three of 12
+    assert "pairing_unknown" not in gaps("--assignor", "sticky", "--members", "6") | gaps("--members", "5")
 
 
 def test_the_rate_is_a_factor(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

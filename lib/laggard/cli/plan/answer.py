@@ -158,6 +158,13 @@ def _of_way(found: Answer) -> Iterator[tuple[str, str]]:
         yield ("pauses_unknown", "no rebalance of the group with a known pause is recorded: the cost of one is unknown")
     elif isnan(found.cost.paused):
         yield ("mode_unknown", "how the group rebalances is not recorded: which partitions are paused is unknown")
+    is_uneven = len({len(each.partitions) for each in found.then.shares}) > 1
+    if found.plan.is_sticky and is_uneven:
+        text = (
+            "which partitions come together on a member with more than the others is decided by member ids: if two busy"
+            " ones do, it takes longer than its interval says"
+        )
+        yield "pairing_unknown", text
     if found.change.assignor is not None:
         text = "another assignor is a restart of every member with the new setting; each restart may be a rebalance"
         yield "restart_needed", text

@@ -144,7 +144,7 @@ class Plan:
         best = max(rates.capacity.value, signals.best_capacity)  # NaN if the first is
         hot = [place for place, load in self.loads.items() if load.arrival > best]
         self._hot = sorted(hot, key=lambda place: -self.loads[place].arrival)
-        self._is_sticky = signals.frame.fact.get("assignor") in {"sticky", "cooperative-sticky", "uniform"}
+        self.is_sticky = signals.frame.fact.get("assignor") in {"sticky", "cooperative-sticky", "uniform"}
 
     def outcome(self, members: int) -> Outcome:
         """Return loads and drain time with so many members; those of today as they are."""
@@ -192,7 +192,7 @@ class Plan:
             return {slot: self.signals.members[slot].partitions for slot in slots}
         found = self.replay.assignment(members) if members else {}
         # only sticky assignors leave with a member what it has
-        names = slots if self._is_sticky else []
+        names = slots if self.is_sticky else []
         return {
             names[number] if number < len(names) else f"member {number + 1}": places
             for number, places in enumerate(found.values())

@@ -59,6 +59,13 @@ def _question(found: Answer) -> str:
 def _now(found: Answer) -> Iterator[str]:
     row = found.verdict
     yield from paragraph(f"{verdict_sentence(row)} This is of {moment(row['window_end'])}.", "  ", "  ")
+    is_yes = str(row["scale_verdict"]).startswith("YES")
+    if is_yes and (row["scale_reason"] or {}).get("drain_at_desired_seconds") is not None:
+        text = (
+            "The verdict's drain time begins with what was unread at the newest commits, those below with what is"
+            " unread now: they are a little longer."
+        )
+        yield from paragraph(text, "  ", "  ")
     capacity = found.rates.capacity
     windows = f", p10 to p90 of {count(found.rates.busy_windows, 'busy window')}"
     numbers = [
