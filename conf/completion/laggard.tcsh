@@ -15,11 +15,11 @@ complete laggard \
         'c/--check=/(live ready)/' \
         'c/--tables=/d/' \
         'c/--web.config.file=/f/' \
+        'c/--fail-on=/(warn page)/' \
         'c/--ca-file=/f/' \
         'c/--cert-file=/f/' \
         'c/--key-file=/f/' \
         'c/--password-file=/f/' \
-        'c/--fail-on=/(warn page)/' \
         'c/--assignor=/(cooperative-sticky range roundrobin sticky uniform)/' \
         'c/--severity=/(page warn info)/' \
         'c/--output=/d/' \
@@ -35,11 +35,11 @@ complete laggard \
         'n/--check/(live ready)/' \
         'n/--tables/d/' \
         'n/--web.config.file/f/' \
+        'n/--fail-on/(warn page)/' \
         'n/--ca-file/f/' \
         'n/--cert-file/f/' \
         'n/--key-file/f/' \
         'n/--password-file/f/' \
-        'n/--fail-on/(warn page)/' \
         'n/--assignor/(cooperative-sticky range roundrobin sticky uniform)/' \
         'n/--severity/(page warn info)/' \
         'n/--output/d/' \

@@ -56,7 +56,10 @@ def _(mo, worst):
 @app.cell
 def _(mo, worst):
     mo.stop(not worst)
-    group = mo.ui.dropdown([row["group"] for row in worst], value=worst[0]["group"], label="group")
+    # two clusters may have a group of one name
+    several = len({row["cluster"] for row in worst}) > 1
+    choices = {f"{row['cluster']}: {row['group']}" if several else row["group"]: row for row in worst}
+    group = mo.ui.dropdown(choices, value=next(iter(choices)), label="group")
     group
     return (group,)
 
@@ -64,11 +67,12 @@ def _(mo, worst):
 @app.cell
 def _(ask, group):
     def of_group(sql):
-        """Rows of one group; its name is a value, whatever it looks like."""
-        return ask(sql.replace(":group", "'" + group.value.replace("'", "''") + "'")).to_pylist()
+        """Rows of one group of one cluster; names are values, whatever they look like."""
+        cluster, name = ("'" + group.value[key].replace("'", "''") + "'" for key in ("cluster", "group"))
+        return ask(sql.format(own=f'cluster = {cluster} and "group" = {name}')).to_pylist()
 
-    lag_hourly = of_group('select * from lag_hourly where "group" = :group order by hour_start, topic')
-    cost = of_group('select * from rebalance_cost where "group" = :group order by date, cause')
+    lag_hourly = of_group("select * from lag_hourly where {own} order by hour_start, topic")
+    cost = of_group("select * from rebalance_cost where {own} order by date, cause")
     return cost, lag_hourly
 
 

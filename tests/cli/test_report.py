@@ -12,6 +12,7 @@ from threading import Thread
 
 import pytest
 
+from laggard.cli.judged import FOUND
 from laggard.cli.main import main
 from laggard.cli.published import published_batch
 from laggard.cli.query_notes import Range
@@ -31,8 +32,7 @@ HOSTILE = '<script>alert("1")</script>\u202e&amp;' + 60 * "x" + "-end"
 SPAN = Span(NOW, NOW + timedelta(minutes=4), 60)
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recorded() -> dict[str, list[Row]]:
     """The hour of the examples, with five minutes not watched, five of partial lag, five of a lower bound,
     two in which no record was due, and a group of an odd name."""
     rows = example()
@@ -50,6 +50,12 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for row in rows["group_history"]:
         row |= {"group_state": "Stable", "lag": _lag_of(rows, row), "lag_known": _lag_of(rows, row)}
     rows["finding_state"] = [window(-1, "")]
+    return rows
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rows = recorded()
     folder: Path = tmp_path_factory.mktemp("tables")
     write_tables(folder, rows)
     gap = batch_row(1, {}, **(GAP | {"gap_from": at(-50), "gap_to": at(-45)}))
@@ -167,6 +173,34 @@ def test_what_nobody_watched_is_unknown(root: Path, tmp_path: Path) -> None:
         assert (
             "unknown unknown unknown unknown unknown unknown" if words == ("--fleet",) else "Rebalances unknown"
         ) in text
+
+
+def test_a_watched_group_whose_members_are_unknown_has_unknown_rebalances(tmp_path: Path) -> None:
+    """History of an hour without a group record says nothing about rebalances."""
+    rows = recorded()
+    rows["group_history"] += [row | {"group": HOSTILE, "members": None} for row in rows["group_history"]]
+    write_tables(tmp_path / "tables", rows)
+    pages = [
+        report(tmp_path / "tables", tmp_path / "page.html", *words, "--since", "1h")
+        for words in ((HOSTILE,), ("--fleet",))
+    ]
+    assert "Rebalances unknown" in " ".join(" ".join(Tags(pages[0]).texts).split())
+    line = next(each for each in pages[1].split("<tr>") if "-end" in each)
+    # rebalances, paused, and late records of a group without a service level
+    assert re.findall(r'<td class="n">([^<]*)</td>', line)[-3:] == ["unknown", "unknown", "–"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(("--fail-on", "page"), OK), (("--fail-on", "warn"), FOUND), ((), OK), ((HOSTILE, "--fail-on", "warn"), OK)],
+)
+def test_a_report_ends_with_1_where_a_finding_is_severe(
+    root: Path, tmp_path: Path, words: tuple[str, ...], code: int
+) -> None:
+    for which in [()] if HOSTILE in words else [(GROUP,), ("--fleet",)]:
+        command = ["report", *which, *words, "--since", "1h", "-o", str(tmp_path / "page.html")]
+        assert main(["--set", f"job.tables={root}", *command]) == code
+        assert (tmp_path / "page.html").exists()
 
 
 @pytest.mark.parametrize("words", [("--fleet",), (GROUP,)])

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from laggard.cli.judged import FOUND
 from laggard.cli.main import main
-from laggard.errors import OK
+from laggard.errors import OK, USAGE
 from tables.fixtures import NOW, Row, finding_row, group_row, partition_row, window_row, write_batch, write_judged
 
 COMMON = {
@@ -63,6 +64,15 @@ def test_a_group_with_an_open_page_is_not_ok_though_its_data_is(root: Path, caps
     assert billing == {
         "GROUP": "billing", "HEALTH": "page", "FINDING": "PARTITION_STALLED", "VERDICT": "NO_STALLED", "DATA": "ok",
     }  # fmt: skip
+
+
+def test_status_ends_with_1_where_a_finding_is_severe(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(root, finding_row("SLOW_MEMBER", "billing", severity="warn"))
+    words = ["status", "--set", f"job.tables={root}"]
+    asked = ([], ["--fail-on", "page"], ["--fail-on", "warn"], ["--fail-on", "warn", "--group", "checkout"])
+    assert [main([*words, *more]) for more in asked] == [OK, OK, FOUND, OK]
+    assert main([*words, "--rebalances", "--fail-on", "warn"]) == USAGE
+    assert "exclude each other" in capsys.readouterr().err
 
 
 def test_the_page_sorts_by_severity_first_then_by_lag(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -59,6 +62,32 @@ def test_the_name_of_the_file_says_the_format(root: Path, tmp_path: Path, capsys
         {"group": "g", "lag": 123_456, "slope": 0.0123456},
     ]
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [((), "a\n1\n"), (("--format", "csv"), "a\n1\n"), (("--format", "json"), '"data"'), (("--json",), '"data"')],
+)
+def test_a_dash_is_standard_output(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, words: tuple[str, ...], printed: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call(root, *words, "-o", "-", "select 1 as a") == OK
+    found = capsys.readouterr().out
+    assert found == printed if found.startswith("a") else json.loads(found)["data"] == [{"a": 1}]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parquet_goes_to_a_pipe_and_not_to_a_terminal(root: Path, tmp_path: Path) -> None:
+    words = ["--format", "parquet", "-o", "-", "select 1 as a"]
+    command = [sys.executable, "-m", "laggard", "--set", f"job.tables={root}", "query", *words]
+    done = subprocess.run(command, capture_output=True, check=True, cwd=tmp_path)
+    assert pq.read_table(pa.BufferReader(done.stdout)).to_pylist() == [{"a": 1}]
+    controller, terminal = os.openpty()
+    refused = subprocess.run(command, stdout=terminal, stderr=subprocess.PIPE, check=False, text=True, cwd=tmp_path)
+    os.close(terminal)
+    os.close(controller)
+    assert (refused.returncode, refused.stderr.splitlines()[0]) == (USAGE, "laggard: parquet needs a file")
 
 
 def test_a_file_that_cannot_be_written_is_said(root: Path, tmp_path: Path, capsys: Capture) -> None:

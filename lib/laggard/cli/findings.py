@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from laggard.cli import terminal
 from laggard.cli.api.client import add_options
 from laggard.cli.diagnosis_words import evidence_words, where
-from laggard.cli.judged import FOUND, SEVERITIES, is_severe, open_findings, rank, read_findings
+from laggard.cli.judged import FAIL_ON, FOUND, SEVERITIES, is_severe, open_findings, rank, read_findings
 from laggard.cli.parser import hint
 from laggard.cli.published import Row, made_lines, published_batch, read_where, refuse_empty, warn_if_old
 from laggard.cli.table import Table
@@ -55,9 +55,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--open", action="store_true", help="only those that are open")
     parser.add_argument("--all", action="store_true", help="also those that another one explains")
-    parser.add_argument(
-        "--fail-on", choices=("warn", "page"), help="end with 1 when one is open that is at least so severe"
-    )
+    parser.add_argument("--fail-on", choices=FAIL_ON, help="end with 1 when one is open that is at least so severe")
     add_options(parser)
 
 

@@ -29,6 +29,7 @@ _OF_HEALTH = (
     "group", "topic", "max_time_lag_seconds", "lag_known", "partitions_material", "shape", "trend", "scale_verdict",
     "flags",
 )  # fmt: skip
+FAIL_ON = ("warn", "page")
 FOUND = 1  # exit code of --fail-on
 
 
@@ -156,9 +157,14 @@ def open_findings(rows: Iterable[Row]) -> list[Row]:
     return [row for row in rows if row["event"] != "closed"]
 
 
+def at_least(limit: str | None) -> tuple[str, ...]:
+    """Severities from a limit on; without a limit none."""
+    return SEVERITIES[: SEVERITIES.index(limit) + 1] if limit else ()
+
+
 def is_severe(rows: Iterable[Row], limit: str | None) -> bool:
     """True if an open finding is at least so severe; suppressed ones do not count, without a limit none does."""
-    severe = SEVERITIES[: SEVERITIES.index(limit) + 1] if limit else ()
+    severe = at_least(limit)
     return any(row["severity"] in severe and row["role"] != "suppressed" for row in open_findings(rows))
 
 

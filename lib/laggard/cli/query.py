@@ -26,7 +26,7 @@ from laggard.cli.query_notes import (
     name_error,
     tables_shown,
 )
-from laggard.cli.query_output import FORMATS, format_of, write_json, write_rows
+from laggard.cli.query_output import FORMATS, STDOUT, format_of, write_json, write_rows
 from laggard.cli.query_range import conditions, touched_range
 from laggard.cli.questions import fill, fill_names, find_question, range_of, read_questions
 from laggard.cli.terminal import waiting
@@ -64,7 +64,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--format", choices=FORMATS, help="of the rows (default: table, or as the name of the file says)"
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="save the rows: FILE.parquet, FILE.csv or FILE.json")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="save the rows: FILE.parquet, FILE.csv or FILE.json; - is standard output, as CSV or by --format",
+    )
     parser.add_argument("--list", action="store_true", help="list questions, views, and tables with their columns")
     parser.add_argument("--name", metavar="Q7", default="", help="answer a shipped question")
     parser.add_argument(
@@ -96,14 +101,14 @@ def run(args: argparse.Namespace, config: Config) -> int:
             fix='laggard query "select * from group_status" or laggard query --name Q7',
             exit_code=USAGE,
         )
-    if args.json and not args.output:
+    if args.json and args.output in (None, STDOUT):
         kind = "json"
     else:
         kind = args.format or (format_of(args.output) if args.output else "table")
     with waiting(is_quiet=getattr(args, "quiet", False)):
         rows, notes = (_answer_question if args.name else _answer_sql)(config.job.tables, args.name or args.sql, values)
     write_rows(rows, kind, args.output)
-    if args.json and args.output:
+    if args.json and args.output not in (None, STDOUT):
         print(printable_json({"v": 1, "ok": True, "data": {"file": args.output, "rows": rows.num_rows}}))
     if not getattr(args, "quiet", False):
         sys.stdout.flush()

@@ -20,6 +20,7 @@ from laggard.errors import NOT_FOUND, USAGE, LaggardError
 from laggard.escape import finite, printable, printable_json
 
 FORMATS = ("table", "csv", "json", "parquet")
+STDOUT = "-"
 # numbers that name something: nobody reads their thousands
 _NAMES = re.compile(r"(^|_)(id|partition|generation|epoch|version|broker|coordinator|offset|seq|year|rule)$|_offset_")
 
@@ -27,13 +28,20 @@ _NAMES = re.compile(r"(^|_)(id|partition|generation|epoch|version|broker|coordin
 def write_rows(rows: pa.Table, kind: str, place: str | None) -> None:
     """Print rows in a format, or save them; a file is there in whole or not at all."""
     _refuse_twins(rows.column_names)
-    if place is None:
-        if kind == "parquet":
-            raise LaggardError("parquet needs a file", fix="add -o rows.parquet to the command", exit_code=USAGE)
-        _print(rows, kind, sys.stdout)
-        return
+    if kind == "parquet" and (place is None or (place == STDOUT and sys.stdout.isatty())):
+        raise LaggardError(
+            "parquet needs a file",
+            cause="its bytes are nothing for a terminal",
+            fix="add -o rows.parquet to the command, or -o - and a pipe",
+            exit_code=USAGE,
+        )
     try:
-        save(place, lambda path: _write(rows, kind, path), "rows.csv")
+        if place == STDOUT and kind == "parquet":
+            _write_parquet(rows)
+        elif place in (None, STDOUT):
+            _print(rows, kind, sys.stdout)
+        else:
+            save(place, lambda path: _write(rows, kind, path), "rows.csv")
     except pa.ArrowNotImplementedError as error:
         raise LaggardError(
             f"{kind} cannot hold these rows",
@@ -83,6 +91,14 @@ def _write(rows: pa.Table, kind: str, path: Path) -> None:
         _print(rows, kind, out)
 
 
+def _write_parquet(rows: pa.Table) -> None:
+    """To standard output in one piece: a pipe cannot be gone back in."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(_plain_texts(rows), sink)
+    sys.stdout.flush()
+    sys.stdout.buffer.write(sink.getvalue())
+
+
 def _refuse_twins(names: list[str]) -> None:
     """JSON and readers of CSV keep one of two columns of a name: none is lost by silence."""
     twin = next((name for place, name in enumerate(names) if name in names[:place]), None)
@@ -96,7 +112,9 @@ def _refuse_twins(names: list[str]) -> None:
 
 
 def format_of(place: str) -> str:
-    """The format that a file's name asks for."""
+    """The format that a file's name asks for; standard output has none, and gets CSV."""
+    if place == STDOUT:
+        return "csv"
     kind = Path(place).suffix.removeprefix(".").lower()
     if kind not in FORMATS[1:]:
         raise LaggardError(

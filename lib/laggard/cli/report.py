@@ -11,6 +11,7 @@ from laggard import __version__
 from laggard.cli.explain.asked import Asked
 from laggard.cli.explain.then import window_end_then
 from laggard.cli.explain.verb import unreadable
+from laggard.cli.judged import FAIL_ON, FOUND, at_least
 from laggard.cli.published import published_batch, warn_if_old
 from laggard.cli.query_notes import Range
 from laggard.cli.query_output import save
@@ -43,6 +44,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--since", type=when, metavar="TIME", default=when("24h"), help=SINCE)
     parser.add_argument("--to", type=when, metavar="TIME", help="end (default: the newest tick)")
     parser.add_argument("-o", "--output", metavar="FILE", default="report.html", help="the file (default: report.html)")
+    parser.add_argument(
+        "--fail-on",
+        choices=FAIL_ON,
+        help="end with 1 when a finding is open at the end of the range that is at least so severe",
+    )
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
@@ -55,7 +61,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
         )
     try:
         with waiting(is_quiet=args.quiet):
-            html = fleet_html(args, config) if args.fleet else group_html(args, config)
+            html, severities = fleet_html(args, config) if args.fleet else group_html(args, config)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise unreadable(args.group or "*", error) from error
     save(args.output, lambda path: path.write_text(html, encoding="utf-8"), "report.html")
@@ -63,11 +69,11 @@ def run(args: argparse.Namespace, config: Config) -> int:
     print(f"wrote {printable(args.output)}: {size / 1000:,.0f} kB", file=sys.stderr)
     if args.json:
         print(printable_json({"v": 1, "ok": True, "data": {"file": args.output, "bytes": size}}))
-    return OK
+    return OK if severities.isdisjoint(at_least(args.fail_on)) else FOUND
 
 
-def group_html(args: argparse.Namespace, config: Config) -> str:
-    """The page of one group."""
+def group_html(args: argparse.Namespace, config: Config) -> tuple[str, set[str | None]]:
+    """The page of one group, and the severities of its open findings."""
     environment = _environment()
     from laggard.cli.report_data import group_page
 
@@ -82,11 +88,12 @@ def group_html(args: argparse.Namespace, config: Config) -> str:
         explained.batch.cluster, str(explained.group["group"]), explained.batch.polled_at
     ).slo_objective
     page = group_page(explained, config.job.tables, config.job.window_seconds, objective)
-    return environment.get_template("group.html").render(page, version=__version__)
+    html = environment.get_template("group.html").render(page, version=__version__)
+    return html, {row["severity"] for row in explained.diagnosis.findings}
 
 
-def fleet_html(args: argparse.Namespace, config: Config) -> str:
-    """The page of all groups."""
+def fleet_html(args: argparse.Namespace, config: Config) -> tuple[str, set[str | None]]:
+    """The page of all groups, and the worst severity of each."""
     environment = _environment()
     from laggard.cli.report_data import fleet_page
 
@@ -99,7 +106,8 @@ def fleet_html(args: argparse.Namespace, config: Config) -> str:
     _refuse_empty(args.since(end), end)
     asked = Range(args.since(end), end)
     page = fleet_page(config.job.tables, batch, asked, config.job.window_seconds, is_past=args.to is not None)
-    return environment.get_template("fleet.html").render(page, version=__version__)
+    html = environment.get_template("fleet.html").render(page, version=__version__)
+    return html, {row["severity"] for row in page["rows"]}
 
 
 def _refuse_empty(begin: datetime, end: datetime) -> None:

@@ -75,7 +75,8 @@ select topic, window_start, window_end, lag, lag_known, max_time_lag_seconds, ti
     matured_records, late_records
 from group_windows where "group" = {name} order by window_start, topic
 """
-_WATCHED = 'select window_start from group_history where "group" = {name} limit 1'
+# a window in which it is known who reads: only then are rebalances seen
+_WATCHED = 'select window_start from group_history where "group" = {name} and members is not null limit 1'
 _SLO = 'select * from slo_daily where "group" = {name} order by date'
 
 
@@ -298,7 +299,8 @@ _BY_GROUP = (
     sum(rebalances_unknown) as rebalances_unknown from rebalance_cost group by "group" """,
     """select "group", sum(matured_records) as matured_records, sum(late_records) as late_records
     from slo_daily group by "group" """,
-    """select "group", count(*) as windows from group_history group by "group" """,
+    """select "group", count(*) as windows, count(members) as windows_with_members
+    from group_history group by "group" """,
 )
 _SPARKS = """
 select "group", date_bin(interval '{seconds} seconds', window_start, cast('{begin}' as timestamp)) as at,

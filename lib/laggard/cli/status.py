@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from laggard.cli import terminal
 from laggard.cli.api.client import add_options
-from laggard.cli.judged import BEHIND, INFO, LEVELS, Health, read_health
+from laggard.cli.judged import BEHIND, FAIL_ON, FOUND, INFO, LEVELS, Health, at_least, read_health
 from laggard.cli.published import made_lines, published_batch, refuse_empty, title_of, warn_if_old, warn_of
 from laggard.cli.table import Table
 from laggard.cli.words import UNKNOWN, known, known_duration, records, short
@@ -75,6 +75,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--limit", type=_limit, default=0, metavar="N", help="at most so many groups, worst first (0: all)"
     )
+    parser.add_argument(
+        "--fail-on", choices=FAIL_ON, help="end with 1 when a finding of a group is open that is at least so severe"
+    )
     add_options(parser)
 
 
@@ -93,6 +96,13 @@ def run(args: argparse.Namespace, config: Config) -> int:
             fix="laggard status --json, as often as you like",
             exit_code=USAGE,
         )
+    if args.fail_on and (args.watch or args.rebalances):
+        raise LaggardError(
+            f"--fail-on and {'--watch' if args.watch else '--rebalances'} exclude each other",
+            cause="it goes by the health of the groups that are shown once",
+            fix=f"laggard status --fail-on {args.fail_on}",
+            exit_code=USAGE,
+        )
     if args.watch:
         try:
             terminal.watch(lambda: read_page(args, config)[0], config.job.tick_seconds, no_color=args.no_color)
@@ -103,7 +113,8 @@ def run(args: argparse.Namespace, config: Config) -> int:
         print(printable_json({"v": 1, "ok": True, "data": content}, datetime.isoformat))
     else:
         terminal.show([table], no_color=args.no_color)
-    return OK
+    severe = at_least(args.fail_on)
+    return FOUND if any(group.get("health") in severe for group in content["groups"]) else OK
 
 
 def read_page(args: argparse.Namespace, config: Config) -> Page:

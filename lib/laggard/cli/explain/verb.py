@@ -11,7 +11,7 @@ from laggard.cli.explain.asked import Asked
 from laggard.cli.explain.data import to_data
 from laggard.cli.explain.page import page_lines
 from laggard.cli.explain.rows import Explained
-from laggard.cli.judged import FOUND, is_severe
+from laggard.cli.judged import FAIL_ON, FOUND, is_severe
 from laggard.cli.published import warn_if_old
 from laggard.cli.terminal import waiting
 from laggard.cli.times import HELP, accept_spans, when
@@ -40,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--at", type=when, metavar="TIME", help=f"as it was then: {HELP}")
     parser.add_argument(
-        "--fail-on", choices=("warn", "page"), help="end with 1 when a finding is open that is at least so severe"
+        "--fail-on", choices=FAIL_ON, help="end with 1 when a finding is open that is at least so severe"
     )
     add_options(parser)
 
