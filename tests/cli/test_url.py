@@ -78,6 +78,8 @@ def asker(exporter: Exporter) -> Iterator[Asker]:
     [
         ["status"],
         ["status", "--group", "c*", "--limit", "1"],
+        ["status", "--rebalances"],
+        ["status", "--rebalances", "--group", "*o*", "--limit", "2"],
         ["explain", "checkout"],
         ["explain", "checkout", "--topic", "orders", "--since", "-2h", "--limit", "3"],
         ["explain", ODD],
@@ -116,7 +118,6 @@ def test_a_reason_is_claimed_by_the_probability_that_is_configured(
         (["explain", "checkout", "--topic", "x"], NOT_FOUND, "has no topic"),
         (["status", "--group", "x*"], NOT_FOUND, "no group matches"),
         (["status", "--cluster", "test"], NOT_FOUND, "possible: prod"),
-        (["status", "--rebalances"], USAGE, "no table of rebalances"),
         (["findings", "--since", "99d"], USAGE, "at most 30d"),
         (["status", "--user", "me"], USAGE, "belong together"),
     ],

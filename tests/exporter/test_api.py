@@ -13,8 +13,10 @@ from threading import Event
 from typing import Any
 from urllib.parse import quote, urlencode
 
+import bcrypt
 import pytest
 from jsonschema import Draft202012Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from cli.group_rows import LAGS, group, members, partitions, rebalance_row
 from demo.processes import comes_true
@@ -27,6 +29,8 @@ from laggard.cli.main import main
 from laggard.escape import escape_label
 from laggard.exporter import api as api_module
 from laggard.exporter.api import API_ANSWERS, MAX_UNDER_WAY, Answer, Question
+from laggard.exporter.web import Web
+from laggard.exporter.web_users import Users
 from tables.fixtures import (
     NOW,
     Row,
@@ -151,6 +155,7 @@ def valid(path: str, document: Mapping[str, Any], status: str = "200") -> None:
     [
         ("/api/v1/clusters", "clusters"),
         ("/api/v1/groups", "groups"),
+        ("/api/v1/groups", "groups?rebalances=true"),
         ("/api/v1/groups/{group}", "groups/{group}"),
         ("/api/v1/group", "group?group={group}&page=true"),
         ("/api/v1/groups/{group}", "groups/{group}?topic={topic}"),
@@ -169,6 +174,7 @@ def test_the_description_is_one_and_names_every_path(asker: Asker) -> None:
     described = asker("openapi.json")
     assert described == openapi()
     assert {*described["paths"], "/api/other"} == set(API_ANSWERS)
+    OpenAPIV31SpecValidator(described).validate()
     for schema in described["components"]["schemas"].values():
         Draft202012Validator.check_schema(schema)
 
@@ -483,6 +489,31 @@ def test_other_origins_read_it_only_where_they_may(exporter: Exporter, asker: As
             answer, _ = other.raw("groups", Origin=page)
             assert answer.getheader("Access-Control-Allow-Origin") == expected
             assert answer.getheader("Vary") == "Accept-Encoding, Origin"
+
+
+def test_a_browser_is_answered_before_it_sends_a_password(exporter: Exporter, asker: Asker) -> None:
+    page = "https://wiki.example.org"
+    wanted = {"Origin": page, "Access-Control-Request-Method": "GET", "Access-Control-Request-Headers": "authorization"}
+    assert asker.raw("groups", "OPTIONS", **wanted)[0].status == 405
+    web = Web(users=Users({"me": bcrypt.hashpw(b"secret", bcrypt.gensalt(4))}))
+    for origins, expected in (((page,), page), (("*",), "*"), (("https://other.example.org",), None)):
+        with serving_api(exporter, cors_origins=origins, web=web) as other:
+            answer, body = other.raw("groups", "OPTIONS", **wanted)
+            assert (answer.status, body) == (204, b"")
+            assert answer.getheader("Access-Control-Allow-Origin") == expected
+            allowed = "Authorization, If-None-Match" if expected else None
+            assert answer.getheader("Access-Control-Allow-Headers") == allowed
+            assert answer.getheader("Access-Control-Allow-Methods") == ("GET, HEAD" if expected else None)
+            refused, _ = other.raw("groups", Origin=page)
+            assert (refused.status, refused.getheader("Access-Control-Allow-Origin")) == (401, expected)
+            assert other.raw("groups", "POST", **wanted)[0].status == 405
+
+
+def test_explain_says_how_many_partitions_are_left_out(asker: Asker) -> None:
+    whole, cut = asker("explain/checkout")["explain"], asker("explain/checkout?partitions=1")["explain"]
+    assert (whole["partitions_left_out"], len(cut["partitions"])) == (0, 1)
+    assert cut["partitions"] == whole["partitions"][:1]
+    assert cut["partitions_left_out"] == len(whole["partitions"]) - 1 > 0
 
 
 def test_requests_are_counted_by_their_place_in_the_list(exporter: Exporter) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from laggard.config import Config
 
 _GROUP_COLUMNS = ("group", "rebalances_total", "last_rebalance_at", "time_in_rebalance_ratio", "rebalancing_since")
-_OF_LAST = ("cause", "rebalance_seconds", "pause_max_seconds", "moved", "avoidable")
+LAST = ("cause", "rebalance_seconds", "pause_max_seconds", "moved", "avoidable")
 _TITLES = (
     "GROUP", "REBALANCES", "LAST END", "CAUSE", "TOOK", "LONGEST PAUSE", "MOVED", "AVOIDABLE", "LAST 10 MIN",
 )  # fmt: skip
@@ -60,31 +60,43 @@ class RebalanceLine:
     time_in_rebalance_ratio: float | None
 
 
-Shown = tuple[RebalanceLine, tuple[str, ...]]  # a line, and its cells
-
-
 def read_page(args: argparse.Namespace, config: Config) -> Page:
     """Read the table of `status --rebalances`, and the same as data."""
     batch = published_batch(config.job.tables)
     warn_if_old(batch, config)
     groups = read_where(config.job.tables, batch, GROUP_STATUS.name, _GROUP_COLUMNS)
-    chosen = sorted((row for row in groups if fnmatchcase(row["group"], args.group)), key=_rank)
+    chosen = [row for row in groups if fnmatchcase(row["group"], args.group)]
     refuse_empty(args.group, chosen, (row["group"] for row in groups))
-    last = _last_rebalances(config.job.tables, batch, chosen)
+    lines = _lines(config.job.tables, batch, chosen)
+    table = table_of(title_of(batch, len(chosen)), lines, args.limit)
+    return table, content_of(batch.cluster, batch, lines[: args.limit or None])
 
-    def shown_line(row: Row) -> Shown:
+
+def read_lines(root: str, batch: Batch) -> list[RebalanceLine]:
+    """Read the lines of all groups of a batch."""
+    return _lines(root, batch, read_where(root, batch, GROUP_STATUS.name, _GROUP_COLUMNS))
+
+
+def _lines(root: str, batch: Batch, groups: Sequence[Row]) -> list[RebalanceLine]:
+    last = _last_rebalances(root, batch, groups)
+
+    def shown_line(row: Row) -> RebalanceLine:
         line = _line(row, last.get(row["group"], {}))
-        return line, _cells(line)
+        _cells(line)
+        return line
 
-    lines = made_lines(chosen, GROUP_STATUS.name, shown_line)
-    table = Table(title_of(batch, len(chosen)), _TITLES, [cells for _, cells in lines], _RIGHT, args.limit, _LEAST)
-    return table, content_of(batch.cluster, batch, [line for line, _ in lines][: args.limit or None])
+    return sorted(made_lines(groups, GROUP_STATUS.name, shown_line), key=order)
 
 
-def _rank(row: Row) -> tuple[float, float, str]:
-    """Most time in rebalance first, then the newest; unknown last."""
-    ratio, at = row["time_in_rebalance_ratio"], row["last_rebalance_at"]
-    return (1.0 if ratio is None else -ratio, 0.0 if at is None else -at.timestamp(), row["group"])
+def table_of(title: str, lines: Sequence[RebalanceLine], limit: int) -> Table:
+    """The table of groups that are in order below its title."""
+    return Table(title, _TITLES, [_cells(line) for line in lines], _RIGHT, limit, _LEAST)
+
+
+def order(line: RebalanceLine) -> tuple[float, float, str]:
+    """Place a line: most time in rebalance first, then the newest; unknown last."""
+    ratio, at = line.time_in_rebalance_ratio, line.last_rebalance_at
+    return (1.0 if ratio is None else -ratio, 0.0 if at is None else -at.timestamp(), line.group)
 
 
 def _last_rebalances(root: str, batch: Batch, groups: Sequence[Row]) -> dict[str, Row]:
@@ -95,7 +107,7 @@ def _last_rebalances(root: str, batch: Batch, groups: Sequence[Row]) -> dict[str
         root,
         batch,
         REBALANCES.name,
-        ("group", "ended_at", "started_low", "started_high", *_OF_LAST),
+        ("group", "ended_at", "started_low", "started_high", *LAST),
         {at.date().isoformat() for at in ends.values()},
         wanted,
     )
@@ -110,7 +122,7 @@ def _line(row: Row, last: Row) -> RebalanceLine:
         **{name: row[name] for name in ("rebalancing_since", "last_rebalance_at", "time_in_rebalance_ratio")},
         least_seconds=seconds_between(last.get("ended_at"), last.get("started_high")),
         most_seconds=seconds_between(last.get("ended_at"), last.get("started_low")),
-        **{name: last.get(name) for name in _OF_LAST},
+        **{name: last.get(name) for name in LAST},
     )
 
 

@@ -9,13 +9,32 @@ from tornado.web import Finish, HTTPError
 
 from laggard.exporter.api import CODES, Answer, Busy, Late, Question, counted_path
 from laggard.exporter.negotiate import wants_gzip
-from laggard.exporter.server import Handler
+from laggard.exporter.server import Handler, Site
 
 _JSON = "application/json; charset=utf-8"
+_PREFLIGHT_SECONDS = "600"
 
 
 class ApiHandler(Handler):
     """Hand a question to the threads, and their answer to the client."""
+
+    def initialize(self, site: Site) -> None:
+        super().initialize(site)
+        if site.api is not None and site.api.cors_origins:
+            self.SUPPORTED_METHODS = (*Handler.SUPPORTED_METHODS, "OPTIONS")
+
+    def is_preflight(self) -> bool:
+        return self.request.method == "OPTIONS"
+
+    def options(self) -> None:
+        """Say that a page may send a password or ask for what has changed, before a browser lets it."""
+        self.set_status(204)
+        self.clear_header("Content-Type")
+        if "Access-Control-Allow-Origin" in self._headers:
+            self.set_header("Access-Control-Allow-Methods", ", ".join(Handler.SUPPORTED_METHODS))
+            self.set_header("Access-Control-Allow-Headers", "Authorization, If-None-Match")
+            self.set_header("Access-Control-Max-Age", _PREFLIGHT_SECONDS)
+        self.finish()
 
     def set_default_headers(self) -> None:
         super().set_default_headers()

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
 from laggard.cli.api.boards import Board, Entry
-from laggard.cli.api.document import named
+from laggard.cli.api.document import name_of, named
 from laggard.cli.api.pages import page_of
 from laggard.cli.api.questions import SORTS, refuse_long
 from laggard.cli.diagnosis_words import advice, avoid, says
 from laggard.cli.findings import is_wanted, order, read_found
 from laggard.cli.published import Row
 from laggard.cli.status import order as order_of_status
+from laggard.cli.status_rebalances import read_lines
 
 Parameters = Mapping[str, Any]
 # kinds of the keys of each order, n for a number and s for a text; findings that ended have another one
@@ -31,7 +33,19 @@ def groups(boards: Sequence[Board], asked: Parameters, _window_seconds: int) -> 
     ]
     found.sort(key=lambda each: each[0])
     rows, after = page_of(found, asked["limit"], asked["after"], asked["sort"], _KINDS[asked["sort"]])
+    if asked["rebalances"]:
+        rows = _with_rebalances(boards, rows)
     return {"total": len(found), "next": after, "groups": rows}
+
+
+def _with_rebalances(boards: Sequence[Board], rows: Sequence[Row]) -> list[Row]:
+    """Add the lines of `laggard status --rebalances`; null for a group of which no line can be made."""
+    lines: dict[tuple[str, str], Row] = {}
+    for board in boards:
+        for line in read_lines(board.root, board.snapshot.batch):
+            facts = asdict(line)
+            lines[board.snapshot.cluster, facts.pop("group")] = facts
+    return [row | {"rebalances": lines.get((name_of(row, "cluster"), name_of(row, "group")))} for row in rows]
 
 
 def _key(entry: Entry, sort: str) -> tuple[Any, ...]:

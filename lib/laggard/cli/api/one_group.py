@@ -35,7 +35,7 @@ def explain(board: Board, group: str, asked: Mapping[str, Any], window_seconds: 
     limit = asked["limit"] or (MAX_REBALANCES if asked["since"] else None)
     question = Asked(group, board.limits, limit, asked["topic"], asked["at"], asked["since"])
     explained = question.read(board.root, window_seconds, board.snapshot.batch)
-    return {"explain": to_data(explained), "page": page_lines(explained)}
+    return {"explain": to_data(explained, asked["partitions"]), "page": page_lines(explained)}
 
 
 def group(board: Board, group: str, asked: Mapping[str, Any], window_seconds: int) -> dict[str, Any]:

@@ -18,7 +18,7 @@ _ERRORS = {
     400: "the question is wrong: `choices` has what would be right",
     401: "a password is needed, or it is wrong (web-config file)",
     404: "no such group, cluster or path: `choices` has what is near",
-    405: "only GET and HEAD",
+    405: "only GET and HEAD, and OPTIONS for pages of other origins",
     413: "a request has no body",
     429: "too many requests at once, or beyond the rate limit",
     431: "the headers are too large",

@@ -133,6 +133,13 @@ GROUPS = (
         "min_time_lag_seconds", "only groups known to be so far behind", _seconds, {"type": "number", "minimum": 0}
     ),
     _choice("sort", "order; severity is that of `laggard status`", *SORTS, default=SORTS[0]),
+    Parameter(
+        "rebalances",
+        "true: also rebalances so far and the last one, as `laggard status --rebalances`",
+        _flag,
+        {"type": "boolean"},
+        default="false",
+    ),
     *PAGE,
 )
 FINDINGS = (
@@ -170,6 +177,7 @@ EXPLAIN = (
     Parameter("at", f"as it was then: {HELP}", when),
     Parameter("since", "also what was found since then, and the rebalances since then", when),
     _number("limit", "most rebalances; default 5, with since 1000", MAX_REBALANCES),
+    _number("partitions", "most partitions, the furthest behind first", MAX_PAGE, MAX_PAGE),
 )
 CLUSTERS: tuple[Parameter, ...] = ()
 OPENAPI: tuple[Parameter, ...] = ()

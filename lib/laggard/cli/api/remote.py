@@ -8,18 +8,21 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
+from laggard.cli import status_rebalances
 from laggard.cli.api.client import Document, Remote, in_path
 from laggard.cli.api.document import name_of
 from laggard.cli.findings import Found, finding_lines, refuse_unknown_code, to_data
 from laggard.cli.judged import FOUND, is_severe
 from laggard.cli.published import Row, refuse_empty
 from laggard.cli.status import GroupLine, Page, table_of
+from laggard.cli.status_rebalances import RebalanceLine
 from laggard.cli.words import UNKNOWN, count, moment
-from laggard.errors import OK, USAGE, LaggardError
+from laggard.errors import OK
 from laggard.escape import escape_label, finite, printable_json, printable_lines
 from laggard.tables.schemas import FINDINGS
 
 _TIMES = [column.name for column in FINDINGS.columns if column.type == "timestamp"]
+_REBALANCE_TIMES = ("last_rebalance_at", "rebalancing_since")
 _ADDED = {"says", "advice", "avoid", "group_bytes", "cluster_bytes"}
 
 
@@ -66,37 +69,42 @@ def findings(args: argparse.Namespace) -> int:
 
 def status(args: argparse.Namespace) -> Page:
     """The table of groups, and the same as data."""
-    if args.rebalances:
-        raise LaggardError(
-            "an exporter has no table of rebalances",
-            cause="--rebalances reads the tables",
-            fix="leave --url out, or: laggard explain GROUP --url URL",
-            exit_code=USAGE,
-        )
     remote = Remote(args)
     with remote.reading():
-        return _status(args, remote.pages("groups", group=None if args.group == "*" else args.group))
+        group = None if args.group == "*" else args.group
+        return _status(args, remote.pages("groups", group=group, rebalances="true" if args.rebalances else None))
 
 
 def _status(args: argparse.Namespace, pages: Sequence[Document]) -> Page:
-    lines = [_line(row) for page in pages for row in page["groups"]]
-    refuse_empty(args.group, pages[0]["groups"])
+    found = [row for page in pages for row in page["groups"]]
+    refuse_empty(args.group, found)
     first = pages[0]
-    cluster = name_of(first["clusters"][0], "cluster")
+    cluster, polled_at = name_of(first["clusters"][0], "cluster"), moment(_time(first["data_timestamp"]))
+    title = printable_lines(
+        f"{escape_label(cluster)}: batch {first['batch_id']}, {polled_at}, {count(len(found), 'group')}"
+    )
+    lines: Sequence[GroupLine] | Sequence[RebalanceLine]
+    if args.rebalances:
+        known = [row for row in found if row["rebalances"] is not None]
+        lines = sorted(map(_rebalance_line, known), key=status_rebalances.order)
+        table = status_rebalances.table_of(title, lines, args.limit)
+    else:
+        lines = [_line(row) for row in found]
+        table = table_of(title, lines, args.limit, has_rules=any(line.health != UNKNOWN for line in lines))
     content = {
         "cluster": cluster,
         "batch_id": first["batch_id"],
         "polled_at": first["data_timestamp"],
         "groups": [asdict(line) for line in lines[: args.limit or None]],
     }
-    polled_at = moment(_time(first["data_timestamp"]))
-    title = printable_lines(
-        f"{escape_label(cluster)}: batch {first['batch_id']}, {polled_at}, {count(len(lines), 'group')}"
-    )
-    has_rules = any(line.health != UNKNOWN for line in lines)
-    table = table_of(title, lines, args.limit, has_rules=has_rules)
     rows = [[printable_lines(cell) for cell in cells] for cells in table.rows]  # of an answer that was tampered with
     return replace(table, rows=rows), content
+
+
+def _rebalance_line(row: Row) -> RebalanceLine:
+    facts = row["rebalances"]
+    times = {name: None if facts[name] is None else _time(facts[name]) for name in _REBALANCE_TIMES}
+    return RebalanceLine(group=name_of(row, "group"), **(facts | times))
 
 
 def _line(row: Row) -> GroupLine:

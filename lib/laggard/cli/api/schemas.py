@@ -10,6 +10,7 @@ from laggard.cli.api.document import NULL_REASONS, REASONS
 from laggard.cli.api.questions import DATA_STATUSES
 from laggard.cli.explain.rows import GROUP_COLUMNS, MEMBER_COLUMNS, PARTITION_COLUMNS, REBALANCE_COLUMNS
 from laggard.cli.judged import LEVELS
+from laggard.cli.status_rebalances import LAST
 from laggard.diagnosis.parameters import Policy
 from laggard.lag.burrow import VERDICTS
 from laggard.tables.schemas import (
@@ -114,6 +115,17 @@ _WORST = _object(
     },
     ["topic_bytes"],
 )  # fmt: skip
+_NUMBER_OR_NULL: Schema = {"type": ["number", "null"]}
+_REBALANCES = _object(
+    {
+        "rebalances": _or_null(_WHOLE) | {"description": "so far"},
+        **_columns(GROUP_STATUS, ("rebalancing_since", "last_rebalance_at", "time_in_rebalance_ratio")),
+        **_columns(REBALANCES, LAST),
+        "least_seconds": _NUMBER_OR_NULL | {"description": "the last one took so long at least"},
+        "most_seconds": _NUMBER_OR_NULL | {"description": "the last one took so long at most"},
+    },
+    text="rebalances so far, and the last one; only with rebalances=true; null: no line can be made of the rows",
+)
 _GROUP = _object(
     {
         **_named("cluster", "cluster"),
@@ -140,8 +152,9 @@ _GROUP = _object(
         "history": _list({"type": ["number", "null"]})
         | {"description": "largest known time lag in the newest closed windows, the newest last"},
         "history_bounds": _list(_WHOLE) | {"description": "places in history, from 0, of values that are lower bounds"},
+        "rebalances": _or_null(_REBALANCES),
     },
-    ["cluster_bytes", "group_bytes"],
+    ["cluster_bytes", "group_bytes", "rebalances"],
 )
 _TOPIC = _object(
     {
@@ -218,7 +231,9 @@ _EXPLAINED = _object(
             _SUMMARY | {"windows": _or_null(_list(_ref("Window"))), "findings": _or_null(_list(_ref("Finding")))}
         ),
         "group": _object(_columns(GROUP_STATUS, GROUP_COLUMNS) | {"time_lag_is_exact": _FLAG}),
-        "partitions": _list(_object(_columns(PARTITION_STATUS, PARTITION_COLUMNS))),
+        "partitions": _list(_object(_columns(PARTITION_STATUS, PARTITION_COLUMNS)))
+        | {"description": "the furthest behind first"},
+        "partitions_left_out": _WHOLE | {"description": "that `partitions` of the question left out; 0: it has all"},
         "members": _or_null(_list(_ref("Member"))),
         "rebalances": _or_null(_list(_ref("Rebalance"))),
         "topic": _CODE,

@@ -12,15 +12,20 @@ from laggard.cli.explain.unknown import not_known
 from laggard.cli.published import Row
 
 
-def to_data(explained: Explained) -> dict[str, Any]:
-    """All facts of the page, with exact numbers, also infinite ones; null is not known."""
+def to_data(explained: Explained, most: int | None = None) -> dict[str, Any]:
+    """All facts of the page, with exact numbers, also infinite ones; null is not known.
+
+    Of the partitions, which are in order, so many at most.
+    """
+    shown = explained.partitions[:most]
     return {
         "cluster": explained.batch.cluster,
         "batch_id": explained.batch.batch_id,
         "polled_at": explained.batch.polled_at,
         "diagnosis": _diagnosis(explained),
         "group": explained.group | {"time_lag_is_exact": time_lag_is_exact(explained.partitions)},
-        "partitions": explained.partitions,
+        "partitions": shown,
+        "partitions_left_out": len(explained.partitions) - len(shown),
         "members": None if explained.members is None else _members(explained),
         "rebalances": explained.rebalances,
         "topic": explained.topic,
