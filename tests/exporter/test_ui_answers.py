@@ -4,37 +4,21 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Error, Page, Route, expect
 
-from exporter.browser import chromium
 from exporter.harness import Exporter
-from exporter.test_ui_browser import GROUP, refreshed, showing
-from exporter.ui_tables import write_tables
+from exporter.ui_kit import GROUP, refreshed, showing
 from laggard.escape import escape_label
-from patience import patient
 from tables.fixtures import group_row, partition_row, write_batch
 
 pytestmark = pytest.mark.full
 API = "**/api/**"
-expect.set_options(timeout=1000 * patient(10))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def exporter(tmp_path_factory: pytest.TempPathFactory) -> Exporter:
-    root = tmp_path_factory.mktemp("tables")
-    write_tables(root)
-    return refreshed(root)
 
 
 def alter(page: Page, change: Callable[[Any], object]) -> None:
@@ -82,6 +66,35 @@ def test_numbers_of_an_exporter_that_hangs_do_not_stay(browser: Browser, exporte
         page.clock.fast_forward(20_000)
         expect(page.locator("table:visible")).not_to_have_count(0)
         expect(page.get_by_role("alert")).to_be_hidden()
+
+
+@pytest.mark.parametrize(("first", "then"), [("#/", None), (GROUP, None), (GROUP, "#/"), ("#/", GROUP)])
+def test_an_older_answer_that_comes_later_changes_nothing(
+    browser: Browser, exporter: Exporter, first: str, then: str | None
+) -> None:
+    held: list[Route] = []
+
+    def newer(route: Route) -> None:
+        if not held:
+            held.append(route)
+            return
+        answered = route.fetch()
+        route.fulfill(response=answered, json=answered.json() | {"batch_id": 275})
+
+    with showing(browser, exporter) as seen:
+        page = seen.page
+        page.route(re.compile(r"/api/v1/groups?\b"), newer)
+        seen.open(first)
+        expect(page.locator("main")).to_contain_text("Loading")
+        page.keyboard.press("r") if then is None else seen.open(then)
+        expect(page.locator("#moment")).to_contain_text("batch 275")
+        shown = page.locator("main").inner_text()
+        with suppress(Error):  # the page has given the question up
+            held[0].continue_()
+        page.wait_for_load_state("networkidle")
+        page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)))")
+        expect(page.locator("#moment")).to_contain_text("batch 275")
+        assert page.locator("main").inner_text() == shown
 
 
 def test_numbers_kept_after_a_failure_are_of_the_data_and_go(browser: Browser, exporter: Exporter) -> None:
@@ -218,7 +231,8 @@ def test_every_name_leads_to_its_own_page(browser: Browser, tmp_path: Path) -> N
             expect(page.locator(".headline")).to_be_visible()
             expect(page.locator("td", has_text=re.compile(f"^{5000 + place:,}$"))).to_have_count(1)
             # the command is of this group in a shell, too
-            command = page.locator("main code").first.inner_text().removeprefix("laggard explain ")
+            command = page.locator("main code").first.inner_text()
+            assert command.startswith(f"laggard explain --url {seen.origin} --cluster=prod ")
             said = subprocess.run(
                 ["bash", "-c", f'set -- {command}; printf %s "${{!#}}"'], capture_output=True, check=True
             ).stdout

@@ -3,41 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from exporter.api_kit import serving_api
-from exporter.browser import Seen, chromium, tab
-from exporter.harness import LIMIT_SECONDS, Clock, Exporter
+from exporter.browser import Seen
+from exporter.harness import Clock, Exporter
 from exporter.simulated_tables import write_simulated
 from exporter.test_roots import Several
+from exporter.ui_kit import GROUP, refreshed, showing
 from exporter.ui_tables import HOSTILE, PARTITIONS, write_tables
 from laggard.escape import escape_label
-from laggard.exporter import api
-from patience import patient
 from tables.fixtures import NOW, group_row, partition_row, write_batch
 
 pytestmark = pytest.mark.full
-GROUP = "#/group/prod/checkout"
-expect.set_options(timeout=1000 * patient(10))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def exporter(tmp_path_factory: pytest.TempPathFactory) -> Exporter:
-    root = tmp_path_factory.mktemp("tables")
-    write_tables(root)
-    return refreshed(root)
 
 
 @pytest.fixture(scope="module")
@@ -51,27 +32,6 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Exporter:
     root = tmp_path_factory.mktemp("crowd")
     write_tables(root, more=2000)
     return refreshed(root)
-
-
-def refreshed(root: Path, clock: Clock | None = None) -> Exporter:
-    exporter = Exporter(root, clock=clock or Clock())
-    exporter.refresh()
-    return exporter
-
-
-@contextmanager
-def showing(
-    browser: Browser, exporter: Exporter | Several, clock: Clock | None = None, **look: object
-) -> Iterator[Seen]:
-    """A tab on the exporter; whatever the test does in it, nothing leaves the origin."""
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        serving_api(exporter, clock, ui=True) as asker,
-        tab(browser, asker.port, **look) as seen,
-    ):  # type: ignore[arg-type]
-        patch.setattr(api, "ANSWER_SECONDS", LIMIT_SECONDS)  # a busy machine may answer late
-        yield seen
-        assert seen.foreign() == []
 
 
 def rows(page: Page) -> list[str]:

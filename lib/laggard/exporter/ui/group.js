@@ -103,7 +103,10 @@ export class Group {
   }
 
   head(group) {
-    const command = `laggard explain ${group.group.startsWith("-") ? "-- " : ""}${quoted(group)}`;
+    // from this exporter, so that it works where no table can be read
+    const url = new URL(".", location.href).href.replace(/\/$/, "");
+    const cluster = quoted({ group: group.cluster, group_bytes: group.cluster_bytes });
+    const command = `laggard explain --url ${quoted({ group: url })} --cluster=${cluster} ${group.group.startsWith("-") ? "-- " : ""}${quoted(group)}`;
     const copied = el("span", { class: "muted", role: "status" });
     const copy = async () => {
       try { await navigator.clipboard.writeText(command); copied.textContent = "copied"; } catch { copied.textContent = "mark it and copy it by hand"; }
