@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from laggard.diagnosis.engine import judge, settle
+from laggard.diagnosis.history.frames import Memory
 from laggard.diagnosis.history.layout import LISTS, History, rows_of
-from laggard.diagnosis.history.memory import Memory
 from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.signals.cluster import ClusterFrame
 from laggard.tables import schemas

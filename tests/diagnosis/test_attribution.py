@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diagnosis.groups import signals_of, spread_over, topic_signals
-from laggard.diagnosis.history.memory import Memory, from_json
+from laggard.diagnosis.history.frames import Memory, from_json
 from laggard.diagnosis.rules.uneven import proven_costly
 from laggard.diagnosis.signals.attribution import attribute, broker_signal, least_p, rank_p
 from laggard.diagnosis.signals.group import Signals

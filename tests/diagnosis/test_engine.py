@@ -10,7 +10,7 @@ import pytest
 
 from diagnosis.fluid import Evaluation, Fluid, evaluate, tables_of
 from laggard.diagnosis import engine
-from laggard.diagnosis.history.memory import from_json
+from laggard.diagnosis.history.frames import from_json
 from laggard.diagnosis.parameters import Policy
 from laggard.diagnosis.rules.rule import Rule
 from laggard.diagnosis.signals.group import Signals

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from diagnosis.rebalance_rows import BEGIN, NOW, WINDOWS, Life, at, member, pods, series
-from laggard.diagnosis.history.memory import Memory, Scaled, Track
+from laggard.diagnosis.history.frames import Memory, Scaled, Track
 from laggard.diagnosis.parameters import Policy
 from laggard.diagnosis.rules import clients, scaling
 from laggard.diagnosis.rules.registry import rules_of

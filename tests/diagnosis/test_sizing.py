@@ -13,7 +13,7 @@ from laggard.diagnosis.parameters import Policy
 from laggard.diagnosis.signals.forecast import drain_seconds
 from laggard.diagnosis.signals.group import Signals
 from laggard.diagnosis.signals.statistics import percentile
-from laggard.diagnosis.verdict.decisions import autoscaler_settings
+from laggard.diagnosis.verdict.reasons import autoscaler_settings
 from laggard.diagnosis.verdict.sizing import Load, Sizing, lasting, lower_bound, packed, size, slowest_drain
 from laggard.rebalance.assignors import ASSIGNORS, Member, assign
 

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diagnosis.groups import END, GENERATION, signals_of, spread_over, topic_signals
-from laggard.diagnosis.history.memory import Memory, Track
+from laggard.diagnosis.history.frames import Memory, Track
 from laggard.diagnosis.parameters import Policy
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.diagnosis.rules.rule import Observation
 from laggard.diagnosis.signals.group import Signals, Trend
 from laggard.diagnosis.verdict import reasons
-from laggard.diagnosis.verdict.decisions import Verdict, scale_verdict
-from laggard.diagnosis.verdict.reasons import REASONS, VERDICTS
+from laggard.diagnosis.verdict.decisions import scale_verdict
+from laggard.diagnosis.verdict.reasons import REASONS, VERDICTS, Verdict
 from laggard.diagnosis.verdict.sizing import size
 
 RESTLESS = sorted(BLOCKS_SCALING)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from laggard.diagnosis.engine import settle
-from laggard.diagnosis.history.memory import Memory, from_json
+from laggard.diagnosis.history.frames import Memory, from_json
 from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.stream.judging import cluster_frame, judge_groups, lay_out
 from laggard.stream.reading import Options, Window, closed_windows, known_at, told

@@ -10,7 +10,7 @@ from math import inf, isinf
 from laggard.cli.plan.change import Change, apply
 from laggard.cli.plan.outcome import Plan, Span, rates_of
 from laggard.cli.plan.recorded import Recorded, recorded_of
-from laggard.diagnosis.history.memory import Memory
+from laggard.diagnosis.history.frames import Memory
 from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.verdict.sizing import size
 from laggard.stream.judging import judge_groups, lay_out

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from diagnosis.fluid import NOON, Evaluation, Fluid, Row, tables_of
 from laggard.diagnosis.engine import RULE_FAILED, settle_apart
-from laggard.diagnosis.history.memory import Memory, from_json
+from laggard.diagnosis.history.frames import Memory, from_json
 from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.signals.cluster import ClusterFrame
 from laggard.stream import judging

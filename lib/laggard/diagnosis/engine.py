@@ -9,11 +9,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from laggard.diagnosis.findings.rows import Judgement, finding_rows
-from laggard.diagnosis.findings.tracks import Step, advance_tracks
+from laggard.diagnosis.findings.rows import Judgement, Step, advance_tracks, finding_rows
 from laggard.diagnosis.findings.windows import completed, group_rows
-from laggard.diagnosis.history.frames import GroupFrame, Row
-from laggard.diagnosis.history.memory import Memory, Track
+from laggard.diagnosis.history.frames import GroupFrame, Memory, Row, Track
 from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.rules.cluster import reaches
 from laggard.diagnosis.rules.registry import BY_CODE, RULES, cluster_observations, group_conditions
@@ -22,8 +20,8 @@ from laggard.diagnosis.rules.uneven import proven_costly
 from laggard.diagnosis.signals.cluster import ClusterFrame, cluster_signal, no_signal
 from laggard.diagnosis.signals.compute import signals_of
 from laggard.diagnosis.signals.group import Signals
-from laggard.diagnosis.verdict.decisions import Verdict, scale_verdict, verdict_columns, with_cluster
-from laggard.diagnosis.verdict.reasons import INPUT_UNKNOWN
+from laggard.diagnosis.verdict.decisions import scale_verdict
+from laggard.diagnosis.verdict.reasons import INPUT_UNKNOWN, Verdict, verdict_columns, with_cluster
 from laggard.diagnosis.verdict.sizing import Sizing, size
 
 RULE_FAILED = "RULE_FAILED"

@@ -21,9 +21,8 @@ import pyarrow.compute as pc
 
 from laggard import files
 from laggard.diagnosis.engine import Judged, settle_apart
-from laggard.diagnosis.history.frames import Row
+from laggard.diagnosis.history.frames import Memory, Row, from_json
 from laggard.diagnosis.history.grid import Piece, coded, kept
-from laggard.diagnosis.history.memory import Memory, from_json
 from laggard.errors import DAMAGED, INTERNAL, TEMPORARY, LaggardError
 from laggard.failures import classify
 from laggard.files import is_local, locate

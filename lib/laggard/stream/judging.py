@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.diagnosis.engine import FINDINGS, LAYOUT, Judged, failed, failure, judge
-from laggard.diagnosis.history.frames import Row
+from laggard.diagnosis.history.frames import Memory, Row, from_json
 from laggard.diagnosis.history.grid import Ints, IsOwn, coded, kept, places_of
 from laggard.diagnosis.history.layout import Baseline, History, Rows, rows_of
-from laggard.diagnosis.history.memory import Memory, from_json
 from laggard.diagnosis.rules.cluster import OFFSETS_NEWS_WINDOWS
 from laggard.diagnosis.signals.cluster import ClusterFrame
 from laggard.errors import LaggardError, first_line

@@ -12,9 +12,8 @@ import pyarrow.compute as pc
 from pyarrow.dataset import field
 
 from laggard.diagnosis.engine import Judged, settle_apart
-from laggard.diagnosis.history.frames import Row
+from laggard.diagnosis.history.frames import Memory, Row
 from laggard.diagnosis.history.layout import History
-from laggard.diagnosis.history.memory import Memory
 from laggard.stream.judging import (
     NOT_ODD,
     Baselines,

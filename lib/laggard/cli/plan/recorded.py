@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.diagnosis.history.memory import Memory
+from laggard.diagnosis.history.frames import Memory
 from laggard.diagnosis.signals.compute import signals_of
 from laggard.diagnosis.signals.group import Signals
 from laggard.stream.judging import lay_out

@@ -7,14 +7,98 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from math import inf
 from types import MappingProxyType
+from typing import Any
 
-from laggard.diagnosis.findings.tracks import Step
-from laggard.diagnosis.history.frames import Row
-from laggard.diagnosis.history.memory import Track, digest
+from laggard.diagnosis.history.frames import Row, Track, digest
 from laggard.diagnosis.parameters import Parameters, fixed
-from laggard.diagnosis.rules.reach import params_of, version_of
-from laggard.diagnosis.rules.registry import BY_CODE, EDGES, Edge
-from laggard.diagnosis.rules.rule import CAUSE, INFO, META, PAGE, SYMPTOM, WARN, Observation, Rule
+from laggard.diagnosis.rules.registry import BY_CODE, EDGES, Edge, params_of, version_of
+from laggard.diagnosis.rules.rule import ABSTAINS, CAUSE, HOLDS, INFO, META, PAGE, SYMPTOM, WARN, Observation, Rule
+
+CLEARED, FALSIFIED, RETIRED, UNKNOWN = "cleared", "falsified", "retired", "unknown"
+_FALSIFIED_WINDOWS = fixed("falsified_windows", 2, "windows in a row in which the falsifier was true")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Change of a track in a window: the track after it, what was observed, and why it closed, if it did."""
+
+    track: Track
+    observed: Observation | None
+    closed: str = ""
+
+
+def advance_tracks(
+    tracks: Sequence[Track],
+    observations: Sequence[Observation],
+    rules: Mapping[str, Rule],
+    window_ms: int,
+    end_ms: int,
+    parameters: Parameters,
+) -> list[Step]:
+    """All tracks after a window that began at `window_ms` and ended at `end_ms`, those that ended in it included."""
+    holding = sorted((each for each in observations if each.state == HOLDS), key=_scope_of)
+    abstaining = {each.code for each in observations if each.state == ABSTAINS}
+    steps = []
+    for track in tracks:
+        if track.code not in rules:  # of a newer version, before this one was put back
+            continue
+        found = next((each for each in holding if _is_of(track, each)), None)
+        if found is not None:
+            holding.remove(found)
+        step = _step(track, found, rules[track.code], parameters, end_ms, is_abstaining=track.code in abstaining)
+        if step is not None:
+            steps.append(step)
+    for each in holding:
+        track = Track(each.code, each.topic, tuple(sorted(each.partitions)), each.subject, window_ms)
+        step = _step(track, each, rules[each.code], parameters, end_ms, is_abstaining=False)
+        if step is not None:
+            steps.append(step)
+    return steps
+
+
+def _step(
+    track: Track,
+    found: Observation | None,
+    rule: Rule,
+    parameters: Parameters,
+    end_ms: int,
+    *,
+    is_abstaining: bool,
+) -> Step | None:
+    """The track after the window; None when a condition that never became a finding is forgotten."""
+    if found is not None:
+        falsified = track.falsified + 1 if found.is_falsified else 0
+        track = replace(track, held=track.held + 1, missed=0, abstained=0, falsified=falsified)
+        is_false = falsified >= _FALSIFIED_WINDOWS
+        if track.opened_ms is None and track.held >= (rule.open_after or parameters.open_after) and not is_false:
+            track = replace(track, opened_ms=end_ms)
+        if is_false:
+            return Step(track, found, FALSIFIED) if track.opened_ms is not None else None
+        return Step(track, found)
+    if is_abstaining:
+        track = replace(track, abstained=track.abstained + 1)
+        if track.abstained < parameters.abstain_after:
+            return Step(track, None)
+        return Step(track, None, UNKNOWN) if track.opened_ms is not None else None
+    if track.opened_ms is None:
+        return None
+    track = replace(track, missed=track.missed + 1, held=0)
+    is_over = track.missed >= (rule.close_after or parameters.close_after)
+    return Step(track, None, CLEARED if is_over else "")
+
+
+def _is_of(track: Track, each: Observation) -> bool:
+    """The same condition: partitions may change as long as one stays."""
+    if (track.code, track.topic, track.subject) != (each.code, each.topic, each.subject):
+        return False
+    if bool(track.partitions) != bool(each.partitions):
+        return False
+    return not track.partitions or not set(track.partitions).isdisjoint(each.partitions)
+
+
+def _scope_of(each: Observation) -> tuple[Any, ...]:
+    return each.code, each.topic, each.subject, tuple(sorted(each.partitions))
+
 
 PRIMARY, CONTRIBUTING, SUPPRESSED, SYMPTOM_ROLE, NOTE = "primary", "contributing", "suppressed", "symptom", "note"
 
@@ -48,36 +132,35 @@ def roles(
     open, it is the primary one.
     """
     found: dict[str, str] = {}
-    reaching = set()
+    reaching: set[str] = set()
     for each in findings:
         edges = list(_against(each, findings, conditions))
         reaching |= {edge.by for edge in edges} & shared.keys()
-        if each.kind in (CAUSE, META):
-            found[each.finding_id] = (
-                SUPPRESSED if any(edge.inhibition.hides for edge in edges) else CONTRIBUTING if edges else PRIMARY
-            )
-        else:
-            found[each.finding_id] = SYMPTOM_ROLE if each.kind == SYMPTOM else NOTE
-            if any(edge.inhibition.hides for edge in edges):
-                found[each.finding_id] = SUPPRESSED
-    causes = [each for each in findings if found[each.finding_id] == PRIMARY]
+        found[each.finding_id] = _role(each, edges)
+
+    def of(role: str) -> list[Open]:
+        return [each for each in findings if found[each.finding_id] == role]
+
+    causes = of(PRIMARY)
     if not causes and reaching:
         return found, shared[min(reaching, key=_weakness)]
-    if not causes:
-        causes = [each for each in findings if found[each.finding_id] == CONTRIBUTING]
-    if not causes:
-        causes = sorted(
-            (each for each in findings if found[each.finding_id] == SYMPTOM_ROLE),
-            key=lambda each: (_SEVERITY[each.severity], each.finding_id),
-        )[:1]
+    symptoms = sorted(of(SYMPTOM_ROLE), key=lambda each: (_SEVERITY[each.severity], each.finding_id))
+    causes = causes or of(CONTRIBUTING) or symptoms[:1]
     if not causes:
         return found, None
     first = strongest(causes)
-    for each in causes:
-        if each.kind in (CAUSE, META):
-            found[each.finding_id] = CONTRIBUTING
+    found |= {each.finding_id: CONTRIBUTING for each in causes if each.kind in (CAUSE, META)}
     found[first.finding_id] = PRIMARY
     return found, first.finding_id
+
+
+def _role(finding: Open, edges: Sequence[Edge]) -> str:
+    """Role of a finding by the edges that bear on it, before the primary one is chosen among the causes."""
+    if any(edge.inhibition.hides for edge in edges):
+        return SUPPRESSED
+    if finding.kind in (CAUSE, META):
+        return CONTRIBUTING if edges else PRIMARY
+    return SYMPTOM_ROLE if finding.kind == SYMPTOM else NOTE
 
 
 def strongest(causes: Sequence[Open]) -> Open:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -65,15 +65,23 @@ def find_correlated(groups: Sequence[Row], parameters: Parameters) -> list[Corre
         for each in moved:
             led_by.setdefault(_coordinator_before(each, at, parameters), set()).add(each["group"])
         known = {broker: own for broker, own in led_by.items() if broker is not None}
-        everybody = set[str]().union(*known.values())
-        for broker, own in known.items():
-            mine, others = own & hit, everybody - own
-            share = len(others & hit) / len(others) if others else 0.0
-            least = max(_COORDINATOR_GROUPS, parameters.coordinator_share * len(own))
-            is_fuller = broker not in best or len(mine) > len(best[broker].groups)
-            if len(mine) >= least and share <= _OTHERS_SHARE and is_fuller:
-                best[broker] = Correlated(broker, tuple(sorted(mine)), len(own), share, at)
+        for found in _hit_brokers(known, hit, at, parameters):
+            if found.broker not in best or len(found.groups) > len(best[found.broker].groups):
+                best[found.broker] = found
     return [best[broker] for broker in sorted(best)]
+
+
+def _hit_brokers(
+    led_by: Mapping[int, set[str]], hit: set[str], at: datetime, parameters: Parameters
+) -> Iterator[Correlated]:
+    """Brokers of whose groups enough rebalanced within the minute that begins then, and hardly one of the others."""
+    everybody = set[str]().union(*led_by.values())
+    for broker, own in led_by.items():
+        mine, others = own & hit, everybody - own
+        share = len(others & hit) / len(others) if others else 0.0
+        least = max(_COORDINATOR_GROUPS, parameters.coordinator_share * len(own))
+        if len(mine) >= least and share <= _OTHERS_SHARE:
+            yield Correlated(broker, tuple(sorted(mine)), len(own), share, at)
 
 
 def _coordinator_before(group: Row, at: datetime, parameters: Parameters) -> int | None:

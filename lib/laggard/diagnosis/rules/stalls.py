@@ -17,6 +17,7 @@ from laggard.diagnosis.rules.rule import (
     Observation,
     Rule,
     burns_slo,
+    guard,
     outranks,
     share_of_lag,
     suppresses,
@@ -102,10 +103,7 @@ def _matters(places: list[tuple[TopicSignals, int]]) -> bool:
 
 def _stall(signals: Signals, places: list[tuple[TopicSignals, int]], subject: str, severity: str) -> Observation:
     topic, row = places[0]
-    kinds = {each.stall_kind[at] for each, at in places}
-    kind = kinds.pop() if len(kinds) == 1 else UNKNOWN_KIND if UNKNOWN_KIND in kinds else "silent"
-    may_be_silent = kind in ("silent", UNKNOWN_KIND)
-    is_moving = not may_be_silent or signals.state in SETTLED
+    kind = _kind_of(places)
     known_lag = [float(each.lag[at]) for each, at in places if not np.isnan(each.lag[at])]
     lag = sum(known_lag)
     evidence = {"frozen_seconds": float(min(each.frame["frozen"][at, -1] for each, at in places))}
@@ -130,15 +128,24 @@ def _stall(signals: Signals, places: list[tuple[TopicSignals, int]], subject: st
             "owner": topic.frame.named("slot")[row, -1],
             "partitions": ", ".join(f"{each.frame.topic}-{each.frame.partitions[at]}" for each, at in places[:20]),
         },
-        guards={
-            "no rebalance is running": PASS if is_moving else FAIL,
-            "its owner had time to read": PASS if not may_be_silent or _had_time(signals, places) else FAIL,
-            "its owner does not start again and again": PASS
-            if not may_be_silent or not _dies(signals, places)
-            else FAIL,
-        },
+        guards=_guards(signals, places, may_be_silent=kind in ("silent", UNKNOWN_KIND)),
         explained=share_of_lag(signals, lag),
     )
+
+
+def _kind_of(places: list[tuple[TopicSignals, int]]) -> str:
+    kinds = {each.stall_kind[at] for each, at in places}
+    return kinds.pop() if len(kinds) == 1 else UNKNOWN_KIND if UNKNOWN_KIND in kinds else "silent"
+
+
+def _guards(signals: Signals, places: list[tuple[TopicSignals, int]], *, may_be_silent: bool) -> dict[str, str]:
+    """Guards of a stall; an owner that repeats its commit is there and reads, whatever else goes on."""
+    held_up = {
+        "no rebalance is running": signals.state not in SETTLED,
+        "its owner had time to read": not _had_time(signals, places),
+        "its owner does not start again and again": _dies(signals, places),
+    }
+    return {name: guard(may_be_silent and is_so) for name, is_so in held_up.items()}
 
 
 def _had_time(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:

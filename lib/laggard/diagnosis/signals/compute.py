@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from laggard.diagnosis.history.frames import Floats, GroupFrame, Row, TopicFrame
-from laggard.diagnosis.history.memory import Memory
+from laggard.diagnosis.history.frames import Floats, GroupFrame, Memory, Row, TopicFrame
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals import significance, stall, trend
 from laggard.diagnosis.signals.attribution import attribute

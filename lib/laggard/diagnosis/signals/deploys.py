@@ -58,7 +58,7 @@ def find_deploys(
 ) -> tuple[Deploy, ...]:
     """Deploys of the frame's 24 hours, oldest first; a suspicion that came to nothing is left out."""
     runs = _runs(_without_faults(frame, changes, parameters), parameters)
-    found = (_judge(frame, run, rebalances, parameters) for run in runs)
+    found = (_deploy_of(frame, run, rebalances, parameters) for run in runs)
     return tuple(each for each in found if each is not None)
 
 
@@ -145,26 +145,14 @@ def _batches(run: Iterable[Change]) -> list[tuple[datetime, int]]:
     return found
 
 
-def _judge(
+def _deploy_of(
     frame: GroupFrame, run: Sequence[Change], rebalances: Sequence[Logical], parameters: Parameters
 ) -> Deploy | None:
-    gone = Counter(place for change in run for place in (*change.left, *change.restarted))
-    fresh = Counter(place for change in run for place in change.joined)
+    """A run of changes as a deploy; None if it is none, or came to rest before nearly all members were replaced."""
     slots, after = _sizes(frame, run)
     batches = _batches(run)
     replaced = sum(len(change.restarted) for change in run) + _paired(run)
-    # a place that is left twice, or that was new in this very run, is no part of a deploy
-    extra = sum(count - 1 for count in gone.values()) + sum(1 for place in gone if _was_new(place, run))
-    is_rolling = (
-        slots >= 2
-        and len(batches) >= _DEPLOY_BATCHES
-        and all(size <= max(1, parameters.deploy_batch * slots) for _, size in batches)
-        and extra <= (1 - parameters.deploy_share) * sum(gone.values())
-    )
-    least = parameters.deploy_suspect_share * slots
-    if gone.keys().isdisjoint(fresh) and not any(change.restarted for change in run):
-        least = min(least, _SUSPECT_PLACES)
-    if not is_rolling or replaced < least or not (fresh or gone):
+    if not _is_rolling(run, batches, slots, parameters) or replaced < _least_replaced(run, slots, parameters):
         return None
     quiet_at = run[-1].at + timedelta(seconds=quiet_seconds(run))
     is_quiet = frame.now >= quiet_at
@@ -188,6 +176,29 @@ def _judge(
         rebalances=len(within),
         mode=modes[-1] if modes else "",
     )
+
+
+def _is_rolling(
+    run: Sequence[Change], batches: Sequence[tuple[datetime, int]], slots: int, parameters: Parameters
+) -> bool:
+    """True if members left in several batches, in none of them too many, and hardly one of them twice."""
+    gone = Counter(place for change in run for place in (*change.left, *change.restarted))
+    # a place that is left twice, or that was new in this very run, is no part of a deploy
+    extra = sum(count - 1 for count in gone.values()) + sum(_was_new(place, run) for place in gone)
+    return (
+        slots >= 2
+        and len(batches) >= _DEPLOY_BATCHES
+        and all(size <= max(1, parameters.deploy_batch * slots) for _, size in batches)
+        and extra <= (1 - parameters.deploy_share) * sum(gone.values())
+    )
+
+
+def _least_replaced(run: Sequence[Change], slots: int, parameters: Parameters) -> float:
+    """Members that a run must have replaced to look like a deploy."""
+    least = parameters.deploy_suspect_share * slots
+    joined = {place for change in run for place in change.joined}
+    returned = any(change.restarted or not joined.isdisjoint(change.left) for change in run)
+    return least if returned else min(least, _SUSPECT_PLACES)
 
 
 def _sizes(frame: GroupFrame, run: Sequence[Change]) -> tuple[int, int]:

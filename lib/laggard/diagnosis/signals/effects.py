@@ -9,8 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from laggard.diagnosis.history.frames import Floats, Row
-from laggard.diagnosis.history.memory import Scaled
+from laggard.diagnosis.history.frames import Floats, Row, Scaled
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.deploys import Deploy, ScaleEvent
 from laggard.diagnosis.signals.group import Flags, Signals

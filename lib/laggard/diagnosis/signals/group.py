@@ -10,8 +10,7 @@ from math import nan
 import numpy as np
 import numpy.typing as npt
 
-from laggard.diagnosis.history.frames import Floats, GroupFrame, Row, TopicFrame
-from laggard.diagnosis.history.memory import Memory, Scaled
+from laggard.diagnosis.history.frames import Floats, GroupFrame, Memory, Row, Scaled, TopicFrame
 from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.signals.deploys import Deploy, ScaleEvent, find_deploys, find_scale_events, vetoing_deploy
 from laggard.diagnosis.signals.rates import Positions

@@ -27,68 +27,76 @@ def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Bu
     dict[str, MemberSignals], dict[str, tuple[tuple[int, float], ...]]
 ]:  # fmt: skip
     """Members by slot, and the newest windows in which each was busy, this one included."""
-    found: dict[str, MemberSignals] = {}
-    busy_now: dict[str, tuple[tuple[int, float], ...]] = {}
     oldest = frame.now_ms - parameters.capacity_lookback_hours * 3_600_000
+    kept = {slot: tuple(each for each in samples if each[0] >= oldest) for slot, samples in before.items()}
+    busy_in = {slot: samples for slot, samples in kept.items() if samples}
     slots = sorted({slot for each in topics for slot in each.frame.named("slot")[:, -1].tolist()} - {""})
     owners = [_owners(each.frame.named("slot"), slots) for each in topics]
     longest = _intervals(topics, owners, len(slots))
     spans = np.maximum(1, np.ceil(longest / frame.window_seconds)).astype(np.int64)
     rates = [each.positions.rates(parameters.rate_windows) for each in topics]
     most = np.fmax.reduce(_sums(rates, owners, len(slots)), axis=1, initial=np.nan).tolist()
-    newest = (
-        _sums(
-            [
-                each.positions.newest_rates(np.append(spans, 1)[owner[:, -1]])[:, None]  # -1 is nobody
-                for each, owner in zip(topics, owners, strict=True)
-            ],
-            [owner[:, -1:] for owner in owners],
-            len(slots),
-        )
-        .ravel()
-        .tolist()
-    )
-    lasted = _busy_for(topics, owners, len(slots))
+    newest = _newest_rates(topics, owners, spans)
     held_by = [_rows_by_owner(owner[:, -1], len(slots)) for owner in owners]
     summed = [np.array([each.arrival, each.consume, np.where(np.isnan(each.lag), 0.0, each.lag)]) for each in topics]
     is_busy = _busy(topics, owners, len(slots)) & _same_generation(frame)
-    waits = _waits(topics, owners, len(slots), parameters)
     is_rare = longest > frame.window_seconds
     is_behind = is_rare & _fall_behind(frame, topics, owners, len(slots), parameters) if is_rare.any() else is_rare
-    is_at_work = (is_busy & (lasted >= spans) | is_behind) & ~waits  # a stalled one shows no capacity
+    has_work = is_busy & (_busy_for(topics, owners, len(slots)) >= spans) | is_behind
+    is_at_work = has_work & ~_waits(topics, owners, len(slots), parameters)  # a stalled one shows no capacity
+    found: dict[str, MemberSignals] = {}
     for number, slot in enumerate(slots):
-        samples = tuple(each for each in before.get(slot, ()) if each[0] >= oldest)
         if is_at_work[number] and newest[number] > 0:
-            samples = (*samples, (int(frame.windows[-1]), newest[number]))[-parameters.busy_windows :]
-        if samples:
-            busy_now[slot] = samples
-        known = [rate for _, rate in samples]
+            now = int(frame.windows[-1]), newest[number]
+            busy_in[slot] = (*busy_in.get(slot, ()), now)[-parameters.busy_windows :]
+        known = [rate for _, rate in busy_in.get(slot, ())]
         parts = [
             (each, held[number], values)
             for each, held, values in zip(topics, held_by, summed, strict=True)
             if len(held[number])
         ]
-        first, mine, _ = parts[0]
-        sums = [np.add.reduce(values[:, held], axis=1).tolist() for _, held, values in parts]
-        arrival, consume, lag = (float(sum(each)) for each in zip(*sums, strict=True))
-        found[slot] = MemberSignals(
-            slot=slot,
-            client_id=first.frame.named("client_id")[mine[0], -1],
-            host=first.frame.named("host")[mine[0], -1],
-            partitions=tuple(
-                (each.frame.topic, part) for each, held, _ in parts for part in each.frame.partitions[held].tolist()
-            ),
-            arrival=arrival,
-            consume=consume,
+        found[slot] = _member(
+            slot,
+            parts,
             capacity=percentile(known, _CAPACITY_PERCENT) if len(known) >= parameters.busy_min_windows else math.nan,
             seen=most[number],
             is_busy=bool(is_busy[number]),
-            material=sum(int(np.count_nonzero(each.is_material[held])) for each, held, _ in parts),
-            lag=lag,
         )
-    gone = {slot: kept for slot, kept in before.items() if slot not in found}
-    still = {slot: tuple(each for each in kept if each[0] >= oldest) for slot, kept in gone.items()}
-    return found, busy_now | {slot: kept for slot, kept in still.items() if kept}
+    return found, busy_in
+
+
+def _member(
+    slot: str, parts: Sequence[tuple[TopicSignals, Ints, Floats]], *, capacity: float, seen: float, is_busy: bool
+) -> MemberSignals:
+    """A member by the rows that it has of each topic, and by their arrivals, consumption and lag."""
+    first, mine, _ = parts[0]
+    sums = [np.add.reduce(values[:, held], axis=1).tolist() for _, held, values in parts]
+    arrival, consume, lag = (float(sum(each)) for each in zip(*sums, strict=True))
+    return MemberSignals(
+        slot=slot,
+        client_id=first.frame.named("client_id")[mine[0], -1],
+        host=first.frame.named("host")[mine[0], -1],
+        partitions=tuple(
+            (each.frame.topic, part) for each, held, _ in parts for part in each.frame.partitions[held].tolist()
+        ),
+        arrival=arrival,
+        consume=consume,
+        capacity=capacity,
+        seen=seen,
+        is_busy=is_busy,
+        material=sum(int(np.count_nonzero(each.is_material[held])) for each, held, _ in parts),
+        lag=lag,
+    )
+
+
+def _newest_rates(topics: Sequence[TopicSignals], owners: Sequence[Ints], spans: Ints) -> list[float]:
+    """Per slot the rate up to its newest commits, over its `spans` windows; NaN if that of a partition is not known."""
+    windows = np.append(spans, 1)  # -1 is nobody
+    rates = [
+        each.positions.newest_rates(windows[owner[:, -1]])[:, None] for each, owner in zip(topics, owners, strict=True)
+    ]
+    found: list[float] = _sums(rates, [owner[:, -1:] for owner in owners], len(spans)).ravel().tolist()
+    return found
 
 
 def partition_capacities(topics: Sequence[TopicSignals], parameters: Parameters) -> dict[tuple[str, int], float]:

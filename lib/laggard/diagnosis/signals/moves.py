@@ -143,31 +143,44 @@ def find_behind(membership: Membership, seconds: float) -> list[Behind]:
 
     The rows of an epoch come when it is over; before that only the group's state tells that somebody is behind.
     """
-    frame, end = membership.frame, membership.frame.now
+    frame = membership.frame
     epochs = [row for row in frame.live_generations if row["generation_kind"] == "epoch"]
     following = {row["generation"]: later["record_timestamp"] for row, later in pairwise(epochs)}
     superseded = {row["generation"] for row in epochs if row.get("stable_at") is None and row["kind"] == "epoch"}
+    rosters = [each for each in membership.rosters if each.generation_kind == "epoch"]
     found: dict[str, Behind] = {}
-    timeout = 0.0
-    for roster in membership.rosters:
+    for roster in rosters:
         until = following.get(roster.generation)
-        for row in roster.rows if roster.generation_kind == "epoch" else ():
-            timeout = max(timeout, (row.get("rebalance_timeout_ms") or 0) / 1000)
-            if roster.generation not in superseded or until is None or (end - until).total_seconds() >= seconds:
-                continue
-            lasted = (until - roster.at).total_seconds()
-            own = (row.get("rebalance_timeout_ms") or 0) / 1000
-            # one that waits for others is not to blame
-            blocks = row.get("member_state") == "UnrevokedPartitions"
-            if blocks and own and lasted >= _EXPIRED_SHARE * own:
-                pending = len(row.get("pending_revocation") or ())
-                found[row["slot"]] = Behind(row["slot"], lasted, row["member_state"], pending, own)
+        if roster.generation not in superseded or until is None or (frame.now - until).total_seconds() >= seconds:
+            continue
+        lasted = (until - roster.at).total_seconds()
+        found |= {row["slot"]: _behind(row, lasted) for row in roster.rows if _blocks(row, lasted)}
+    return [found[slot] for slot in sorted(found)] or _not_named_yet(frame, rosters)
+
+
+def _timeout_seconds(row: Row) -> float:
+    return float(row.get("rebalance_timeout_ms") or 0) / 1000
+
+
+def _blocks(row: Row, lasted: float) -> bool:
+    """True if a member kept its epoch open until it is evicted for it; one that waits for others is not to blame."""
+    own = _timeout_seconds(row)
+    return row.get("member_state") == "UnrevokedPartitions" and own > 0 and lasted >= _EXPIRED_SHARE * own
+
+
+def _behind(row: Row, lasted: float) -> Behind:
+    pending = len(row.get("pending_revocation") or ())
+    return Behind(row["slot"], lasted, row["member_state"], pending, _timeout_seconds(row))
+
+
+def _not_named_yet(frame: GroupFrame, rosters: Sequence[Roster]) -> list[Behind]:
+    """Somebody, while the group has been reconciling for longer than the longest timeout."""
+    timeout = max((_timeout_seconds(row) for roster in rosters for row in roster.rows), default=0.0)
     since = frame.fact.get("rebalancing_since") or frame.fact.get("state_since")
-    if frame.fact.get("group_state") == "Reconciling" and since is not None and timeout and not found:
-        lasted = (end - since).total_seconds()
-        if lasted > timeout:
-            found[""] = Behind("", lasted, "Reconciling", 0, timeout)
-    return [found[slot] for slot in sorted(found)]
+    if frame.fact.get("group_state") != "Reconciling" or since is None or not timeout:
+        return []
+    lasted = (frame.now - since).total_seconds()
+    return [Behind("", lasted, "Reconciling", 0, timeout)] if lasted > timeout else []
 
 
 def _held(roster: Roster) -> dict[TopicPartition, tuple[str, str]] | None:

@@ -179,27 +179,7 @@ def find_crash_loops(
     end = frame.now
     session = max((row["session_timeout_ms"] or 0 for row in frame.members), default=0) / 1000
     limit = max(_CRASH_SESSIONS * session, _CRASH_MIN_SECONDS)
-    taken: dict[str, datetime] = {}
-    ends: dict[str, list[_End]] = {}
-    away: dict[str, datetime] = {}
-    absences: dict[str, list[float]] = {}
-    begin = end - timedelta(seconds=parameters.deploy_horizon_seconds)
-    recent = [change for change in changes if change.at > begin]
-    members = 0
-    for change in changes:
-        members = max(members, change.before)
-        for place in (*change.left, *change.restarted):
-            since = taken.pop(place, None)
-            lifetime = None if since is None else (change.at - since).total_seconds()
-            if change.at > begin:
-                is_own = not _is_with_most_others(change, _home(place), members, recent)
-                ends.setdefault(_home(place), []).append(_End(change.at, lifetime, place, is_own))
-        members = members if change.generation is None else change.after
-        away |= {_home(place): change.at for place in change.left}
-        for place in (*change.joined, *change.restarted):
-            taken[place] = change.at
-            if (left_at := away.pop(_home(place), None)) is not None:
-                absences.setdefault(_home(place), []).append((change.at - left_at).total_seconds())
+    ends, away, absences = _lives(changes, end - timedelta(seconds=parameters.deploy_horizon_seconds))
     found: list[CrashLoop] = []
     common: list[CrashLoop] = []
     for home, near in sorted(ends.items()):
@@ -223,6 +203,33 @@ def find_crash_loops(
         )
         (found if is_alone else common).append(loop)
     return [*found, _as_one(common)] if common else found
+
+
+def _lives(
+    changes: Sequence[Change], begin: datetime
+) -> tuple[dict[str, list[_End]], dict[str, datetime], dict[str, list[float]]]:
+    """By client and host: lives that ended since a time, since when nobody is there, and absences that are over."""
+    taken: dict[str, datetime] = {}
+    ends: dict[str, list[_End]] = {}
+    away: dict[str, datetime] = {}
+    absences: dict[str, list[float]] = {}
+    recent = [change for change in changes if change.at > begin]
+    members = 0
+    for change in changes:
+        members = max(members, change.before)
+        for place in (*change.left, *change.restarted):
+            since = taken.pop(place, None)
+            lifetime = None if since is None else (change.at - since).total_seconds()
+            if change.at > begin:
+                is_own = not _is_with_most_others(change, _home(place), members, recent)
+                ends.setdefault(_home(place), []).append(_End(change.at, lifetime, place, is_own))
+        members = members if change.generation is None else change.after
+        away |= {_home(place): change.at for place in change.left}
+        for place in (*change.joined, *change.restarted):
+            taken[place] = change.at
+            if (left_at := away.pop(_home(place), None)) is not None:
+                absences.setdefault(_home(place), []).append((change.at - left_at).total_seconds())
+    return ends, away, absences
 
 
 def _short(ends: Iterable[_End], limit: float) -> tuple[float, ...]:

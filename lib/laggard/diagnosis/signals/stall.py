@@ -232,15 +232,9 @@ def find_suspects(signals: Signals, slack_seconds: float) -> Suspects | None:
     it is a trouble of the whole group, and no record's. Those that the same members had all the time cannot be
     distinguished: they are named together until one moves on.
     """
-    stalled = [
-        (float(each.frame["frozen"][row, -1]), number, int(row))
-        for number, each in enumerate(signals.topics)
-        for row in np.flatnonzero(each.is_stalled)
-    ]
-    if not stalled:
+    first, longest = _stalled_first(signals, slack_seconds)
+    if not first:
         return None
-    longest = max(seconds for seconds, _, _ in stalled)
-    first = [(number, row) for seconds, number, row in stalled if seconds >= longest - slack_seconds]
     since = signals.frame.now - timedelta(seconds=longest)
     evictions = tuple(each for each in put_out(signals.membership) if each.at >= since)
     owners = {place: _owners(evictions, _place(signals.topics[place[0]], place[1])) for place in first}
@@ -253,6 +247,17 @@ def find_suspects(signals: Signals, slack_seconds: float) -> Suspects | None:
     topic = signals.topics[suspects[0][0]]
     partitions = sum(len(each.frame.partitions) for each in signals.topics)
     return Suspects(topic, tuple(row for _, row in suspects), known, longest, len(first) / partitions)
+
+
+def _stalled_first(signals: Signals, slack_seconds: float) -> tuple[list[tuple[int, int]], float]:
+    """Topic numbers and rows of the partitions that stalled first, and the seconds since the first of them did."""
+    stalled = [
+        (float(each.frame["frozen"][row, -1]), number, int(row))
+        for number, each in enumerate(signals.topics)
+        for row in np.flatnonzero(each.is_stalled)
+    ]
+    longest = max((seconds for seconds, _, _ in stalled), default=0.0)
+    return [(number, row) for seconds, number, row in stalled if seconds >= longest - slack_seconds], longest
 
 
 def _owners(evictions: Sequence[PutOut], place: tuple[str, int]) -> tuple[PutOut, ...]:

@@ -1,11 +1,21 @@
-"""Reasons of a verdict, in the order in which they are tried. The first that applies is the answer.
+"""Reasons of a verdict, in the order in which they are tried, and what the verdict says by each of them.
 
 A reason makes those below it pointless: nobody should size a group that spends its time in rebalances.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import nan
+
+from laggard.diagnosis.history.frames import Row
+from laggard.diagnosis.parameters import fixed
+from laggard.diagnosis.rules.rule import Observation
+from laggard.diagnosis.signals.group import Signals
+from laggard.diagnosis.verdict.sizing import Sizing
+
+VERDICT_SHARE = fixed("verdict_share", 0.5, "share of the lag from which a cause decides")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +75,96 @@ REASONS = (
     ENOUGH_MEMBERS,
 )
 VERDICTS = tuple(dict.fromkeys(each.verdict for each in sorted(REASONS, key=lambda each: each.row)))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer: its reason, the numbers that decided it with the unit in the name, and the members to have."""
+
+    reason: Reason
+    numbers: Mapping[str, float]
+    members_desired: int | None  # None if the answer is unknown
+
+    @property
+    def code(self) -> str:
+        """One of `VERDICTS`."""
+        return self.reason.verdict
+
+
+def members_to_have(reason: Reason, signals: Signals, sizing: Sizing) -> int | None:
+    """Members to have. No group that has something to read is to have none: it needs one, whatever the load."""
+    code, members = reason.verdict, signals.member_count
+    if code.startswith("UNKNOWN") or (members is None and not code.startswith("YES")):
+        return None
+    if code.startswith("YES"):
+        return sizing.members_desired
+    if not members and signals.lag > 0:
+        # one that evicts its members is to have those that it had
+        had = [row["members"] for row in signals.frame.facts if row is not None and row.get("members")]
+        members = had[-1] if had and reason is REBALANCES else 1
+    # members that could not get a partition are not asked for, though they are there
+    return members if signals.ceiling < 1 else min(members or 0, signals.ceiling)
+
+
+def numbers_of(signals: Signals, sizing: Sizing) -> dict[str, float]:
+    """Return what a verdict says of a group whatever its reason; NaN if a number is not known."""
+    numbers = {
+        "members": signals.member_count,
+        "members_ceiling": signals.ceiling,
+        "members_lower_bound": sizing.members_lower_bound,
+        "members_packed": sizing.members_packed,
+        "members_desired": sizing.members_desired,
+        "moved_partitions": sizing.moved_partitions,
+        "partitions_estimated": sizing.partitions_estimated or None,
+        "lag_records": signals.lag,
+        "capacity_rate": signals.capacity,
+        "work_rate": sizing.work,
+        "drain_at_desired_seconds": sizing.drain_seconds,
+        "drain_at_members_seconds": sizing.drain_now_seconds,
+    }
+    known = {name: nan if value is None else float(value) for name, value in numbers.items()}
+    return known | autoscaler_settings(signals)
+
+
+# shorter ones measure the rebalance
+_COOLDOWN_PAUSES = fixed("cooldown_pauses", 3, "times the 95th percentile of the pauses of a rebalance")
+
+
+def autoscaler_settings(signals: Signals) -> dict[str, float]:
+    """Lag that a member drains within the SLO, and the wait between two steps; NaN if an input is not known."""
+    slo = signals.policy.slo_time_lag_seconds
+    pauses = [row["pause_p95_seconds"] for row in signals.frame.rebalances if row.get("pause_p95_seconds") is not None]
+    return {
+        "autoscaler_lag_per_member_records": slo * signals.capacity if slo > 0 else nan,
+        "autoscaler_cooldown_seconds": _COOLDOWN_PAUSES * max(pauses) if pauses else nan,
+    }
+
+
+def with_cluster(verdict: Verdict, shared: Sequence[Observation]) -> Verdict:
+    """Return the verdict of a group that conditions of the cluster reach; they decide before what comes after them."""
+    row = verdict.reason.row
+    codes = {each.code: each for each in shared}
+    if "MONITOR_BLIND" in codes and row > INPUT_UNKNOWN.row:
+        return Verdict(INPUT_UNKNOWN, {}, None)
+    if verdict.code.startswith("NOT_NEEDED"):
+        return verdict
+    members = verdict.numbers.get("members")
+    stay = None if members is None else round(members)
+    broker = codes.get("BROKER_CORRELATED")
+    if broker is not None and broker.explained >= VERDICT_SHARE and row > BROKER.row:
+        return Verdict(BROKER, {**verdict.numbers, "explained_ratio": broker.explained}, stay)
+    if "SHARED_SINK" in codes and row > DOWNSTREAM.row:
+        return replace(verdict, reason=DOWNSTREAM, members_desired=stay)
+    return verdict
+
+
+def verdict_columns(verdict: Verdict, sizing: Sizing) -> Row:
+    """The columns of `group_windows` that say whether more consumers would help."""
+    numbers = {**verdict.numbers, "row": verdict.reason.row}
+    return {
+        "scale_verdict": verdict.code,
+        "scale_reason": {name: float(value) for name, value in sorted(numbers.items())},
+        "members_desired": verdict.members_desired,
+        "members_packed": sizing.members_packed,
+        "members_lower_bound": sizing.members_lower_bound,
+    }
