@@ -37,6 +37,7 @@ class StubBroker(socketserver.ThreadingTCPServer):
         self.answering = threading.Event()
         self.answering.set()
         self.delay = 0.0
+        self.leads = {number: LOG_END}  # partition to its end
         self.asked: list[str] = []  # names of the requests that came in
 
     @property
@@ -50,6 +51,7 @@ class StubCluster:
     def __init__(self, nodes: int, topics: tuple[str, ...]) -> None:
         self.topics = topics
         self.brokers = [StubBroker(number, self) for number in range(nodes)]
+        self.leaders = {number: (number, 1) for number in range(nodes)}  # by partition, with epochs, as metadata says
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -68,9 +70,9 @@ class StubCluster:
                         partitions=[
                             part(
                                 partition_index=each.partition_index,
-                                error_code=0 if each.partition_index == broker.number else 6,
+                                error_code=0 if each.partition_index in broker.leads else 6,
                                 timestamp=-1,
-                                offset=LOG_END,
+                                offset=broker.leads.get(each.partition_index, -1),
                                 leader_epoch=1,
                             )
                             for each in asked.partitions
@@ -100,14 +102,14 @@ class StubCluster:
                     partitions=[
                         part(
                             error_code=0,
-                            partition_index=each.number,
-                            leader_id=each.number,
-                            leader_epoch=1,
-                            replica_nodes=[each.number],
-                            isr_nodes=[each.number],
+                            partition_index=number,
+                            leader_id=leader,
+                            leader_epoch=epoch,
+                            replica_nodes=[leader],
+                            isr_nodes=[leader],
                             offline_replicas=[],
                         )
-                        for each in self.brokers
+                        for number, (leader, epoch) in self.leaders.items()
                         if name in self.topics
                     ],
                 )

@@ -182,3 +182,24 @@ def test_asking_groups_has_time_of_its_own_and_what_follows_has_no_less(
         snapshot, _ = polls.next()
     assert found == [[]]
     assert {row["error"] for row in snapshot.positions.to_pylist()} == {None}
+
+
+def test_a_broker_that_was_frozen_is_not_believed_about_leaders_of_before(cluster: StubCluster, limit: float) -> None:
+    """Until it hears of its successors it names itself, and gives the end at which it froze."""
+    with closing(Polls(cluster, limit, metadata_seconds=0)) as polls:
+        polls.until_all_answer()
+        cluster.leaders[2], cluster.brokers[0].leads[2] = (0, 2), LOG_END + 50
+        assert end_of(polls.next()[0]) == (0, LOG_END + 50)
+        cluster.leaders[2] = (2, 1)
+        assert end_of(polls.next()[0]) == (0, LOG_END + 50), "the old leader would give a lower end"
+        del cluster.brokers[0].leads[2]
+        found = [end_of(polls.next()[0]) for _ in range(2)]
+        assert found[-1] == (2, LOG_END), "no epoch is held against a leader that gives no answer"
+
+
+def end_of(snapshot: Snapshot) -> tuple[int | None, int | None]:
+    """Leader and end of partition 2, alike for both topics."""
+    [row] = [row for row in snapshot.positions.to_pylist() if row["partition"] == 2]
+    [part] = [part for part in snapshot.offsets_partitions.to_pylist() if part["offsets_partition"] == 2]
+    assert (part["coordinator"], part["last_stable_offset"]) == (row["leader_broker"], row["log_end_offset"])
+    return row["leader_broker"], row["log_end_offset"]

@@ -36,6 +36,7 @@ class Metadata:
         self.addresses: dict[int, str] = {}
         self.cluster_id = ""
         self.lists_all_topics = False
+        self.failed: frozenset[kafka.TopicPartition] = frozenset()  # without an end when last asked
 
     @property
     def everything(self) -> dict[kafka.TopicPartition, Partition]:
@@ -66,7 +67,7 @@ class Metadata:
         self._take_topics([*metadata["topics"], *named], _errors_of(named))
 
     def _take_topics(self, topics: list[dict[str, Any]], named_errors: Mapping[str, str | None]) -> None:
-        errors, found = _errors_of(topics), read_partitions(topics)
+        errors, found = _errors_of(topics), self._believed(read_partitions(topics))
         self.lists_all_topics = errors.get(kafka.UNUSED_NAME) == UNKNOWN_TOPIC
         if self._offsets_topic is not None:
             self.is_denied = errors.get(self._offsets_topic) == DENIED_TOPIC
@@ -76,6 +77,17 @@ class Metadata:
             if key not in watched and before.error != UNKNOWN_TOPIC:  # reported once more as missing, then forgotten
                 watched[key] = Partition(before.topic_id, None, named_errors.get(key[0]) or UNKNOWN_TOPIC)
         self.partitions = watched
+
+    def _believed(self, found: Partitions) -> Partitions:
+        """Partitions by metadata, but as known where a later leader answers: an earlier one would give a lower end.
+
+        A broker that was frozen names itself for some 100 ms after it goes on, and gives the ends at which it froze.
+        """
+        known = self.everything
+        return {
+            key: each if each.succeeds(before := known.get(key, each)) or key in self.failed else before
+            for key, each in found.items()
+        }
 
     @property
     def may_be_asked_again(self) -> bool:

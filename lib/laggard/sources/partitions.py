@@ -13,12 +13,20 @@ from laggard.sources.brokers import TopicPartition, error_name
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partition's topic id ("": none), its leader, its replicas on brokers that are down, and Kafka's error name."""
+    """A partition's topic id ("": none), its leader, its replicas on brokers that are down, and Kafka's error name.
+
+    `leader_epoch` counts leaders (KIP-101); -1: the broker did not say.
+    """
 
     topic_id: str
     leader: int | None
     error: str | None
     replicas_offline: int | None = None
+    leader_epoch: int = -1
+
+    def succeeds(self, before: Partition) -> bool:
+        """False if a broker says this that has not heard of a later leader, as one that was frozen."""
+        return self.topic_id != before.topic_id or not 0 <= self.leader_epoch < before.leader_epoch
 
 
 def read_partitions(topics: Sequence[Mapping[str, Any]]) -> dict[TopicPartition, Partition]:
@@ -33,6 +41,7 @@ def read_partitions(topics: Sequence[Mapping[str, Any]]) -> dict[TopicPartition,
                 leader if leader >= 0 else None,
                 error_name(partition["error_code"]),
                 None if offline is None else len(offline),
+                partition.get("leader_epoch", -1),
             )
     return found
 

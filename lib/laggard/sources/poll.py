@@ -85,9 +85,8 @@ class Poller:
         reading = read_clock()
         polled_at_ms = reading.wall_ms
         new_window = self._window.is_new(polled_at_ms)
-        lists_groups = self._is_listing_due() and bool(
-            self._metadata.addresses
-        )  # no group at all may be the whole truth
+        # no group at all may be the whole truth
+        lists_groups = self._is_listing_due() and bool(self._metadata.addresses)
         groups = self._start_groups() if asked is None else lambda: (asked.groups, asked.unlisted)
         ends = self._ask_all_ends(poll_id, new_window=new_window)
         self._log_ends = {key: answer.offset for key, answer in ends.latest.items() if answer.offset is not None}
@@ -162,6 +161,7 @@ class Poller:
         """Ask about all partitions, and about some once more if their answers need newer metadata."""
         metadata = self._metadata
         ends = self._ask_ends(metadata.partitions, metadata.offsets_topic, new_window=new_window)
+        metadata.failed = frozenset(key for key, _ in ends.failures())
         if not (metadata.may_be_asked_again and self._contradicts(ends)):
             return ends
         before = metadata.everything
