@@ -104,7 +104,17 @@ def silent(told: Life, kind: str = "silent") -> list[str]:
 def test_while_a_group_rebalances_again_and_again_nobody_has_time_to_stall(newest: float, fails: int) -> None:
     told = Life().generation(10, A, B, C).generation(newest - 400, A, B).generation(newest, A, B, C)
     assert silent(told) == ["its owner had time to read"] * fails
-    assert silent(told, "repeating") == []  # it commits, so it does read
+    assert silent(told, "repeating") == ["its owner had time to read"] * fails  # it commits what it has as it goes
+
+
+def test_who_repeats_one_commit_and_moves_others_between_rebalances_had_time() -> None:
+    told = Life().generation(10, A, B, C).generation(3590, A, B, C)
+    topic = stands({0: 200})
+    topic = replace(topic, stall_kind=("repeating", *[""] * (PARTITIONS - 1)), interval=np.full(PARTITIONS, 5.0))
+    topic.frame.names["slot"][:2] = A
+    topic.frame.numbers["consumed"][1:] = 600.0
+    (found, *_) = partition_stalled.check(told.signals(topics=[topic], material_lag=1000.0))
+    assert found.guards["its owner had time to read"] == "pass"
 
 
 @pytest.mark.parametrize(("session", "fails"), [(45, 0), (119, 0), (121, 1)])

@@ -128,7 +128,7 @@ def _stall(signals: Signals, places: list[tuple[TopicSignals, int]], subject: st
             "owner": topic.frame.named("slot")[row, -1],
             "partitions": ", ".join(f"{each.frame.topic}-{each.frame.partitions[at]}" for each, at in places[:20]),
         },
-        guards=_guards(signals, places, may_be_silent=kind in ("silent", UNKNOWN_KIND)),
+        guards=_guards(signals, places, kind),
         explained=share_of_lag(signals, lag),
     )
 
@@ -138,30 +138,44 @@ def _kind_of(places: list[tuple[TopicSignals, int]]) -> str:
     return kinds.pop() if len(kinds) == 1 else UNKNOWN_KIND if UNKNOWN_KIND in kinds else "silent"
 
 
-def _guards(signals: Signals, places: list[tuple[TopicSignals, int]], *, may_be_silent: bool) -> dict[str, str]:
-    """Guards of a stall; an owner that repeats its commit is there and reads, whatever else goes on."""
+def _guards(signals: Signals, places: list[tuple[TopicSignals, int]], kind: str) -> dict[str, str]:
+    """Guards of a stall; an owner that repeats its commit is there, and may still have had no time to read."""
+    may_be_silent = kind in ("silent", UNKNOWN_KIND)
     held_up = {
-        "no rebalance is running": signals.state not in SETTLED,
-        "its owner had time to read": not _had_time(signals, places),
-        "its owner does not start again and again": _dies(signals, places),
+        "no rebalance is running": may_be_silent and signals.state not in SETTLED,
+        "its owner had time to read": not _had_time(signals, places, kind),
+        "its owner does not start again and again": may_be_silent and _dies(signals, places),
     }
-    return {name: guard(may_be_silent and is_so) for name, is_so in held_up.items()}
+    return {name: guard(is_so) for name, is_so in held_up.items()}
 
 
-def _had_time(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:
+def _had_time(signals: Signals, places: list[tuple[TopicSignals, int]], kind: str) -> bool:
     """True if the newest rebalance lies as far back as a stall has to last: while it lasted nobody could read.
 
-    Who has died since then is missed a session later.
+    Who has died since then is missed a session later. One that repeats a commit is there, and had time if it moved
+    others of its partitions meanwhile; in rebalances members commit what they have as they lose it.
     """
     rows = signals.frame.live_generations
-    if not rows:
+    if not rows or (
+        kind == "repeating" and all(_moves_others(each, row, signals.frame.window_seconds) for each, row in places)
+    ):
         return True
     intervals = [float(each.interval[row]) for each, row in places if np.isfinite(each.interval[row])]
     session = max((row.get("session_timeout_ms") or 0 for row in signals.frame.members), default=0) / 1000
     limit = max(
         signals.parameters.stall_min_seconds, signals.parameters.stall_ci * max(intervals, default=0.0), session
     )
+    if kind == "repeating":
+        limit = signals.parameters.stall_min_seconds
     return bool((signals.frame.now - rows[-1]["record_timestamp"]).total_seconds() >= limit)
+
+
+def _moves_others(topic: TopicSignals, row: int, window_seconds: int) -> bool:
+    """True if the owner of a partition got on with another one of the topic since this one stands."""
+    slots, consumed = topic.frame.named("slot"), topic.frame["consumed"]
+    since = max(1, int(topic.frame["frozen"][row, -1] // window_seconds))
+    is_own = (slots[:, -since:] == slots[row, -1]) & (slots[row, -1] != "")
+    return bool((consumed[:, -since:][is_own] > 0).any())
 
 
 def _dies(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:

@@ -155,6 +155,7 @@ def topic_signals(
         poll_interval_seconds=_longest_seconds(group, "rebalance_timeout_ms") if has_members else 0.0,
         session_seconds=_longest_seconds(group, "session_timeout_ms") if has_members else 0.0,
         hidden_seconds=0.0 if group.hidden is None else float(np.nan_to_num(group.hidden.most[-1])),
+        settled_seconds=_settled_seconds(group),
         floor=floors.momentary[:, -1],
     )
     signals = TopicSignals(
@@ -187,6 +188,12 @@ def _plain_shape(values: Floats, frame: TopicFrame, parameters: Parameters) -> S
     """The shape of rates: whatever is above zero matters."""
     is_material = bool(known_sum(values) > 0)
     return significance.raw_shape(values, frame.partitions, is_material=is_material, parameters=parameters)
+
+
+def _settled_seconds(group: GroupFrame) -> float:
+    """Seconds since the newest rebalance; endless if none is recorded."""
+    rows = group.live_generations
+    return (group.now - rows[-1]["record_timestamp"]).total_seconds() if rows else math.inf
 
 
 def _longest_seconds(group: GroupFrame, timeout: str) -> float:

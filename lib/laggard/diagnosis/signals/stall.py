@@ -74,6 +74,21 @@ def _released_windows(frame: TopicFrame, row: int, slack: float) -> float:
     return math.inf
 
 
+def able_seconds(frame: TopicFrame, row: int, window_seconds: int) -> float:
+    """For how long the offset of a partition has stood while somebody had it who could read on from there.
+
+    The clock begins again at the end of a window in which nobody had it, or after which its offset was lower: what an
+    owner finds when it comes, or is sent back to, it has not let stand.
+    """
+    owners, committed = frame.named("owner")[row], frame["committed"][row]
+    is_away = owners == ""
+    is_away[1:] |= committed[1:] < committed[:-1]
+    if is_away[-1] or is_away.all():  # of one that nobody has, and where owners are not known, there is no other clock
+        is_away = np.append(False, committed[1:] < committed[:-1])
+    since = int(np.argmax(is_away[::-1])) if is_away.any() else math.inf
+    return min(float(frame["frozen"][row, -1]), since * window_seconds)
+
+
 def _turn_seconds(frame: TopicFrame, row: int, floor: Floats, window_seconds: int) -> float:
     """The longest that a partition of the same owner stood and then moved, all that time with more to read.
 
@@ -153,9 +168,13 @@ def stalls(
     poll_interval_seconds: float = 0.0,
     session_seconds: float = 0.0,
     hidden_seconds: float = 0.0,
+    settled_seconds: float = math.inf,
     floor: Floats | None = None,
 ) -> tuple[str, ...]:
     """Per partition "" or the kind of its stall: the offset stands although records arrived since.
+
+    Members commit as they lose partitions: gaps between rebalances are shorter than the timer's, and `settled_seconds`
+    after the newest one its own have not been seen again.
 
     A few records behind which nothing came need not be records: a transaction's marker stays at the end of a log.
     While the commit interval is not known, a batch may take all of the longest poll interval of the members; an owner
@@ -170,7 +189,11 @@ def stalls(
     is_uncounted = _is_uncounted(frame)
     longest = np.where(is_uncounted, max(poll_interval_seconds, DEFAULT_POLL_SECONDS), poll_interval_seconds)
     limit = np.where(is_unknown, np.maximum(limit, np.maximum(longest, _longest_gaps(frame, parameters))), limit)
-    frozen = frame["frozen"][:, -1]
+    longest = parameters.stall_ci * np.fmax.reduce(frame["interval"], axis=1)
+    limit = np.where(settled_seconds < longest, np.fmax(limit, longest), limit)
+    frozen = frame["frozen"][:, -1].copy()
+    for row in np.flatnonzero(frozen - hidden_seconds >= limit).tolist():
+        frozen[row] = able_seconds(frame, row, window_seconds)
     kinds = [""] * len(frozen)
     for row in np.flatnonzero(frozen - hidden_seconds >= limit).tolist():
         since = min(frame["produced"].shape[1], math.ceil(frozen[row] / window_seconds) + 1)
