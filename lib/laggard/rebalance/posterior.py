@@ -6,7 +6,7 @@ No record states the reason; a Java consumer that exceeds max.poll.interval.ms s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from laggard.rebalance.parameters import RebalanceParameters
@@ -16,6 +16,7 @@ Posterior: TypeAlias = dict[str, float]
 Weights: TypeAlias = tuple[float, float, float, float, float]
 
 WEIGHTS_VERSION = 1
+_SHARING_ROUNDS = 50  # after which the mixture of a hundred departures changes in the third digit at most
 PRIOR: Weights = (0.20, 0.20, 0.30, 0.10, 0.20)
 LIKELIHOOD: Mapping[str, Mapping[str, Weights]] = {
     "idle": {
@@ -48,6 +49,25 @@ def find_posterior(evidence: Mapping[str, str]) -> Posterior:
     for kind, level in sorted(evidence.items()):
         weights = [weight * factor for weight, factor in zip(weights, LIKELIHOOD[kind][level], strict=True)]
     return {reason: weight / sum(weights) for reason, weight in zip(REASONS, weights, strict=True)}
+
+
+def share_reasons(posteriors: Sequence[Posterior]) -> tuple[Posterior, list[Posterior]]:
+    """Return the mixture of reasons behind a series of departures, and the posterior of each departure given it.
+
+    By expectation-maximization: departures of one time have reasons in common, so that small evidence adds up over
+    repeats. The prior counts as one departure more.
+    """
+    prior = dict(zip(REASONS, PRIOR, strict=True))
+    weights, found = prior, list(posteriors)
+    for _ in range(_SHARING_ROUNDS):
+        found = []
+        for each in posteriors:
+            scaled = {reason: each[reason] / prior[reason] * weights[reason] for reason in REASONS}
+            total = sum(scaled.values())
+            found.append({reason: scaled[reason] / total for reason in REASONS})
+        counts = {reason: prior[reason] + sum(each[reason] for each in found) for reason in REASONS}
+        weights = {reason: counts[reason] / (1 + len(found)) for reason in REASONS}
+    return weights, found
 
 
 def mix(posteriors: Iterable[Posterior]) -> Posterior | None:

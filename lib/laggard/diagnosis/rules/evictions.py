@@ -29,6 +29,7 @@ from laggard.diagnosis.signals.rosters import (
 from laggard.diagnosis.signals.statistics import is_most
 
 _MIN_EVICTIONS = fixed("min_evictions", 2, "departures")
+_NAMED_SHARE = fixed("named_share", 0.1, "of the departures of a series, from which a reason is named")
 _LIFE_SHORTEST = fixed("life_shortest", 0.9, "of the rebalance timeout: the poll interval ends lives from here")
 _LIFE_LONGEST = fixed("life_longest", 2, "rebalance timeouts: up to here")
 _ELSEWHERE_SECONDS = fixed("elsewhere_seconds", 600.0, "s in which a member on another host counts as the successor")
@@ -66,7 +67,7 @@ def poll_timeout_eviction(signals: Signals) -> list[Observation]:
     observation = Observation(
         "POLL_TIMEOUT_EVICTION",
         evidence={**_evidence(found), **({} if timeout is None else {"rebalance_timeout_seconds": timeout})},
-        evidence_text=_who(found),
+        evidence_text=_who(signals, found),
         guards={"deploy": passes(not signals.policy.in_maintenance)},
         is_falsified=_is_contradicted(signals, found, "poll_timeout"),
     )
@@ -105,7 +106,7 @@ def session_eviction(signals: Signals) -> list[Observation]:
     observation = Observation(
         "SESSION_EVICTION",
         evidence={**_evidence(found), **({"session_timeout_seconds": min(sessions)} if sessions else {})},
-        evidence_text=_who(found),
+        evidence_text=_who(signals, found),
         guards={
             "deploy": no_deploy(signals),
             "same_host": passes(not is_most(elsewhere, len(found))),  # pods that are killed restart on other hosts
@@ -205,8 +206,11 @@ def _evidence(found: Sequence[Eviction]) -> dict[str, float]:
     }
 
 
-def _who(found: Sequence[Eviction]) -> dict[str, str]:
-    return {"slots": ", ".join(each.slot for each in found[-10:])}
+def _who(signals: Signals, found: Sequence[Eviction]) -> dict[str, str]:
+    """Return who left, and the reasons that departures share which are not clear one by one."""
+    mixture = sorted(signals.membership.series.mixture.items(), key=lambda each: (-each[1], each[0]))
+    shares = ", ".join(f"{reason} {share:.0%}" for reason, share in mixture if share >= _NAMED_SHARE)
+    return {"slots": ", ".join(each.slot for each in found[-10:])} | ({"reasons": shares} if shares else {})
 
 
 def _is_contradicted(signals: Signals, found: Sequence[Eviction], reason: str) -> bool:

@@ -19,7 +19,7 @@ from laggard.diagnosis.signals.group import Flags, MemberSignals, Shape, Signals
 from laggard.diagnosis.signals.members import member_signals, partition_capacities
 from laggard.diagnosis.signals.rates import positions, rolling_mean
 from laggard.diagnosis.signals.rebalances import logical_rebalances
-from laggard.diagnosis.signals.rosters import find_crash_loops, find_evictions
+from laggard.diagnosis.signals.rosters import find_crash_loops, find_evictions, find_series
 from laggard.diagnosis.signals.statistics import known_sum, lower_median, percentile
 from laggard.diagnosis.signals.trend import TrendState
 
@@ -296,6 +296,7 @@ COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
     "deploy": (vetoing_deploy, find_deploys, logical_rebalances),
     "crash_loops": (find_crash_loops,),
     "evictions_by_reason": (find_evictions,),
+    "series": (find_series,),
     "scale_events": (find_scale_events, find_deploys, logical_rebalances, find_evictions),
     # of a topic
     "envelope": (significance.unseen, trend.newest_at_commits),

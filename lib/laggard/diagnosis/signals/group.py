@@ -21,10 +21,12 @@ from laggard.diagnosis.signals.rosters import (
     CrashLoop,
     Eviction,
     Roster,
+    Series,
     changes_of,
     current_members,
     find_crash_loops,
     find_evictions,
+    find_series,
     places_of,
     rosters_of,
     subscriptions_differ_since,
@@ -47,6 +49,7 @@ class Membership:
     deploy: Deploy | None  # the rolling deploy that explains rebalances now
     crash_loops: Sequence[CrashLoop]
     evictions_by_reason: Mapping[str, Sequence[Eviction]]  # by claimed reason
+    series: Series  # of departures that are not clear by themselves
     scale_events: Sequence[ScaleEvent]
     subscriptions_differ_since: datetime | None
 
@@ -86,7 +89,8 @@ def membership_of(frame: GroupFrame, parameters: Parameters) -> Membership:
     rosters, place_of, rebalances = rosters_of(frame), places_of(frame), logical_rebalances(frame)
     changes = changes_of(frame, rosters, place_of)
     deploys = find_deploys(frame, changes, rebalances, parameters)
-    evictions = {reason: find_evictions(frame, rosters, reason, parameters) for reason in EVICTION_REASONS}
+    series = find_series(frame, parameters)
+    evictions = {reason: find_evictions(frame, rosters, reason, parameters, series) for reason in EVICTION_REASONS}
     return Membership(
         frame=frame,
         parameters=parameters,
@@ -99,6 +103,7 @@ def membership_of(frame: GroupFrame, parameters: Parameters) -> Membership:
         deploy=vetoing_deploy(frame, deploys, parameters),
         crash_loops=find_crash_loops(frame, changes, place_of, parameters),
         evictions_by_reason=evictions,
+        series=series,
         scale_events=find_scale_events(changes, deploys, [each for found in evictions.values() for each in found]),
         subscriptions_differ_since=subscriptions_differ_since(rosters),
     )

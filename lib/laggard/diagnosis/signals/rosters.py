@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from laggard.diagnosis.history.frames import GroupFrame, Row
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.statistics import is_most
 from laggard.rebalance.parameters import DEFAULTS
+from laggard.rebalance.posterior import Posterior, share_reasons
 
 EVICTION_REASONS = ("poll_timeout", "session_expiry", "crash")
 RETURN_SECONDS = fixed("return_seconds", DEFAULTS.return_seconds, "s until a member rejoins: a return")
@@ -24,6 +25,7 @@ _POLL_SHARE = fixed("poll_share", DEFAULTS.poll_timeout_share, "of the rebalance
 # twice the default session: a short session must not hide a member that dies each minute
 _CRASH_MIN_SECONDS = fixed("crash_min_seconds", 90.0, "s, a shorter life is one that ended early")
 _CRASH_SESSIONS = fixed("crash_sessions", 2, "sessions, likewise")
+_SERIES_DEPARTURES = fixed("series_departures", 5, "departures without a claimed reason, from which evidence adds up")
 _AWAY_TIMES = fixed("away_times", 3, "times the longest absence before: a back-off doubles, a stop lasts")
 _AWAY_MIN_SECONDS = fixed("away_min_seconds", 120.0, "s, an absence up to here may end like those before")
 
@@ -266,17 +268,43 @@ def _is_with_most_others(change: Change, home: str, members: int, recent: Sequen
     return is_most(len(gone) - own, members - own)
 
 
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Departures that have no claimed reason each: the reasons they share, and posteriors by rebalance given these."""
+
+    mixture: Posterior = field(default_factory=dict)
+    posteriors: Mapping[str, Posterior] = field(default_factory=dict)
+
+
+def find_series(frame: GroupFrame, parameters: Parameters) -> Series:
+    """Departures of the last half hour, if most of them, five at least, have no claimed reason; else none.
+
+    Members that leave again and again for reasons that no single departure tells leave for reasons that they share.
+    """
+    begin = frame.now - timedelta(seconds=parameters.deploy_horizon_seconds)
+    rows = {
+        row["rebalance_id"]: dict(row["cause_posterior"])
+        for row in frame.rebalances
+        if row.get("live_read") and row["cause_posterior"] and begin < row["ended_at"] <= frame.now
+    }
+    open_ = {key: each for key, each in rows.items() if max(each.values()) < parameters.cause_posterior}
+    if len(open_) < _SERIES_DEPARTURES or not is_most(len(open_), len(rows)):
+        return Series()
+    mixture, found = share_reasons(list(rows.values()))
+    return Series(mixture, {key: each for key, each in zip(rows, found, strict=True) if key in open_})
+
+
 def find_evictions(
-    frame: GroupFrame, known: Sequence[Roster], reason: str, parameters: Parameters
+    frame: GroupFrame, known: Sequence[Roster], reason: str, parameters: Parameters, series: Series
 ) -> tuple[Eviction, ...]:
-    """Departures whose claimed reason this is, one of `EVICTION_REASONS`.
+    """Departures whose claimed reason this is, one of `EVICTION_REASONS`, each by itself or as one of a series.
 
     Who was not in the group for a poll interval did not exceed it, whatever its partitions look like. While rounds
     are cut short nobody commits: who falls silent then may have died in one of them.
     """
     found: list[Eviction] = []
     for row in frame.rebalances:
-        claimed = dict(row["cause_posterior"] or {}).get(reason, 0.0)
+        claimed = series.posteriors.get(row["rebalance_id"], dict(row["cause_posterior"] or {})).get(reason, 0.0)
         if not row.get("live_read") or row["ended_at"] > frame.now or claimed < parameters.cause_posterior:
             continue
         if reason == "poll_timeout" and row.get("interrupted"):
