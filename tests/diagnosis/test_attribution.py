@@ -214,6 +214,15 @@ def test_a_broker_and_a_member_with_the_same_partitions_are_not_distinguished_by
     assert [each.subject for each in broker_signal(signals)] == ["2"]
 
 
+def test_what_one_member_left_is_no_proof_against_the_broker_that_leads_it() -> None:
+    """It reads as fast as the others now: it hung, and drains what it left."""
+    brokers = [2.0 if 6 <= place <= 8 else 0.0 for place in range(12)]
+    signals = slow_group(brokers=brokers, consume=slower(12, 6, 7, 8, rate=200.0))
+
+    assert causes(signals) == []
+    assert [each.subject for each in broker_signal(signals)] == ["2"]  # groups together may tell
+
+
 def test_hot_partitions_that_one_broker_leads_are_hot() -> None:
     arrival = [700.0 if place % 3 == 1 else 20.0 for place in range(12)]
     lag = [LAG if rate > 20 else 10.0 for rate in arrival]

@@ -10,6 +10,7 @@ import pytest
 
 from diagnosis.groups import PARAMETERS, WINDOWS, signals_of, topic_signals
 from laggard.diagnosis.signals.members import member_signals
+from laggard.diagnosis.signals.slow import pace_of
 
 LAG = 500_000.0
 
@@ -131,3 +132,15 @@ def test_it_is_not_reported_by_fewer_commits_or_others(change: dict[str, Any]) -
 def test_a_group_that_reads_nothing_has_no_members_to_speak_of() -> None:
     frame = signals_of(fact={"generation": 7, "group_epoch": None}).frame
     assert member_signals(frame, [], {}, PARAMETERS) == ({}, {})
+
+
+@pytest.mark.parametrize(("ago", "waits"), [(1, True), (6, True), (7, False)])
+def test_a_commit_interval_after_a_wait_what_a_member_does_is_not_what_it_can(ago: int, *, waits: bool) -> None:
+    """It commits every three minutes; the rates of five windows end at a commit of up to two windows before."""
+    frozen = np.full(WINDOWS, 60.0)
+    frozen[-ago - 10 : -ago] = 600.0
+    topic = topic_signals([LAG] * 3, history={"frozen": np.tile(frozen, (3, 1))}, interval=180.0)
+    frame = signals_of(topic, fact={"generation": 7, "group_epoch": None}).frame
+    members, _ = member_signals(frame, [topic], {}, PARAMETERS)
+    assert members["m0"].waits == waits
+    assert np.isnan(pace_of(members["m0"])) == waits

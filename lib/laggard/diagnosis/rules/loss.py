@@ -84,6 +84,7 @@ def time_lag_slo_breach(signals: Signals) -> list[Observation]:
     advice=("treat it as an incident: the records are gone for this group", "raise retention before anything else"),
     falsifier="the next commit of the partition lies below the log start that was recorded",
     open_after=1,
+    close_after=15,  # a reader that is overtaken is so again with each segment that is deleted
 )
 def data_lost(signals: Signals) -> list[Observation]:
     """The log starts after the committed offset: records were deleted unread."""

@@ -107,7 +107,8 @@ def _causes(signals: Signals, topic: TopicSignals, active: Flags) -> Iterator[Ca
         twin = next((each for each in slow if each.fit.places == fit.places), None)
         if twin is not None:  # one group cannot tell them apart, and a slow member is the likelier
             yield replace(twin, alternatives={"broker": broker}, is_proven=False)
-        yield _cause(BROKER, topic, fit, broker)
+        if len({*topic.frame.named("slot")[list(fit.places), -1]} - {""}) != 1:  # else it is what that owner left
+            yield _cause(BROKER, topic, fit, broker)
     yield from slow
     hot = hot_places(signals, topic, active)
     if hot:

@@ -318,6 +318,7 @@ COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
     # of a member
     "seen": (member_signals, positions),
     "is_busy": (member_signals,),
+    "waits": (member_signals,),
     "material": _MATERIAL,
 }
 # signals that are recorded, counted or summed up without a threshold

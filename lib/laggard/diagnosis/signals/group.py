@@ -190,6 +190,7 @@ class MemberSignals:
     capacity: float  # c_m: p75 of what it did in its newest busy windows, NaN unknown
     seen: float  # most it has shown in 5 windows: a lower bound of its capacity
     is_busy: bool
+    waits: bool = False  # all its partitions stood lately: what it does is not what it can do
     material: int  # of its partitions
     lag: float  # sum over its partitions
 

@@ -40,10 +40,11 @@ def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Bu
     held_by = [_rows_by_owner(owner[:, -1], len(slots)) for owner in owners]
     summed = [np.array([each.arrival, each.consume, np.where(np.isnan(each.lag), 0.0, each.lag)]) for each in topics]
     is_busy = _busy(topics, owners, len(slots)) & _same_generation(frame)
+    waits = _waits(topics, owners, spans, parameters)
     is_rare = longest > frame.window_seconds
     is_behind = is_rare & _fall_behind(frame, topics, owners, len(slots), parameters) if is_rare.any() else is_rare
     has_work = is_busy & (_busy_for(topics, owners, len(slots)) >= spans) | is_behind
-    is_at_work = has_work & ~_waits(topics, owners, len(slots), parameters)  # a stalled one shows no capacity
+    is_at_work = has_work & ~waits  # a stalled one shows no capacity
     found: dict[str, MemberSignals] = {}
     for number, slot in enumerate(slots):
         if is_at_work[number] and newest[number] > 0:
@@ -61,12 +62,19 @@ def member_signals(frame: GroupFrame, topics: Sequence[TopicSignals], before: Bu
             capacity=percentile(known, _CAPACITY_PERCENT) if len(known) >= parameters.busy_min_windows else math.nan,
             seen=most[number],
             is_busy=bool(is_busy[number]),
+            waits=bool(waits[number]),
         )
     return found, busy_in
 
 
 def _member(
-    slot: str, parts: Sequence[tuple[TopicSignals, Ints, Floats]], *, capacity: float, seen: float, is_busy: bool
+    slot: str,
+    parts: Sequence[tuple[TopicSignals, Ints, Floats]],
+    *,
+    capacity: float,
+    seen: float,
+    is_busy: bool,
+    waits: bool,
 ) -> MemberSignals:
     """A member by the rows that it has of each topic, and by their arrivals, consumption and lag."""
     first, mine, _ = parts[0]
@@ -84,6 +92,7 @@ def _member(
         capacity=capacity,
         seen=seen,
         is_busy=is_busy,
+        waits=waits,
         material=sum(int(np.count_nonzero(each.is_material[held])) for each, held, _ in parts),
         lag=lag,
     )
@@ -170,15 +179,17 @@ def _busy_for(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int
     return found
 
 
-def _waits(topics: Sequence[TopicSignals], owners: Sequence[Ints], slots: int, parameters: Parameters) -> Flags:
-    """Per slot: in one of the newest windows all its partitions stood for several commit intervals.
+def _waits(topics: Sequence[TopicSignals], owners: Sequence[Ints], spans: Ints, parameters: Parameters) -> Flags:
+    """Per slot: in a window of which its newest rates tell all its partitions stood for several commit intervals.
 
-    It waits now and then, or its commits are not seen before long: what it does is not what it can do.
+    It waits now and then, or its commits are not seen before long: what it does is not what it can do. The gap in which
+    it got going again has some of its wait in it; `spans` are windows of a commit interval.
     """
-    found = np.ones((slots, parameters.rate_windows), np.bool_)
+    windows = parameters.rate_windows + int(spans.max(initial=1)) - 1
+    found = np.ones((len(spans), windows), np.bool_)
     for each, owner in zip(topics, owners, strict=True):
         held = owner[:, -1] >= 0
-        frozen = each.frame["frozen"][held, -parameters.rate_windows :]
+        frozen = each.frame["frozen"][held, -windows:]
         is_standing = frozen >= parameters.stall_ci * each.interval[held, None]  # not where one is NaN
         np.logical_and.at(found[:, : frozen.shape[1]], owner[held, -1], is_standing)
         found[:, frozen.shape[1] :] = False

@@ -105,7 +105,7 @@ def _is_at_pace_again(topic: TopicSignals, slots: Sequence[str], least: float) -
 
 def pace_of(member: MemberSignals) -> float:
     """Return what a member can do now, records/s; what it does while busy counts before `capacity` shows it."""
-    known = [member.capacity, member.consume if member.is_busy else np.nan]
+    known = [member.capacity, member.consume if member.is_busy and not member.waits else np.nan]
     return min((each for each in known if not isnan(each)), default=np.nan)
 
 
