@@ -52,6 +52,10 @@ def run(args: argparse.Namespace, config: Config) -> int:
         is_good, sentence = check(listen, ready=args.check == "ready", tls_first=asks_for_tls(web_config_file))
         print(printable_json({"v": 1, "ok": is_good, "data": {"sentence": sentence}}) if args.json else sentence)
         return 0 if is_good else 1
+    if not args.print:  # else it may be a part of another program, as in our tests
+        from laggard.exporter.memory import hide_pandas
+
+        hide_pandas()
     from laggard.exporter.options import Selection
     from laggard.exporter.run import ExporterOptions, run_exporter  # brings Arrow and tornado along
 

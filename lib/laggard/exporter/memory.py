@@ -1,8 +1,10 @@
-"""Memory that a look at the tables freed, given back to the system."""
+"""What the exporter's process can do without: pandas, and memory that a look at the tables freed."""
 
 from __future__ import annotations
 
 import ctypes
+import sys
+from importlib.abc import MetaPathFinder
 
 import pyarrow as pa
 
@@ -14,3 +16,16 @@ def give_back() -> None:
     pa.default_memory_pool().release_unused()
     if _trim is not None:
         _trim(0)
+
+
+class _NoPandas(MetaPathFinder):
+    """Answers for pandas alone, that it is not installed."""
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("pandas is hidden from this process", name=fullname)
+
+
+def hide_pandas() -> None:
+    """Keep pyarrow from importing pandas, which it does wherever that is installed: 35 MB that are never used."""
+    sys.meta_path.insert(0, _NoPandas())
