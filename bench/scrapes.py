@@ -73,7 +73,7 @@ def resident_megabytes(pid: int) -> float:
 def main() -> None:
     """Make groups until there are enough series, then measure."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--groups", type=int, default=310, help="each has a hundred partitions and 162 series")
+    parser.add_argument("--groups", type=int, default=320, help="each has a hundred partitions and some 158 series")
     parser.add_argument("--clients", type=int, default=100)
     parser.add_argument("--scrapes", type=int, default=30, help="of each client")
     args = parser.parse_args()
