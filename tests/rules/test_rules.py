@@ -113,9 +113,13 @@ def test_no_alert_hides_a_graver_one() -> None:
 
 
 def _is_matched(alert: Any, matchers: tuple[str, ...]) -> bool:
+    """True if the alert may match; the values of its own labels are known when it fires."""
     labels = {"alertname": alert.name, "severity": alert.severity}
     found = [re.fullmatch(r'(\w+)(=|=~|!~)"(.*)"', text).groups() for text in matchers]  # type: ignore[union-attr]
-    return all(bool(re.fullmatch(value, labels[label])) is (sign != "!~") for label, sign, value in found)
+    return all(
+        label in alert.labels or bool(re.fullmatch(value, labels[label])) is (sign != "!~")
+        for label, sign, value in found
+    )
 
 
 def test_prometheus_of_compose_reads_the_rules() -> None:
