@@ -1,4 +1,4 @@
-"""What the exporter's process can do without: pandas, and memory that a look at the tables freed."""
+"""Memory of the process that serves: pandas left out, and freed pages given back."""
 
 from __future__ import annotations
 
