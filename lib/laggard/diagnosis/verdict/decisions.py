@@ -65,15 +65,8 @@ def _reasons(
         return
     # what is said of the last half hour blocks scaling for as long as it goes on
     restless = BLOCKS_SCALING & conditions.keys() if _goes_on(signals) else frozenset[str]()
-    is_empty = signals.state == "Empty" or signals.member_count == 0
-    is_read = is_empty and is_read_by_others(signals)
-    # one that evicts its members is empty now and then, and not for want of members
-    if is_empty and not is_read and not restless and signals.lag > 0:
-        yield reasons.NO_MEMBERS, {}
-    if not _lags_on(signals) and not any(each.trend.name == "growing" for each in signals.topics):
-        yield reasons.NO_LAG, {}
-    if restless or signals.time_in_rebalance >= parameters.storm_ratio:
-        yield reasons.REBALANCES, {"time_in_rebalance_ratio": signals.time_in_rebalance, "conditions": len(restless)}
+    is_read = _is_empty(signals) and is_read_by_others(signals)
+    yield from _not_about_lag(signals, restless, is_read=is_read)
     yield from _held_back(signals, topic, conditions)
     if signals.member_count is None or is_read:  # offsets are committed, but who reads is not known
         yield reasons.READER_UNKNOWN, {"members_known": 0.0}
@@ -87,6 +80,21 @@ def _reasons(
     if elasticity < parameters.elasticity_min or "SHARED_SINK" in conditions:
         yield reasons.DOWNSTREAM, {"elasticity_ratio": elasticity}
     yield from _sized(signals, topic, sizing, is_settled=_costly_share(signals, conditions) < VERDICT_SHARE)
+
+
+def _not_about_lag(signals: Signals, restless: frozenset[str], *, is_read: bool) -> Iterator[_Applies]:
+    """Yield the reasons of a group that nobody reads, that has nothing to read, or that is busy with itself."""
+    # one that evicts its members is empty now and then, and not for want of members
+    if _is_empty(signals) and not is_read and not restless and signals.lag > 0:
+        yield reasons.NO_MEMBERS, {}
+    if not _lags_on(signals) and not any(each.trend.name == "growing" for each in signals.topics):
+        yield reasons.NO_LAG, {}
+    if restless or signals.time_in_rebalance >= signals.parameters.storm_ratio:
+        yield reasons.REBALANCES, {"time_in_rebalance_ratio": signals.time_in_rebalance, "conditions": len(restless)}
+
+
+def _is_empty(signals: Signals) -> bool:
+    return signals.state == "Empty" or signals.member_count == 0
 
 
 def _lags_on(signals: Signals) -> bool:
