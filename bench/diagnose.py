@@ -25,11 +25,11 @@ ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/wire")]
 
 from diagnosis.fluid import NOON, Fluid, tables_of  # noqa: E402 - histories without a broker
-from laggard.diagnosis.engine import Judged, settle  # noqa: E402
+from laggard.diagnosis.engine import Evaluated, settle  # noqa: E402
 from laggard.diagnosis.parameters import Parameters, Policy  # noqa: E402
 from laggard.diagnosis.signals.cluster import ClusterFrame  # noqa: E402
 from laggard.stream.diagnose import in_shard, of_shard  # noqa: E402
-from laggard.stream.judging import Baselines, judge_groups, lay_out  # noqa: E402
+from laggard.stream.evaluating import Baselines, evaluate_groups, lay_out  # noqa: E402
 from laggard.stream.reading import RECENT, Options, Window, known_at, read_baseline, read_history, told  # noqa: E402
 from laggard.tables import schemas  # noqa: E402
 from laggard.tables.delta import Writer, create_tables  # noqa: E402
@@ -103,7 +103,7 @@ def measure(root: str, shards: int) -> dict[str, Any]:
     }
 
 
-def _shard(place: tuple[str, int, int]) -> tuple[list[Judged], list[float]]:
+def _shard(place: tuple[str, int, int]) -> tuple[list[Evaluated], list[float]]:
     """What was made of a shard's groups, and the CPU seconds of reading, laying out and evaluating."""
     root, shard, shards = place
     marks = [time.process_time()]
@@ -115,7 +115,7 @@ def _shard(place: tuple[str, int, int]) -> tuple[list[Judged], list[float]]:
     marks.append(time.process_time())
     known = known_at(told(tables), LAST, OPTIONS)
     before = Baselines(partial(read_baseline, root, LAST.begin_ms, OPTIONS))
-    found = list(judge_groups(history, known, before.of, LAST, {}, OPTIONS))
+    found = list(evaluate_groups(history, known, before.of, LAST, {}, OPTIONS))
     marks.append(time.process_time())
     return found, [end - begin for begin, end in pairwise(marks)]
 

@@ -11,7 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from laggard.cli.api.openapi import answer_schemas, openapi
-from laggard.diagnosis.engine import judge  # noqa: F401 -- imports all modules that declare thresholds
+from laggard.diagnosis.engine import evaluate_group  # noqa: F401 -- imports all modules that declare thresholds
 from laggard.diagnosis.parameters import FIXED, Parameters
 from laggard.diagnosis.rules.registry import RULES
 from laggard.diagnosis.rules.rule import Rule

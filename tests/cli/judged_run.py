@@ -84,7 +84,7 @@ def judge(root: Path, first: int = 0, last: int = 10_000, options: Options = OPT
     begin, end = (round((NOON + number * MINUTE).timestamp() * 1000) for number in (first, last))
     told = end + 2000 * options.window_seconds
     for window in find_closed(str(root), {}, begin, end, options.window_seconds, told_ms=told):
-        Diagnosis(cast("Any", LocalSpark()), Writer(str(root), "c1"), options).judge(window, {})
+        Diagnosis(cast("Any", LocalSpark()), Writer(str(root), "c1"), options).evaluate(window, {})
 
 
 def batch_of(begin: datetime) -> int:
@@ -107,10 +107,10 @@ class _Frame:
         self._rows: list[Row] = []
 
     def mapInArrow(  # noqa: N802 - Spark's name
-        self, judge_shard: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], _: str
+        self, evaluate_shard: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], _: str
     ) -> _Frame:
         batch = pa.RecordBatch.from_pydict({"id": self._numbers})
-        self._rows = [row for found in judge_shard(iter([batch])) for row in found.to_pylist()]
+        self._rows = [row for found in evaluate_shard(iter([batch])) for row in found.to_pylist()]
         return self
 
     def collect(self) -> list[Row]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from laggard.diagnosis.engine import judge, settle
+from laggard.diagnosis.engine import evaluate_group, settle
 from laggard.diagnosis.history.frames import Memory
 from laggard.diagnosis.history.layout import LISTS, History, rows_of
 from laggard.diagnosis.parameters import Parameters, Policy
@@ -170,7 +170,7 @@ def evaluate(
                 lambda: {"orders": [row for row in told if row["group"] == group]}
             ),
         )
-        judged = [judge(each, evaluation.memories.get(each.group, Memory()), parameters) for each in frames]
+        judged = [evaluate_group(each, evaluation.memories.get(each.group, Memory()), parameters) for each in frames]
         rows, findings, evaluation.memories = settle(
             judged, ClusterFrame("c", begin, 60), evaluation.memories, parameters
         )

@@ -11,7 +11,7 @@ import pytest
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.signals.group import Trend
-from laggard.diagnosis.signals.trend import TrendState, judge_trend, judge_trends
+from laggard.diagnosis.signals.trend import TrendState, trend_of, trends_of
 
 PARAMETERS = Parameters()
 MINUTES: Floats = np.arange(0.0, 3600.0, 60.0)
@@ -29,7 +29,7 @@ def judged(
     tick: float = 10.0,
 ) -> tuple[Trend, TrendState]:
     seconds = MINUTES[: len(envelope)]
-    return judge_trend(seconds, envelope, envelope + lag_max, arrival, interval, tick, before, PARAMETERS)
+    return trend_of(seconds, envelope, envelope + lag_max, arrival, interval, tick, before, PARAMETERS)
 
 
 def line(rate: float, windows: int = 60) -> Floats:
@@ -67,7 +67,7 @@ def test_windows_of_five_minutes_have_a_trend_as_well() -> None:
     seconds = 5 * MINUTES
     for rate, expected in ((10.0, "growing"), (0.0, "flat"), (-10.0, "draining")):
         envelope = 1e6 + rate * seconds
-        trend, _ = judge_trend(seconds, envelope, envelope, ARRIVAL, 5.0, 50.0, NEW, PARAMETERS)
+        trend, _ = trend_of(seconds, envelope, envelope, ARRIVAL, 5.0, 50.0, NEW, PARAMETERS)
         assert (trend.name, trend.points, trend.slope) == (expected, 7, pytest.approx(rate))
 
 
@@ -183,7 +183,7 @@ def test_the_swing_is_the_median_of_the_windows_with_both_numbers() -> None:
     lag_max[-4:] = 15_000.0
     envelope = np.zeros(60)
     envelope[-11:-7] = nan
-    found = judge_trend(MINUTES, envelope, lag_max, ARRIVAL, 100.0, 10.0, NEW, PARAMETERS)[0]
+    found = trend_of(MINUTES, envelope, lag_max, ARRIVAL, 100.0, 10.0, NEW, PARAMETERS)[0]
     assert (found.name, found.points) == ("sawtooth", 7)
 
 
@@ -245,9 +245,9 @@ def test_series_are_evaluated_each_for_itself() -> None:
     arrival = generator.choice([nan, 0, 10, 100.0], 150)
     interval = generator.choice([nan, 5, 60, 300, 900.0], 150)
     before = [[NEW, UP, DOWN, TrendState("growing", 1)][i % 4] for i in range(150)]
-    together = judge_trends(MINUTES, envelope, lag_max, arrival, interval, 10.0, before, PARAMETERS)
+    together = trends_of(MINUTES, envelope, lag_max, arrival, interval, 10.0, before, PARAMETERS)
     one_by_one = [
-        judge_trend(MINUTES, envelope[i], lag_max[i], arrival[i], interval[i], 10.0, before[i], PARAMETERS)
+        trend_of(MINUTES, envelope[i], lag_max[i], arrival[i], interval[i], 10.0, before[i], PARAMETERS)
         for i in range(150)
     ]
     assert [str(each) for each in together] == [str(each) for each in one_by_one]  # as text NaN is equal to NaN
@@ -257,7 +257,7 @@ def test_series_are_evaluated_each_for_itself() -> None:
 
 def test_no_partitions_have_no_trends() -> None:
     nothing = np.empty((0, 60))
-    assert judge_trends(MINUTES, nothing, nothing, np.empty(0), np.empty(0), 10.0, [], PARAMETERS) == []
+    assert trends_of(MINUTES, nothing, nothing, np.empty(0), np.empty(0), 10.0, [], PARAMETERS) == []
 
 
 def test_nothing_is_infinite() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from laggard.diagnosis.engine import settle
 from laggard.diagnosis.history.frames import Memory, from_json
 from laggard.diagnosis.parameters import Parameters, Policy
-from laggard.stream.judging import cluster_frame, judge_groups, lay_out
+from laggard.stream.evaluating import cluster_frame, evaluate_groups, lay_out
 from laggard.stream.reading import Options, Window, closed_windows, known_at, told
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
@@ -55,7 +55,7 @@ def diagnose(
             memories = {group: from_json(memory.to_json()) for group, memory in memories.items()}
         known = known_at(read, window, options)
         judged = list(
-            judge_groups(history, known, lambda group: lambda: before.get(group, {}), window, memories, options)
+            evaluate_groups(history, known, lambda group: lambda: before.get(group, {}), window, memories, options)
         )
         cluster = cluster_frame(known, window, options, recorded.tables["batches"])
         found, findings, memories = settle(judged, cluster, memories, options.parameters)
@@ -63,7 +63,7 @@ def diagnose(
         for row in found:
             before.setdefault(row["group"], {}).setdefault(row["topic"], []).append(row)
         result.findings += findings
-        deploys = [{**row, **_written(window)} for each in judged for row in each.told.get("deploys", ())]
+        deploys = [{**row, **_written(window)} for each in judged for row in each.completed.get("deploys", ())]
         read.rows["deploys"] += to_arrow(schemas.DEPLOYS, deploys).to_pylist()
         result.group_windows += len(judged)
     result.seconds = time.process_time() - began

@@ -13,7 +13,7 @@ from laggard.cli.plan.recorded import Recorded, recorded_of
 from laggard.diagnosis.history.frames import Memory
 from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.verdict.sizing import size
-from laggard.stream.judging import judge_groups, lay_out
+from laggard.stream.evaluating import evaluate_groups, lay_out
 from laggard.stream.reading import Options, closed_windows, known_at, told
 from scenarios import runs
 from scenarios.cluster import ScenarioCluster
@@ -103,7 +103,7 @@ def _recorded(seed: int) -> Recorded:
     memories: dict[str, Memory] = {}
     for window in windows[:-1]:
         known = known_at(read, window, OPTIONS)
-        judged = judge_groups(history, known, lambda _: dict, window, memories, OPTIONS)
+        judged = evaluate_groups(history, known, lambda _: dict, window, memories, OPTIONS)
         memories = {each.group: each.memory for each in judged}
     name = run.cluster.name()
     found = recorded_of(tables, name, windows[-1].begin_ms, memories.get(name, Memory()), OPTIONS)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from laggard.diagnosis.parameters import Parameters, Policy
-from laggard.stream.judging import Baselines
+from laggard.stream.evaluating import Baselines
 from laggard.stream.reading import Options, read_baseline
 from tables.fixtures import NOW, write_rows
 

@@ -56,7 +56,7 @@ def unharmed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     record(root, [hot(WINDOWS)])
     whole = diagnosis(DiskFull(str(root)))
     for window in windows(root):
-        whole.judge(window, {})
+        whole.evaluate(window, {})
     return rows_of(root)
 
 
@@ -72,13 +72,13 @@ def test_a_failed_write_costs_no_finding(
     for window in windows(tmp_path):
         writer.commits_left = commits
         try:
-            running.judge(window, {})
+            running.evaluate(window, {})
         except OSError:
             failures += 1
             writer.commits_left = None
             if restarts:
                 running = diagnosis(writer)
-            running.judge(window, {})
+            running.evaluate(window, {})
     assert failures
     assert rows_of(tmp_path) == unharmed
 
@@ -92,7 +92,7 @@ def test_a_stop_ends_it_after_the_window_at_hand_and_the_others_follow(tmp_path:
         return len(windows.unique())
 
     writer = Writer(str(tmp_path), "c1")
-    Diagnosis(cast("Any", LocalSpark()), writer, OPTIONS, lambda: judged() > 0).judge_closed(now, {})
+    Diagnosis(cast("Any", LocalSpark()), writer, OPTIONS, lambda: judged() > 0).evaluate_closed(now, {})
     assert judged() == 1
-    Diagnosis(cast("Any", LocalSpark()), writer, OPTIONS).judge_closed(now, {})
+    Diagnosis(cast("Any", LocalSpark()), writer, OPTIONS).evaluate_closed(now, {})
     assert judged() == closed

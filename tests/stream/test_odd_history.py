@@ -19,8 +19,8 @@ from laggard.diagnosis.engine import RULE_FAILED, settle_apart
 from laggard.diagnosis.history.frames import Memory, from_json
 from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.signals.cluster import ClusterFrame
-from laggard.stream import judging
-from laggard.stream.judging import check_rows, judge_window, writable
+from laggard.stream import evaluating
+from laggard.stream.evaluating import check_rows, evaluate_window, writable
 from laggard.stream.reading import Options, Window
 from laggard.tables.schemas import TABLES
 
@@ -46,7 +46,7 @@ def evaluate(rows: Mapping[str, Any], memories: dict[str, Memory] | None = None,
     evaluation = Evaluation(memories=memories or {})
     for number in range(WINDOWS - last, WINDOWS):
         window = Window(round((NOON + timedelta(minutes=number)).timestamp() * 1000), 1)
-        judged = judge_window(rows, window, evaluation.memories, lambda _: dict, OPTIONS)
+        judged = evaluate_window(rows, window, evaluation.memories, lambda _: dict, OPTIONS)
         judged = [writable(each) for each in judged]
         cluster = ClusterFrame("c", window.begin_ms, 60)
         found, findings, evaluation.memories = settle_apart(
@@ -140,12 +140,12 @@ def test_odd_rows_of_one_group_change_nothing_of_the_others(change: Change) -> N
     assert of_others(evaluate(tables(change))) == EXPECTED
 
 
-@pytest.mark.parametrize(("stage", "name"), [("layout", "judge_groups"), ("findings", "")])
+@pytest.mark.parametrize(("stage", "name"), [("layout", "evaluate_groups"), ("findings", "")])
 def test_a_group_for_which_a_stage_raises_is_named_and_tried_again(
     monkeypatch: pytest.MonkeyPatch, stage: str, name: str
 ) -> None:
     is_odd = True
-    real_frames, real_check = judging.judge_groups, check_rows
+    real_frames, real_check = evaluating.evaluate_groups, check_rows
 
     def breaks(history: Any, *rest: Any) -> Any:
         for each in real_frames(history, *rest):
@@ -158,7 +158,7 @@ def test_a_group_for_which_a_stage_raises_is_named_and_tried_again(
             raise pa.ArrowInvalid("no such type")
         real_check(windows, findings, memories)
 
-    monkeypatch.setattr(judging, "judge_groups", breaks)
+    monkeypatch.setattr(evaluating, "evaluate_groups", breaks)
     monkeypatch.setitem(globals(), "check_rows", refuses)
     evaluation = evaluate(tables(), last=2)
     assert list(failures(evaluation)) == [stage]
@@ -171,7 +171,7 @@ def test_a_group_for_which_a_stage_raises_is_named_and_tried_again(
 
 def evaluate_plainly() -> Evaluation:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(globals(), "check_rows", judging.check_rows)
+        patch.setitem(globals(), "check_rows", evaluating.check_rows)
         return evaluate(tables(), last=2)
 
 
@@ -206,7 +206,7 @@ def test_an_open_finding_is_unknown_and_not_over_while_its_group_cannot_be_evalu
 
     options = Options("c", 60, Parameters(), policy)
     window = Window(round((NOON + timedelta(minutes=WINDOWS - 1)).timestamp() * 1000), 1)
-    judged = judge_window(history, window, evaluation.memories, lambda _: dict, options)
+    judged = evaluate_window(history, window, evaluation.memories, lambda _: dict, options)
     cluster = ClusterFrame("c", window.begin_ms, 60)
     _, findings, memories = settle_apart(judged, cluster, evaluation.memories, Parameters(), check_rows)
     assert {row["code"] for row in findings if row["group"] == "g0"} == {RULE_FAILED}

@@ -15,8 +15,8 @@ from laggard.diagnosis.rules.rule import WARN
 from laggard.errors import REFUSED, LaggardError
 from laggard.lag.tick import Tick
 from laggard.sources.snapshot import OFFSETS_PARTITIONS, Snapshot
+from laggard.stream.evaluating import read_cluster
 from laggard.stream.identity import Identity
-from laggard.stream.judging import read_cluster
 from laggard.stream.offsets_topic_events import (
     check_same_topic,
     offsets_topic_events,

@@ -23,7 +23,7 @@ from laggard.lag.tick import Tick
 from laggard.stream import advance_stage
 from laggard.stream.advance import Poll, advance
 from laggard.stream.decoded import Batch, of_kind
-from laggard.stream.judging import read_cluster
+from laggard.stream.evaluating import read_cluster
 from laggard.stream.quarantine import MAX_NAMED, MAX_RUNS, Failed, Inputs, Quarantine, Tables, advance_apart
 from laggard.stream.reading import Options, Window
 from laggard.tables import schemas

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from laggard.diagnosis.findings.rows import Judgement, Step, advance_tracks, finding_rows
+from laggard.diagnosis.findings.rows import Evaluation, Step, advance_tracks, finding_rows
 from laggard.diagnosis.findings.windows import completed, group_rows
 from laggard.diagnosis.history.frames import GroupFrame, Memory, Row, Track
 from laggard.diagnosis.parameters import Parameters, Policy
@@ -30,7 +30,7 @@ _ERROR_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Evaluated:
     """Evaluation of one group in one window, before the cluster is looked at."""
 
     group: str
@@ -41,23 +41,23 @@ class Judged:
     rows: Sequence[Row]  # of group_windows
     verdict: Verdict
     sizing: Sizing
-    told: Mapping[str, Sequence[Row]]  # rows of deploys and scale_events that are complete with this window
+    completed: Mapping[str, Sequence[Row]]  # rows of deploys and scale_events that are complete with this window
     signal: Row  # what the cluster's rules look at
     memory: Memory
 
 
-def judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
+def evaluate_group(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Evaluated:
     """One group's window; what goes wrong in it is reported as a finding and keeps nobody else from being evaluated."""
     try:
-        return _judge(frame, memory, parameters)
+        return _evaluate(frame, memory, parameters)
     except Exception as error:  # noqa: BLE001 - its report is the finding
         return failed(frame.group, EVALUATION, error, memory, frame.policy)
 
 
-def failed(group: str, stage: str, error: Exception, memory: Memory, policy: Policy | None = None) -> Judged:
+def failed(group: str, stage: str, error: Exception, memory: Memory, policy: Policy | None = None) -> Evaluated:
     """A group that could not be evaluated in a window: one finding says so, and what was open of it is unknown."""
     unknown = [Observation(code, state=ABSTAINS) for code in sorted({each.code for each in memory.tracks})]
-    return Judged(
+    return Evaluated(
         group,
         None,
         policy or Policy(),
@@ -78,7 +78,7 @@ def failure(stage: str, error: Exception | str) -> Observation:
     return Observation(RULE_FAILED, subject=stage, evidence_text={"error": text[:_ERROR_CHARACTERS]})
 
 
-def _judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
+def _evaluate(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Evaluated:
     signals, after = signals_of(frame, memory, parameters)
     conditions = group_conditions(signals)
     observations = list(_observe(signals))
@@ -89,7 +89,7 @@ def _judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
     verdict = scale_verdict(
         signals, holding, sizing, elasticity=math.nan if signals.scaled is None else signals.scaled.elasticity
     )
-    return Judged(
+    return Evaluated(
         frame.group,
         frame.fact.get("coordinator"),
         frame.policy,
@@ -105,18 +105,18 @@ def _judge(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Judged:
 
 
 def settle(
-    judged: Sequence[Judged], cluster: ClusterFrame, memories: Mapping[str, Memory], parameters: Parameters
+    evaluated: Sequence[Evaluated], cluster: ClusterFrame, memories: Mapping[str, Memory], parameters: Parameters
 ) -> tuple[list[Row], list[Row], dict[str, Memory]]:
     """Rows of `group_windows` and of `findings` for a window of all groups, and what to remember of each.
 
     `memories` are those before the window, of groups that are gone too; "" is the cluster's.
     """
-    shared = cluster_observations(cluster, [each.signal for each in judged], parameters)
+    shared = cluster_observations(cluster, [each.signal for each in evaluated], parameters)
     findings, after = _settle_cluster(shared, cluster, memories.get("", Memory()), parameters)
     windows: list[Row] = []
     remembered = {"": after}
     open_ids = {(t.code, t.subject): t.finding_id(cluster.name, "") for t in after.tracks if t.opened_ms is not None}
-    for each in judged:
+    for each in evaluated:
         reaching = [one for one in shared if reaches(one, each.group)]
         rows, told, remembered[each.group] = _settle_group(each, reaching, open_ids, cluster, parameters)
         windows += rows
@@ -130,7 +130,7 @@ Check = Callable[[Sequence[Row], Sequence[Row], Mapping[str, Memory]], object]
 
 
 def settle_apart(
-    judged: Sequence[Judged],
+    evaluated: Sequence[Evaluated],
     cluster: ClusterFrame,
     memories: Mapping[str, Memory],
     parameters: Parameters,
@@ -141,12 +141,12 @@ def settle_apart(
     `check` gets rows of `group_windows`, of `findings`, and the memories.
     """
 
-    def run(some: Sequence[Judged], known: Mapping[str, Memory]) -> tuple[list[Row], list[Row], dict[str, Memory]]:
+    def run(some: Sequence[Evaluated], known: Mapping[str, Memory]) -> tuple[list[Row], list[Row], dict[str, Memory]]:
         found = settle(some, cluster, known, parameters)
         check(*found)
         return found
 
-    def error_of(some: Sequence[Judged], known: Mapping[str, Memory]) -> Exception | None:
+    def error_of(some: Sequence[Evaluated], known: Mapping[str, Memory]) -> Exception | None:
         try:
             run(some, known)
         except Exception as error:  # noqa: BLE001 - its report is the finding
@@ -154,13 +154,13 @@ def settle_apart(
         return None
 
     try:
-        return run(judged, memories)
+        return run(evaluated, memories)
     except Exception:  # noqa: BLE001 - looked for below
         own = {name: memory for name, memory in memories.items() if name == ""}
         if error_of([], own) is not None:
             own = {}
         sound, known = [], dict(own)
-        for each in judged:
+        for each in evaluated:
             before = memories.get(each.group, Memory())
             error = error_of([each], {**own, each.group: before})
             if error is not None:
@@ -213,7 +213,7 @@ def _still_slow(tracks: Iterable[Track]) -> dict[str, Observation]:
 
 
 def _settle_group(
-    each: Judged,
+    each: Evaluated,
     shared: Sequence[Observation],
     open_ids: Mapping[tuple[str, str], str],
     cluster: ClusterFrame,
@@ -224,11 +224,11 @@ def _settle_group(
     )
     memory = _with_episode(each.memory, steps, cluster, parameters)
     conditions = {*each.conditions, *(one.code for one in shared)}
-    judgement = Judgement(
+    evaluation = Evaluation(
         cluster.name, each.group, cluster.now_ms, each.coordinator, memory.episode_ms, each.policy.over(parameters)
     )
     above = {one.code: open_ids[one.code, one.subject] for one in shared if (one.code, one.subject) in open_ids}
-    rows, tracks, primary = finding_rows(judgement, steps, conditions, BY_CODE, above)
+    rows, tracks, primary = finding_rows(evaluation, steps, conditions, BY_CODE, above)
     columns = verdict_columns(with_cluster(each.verdict, shared), each.sizing)
     windows = [row | columns | {"primary_code": primary} for row in each.rows]
     return windows, rows, replace(memory, tracks=tuple(tracks))
@@ -238,8 +238,8 @@ def _settle_cluster(
     shared: Sequence[Observation], cluster: ClusterFrame, memory: Memory, parameters: Parameters
 ) -> tuple[list[Row], Memory]:
     steps = advance_tracks(memory.tracks, shared, BY_CODE, cluster.window_ms, cluster.now_ms, parameters)
-    judgement = Judgement(cluster.name, "", cluster.now_ms, None, None, parameters)
-    rows, tracks, _ = finding_rows(judgement, steps, set(), BY_CODE)
+    evaluation = Evaluation(cluster.name, "", cluster.now_ms, None, None, parameters)
+    rows, tracks, _ = finding_rows(evaluation, steps, set(), BY_CODE)
     return rows, replace(memory, tracks=tuple(tracks))
 
 
@@ -247,8 +247,8 @@ def _retired(group: str, memory: Memory, cluster: ClusterFrame, parameters: Para
     """The end of what was open of a deleted group."""
     known = [track for track in memory.tracks if track.code in BY_CODE]
     steps = [Step(track, None, "retired") for track in known if track.opened_ms is not None]
-    judgement = Judgement(cluster.name, group, cluster.now_ms, None, memory.episode_ms, parameters)
-    return finding_rows(judgement, steps, set(), BY_CODE)[0]
+    evaluation = Evaluation(cluster.name, group, cluster.now_ms, None, memory.episode_ms, parameters)
+    return finding_rows(evaluation, steps, set(), BY_CODE)[0]
 
 
 def _with_episode(memory: Memory, steps: Sequence[Step], cluster: ClusterFrame, parameters: Parameters) -> Memory:

@@ -20,15 +20,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard import files
-from laggard.diagnosis.engine import Judged, settle_apart
+from laggard.diagnosis.engine import Evaluated, settle_apart
 from laggard.diagnosis.history.frames import Memory, Row, from_json
 from laggard.diagnosis.history.grid import Piece, coded, kept
 from laggard.errors import DAMAGED, INTERNAL, TEMPORARY, LaggardError
 from laggard.failures import classify
 from laggard.files import is_local, locate
 from laggard.stream.advance_stage import carrying, shards_of
+from laggard.stream.evaluating import Baselines, check_rows, evaluate_window, memories_of, read_cluster, writable
 from laggard.stream.gate import Gate
-from laggard.stream.judging import Baselines, check_rows, judge_window, memories_of, read_cluster, writable
 from laggard.stream.reading import RECENT, Options, Window, find_closed, read_baseline, read_history
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
@@ -59,7 +59,7 @@ class Diagnosis:
         self._spark = spark
         self._writer = writer
         self._options = options
-        self._judged_ms, self._memories = last_state(writer.root)
+        self._evaluated_ms, self._memories = last_state(writer.root)
         self._is_stopping = is_stopping  # if so, windows after the one at hand follow the next start
 
     def process(self, frame: DataFrame, _: int) -> None:
@@ -67,36 +67,37 @@ class Diagnosis:
         rows = frame.where(f"kind = '{TICK}'").select("batch_id", "polled_at", "table_versions").collect()
         if rows:
             newest = max(rows, key=lambda each: int(each["batch_id"]))
-            self.judge_closed(newest["polled_at"].timestamp(), newest["table_versions"])
+            self.evaluate_closed(newest["polled_at"].timestamp(), newest["table_versions"])
 
-    def judge_closed(self, now: float, versions: Mapping[str, int]) -> None:
+    def evaluate_closed(self, now: float, versions: Mapping[str, int]) -> None:
         """Every window that closed before the poll at this time and is not evaluated yet; versions are its batch's."""
         now_ms, step = round(now * 1000), 1000 * self._options.window_seconds
-        if now_ms // step * step - step <= self._judged_ms:
+        if now_ms // step * step - step <= self._evaluated_ms:
             return
-        first_ms = max(self._judged_ms + step, now_ms - _CATCH_UP_MS)
+        first_ms = max(self._evaluated_ms + step, now_ms - _CATCH_UP_MS)
         seconds = self._options.window_seconds
         for window in find_closed(self._writer.root, versions, first_ms, now_ms, seconds, told_ms=now_ms):
             if self._is_stopping():
                 return
-            self.judge(window, versions)
+            self.evaluate(window, versions)
 
-    def judge(self, window: Window, versions: Mapping[str, int]) -> None:
+    def evaluate(self, window: Window, versions: Mapping[str, int]) -> None:
         """One window: all groups on the executors, the cluster and the findings here."""
-        judged = self._judge_groups(window, versions)
+        evaluated = self._evaluate_groups(window, versions)
         cluster = read_cluster(self._writer.root, versions, window, self._options)
-        judged = [writable(each) for each in judged]
+        evaluated = [writable(each) for each in evaluated]
         windows, findings, memories = settle_apart(
-            judged, cluster, self._memories, self._options.parameters, check_rows
+            evaluated, cluster, self._memories, self._options.parameters, check_rows
         )
         told = {
-            name: [row for each in judged for row in each.told.get(name, ())] for name in ("deploys", "scale_events")
+            name: [row for each in evaluated for row in each.completed.get(name, ())]
+            for name in ("deploys", "scale_events")
         }
         self._write(window, windows, findings, told, memories)
         # not before it is written: a window whose write failed is evaluated again with the memory of the one before it
-        self._judged_ms, self._memories = window.begin_ms, memories
+        self._evaluated_ms, self._memories = window.begin_ms, memories
 
-    def _judge_groups(self, window: Window, versions: Mapping[str, int]) -> list[Judged]:
+    def _evaluate_groups(self, window: Window, versions: Mapping[str, int]) -> list[Evaluated]:
         cores = self._spark.sparkContext.defaultParallelism
         shards = min(cores, 1 + self._writer.rows("partition_status") // ROWS_PER_SHARD)
         root, options = self._writer.root, self._options
@@ -104,17 +105,17 @@ class Diagnosis:
         versions = dict(versions)
 
         @carrying
-        def judge_shard(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def evaluate_shard(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number in (each.as_py() for batch in numbers for each in batch["id"]):
                 shard = {"shard": int(number), "shards": shards}
                 tables = read_history(root, versions, window.begin_ms, window.begin_ms, options)
                 tables |= {name: of_shard(tables[name], **shard) for name in (*RECENT, "group_history")}
                 before = Baselines(partial(read_baseline, root, window.begin_ms, options))
                 remembered = {group: from_json(text) for group, text in memories.items()}
-                found = judge_window(tables, window, remembered, before.of, options, partial(in_shard, **shard))
+                found = evaluate_window(tables, window, remembered, before.of, options, partial(in_shard, **shard))
                 yield pa.RecordBatch.from_pydict({"evaluated": pa.array([pickle.dumps(found)], pa.binary())})
 
-        frame = self._spark.range(0, shards, 1, shards).mapInArrow(judge_shard, "evaluated binary")
+        frame = self._spark.range(0, shards, 1, shards).mapInArrow(evaluate_shard, "evaluated binary")
         return [each for row in frame.collect() for each in pickle.loads(row["evaluated"])]  # noqa: S301 - our own workers'
 
     def _write(
@@ -180,7 +181,7 @@ class DiagnoseQuery:
         """Evaluate the closed windows, without a stream."""
         newest = newest_batch(self._root)
         if newest is not None and newest.kind == TICK:
-            self._diagnosis().judge_closed(newest.polled_at.timestamp(), newest.table_versions)
+            self._diagnosis().evaluate_closed(newest.polled_at.timestamp(), newest.table_versions)
 
     def keep_running(self) -> None:
         """Start it, or start it again when it has ended by a failure; to be called often, and never raises."""

@@ -11,16 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.dataset import field
 
-from laggard.diagnosis.engine import Judged, settle_apart
+from laggard.diagnosis.engine import Evaluated, settle_apart
 from laggard.diagnosis.history.frames import Memory, Row
 from laggard.diagnosis.history.layout import History
-from laggard.stream.judging import (
+from laggard.stream.evaluating import (
     NOT_ODD,
     Baselines,
     check_rows,
     cluster_of,
-    judge_groups,
-    judge_window,
+    evaluate_groups,
+    evaluate_window,
     lay_out,
     memories_of,
     writable,
@@ -83,9 +83,9 @@ def replay(root: str, begin_ms: int, end_ms: int, remembered: Remembered, option
         laid_out = _laid_out(tables, first_ms, last_ms, options)
         for window in closed_windows(tables, first_ms, last_ms, options.window_seconds):
             before = Baselines(partial(baseline.at, window.begin_ms))
-            judged = [writable(each) for each in _judge(tables, laid_out, window, memories, before, options)]
+            evaluated = [writable(each) for each in _evaluate(tables, laid_out, window, memories, before, options)]
             cluster = cluster_of(tables["group_events"], tables["batches"], window, options)
-            windows, findings, memories = settle_apart(judged, cluster, memories, options.parameters, check_rows)
+            windows, findings, memories = settle_apart(evaluated, cluster, memories, options.parameters, check_rows)
             same = {"cluster": options.cluster, "batch_id": window.batch_id}
             found = Step(window, [row | same for row in windows], [row | same for row in findings])
             baseline.add(found.windows)
@@ -104,23 +104,23 @@ def _laid_out(
         return None
 
 
-def _judge(
+def _evaluate(
     tables: Mapping[str, pa.Table],
     laid_out: tuple[History, Told] | None,
     window: Window,
     memories: Mapping[str, Memory],
     before: Baselines,
     options: Options,
-) -> list[Judged]:
+) -> list[Evaluated]:
     if laid_out is not None:
         try:
             known = known_at(laid_out[1], window, options)
-            return list(judge_groups(laid_out[0], known, before.of, window, memories, options))
+            return list(evaluate_groups(laid_out[0], known, before.of, window, memories, options))
         except NOT_ODD:
             raise
         except Exception:  # noqa: BLE001, S110 - said below
             pass
-    return judge_window(tables, window, memories, before.of, options)
+    return evaluate_window(tables, window, memories, before.of, options)
 
 
 class _Baseline:

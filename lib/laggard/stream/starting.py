@@ -115,8 +115,8 @@ def remove_old(checkpoint: str, checkpoint_id: str) -> None:
     beside = {each: each.name.removeprefix(f"{Path(place).name}.") for each in Path(place).parent.iterdir()}
     aside = [each for each, name in beside.items() if re.fullmatch(r"[0-9a-f]{32}(\.\d+)?", name)]
     aside.sort(key=lambda each: each.stat().st_mtime_ns, reverse=True)
-    judged = [each for each, name in beside.items() if re.fullmatch(r"diagnose-[0-9a-f]{8}", name)]
-    for each in (*aside[_KEPT_ASIDE:], *judged):
+    evaluated = [each for each, name in beside.items() if re.fullmatch(r"diagnose-[0-9a-f]{8}", name)]
+    for each in (*aside[_KEPT_ASIDE:], *evaluated):
         if each.name != f"{Path(place).name}.diagnose-{checkpoint_id[:8]}":
             shutil.rmtree(each, ignore_errors=True)
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from laggard.diagnosis.history.frames import Memory
 from laggard.diagnosis.signals.compute import signals_of
 from laggard.diagnosis.signals.group import Signals
-from laggard.stream.judging import lay_out
+from laggard.stream.evaluating import lay_out
 from laggard.stream.reading import Options, closed_windows, known_at, read_history, told
 from laggard.stream.replay import memory_before
 

@@ -203,7 +203,7 @@ NONE = Observation("")
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Evaluation:
     """Values that all rows of a group's window share; group "" is the cluster."""
 
     cluster: str
@@ -215,7 +215,7 @@ class Judgement:
 
 
 def finding_rows(
-    judgement: Judgement,
+    evaluation: Evaluation,
     steps: Sequence[Step],
     conditions: Collection[str],
     rules: Mapping[str, Rule],
@@ -225,7 +225,7 @@ def finding_rows(
 
     `shared` are open findings of the cluster that reach the group, code to id.
     """
-    named = [(step.track.finding_id(judgement.cluster, judgement.group), step) for step in steps]
+    named = [(step.track.finding_id(evaluation.cluster, evaluation.group), step) for step in steps]
     still = [(name, step) for name, step in named if step.track.opened_ms is not None and not step.closed]
     role_of, primary = roles([_open(name, step, rules) for name, step in still], conditions, shared)
     codes = {name: step.track.code for name, step in still} | {shared[code]: code for code in shared}
@@ -241,13 +241,15 @@ def finding_rows(
         severity = step.observed.severity if step.observed is not None else track.severity
         if step.observed is not None:
             track = replace(track, confidence=round(step.observed.confidence, 4))
-        event = _event(step, role, above or "", severity, judgement.now_ms)
+        event = _event(step, role, above or "", severity, evaluation.now_ms)
         if event:
             rows.append(
-                _row(judgement, replace(step, track=track), finding_id, event, role, above, severity, rules[track.code])
+                _row(
+                    evaluation, replace(step, track=track), finding_id, event, role, above, severity, rules[track.code]
+                )
             )
             track = replace(
-                track, seq=track.seq + 1, told_ms=judgement.now_ms, role=role, primary=above or "", severity=severity
+                track, seq=track.seq + 1, told_ms=evaluation.now_ms, role=role, primary=above or "", severity=severity
             )
         if not step.closed:
             tracks.append(track)
@@ -280,7 +282,7 @@ def _event(step: Step, role: str, primary: str, severity: str, now_ms: int) -> s
 
 
 def _row(
-    judgement: Judgement,
+    evaluation: Evaluation,
     step: Step,
     finding_id: str,
     event: str,
@@ -290,8 +292,8 @@ def _row(
     rule: Rule,
 ) -> Row:
     track, seen = step.track, step.observed or NONE
-    at, cluster, group = _time(judgement.now_ms), judgement.cluster, judgement.group
-    has_episode = judgement.episode_ms is not None and role != "note"
+    at, cluster, group = _time(evaluation.now_ms), evaluation.cluster, evaluation.group
+    has_episode = evaluation.episode_ms is not None and role != "note"
     return {
         "date": at.date(),
         "cluster": cluster,
@@ -302,19 +304,19 @@ def _row(
         "event": event,
         "status": "ok",
         "rule": rule.number,
-        "rule_version": version_of(rule, judgement.parameters),
+        "rule_version": version_of(rule, evaluation.parameters),
         "code": track.code,
         "class": rule.kind,
         "severity": severity,
         "role": role,
         "primary_finding_id": primary,
-        "episode_id": digest(cluster, group, "episode", str(judgement.episode_ms)) if has_episode else None,
+        "episode_id": digest(cluster, group, "episode", str(evaluation.episode_ms)) if has_episode else None,
         "topic": track.topic or None,
         "partitions": list(seen.partitions or track.partitions),
         "subject": track.subject or None,
         "scope": _scope(track, group),
         "started_at": _time(track.since_ms),
-        "opened_at": _time(track.opened_ms or judgement.now_ms),
+        "opened_at": _time(track.opened_ms or evaluation.now_ms),
         "closed_at": at if event == CLOSED else None,
         "close_reason": step.closed or None,
         "confidence": track.confidence,
@@ -322,8 +324,8 @@ def _row(
         "evidence_text": dict(seen.evidence_text),
         "guards": dict(seen.guards),
         "falsifier": rule.falsifier,
-        "coordinator": judgement.coordinator,
-        "params": dict(params_of(rule, judgement.parameters)),
+        "coordinator": evaluation.coordinator,
+        "params": dict(params_of(rule, evaluation.parameters)),
     }
 
 

@@ -186,8 +186,8 @@ class _Facts:
             if group not in self._rows:
                 self._rows[group] = [(0, None)] * len(windows)
             self._rows[group][at] = batch_id, dict(zip(names, cells, strict=True))
-        judged = kept(rows, pa.array(begins >= windows[look_back - 1]))
-        self._whole = {(row["group"], row["window_start"]): row for row in rows_of(judged)}
+        evaluated = kept(rows, pa.array(begins >= windows[look_back - 1]))
+        self._whole = {(row["group"], row["window_start"]): row for row in rows_of(evaluated)}
 
     def of(self, first: int, last: int, batch_id: int) -> dict[str, list[Row | None]]:
         """By group the rows of these windows that were published up to a batch."""

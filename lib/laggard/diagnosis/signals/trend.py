@@ -54,7 +54,7 @@ def in_step(slopes: Floats, arrival: Floats, parameters: Parameters) -> tuple[bo
     return spread <= parameters.homogeneity_iqr, spread
 
 
-def judge_trend(
+def trend_of(
     seconds: Floats,
     envelope: Floats,
     lag_max: Floats,
@@ -64,12 +64,12 @@ def judge_trend(
     before: TrendState,
     parameters: Parameters,
 ) -> tuple[Trend, TrendState]:
-    """The trend of one series [w] at the end of its newest window; see `judge_trends`."""
+    """The trend of one series [w] at the end of its newest window; see `trends_of`."""
     rates = np.array([arrival]), np.array([interval])
-    return judge_trends(seconds, envelope[None], lag_max[None], *rates, tick_seconds, [before], parameters)[0]
+    return trends_of(seconds, envelope[None], lag_max[None], *rates, tick_seconds, [before], parameters)[0]
 
 
-def judge_trends(
+def trends_of(
     seconds: Floats,
     envelope: Floats,
     lag_max: Floats,
@@ -109,17 +109,17 @@ def judge_trends(
         _SWING_INTERVALS * arrival * interval, _SWING_RECORDS
     )
 
-    judged = []
+    evaluated = []
     for i, state in enumerate(before):
         points, slope = int(short.points[i]), float(short.slope[i])
         after = _remember(state, _NAMES[direction[i]], _NAMES[lasting[i]])
         if np.isnan(slope) or np.isnan(arrival[i]):
-            judged.append((Trend(ABSTAIN, points), after))
+            evaluated.append((Trend(ABSTAIN, points), after))
             continue
         name = after.name or (SAWTOOTH if is_swinging[i] else FLAT)
         trend = Trend(name, points, slope, float(short.low[i]), float(short.high[i]), float(short.p[i]))
-        judged.append((trend, after))
-    return judged
+        evaluated.append((trend, after))
+    return evaluated
 
 
 def _fit_newest(seconds: Floats, envelope: Floats, reach: Floats, parameters: Parameters) -> Fits:
@@ -239,7 +239,7 @@ def partition_trends(
     rows = np.flatnonzero(matters)
     if not len(rows):
         return found
-    judged = judge_trends(
+    evaluated = trends_of(
         seconds,
         envelopes[rows],
         frame["lag_max"][rows],
@@ -249,7 +249,7 @@ def partition_trends(
         [TrendState()] * len(rows),
         parameters,
     )
-    for row, (each, _) in zip(rows, judged, strict=True):
+    for row, (each, _) in zip(rows, evaluated, strict=True):
         found[row] = each
     return found
 
@@ -282,7 +282,7 @@ def topic_trend(
     elif has_point.any():
         total = np.where(has_point | _quiet_end(has_point), total, np.nan)
     peaks = frame["lag_max"][rows].sum(axis=0)
-    return judge_trend(
+    return trend_of(
         seconds,
         total,
         peaks,

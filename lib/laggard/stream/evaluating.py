@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.diagnosis.engine import FINDINGS, LAYOUT, Judged, failed, failure, judge
+from laggard.diagnosis.engine import FINDINGS, LAYOUT, Evaluated, evaluate_group, failed, failure
 from laggard.diagnosis.history.frames import Memory, Row, from_json
 from laggard.diagnosis.history.grid import Ints, IsOwn, coded, kept, places_of
 from laggard.diagnosis.history.layout import Baseline, History, Rows, rows_of
@@ -37,14 +37,14 @@ def lay_out(
     return History(tables, begin_ms, end_ms, window_seconds=options.window_seconds, look_back=look_back, is_own=is_own)
 
 
-def judge_groups(
+def evaluate_groups(
     history: History,
     known: Rows,
     baseline: Callable[[str], Baseline],
     window: Window,
     memories: Mapping[str, Memory],
     options: Options,
-) -> Iterator[Judged]:
+) -> Iterator[Evaluated]:
     """Each group in a window; `known` are the rows of `known_at`."""
     frames = history.frames(
         window.begin_ms,
@@ -55,30 +55,32 @@ def judge_groups(
         baseline=baseline,
     )
     for frame in frames:
-        yield judge(frame, memories.get(frame.group, Memory()), options.parameters)
+        yield evaluate_group(frame, memories.get(frame.group, Memory()), options.parameters)
 
 
-def judge_window(
+def evaluate_window(
     tables: Mapping[str, pa.Table],
     window: Window,
     memories: Mapping[str, Memory],
     baseline: Callable[[str], Baseline],
     options: Options,
     is_own: IsOwn | None = None,
-) -> list[Judged]:
+) -> list[Evaluated]:
     """Each of one's own groups in a window; one whose rows raise is evaluated alone and set aside, the others are not.
 
     What goes wrong in an evaluation is caught there; here it is what comes before, as all groups' rows become frames.
     """
 
-    def run(own: IsOwn | None) -> list[Judged]:
+    def run(own: IsOwn | None) -> list[Evaluated]:
         chosen = (
             tables
             if own is None
             else {**tables, **{name: _kept(tables[name], own) for name in _OF_GROUPS if name in tables}}
         )
         history = lay_out(chosen, window.begin_ms, window.begin_ms, options, own)
-        return list(judge_groups(history, known_at(told(chosen), window, options), baseline, window, memories, options))
+        return list(
+            evaluate_groups(history, known_at(told(chosen), window, options), baseline, window, memories, options)
+        )
 
     try:
         return run(is_own)
@@ -94,8 +96,8 @@ def judge_window(
 
 
 def apart(
-    names: Sequence[str], run: Callable[[Sequence[str]], list[Judged]]
-) -> tuple[list[Judged], dict[str, Exception]]:
+    names: Sequence[str], run: Callable[[Sequence[str]], list[Evaluated]]
+) -> tuple[list[Evaluated], dict[str, Exception]]:
     """Run for all names, halved until those for which it raises are alone; gives what it gave, and their errors."""
     try:
         return run(names), {}
@@ -227,11 +229,11 @@ def check_rows(windows: Sequence[Row], findings: Sequence[Row], memories: Mappin
         memory.to_json()
 
 
-def writable(judged: Judged) -> Judged:
+def writable(evaluated: Evaluated) -> Evaluated:
     """The same with those rows of `deploys` and `scale_events` that can be written; a finding names the others."""
     try:
-        for name, rows in judged.told.items():
+        for name, rows in evaluated.completed.items():
             to_arrow(schemas.TABLES[name], rows)
     except Exception as error:  # noqa: BLE001 - its report is the finding
-        return replace(judged, told={}, observations=[*judged.observations, failure(FINDINGS, error)])
-    return judged
+        return replace(evaluated, completed={}, observations=[*evaluated.observations, failure(FINDINGS, error)])
+    return evaluated
