@@ -24,7 +24,7 @@ from laggard.tables.delta import Writer
 from laggard.tables.schemas import TABLES
 from questions.examples import GROUP
 from questions.examples import tables as example
-from questions.kit import Row, at, window, write_tables
+from questions.kit import Row, at, finding, window, write_tables
 from questions.view_rows import GAP
 from tables.fixtures import NOW, batch_row, group_row, partition_row
 
@@ -201,6 +201,17 @@ def test_a_report_ends_with_1_where_a_finding_is_severe(
         command = ["report", *which, *words, "--since", "1h", "-o", str(tmp_path / "page.html")]
         assert main(["--set", f"job.tables={root}", *command]) == code
         assert (tmp_path / "page.html").exists()
+
+
+def test_a_report_of_all_groups_ends_with_1_where_a_finding_of_no_group_or_of_one_that_left_is_severe(
+    tmp_path: Path,
+) -> None:
+    for place, (code, group) in enumerate([("COORDINATOR_CORRELATED", None), ("CAPACITY_SHORTAGE", "left")]):
+        rows, root = recorded(), tmp_path / str(place)
+        rows["findings"] += [finding(-30, code, group, severity="page")]
+        write_tables(root / "tables", rows)
+        command = ["report", "--fleet", "--fail-on", "page", "--since", "1h", "-o", str(root / "page.html")]
+        assert main(["--set", f"job.tables={root / 'tables'}", *command]) == FOUND
 
 
 @pytest.mark.parametrize("words", [("--fleet",), (GROUP,)])

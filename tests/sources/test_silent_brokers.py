@@ -12,6 +12,7 @@ import pytest
 from laggard.sources.brokers import LATEST, Brokers
 from laggard.sources.connections import TIMEOUT
 from laggard.sources.coordinators import Asked, Coordinators
+from laggard.sources.partitions import Partition
 from laggard.sources.poll import Poller, PollOptions
 from laggard.sources.snapshot import ANSWERS, COMMITTED, GROUPS, Snapshot
 from patience import unhurried
@@ -195,6 +196,22 @@ def test_a_broker_that_was_frozen_is_not_believed_about_leaders_of_before(cluste
         del cluster.brokers[0].leads[2]
         found = [end_of(polls.next()[0]) for _ in range(2)]
         assert found[-1] == (2, LOG_END), "no epoch is held against a leader that gives no answer"
+
+
+@pytest.mark.parametrize(
+    ("named", "is_believed"),
+    [
+        (Partition("id", 1, None, 0, 7), True),
+        (Partition("id", 2, None, 0, 8), True),
+        (Partition("id", 2, None, 0, 6), False),
+        (Partition("id", None, "LEADER_NOT_AVAILABLE", 0, 6), False),
+        (Partition("id", 2, None, 0, -1), True),  # an old broker that names no epoch
+        (Partition("other", 2, None, 0, 0), True),  # recreated
+        (Partition("id", 1, None, 0, 0), True),  # recreated in a cluster without ids: it has other replicas
+    ],
+)
+def test_only_another_leader_of_an_earlier_epoch_is_left_aside(named: Partition, *, is_believed: bool) -> None:
+    assert named.succeeds(Partition("id", 1, None, 2, 7)) is is_believed
 
 
 def end_of(snapshot: Snapshot) -> tuple[int | None, int | None]:

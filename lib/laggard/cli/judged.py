@@ -138,6 +138,13 @@ def read_findings(root: str, since: datetime, until: datetime) -> list[Row]:
     return newest_rows(rows_between(root, FINDINGS.name, _OF_FINDING, since, until))
 
 
+def read_open(root: str, at: datetime, window_seconds: int) -> list[Row]:
+    """All findings that were open in the newest evaluated window that ended by a moment."""
+    window = timedelta(seconds=window_seconds)
+    start = newest_judged(root, at - window + timedelta(microseconds=1))
+    return [] if start is None else open_findings(read_findings(root, start + window - _TOLD, start + window))
+
+
 def read_rows_of_findings(root: str, since: datetime, until: datetime, condition: Expression) -> list[Row]:
     """All rows of findings between two moments that meet a condition."""
     return rows_between(root, FINDINGS.name, _OF_FINDING, since, until, condition)

@@ -11,7 +11,7 @@ from laggard import __version__
 from laggard.cli.explain.asked import Asked
 from laggard.cli.explain.then import window_end_then
 from laggard.cli.explain.verb import unreadable
-from laggard.cli.judged import FAIL_ON, FOUND, at_least
+from laggard.cli.judged import FAIL_ON, FOUND, is_severe, read_open
 from laggard.cli.published import published_batch, warn_if_old
 from laggard.cli.query_notes import Range
 from laggard.cli.query_output import save
@@ -25,6 +25,7 @@ from laggard.escape import printable, printable_json, printable_lines
 if TYPE_CHECKING:
     import jinja2
 
+    from laggard.cli.published import Row
     from laggard.config import Config
 
 LONGEST_NAME = 249  # of a topic; the page wraps names, so that those of one beginning differ
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
         )
     try:
         with waiting(is_quiet=args.quiet):
-            html, severities = fleet_html(args, config) if args.fleet else group_html(args, config)
+            html, found = fleet_html(args, config) if args.fleet else group_html(args, config)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise unreadable(args.group or "*", error) from error
     save(args.output, lambda path: path.write_text(html, encoding="utf-8"), "report.html")
@@ -69,11 +70,11 @@ def run(args: argparse.Namespace, config: Config) -> int:
     print(f"wrote {printable(args.output)}: {size / 1000:,.0f} kB", file=sys.stderr)
     if args.json:
         print(printable_json({"v": 1, "ok": True, "data": {"file": args.output, "bytes": size}}))
-    return OK if severities.isdisjoint(at_least(args.fail_on)) else FOUND
+    return FOUND if is_severe(found, args.fail_on) else OK
 
 
-def group_html(args: argparse.Namespace, config: Config) -> tuple[str, set[str | None]]:
-    """The page of one group, and the severities of its open findings."""
+def group_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row]]:
+    """The page of one group, and its open findings."""
     environment = _environment()
     from laggard.cli.report_data import group_page
 
@@ -89,11 +90,11 @@ def group_html(args: argparse.Namespace, config: Config) -> tuple[str, set[str |
     ).slo_objective
     page = group_page(explained, config.job.tables, config.job.window_seconds, objective)
     html = environment.get_template("group.html").render(page, version=__version__)
-    return html, {row["severity"] for row in explained.diagnosis.findings}
+    return html, explained.diagnosis.findings
 
 
-def fleet_html(args: argparse.Namespace, config: Config) -> tuple[str, set[str | None]]:
-    """The page of all groups, and the worst severity of each."""
+def fleet_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row]]:
+    """The page of all groups, and all findings that are open, also those of no group."""
     environment = _environment()
     from laggard.cli.report_data import fleet_page
 
@@ -107,7 +108,7 @@ def fleet_html(args: argparse.Namespace, config: Config) -> tuple[str, set[str |
     asked = Range(args.since(end), end)
     page = fleet_page(config.job.tables, batch, asked, config.job.window_seconds, is_past=args.to is not None)
     html = environment.get_template("fleet.html").render(page, version=__version__)
-    return html, {row["severity"] for row in page["rows"]}
+    return html, read_open(config.job.tables, end, config.job.window_seconds)
 
 
 def _refuse_empty(begin: datetime, end: datetime) -> None:

@@ -104,7 +104,7 @@ def forget_truncated(rows: pa.Table, tick: Tick) -> pa.Table:
 
 
 def _expected(subscribed: pa.Table, positions: pa.Table) -> pa.Table:
-    """(group, topic, partition) of every positions partition that a group subscribes to, with the poll's error."""
+    """(group, topic, partition) of every polled partition that a group subscribes to, with the poll's error."""
     of_pair, of_place = key_codes([subscribed, positions], ["topic"])
     order = np.argsort(of_place, kind="stable")
     low, high = np.searchsorted(of_place[order], of_pair), np.searchsorted(of_place[order], of_pair, side="right")

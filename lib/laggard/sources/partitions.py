@@ -26,7 +26,9 @@ class Partition:
 
     def succeeds(self, before: Partition) -> bool:
         """False if a broker says this that has not heard of a later leader, as one that was frozen."""
-        return self.topic_id != before.topic_id or not 0 <= self.leader_epoch < before.leader_epoch
+        # without ids (before Kafka 2.8) a topic that was recreated counts from 0 again, perhaps under the same leader
+        is_as_known = self.topic_id == before.topic_id and self.leader != before.leader
+        return not (is_as_known and 0 <= self.leader_epoch < before.leader_epoch)
 
 
 def read_partitions(topics: Sequence[Mapping[str, Any]]) -> dict[TopicPartition, Partition]:
