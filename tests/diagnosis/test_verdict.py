@@ -13,6 +13,7 @@ from laggard.diagnosis.history.frames import Memory, Track
 from laggard.diagnosis.parameters import Policy
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.diagnosis.rules.rule import Observation
+from laggard.diagnosis.signals import forecast
 from laggard.diagnosis.signals.group import Signals, Trend
 from laggard.diagnosis.verdict import reasons
 from laggard.diagnosis.verdict.decisions import scale_verdict
@@ -95,6 +96,7 @@ HOT = {
 NEW = {"arrival": np.where(np.arange(60) < 60 - 9, nan, np.array(HOT["arrival"])[:, None])}  # seen for 9 windows
 EMPTY: dict[str, Any] = {"member_count": 0, "state": "Empty"}
 READ, UNREAD = {"history": {"consumed": 9000.0}}, {"history": {"consumed": 0.0}}
+REPEATED = {"history": {"consumed": 0.0, "commits": 1.0}}
 ANSWERS = [
     (reasons.INPUT_UNKNOWN, None, group(flags=frozenset({"stale"}))),
     (reasons.INPUT_UNKNOWN, None, group(topic={"status": ["ok"] * 10 + ["stale"] * 2})),
@@ -110,6 +112,7 @@ ANSWERS = [
     (reasons.NO_MEMBERS, 1, group(topic=UNREAD, **EMPTY)),
     (reasons.READER_UNKNOWN, None, group(topic=READ, **EMPTY)),  # a reader that commits and never joins
     (reasons.NO_LAG, 1, group([10.0] * 12, topic=READ | {"trend": "flat"}, **EMPTY)),
+    (reasons.NO_LAG, 1, group([1.0] * 12, topic=REPEATED | {"trend": "flat"}, **EMPTY)),  # behind a marker, say
     (reasons.REBALANCES, 4, group(time_in_rebalance=0.2)),
     (reasons.STALLED, 4, group(topic={"stalled": dict.fromkeys(range(6), "silent")})),
     (reasons.HOT_PARTITION, 4, group([10.0] * 11 + [90_000.0], topic=HOT)),
@@ -366,6 +369,34 @@ def test_a_simple_committer_is_evaluated_by_what_is_known_of_it() -> None:
 
     assert answer(group(member_count=None, topic=stalled)) == ("NO_STALLED", None)
     assert verdict(group(member_count=None)).numbers["members_known"] == 0
+
+
+@pytest.mark.parametrize("ago", range(5))
+@pytest.mark.parametrize(("lag", "reason"), [(10.0, reasons.NO_LAG), (1500.0, reasons.READER_UNKNOWN)])
+def test_a_reader_that_never_joins_is_there_between_two_of_its_commits(
+    ago: int, lag: float, reason: reasons.Reason
+) -> None:
+    signals = group([lag] * 12, topic=_every_five_minutes(ago), **EMPTY)
+
+    assert verdict(signals).reason == reason
+    assert forecast.topic_drain_seconds(signals, signals.topics[0]) == pytest.approx(lag / 300)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [{"members": 2}, None],  # those who left had read; who read in a gap is not known
+)
+def test_what_members_read_before_they_left_is_no_sign_of_another_reader(row: dict[str, Any] | None) -> None:
+    facts = [row] * 57 + [{"members": 0}] * 3
+
+    assert answer(group(topic=_every_five_minutes(4), group_facts=facts, **EMPTY))[0] == "NO_MEMBERS"
+    assert answer(group(topic=_every_five_minutes(1), group_facts=facts, **EMPTY))[0] == "UNKNOWN"
+
+
+def _every_five_minutes(ago: int) -> dict[str, Any]:
+    """A topic of which the newest commit is so many windows old."""
+    consumed = np.where(np.arange(60)[::-1] % 5 == ago, 30_000.0, 0.0)
+    return {"history": {"consumed": consumed}, "trend": "flat", "interval": 300.0, "consume": 400.0, "arrival": 100.0}
 
 
 def test_numbers_that_are_not_known_are_left_out_and_never_is_a_number() -> None:

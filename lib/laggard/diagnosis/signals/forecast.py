@@ -14,7 +14,7 @@ from math import ceil, inf, isnan, nan
 import numpy as np
 import numpy.typing as npt
 
-from laggard.diagnosis.history.frames import Floats, Row, TopicFrame
+from laggard.diagnosis.history.frames import Floats, GroupFrame, Row, TopicFrame
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.signals.group import Loss, Signals, TopicSignals
 from laggard.diagnosis.signals.rates import rolling_mean
@@ -24,6 +24,7 @@ from laggard.diagnosis.signals.trend import GROWING, slopes
 PARTIAL_SHARE = fixed("partial_share", 0.1, "share of the partitions with a commit that may be unknown")
 _UNSEEN = frozenset({"blocked", "stale"})  # flags under which nothing about the group is known
 _DRAIN_INTERVALS = fixed("drain_intervals", 2, "commit intervals of the rate by which a drain is forecast, at least")
+_READER_INTERVALS = fixed("reader_intervals", 2, "commit intervals in which a reader that never joins moves on")
 _BREACH_WINDOWS = fixed("breach_windows", 15, "windows of the slope of the time lag")
 _NEAR_WINDOWS = fixed("near_windows", 2, "windows on either side of the one in which a record arrived")
 # of the log start, which moves by whole segments: below it a speed is a guess
@@ -76,14 +77,26 @@ def is_whole(topic: TopicSignals) -> bool:
 
 
 def is_read_by_others(signals: Signals) -> bool:
-    """True if offsets moved on in the newest window, and the group had no member in it: a reader that never joins."""
-    facts = signals.frame.facts[-2:]  # at the end of the window before, and of the newest one
-    if any(row is not None and row.get("members") for row in facts):
-        return False
-    begin = signals.frame.now - timedelta(seconds=signals.frame.window_seconds)
-    if any(row["member_count"] or row["left"] for row in signals.frame.generations if row["record_timestamp"] > begin):
-        return False
-    return sum(known_sum(each.frame["consumed"][:, -1]) for each in signals.topics) > 0
+    """True if a reader that never joins committed, or moved offsets on, within two of its commit intervals."""
+    longest = max((float(np.nanmax(each.interval, initial=0.0)) for each in signals.topics), default=0.0)
+    due = max(1, ceil(_READER_INTERVALS * longest / signals.frame.window_seconds))
+    windows = min(due, _windows_without_members(signals.frame))
+    names = ("commits", "consumed")  # commits are not counted where offsets are polled
+    newest = [each.frame[name][:, -windows:] for each in signals.topics for name in names if windows > 0]
+    return any(known_sum(each) > 0 for each in newest)
+
+
+def _windows_without_members(frame: GroupFrame) -> int:
+    """Newest windows in which the group had no member, neither at their ends nor in between."""
+    # of the first of two windows nothing may be known yet; an older gap in what is known may hide members
+    others = [
+        (row is None and age > 1) or bool(row and row.get("members")) for age, row in enumerate(frame.facts[::-1])
+    ]
+    windows = others.index(True) - 1 if True in others else len(others)
+    changes = [row["record_timestamp"] for row in frame.generations if row["member_count"] or row["left"]]
+    if changes:
+        windows = min(windows, (frame.now - max(changes)) // timedelta(seconds=frame.window_seconds))
+    return max(0, windows)
 
 
 def is_kept_up(signals: Signals, topic: TopicSignals) -> bool:
