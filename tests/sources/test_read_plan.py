@@ -7,11 +7,15 @@ from threading import Event, current_thread
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from laggard.errors import TEMPORARY, LaggardError
-from laggard.sources import read_plan
+from laggard.sources import offsets_topic, read_plan
+from laggard.sources.offsets_topic import OffsetsSource
 from laggard.sources.read_plan import Planner
+from laggard.sources.snapshot import OFFSETS_PARTITIONS
+from laggard.wire.coordinator import coordinator_partition
 
 
 @pytest.fixture(autouse=True)
@@ -105,3 +109,19 @@ def test_a_plan_is_also_given_up_when_no_broker_can_be_asked(returns: Event) -> 
         planner.plan(frame(wait), fail)
     planner.plan(frame(lambda: threads.append(current_thread())), lambda: False)
     assert len(set(threads)) == 2
+
+
+def test_a_coordinator_that_leads_its_partition_and_lets_a_plan_wait_is_not_taken_again(
+    returns: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers for the log while it loads its groups' offsets, and for good where it failed to."""
+    monkeypatch.setattr(offsets_topic, "PLAN_SECONDS", 0.05)
+    monkeypatch.setattr(OffsetsSource, "silent", lambda *_: frozenset())
+    source, parts = OffsetsSource(("a",), "__consumer_offsets", 10), OFFSETS_PARTITIONS.empty_table()
+    parts = pa.Table.from_pylist([{"offsets_partition": n, "last_stable_offset": 1} for n in range(50)], parts.schema)
+    snapshot: Any = SimpleNamespace(offsets_partitions=parts, answering_brokers=[])
+    first = source.group(("a",), parts)
+    with pytest.raises(LaggardError, match="cannot plan a read"):
+        source.plan(frame(returns.wait), snapshot)
+    assert source.unusable == {coordinator_partition(first, 50)}
+    assert coordinator_partition(source.group(("a",), parts), 50) not in source.unusable

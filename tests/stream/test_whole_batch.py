@@ -80,6 +80,16 @@ def test_live_ticks_begin_when_every_partition_was_read_once(tmp_path: Path) -> 
     assert job.tick(ENDS, steady(job, 2), answers=False)["kind"] == "tick"
 
 
+def test_a_batch_takes_another_group_while_coordinators_let_its_plan_wait(tmp_path: Path) -> None:
+    job = WholeBatches(tmp_path)
+    job.tick(ENDS, steady(job, 0))
+    job.source.waits = [3, 4]
+    assert (job.tick(ENDS, steady(job, 1))["kind"], job.source.waits) == ("tick", [])
+    job.source.waits = [3]  # which no group is taken of by now, so that this is another failure
+    with pytest.raises(LaggardError, match="cannot plan"):
+        job.tick(ENDS, steady(job, 2))
+
+
 def test_what_is_to_be_read_again_is_not_counted_however_late_its_broker_answers(tmp_path: Path) -> None:
     job = WholeBatches(tmp_path / "job")
     job.tick(ENDS, steady(job, 0))

@@ -19,6 +19,7 @@ import pytest
 from exporter.harness import Clock, Exporter, Key
 from laggard.config.policy import Policies
 from laggard.config.sections import ADMIN, Job
+from laggard.errors import TEMPORARY, LaggardError
 from laggard.names import NameFilter
 from laggard.sources.offsets_topic import READ_TO
 from laggard.sources.readiness import OffsetsTopic
@@ -44,6 +45,8 @@ class _Source:
     records: list[pa.RecordBatch] = field(default_factory=list)
     failure: Exception | None = None
     answers: bool = True
+    waits: list[int] = field(default_factory=list)  # coordinators that let the next plans wait
+    unusable: set[int] = field(default_factory=set)
 
     def read(self, _: Any, begins: Mapping[int, int], ends: Mapping[int, int], *__: Any) -> pa.RecordBatch:
         begin, end = begins.get(0, 0), ends.get(0, 0)
@@ -53,7 +56,9 @@ class _Source:
         return pa.RecordBatch.from_arrays([column.combine_chunks() for column in whole.columns], schema=RECORDS)
 
     def plan(self, *_: Any) -> None:
-        pass
+        if self.waits:
+            self.unusable.add(self.waits.pop())
+            raise LaggardError("Spark cannot plan a read of the offsets topic", exit_code=TEMPORARY)
 
     def silent(self, numbers: Iterable[int]) -> frozenset[int]:
         return frozenset() if self.answers else frozenset(numbers)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -48,6 +49,7 @@ READ_OPTIONS = {
 }
 REQUEST_SHARE = 0.25  # of the time limit of a poll: the consumers of one task wait one after the other
 LEAST_REQUEST_SECONDS = 2.5
+PLAN_SECONDS = 30  # a coordinator may lead its partition and yet give no offsets: it loads them, or failed to
 LEAST_FETCH_SECONDS = 10  # a batch waits so long, up to twice, for a broker that stopped answering after the poll
 READ_TO = "read_to"  # key of the positions in the streaming offset
 PIECE_RECORDS = 10_000  # held in memory
@@ -129,6 +131,8 @@ class OffsetsSource:
     request_timeout_seconds: float
     security: Security = field(default_factory=Security)
     _planner: Planner = field(default_factory=Planner, repr=False, compare=False)
+    # offsets partitions whose coordinators let a plan wait though they lead them; no group of theirs is taken again
+    unusable: set[int] = field(default_factory=set, repr=False, compare=False)
 
     @classmethod
     def of(cls, cluster: Cluster) -> OffsetsSource:
@@ -140,10 +144,20 @@ class OffsetsSource:
         """Let Spark's driver do its part of a frame with records of `read`, but not wait for a silent broker.
 
         Raises `LaggardError` (75) if the coordinator of the group does not answer; then leave out what is `silent` now.
+        One that leads its partition and lets the plan wait is `unusable` from then on.
         """
+        begun = time.monotonic()
         group = self.group(self._servers(snapshot), snapshot.offsets_partitions, silent)
         partition = coordinator_partition(group, max(1, snapshot.offsets_partitions.num_rows))
-        self._planner.plan(frame, lambda: bool(self.silent([partition])))
+
+        def is_silent() -> bool:
+            if self.silent([partition]):
+                return True
+            if time.monotonic() - begun >= PLAN_SECONDS:
+                self.unusable.add(partition)
+            return partition in self.unusable
+
+        self._planner.plan(frame, is_silent)
 
     def read(
         self,
@@ -235,7 +249,7 @@ class OffsetsSource:
         # of another name once a secret is exchanged: a kept consumer would go on with the old one
         known_by = ",".join([*servers, version_of(self.security)])
         name = f"{GROUP}-{zlib.crc32(known_by.encode()):08x}"
-        silent, count = unanswered(parts) | silent, max(1, parts.num_rows)
+        silent, count = unanswered(parts) | silent | self.unusable, max(1, parts.num_rows)
         turns = (f"{name}-{turn}" for turn in itertools.count())
         if len(silent) >= count:  # nothing is read then
             return next(turns)

@@ -195,6 +195,7 @@ class Batches:
             tick = self._tick(batch_id, snapshot, source_to, left)
             if not tick.has_history and (missing := sorted(tick.unread_partitions - source_to.keys())):
                 log.warning("no lag is known yet: the leaders of offsets partitions %s do not answer", missing)
+            unusable = len(self._options.source.unusable)
             try:
                 return tick, source_to, self._advance(spark, snapshot, tick, source_to, pieces, silent)
             except Exception as error:
@@ -206,9 +207,11 @@ class Batches:
                 found = self._silent(snapshot, failure) - silent
                 late = found & self._moved(source_to)
                 # another group can be taken at any time, but no batch is cut of which rows are in a table
-                if not found or (late and self._writer.has_written(batch_id)):
+                is_other_group = bool(found) or len(self._options.source.unusable) > unusable
+                if not is_other_group or (late and self._writer.has_written(batch_id)):
                     raise
-                log.warning("offsets partitions %s are left for later: their broker does not answer", sorted(found))
+                if found:
+                    log.warning("offsets partitions %s are left for later: their broker does not answer", sorted(found))
                 silent |= found
                 left |= late
                 source_to = self._without(late, source_to)
