@@ -27,8 +27,9 @@ counts that.
 `laggard query` takes SQL of yours too: `show tables` lists tables and [views](views.md), `describe lag_windows` its
 columns. `:name` in it is filled by `--param name=value`, `:from` and `:to` by the range; of a range that is given,
 tables of history have only the rows in it. `-o rows.parquet` (or `.csv`, `.json`) saves the exact rows, where the table
-on a terminal rounds. Beside the answer it says which times in the range nobody watched, and of an answer without rows
-why: no such group, before or after what is kept, or no row that meets the conditions.
+on a terminal rounds; `-o -` writes them to standard output for a pipe, as CSV or by `--format`. It also says
+which times in the range nobody watched, and if it has no rows why: no such group, before or after what is kept,
+or no row that meets the conditions.
 
 The files are plain SQL, their parameters as `:name`. With literals in their place, DataFusion (`laggard query`) and
 DuckDB run them as they are, in a session whose time zone is UTC. Spark needs `spark.sql.ansi.enabled`,
