@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from exporter.api_kit import Asker, serving_api
 from exporter.harness import LIMIT_SECONDS, Clock, Exporter, serving
 from exporter.pki import make_pki
 from laggard.cli.api import client
+from laggard.cli.api import remote as pages
 from laggard.cli.api.answering import Answering
 from laggard.cli.main import main
 from laggard.diagnosis.parameters import Parameters
@@ -170,3 +172,13 @@ def test_tls_and_a_password_are_those_of_the_web_config_file(
         assert main(words[:3]) == UNREACHABLE
         assert "--ca-file" in capsys.readouterr().err
         assert main([*words[:3], "--ca-file", "none.crt"]) == CONFIGURATION
+
+
+def test_a_group_whose_rebalances_cannot_be_read_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"group": "whole", "rebalances": None}, {"group": "a\nb", "rebalances": None}]
+    page = {"clusters": [{"cluster": "prod"}], "data_timestamp": "2026-11-23T10:00:00Z", "batch_id": 7, "groups": rows}
+    asked = argparse.Namespace(group=None, rebalances=True, limit=0)
+    _, content = pages._status(asked, [page])
+    assert content["groups"] == []
+    err = capsys.readouterr().err
+    assert err == "laggard: 2 groups left out, as the exporter cannot read their rebalances: a\\nb, whole\n"

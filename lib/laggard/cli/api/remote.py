@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -86,6 +87,10 @@ def _status(args: argparse.Namespace, pages: Sequence[Document]) -> Page:
     lines: Sequence[GroupLine] | Sequence[RebalanceLine]
     if args.rebalances:
         known = [row for row in found if row["rebalances"] is not None]
+        if lost := sorted(name_of(row, "group") for row in found if row["rebalances"] is None):
+            names = printable_lines(", ".join(map(escape_label, lost[:10])))
+            sentence = f"{count(len(lost), 'group')} left out, as the exporter cannot read their rebalances: {names}"
+            print(f"laggard: {sentence}", file=sys.stderr)
         lines = sorted(map(_rebalance_line, known), key=status_rebalances.order)
         table = status_rebalances.table_of(title, lines, args.limit)
     else:
