@@ -181,4 +181,4 @@ def test_a_group_whose_rebalances_cannot_be_read_is_named(capsys: pytest.Capture
     _, content = pages._status(asked, [page])
     assert content["groups"] == []
     err = capsys.readouterr().err
-    assert err == "laggard: 2 groups left out, as the exporter cannot read their rebalances: a\\nb, whole\n"
+    assert err == "laggard: 2 groups left out, as the exporter cannot read their rebalances: a\\x0ab, whole\n"

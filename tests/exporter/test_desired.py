@@ -57,6 +57,13 @@ def test_partial_is_absent_also_when_it_is_another_topic() -> None:
     assert desired_consumers(rows, Policy()) is None
 
 
+def test_a_topic_that_nobody_subscribes_to_any_more_asks_for_nobody() -> None:
+    left = window_row("g", "b", status="partial", flags=["left"], lag=None)
+    wanted = desired(members_desired=5)
+    for rows in ([window_row("g", "a", members_desired=5), left], [left, window_row("g", "a", members_desired=5)]):
+        assert desired_consumers(rows, Policy(), 0.0, [rows]) == wanted == 5
+
+
 def test_a_group_without_members_is_to_have_the_fewest_allowed() -> None:
     empty = {"scale_verdict": "NO_MEMBERS", "members": 0, "members_desired": 0}
     assert desired(Policy(min_consumers=2), **empty) == 2

@@ -11,7 +11,7 @@ from pyarrow.dataset import Expression, field
 
 from laggard.cli.published import Row, shown_rows
 from laggard.cli.words import UNKNOWN
-from laggard.diagnosis.findings.windows import LEFT
+from laggard.diagnosis.history.frames import LEFT
 from laggard.tables.freshness import MAX_WINDOWS_BEHIND
 from laggard.tables.judged import newest_judged, read_between
 from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS

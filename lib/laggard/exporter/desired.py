@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from laggard.diagnosis.history.frames import Row
+from laggard.diagnosis.history.frames import LEFT, Row
 from laggard.diagnosis.parameters import Policy, fixed
 
 SCALE_IN_SECONDS = fixed("scale_in_seconds", 3600, "s in which fewer members would do, before one less is wanted")
@@ -24,8 +24,11 @@ def desired_consumers(
     """Consumers by a group's rows of group_windows, one per topic; None if the verdict is unknown or a row partial.
 
     `idle_seconds`: for how long nothing has arrived and nothing was left. `before`: rows of the windows before, the
-    newest first, up to one that is missing. `is_restless`: a finding about rebalances is open.
+    newest first, up to one that is missing. `is_restless`: a finding about rebalances is open. Topics that no member
+    subscribes to any more ask for nobody.
     """
+    rows = _subscribed(rows)
+    before = [_subscribed(each) for each in before]
     group = rows[0]
     verdict = group["scale_verdict"]
     if verdict is None or verdict.startswith("UNKNOWN") or any(row["status"] != "ok" for row in rows):
@@ -43,6 +46,10 @@ def desired_consumers(
     # neither what the policy forbids nor members that could not get a partition
     limits = [limit for limit in (policy.max_consumers, group["members_ceiling"]) if limit]
     return min([max(wanted, least), *limits])
+
+
+def _subscribed(rows: Sequence[Row]) -> Sequence[Row]:
+    return [row for row in rows if LEFT not in (row.get("flags") or ())] or rows
 
 
 def _lasting(

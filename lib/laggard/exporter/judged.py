@@ -34,13 +34,14 @@ _WINDOW_COLUMNS = (
     "group", "topic", "status", "lag", "floor_records", "arrival_rate", "gini", "n_eff", "top_decile_share", "shape",
     "arrival_shape", "trend", "slope", "drain_seconds", "drain_at_capacity_seconds", "loss_seconds",
     "slo_breach_seconds", "members", "capacity", "scale_verdict", "members_desired", "members_ceiling",
-    "members_lower_bound", "window_start",
+    "members_lower_bound", "window_start", "flags",
 )  # fmt: skip
 _FINDING_COLUMNS = (
     "group", "topic", "finding_id", "seq", "at", "event", "code", "severity", "role", "confidence",
 )  # fmt: skip
 _SIZING_COLUMNS = (
     "group", "topic", "window_start", "arrival_rate", "members", "capacity", "members_desired", "members_lower_bound",
+    "flags",
 )  # fmt: skip
 _IDLE_COLUMNS = ("group", "topic", "window_start", "lag", "arrival_rate")
 _KEYS = {

@@ -7,15 +7,13 @@ from datetime import datetime, timedelta, timezone
 
 import numpy as np
 
-from laggard.diagnosis.history.frames import Floats, Row
+from laggard.diagnosis.history.frames import LEFT, Floats, Row
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals import forecast
 from laggard.diagnosis.signals.deploys import OVER
 from laggard.diagnosis.signals.effects import deploy_row, scale_row
 from laggard.diagnosis.signals.group import Flags, Shape, Signals, TopicSignals
 from laggard.diagnosis.signals.statistics import known_sum, lower_median
-
-LEFT = "left"  # flag of a topic that no member subscribes to any more
 
 
 def group_rows(signals: Signals) -> list[Row]:

@@ -23,6 +23,8 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Names: TypeAlias = npt.NDArray[np.object_]
 Row: TypeAlias = dict[str, Any]
 
+LEFT = "left"  # flag of a topic that no member subscribes to any more
+
 # columns of lag_windows that become arrays: name of the array -> column
 NUMBERS = {
     "lag": "lag",
