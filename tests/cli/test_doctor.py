@@ -246,13 +246,18 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Result]]:
             assert (begins, ends) == ({0: 0}, {0: 5})
             if failure is not None:
                 raise failure
-            return SimpleNamespace(dropna=lambda subset: SimpleNamespace(count=lambda: 5))
+            return SimpleNamespace(select=lambda _: rows)
 
+        # Spark's source adds a row of nulls; without a plan it would wait for a silent broker
+        offsets = [SimpleNamespace(offset=each) for each in (None, *range(5))]
+        rows = SimpleNamespace(collect=lambda: offsets if planned == [rows] else pytest.fail("not planned"))
+        planned: list[Any] = []
         ended: list[str] = []
         poller = SimpleNamespace(poll=lambda _: snapshot, close=lambda: ended.append("poller"))
         monkeypatch.setattr(trial, "Poller", lambda _: poller)
         monkeypatch.setattr(session, "start_session", lambda *_: SimpleNamespace(stop=lambda: ended.append("spark")))
         monkeypatch.setattr(trial.OffsetsSource, "read", read)
+        monkeypatch.setattr(trial.OffsetsSource, "plan", lambda _, frame, __: planned.append(frame))
         try:
             return list(trial.check_trial(asked))
         finally:

@@ -10,6 +10,7 @@ import pytest
 from laggard.lag.tick import Tick
 from laggard.stream.advance import Poll
 from laggard.stream.advance_stage import shards_of
+from laggard.stream.decoded import groups_of
 from scenarios.catalogue import SCENARIOS
 from scenarios.judged import diagnose
 from scenarios.runs import Recorded, Recorder, Run, record, simulate
@@ -32,7 +33,7 @@ class InPieces(Recorder):
         found = []
         for shard in range(SHARDS):
             self.tables = {**self.tables, **{name: _of_shard(rows, shard) for name, rows in state.items()}}
-            found.append(super().advance(_of_shard(decoded, shard), poll, tick))
+            found.append(super().advance(_decoded_of_shard(decoded, shard), poll, tick))
         return {name: pa.concat_tables([each[name] for each in found]) for name in found[0]}
 
 
@@ -48,6 +49,12 @@ class RunTwice(Recorder):
 
 def _of_shard(rows: pa.Table, shard: int) -> pa.Table:
     return rows.filter(pa.array(shards_of(rows["group"], SHARDS) == shard))
+
+
+def _decoded_of_shard(decoded: pa.Table, shard: int) -> pa.Table:
+    batches = decoded.to_batches()
+    own = [batch.filter(pa.array(shards_of(groups_of(batch), SHARDS) == shard)) for batch in batches]
+    return pa.Table.from_batches(own, decoded.schema)
 
 
 @cache
