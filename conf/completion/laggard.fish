@@ -212,7 +212,7 @@ complete -c laggard -n '_shtab_laggard_using report' -s h -l help -d 'show this 
 complete -c laggard -n '_shtab_laggard_using report' -l fleet -d 'all groups, worst first'
 complete -c laggard -n '_shtab_laggard_using report' -l since -x -d 'begin (default: 24h); a span counts back from --to: 2h or -2h (before the newest poll), now, 10:36, 2026-11-20T12:00 or 2026-11-20T12:00+01:00; UTC if it names no zone'
 complete -c laggard -n '_shtab_laggard_using report' -l to -x -d 'end (default: the newest tick)'
-complete -c laggard -n '_shtab_laggard_using report' -s o -l output -xka "(__fish_complete_path (commandline -ct))" -d 'the file (default: report.html)'
+complete -c laggard -n '_shtab_laggard_using report' -s o -l output -xka "(__fish_complete_path (commandline -ct))" -d 'the file (default: report.html); - is standard output'
 complete -c laggard -n '_shtab_laggard_using report' -l fail-on -xka "warn page" -d 'end with 1 when a finding is open at the end of the range that is at least so severe'
 complete -c laggard -n '_shtab_laggard_using report' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'configuration (else $LAGGARD_CONFIG, ./laggard.toml, /etc/laggard/laggard.toml)'
 complete -c laggard -n '_shtab_laggard_using report' -l set -x -d 'one key; wins over file and environment'

@@ -242,7 +242,7 @@ _shtab_laggard_report_options=(
   "--fleet[all groups, worst first]"
   "--since[begin (default\: 24h)\; a span counts back from --to\: 2h or -2h (before the newest poll), now, 10\:36, 2026-11-20T12\:00 or 2026-11-20T12\:00\+01\:00\; UTC if it names no zone]:TIME:"
   "--to[end (default\: the newest tick)]:TIME:"
-  {-o,--output}"[the file (default\: report.html)]:FILE:_files"
+  {-o,--output}"[the file (default\: report.html)\; - is standard output]:FILE:_files"
   "--fail-on[end with 1 when a finding is open at the end of the range that is at least so severe]:fail_on:(warn page)"
   "--config[configuration (else \$LAGGARD_CONFIG, .\/laggard.toml, \/etc\/laggard\/laggard.toml)]:FILE:_files"
   "*--set[one key\; wins over file and environment]:A.B=C:"

@@ -212,6 +212,17 @@ def test_a_report_of_all_groups_ends_with_1_where_a_finding_of_no_group_or_of_on
         write_tables(root / "tables", rows)
         command = ["report", "--fleet", "--fail-on", "page", "--since", "1h", "-o", str(root / "page.html")]
         assert main(["--set", f"job.tables={root / 'tables'}", *command]) == FOUND
+        page = (root / "page.html").read_text()
+        assert code in page.partition("Open findings of no group above")[2], "the page shows why"
+
+
+def test_a_report_goes_to_standard_output(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved = report(root, tmp_path / "page.html", "--fleet", "--since", "1h")
+    capsys.readouterr()
+    assert main(["--set", f"job.tables={root}", "report", "--fleet", "--since", "1h", "-o", "-"]) == OK
+    out, err = capsys.readouterr()
+    assert out == saved
+    assert "wrote" not in err
 
 
 @pytest.mark.parametrize("words", [("--fleet",), (GROUP,)])
@@ -230,6 +241,7 @@ def test_a_range_without_time_is_refused(
         ((GROUP, "--fleet"), USAGE, "a group or --fleet, please"),
         (("nobody",), NOT_FOUND, "nobody"),
         ((GROUP, "-o", ""), USAGE, "-o has no name of a file"),
+        ((GROUP, "-o", "-", "--json"), USAGE, "both write to standard output"),
         ((GROUP, "-o", "/"), NOT_FOUND, "cannot write /"),
         ((GROUP, "-o", "."), NOT_FOUND, "cannot write ."),
         ((GROUP, "-o", 300 * "x"), NOT_FOUND, "cannot write xxx"),

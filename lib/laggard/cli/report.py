@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from laggard import __version__
+from laggard.cli.diagnosis_words import says
 from laggard.cli.explain.asked import Asked
 from laggard.cli.explain.then import window_end_then
 from laggard.cli.explain.verb import unreadable
@@ -44,7 +45,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--fleet", action="store_true", help="all groups, worst first")
     parser.add_argument("--since", type=when, metavar="TIME", default=when("24h"), help=SINCE)
     parser.add_argument("--to", type=when, metavar="TIME", help="end (default: the newest tick)")
-    parser.add_argument("-o", "--output", metavar="FILE", default="report.html", help="the file (default: report.html)")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        default="report.html",
+        help="the file (default: report.html); - is standard output",
+    )
     parser.add_argument(
         "--fail-on",
         choices=FAIL_ON,
@@ -60,14 +67,21 @@ def run(args: argparse.Namespace, config: Config) -> int:
             fix="laggard report payments --since 24h -o payments.html, or laggard report --fleet",
             exit_code=USAGE,
         )
+    if args.json and args.output == "-":
+        raise LaggardError(
+            "--json and -o - both write to standard output", fix="name a file: -o report.html", exit_code=USAGE
+        )
     try:
         with waiting(is_quiet=args.quiet):
             html, found = fleet_html(args, config) if args.fleet else group_html(args, config)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise unreadable(args.group or "*", error) from error
-    save(args.output, lambda path: path.write_text(html, encoding="utf-8"), "report.html")
     size = len(html.encode())
-    print(f"wrote {printable(args.output)}: {size / 1000:,.0f} kB", file=sys.stderr)
+    if args.output == "-":
+        sys.stdout.write(html)
+    else:
+        save(args.output, lambda path: path.write_text(html, encoding="utf-8"), "report.html")
+        print(f"wrote {printable(args.output)}: {size / 1000:,.0f} kB", file=sys.stderr)
     if args.json:
         print(printable_json({"v": 1, "ok": True, "data": {"file": args.output, "bytes": size}}))
     return FOUND if is_severe(found, args.fail_on) else OK
@@ -107,8 +121,10 @@ def fleet_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row]
     _refuse_empty(args.since(end), end)
     asked = Range(args.since(end), end)
     page = fleet_page(config.job.tables, batch, asked, config.job.window_seconds, is_past=args.to is not None)
-    html = environment.get_template("fleet.html").render(page, version=__version__)
-    return html, read_open(config.job.tables, end, config.job.window_seconds)
+    found = read_open(config.job.tables, end, config.job.window_seconds)
+    others = [row for row in found if row["group"] not in page["names"] and row["role"] != "suppressed"]
+    html = environment.get_template("fleet.html").render(page, others=others, version=__version__)
+    return html, found
 
 
 def _refuse_empty(begin: datetime, end: datetime) -> None:
@@ -145,6 +161,7 @@ def _environment() -> jinja2.Environment:
         "duration": known_duration,
         "percent": lambda value: "unknown" if value is None else f"{100 * value:.4g} %",
         "ratio": lambda value: "unknown" if value is None else f"{value:.3g}",
+        "says": says,
         "known": lambda value: "unknown" if value is None else value,
     }
     return environment

@@ -258,6 +258,7 @@ def fleet_page(root: str, batch: Batch, asked: Range, window_seconds: int, *, is
         "end": end,
         "is_past": is_past,
         "groups": len(worst),
+        "names": {row["group"] for row in worst},
         "rows": rows,
         "gaps": gaps_in(root, batch, Range(begin, end)),
         "late": {row["group"]: row for row in parts[2].values() if row["late_records"]},
