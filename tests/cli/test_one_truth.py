@@ -225,7 +225,8 @@ def test_status_and_explain_know_the_rules_for_as_long_as_each_other(
             "it has 3 members now, and had no member",
             "members are back",
         ),
-        ({"scale_verdict": "YES"}, EMPTY, "it has no member now, and had 3 members", "YES"),
+        ({"scale_verdict": "YES"}, EMPTY, "it has no member now, and had 3 members", "no member reads"),
+        ({"scale_verdict": "UNKNOWN"}, EMPTY, "it has no member now, and had 3 members", "UNKNOWN"),
         ({"scale_verdict": "NOT_NEEDED"}, EMPTY, "it has no member now, and had 3 members", "no member reads"),
     ],
 )

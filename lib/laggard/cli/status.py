@@ -37,7 +37,8 @@ _TITLES = (
 )  # fmt: skip
 _OF_RULES = {"HEALTH", "FINDING", "VERDICT", "SHAPE"}
 _RETURNED = "members are back"  # in place of a verdict that says that there is none
-_DESERTED = "no member reads"  # in place of a verdict that would say that no consumer is needed
+_DESERTED = "no member reads"  # in place of a verdict about members that have left
+_OF_NOBODY = ("NO_MEMBERS", "UNKNOWN")  # verdicts that are true also when all members have left
 _LEAST = ("GENERATION", "SHAPE", "MEMBERS", "STATE", "DATA", "WORST PARTITION", "VERDICT")
 _RIGHT = {"MEMBERS", "LAG", "TIME LAG", "GENERATION"}
 
@@ -255,7 +256,7 @@ def _cells(line: GroupLine) -> dict[str, str]:
 
 def _verdict(line: GroupLine) -> str:
     """The verdict of the newest window, unless members have all left since, or come to an empty group."""
-    if line.members == 0 and line.lag and str(line.verdict).startswith("NOT_NEEDED"):
+    if line.members == 0 and line.lag and line.verdict and not line.verdict.startswith(_OF_NOBODY):
         return _DESERTED
     return _RETURNED if line.members and line.verdict == "NO_MEMBERS" else known(line.verdict)
 
