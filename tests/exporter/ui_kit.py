@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -27,15 +28,13 @@ def refreshed(root: Path, clock: Clock | None = None) -> Exporter:
 
 
 @contextmanager
-def showing(
-    browser: Browser, exporter: Exporter | Several, clock: Clock | None = None, **look: object
-) -> Iterator[Seen]:
+def showing(browser: Browser, exporter: Exporter | Several, clock: Clock | None = None, **look: Any) -> Iterator[Seen]:
     """A tab on the exporter; whatever the test does in it, nothing leaves the origin."""
     with (
         pytest.MonkeyPatch.context() as patch,
         serving_api(exporter, clock, ui=True) as asker,
         tab(browser, asker.port, **look) as seen,
-    ):  # type: ignore[arg-type]
+    ):
         patch.setattr(api, "ANSWER_SECONDS", LIMIT_SECONDS)  # a busy machine may answer late
         yield seen
         assert seen.foreign() == []

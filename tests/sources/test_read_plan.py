@@ -14,7 +14,7 @@ from laggard.errors import TEMPORARY, LaggardError
 from laggard.sources import offsets_topic, read_plan
 from laggard.sources.offsets_topic import OffsetsSource
 from laggard.sources.read_plan import Planner
-from laggard.sources.snapshot import OFFSETS_PARTITIONS
+from laggard.sources.snapshot import OFFSETS_PARTITIONS, Snapshot
 from laggard.wire.coordinator import coordinator_partition
 
 
@@ -125,3 +125,24 @@ def test_a_coordinator_that_leads_its_partition_and_lets_a_plan_wait_is_not_take
         source.plan(frame(returns.wait), snapshot)
     assert source.unusable == {coordinator_partition(first, 50)}
     assert coordinator_partition(source.group(("a",), parts), 50) not in source.unusable
+
+
+def test_the_only_coordinator_is_waited_for_however_long_it_loads(
+    monkeypatch: pytest.MonkeyPatch, returns: Event
+) -> None:
+    monkeypatch.setattr(offsets_topic, "PLAN_SECONDS", 0.0)
+    asked: list[frozenset[int]] = []
+
+    def answers(_: Any, numbers: Any) -> frozenset[int]:
+        asked.append(frozenset(numbers))
+        if len(asked) == 3:
+            returns.set()
+        return frozenset()
+
+    monkeypatch.setattr(OffsetsSource, "silent", answers)
+    rows = [{"offsets_partition": 0, "last_stable_offset": 1}, {"offsets_partition": 1}]
+    snapshot = Snapshot(1, 0, offsets_partitions=pa.Table.from_pylist(rows, schema=OFFSETS_PARTITIONS))
+    source = OffsetsSource(("a",), "__consumer_offsets", 10)
+    source.plan(frame(returns.wait), snapshot)
+    assert len(asked) >= 3
+    assert not source.unusable, "there is no other group to take"

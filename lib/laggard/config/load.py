@@ -29,6 +29,7 @@ from laggard.storage import S3, SCHEMES
 
 SECURITY = "cluster.security."
 SPARK_FIXED = (  # the job is wrong with any other value, see stream/session.py
+    "spark.sql.adaptive.enabled",
     "spark.databricks.delta.retentionDurationCheck.enabled",
     "spark.sql.catalog.spark_catalog",
     "spark.sql.extensions",

@@ -144,18 +144,20 @@ class OffsetsSource:
         """Let Spark's driver do its part of a frame with records of `read`, but not wait for a silent broker.
 
         Raises `LaggardError` (75) if the coordinator of the group does not answer; then leave out what is `silent` now.
-        One that leads its partition and lets the plan wait is `unusable` from then on.
+        One that leads its partition and lets the plan wait is `unusable` from then on, if there is another one.
         """
         begun = time.monotonic()
-        group = self.group(self._servers(snapshot), snapshot.offsets_partitions, silent)
-        partition = coordinator_partition(group, max(1, snapshot.offsets_partitions.num_rows))
+        parts, count = snapshot.offsets_partitions, max(1, snapshot.offsets_partitions.num_rows)
+        partition = coordinator_partition(self.group(self._servers(snapshot), parts, silent), count)
 
         def is_silent() -> bool:
             if self.silent([partition]):
                 return True
-            if time.monotonic() - begun >= PLAN_SECONDS:
-                self.unusable.add(partition)
-            return partition in self.unusable
+            others = count - len(unanswered(parts) | silent | self.unusable | {partition})
+            if time.monotonic() - begun < PLAN_SECONDS or others <= 0:
+                return False
+            self.unusable.add(partition)
+            return True
 
         self._planner.plan(frame, is_silent)
 

@@ -28,6 +28,8 @@ FIXED = {
     # without "kafka": Spark's older batch reader turns each record into objects and back, a third slower
     "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
     "spark.sql.session.timeZone": "UTC",
+    # a plan of a read asks Kafka and runs nothing (sources/read_plan.py); with it, a plan would also decode the batch
+    "spark.sql.adaptive.enabled": "false",
     # a kill in the first batch leaves a temporary file, and Spark would refuse every later start; we check it ourselves
     "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",  # the poll is the clock
@@ -36,7 +38,6 @@ FIXED = {
 DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.adaptive.enabled": "false",  # replanning costs more than it saves on frames this small
     "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
     "spark.sql.streaming.numRecentProgressUpdates": "10",  # each repeats the poll
     "spark.sql.streaming.minBatchesToRetain": "20",
