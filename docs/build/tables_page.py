@@ -83,7 +83,15 @@ def unit(column: Column) -> str:
 
 def page() -> str:
     """The page: every table with its key, how it is kept, and its columns."""
-    return "\n".join([_INTRODUCTION, *(line for table in TABLES.values() for line in _section(table))]) + "\n"
+    overview = ["| table | a row | written |", "|---|---|---|", *map(_overview, TABLES.values()), ""]
+    return (
+        "\n".join([_INTRODUCTION, *overview, *(line for table in TABLES.values() for line in _section(table))]) + "\n"
+    )
+
+
+def _overview(table: Table) -> str:
+    written = "overwritten each tick" if table.overwritten else "appended"
+    return f"| [{table.name}](#{table.name}) | {table.comment} | {written} |"
 
 
 def _section(table: Table) -> Iterator[str]:

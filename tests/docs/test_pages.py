@@ -7,7 +7,11 @@ from dataclasses import fields
 
 import pytest
 
+from laggard import errors
 from laggard.cli.api.openapi import openapi
+from laggard.cli.decode import BAD_INPUT
+from laggard.cli.judged import FOUND
+from laggard.cli.main import VERBS
 from laggard.diagnosis.findings.rows import (
     CLOSED,
     CONTRIBUTING,
@@ -47,6 +51,14 @@ def test_the_page_of_the_api_names_every_path_and_error() -> None:
     page = (DOCS / "api.md").read_text(encoding="utf-8")
     assert [path for path in openapi()["paths"] if f"`{path}`" not in page] == []
     assert [code for code in CODES.values() if code not in ("internal", "not_found") and f"`{code}`" not in page] == []
+
+
+def test_the_page_of_exit_codes_has_every_code_and_verb() -> None:
+    page = (DOCS / "exit-codes.md").read_text(encoding="utf-8")
+    codes = {value for name, value in vars(errors).items() if name.isupper() and isinstance(value, int)}
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)} == codes | {FOUND, 2, BAD_INPUT}
+    verbs = page.partition("| verb |")[2].partition("## ")[0]
+    assert set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`[^|]+) \|", verbs, re.MULTILINE)))) == set(VERBS)
 
 
 def test_every_metric_is_listed() -> None:

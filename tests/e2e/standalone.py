@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 SPARK_HOME = Path(pyspark.__file__).parent
 WORKERS = 2
-MASTER_IN_README = "spark://master:7077"
+MASTER_ON_PAGES = "spark://master:7077"
 # Loopback as well, and not what the job takes in local mode: executors reach a driver there only if they were given so.
 DRIVER_ADDRESS = "127.0.0.2"
 STOP_LIMIT = 10
@@ -157,14 +157,14 @@ class Cluster:
     def submit(
         self, folder: Path, *options: str, master: str = "", job: str = "track_lag", deploy_mode: str = "client"
     ) -> Child:
-        """The README's spark-submit with this master, in a folder that has laggard.toml and a copied checkout."""
-        command = readme_command("spark-submit").replace(MASTER_IN_README, master or self.url)
+        """Submit as docs/deploy.md says to this master, in a folder that has laggard.toml and a copied checkout."""
+        command = command_of_page(" jobs/track_lag.py ").replace(MASTER_ON_PAGES, master or self.url)
         command = command.replace("jobs/track_lag.py", f"--deploy-mode {deploy_mode} jobs/{job}.py")
         return self.run(folder, " ".join([command, *options]))
 
     def run(self, folder: Path, command: str) -> Child:
         """A spark-submit of our pages with this master."""
-        words = "exec " + command.replace(MASTER_IN_README, self.url)  # a signal is for it and not for the shell
+        words = "exec " + command.replace(MASTER_ON_PAGES, self.url)  # a signal is for it and not for the shell
         env = environment(self.python, DRIVER_ADDRESS) | {"SPARK_CONF_DIR": str(self.settings)}
         return start(["bash", "-c", words], folder, folder / "job.log", env)
 

@@ -1,4 +1,4 @@
-"""The job on a Spark cluster, submitted as the README says: it writes the rows that it writes in local mode."""
+"""The job on a Spark cluster, submitted as docs/deploy.md says: it writes the rows that it writes in local mode."""
 
 import os
 import shlex
@@ -179,7 +179,7 @@ def both(past: Past, spark: Cluster, tmp_path_factory: pytest.TempPathFactory) -
     sleep(max(0.0, past.settled_at - monotonic()))
     run(local, f"{readme_command('laggard run')} --once")
     copy_checkout(cluster.folder)
-    run(cluster, readme_command("make zip"))
+    run(cluster, command_of_page("make zip"))
     shutil.rmtree(cluster.folder / "lib")  # from here on laggard is in the zip and nowhere else
     job = spark.submit(cluster.folder, "--once")
     try:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Healths = Mapping[str, Health]  # by group; empty if the rules have not evaluated the moment
 Page = tuple[Table, dict[str, Any]]  # for people, and as data
-_TITLES = (
+TITLES = (
     "GROUP", "HEALTH", "FINDING", "VERDICT", "STATE", "MEMBERS", "LAG", "TIME LAG", "WORST PARTITION", "GENERATION",
     "DATA", "SHAPE",
 )  # fmt: skip
@@ -154,7 +154,7 @@ def status_lines(snapshot: Snapshot, limit: int = 0, healths: Healths = MappingP
 
 def table_of(sentence: str, groups: Sequence[GroupLine], limit: int, *, has_rules: bool) -> Table:
     """The table of groups that are in order below its sentence."""
-    titles = [name for name in _TITLES if has_rules or name not in _OF_RULES]
+    titles = [name for name in TITLES if has_rules or name not in _OF_RULES]
     if not has_rules:
         sentence += "; health and verdict unknown: the rules have not evaluated it"
     cells = [[_cells(line)[name] for name in titles] for line in groups]

@@ -66,13 +66,13 @@ REASONS = (
     DRAINING,
     AT_CEILING,
     DOWNSTREAM,
-    LOAD_UNKNOWN,
+    ENOUGH_MEMBERS,
     DRAINING_SOON,
+    LOAD_UNKNOWN,
     HOT_UNKNOWN,
     PARTITIONS_TOO_FEW,
     TARGET_MISSED,
     TOO_FEW_MEMBERS,
-    ENOUGH_MEMBERS,
 )
 VERDICTS = tuple(dict.fromkeys(each.verdict for each in sorted(REASONS, key=lambda each: each.row)))
 
