@@ -187,7 +187,7 @@ def test_another_assignor_restarts_every_member() -> None:
     change = Change(assignor="cooperative-sticky")
     cost = cost_of(signals, plan(signals, change), change, 3, [{"pause_max_seconds": 20.0}])
     assert (cost.rebalances, cost.rebalances_most) == (1, 6)
-    assert (cost.moved.value, cost.paused, cost.delayed.value) == (12, 12, 20 * 1200)
+    assert (cost.moved, cost.paused, cost.delayed.value) == (Span(12, 12, 12), 12, 20 * 1200)
 
 
 def test_the_cost_without_a_known_number_of_members_is_unknown() -> None:

@@ -47,7 +47,8 @@ def cost_of(now: Signals, plan: Plan, change: Change, members: int, rebalances: 
     whole = sum(len(each.partitions) for each in now.members.values())
     if change.assignor is not None:
         # each member is restarted and loses what it has, and it is the eager one of both that all can do
-        moved = Span(max(moved.value, whole), max(moved.value, whole))
+        most_moved = max(moved.value, whole)
+        moved = Span(most_moved, most_moved, most_moved)
         is_eager = mode == "eager" or (change.assignor in _EAGER and mode != "incremental")
         mode = "eager" if is_eager else mode
     paused = float(whole) if mode == "eager" else nan if mode is None else moved.value
