@@ -261,7 +261,7 @@ PIPELINE = Dashboard(
                 Panel("Errors and skipped rows", "columns", "none", ((happened(increase("exporter_refresh_errors_total")), "{{cluster}} {{instance}} {{reason}}"), (happened(increase("exporter_rows_skipped_total")), "{{cluster}} {{instance}} {{table}} {{reason}}")), "Looks at the tables that failed, and rows that could not be shown.", 8),
                 Panel("Series shown and withheld", "series", "short", ((now("series"), "shown " + OWN), (happened(now("series_withheld")), "withheld {{level}} " + OWN)), "Withheld: metrics.max_series is too small for this fleet.", 8),
                 Panel("Requests per second", "series", "reqps", ((happened(rate("http_requests_total")), "{{path}} {{code}} " + OWN), (happened(rate("http_refused_total")), "refused {{reason}} " + OWN)), "Refused connections got no answer.", 8),
-                Panel("Open connections", "series", "none", ((now("http_connections"), OWN),), "Up to exporter.max_connections.", 8),
+                Panel("Open connections", "series", "none", ((now("http_connections"), OWN),), "1024 at most: the one that has been silent longest is closed for the next.", 8),
                 Panel("Memory", "series", "bytes", (('max by (instance) (process_resident_memory_bytes{instance=~"$exporter"})', OWN),), "Resident memory of the exporter's process.", 8),
             ),
         ),

@@ -379,6 +379,7 @@ def test_what_has_not_changed_is_not_sent_again(asker: Asker) -> None:
     assert json.loads(gzip.decompress(body))["batch_id"] == 274
     again, nothing = asker.raw("groups", If_None_Match=answer.getheader("Etag"))
     assert (again.status, nothing, again.getheader("Etag")) == (304, b"", answer.getheader("Etag"))
+    assert again.getheader("Vary") == answer.getheader("Vary") == "Accept-Encoding"
     head, nothing = asker.raw("groups", method="HEAD")
     plain, whole = asker.raw("groups")
     assert (head.status, nothing, head.getheader("Content-Length")) == (200, b"", str(len(whole)))

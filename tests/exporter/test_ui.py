@@ -64,13 +64,17 @@ def test_the_page_weighs_little() -> None:
 def test_without_api_or_key_there_is_no_page(published: Published, missing: dict[str, object]) -> None:
     with serving(published, **(HERE | missing)) as (port, stats):
         assert ask(port, UI)[0].status == 404
-        assert b"ui" not in ask(port, "/")[1]
+        landing = ask(port, "/")[1]
+        assert b"ui" not in landing
+        assert (b"api" in landing) == (missing == {"ui": False})
         assert not any(path == UI for path, _ in stats.requests)
 
 
-def test_the_landing_page_leads_to_it(published: Published) -> None:
+def test_the_landing_page_leads_to_it_and_to_the_api(published: Published) -> None:
     with serving(published, **HERE) as (port, _):
-        assert b'<a href="ui">' in ask(port, "/")[1]
+        landing = ask(port, "/")[1]
+        for link in (b"ui", b"api/v1/groups", b"api/v1/openapi.json"):
+            assert b'<a href="%s">' % link in landing
 
 
 def test_the_page_asks_for_the_password(published: Published) -> None:

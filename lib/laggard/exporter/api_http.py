@@ -42,8 +42,7 @@ class ApiHandler(Handler):
         # may be kept by the client, who asks with If-None-Match if it still holds
         self.set_header("Cache-Control", "private, no-cache")
         api, origin = self.settings["site"].api, self.request.headers.get("Origin")
-        if api.cors_origins:
-            self.set_header("Vary", "Accept-Encoding, Origin")
+        self.set_header("Vary", "Accept-Encoding, Origin" if api.cors_origins else "Accept-Encoding")
         if origin and not api.cors_origins.isdisjoint((origin, "*")):
             self.set_header("Access-Control-Allow-Origin", "*" if "*" in api.cors_origins else origin)
             self.set_header("Access-Control-Expose-Headers", "ETag")
@@ -57,8 +56,6 @@ class ApiHandler(Handler):
             if self.check_etag_header():
                 self.set_status(304)
                 raise Finish
-        if "Vary" not in self._headers:
-            self.set_header("Vary", "Accept-Encoding")
         if is_zipped:
             self.set_header("Content-Encoding", "gzip")
         return answer.zipped if is_zipped else answer.body

@@ -43,6 +43,7 @@ _LANDING = f"""<!doctype html>
 %s</ul>
 </body></html>
 """
+_API_LINKS = ("api/v1/groups", "api/v1/findings", "api/v1/openapi.json")
 _LINKS = ("metrics", "-/ready", "-/healthy")
 
 
@@ -185,7 +186,7 @@ class _Ready(Handler):
 class _Landing(Handler):
     def answer(self) -> bytes:
         self.set_header("Content-Type", "text/html; charset=utf-8")
-        links = ((UI.strip("/"),) if self.site.has_ui else ()) + _LINKS
+        links = ((UI.strip("/"),) if self.site.has_ui else ()) + (_API_LINKS if self.site.api else ()) + _LINKS
         return (_LANDING % "".join(f'<li><a href="{link}">/{link}</a></li>\n' for link in links)).encode()
 
 
