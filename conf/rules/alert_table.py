@@ -29,6 +29,26 @@ LEFT_OUT: Mapping[str, str] = MappingProxyType({
     "deploys": "a deploy is no trouble by itself, and the diagnosis hides the storm that it explains",
 })  # fmt: skip
 
+# Causes, symptoms and findings about laggard itself that no alert repeats; docs/runbooks/README.md has the same lines.
+# Hygiene and events have none: the first can wait for a working day, the others are over when they are seen.
+CODES_LEFT_OUT: Mapping[str, str] = MappingProxyType({
+    "MONITOR_BLIND": "`LaggardBlind`, `LaggardPollErrors` and `LaggardPartitionsUnknown` come of the same poll, and sooner",
+    "SOURCE_BLOCKED": "`LaggardSourceBlocked` goes by the position itself, also while the rules are behind",
+    "SHARED_SINK": "the members are slow, of which `LaggardCapacityShort` and `LaggardSlowMember` speak; the page of `laggard explain` names the sink",
+    "TIME_LAG_SLO_BREACH": "`LaggardSloFastBurn`, `LaggardSloMediumBurn` and `LaggardSloSlowBurn` weigh how much and how long",
+    "AT_PARTITION_CEILING": "holds only beside `CAPACITY_SHORTAGE`, of which `LaggardCapacityShort` is",
+    "CAPACITY_BURST": "drains by itself; `LaggardSloFastBurn` tells if it takes too long",
+    "HOT_PARTITION_ARRIVAL": "`LaggardConcentratedLag`, once its lag grows",
+    "COSTLY_PARTITION": "`LaggardConcentratedLag`, once its lag grows",
+    "OFFSET_BEYOND_END": "`LaggardPartitionsUnknown`: its lag is unknown",
+    "REBALANCE_STRAGGLER": "is over when it is found; `LaggardRebalanceStorm` if it comes again and again",
+    "ASSIGNOR_FLAP": "`LaggardRebalanceStorm`, of which it is a cause",
+    "SESSION_EVICTION": "`LaggardRebalanceStorm` if it costs reading, `LaggardCrashLoop` if it is always the same member",
+    "STATIC_ID_UNSTABLE": "costs at deploys only, and `LaggardRebalanceStorm` is there",
+    "DEPLOY_LAG_SPIKE": "drains after the deploy; `LaggardSloFastBurn` tells if it takes too long",
+    "SCALE_OSCILLATION": "`LaggardRebalanceStorm` if it costs reading; else a matter of the autoscaler's settings",
+})  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -154,7 +174,10 @@ _LOSS = f"min by ({BY_T}) (laggard_group_loss_seconds)"
 _LEFT = "min by (cluster, group) (laggard_group_offsets_expiry_timestamp_seconds) - time()"
 _STORM = finding("REBALANCE_STORM")
 # causes of lag on a few partitions that have an alert of their own
-_NOT_BY_RECORDS = "PARTITION_STALLED|POISON_PILL_SUSPECT|SLOW_MEMBER|SLOW_HOST|REBALANCE_STORM|POLL_TIMEOUT_EVICTION"
+_NOT_BY_RECORDS = (
+    "PARTITION_STALLED|POISON_PILL_SUSPECT|SLOW_MEMBER|SLOW_HOST|REBALANCE_STORM|POLL_TIMEOUT_EVICTION|CRASH_LOOP"
+    "|PARTITION_UNOWNED|LSO_STUCK"
+)
 _BURNS = (
     f"on (cluster, group) (group:laggard_slo_burn:rate1h > {FAST_BURN} and group:laggard_slo_burn:rate5m > {FAST_BURN})"
 )
@@ -210,6 +233,11 @@ ALERTS: tuple[Alert, ...] = (
     _storm(WARNING, "unless"),
     _storm(CRITICAL, "and"),
     _found("LaggardPollTimeoutEviction", "POLL_TIMEOUT_EVICTION", "5m", "15m", "members exceed max.poll.interval.ms", "Members take too long between two polls and leave the group.", dashboard="laggard-rebalance"),
+    _found("LaggardCrashLoop", "CRASH_LOOP", "5m", "15m", "members leave again and again soon after they joined", "They die or end by themselves, and each time the group rebalances.", dashboard="laggard-rebalance"),
+    _found("LaggardRebalanceStuck", "REBALANCE_INCOMPLETE|RECONCILE_STUCK", "5m", "10m", "a rebalance does not end", "Members wait for partitions that nobody gives them.", dashboard="laggard-rebalance"),
+    _found("LaggardStaticDuplicate", "STATIC_DUPLICATE", "2m", "15m", "two processes use one group.instance.id", "Each joins, fences the other, and the group reads little between.", dashboard="laggard-rebalance"),
+    _found("LaggardPartitionUnowned", "PARTITION_UNOWNED", "5m", "5m", "nobody was given a partition", "The group subscribes to its topic, and no member reads it.", dashboard="laggard-partition"),
+    _found("LaggardTransactionStuck", "LSO_STUCK", "5m", "5m", "a transaction that hangs hides records", "The group reads committed records only and has read all that it may.", dashboard="laggard-partition"),
     _found("LaggardStaticMemberExpired", "STATIC_EXPIRED", "0m", "30m", "a static member was away for too long", "It exceeded its session timeout, so the group rebalanced twice.", dashboard="laggard-rebalance"),
     Alert(
         "LaggardCoordinatorTrouble", WARNING, (finding("COORDINATOR_CORRELATED|BROKER_CORRELATED", by="cluster, code"),),
@@ -304,6 +332,12 @@ ALERTS: tuple[Alert, ...] = (
         "5m", "5m", C, "laggard-pipeline",
         "{{ $labels.cluster }}: the diagnosis is behind or does not run",
         "Findings are not served, and alerts made of them cannot fire. First look: laggard findings --code RULE_FAILED.",
+    ),
+    Alert(
+        "LaggardGroupsUnwatched", WARNING, (finding("GROUP_QUARANTINED|RULE_FAILED", by="cluster, code"),),
+        "5m", "10m", ("cluster", "code"), "laggard-pipeline",
+        "{{ $labels.cluster }}: laggard fails for some groups, and works for all others",
+        "Alerts on these groups may not fire ({{ $labels.code }}). First look: laggard findings --open --code {{ $labels.code }}.",
     ),
     Alert(
         "LaggardGap", INFO,

@@ -80,6 +80,12 @@ CASES = (
     _case("poison", "SC12", 40, "PoisonPill", "PollTimeoutEviction", may=["PartitionStalled", "RebalanceStorm"]),
     _case("evictions", "SC13", 35, "PollTimeoutEviction", may=["RebalanceStorm"], moves=True),
     _case("storm", "SC16", 31, "RebalanceStorm", moves=True),
+    _case("crashing", "SC15", 34, "CrashLoop", may=["RebalanceStorm"]),
+    _case("restarts", "SC29", 60),  # a member leaves and returns each eight minutes
+    _case("revoking", "SC30", 30, "RebalanceStuck", may=["PartitionStalled", "RebalanceStorm"]),
+    _case("duplicate", "SC21", 32, "StaticDuplicate", may=["RebalanceStorm"]),
+    _case("unowned", "SC36", 32, "PartitionUnowned"),
+    _case("transaction", "SC42", 34, "TransactionStuck"),
     _case("static", "SC20", 22, "StaticMemberExpired"),
     _case("stopped", "SC33", 36, "EmptyWithLag"),
     _case("silent", "SC34", 26, "CommitsStopped"),

@@ -244,6 +244,12 @@ EXAMPLES = (
     storm(WARNING, {}, (BURNING,), tuple(replace(each, fires=True) for each in HALF_BURNS)),
     storm(CRITICAL, BURNING, ({LATE: Counter(0, 0)},), HALF_BURNS),
     found("LaggardPollTimeoutEviction", "POLL_TIMEOUT_EVICTION", 5, 15, "members exceed max.poll.interval.ms", "Members take too long between two polls and leave the group.", "laggard-rebalance"),
+    found("LaggardCrashLoop", "CRASH_LOOP", 5, 15, "members leave again and again soon after they joined", "They die or end by themselves, and each time the group rebalances.", "laggard-rebalance"),
+    found("LaggardRebalanceStuck", "REBALANCE_INCOMPLETE", 5, 10, "a rebalance does not end", "Members wait for partitions that nobody gives them.", "laggard-rebalance"),
+    found("LaggardRebalanceStuck", "RECONCILE_STUCK", 5, 10, "a rebalance does not end", "Members wait for partitions that nobody gives them.", "laggard-rebalance"),
+    found("LaggardStaticDuplicate", "STATIC_DUPLICATE", 2, 15, "two processes use one group.instance.id", "Each joins, fences the other, and the group reads little between.", "laggard-rebalance"),
+    found("LaggardPartitionUnowned", "PARTITION_UNOWNED", 5, 5, "nobody was given a partition", "The group subscribes to its topic, and no member reads it.", "laggard-partition"),
+    found("LaggardTransactionStuck", "LSO_STUCK", 5, 5, "a transaction that hangs hides records", "The group reads committed records only and has read all that it may.", "laggard-partition"),
     found("LaggardStaticMemberExpired", "STATIC_EXPIRED", 0, 30, "a static member was away for too long", "It exceeded its session timeout, so the group rebalanced twice.", "laggard-rebalance"),
     *(
         pipeline(
@@ -254,6 +260,15 @@ EXAMPLES = (
             context={f'laggard_finding_active{{{C},group="",topic="",code="MONITOR_BLIND",severity="page",role="primary"}}': Gauge(1, 1, 1)},
         )
         for code in ("COORDINATOR_CORRELATED", "BROKER_CORRELATED")
+    ),
+    *(
+        pipeline(
+            "LaggardGroupsUnwatched", {f'laggard_finding_active{{{C},group="",topic="",code="{code}",severity="warn",role="note"}}': ON},
+            "eu: laggard fails for some groups, and works for all others",
+            f"Alerts on these groups may not fire ({code}). First look: laggard findings --open --code {code}.", 5, 10, labels={"code": code},
+            context={f'laggard_finding_active{{{C},group="",topic="",code="MONITOR_BLIND",severity="page",role="primary"}}': Gauge(1, 1, 1)},
+        )
+        for code in ("GROUP_QUARANTINED", "RULE_FAILED")
     ),
     found("LaggardScaleOutFutile", "SCALE_OUT_FUTILE", 15, 60, "more members did not help", "Members were added and the group reads no more than before.", "laggard-group", severity=INFO),
     Example(

@@ -12,6 +12,7 @@ import yaml
 
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules.registry import BY_CODE
+from laggard.diagnosis.rules.rule import CAUSE, META, SYMPTOM
 from laggard.exporter.families import FAMILIES, LEVELS
 from laggard.exporter.judged import SEVERITIES
 from laggard.lag.status import STATUSES
@@ -85,6 +86,19 @@ def test_an_alert_on_a_group_is_silent_during_maintenance_unless_data_is_at_stak
     groups = {each.name: alert_table.UNPLANNED in each.clauses for each in alert_table.ALERTS if "group" in each.labels}
     at_stake = {"LaggardDataLost", "LaggardDataLossNear", "LaggardOffsetsExpireSoon"}
     assert {name for name, excused in groups.items() if not excused} == at_stake
+
+
+def test_every_cause_has_an_alert_or_a_reason_to_have_none() -> None:
+    """And every symptom, and all that is about laggard itself; the alerts that reasons name exist."""
+    left_out = alert_table.CODES_LEFT_OUT
+    clauses = [each for alert in alert_table.ALERTS for each in alert.clauses if not each.startswith("unless")]
+    named = {code for text in re.findall(r'code=~?"([^"]*)"', " ".join(clauses)) for code in text.split("|")}
+    assert {rule.code for rule in BY_CODE.values() if rule.kind in {META, SYMPTOM, CAUSE}} == named | left_out.keys()
+    assert named.isdisjoint(left_out)
+    said = {name for why in left_out.values() for name in re.findall(r"`(Laggard\w+)`", why)}
+    assert said <= {each.name for each in alert_table.ALERTS}
+    page = (ROOT / "docs" / "runbooks" / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"(?m)^\| `([A-Z_]+)` \| (.+) \|$", page) == list(left_out.items())
 
 
 def test_inhibitions_name_alerts_and_labels_that_are_there() -> None:
