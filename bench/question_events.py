@@ -17,11 +17,17 @@ def a_day(begin: datetime, day: int) -> Iterator[tuple[str, pa.Table]]:
     yield "topic_windows", topic_windows(begin, random)
     yield "group_windows", group_windows(begin, random)
     yield "group_history", group_history(begin)
-    yield "rebalances", rebalances(begin, random)
     yield "group_members", group_members(begin)
+    yield from events_of(begin, day)
+    yield "scale_events", scale_events(begin)
+
+
+def events_of(begin: datetime, day: int) -> Iterator[tuple[str, pa.Table]]:
+    """Those of a day that are rows of events: 1,000 rebalances, 1,020 of findings, 100 deploys."""
+    random = np.random.default_rng(day)
+    yield "rebalances", rebalances(begin, random)
     yield "findings", findings(begin, random)
     yield "deploys", deploys(begin)
-    yield "scale_events", scale_events(begin)
 
 
 def rebalances(begin: datetime, random: np.random.Generator) -> pa.Table:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 from common import report
-from question_events import a_day
+from question_events import a_day, events_of
 from question_rows import columns, frame, names
 
 from laggard.cli.query import run_question
@@ -67,14 +67,17 @@ def ask(root: str, question: Question, days: int) -> dict[str, Any]:
     }
 
 
-def write_tables(root: str, days: int) -> None:
-    """A day at a time: several files of lag_windows, in the order of time, which become one."""
+def write_tables(root: str, days: int, event_days: int = 0) -> None:
+    """A day at a time: several files of lag_windows, in the order of time, which become one.
+
+    Before them so many days of findings, rebalances and deploys only.
+    """
     create_tables(root)
     writer = Writer(root, "bench")
     batch = 0
-    for day in range(days):
+    for day in range(-event_days, days):
         begin = END - timedelta(days=days - day)
-        for name, rows in a_day(begin, day):
+        for name, rows in a_day(begin, day) if day >= 0 else events_of(begin, day + event_days):
             for part in _slices(rows, 6 if name == "lag_windows" else 1):
                 batch += 1
                 writer.write(TABLES[name], part, batch)
