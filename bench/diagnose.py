@@ -30,7 +30,7 @@ from laggard.diagnosis.parameters import Parameters, Policy  # noqa: E402
 from laggard.diagnosis.signals.cluster import ClusterFrame  # noqa: E402
 from laggard.stream.diagnose import in_shard, of_shard  # noqa: E402
 from laggard.stream.evaluating import Baselines, evaluate_groups, lay_out  # noqa: E402
-from laggard.stream.reading import RECENT, Options, Window, known_at, read_baseline, read_history, told  # noqa: E402
+from laggard.stream.reading import RECENT, Options, Window, events_of, known_at, read_baseline, read_history  # noqa: E402
 from laggard.tables import schemas  # noqa: E402
 from laggard.tables.delta import Writer, create_tables  # noqa: E402
 
@@ -85,20 +85,20 @@ def measure(root: str, shards: int) -> dict[str, Any]:
         list(pool.map(abs, range(shards)))  # processes are there before the clock starts, as Spark's workers are
         began = time.perf_counter()
         parts = list(pool.map(_shard, [(root, shard, shards) for shard in range(shards)]))
-    judged = [each for part, _ in parts for each in part]
-    read, laid_out, judging = (sum(phase) for phase in zip(*(cpu for _, cpu in parts), strict=True))
+    evaluated = [each for part, _ in parts for each in part]
+    read, laid_out, evaluating = (sum(phase) for phase in zip(*(cpu for _, cpu in parts), strict=True))
     mark = time.perf_counter()
-    windows, findings, _ = settle(judged, ClusterFrame("c", LAST.begin_ms, 60), {}, OPTIONS.parameters)
-    assert len(windows) == len(judged), (len(windows), len(judged), findings[:1])
+    windows, findings, _ = settle(evaluated, ClusterFrame("c", LAST.begin_ms, 60), {}, OPTIONS.parameters)
+    assert len(windows) == len(evaluated), (len(windows), len(evaluated), findings[:1])
     now = time.perf_counter()
     return {
         "seconds": now - began,
         "settle_seconds": now - mark,
         "read_cpu_seconds": read,
         "lay_out_cpu_seconds": laid_out,
-        "judge_cpu_seconds": judging,
-        "cpu_seconds": read + laid_out + judging + now - mark,
-        "cpu_ms_per_group": 1e3 * (read + laid_out + judging) / len(judged),
+        "evaluate_cpu_seconds": evaluating,
+        "cpu_seconds": read + laid_out + evaluating + now - mark,
+        "cpu_ms_per_group": 1e3 * (read + laid_out + evaluating) / len(evaluated),
         "target_seconds": 5.0,
     }
 
@@ -113,7 +113,7 @@ def _shard(place: tuple[str, int, int]) -> tuple[list[Evaluated], list[float]]:
     marks.append(time.process_time())
     history = lay_out(tables, LAST.begin_ms, LAST.begin_ms, OPTIONS, partial(in_shard, **own))
     marks.append(time.process_time())
-    known = known_at(told(tables), LAST, OPTIONS)
+    known = known_at(events_of(tables), LAST, OPTIONS)
     before = Baselines(partial(read_baseline, root, LAST.begin_ms, OPTIONS))
     found = list(evaluate_groups(history, known, before.of, LAST, {}, OPTIONS))
     marks.append(time.process_time())

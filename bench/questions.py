@@ -84,7 +84,7 @@ def write_tables(root: str, days: int, event_days: int = 0) -> None:
             compact(root, name, open_table(root, name), (begin + timedelta(days=1)).date().isoformat())
     statuses = [{"cluster": "prod", "group": name, "offsets_partition": n % 7} for n, name in enumerate(names("group"))]
     writer.write(TABLES["group_status"], frame("group_status", len(statuses), columns(statuses)), batch)
-    versions = {name: writer.version(name) for name, table in TABLES.items() if not table.is_judged}
+    versions = {name: writer.version(name) for name, table in TABLES.items() if not table.is_of_diagnosis}
     tick = {"date": END.date(), "cluster": "prod", "kind": "tick", "batch_id": batch, "polled_at": END}
     row = [{**tick, "table_versions": versions}]
     writer.write(TABLES["batches"], pa.Table.from_pylist(row, schema=arrow_schema(TABLES["batches"])), batch)

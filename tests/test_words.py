@@ -52,6 +52,9 @@ SAMPLES = (
 HEADLESS = re.compile(r"(What|Whether|Which|Where|Who|When|How|In which|Until|Why)\b")
 
 
+# the first of these words, as parts of names: a name that people read in a key, a column or a traceback
+NAME = re.compile(r"(?:^|_)(?i:judg\w*|(?:fore)?told|anew)(?:$|_|(?=[A-Z]))")
+
 ANY = re.compile(rf"(?i)\b(?:{'|'.join(AVOIDED)})\b")
 
 
@@ -103,6 +106,13 @@ def docstrings(source: str) -> Iterator[tuple[int, str]]:
                 yield getattr(node, "lineno", 1), text
 
 
+def names(source: str) -> Iterator[tuple[int, str]]:
+    """Names that Python code defines or uses, those of imported modules and keyword arguments among them."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.NAME:
+            yield token.start[0], token.string
+
+
 def test_pages_use_the_words_of_the_field() -> None:
     assert [(place, word) for place, line in pages() for word in found(line)] == []
 
@@ -114,6 +124,17 @@ def test_texts_in_the_code_use_the_words_of_the_field() -> None:
         if ANY.search(source)
         for number, text in (*strings(source), *comments(source))
         for word in found(text)
+    ]
+    assert wrong == []
+
+
+def test_names_in_the_package_use_them_too() -> None:
+    wrong = [
+        (f"{path}:{number}", name)
+        for path, source in sources()
+        if path.startswith("lib/") and re.search("(?i)judg|told|anew", source)
+        for number, name in names(source)
+        if NAME.search(name)
     ]
     assert wrong == []
 
@@ -144,5 +165,10 @@ def test_words_are_found_where_people_read_them() -> None:
     assert [word for _, text in (*strings(source), *comments(source)) for word in found(text)] == [
         "judged: evaluated, evaluation",
         "told: reported, recorded, forecast",
+    ]
+    assert [name for _, name in names("Told, told_ms = x.judged_to, threshold") if NAME.search(name)] == [
+        "Told",
+        "told_ms",
+        "judged_to",
     ]
     assert [text for _, text in docstrings(source) if HEADLESS.match(text)] == ["Whether it is."]

@@ -57,14 +57,14 @@ def carried() -> Iterator[None]:
 
 def _carry(error: Exception) -> NoReturn:
     found = classify(error)
-    told = {
+    carried = {
         "what": found.what,
         "cause": found.cause,
         "fix": found.fix,
         "exit_code": found.exit_code,
         "traceback": "".join(traceback.format_exception(error))[-_MAX_TRACEBACK:],
     }
-    raise CarriedError(_MARK + json.dumps(told)) from None
+    raise CarriedError(_MARK + json.dumps(carried)) from None
 
 
 def classify(error: BaseException) -> LaggardError:
@@ -90,9 +90,11 @@ def _carried_in(text: str) -> LaggardError | None:
     if begin < 0:
         return None
     try:
-        told, _ = json.JSONDecoder().raw_decode(text, begin + len(_MARK))
-        found = LaggardError(told["what"], cause=told["cause"], fix=told["fix"], exit_code=told["exit_code"])
-        found.__cause__ = WorkerTraceback(told["traceback"])
+        carried, _ = json.JSONDecoder().raw_decode(text, begin + len(_MARK))
+        found = LaggardError(
+            carried["what"], cause=carried["cause"], fix=carried["fix"], exit_code=carried["exit_code"]
+        )
+        found.__cause__ = WorkerTraceback(carried["traceback"])
     except (ValueError, TypeError, KeyError):  # cut off on its way
         return None
     return found

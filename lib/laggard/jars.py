@@ -193,7 +193,7 @@ def _locked(base: Path) -> Iterator[None]:
 
 def _take_lock(fd: int, base: Path) -> None:
     deadline = time.monotonic() + LOCK_LIMIT_SECONDS
-    is_told = False
+    is_announced = False
     while True:
         try:
             return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -205,9 +205,9 @@ def _take_lock(fd: int, base: Path) -> None:
                     fix=f"fuser -v {base / '.lock'}",
                     exit_code=TEMPORARY,
                 ) from None
-        if not is_told:
+        if not is_announced:
             print("laggard: waiting for another process that fetches the jars", file=sys.stderr)
-            is_told = True
+            is_announced = True
         time.sleep(0.2)
 
 

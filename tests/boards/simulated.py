@@ -21,7 +21,7 @@ from laggard.tables.arrow import arrow_schema
 from laggard.tables.delta import create_tables
 from laggard.tables.schemas import TABLES
 from scenarios.catalogue import SCENARIOS
-from scenarios.judged import diagnose
+from scenarios.diagnosed import diagnose
 from scenarios.runs import Recorder, declared, record, simulate
 from tables.fixtures import PUBLISHED, batch_row, write_arrow, write_rows
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from cli.judged_run import MINUTE, OPTIONS, batch_of, hot, judge, record
+from cli.evaluated_run import MINUTE, OPTIONS, batch_of, evaluate, hot, record
 from diagnosis.fluid import NOON, Row
 from laggard.stream.reading import find_closed
 from laggard.stream.replay import memory_before, replay
@@ -29,10 +29,10 @@ def test_a_window_is_closed_by_the_ticks_that_are_reported_and_by_no_later_one(t
     write_rows(tmp_path, "group_history", [])
     ticks = [(number, NOON + number * timedelta(seconds=25)) for number in range(12)]
     write_rows(tmp_path, "batches", [batch_row(number, {}, polled_at) for number, polled_at in ticks])
-    begin, told = (round(at.timestamp() * 1000) for at in (NOON, ticks[5][1]))
-    found = find_closed(str(tmp_path), {}, begin, told, 60, told_ms=told)
+    begin, until = (round(at.timestamp() * 1000) for at in (NOON, ticks[5][1]))
+    found = find_closed(str(tmp_path), {}, begin, until, 60, until_ms=until)
     assert [(window.begin_ms - begin, window.batch_id) for window in found] == [(60_000, 5)]
-    later = find_closed(str(tmp_path), {}, begin, told, 60, told_ms=told + 75_000)
+    later = find_closed(str(tmp_path), {}, begin, until, 60, until_ms=until + 75_000)
     assert [(window.begin_ms - begin, window.batch_id) for window in later] == [(60_000, 5), (120_000, 8)]
 
 
@@ -42,15 +42,15 @@ def test_findings_of_a_group_that_is_gone_end_though_it_was_the_only_one(tmp_pat
     ticks = [(batch_of(begin) - 1, begin + timedelta(seconds=55)) for begin in begins]
     ticks += [(batch_of(begin), begin + timedelta(seconds=65)) for begin in begins[1:]]
     write_rows(tmp_path, "batches", [batch_row(number, {}, polled_at) for number, polled_at in ticks])
-    judge(tmp_path, WINDOWS - 12, WINDOWS + 10)
+    evaluate(tmp_path, WINDOWS - 12, WINDOWS + 10)
 
     stored = DeltaTable(str(tmp_path / "findings")).to_pyarrow_table().to_pylist()
-    told = [(row["code"], row["event"], row["close_reason"]) for row in sorted(stored, key=lambda each: each["at"])]
-    assert ("HOT_PARTITION_ARRIVAL", "opened", None) in told
-    assert ("GROUP_DELETED", "opened", None) in told
-    opened, closed = ({code for code, event, _ in told if event == kind} for kind in ("opened", "closed"))
+    until = [(row["code"], row["event"], row["close_reason"]) for row in sorted(stored, key=lambda each: each["at"])]
+    assert ("HOT_PARTITION_ARRIVAL", "opened", None) in until
+    assert ("GROUP_DELETED", "opened", None) in until
+    opened, closed = ({code for code, event, _ in until if event == kind} for kind in ("opened", "closed"))
     assert opened == closed
-    assert ("HOT_PARTITION_ARRIVAL", "closed", "retired") in told
+    assert ("HOT_PARTITION_ARRIVAL", "closed", "retired") in until
 
     first, last = (round((NOON + window * MINUTE).timestamp() * 1000) for window in (WINDOWS - 2, WINDOWS + 10))
     steps = list(replay(str(tmp_path), first, last, memory_before(str(tmp_path), first), OPTIONS))

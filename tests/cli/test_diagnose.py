@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from deltalake import DeltaTable
 
-from cli import judged_run
-from cli.judged_run import MINUTE, batch_of, hot, judge, record
+from cli import evaluated_run
+from cli.evaluated_run import MINUTE, batch_of, evaluate, hot, record
 from diagnosis.fluid import NOON, Fluid, Row
 from laggard.cli.main import main
 from laggard.errors import CONFIGURATION, NOT_FOUND, OK, REFUSED, USAGE
@@ -25,7 +25,7 @@ from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS, Table
 FIRST, MIDDLE, LAST = 7, 13, 22  # windows
 # so that the few windows before are a day's baseline already
 SHORT = {"baseline_min_windows": 3, "baseline_skip_seconds": 60.0}
-OPTIONS = replace(judged_run.OPTIONS, parameters=replace(judged_run.OPTIONS.parameters, **SHORT))
+OPTIONS = replace(evaluated_run.OPTIONS, parameters=replace(evaluated_run.OPTIONS.parameters, **SHORT))
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`fraud` whose second member is stalled from 12:09 to 12:17, `billing` with a hot partition from 12:10 on."""
     capacity = np.full((3, LAST + 1), 1000.0)
     capacity[1, 9:17] = 0.0
@@ -43,10 +43,10 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Fluid(np.full((12, LAST + 1), 75.0), capacity, group="fraud"),
         hot(LAST + 1, group="billing"),
     ]
-    root = tmp_path_factory.mktemp("judged")
+    root = tmp_path_factory.mktemp("evaluated")
     # between the end of a window and the poll that closed it
     record(root, groups, [event(MIDDLE + 2, timedelta(seconds=2))])
-    judge(root, FIRST, options=OPTIONS)
+    evaluate(root, FIRST, options=OPTIONS)
     return root
 
 
@@ -93,37 +93,37 @@ def of_windows(rows: list[Row], time: str, first: int) -> list[Row]:
 
 @pytest.mark.parametrize(("first", "at_once"), [(FIRST, 60), (MIDDLE, 60), (MIDDLE, 4), (LAST, 60)])
 def test_a_replay_from_the_middle_gives_byte_for_byte_what_is_stored(
-    judged: Path, monkeypatch: pytest.MonkeyPatch, first: int, at_once: int
+    evaluated: Path, monkeypatch: pytest.MonkeyPatch, first: int, at_once: int
 ) -> None:
     monkeypatch.setattr(replaying, "_CHUNK", at_once)
     begin, end = (round((NOON + window * MINUTE).timestamp() * 1000) for window in (first, LAST))
-    steps = list(replay(str(judged), begin, end, memory_before(str(judged), begin), OPTIONS))
+    steps = list(replay(str(evaluated), begin, end, memory_before(str(evaluated), begin), OPTIONS))
     assert len(steps) == LAST + 1 - first
     findings = [row for step in steps for row in step.findings]
     windows = [row for step in steps for row in step.windows]
     # a finding's time is the end of its window
-    assert as_stored(FINDINGS, findings) == sorted(map(repr, of_windows(stored(judged, FINDINGS), "at", first + 1)))
+    assert as_stored(FINDINGS, findings) == sorted(map(repr, of_windows(stored(evaluated, FINDINGS), "at", first + 1)))
     assert as_stored(GROUP_WINDOWS, windows) == sorted(
-        map(repr, of_windows(stored(judged, GROUP_WINDOWS), "window_start", first))
+        map(repr, of_windows(stored(evaluated, GROUP_WINDOWS), "window_start", first))
     )
 
 
-def test_the_story_has_what_a_replay_can_get_wrong(judged: Path) -> None:
+def test_the_story_has_what_a_replay_can_get_wrong(evaluated: Path) -> None:
     """Findings that are open, pending or closing at its begin, and an event that the closing poll has seen already."""
-    rows = stored(judged, FINDINGS)
+    rows = stored(evaluated, FINDINGS)
     middle = NOON + MIDDLE * MINUTE
     opened = {row["finding_id"] for row in rows if row["at"] <= middle}
     assert {row["event"] for row in rows if row["at"] > middle and row["finding_id"] in opened} >= {"closed"}
     assert any(row["event"] == "opened" and row["started_at"] < middle < row["at"] for row in rows)
     (skip,) = (row for row in rows if row["code"] == "OFFSET_SKIP" and row["event"] == "opened")
-    assert {row["sub_cause"] for row in stored(judged, GROUP_WINDOWS)} >= {None, "arrival_up"}
+    assert {row["sub_cause"] for row in stored(evaluated, GROUP_WINDOWS)} >= {None, "arrival_up"}
     assert skip["at"] == NOON + (MIDDLE + 4) * MINUTE
 
 
-def test_equal_findings_are_said_to_be_equal(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert diagnose(judged, "--compare") == OK
+def test_equal_findings_are_said_to_be_equal(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert diagnose(evaluated, "--compare") == OK
     text = capsys.readouterr().out
-    rows = of_windows(stored(judged, FINDINGS), "at", MIDDLE + 1)
+    rows = of_windows(stored(evaluated, FINDINGS), "at", MIDDLE + 1)
     assert (
         f"{LAST + 1 - MIDDLE} windows evaluated, with what was remembered at 2026-11-20 12:13:00 UTC; {len(rows)} rows"
         in text
@@ -132,12 +132,12 @@ def test_equal_findings_are_said_to_be_equal(judged: Path, capsys: pytest.Captur
 
 
 def test_other_thresholds_are_compared_row_by_row_and_end_with_1(
-    judged: Path, capsys: pytest.CaptureFixture[str]
+    evaluated: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert diagnose(judged, "--compare", "--param", "close_after=2") == 1
+    assert diagnose(evaluated, "--compare", "--param", "close_after=2") == 1
     assert "not what is stored: " in capsys.readouterr().out
-    rows = of_windows(stored(judged, FINDINGS), "at", MIDDLE + 1)
-    found = data(judged, capsys, "--compare", "--param", "close_after=2")
+    rows = of_windows(stored(evaluated, FINDINGS), "at", MIDDLE + 1)
+    found = data(evaluated, capsys, "--compare", "--param", "close_after=2")
     sides = [each["side"] for each in found["comparison"]["differences"]]
     # every stored row is equal, differs or is missing, and so is every new one
     assert found["comparison"]["equal"] + len(sides) - sides.count("replayed") == len(rows)
@@ -147,58 +147,58 @@ def test_other_thresholds_are_compared_row_by_row_and_end_with_1(
     assert any(early[name] < late[name] for name in early.keys() & late.keys())
 
 
-def test_a_threshold_that_is_none_is_a_wrong_configuration(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert diagnose(judged, "--param", "close_after=0") == CONFIGURATION
+def test_a_threshold_that_is_none_is_a_wrong_configuration(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert diagnose(evaluated, "--param", "close_after=0") == CONFIGURATION
     assert "diagnosis.close_after" in capsys.readouterr().err
 
 
 def test_without_an_evaluated_window_before_it_begins_with_nothing_and_says_so(
-    judged: Path, capsys: pytest.CaptureFixture[str]
+    evaluated: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert diagnose(judged, first=FIRST) == OK
+    assert diagnose(evaluated, first=FIRST) == OK
     assert ", from nothing, as no window before it was evaluated" in capsys.readouterr().out.splitlines()[0]
-    assert data(judged, capsys, first=FIRST)["remembered_at"] is None
+    assert data(evaluated, capsys, first=FIRST)["remembered_at"] is None
 
 
-def test_only_the_groups_asked_for_are_shown(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = data(judged, capsys, "--group", "fr*", "--compare")
+def test_only_the_groups_asked_for_are_shown(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = data(evaluated, capsys, "--group", "fr*", "--compare")
     assert {row["group"] for row in found["findings"]} == {"fraud"}
     assert found["comparison"]["is_equal"]
 
 
 def test_the_rows_are_written_to_another_place_and_history_stays(
-    judged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    evaluated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = {path.name: DeltaTable(str(path)).version() for path in judged.iterdir()}
+    before = {path.name: DeltaTable(str(path)).version() for path in evaluated.iterdir()}
     place = tmp_path / "again"
-    assert diagnose(judged, "--param", "close_after=2", "--output", str(place)) == OK
+    assert diagnose(evaluated, "--param", "close_after=2", "--output", str(place)) == OK
     assert {path.name for path in place.iterdir()} == {"group_windows", "findings"}
     assert f"written to {place}" in capsys.readouterr().out
-    shown = data(judged, capsys, "--param", "close_after=2")["findings"]
+    shown = data(evaluated, capsys, "--param", "close_after=2")["findings"]
     assert [(row["finding_id"], row["seq"]) for row in stored(place, FINDINGS)] == [
         (row["finding_id"], row["seq"]) for row in shown
     ]
     assert len(stored(place, GROUP_WINDOWS)) == 2 * (LAST + 1 - MIDDLE)
-    assert {path.name: DeltaTable(str(path)).version() for path in judged.iterdir()} == before
+    assert {path.name: DeltaTable(str(path)).version() for path in evaluated.iterdir()} == before
     # neither there a second time, nor where history is
-    for there in (place, judged):
-        assert diagnose(judged, "--output", str(there)) == REFUSED
+    for there in (place, evaluated):
+        assert diagnose(evaluated, "--output", str(there)) == REFUSED
         assert "holds tables already" in capsys.readouterr().err
 
 
-def test_a_range_without_a_window_is_a_wrong_use(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert diagnose(judged, first=MIDDLE, last=MIDDLE - 1) == USAGE
+def test_a_range_without_a_window_is_a_wrong_use(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert diagnose(evaluated, first=MIDDLE, last=MIDDLE - 1) == USAGE
     assert "no window of 60 s lies between" in capsys.readouterr().err
 
 
-def test_a_glob_that_fits_no_group_says_so(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert diagnose(judged, "--group", "no*") == NOT_FOUND
+def test_a_glob_that_fits_no_group_says_so(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert diagnose(evaluated, "--group", "no*") == NOT_FOUND
     assert 'no group matches "no*"' in capsys.readouterr().err
 
 
-def test_an_end_after_the_newest_tick_is_that_tick(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    whole = data(judged, capsys)
-    assert data(judged, capsys, "--to", "2999-01-01") == whole
-    diagnose(judged, "--to", "2999-01-01")
+def test_an_end_after_the_newest_tick_is_that_tick(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = data(evaluated, capsys)
+    assert data(evaluated, capsys, "--to", "2999-01-01") == whole
+    diagnose(evaluated, "--to", "2999-01-01")
     assert "evaluated up to the newest tick, of 2026-11-20 12:2" in capsys.readouterr().err
-    assert diagnose(judged, "--from", "now", "--to", "2999-01-01") == USAGE
+    assert diagnose(evaluated, "--from", "now", "--to", "2999-01-01") == USAGE

@@ -138,9 +138,9 @@ def test_a_mistake_reads_do_not_and_a_verb(rule: Any) -> None:
     ],
 )
 def test_advice_is_that_for_the_kind_of_stall(kind: str | None, first: str, number: int) -> None:
-    told = advice({"code": "PARTITION_STALLED", "evidence_text": {"kind": kind} if kind else {}}, {})
-    assert told[0].startswith(first)
-    assert len(told) == number
+    text = advice({"code": "PARTITION_STALLED", "evidence_text": {"kind": kind} if kind else {}}, {})
+    assert text[0].startswith(first)
+    assert len(text) == number
 
 
 def test_advice_has_the_numbers_of_the_window() -> None:

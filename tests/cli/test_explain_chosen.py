@@ -9,7 +9,7 @@ import pytest
 
 from cli.group_rows import data, explain, group, member_row, page, partitions, rebalance_row, write
 from laggard.errors import NOT_FOUND, OK, USAGE
-from tables.fixtures import NOW, finding_row, partition_row, window_row, write_judged, write_rows
+from tables.fixtures import NOW, finding_row, partition_row, window_row, write_evaluated, write_rows
 
 HOUR = timedelta(hours=1)
 
@@ -38,11 +38,11 @@ def two_topics(tmp_path: Path) -> Path:
         finding_row("TIMEOUT_RATIO", "checkout"),
     ]
     windows = [window_row("checkout", topic, partitions_material=1) for topic in ("letters", "orders")]
-    write_judged(tmp_path, windows=windows, findings=[told(row) for row in findings])
+    write_evaluated(tmp_path, windows=windows, findings=[found_at(row) for row in findings])
     return tmp_path
 
 
-def told(row: dict[str, object], hours: float = 0.5, **values: object) -> dict[str, object]:
+def found_at(row: dict[str, object], hours: float = 0.5, **values: object) -> dict[str, object]:
     """A finding that opened so many hours ago."""
     at = NOW - hours * HOUR
     empty = {"evidence": {}, "evidence_text": {}, "guards": {}, "partitions": [], "falsifier": "it ends"}
@@ -103,9 +103,9 @@ def two_days(tmp_path: Path) -> Path:
     for each in hours:
         at = NOW - each * HOUR
         row = finding_row("PARTITION_STALLED", "checkout", topic="orders", finding_id=f"{each}")
-        write_judged(tmp_path, at, findings=[told(row, each)])
+        write_evaluated(tmp_path, at, findings=[found_at(row, each)])
     closed = {"event": "closed", "seq": 1, "finding_id": "3", "closed_at": NOW - HOUR, "at": NOW - HOUR}
-    row = told(finding_row("PARTITION_STALLED", "checkout", topic="orders"), 3)
+    row = found_at(finding_row("PARTITION_STALLED", "checkout", topic="orders"), 3)
     write_rows(tmp_path, "findings", [row | closed | {"cluster": "prod", "batch_id": 1, "date": NOW.date()}])
     return tmp_path
 

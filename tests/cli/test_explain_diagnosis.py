@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cli.judged_run import even, hot, judge, record
+from cli.evaluated_run import evaluate, even, hot, record
 from laggard.cli.main import main
 from laggard.errors import NOT_FOUND, OK, USAGE
 
@@ -22,11 +22,11 @@ def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`fraud` with a hot partition from 12:10 on, `billing` with too few members, `checkout` without trouble."""
-    root = tmp_path_factory.mktemp("judged")
+    root = tmp_path_factory.mktemp("evaluated")
     record(root, [hot(WINDOWS), even(WINDOWS, 4000.0, group="billing"), even(WINDOWS, group="checkout")])
-    judge(root, 8)
+    evaluate(root, 8)
     return root
 
 
@@ -54,24 +54,24 @@ def data(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[st
 
 
 def test_the_first_line_says_what_is_wrong_and_whether_consumers_help(
-    judged: Path, capsys: pytest.CaptureFixture[str]
+    evaluated: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # 10 minutes of 1500 arrivals/s against 1000 records/s of its owner: 150 records/s of the other 3 come on top
-    behind = data(judged, capsys, "fraud")["diagnosis"]["windows"][0]["max_time_lag_seconds"]
+    behind = data(evaluated, capsys, "fraud")["diagnosis"]["windows"][0]["max_time_lag_seconds"]
     minutes, seconds = divmod(int(behind), 60)
-    assert page(judged, capsys, "fraud")[""] == (
+    assert page(evaluated, capsys, "fraud")[""] == (
         f"fraud is {minutes} m {seconds:02d} s behind mostly on one partition of 12 and growing:"
         " adding consumers would NOT help"
     )
-    assert page(judged, capsys, "billing")[""].endswith(
+    assert page(evaluated, capsys, "billing")[""].endswith(
         "behind on all 12 partitions and growing: adding consumers would help, 3 → 12"
     )
 
 
 def test_the_cause_stands_with_its_evidence_and_with_what_would_prove_it_wrong(
-    judged: Path, capsys: pytest.CaptureFixture[str]
+    evaluated: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = page(judged, capsys, "fraud")
+    found = page(evaluated, capsys, "fraud")
     assert found["Cause"].startswith(
         "Few partitions get more records than one member can handle. HOT_PARTITION_ARRIVAL"
     )
@@ -84,91 +84,93 @@ def test_the_cause_stands_with_its_evidence_and_with_what_would_prove_it_wrong(
 
 
 def test_the_shape_names_the_partitions_that_carry_the_lag_and_who_reads_them(
-    judged: Path, capsys: pytest.CaptureFixture[str]
+    evaluated: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    partitions = {row["partition"]: row["lag"] for row in data(judged, capsys, "fraud")["partitions"]}
+    partitions = {row["partition"]: row["lag"] for row in data(evaluated, capsys, "fraud")["partitions"]}
     share = 100 * partitions[7] / sum(partitions.values())
-    found = page(judged, capsys, "fraud")["Shape"]
+    found = page(evaluated, capsys, "fraud")["Shape"]
     assert "growing; concentrated: few partitions carry most of it READ BY" in found
     assert re.search(rf"app on 10.0.0.1  7 +{partitions[7]:,}  {share:.1f} %  +\d m \d\d s$", found)
     # where it is spread, every reader has its line
-    spread = page(judged, capsys, "billing")["Shape"]
+    spread = page(evaluated, capsys, "billing")["Shape"]
     assert [re.search(rf"app on 10.0.0.{n}  {4 * n}-{4 * n + 3} ", spread) is not None for n in range(3)] == [True] * 3
 
 
-def test_the_verdict_stands_with_its_numbers(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    hot_one = page(judged, capsys, "fraud")["Would more consumers help?"]
+def test_the_verdict_stands_with_its_numbers(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hot_one = page(evaluated, capsys, "fraud")["Would more consumers help?"]
     assert hot_one.startswith("No: one partition gets 1,")
     assert "the best member does 1,000 records/s, and a partition has one owner." in hot_one
-    short = page(judged, capsys, "billing")["Would more consumers help?"]
+    short = page(evaluated, capsys, "billing")["Would more consumers help?"]
     assert short.startswith("Yes: 3 → 12 members. Drain time with them: ")
     assert "Cost: one eager rebalance that moves 11 partitions." in short
 
 
-def test_the_forecast_says_never_and_unknown(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert page(judged, capsys, "billing")["Forecast"] == (
+def test_the_forecast_says_never_and_unknown(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert page(evaluated, capsys, "billing")["Forecast"] == (
         "orders: does not drain at the current rate; not even with every member at its capacity; whether retention"
         " takes unread records is unknown"
     )
-    assert "every member at its capacity" not in page(judged, capsys, "fraud")["Forecast"]  # one partition, one owner
-    assert "When retention takes unread records (orders)" in page(judged, capsys, "billing")["Not known"]
+    assert (
+        "every member at its capacity" not in page(evaluated, capsys, "fraud")["Forecast"]
+    )  # one partition, one owner
+    assert "When retention takes unread records (orders)" in page(evaluated, capsys, "billing")["Not known"]
 
 
 def test_a_group_without_trouble_has_no_section_of_the_diagnosis(
-    judged: Path, capsys: pytest.CaptureFixture[str]
+    evaluated: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = page(judged, capsys, "checkout")
+    found = page(evaluated, capsys, "checkout")
     assert found[""] == "checkout keeps up: nothing to do"
     assert {"Cause", "Shape", "Do first", "Forecast", "Would more consumers help?"}.isdisjoint(found)
 
 
-def test_the_past_is_reported_as_it_was(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = page(judged, capsys, "fraud", "--at", "2026-11-20T12:09:59Z")
+def test_the_past_is_reported_as_it_was(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = page(evaluated, capsys, "fraud", "--at", "2026-11-20T12:09:59Z")
     assert found[""] == "fraud keeps up: nothing to do"
-    then = data(judged, capsys, "fraud", "--at", "2026-11-20T12:14:30")
+    then = data(evaluated, capsys, "fraud", "--at", "2026-11-20T12:14:30")
     # the newest window that had ended by then
     assert then["polled_at"] == "2026-11-20T12:14:00+00:00"
-    assert then["diagnosis"]["judged_to"] == then["polled_at"]
+    assert then["diagnosis"]["evaluated_to"] == then["polled_at"]
     assert then["group"]["lag"] == sum(row["lag"] for row in then["partitions"])
     assert [row["code"] for row in then["diagnosis"]["findings"]] == ["ASSIGNMENT_IMBALANCE"]
     assert len(then["members"]) == 3
-    now = data(judged, capsys, "fraud")
+    now = data(evaluated, capsys, "fraud")
     assert now["group"]["lag"] > then["group"]["lag"]
     assert now["diagnosis"]["findings"][0]["code"] == "HOT_PARTITION_ARRIVAL"
 
 
-def test_a_span_counts_back_from_the_newest_poll(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_span_counts_back_from_the_newest_poll(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # polled at 12:20:05, so an 8 minutes earlier is 12:12:05
-    assert data(judged, capsys, "fraud", "--at", "-8m")["polled_at"] == "2026-11-20T12:12:00+00:00"
+    assert data(evaluated, capsys, "fraud", "--at", "-8m")["polled_at"] == "2026-11-20T12:12:00+00:00"
 
 
 @pytest.mark.parametrize("text", ["yesterday", "-2x", "-", "2026-13-01"])
-def test_a_time_that_is_none_is_a_wrong_use(judged: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
-    assert explain(judged, "fraud", f"--at={text}") == USAGE
+def test_a_time_that_is_none_is_a_wrong_use(evaluated: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    assert explain(evaluated, "fraud", f"--at={text}") == USAGE
     assert "--at" in capsys.readouterr().err
 
 
-def test_a_time_before_all_history_says_so(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert explain(judged, "fraud", "--at", "2026-11-01T00:00") == NOT_FOUND
+def test_a_time_before_all_history_says_so(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain(evaluated, "fraud", "--at", "2026-11-01T00:00") == NOT_FOUND
     assert "nothing is recorded of the 24 hours before 2026-11-01 00:00:00 UTC" in capsys.readouterr().err
 
 
-def test_the_data_hold_what_the_page_says(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = data(judged, capsys, "billing")["diagnosis"]
+def test_the_data_hold_what_the_page_says(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = data(evaluated, capsys, "billing")["diagnosis"]
     assert (found["verdict"], found["members_desired"], found["windows_behind"]) == ("YES", 12, 0)
     assert found["windows"][0]["drain_seconds"] == "Infinity"
     assert found["windows"][0]["loss_seconds"] is None
     (finding,) = found["findings"]
     assert found["primary_finding_id"] == finding["finding_id"]
     assert finding["advice"][0] == "Add members up to 12; never more than 12."
-    assert page(judged, capsys, "billing")[""] == found["headline"]
+    assert page(evaluated, capsys, "billing")[""] == found["headline"]
 
 
-def test_an_open_finding_changes_the_exit_code_only_when_asked(judged: Path) -> None:
-    assert explain(judged, "fraud") == OK
-    assert explain(judged, "fraud", "--fail-on", "page") == OK
-    assert explain(judged, "fraud", "--fail-on", "warn") == 1
-    assert explain(judged, "checkout", "--fail-on", "warn") == OK
+def test_an_open_finding_changes_the_exit_code_only_when_asked(evaluated: Path) -> None:
+    assert explain(evaluated, "fraud") == OK
+    assert explain(evaluated, "fraud", "--fail-on", "page") == OK
+    assert explain(evaluated, "fraud", "--fail-on", "warn") == 1
+    assert explain(evaluated, "checkout", "--fail-on", "warn") == OK
 
 
 def test_rules_that_have_not_evaluated_yet_are_not_guessed_for(
@@ -183,7 +185,7 @@ def test_rules_that_have_not_evaluated_yet_are_not_guessed_for(
 
 def test_rules_that_are_behind_do_not_speak_of_now(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record(tmp_path, [hot(14)])
-    judge(tmp_path, 7, 7)
+    evaluate(tmp_path, 7, 7)
     found = page(tmp_path, capsys, "fraud")
     assert found[""].endswith("records behind; the rules are 6 windows behind")
     assert found["Diagnosis"] == (
@@ -191,14 +193,14 @@ def test_rules_that_are_behind_do_not_speak_of_now(tmp_path: Path, capsys: pytes
         " unknown. Those of then: laggard explain fraud --at 2026-11-20T12:08:00"
     )
     assert "Cause" not in found
-    judge(tmp_path, 8, 8)
+    evaluate(tmp_path, 8, 8)
     assert data(tmp_path, capsys, "fraud")["diagnosis"]["is_current"] is True  # 5 windows are still reported
 
 
 def test_the_status_has_shape_and_verdict_of_the_newest_evaluated_window(
-    judged: Path, capsys: pytest.CaptureFixture[str]
+    evaluated: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["status", "--set", f"job.tables={judged}"]) == OK
+    assert main(["status", "--set", f"job.tables={evaluated}"]) == OK
     _, titles, *lines = capsys.readouterr().out.splitlines()
     assert titles.split()[:4] == ["GROUP", "HEALTH", "FINDING", "VERDICT"]
     assert {line.split()[0]: (*line.split()[1:4], line.split()[-1]) for line in lines} == {

@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 
 from cli.group_rows import AGO, codes, data, group, member_row, members, page, partitions, publish, rebalance_row, write
+from laggard.cli.evaluated import Diagnosis
 from laggard.cli.explain.headline import headline
 from laggard.cli.explain.rebalance import CAUSE_WORDS, REASON_WORDS
 from laggard.cli.explain.unknown import FLAGS, STATUSES
-from laggard.cli.judged import Diagnosis
 from laggard.lag.status import KNOWN_STATUSES
 from laggard.lag.status import STATUSES as ALL_STATUSES
 from laggard.rebalance.causes import CAUSES
@@ -31,7 +31,7 @@ def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def told(root: Path, capsys: Capture, **values: Any) -> str:
+def page_of(root: Path, capsys: Capture, **values: Any) -> str:
     """What the page says of one rebalance."""
     write(root, rebalances=[rebalance_row(**values)])
     (text,) = page(root, capsys)["Last rebalances"]
@@ -50,7 +50,7 @@ def posterior(best: float, second: float = 0.0) -> dict[str, float]:
 
 
 def test_a_rebalance_of_which_all_is_known(tmp_path: Path, capsys: Capture) -> None:
-    assert told(tmp_path, capsys) == (
+    assert page_of(tmp_path, capsys) == (
         "- Ended 2026-11-20 11:50:00 UTC after about 4 s (at least 1 s, at most 30 s): members left."
         " Left: c3/10.0.0.3#0 (3 → 2 members)."
         " Why it left: unknown, perhaps a poll that came too late, max.poll.interval.ms (0.50)"
@@ -84,7 +84,7 @@ def test_a_duration_is_exact_or_has_its_bounds(
 ) -> None:
     times = {"started_low": low, "started_high": high, "started_est": est}
     values = {name: None if each is None else END - timedelta(seconds=each) for name, each in times.items()}
-    assert f"UTC {text}" in told(tmp_path, capsys, **values)
+    assert f"UTC {text}" in page_of(tmp_path, capsys, **values)
 
 
 def test_every_cause_reason_flag_and_status_has_words() -> None:
@@ -97,7 +97,7 @@ def test_every_cause_reason_flag_and_status_has_words() -> None:
 
 @pytest.mark.parametrize("cause", [cause for cause in CAUSES if cause != "unknown"])
 def test_a_cause_is_reported_in_words(tmp_path: Path, capsys: Capture, cause: str) -> None:
-    assert f": {CAUSE_WORDS[cause]}. " in told(tmp_path, capsys, cause=cause)
+    assert f": {CAUSE_WORDS[cause]}. " in page_of(tmp_path, capsys, cause=cause)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_cause_is_reported_in_words(tmp_path: Path, capsys: Capture, cause: st
 def test_an_unknown_cause_says_why_it_is_unknown(
     tmp_path: Path, capsys: Capture, values: dict[str, Any], why: str
 ) -> None:
-    assert f": the cause is not known, {why}. " in told(tmp_path, capsys, cause="unknown", **values)
+    assert f": the cause is not known, {why}. " in page_of(tmp_path, capsys, cause="unknown", **values)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_an_unknown_cause_says_why_it_is_unknown(
 def test_who_joined_left_or_was_replaced_is_named(
     tmp_path: Path, capsys: Capture, values: dict[str, Any], text: str
 ) -> None:
-    assert text in told(tmp_path, capsys, **values)
+    assert text in page_of(tmp_path, capsys, **values)
 
 
 def test_a_slot_that_is_only_an_id_is_called_by_client_and_host(tmp_path: Path, capsys: Capture) -> None:
@@ -169,11 +169,11 @@ def test_a_slot_that_is_only_an_id_is_called_by_client_and_host(tmp_path: Path, 
 def test_a_reason_is_claimed_from_seven_tenths_on_and_else_the_two_best_are_named(
     tmp_path: Path, capsys: Capture, shares: dict[str, float], text: str
 ) -> None:
-    assert text in told(tmp_path, capsys, cause_posterior=shares)
+    assert text in page_of(tmp_path, capsys, cause_posterior=shares)
 
 
 def test_nobody_left_needs_no_reason(tmp_path: Path, capsys: Capture) -> None:
-    assert "Why" not in told(tmp_path, capsys, cause_posterior=None, left=[])
+    assert "Why" not in page_of(tmp_path, capsys, cause_posterior=None, left=[])
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_nobody_left_needs_no_reason(tmp_path: Path, capsys: Capture) -> None:
 def test_moved_partitions_are_reported_with_those_that_need_not_have_moved(
     tmp_path: Path, capsys: Capture, values: dict[str, Any], text: str
 ) -> None:
-    assert text in told(tmp_path, capsys, **values)
+    assert text in page_of(tmp_path, capsys, **values)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_moved_partitions_are_reported_with_those_that_need_not_have_moved(
     ],
 )
 def test_a_pause_that_is_missing_says_why(tmp_path: Path, capsys: Capture, values: dict[str, Any], text: str) -> None:
-    assert text in told(tmp_path, capsys, **values)
+    assert text in page_of(tmp_path, capsys, **values)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_a_pause_that_is_missing_says_why(tmp_path: Path, capsys: Capture, value
 def test_records_that_waited_or_were_read_again_are_unknown_rather_than_0(
     tmp_path: Path, capsys: Capture, values: dict[str, Any], text: str
 ) -> None:
-    assert text in told(tmp_path, capsys, **values)
+    assert text in page_of(tmp_path, capsys, **values)
 
 
 @pytest.mark.parametrize("flag", list(FLAGS))
@@ -388,8 +388,8 @@ def test_lag_of_partitions_that_are_stalled_is_not_said_to_swing(verdict: str, c
         "max_time_lag_seconds": 30.0, "time_lag_censored": False, "topic": "orders", "flags": [],
     }  # fmt: skip
     rows = [{"topic": "orders", "status": "ok", "lag": 700, "time_lag_seconds": 30.0, "time_lag_censored": False}]
-    judged = Diagnosis(NOW, 0, [window], [], 0)
-    told = headline(
-        cast("Any", SimpleNamespace(group={"group": "billing", "members": 2}, diagnosis=judged, partitions=rows))
+    evaluated = Diagnosis(NOW, 0, [window], [], 0)
+    page_of = headline(
+        cast("Any", SimpleNamespace(group={"group": "billing", "members": 2}, diagnosis=evaluated, partitions=rows))
     )
-    assert told == f"billing is 30 s behind on 2 partitions of 6{course}: adding consumers would NOT help"
+    assert page_of == f"billing is 30 s behind on 2 partitions of 6{course}: adding consumers would NOT help"

@@ -34,13 +34,13 @@ def finding(name: str, at: datetime = NOW, seq: int = 0, event: str = "opened", 
     } | values  # fmt: skip
 
 
-def write(root: Path, rows: list[Row], judged_to: datetime | None = NOW) -> None:
+def write(root: Path, rows: list[Row], evaluated_to: datetime | None = NOW) -> None:
     """A batch at NOW, the findings, and how far the rules have come."""
     write_rows(root, "batches", [batch_row(42, {})])
     if rows:
         write_rows(root, "findings", rows)
-    if judged_to is not None:
-        start = judged_to - MINUTE
+    if evaluated_to is not None:
+        start = evaluated_to - MINUTE
         state = {"date": start.date(), "cluster": CLUSTER, "group": "", "window_start": start, "status": "ok"}
         write_rows(root, "finding_state", [state | {"batch_id": 1}])
 
@@ -155,7 +155,7 @@ def test_an_open_finding_is_known_by_its_newest_row(tmp_path: Path, capsys: pyte
 def test_rules_that_have_not_evaluated_are_said_to_know_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(tmp_path, [], judged_to=None)
+    write(tmp_path, [], evaluated_to=None)
     assert lines(tmp_path, capsys) == ["the rules have not evaluated yet: what they would find is unknown"]
 
 
@@ -163,7 +163,7 @@ def test_what_was_open_when_the_rules_stopped_is_shown_with_how_long_ago_that_wa
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stopped = NOW - timedelta(days=3)
-    write(tmp_path, [finding("one", stopped - 40 * MINUTE)], judged_to=stopped)
+    write(tmp_path, [finding("one", stopped - 40 * MINUTE)], evaluated_to=stopped)
     found = lines(tmp_path, capsys)
     assert found[0] == (
         "evaluated to 2026-11-17 12:00:00 UTC, 4320 windows ago: what they would find since is unknown; 1 open, 0 ended"

@@ -48,7 +48,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     start = made.NOW - timedelta(minutes=20)
     found = {"started_at": start, "opened_at": start, "rule": "D20", "evidence_text": {"owner": HOSTILE}}
     found |= {"topic": HOSTILE, "subject": HOSTILE, "partitions": [0], "evidence": {}}
-    made.write_judged(
+    made.write_evaluated(
         root,
         windows=[made.window_row(HOSTILE, HOSTILE)],
         findings=[made.finding_row("PARTITION_STALLED", HOSTILE, **found)],

@@ -13,7 +13,7 @@ import pytest
 from laggard.cli.main import PROSE, VERBS, main
 from laggard.errors import CONFIGURATION, NOT_FOUND, OK, TEMPORARY, UNREACHABLE, USAGE
 from laggard.tables.delta import create_tables
-from tables.fixtures import NOW, finding_row, group_row, partition_row, window_row, write_batch, write_judged
+from tables.fixtures import NOW, finding_row, group_row, partition_row, window_row, write_batch, write_evaluated
 
 INFINITE = {"evidence": {"drain_seconds": float("inf"), "slope": float("nan")}, "evidence_text": {}, "group": "g"}
 
@@ -27,7 +27,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("tables")
     create_tables(str(folder))
     write_batch(folder, at=NOW, partitions=[partition_row("g", "t", 0)], groups=[group_row("g")])
-    write_judged(
+    write_evaluated(
         folder, windows=[window_row("g", "t", drain_seconds=float("inf"))], findings=[finding_row("X", "g") | INFINITE]
     )
     return str(folder)

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from cli.evaluated_run import MINUTE, evaluate, hot, record
 from cli.group_rows import rebalance_row
-from cli.judged_run import MINUTE, hot, judge, record
 from diagnosis.fluid import NOON
 from laggard.cli.main import main
 from laggard.errors import DAMAGED, INTERNAL, NOT_FOUND, OK
@@ -59,7 +59,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     write_rows(root, "rebalances", rows)
     for name in ("deploys", "scale_events"):
         write_rows(root, name, [_of_members(name, group) for group in (SOUND, MODEL)])
-    judge(root, 6)
+    evaluate(root, 6)
     found = {
         name: DeltaTable(str(root / name))
         .to_pyarrow_table()

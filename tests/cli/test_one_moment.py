@@ -12,7 +12,7 @@ import pytest
 from cli.group_rows import LAGS, group, members, partitions, rebalance_row
 from laggard.cli.main import main
 from laggard.errors import OK
-from tables.fixtures import NOW, Row, batch_row, finding_row, partition_row, window_row, write_judged, write_rows
+from tables.fixtures import NOW, Row, batch_row, finding_row, partition_row, window_row, write_evaluated, write_rows
 
 IN_WINDOW = {  # a minute ago it was another lag
     "lag": 987_654, "lag_known": 987_654, "max_time_lag_seconds": 12_345.0, "partitions_total": 4,
@@ -32,7 +32,7 @@ def write(root: Path, topics: tuple[str, ...], rows: list[Row], **lag: float) ->
     """A tick with these partitions, and what the rules made of the window before."""
     found = {"started_at": NOW - timedelta(minutes=9), "opened_at": NOW - timedelta(minutes=5), "rule": "D20"}
     found |= {"topic": "orders", "partitions": [2], "evidence": {}, "evidence_text": {}, "guards": {}}
-    write_judged(
+    write_evaluated(
         root,
         windows=[window_row("checkout", topic, **IN_WINDOW) for topic in topics],
         findings=[finding_row("HOT_PARTITION_ARRIVAL", "checkout", falsifier="it falls", **found)],

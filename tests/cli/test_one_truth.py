@@ -11,7 +11,7 @@ import pytest
 from cli.group_rows import LAGS, group, members, partitions, rebalance_row
 from laggard.cli.main import main
 from laggard.errors import OK
-from tables.fixtures import NOW, Row, batch_row, finding_row, window_row, write_judged, write_rows
+from tables.fixtures import NOW, Row, batch_row, finding_row, window_row, write_evaluated, write_rows
 
 FOUND = {
     "started_at": NOW - timedelta(minutes=15), "opened_at": NOW - timedelta(minutes=10), "rule": "D1", "topic": None,
@@ -31,7 +31,7 @@ def page(
     root: Path, capsys: pytest.CaptureFixture[str], window: Row, *findings: Row, rebalance: Row | None = None, **of: Row
 ) -> str:
     """Write the group's window and findings beside a tick of 700 records behind, and print the page."""
-    write_judged(
+    write_evaluated(
         root,
         windows=[window_row("checkout", "orders", **{**LAGGING, **window})],
         findings=[FOUND | row for row in findings],

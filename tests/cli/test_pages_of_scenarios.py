@@ -19,14 +19,14 @@ from laggard.exporter.collectors.findings import FindingCollector
 from laggard.exporter.collectors.lag import LagCollector
 from laggard.exporter.collectors.shape import ShapeCollector
 from laggard.exporter.collectors.sizing import SizingCollector
-from laggard.exporter.judged import JudgedReader
+from laggard.exporter.evaluated import EvaluatedReader
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import create_tables
 from scenarios.catalogue import SCENARIOS
+from scenarios.diagnosed import diagnose
 from scenarios.drawn import draw_cluster
 from scenarios.drawn_runs import Workload, scenario
-from scenarios.judged import diagnose
 from scenarios.runs import Recorder, declared, place_of, record, simulate
 from tables.fixtures import batch_row, write_arrow, write_rows
 
@@ -45,7 +45,7 @@ def written(root: Path, name: str, seed: int) -> list[str]:
     run = simulate(chosen, seed, place_of(chosen, seed))
     job = Recorder(policies=declared([run.labels]))
     (recorded,) = record([run], job)
-    judged = diagnose(recorded)
+    evaluated = diagnose(recorded)
     create_tables(str(root))
     versions = {}
     for table in _WRITTEN:
@@ -54,21 +54,21 @@ def written(root: Path, name: str, seed: int) -> list[str]:
         versions[table] = write_arrow(root, table, job.tables[table])
     versions["topic_windows"] = write_rows(root, "topic_windows", [])
     common = {"cluster": "c", "batch_id": 1}
-    for table, rows in (("group_windows", judged.windows), ("findings", judged.findings)):
+    for table, rows in (("group_windows", evaluated.windows), ("findings", evaluated.findings)):
         filled = [common | row for row in rows]
         dated = [{"date": row[schemas.TABLES[table].time_column].date()} | row for row in filled]
         write_arrow(root, table, to_arrow(schemas.TABLES[table], dated))
     states = [
         {"date": start.date(), "cluster": "c", "batch_id": 1, "window_start": start, "group": "", "status": "ok"}
-        for start in sorted({row["window_start"] for row in judged.windows})
+        for start in sorted({row["window_start"] for row in evaluated.windows})
     ]
     write_rows(root, "finding_state", states)
     polled_at = datetime.fromtimestamp(run.simulation.polls[-1].at_ms / 1000, timezone.utc)
     number = len(run.simulation.polls)
     write_rows(root, "batches", [batch_row(number, versions, polled_at, cluster="c")])
-    found = {place_of_row(row): list(window_faults(row)) for row in judged.windows}
+    found = {place_of_row(row): list(window_faults(row)) for row in evaluated.windows}
     assert {place: each for place, each in found.items() if each} == {}
-    return [name for name in run.cluster.names if any(row["group"] == name for row in judged.windows)]
+    return [name for name in run.cluster.names if any(row["group"] == name for row in evaluated.windows)]
 
 
 def place_of_row(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -112,7 +112,7 @@ def test_no_page_contradicts_itself(
 
 def served(root: Path) -> dict[tuple[str, ...], float]:
     """Series of the newest batch as the exporter collects them: family and label values, without the cluster."""
-    snapshot = replace(read_snapshot(str(root)), judged=JudgedReader(str(root), 60).read())
+    snapshot = replace(read_snapshot(str(root)), evaluated=EvaluatedReader(str(root), 60).read())
     collectors = [each(snapshot) for each in (LagCollector, ShapeCollector, SizingCollector, FindingCollector)]
     return {
         (sample.name.removeprefix("laggard_"), *[value for name, value in sample.labels.items() if name != "cluster"]):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from cli.judged_run import OPTIONS, even, hot, judge, record
+from cli.evaluated_run import OPTIONS, evaluate, even, hot, record
 from diagnosis.fluid import Fluid, Row
 from laggard.cli.main import main
 from laggard.errors import NOT_FOUND, OK, USAGE
@@ -36,7 +36,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     groups = [short, hot(WINDOWS, group=HOT), even(WINDOWS, arrival=900.0, group=CALM)]
     place = tmp_path_factory.mktemp("planned")
     record(place, groups)
-    judge(place, 8)
+    evaluate(place, 8)
     return place
 
 

@@ -12,7 +12,7 @@ from threading import Thread
 
 import pytest
 
-from laggard.cli.judged import FOUND
+from laggard.cli.evaluated import FOUND
 from laggard.cli.main import main
 from laggard.cli.published import published_batch
 from laggard.cli.query_notes import Range

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from laggard.cli.judged import FOUND
+from laggard.cli.evaluated import FOUND
 from laggard.cli.main import main
 from laggard.errors import OK, USAGE
-from tables.fixtures import NOW, Row, finding_row, group_row, partition_row, window_row, write_batch, write_judged
+from tables.fixtures import NOW, Row, finding_row, group_row, partition_row, window_row, write_batch, write_evaluated
 
 COMMON = {
     "started_at": NOW - timedelta(minutes=9), "opened_at": NOW - timedelta(minutes=5), "rule": "D30", "topic": "orders",
@@ -39,7 +39,7 @@ def write(root: Path, *findings: Row, without: tuple[str, ...] = ()) -> None:
         if name not in without
     ]  # fmt: skip
     write_batch(root, 42, groups=groups, partitions=partitions)
-    write_judged(root, windows=windows, findings=[COMMON | row for row in findings])
+    write_evaluated(root, windows=windows, findings=[COMMON | row for row in findings])
 
 
 def shown(root: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, str]]:
@@ -128,7 +128,7 @@ def test_a_group_that_has_stopped_is_not_shown_as_one_with_consumers_enough(
     ]
     windows = [window_row(name, "orders", partitions_material=0) for name in ("archive", "done")]
     write_batch(root, 42, groups=groups, partitions=[partition_row("archive", "orders", 1, lag=3564)])
-    write_judged(root, windows=[row | {"scale_verdict": "NOT_NEEDED"} for row in windows])
+    write_evaluated(root, windows=[row | {"scale_verdict": "NOT_NEEDED"} for row in windows])
     found = shown(root, capsys)
     assert (found["archive"]["HEALTH"], found["archive"]["VERDICT"]) == ("behind", "no member reads")
     assert (found["done"]["HEALTH"], found["done"]["VERDICT"]) == ("ok", "NOT_NEEDED")

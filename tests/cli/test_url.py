@@ -23,7 +23,7 @@ from laggard.errors import CONFIGURATION, DENIED, NOT_FOUND, OK, TEMPORARY, UNRE
 from laggard.exporter import api as api_module
 from laggard.exporter.web import WebFile
 from laggard.rebalance.parameters import DEFAULTS
-from tables.fixtures import NOW, batch_row, finding_row, group_row, window_row, write_judged, write_rows
+from tables.fixtures import NOW, batch_row, finding_row, group_row, window_row, write_evaluated, write_rows
 
 ODD = 'odd/"\\name'
 
@@ -44,7 +44,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "evidence_text": {}, "guards": {}, "falsifier": "the rates are equal", "topic": "orders",
     }  # fmt: skip
     more = {"max_time_lag_seconds": 55.0, "partitions_total": 4, "partitions_material": 3, "top_partitions": [2]}
-    write_judged(
+    write_evaluated(
         root,
         windows=[window_row("checkout", "orders", **more, flags=[], scale_reason={})],
         findings=[finding_row("CAPACITY_SHORTAGE", name) | facts for name in ("checkout", ODD)],

@@ -22,12 +22,12 @@ def test_titles_alone_are_no_answer(unanswered: str | None) -> None:
 
 
 def test_each_question_is_reported_with_its_command_and_its_answer() -> None:
-    told = question_lines(
+    lines = question_lines(
         answers({sql: ["title", "row"] for sql in QUESTIONS.values()}), "tables", "laggard --config x"
     )
-    assert [line for line in told if line in QUESTIONS] == list(QUESTIONS)
-    assert told.count("  row") == len(QUESTIONS)
-    assert [line.startswith("  laggard --config x query ") for line in told[2::6]] == [True] * len(QUESTIONS)
+    assert [line for line in lines if line in QUESTIONS] == list(QUESTIONS)
+    assert lines.count("  row") == len(QUESTIONS)
+    assert [line.startswith("  laggard --config x query ") for line in lines[2::6]] == [True] * len(QUESTIONS)
 
 
 def test_without_its_tables_it_prints_no_command_that_could_not_work() -> None:

@@ -103,13 +103,13 @@ def test_every_window_is_evaluated_once_and_remembered(outcome: tuple[str, Outco
     _, seen = outcome
     times = Counter((row["group"], row["topic"], row["window_start"]) for row in seen.rows["group_windows"])
     assert set(times.values()) == {1}
-    judged = {row["window_start"] for row in seen.rows["group_windows"]}
+    evaluated = {row["window_start"] for row in seen.rows["group_windows"]}
     remembered = {row["window_start"] for row in seen.rows["finding_state"]}
-    cut_off = {start for start in judged if start > max(remembered)}  # a window that lasts, by the stop
-    judged -= cut_off
+    cut_off = {start for start in evaluated if start > max(remembered)}  # a window that lasts, by the stop
+    evaluated -= cut_off
     assert len(cut_off) <= 1
-    assert (judged - remembered, max(remembered)) == (set(), max(judged))
+    assert (evaluated - remembered, max(remembered)) == (set(), max(evaluated))
     closed = {row["window_start"] for row in seen.rows["group_history"]}
-    assert {start for start in closed if min(judged) <= start <= max(judged)} == judged
+    assert {start for start in closed if min(evaluated) <= start <= max(evaluated)} == evaluated
     assert [line for line in seen.log if "StackOverflow" in line] == []  # as when a stop interrupts a window
     assert [row["subject"] for row in seen.rows["findings"] if row["code"] == "RULE_FAILED"] == []

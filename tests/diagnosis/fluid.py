@@ -166,13 +166,13 @@ def evaluate(
             lists,
             cluster="c",
             policy=lambda *_: policy or Policy(),
-            baseline=lambda group, told=tuple(evaluation.windows): (
-                lambda: {"orders": [row for row in told if row["group"] == group]}
+            baseline=lambda group, windows=tuple(evaluation.windows): (
+                lambda: {"orders": [row for row in windows if row["group"] == group]}
             ),
         )
-        judged = [evaluate_group(each, evaluation.memories.get(each.group, Memory()), parameters) for each in frames]
+        evaluated = [evaluate_group(each, evaluation.memories.get(each.group, Memory()), parameters) for each in frames]
         rows, findings, evaluation.memories = settle(
-            judged, ClusterFrame("c", begin, 60), evaluation.memories, parameters
+            evaluated, ClusterFrame("c", begin, 60), evaluation.memories, parameters
         )
         evaluation.windows += rows
         evaluation.findings += findings

@@ -174,15 +174,15 @@ def run(plans: list[Group]) -> list[Outcome]:
     groups = [
         Paced(np.zeros((each.partitions, 1)), np.zeros((each.members, 1)), group=each.name, plan=each) for each in plans
     ]
-    told = evaluate(tables_of(groups))
-    return [outcome(each, told) for each in plans]
+    result = evaluate(tables_of(groups))
+    return [outcome(each, result) for each in plans]
 
 
-def outcome(plan: Group, told: Evaluation) -> Outcome:
+def outcome(plan: Group, result: Evaluation) -> Outcome:
     """What was found of one of the groups."""
     found = Outcome(plan)
-    _count_findings(found, [row for row in told.findings if row["group"] == plan.name])
-    rows = [row for row in told.windows if row["group"] == plan.name]
+    _count_findings(found, [row for row in result.findings if row["group"] == plan.name])
+    rows = [row for row in result.windows if row["group"] == plan.name]
     for row in rows:
         minutes = (row["window_end"] - CHANGED).total_seconds() / 60
         if row["scale_verdict"] in YES:

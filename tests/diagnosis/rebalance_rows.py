@@ -233,9 +233,9 @@ def pods(*numbers: int) -> tuple[str, ...]:
 
 def rolled(number: int = 4) -> Life:
     """A deploy from 3200 s on, a member each 40 s, each new one on a new host."""
-    now, told = list(pods(*range(number))), Life().generation(10, *pods(*range(number)))
+    now, life = list(pods(*range(number))), Life().generation(10, *pods(*range(number)))
     for index in range(number):
-        told.generation(3200 + 40 * index, *[each for each in now if each != now[index]])
+        life.generation(3200 + 40 * index, *[each for each in now if each != now[index]])
         now[index] = pods(50 + index)[0]
-        told.generation(3220 + 40 * index, *now)
-    return told
+        life.generation(3220 + 40 * index, *now)
+    return life

@@ -16,10 +16,10 @@ def rebalanced_at(*rows: tuple[str, int | None, float]) -> list[datetime]:
         GENERATION | {"kind": kind, "generation": number, "record_timestamp": END - timedelta(seconds=ago)}
         for kind, number, ago in rows
     ]
-    told: list[datetime] = cluster_signal(signals_of(topic_signals([100.0]), generations=generations), [])[
+    times: list[datetime] = cluster_signal(signals_of(topic_signals([100.0]), generations=generations), [])[
         "rebalanced_at"
     ]
-    return told
+    return times
 
 
 def test_a_group_that_is_deleted_did_not_rebalance() -> None:

@@ -62,7 +62,7 @@ def test_a_finding_keeps_the_thresholds_of_the_policy_by_which_its_rule_decided(
 
 
 @pytest.mark.parametrize(("partitions", "members"), [(4, 1), (4, 2), (12, 4)])
-def test_a_new_group_with_a_hot_partition_is_told_to_add_nobody(partitions: int, members: int) -> None:
+def test_a_new_group_with_a_hot_partition_is_to_add_nobody(partitions: int, members: int) -> None:
     arrival = np.full((partitions, 20), 10.0)
     arrival[2] = 900.0
     evaluation = evaluate(Fluid(arrival, np.full((members, 20), 600.0)).tables())

@@ -19,14 +19,14 @@ def draw_series(seed: int) -> tuple[str, Life]:
     """A reason, and departures that look as it makes them; of which little is known."""
     chance = random.Random(f"series {seed}")
     reason, count = chance.choice(REASONS), chance.randint(12, MOST)
-    told, second = Life(timeout=60).generation(10, *ALL), 1850.0
+    life, second = Life(timeout=60).generation(10, *ALL), 1850.0
     for _ in range(count):
         gone = chance.choice(ALL)
         of_row = {"cause_posterior": posterior(chance, reason)}
-        told.generation(second, *(slot for slot in ALL if slot != gone), of_row=of_row)
-        told.generation(second + 5, *ALL)
+        life.generation(second, *(slot for slot in ALL if slot != gone), of_row=of_row)
+        life.generation(second + 5, *ALL)
         second += 1700.0 / count
-    return reason, told
+    return reason, life
 
 
 def posterior(chance: random.Random, reason: str) -> dict[str, float]:
@@ -41,9 +41,9 @@ def posterior(chance: random.Random, reason: str) -> dict[str, float]:
     )
 
 
-def claimed(told: Life, *, in_series: bool) -> set[str]:
+def claimed(life: Life, *, in_series: bool) -> set[str]:
     """Reasons of two departures and more."""
-    frame, parameters = told.frame(), Parameters()
+    frame, parameters = life.frame(), Parameters()
     series = find_series(frame, parameters) if in_series else Series()
     rosters = rosters_of(frame)
     evictions = {reason: find_evictions(frame, rosters, reason, parameters, series) for reason in EVICTION_REASONS}
@@ -52,9 +52,9 @@ def claimed(told: Life, *, in_series: bool) -> set[str]:
 
 def test_evidence_of_unclear_departures_adds_up() -> None:
     asked = right = 0
-    for reason, told in map(draw_series, range(SERIES)):
-        assert claimed(told, in_series=False) == set()
-        found = claimed(told, in_series=True)
+    for reason, life in map(draw_series, range(SERIES)):
+        assert claimed(life, in_series=False) == set()
+        found = claimed(life, in_series=True)
         if reason in ("poll_timeout", "session_expiry"):
             asked, right = asked + 1, right + (reason in found)
         elif reason in ("deploy", "scale_in"):
@@ -64,13 +64,13 @@ def test_evidence_of_unclear_departures_adds_up() -> None:
 
 
 def test_four_unclear_departures_are_no_series() -> None:
-    row, told = posterior(random.Random("four"), "poll_timeout"), Life(timeout=60).generation(10, *ALL)
+    row, life = posterior(random.Random("four"), "poll_timeout"), Life(timeout=60).generation(10, *ALL)
     for second in range(2000, 3000, 250):
-        told.generation(second, *ALL[1:], of_row={"cause_posterior": row}).generation(second + 20, *ALL)
-    assert claimed(told, in_series=True) == set()
+        life.generation(second, *ALL[1:], of_row={"cause_posterior": row}).generation(second + 20, *ALL)
+    assert claimed(life, in_series=True) == set()
 
 
 def test_a_finding_of_a_series_names_the_reasons() -> None:
-    told = next(told for reason, told in map(draw_series, range(SERIES)) if reason == "poll_timeout")
-    (found,) = poll_timeout_eviction.check(told.signals(fact={"members": 4}))
+    life = next(life for reason, life in map(draw_series, range(SERIES)) if reason == "poll_timeout")
+    (found,) = poll_timeout_eviction.check(life.signals(fact={"members": 4}))
     assert found.evidence_text["reasons"].startswith("poll_timeout ")

@@ -123,8 +123,8 @@ def test_lag_that_hidden_commits_make_has_no_trend(seconds: float, expected: str
     topic = topic_signals(
         [0.0] * 4, arrival=200.0, consume=180.0, history={"envelope": lag, "lag": lag, "lag_max": lag}
     )
-    told = np.full(WINDOWS, seconds)  # twice the interval of 5 s is 10
-    group = replace(signals_of(topic).frame, hidden=Hidden(told, told + 10))
+    intervals = np.full(WINDOWS, seconds)  # twice the interval of 5 s is 10
+    group = replace(signals_of(topic).frame, hidden=Hidden(intervals, intervals + 10))
     signals, _ = compute.topic_signals(topic.frame, group, TrendState("", 0), Parameters(), has_members=True)
     assert signals.trend.name == expected
     holds = [each.state for each in capacity_shortage.check(signals_of(signals, capacity=50.0))]

@@ -50,13 +50,15 @@ def test_each_value_is_in_its_own_cell_in_whatever_order_rows_come(repeating: tu
         if window == WINDOWS - 1 or chance.random() < 0.7
     ]
     chance.shuffle(rows)
-    told = to_arrow(schemas.LAG_WINDOWS, rows)
+    rows_of_windows = to_arrow(schemas.LAG_WINDOWS, rows)
     for name in repeating:
-        told = told.set_column(told.schema.get_field_index(name), name, told[name].dictionary_encode())
+        rows_of_windows = rows_of_windows.set_column(
+            rows_of_windows.schema.get_field_index(name), name, rows_of_windows[name].dictionary_encode()
+        )
     expected = {
         (row["group"], row["topic"], row["partition"], (row["window_start"] - NOON).seconds // 60): row for row in rows
     }
-    found = frames(told)
+    found = frames(rows_of_windows)
     assert [(each.group, [topic.topic for topic in each.topics]) for each in found] == [
         (f"g{n}", ["x", "y"]) for n in range(3)
     ]

@@ -94,10 +94,10 @@ def at_commits(left: list[float], trend: str = "growing", since: int = WINDOWS, 
     """
     age = np.arange(WINDOWS - 1, -1, -1) - ago
     is_commit = (age >= 0) & (age % 5 == 0)
-    told = dict(zip(range(0, 5 * len(left), 5), reversed(left), strict=True))
+    left_at = dict(zip(range(0, 5 * len(left), 5), reversed(left), strict=True))
     history = {
         "consume": np.tile(np.where(is_commit, 300.0, 0.0), (3, 1)),
-        "envelope": np.tile([told.get(each, nan) for each in age.tolist()], (3, 1)),
+        "envelope": np.tile([left_at.get(each, nan) for each in age.tolist()], (3, 1)),
         "slot": np.tile(np.where(np.arange(WINDOWS) >= WINDOWS - since, "m0", "m1").astype(object), (3, 1)),
     }
     topic = topic_signals([20_000.0] * 3, history=history, interval=300.0, floor=60_001.0, trend=trend)

@@ -35,8 +35,8 @@ class Runs:
         """Share of the runs whose trend has the name."""
         rates = np.full(RUNS, ARRIVAL), np.full(RUNS, self.interval)
         before = [TrendState()] * RUNS
-        judged = trends_of(self.seconds, self.envelope, self.lag, *rates, 10.0, before, PARAMETERS)
-        return sum(trend.name == name for trend, _ in judged) / RUNS
+        evaluated = trends_of(self.seconds, self.envelope, self.lag, *rates, 10.0, before, PARAMETERS)
+        return sum(trend.name == name for trend, _ in evaluated) / RUNS
 
     def two_point(self) -> float:
         """Share of the runs that grow by their two newest polls; the next two methods likewise."""
@@ -181,5 +181,5 @@ def test_a_fast_topic_with_commits_every_five_seconds_shows_lag_and_no_growth() 
     assert 45_000 <= scale * np.quantile(runs.lag, 0.95) <= 55_000
     rates = np.full(RUNS, 10_000.0), np.full(RUNS, 5.0)
     series = scale * runs.envelope, scale * runs.lag
-    judged = trends_of(runs.seconds, *series, *rates, 10.0, [TrendState()] * RUNS, PARAMETERS)
-    assert {trend.name for trend, _ in judged} <= {"flat", "sawtooth"}
+    evaluated = trends_of(runs.seconds, *series, *rates, 10.0, [TrendState()] * RUNS, PARAMETERS)
+    assert {trend.name for trend, _ in evaluated} <= {"flat", "sawtooth"}

@@ -23,30 +23,30 @@ def roll(
 ) -> Life:
     """Dynamic members replaced one by one, each new one on a new host."""
     now = list(pods(*range(number)))
-    told = Life().generation(10, *now)
+    life = Life().generation(10, *now)
     for index in range(done):
         second, new = begin + gap * index, pods(100 + index)[0]
         if surge:
-            told.generation(second, *now, new)
+            life.generation(second, *now, new)
             now[index] = new
-            told.generation(second + away, *now)
+            life.generation(second + away, *now)
         else:
             rest = [each for each in now if each != now[index]]
-            told.generation(second, *rest, of_row=of_row)
+            life.generation(second, *rest, of_row=of_row)
             now[index] = new
-            told.generation(second + away, *now)
-    return told
+            life.generation(second + away, *now)
+    return life
 
 
-def one(told: Life, now: float) -> Deploy:
-    (found,) = told.membership(now).deploys
+def one(life: Life, now: float) -> Deploy:
+    (found,) = life.membership(now).deploys
     return found
 
 
 @pytest.mark.parametrize("surge", [False, True])
 def test_a_rolling_deploy_is_one_deploy_with_all_its_rebalances(surge: bool) -> None:
-    told = roll(surge=surge)
-    found = one(told, 1600)
+    life = roll(surge=surge)
+    found = one(life, 1600)
     assert (found.state, found.batches, found.slots, found.replaced, found.rebalances) == ("over", 8, 8, 8, 16)
     assert (found.started_at, found.ended_at) == (at(1000), at(1335))
     assert found.quiet_at == at(1335 + 2 * 45)
@@ -84,72 +84,72 @@ def test_a_deploy_explains_rebalances_until_three_windows_after_its_quiet() -> N
 
 
 def test_a_deploy_explains_nothing_after_45_minutes() -> None:
-    told = roll(8, 8, gap=370)
-    assert told.membership(1000 + 2700).deploy is not None
-    assert told.membership(1000 + 2701).deploy is None
+    life = roll(8, 8, gap=370)
+    assert life.membership(1000 + 2700).deploy is not None
+    assert life.membership(1000 + 2701).deploy is None
 
 
 def test_restarts_on_the_same_hosts_are_a_deploy_as_well() -> None:
     now = pods(1, 2, 3, 4)
-    told = Life().generation(10, *now)
+    life = Life().generation(10, *now)
     for index, slot in enumerate(now):
-        told.generation(1000 + 40 * index, *now, restarted=[slot])
-    assert (one(told, 1400).replaced, one(told, 1400).batches) == (4, 4)
+        life.generation(1000 + 40 * index, *now, restarted=[slot])
+    assert (one(life, 1400).replaced, one(life, 1400).batches) == (4, 4)
 
 
 def test_static_restarts_are_a_deploy_without_rebalances() -> None:
     ids = [f"s-{number}" for number in range(8)]
-    told = Life().generation(10, *ids)
+    life = Life().generation(10, *ids)
     for index, slot in enumerate(ids):
-        told.static_return(1000 + 45 * index, slot, "new", "/10.0.0.1")
-    found = one(told, 1600)
+        life.static_return(1000 + 45 * index, slot, "new", "/10.0.0.1")
+    found = one(life, 1600)
     assert (found.replaced, found.static_share, found.rebalances, found.generations) == (8, 1.0, 0, 0)
 
 
 def test_a_modern_group_is_deployed_in_epochs() -> None:
-    told = roll(4, 4)
+    life = roll(4, 4)
     modern = Life(kind="epoch")
-    for row in told.generations:
-        slots = {each["slot"] for each in told.members if each["generation"] == row["generation"]}
+    for row in life.generations:
+        slots = {each["slot"] for each in life.members if each["generation"] == row["generation"]}
         modern.generation((row["record_timestamp"] - at(0)).total_seconds(), *sorted(slots))
     assert one(modern, 1600).replaced == 4
 
 
 def test_all_at_once_is_no_rolling_deploy() -> None:
-    told = Life().generation(10, *pods(1, 2, 3, 4)).generation(1000).generation(1020, *pods(5, 6, 7, 8))
-    assert told.membership(1100).deploys == ()
+    life = Life().generation(10, *pods(1, 2, 3, 4)).generation(1000).generation(1020, *pods(5, 6, 7, 8))
+    assert life.membership(1100).deploys == ()
 
 
 def test_one_restart_is_no_deploy_of_four() -> None:
     now = pods(1, 2, 3, 4)
-    told = Life().generation(10, *now).generation(1000, *now[:3]).generation(1020, *now)
-    assert told.membership(1030).deploys == ()
+    life = Life().generation(10, *now).generation(1000, *now[:3]).generation(1020, *now)
+    assert life.membership(1030).deploys == ()
 
 
 def test_one_member_again_and_again_is_no_deploy() -> None:
     now = pods(1, 2, 3, 4)
-    told = Life().generation(10, *now)
+    life = Life().generation(10, *now)
     for index in range(4):
-        told.generation(1000 + 50 * index, *now[:3]).generation(1020 + 50 * index, *now)
-    assert told.membership(1200).deploys == ()
+        life.generation(1000 + 50 * index, *now[:3]).generation(1020 + 50 * index, *now)
+    assert life.membership(1200).deploys == ()
 
 
 def test_swings_of_an_autoscaler_are_no_deploy() -> None:
     few, many = pods(1, 2, 3), pods(1, 2, 3, 4, 5, 6)
-    told = Life().generation(10, *few)
+    life = Life().generation(10, *few)
     for index in range(5):
-        told.generation(600 + 300 * index, *(few if index % 2 else many))
-        assert told.membership(610 + 300 * index).deploys == ()
+        life.generation(600 + 300 * index, *(few if index % 2 else many))
+        assert life.membership(610 + 300 * index).deploys == ()
 
 
 def test_a_change_of_size_is_no_deploy() -> None:
-    now, told = list(pods(1, 2, 3, 4)), Life().generation(10, *pods(1, 2, 3, 4))
+    now, life = list(pods(1, 2, 3, 4)), Life().generation(10, *pods(1, 2, 3, 4))
     for index in range(4):
-        told.generation(1000 + 40 * index, *[each for each in now if each != now[index]])
+        life.generation(1000 + 40 * index, *[each for each in now if each != now[index]])
         now[index] = pods(50 + index)[0]
-        told.generation(1020 + 40 * index, *now)
-    told.generation(1160, *now, *pods(90, 91))
-    assert told.membership(1600).deploys == ()
+        life.generation(1020 + 40 * index, *now)
+    life.generation(1160, *now, *pods(90, 91))
+    assert life.membership(1600).deploys == ()
 
 
 def test_evictions_in_turn_are_no_deploy() -> None:
@@ -161,34 +161,34 @@ def test_evictions_in_turn_are_no_deploy() -> None:
 def test_a_deploy_that_outlasts_static_sessions_is_a_deploy() -> None:
     expired = {"cause": "static_expired", "cause_posterior": {"session_expiry": 0.8}}
     ids = [f"s-{number}" for number in range(4)]
-    told = Life().generation(10, *ids)
+    life = Life().generation(10, *ids)
     for index, slot in enumerate(ids):
-        told.generation(1000 + 90 * index, *[each for each in ids if each != slot], of_row=expired)
-        told.generation(1025 + 90 * index, *ids)
-    assert one(told, 1600).replaced == 4
+        life.generation(1000 + 90 * index, *[each for each in ids if each != slot], of_row=expired)
+        life.generation(1025 + 90 * index, *ids)
+    assert one(life, 1600).replaced == 4
 
 
 def test_a_group_that_comes_to_life_is_no_deploy() -> None:
-    told = Life().generation(10, *pods(1)).generation(13, *pods(1, 2)).generation(16, *pods(1, 2, 3, 4))
-    assert told.membership(60).deploys == ()
+    life = Life().generation(10, *pods(1)).generation(13, *pods(1, 2)).generation(16, *pods(1, 2, 3, 4))
+    assert life.membership(60).deploys == ()
 
 
 def test_two_deploys_of_a_day_are_two() -> None:
-    told = roll(4, 4)
+    life = roll(4, 4)
     now = list(pods(100, 101, 102, 103))
     for index in range(4):
-        told.generation(2500 + 45 * index, *[each for each in now if each != now[index]])
+        life.generation(2500 + 45 * index, *[each for each in now if each != now[index]])
         now[index] = pods(200 + index)[0]
-        told.generation(2520 + 45 * index, *now)
-    assert [each.started_at for each in told.membership().deploys] == [at(1000), at(2500)]
+        life.generation(2520 + 45 * index, *now)
+    assert [each.started_at for each in life.membership().deploys] == [at(1000), at(2500)]
 
 
 def test_the_second_roll_of_a_migration_is_a_deploy_of_its_own_though_it_follows_at_once() -> None:
     now = pods(1, 2, 3)
-    told = Life().generation(10, *now)
+    life = Life().generation(10, *now)
     for begin in (1000, 1125):
         for index, slot in enumerate(now):
             second = begin + 30 * index
-            told.generation(second, *[each for each in now if each != slot]).generation(second + 12, *now)
-    found = told.membership(1400).deploys
+            life.generation(second, *[each for each in now if each != slot]).generation(second + 12, *now)
+    found = life.membership(1400).deploys
     assert [(each.started_at, each.replaced) for each in found] == [(at(1000), 3), (at(1125), 3)]

@@ -18,10 +18,10 @@ A, B = pods(1, 2)
 
 def swap(times: list[float]) -> Life:
     """Partition 1 goes from A to B and back, one way each time."""
-    told = Life().generation(10, A, B, assigned={A: [0, 1], B: [2]})
+    life = Life().generation(10, A, B, assigned={A: [0, 1], B: [2]})
     for number, second in enumerate(times):
-        told.generation(second, A, B, assigned={A: [0], B: [1, 2]} if number % 2 == 0 else {A: [0, 1], B: [2]})
-    return told
+        life.generation(second, A, B, assigned={A: [0], B: [1, 2]} if number % 2 == 0 else {A: [0, 1], B: [2]})
+    return life
 
 
 def test_ping_pong_counts_moves_that_undo_the_last_move_of_a_partition() -> None:
@@ -37,38 +37,38 @@ def test_moves_of_half_an_hour_ago_only_tell_where_a_partition_came_from() -> No
 
 def test_a_partition_that_goes_on_to_a_third_member_does_not_return() -> None:
     c = pods(3)[0]
-    told = Life().generation(2000, A, B, c, assigned={A: [0], B: [], c: []})
-    told.generation(2300, A, B, c, assigned={A: [], B: [0], c: []})
-    told.generation(2600, A, B, c, assigned={A: [], B: [], c: [0]})
-    assert (find_ping_pong(told.membership()).moves, find_ping_pong(told.membership()).returns) == (2, 0)
+    life = Life().generation(2000, A, B, c, assigned={A: [0], B: [], c: []})
+    life.generation(2300, A, B, c, assigned={A: [], B: [0], c: []})
+    life.generation(2600, A, B, c, assigned={A: [], B: [], c: [0]})
+    assert (find_ping_pong(life.membership()).moves, find_ping_pong(life.membership()).returns) == (2, 0)
 
 
 def test_a_member_that_keeps_its_id_moved_nothing_though_its_slot_has_another_number() -> None:
-    told = Life().generation(2000, "app/h#0", "app/h#1", assigned={"app/h#0": [0], "app/h#1": [1]})
+    life = Life().generation(2000, "app/h#0", "app/h#1", assigned={"app/h#0": [0], "app/h#1": [1]})
     renamed = {"app/h#0": {"member_id": "app/h#1-1"}}
-    told.generation(2300, "app/h#0", assigned={"app/h#0": [0, 1]}, of_member=renamed)
-    assert find_ping_pong(told.membership()).moves == 1  # partition 0, of the member that left
+    life.generation(2300, "app/h#0", assigned={"app/h#0": [0, 1]}, of_member=renamed)
+    assert find_ping_pong(life.membership()).moves == 1  # partition 0, of the member that left
 
 
 def test_the_share_of_avoidable_moves_is_over_the_newest_five_rebalances() -> None:
-    told = Life().generation(10, A, B, of_row={"moved": 50, "avoidable": 50})
-    told.generation(20, A, B, of_row={"moved": 90, "avoidable": 90})
+    life = Life().generation(10, A, B, of_row={"moved": 50, "avoidable": 50})
+    life.generation(20, A, B, of_row={"moved": 90, "avoidable": 90})
     for number in range(5):
-        told.generation(1000 + number, A, B, of_row={"moved": 4, "avoidable": number % 2})
-    found = find_avoidable(told.frame())
+        life.generation(1000 + number, A, B, of_row={"moved": 4, "avoidable": number % 2})
+    found = find_avoidable(life.frame())
     assert (found.rebalances, found.moved, found.avoidable, found.share) == (5, 20, 2, 0.1)
 
 
 def test_assignors_that_change_within_the_hour_are_reported_with_both_names() -> None:
-    told = (
+    life = (
         Life()
         .generation(-100, A)
         .generation(-10, A, assignor="sticky")
         .generation(10, A)
         .generation(20, A, assignor=None)
     )
-    told.generation(30, A)
-    assert assignor_changes(told.frame()) == [(at(10), "sticky", "range")]
+    life.generation(30, A)
+    assert assignor_changes(life.frame()) == [(at(10), "sticky", "range")]
 
 
 def test_classic_members_of_a_modern_group_need_one_assignor_in_common() -> None:
@@ -81,17 +81,17 @@ def test_classic_members_of_a_modern_group_need_one_assignor_in_common() -> None
 
 def test_subscriptions_differ_since_the_first_record_in_which_they_do() -> None:
     other = {B: {"topics": ["payments"]}}
-    told = Life().generation(10, A, B, of_member=other).generation(100, A, B).generation(200, A, B, of_member=other)
-    assert told.generation(300, A, B, of_member=other).membership().subscriptions_differ_since == at(200)
-    assert told.generation(400, A, B).membership().subscriptions_differ_since is None
+    life = Life().generation(10, A, B, of_member=other).generation(100, A, B).generation(200, A, B, of_member=other)
+    assert life.generation(300, A, B, of_member=other).membership().subscriptions_differ_since == at(200)
+    assert life.generation(400, A, B).membership().subscriptions_differ_since is None
 
 
 def behind(lasted: float, state: str, **fact: object) -> list[tuple[str, float, int]]:
-    told = Life(kind="epoch", timeout=60).generation(100, "a", "b")
+    life = Life(kind="epoch", timeout=60).generation(100, "a", "b")
     pending = {"member_state": state, "pending_revocation": [{"topic": "orders", "partition": 1}] * 2}
-    told.generation(3000, "a", "b", "c", start=3000, stable_at=None, of_member={"b": pending})
-    told.generation(3000 + lasted, "a", "c", start=3000 + lasted)
-    return [(each.slot, each.seconds, each.pending) for each in find_behind(told.membership(**fact), 1800.0)]
+    life.generation(3000, "a", "b", "c", start=3000, stable_at=None, of_member={"b": pending})
+    life.generation(3000 + lasted, "a", "c", start=3000 + lasted)
+    return [(each.slot, each.seconds, each.pending) for each in find_behind(life.membership(**fact), 1800.0)]
 
 
 def test_a_member_that_did_not_revoke_until_it_was_evicted_was_behind() -> None:

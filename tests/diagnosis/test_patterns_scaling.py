@@ -22,35 +22,35 @@ LIMITS = Parameters()
 FEW, MANY = pods(1, 2, 3), pods(1, 2, 3, 4, 5, 6)
 
 
-def sizes(told: Life) -> list[tuple[int, int]]:
-    return [(each.before, each.after) for each in told.membership().scale_events]
+def sizes(life: Life) -> list[tuple[int, int]]:
+    return [(each.before, each.after) for each in life.membership().scale_events]
 
 
 def test_members_that_start_one_after_the_other_are_one_scale_out() -> None:
-    told = Life().generation(10, *FEW).generation(1000, *MANY[:4]).generation(1030, *MANY[:5]).generation(1060, *MANY)
-    (found,) = told.membership().scale_events
+    life = Life().generation(10, *FEW).generation(1000, *MANY[:4]).generation(1030, *MANY[:5]).generation(1060, *MANY)
+    (found,) = life.membership().scale_events
     assert (found.at, found.before, found.after, found.joined) == (at(1060), 3, 6, MANY[3:])
 
 
 def test_swings_alternate() -> None:
-    told = Life().generation(10, *FEW)
+    life = Life().generation(10, *FEW)
     for index in range(5):
-        told.generation(600 + 300 * index, *(FEW if index % 2 else MANY))
-    found = told.membership().scale_events
+        life.generation(600 + 300 * index, *(FEW if index % 2 else MANY))
+    found = life.membership().scale_events
     assert len(alternations(found, at(NOW))) == 5
     assert len(alternations(found, at(NOW + 700))) == 4
 
 
 def test_two_steps_one_way_end_the_alternation() -> None:
-    told = Life().generation(10, *FEW).generation(600, *MANY[:4]).generation(1200, *MANY).generation(1800, *FEW)
-    assert len(alternations(told.membership().scale_events, at(NOW))) == 2
+    life = Life().generation(10, *FEW).generation(600, *MANY[:4]).generation(1200, *MANY).generation(1800, *FEW)
+    assert len(alternations(life.membership().scale_events, at(NOW))) == 2
 
 
 def test_a_member_that_is_back_within_ten_minutes_is_no_scaling() -> None:
-    told = Life().generation(10, *FEW).generation(1000, *FEW[:2]).generation(1480, *FEW)
-    assert sizes(told) == []
-    told = Life().generation(10, *FEW).generation(1000, *FEW[:2]).generation(1601, *FEW)
-    assert sizes(told) == [(3, 2), (2, 3)]
+    life = Life().generation(10, *FEW).generation(1000, *FEW[:2]).generation(1480, *FEW)
+    assert sizes(life) == []
+    life = Life().generation(10, *FEW).generation(1000, *FEW[:2]).generation(1601, *FEW)
+    assert sizes(life) == [(3, 2), (2, 3)]
 
 
 @pytest.mark.parametrize(
@@ -71,25 +71,25 @@ def test_a_change_that_is_undone_at_once_is_a_restart(
 
 
 def test_evictions_are_no_scaling() -> None:
-    told = Life().generation(10, *FEW)
-    told.generation(1000, FEW[0], of_row={"cause_posterior": {"poll_timeout": 0.9}}).generation(1100, *FEW)
-    assert sizes(told) == []
+    life = Life().generation(10, *FEW)
+    life.generation(1000, FEW[0], of_row={"cause_posterior": {"poll_timeout": 0.9}}).generation(1100, *FEW)
+    assert sizes(life) == []
 
 
 def test_a_deploy_is_no_scaling() -> None:
-    now, told = list(pods(1, 2, 3, 4)), Life().generation(10, *pods(1, 2, 3, 4))
+    now, life = list(pods(1, 2, 3, 4)), Life().generation(10, *pods(1, 2, 3, 4))
     for index in range(4):
-        told.generation(1000 + 40 * index, *[each for each in now if each != now[index]])
+        life.generation(1000 + 40 * index, *[each for each in now if each != now[index]])
         now[index] = pods(50 + index)[0]
-        told.generation(1020 + 40 * index, *now)
-    assert sizes(told) == []
+        life.generation(1020 + 40 * index, *now)
+    assert sizes(life) == []
 
 
 def scaled(after: float, lag_min: float = 1000.0) -> float:
     """Elasticity of 4 → 8 members at window 30; two partitions consume 500 records/s each before."""
-    told = Life().generation(-7000, *pods(1, 2, 3, 4)).generation(1800, *pods(*range(1, 9)))
+    life = Life().generation(-7000, *pods(1, 2, 3, 4)).generation(1800, *pods(*range(1, 9)))
     consume = np.where(np.arange(WINDOWS) < 30, 500.0, after)
-    signals = told.signals(topics=[series(consume=consume, lag_min=lag_min)])
+    signals = life.signals(topics=[series(consume=consume, lag_min=lag_min)])
     (event,) = signals.membership.scale_events
     return elasticity(signals, event).value
 
@@ -105,27 +105,27 @@ def test_elasticity_is_unknown_where_there_was_too_little_to_read() -> None:
 
 
 def test_the_row_of_a_scale_event_leaves_open_what_is_not_known() -> None:
-    told = Life().generation(-7000, *FEW).generation(1800, *MANY)
-    (event,) = told.membership().scale_events
-    assert scale_row(told.signals(topics=[series()]), event) == {
+    life = Life().generation(-7000, *FEW).generation(1800, *MANY)
+    (event,) = life.membership().scale_events
+    assert scale_row(life.signals(topics=[series()]), event) == {
         "cluster": "c", "group": "g", "event_at": at(1800), "members_before": 3, "members_after": 6,
         "consume_rate_before": None, "consume_rate_after": None, "elasticity": None,
     }  # fmt: skip
-    known = scale_row(told.signals(topics=[series(consume=500.0, lag_min=1000.0)]), event)
+    known = scale_row(life.signals(topics=[series(consume=500.0, lag_min=1000.0)]), event)
     assert (known["consume_rate_before"], known["consume_rate_after"], known["elasticity"]) == (1000.0, 1000.0, 0.0)
 
 
 def test_windows_of_a_rebalance_and_after_are_not_busy() -> None:
-    told = Life().generation(-7000, *FEW).generation(1800, *MANY)
+    life = Life().generation(-7000, *FEW).generation(1800, *MANY)
     consume = np.where(np.isin(np.arange(WINDOWS), [30, 31]), 9e9, 500.0)
-    signals = told.signals(topics=[series(consume=consume, lag_min=1000.0)])
+    signals = life.signals(topics=[series(consume=consume, lag_min=1000.0)])
     (event,) = signals.membership.scale_events
     assert elasticity(signals, event).after == 1000.0
 
 
 def asleep(rate: float = 20.0, *, caught: bool = False) -> Any:
     """12 partitions at 20/s without members from 1200 s to 2400 s; then drained, or not."""
-    told = Life().generation(10, *FEW).generation(1200).generation(2400, *FEW)
+    life = Life().generation(10, *FEW).generation(1200).generation(2400, *FEW)
     ends = 60.0 * np.arange(1, WINDOWS + 1)
     end = rate * ends
     committed = np.where(ends <= 1200, end, np.where(ends <= 2400, rate * 1200, end - (0 if caught else 20_000)))
@@ -138,7 +138,7 @@ def asleep(rate: float = 20.0, *, caught: bool = False) -> Any:
         produced=60 * rate,
         trend="draining",
     )
-    return told.signals(topics=[topic])
+    return life.signals(topics=[topic])
 
 
 def test_a_cold_start_waited_from_the_first_arrival_without_members() -> None:

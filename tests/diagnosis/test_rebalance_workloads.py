@@ -60,7 +60,7 @@ def frame_of(workload: str, seed: int) -> GroupFrame:
     )
 
 
-def told(workload: str, seed: int) -> set[str]:
+def codes_of(workload: str, seed: int) -> set[str]:
     """Codes that hold at the end of the workload."""
     frame = frame_of(workload, seed)
     plain = Life().signals(member_count=frame.fact["members"], state=frame.fact["group_state"])
@@ -94,7 +94,7 @@ def told(workload: str, seed: int) -> set[str]:
     ],
 )
 def test_a_workload_is_reported_by_its_codes(workload: str, expected: set[str], possible: set[str]) -> None:
-    found = told(workload, SEED)
+    found = codes_of(workload, SEED)
     assert expected <= found <= expected | possible
 
 

@@ -32,7 +32,7 @@ def totals(gaps_ms: Sequence[Sequence[float]], fact: Row) -> list[Row | None]:
     return rows
 
 
-def judge(
+def evaluate(
     gaps_ms: Sequence[Sequence[float]],
     arrivals: Sequence[float] = STEADY,
     *,
@@ -56,11 +56,13 @@ def every(period_ms: float, jitter: float = 0.0) -> list[list[float]]:
     return [[period_ms * chance.uniform(1 - jitter, 1 + jitter) for _ in range(count)] for _ in range(WINDOWS)]
 
 
-@pytest.mark.parametrize(("jitter", "is_told"), [(0.0, True), (0.01, True), (0.08, True), (0.10, False), (1.0, False)])
-def test_gaps_that_are_alike_are_a_clock(jitter: float, is_told: bool) -> None:
+@pytest.mark.parametrize(
+    ("jitter", "is_recorded"), [(0.0, True), (0.01, True), (0.08, True), (0.10, False), (1.0, False)]
+)
+def test_gaps_that_are_alike_are_a_clock(jitter: float, is_recorded: bool) -> None:
     """A gap drawn evenly within ± j varies by j / √3: 0.046 and 0.058 lie on either side of 0.05."""
-    found = judge(every(5000, jitter), DAY_AND_NIGHT)
-    assert [each.code for each in found] == (["AUTOCOMMIT_PATTERN"] if is_told else [])
+    found = evaluate(every(5000, jitter), DAY_AND_NIGHT)
+    assert [each.code for each in found] == (["AUTOCOMMIT_PATTERN"] if is_recorded else [])
     for each in found:
         assert each.severity == INFO
         assert each.evidence["period_seconds"] == pytest.approx(5, rel=0.02)
@@ -70,31 +72,31 @@ def test_gaps_that_are_alike_are_a_clock(jitter: float, is_told: bool) -> None:
 
 def test_fifty_gaps_of_each_partition_are_needed() -> None:
     few: list[list[float]] = [[]] * (WINDOWS - 5) + [[6000.0] * 10] * 5  # the first window's are not in the difference
-    assert len(judge(few)) == 1
-    assert judge([[]] * (WINDOWS - 4) + [[6000.0] * 10] * 4) == []
+    assert len(evaluate(few)) == 1
+    assert evaluate([[]] * (WINDOWS - 4) + [[6000.0] * 10] * 4) == []
 
 
 def test_the_newest_gaps_are_looked_at() -> None:
     """A stop of an hour ago is none of the commit intervals now."""
-    assert len(judge([[5000.0] * 3, [600_000.0], *every(5000)[2:]])) == 1
+    assert len(evaluate([[5000.0] * 3, [600_000.0], *every(5000)[2:]])) == 1
 
 
 def test_gaps_that_shrink_when_more_arrives_are_work() -> None:
     gaps = [[500_000 / rate] * round(60_000 * rate / 500_000) for rate in [50.0] * 30 + [100.0] * 30]
-    (found,) = judge(gaps, [50.0] * 30 + [100.0] * 30)
+    (found,) = evaluate(gaps, [50.0] * 30 + [100.0] * 30)
     assert (found.state, found.guards["period_follows_arrivals"]) == ("fails", FAIL)
 
 
 def test_the_same_gaps_at_all_rates_are_surer_than_at_one() -> None:
-    (sure,), (unsure,) = judge(every(5000), DAY_AND_NIGHT), judge(every(5000), STEADY)
+    (sure,), (unsure,) = evaluate(every(5000), DAY_AND_NIGHT), evaluate(every(5000), STEADY)
     assert (sure.guards["period_follows_arrivals"], unsure.guards["period_follows_arrivals"]) == (PASS, UNKNOWN)
     assert sure.confidence > unsure.confidence
 
 
 def test_without_time_to_spare_even_gaps_may_be_even_work() -> None:
-    (found,) = judge(every(5000), STEADY, lag=5000.0)
+    (found,) = evaluate(every(5000), STEADY, lag=5000.0)
     assert (found.state, found.guards["rhythm_of_work"]) == ("fails", FAIL)
-    (clocked,) = judge(every(5000), DAY_AND_NIGHT, lag=5000.0)
+    (clocked,) = evaluate(every(5000), DAY_AND_NIGHT, lag=5000.0)
     assert clocked.state == "holds"
 
 
@@ -108,16 +110,16 @@ def test_without_time_to_spare_even_gaps_may_be_even_work() -> None:
     ],
 )
 def test_what_commits_by_a_clock_of_its_own_is_no_auto_commit(fact: Row) -> None:
-    assert judge(every(5000), DAY_AND_NIGHT, **fact) == []
+    assert evaluate(every(5000), DAY_AND_NIGHT, **fact) == []
 
 
 def test_a_committer_without_members_is_no_consumer() -> None:
-    assert judge(every(5000), DAY_AND_NIGHT, members=0) == []
-    assert judge(every(5000), DAY_AND_NIGHT, members=None) == []
+    assert evaluate(every(5000), DAY_AND_NIGHT, members=0) == []
+    assert evaluate(every(5000), DAY_AND_NIGHT, members=None) == []
 
 
 def test_the_rhythm_of_fetches_is_no_clock_of_commits() -> None:
-    assert judge(every(500), DAY_AND_NIGHT) == []
+    assert evaluate(every(500), DAY_AND_NIGHT) == []
 
 
 def test_tables_of_an_older_job_say_nothing() -> None:

@@ -20,16 +20,16 @@ A, B = pods(1, 2)
 IDS = ("s-0", "s-1", "s-2")
 
 
-def judge(code: str, signals: Signals) -> list[Observation]:
+def evaluate(code: str, signals: Signals) -> list[Observation]:
     found: list[Observation] = BY_CODE[code].check(signals)
     assert {each.code for each in found} <= {code}
     return found
 
 
 def session(seconds: float, heartbeat: float = 0.0) -> list[float]:
-    told = Life(session=seconds).generation(10, A, B)
+    life = Life(session=seconds).generation(10, A, B)
     return [
-        each.confidence for each in judge("TIMEOUT_RATIO", told.signals(policy=Policy(heartbeat_seconds=heartbeat)))
+        each.confidence for each in evaluate("TIMEOUT_RATIO", life.signals(policy=Policy(heartbeat_seconds=heartbeat)))
     ]
 
 
@@ -46,13 +46,13 @@ def test_heartbeats_that_nobody_declared_leave_doubt() -> None:
 
 
 def test_a_modern_member_has_no_session_of_its_own() -> None:
-    told = Life(kind="epoch").generation(10, A, of_member={A: {"session_timeout_ms": None}})
-    assert judge("TIMEOUT_RATIO", told.signals()) == []
+    life = Life(kind="epoch").generation(10, A, of_member={A: {"session_timeout_ms": None}})
+    assert evaluate("TIMEOUT_RATIO", life.signals()) == []
 
 
 def tight(gap: float, timeout: float, consumed: float = 100.0) -> list[Observation]:
-    told = Life(timeout=timeout).generation(10, A, B)
-    return judge("TIMEOUT_TIGHT", told.signals(topics=[series(interval=gap, consumed=consumed)]))
+    life = Life(timeout=timeout).generation(10, A, B)
+    return evaluate("TIMEOUT_TIGHT", life.signals(topics=[series(interval=gap, consumed=consumed)]))
 
 
 def test_batches_that_fill_four_fifths_of_the_poll_interval_are_tight() -> None:
@@ -64,9 +64,9 @@ def test_batches_that_fill_four_fifths_of_the_poll_interval_are_tight() -> None:
 
 def test_partitions_that_are_stalled_and_too_few_gaps_say_nothing_of_batches() -> None:
     assert tight(420, 480, consumed=0.0) == []
-    told = Life(timeout=480).generation(10, A, B)
+    life = Life(timeout=480).generation(10, A, B)
     few = np.where(np.arange(WINDOWS) < 9, 420.0, np.nan)
-    assert judge("TIMEOUT_TIGHT", told.signals(topics=[series(interval=few, consumed=100.0)])) == []
+    assert evaluate("TIMEOUT_TIGHT", life.signals(topics=[series(interval=few, consumed=100.0)])) == []
 
 
 def test_commits_rarer_than_any_poll_come_from_a_timer() -> None:
@@ -76,49 +76,49 @@ def test_commits_rarer_than_any_poll_come_from_a_timer() -> None:
 
 @pytest.mark.parametrize(("seconds", "expected"), [(45, []), (44, ["static"]), (30, ["static"])])
 def test_a_session_outlasts_the_longest_restarts_by_half(seconds: float, expected: list[str]) -> None:
-    told = Life(session=seconds).generation(10, *IDS)
+    life = Life(session=seconds).generation(10, *IDS)
     for number, away in enumerate((20.0, 25.0, 30.0)):
-        told.static_return(1000 + 100 * number, IDS[number], "new", "/10.0.0.1", away=away)
-    assert [each.subject for each in judge("TIMEOUT_TIGHT", told.signals())] == expected
+        life.static_return(1000 + 100 * number, IDS[number], "new", "/10.0.0.1", away=away)
+    assert [each.subject for each in evaluate("TIMEOUT_TIGHT", life.signals())] == expected
 
 
 def test_absences_of_unknown_length_say_nothing_of_the_session() -> None:
-    told = Life(session=6).generation(10, *IDS).static_return(1000, "s-0", "new", "/10.0.0.1")
-    assert judge("TIMEOUT_TIGHT", told.signals()) == []
+    life = Life(session=6).generation(10, *IDS).static_return(1000, "s-0", "new", "/10.0.0.1")
+    assert evaluate("TIMEOUT_TIGHT", life.signals()) == []
 
 
 def test_subscriptions_may_differ_for_half_an_hour() -> None:
-    told = Life().generation(1800, A, B, of_member={B: {"topics": ["payments"]}})
-    assert judge("SUBSCRIPTION_DIVERGENT", told.signals(NOW)) == []
-    (found,) = judge("SUBSCRIPTION_DIVERGENT", told.signals(NOW + 60))
+    life = Life().generation(1800, A, B, of_member={B: {"topics": ["payments"]}})
+    assert evaluate("SUBSCRIPTION_DIVERGENT", life.signals(NOW)) == []
+    (found,) = evaluate("SUBSCRIPTION_DIVERGENT", life.signals(NOW + 60))
     assert (found.evidence["differ_seconds"], found.evidence_text["topics"]) == (1860, "orders | payments")
 
 
 def test_a_static_member_that_outstayed_its_session_is_named_with_its_absence() -> None:
-    told = Life().generation(10, *IDS).generation(3045, *IDS[:2]).generation(3070, *IDS)
-    (found,) = judge("STATIC_EXPIRED", told.signals())
+    life = Life().generation(10, *IDS).generation(3045, *IDS[:2]).generation(3070, *IDS)
+    (found,) = evaluate("STATIC_EXPIRED", life.signals())
     assert (found.subject, found.severity) == ("s-2", "warn")
     assert (found.evidence["absence_seconds"], found.evidence["session_timeout_seconds"]) == (70, 45)
-    assert judge("STATIC_EXPIRED", told.signals(3070 + 1800)) == []
+    assert evaluate("STATIC_EXPIRED", life.signals(3070 + 1800)) == []
 
 
 def test_static_members_that_are_evicted_again_and_again_were_not_restarted() -> None:
-    told = Life().generation(10, *IDS)
+    life = Life().generation(10, *IDS)
     for second, gone in ((2400, "s-0"), (2600, "s-2"), (2800, "s-2")):
-        told.generation(second, *[each for each in IDS if each != gone]).generation(second + 20, *IDS)
-    assert {each.subject for each in judge("STATIC_EXPIRED", told.signals(2700))} == {"s-0", "s-2"}
-    assert judge("STATIC_EXPIRED", told.signals()) == []
+        life.generation(second, *[each for each in IDS if each != gone]).generation(second + 20, *IDS)
+    assert {each.subject for each in evaluate("STATIC_EXPIRED", life.signals(2700))} == {"s-0", "s-2"}
+    assert evaluate("STATIC_EXPIRED", life.signals()) == []
 
 
 def test_a_member_that_was_taken_away_did_not_expire() -> None:
-    assert judge("STATIC_EXPIRED", Life().generation(10, *IDS).generation(3045, *IDS[:2]).signals()) == []
+    assert evaluate("STATIC_EXPIRED", Life().generation(10, *IDS).generation(3045, *IDS[:2]).signals()) == []
 
 
 def duplicate(*hosts: str, **columns: Any) -> list[Observation]:
-    told = Life().generation(10, *IDS)
+    life = Life().generation(10, *IDS)
     for number, host in enumerate(hosts):
-        told.static_return(3100 + 60 * number, "s-0", f"m{number}", host)
-    return judge("STATIC_DUPLICATE", told.signals(**columns))
+        life.static_return(3100 + 60 * number, "s-0", f"m{number}", host)
+    return evaluate("STATIC_DUPLICATE", life.signals(**columns))
 
 
 def test_an_id_that_flips_between_two_hosts_is_used_twice() -> None:
@@ -140,12 +140,12 @@ def test_a_pod_that_lands_on_a_new_host_each_time_may_be_a_duplicate() -> None:
 
 def unstable(*names: str) -> list[Observation]:
     now = list(IDS)
-    told = Life().generation(10, *now)
+    life = Life().generation(10, *now)
     for number, name in enumerate(names):
-        told.generation(1000 + 200 * number, *now, name)
+        life.generation(1000 + 200 * number, *now, name)
         now[number % len(now)] = name
-        told.generation(1045 + 200 * number, *now)
-    return judge("STATIC_ID_UNSTABLE", told.signals())
+        life.generation(1045 + 200 * number, *now)
+    return evaluate("STATIC_ID_UNSTABLE", life.signals())
 
 
 def test_three_restarts_under_new_ids_are_unstable_ids() -> None:
@@ -167,7 +167,7 @@ def row(day: float, **columns: Any) -> dict[str, Any]:
 
 def used(*deploys: dict[str, Any], slots: tuple[str, ...] = (A, B)) -> list[float]:
     signals = Life().generation(10, *slots).signals(deploys=deploys)
-    return [each.evidence["lag_record_seconds"] for each in judge("STATIC_NOT_USED", signals)]
+    return [each.evidence["lag_record_seconds"] for each in evaluate("STATIC_NOT_USED", signals)]
 
 
 def test_two_costly_deploys_a_week_without_instance_ids_are_worth_a_note() -> None:
@@ -180,4 +180,4 @@ def test_two_costly_deploys_a_week_without_instance_ids_are_worth_a_note() -> No
 
 def test_one_deploy_is_counted_once_though_the_frame_holds_it_as_well() -> None:
     signals = Life().generation(10, A, B).signals(deploys=[row(1), row(1)])
-    assert judge("STATIC_NOT_USED", replace(signals, topics=())) == []
+    assert evaluate("STATIC_NOT_USED", replace(signals, topics=())) == []

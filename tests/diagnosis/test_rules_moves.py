@@ -19,7 +19,7 @@ BY_CODE = {rule.code: rule for rule in rules_of(assignment)}
 ALL = pods(1, 2, 3, 4)
 
 
-def judge(code: str, signals: Signals) -> list[Observation]:
+def evaluate(code: str, signals: Signals) -> list[Observation]:
     found: list[Observation] = BY_CODE[code].check(signals)
     assert {each.code for each in found} <= {code}
     return found
@@ -29,21 +29,21 @@ A, B = pods(1, 2)
 
 
 def test_ping_pong_holds_when_it_repeats_and_one_restart_does_not() -> None:
-    told = Life().generation(10, A, B, assigned={A: [0, 1], B: [2, 3]})
-    told.generation(2000, A, assigned={A: [0, 1, 2, 3]}).generation(2100, A, B, assigned={A: [0, 1], B: [2, 3]})
-    assert judge("PING_PONG", told.signals()) == []
-    told.generation(2500, A, assigned={A: [0, 1, 2, 3]}).generation(2600, A, B, assigned={A: [0, 1], B: [2, 3]})
-    (found,) = judge("PING_PONG", told.signals())
+    life = Life().generation(10, A, B, assigned={A: [0, 1], B: [2, 3]})
+    life.generation(2000, A, assigned={A: [0, 1, 2, 3]}).generation(2100, A, B, assigned={A: [0, 1], B: [2, 3]})
+    assert evaluate("PING_PONG", life.signals()) == []
+    life.generation(2500, A, assigned={A: [0, 1, 2, 3]}).generation(2600, A, B, assigned={A: [0, 1], B: [2, 3]})
+    (found,) = evaluate("PING_PONG", life.signals())
     assert (found.evidence["moved_partitions"], found.evidence["returned_partitions"]) == (8, 6)
 
 
 def wasteful(
     avoidable: int, cause: str = "replacement", assignor: str = "roundrobin", **of_row: Any
 ) -> list[Observation]:
-    told = Life(assignor=assignor).generation(10, *ALL)
+    life = Life(assignor=assignor).generation(10, *ALL)
     for second in (1000, 2000, 3000):
-        told.generation(second, *ALL, of_row={"moved": 10, "avoidable": avoidable, "cause": cause} | of_row)
-    return judge("NON_STICKY_MOVES", told.signals())
+        life.generation(second, *ALL, of_row={"moved": 10, "avoidable": avoidable, "cause": cause} | of_row)
+    return evaluate("NON_STICKY_MOVES", life.signals())
 
 
 def test_a_fifth_of_the_moves_without_need_is_worth_a_note() -> None:
@@ -65,15 +65,15 @@ def test_an_eager_group_is_large_from_100_partitions_and_10_members(
     partitions: int, members: int, mode: str, expected: int
 ) -> None:
     slots = pods(*range(members))
-    told = Life().generation(-80_000, *slots).generation(3000, *slots)
-    signals = told.signals(topics=[series(partitions=partitions)], fact={"rebalance_mode": mode})
-    assert len(judge("EAGER_LARGE_GROUP", signals)) == expected
+    life = Life().generation(-80_000, *slots).generation(3000, *slots)
+    signals = life.signals(topics=[series(partitions=partitions)], fact={"rebalance_mode": mode})
+    assert len(evaluate("EAGER_LARGE_GROUP", signals)) == expected
 
 
 def test_a_large_eager_group_that_never_rebalances_is_fine() -> None:
     slots = pods(*range(10))
     signals = Life().generation(10, *slots).signals(topics=[series(partitions=100)], fact={"rebalance_mode": "eager"})
-    assert judge("EAGER_LARGE_GROUP", signals) == []
+    assert evaluate("EAGER_LARGE_GROUP", signals) == []
 
 
 def spike(factor: float = 3.0, arrival: float = 100.0, now: float = 3500, **policy: Any) -> list[Observation]:
@@ -84,7 +84,7 @@ def spike(factor: float = 3.0, arrival: float = 100.0, now: float = 3500, **poli
         lag=np.where(during, 500 * factor, 500.0), lag_max=np.where(during, 500 * factor, 500.0),
         envelope=np.where(during, 500 * factor - 500, 0.0), arrival=np.where(during, arrival, 100.0), floor=1001,
     )  # fmt: skip
-    return judge("DEPLOY_LAG_SPIKE", rolled().signals(now, Policy(**policy), [topic]))
+    return evaluate("DEPLOY_LAG_SPIKE", rolled().signals(now, Policy(**policy), [topic]))
 
 
 def test_a_deploy_whose_lag_rises_costs_something() -> None:
@@ -102,7 +102,7 @@ def test_lag_that_grows_on_as_before_is_not_of_the_deploy(extra: float, expected
     ends = 3600 - 60.0 * np.arange(WINDOWS - 1, -1, -1)
     grown = np.clip(3000 + (ends - 3180) / 60 * 250, 0, None) + extra * ((ends > 3200) & (ends <= 3400))
     topic = series(lag=grown, lag_max=grown, envelope=grown, arrival=100.0)
-    assert len(judge("DEPLOY_LAG_SPIKE", rolled().signals(3600, topics=[topic]))) == expected
+    assert len(evaluate("DEPLOY_LAG_SPIKE", rolled().signals(3600, topics=[topic]))) == expected
 
 
 def test_a_deploy_that_lag_does_not_show_costs_nothing() -> None:
@@ -111,10 +111,10 @@ def test_a_deploy_that_lag_does_not_show_costs_nothing() -> None:
 
 @pytest.mark.parametrize(("delayed", "expected"), [(249, 0), (250, 1), (None, 0)])
 def test_what_a_rebalance_kept_waiting_tells_of_a_rise_between_two_polls(delayed: int | None, expected: int) -> None:
-    told = rolled()
-    told.rebalances[3]["records_delayed"] = delayed  # a quarter of the 1 000 records that are usual is 250
+    life = rolled()
+    life.rebalances[3]["records_delayed"] = delayed  # a quarter of the 1 000 records that are usual is 250
     topic = series(lag=500.0, lag_max=500.0, envelope=0.0, arrival=100.0, floor=1001)
-    assert len(judge("DEPLOY_LAG_SPIKE", told.signals(3500, topics=[topic]))) == expected
+    assert len(evaluate("DEPLOY_LAG_SPIKE", life.signals(3500, topics=[topic]))) == expected
 
 
 def test_a_deploy_is_a_warning_against_an_objective_or_far_above_the_floor() -> None:
@@ -129,11 +129,11 @@ def test_arrivals_that_rise_with_the_deploy_explain_the_lag() -> None:
 
 
 def test_restarts_that_static_membership_absorbed_are_no_spike() -> None:
-    told = Life().generation(10, *(ids := [f"s-{number}" for number in range(4)]))
+    life = Life().generation(10, *(ids := [f"s-{number}" for number in range(4)]))
     for index, slot in enumerate(ids):
-        told.static_return(3200 + 45 * index, slot, "new", "/10.0.0.1")
+        life.static_return(3200 + 45 * index, slot, "new", "/10.0.0.1")
     topic = series(lag_max=np.where(np.arange(WINDOWS) > 50, 5000.0, 500.0), lag=500.0)
-    assert judge("DEPLOY_LAG_SPIKE", told.signals(3400, topics=[topic])) == []
+    assert evaluate("DEPLOY_LAG_SPIKE", life.signals(3400, topics=[topic])) == []
 
 
 def test_the_row_of_a_deploy_has_its_rebalances_and_what_it_cost() -> None:

@@ -19,7 +19,7 @@ def known_for(windows: int) -> np.ndarray[Any, np.dtype[np.object_]]:
 
 
 @pytest.mark.parametrize(
-    ("facts", "windows", "told_minutes_ago", "expected"),
+    ("facts", "windows", "recreated_minutes_ago", "expected"),
     [
         ({"former_topic_id": "old"}, 1, None, 1),  # the change fell into a time without members
         ({"former_topic_id": "old"}, 2, None, 0),  # recorded a window ago
@@ -29,11 +29,11 @@ def known_for(windows: int) -> np.ndarray[Any, np.dtype[np.object_]]:
     ],
 )
 def test_a_topic_that_returns_under_another_id_is_reported_once(
-    facts: Mapping[str, Any], windows: int, told_minutes_ago: float | None, expected: int
+    facts: Mapping[str, Any], windows: int, recreated_minutes_ago: float | None, expected: int
 ) -> None:
     events = []
-    if told_minutes_ago is not None:
-        at = END - timedelta(minutes=told_minutes_ago)
+    if recreated_minutes_ago is not None:
+        at = END - timedelta(minutes=recreated_minutes_ago)
         events = [{"kind": "topic_recreated", "topic": "orders", "partition": 0, "event_at": at}]
     topic = topic_signals([10.0], facts=dict(facts), history={"status": known_for(windows)})
     assert [each.code for each in topic_recreated.check(signals_of(topic, events=events))] == [

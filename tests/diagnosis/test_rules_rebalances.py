@@ -26,24 +26,24 @@ BY_CODE = {rule.code: rule for rule in ALL_RULES}
 ALL = pods(1, 2, 3, 4)
 
 
-def judge(code: str, signals: Signals) -> list[Observation]:
+def evaluate(code: str, signals: Signals) -> list[Observation]:
     found: list[Observation] = BY_CODE[code].check(signals)
     assert {each.code for each in found} <= {code}
     return found
 
 
 def states(code: str, signals: Signals) -> list[str]:
-    return [each.state for each in judge(code, signals)]
+    return [each.state for each in evaluate(code, signals)]
 
 
 def evicted(reason: str, times: tuple[float, ...] = (3000, 3200), **of_row: Any) -> Life:
     """Another member is evicted each time, and back a minute later on its host."""
-    told = Life(timeout=60).generation(10, *ALL)
+    life = Life(timeout=60).generation(10, *ALL)
     for number, second in enumerate(times):
         rest = [each for each in ALL if each != ALL[number % 4]]
-        told.generation(second, *rest, of_row={"cause_posterior": {reason: 0.8}} | of_row)
-        told.generation(second + 60, *ALL)
-    return told
+        life.generation(second, *rest, of_row={"cause_posterior": {reason: 0.8}} | of_row)
+        life.generation(second + 60, *ALL)
+    return life
 
 
 def test_every_rule_has_its_number_and_a_code_of_its_own() -> None:
@@ -54,19 +54,19 @@ def test_every_rule_has_its_number_and_a_code_of_its_own() -> None:
 
 
 def test_two_poll_timeouts_hold_and_one_does_not() -> None:
-    (found,) = judge("POLL_TIMEOUT_EVICTION", evicted("poll_timeout").signals())
+    (found,) = evaluate("POLL_TIMEOUT_EVICTION", evicted("poll_timeout").signals())
     assert (found.state, found.evidence["departures"], found.evidence["slots"]) == ("holds", 2, 2)
     assert found.evidence["rebalance_timeout_seconds"] == 60
-    assert judge("POLL_TIMEOUT_EVICTION", evicted("poll_timeout", (3000,)).signals()) == []
-    assert judge("POLL_TIMEOUT_EVICTION", evicted("session_expiry").signals()) == []
+    assert evaluate("POLL_TIMEOUT_EVICTION", evicted("poll_timeout", (3000,)).signals()) == []
+    assert evaluate("POLL_TIMEOUT_EVICTION", evicted("session_expiry").signals()) == []
     # where rounds are cut short nobody commits, and silence says nothing
-    assert judge("POLL_TIMEOUT_EVICTION", evicted("poll_timeout", interrupted=2).signals()) == []
+    assert evaluate("POLL_TIMEOUT_EVICTION", evicted("poll_timeout", interrupted=2).signals()) == []
 
 
 def test_a_later_departure_with_another_reason_falsifies_poll_timeouts() -> None:
-    told = evicted("poll_timeout").generation(3500, *ALL[:3], of_row={"cause_posterior": {"deploy": 0.9}})
-    assert judge("POLL_TIMEOUT_EVICTION", told.signals())[0].is_falsified
-    assert not judge("POLL_TIMEOUT_EVICTION", evicted("poll_timeout").signals())[0].is_falsified
+    life = evicted("poll_timeout").generation(3500, *ALL[:3], of_row={"cause_posterior": {"deploy": 0.9}})
+    assert evaluate("POLL_TIMEOUT_EVICTION", life.signals())[0].is_falsified
+    assert not evaluate("POLL_TIMEOUT_EVICTION", evicted("poll_timeout").signals())[0].is_falsified
 
 
 def test_the_advice_on_poll_timeouts_goes_from_heartbeats_to_the_sink_and_never_names_the_session() -> None:
@@ -111,20 +111,20 @@ def test_eager_and_cooperative_are_joined_in_two_rolls() -> None:
 
 def test_session_expiries_hold_unless_pods_were_killed() -> None:
     assert states("SESSION_EVICTION", evicted("session_expiry").signals()) == ["holds"]
-    told = Life().generation(10, *ALL)
-    told.generation(3000, *ALL[1:], *pods(11), of_row={"cause_posterior": {"session_expiry": 0.8}})
-    told.generation(3400, *ALL[2:], *pods(11, 12), of_row={"cause_posterior": {"session_expiry": 0.8}})
-    (found,) = judge("SESSION_EVICTION", told.signals())
+    life = Life().generation(10, *ALL)
+    life.generation(3000, *ALL[1:], *pods(11), of_row={"cause_posterior": {"session_expiry": 0.8}})
+    life.generation(3400, *ALL[2:], *pods(11, 12), of_row={"cause_posterior": {"session_expiry": 0.8}})
+    (found,) = evaluate("SESSION_EVICTION", life.signals())
     assert (found.state, found.guards["same_host"]) == ("fails", "fail")
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [((3000, 3000), []), ((3000, 3400), ["holds"])])
 def test_members_that_are_lost_together_are_one_loss(seconds: Sequence[int], expected: list[str]) -> None:
-    told = Life().generation(10, *ALL)
+    life = Life().generation(10, *ALL)
     left = {second: ALL[2:] if seconds[0] == seconds[1] else ALL[at + 1 :] for at, second in enumerate(seconds)}
     for second, rest in left.items():
-        told.generation(second, *rest, of_row={"cause_posterior": {"session_expiry": 0.8}})
-    assert states("SESSION_EVICTION", told.signals()) == expected
+        life.generation(second, *rest, of_row={"cause_posterior": {"session_expiry": 0.8}})
+    assert states("SESSION_EVICTION", life.signals()) == expected
 
 
 @pytest.mark.parametrize(("rounds", "expected"), [(1, []), (2, ["holds"])])
@@ -133,20 +133,20 @@ def test_static_members_that_a_deploy_kept_away_beyond_their_sessions_were_not_e
 ) -> None:
     """Asked long after the deploy; one round after the other at the same pace is none."""
     ids = [f"s-{number}" for number in range(6)]
-    told, expired = Life().generation(10, *ids), {"cause": "static_expired", "cause_posterior": {"session_expiry": 0.8}}
+    life, expired = Life().generation(10, *ids), {"cause": "static_expired", "cause_posterior": {"session_expiry": 0.8}}
     for number, gone in enumerate(ids * rounds):
         second = 2000 + 100 * number
-        told.generation(second, *[each for each in ids if each != gone], of_row=expired).generation(second + 20, *ids)
-    assert states("SESSION_EVICTION", told.signals()) == expected
+        life.generation(second, *[each for each in ids if each != gone], of_row=expired).generation(second + 20, *ids)
+    assert states("SESSION_EVICTION", life.signals()) == expected
 
 
 def test_one_member_that_dies_again_and_again_is_no_session_eviction() -> None:
-    told = Life(session=10).generation(10, *ALL)
+    life = Life(session=10).generation(10, *ALL)
     for second in (3000, 3060, 3120):
-        told.generation(second, *ALL[:3], of_row={"cause_posterior": {"session_expiry": 0.8}})
-        told.generation(second + 20, *ALL)
-    assert judge("SESSION_EVICTION", told.signals())[0].guards["several_members"] == "fail"
-    (loop,) = judge("CRASH_LOOP", told.signals())
+        life.generation(second, *ALL[:3], of_row={"cause_posterior": {"session_expiry": 0.8}})
+        life.generation(second + 20, *ALL)
+    assert evaluate("SESSION_EVICTION", life.signals())[0].guards["several_members"] == "fail"
+    (loop,) = evaluate("CRASH_LOOP", life.signals())
     assert (loop.state, loop.subject, loop.evidence["departures"]) == ("holds", "app/10.0.0.4", 3)
 
 
@@ -155,16 +155,16 @@ def test_a_member_evicted_twice_in_a_row_where_others_are_evicted_too_is_no_cras
     others: Sequence[float], expected: str
 ) -> None:
     """Four departures of one place, and so many of another whose members live long."""
-    told, expired = Life(session=10).generation(10, *ALL), {"cause_posterior": {"session_expiry": 0.8}}
+    life, expired = Life(session=10).generation(10, *ALL), {"cause_posterior": {"session_expiry": 0.8}}
     out = [(second, ALL[3]) for second in (3000, 3100, 3200, 3300)] + [(second, ALL[1]) for second in others]
     for second, gone in sorted(out):
-        told.generation(second, *[each for each in ALL if each != gone], of_row=expired)
-        told.generation(second + 15, *ALL)
-    (loop,) = judge("CRASH_LOOP", told.signals())
+        life.generation(second, *[each for each in ALL if each != gone], of_row=expired)
+        life.generation(second + 15, *ALL)
+    (loop,) = evaluate("CRASH_LOOP", life.signals())
     assert (loop.subject, loop.state) == ("app/10.0.0.4", expected)
     if expected == "fails":
         assert loop.guards["not_the_others"] == "fail"
-        assert states("SESSION_EVICTION", told.signals()) == ["holds"]
+        assert states("SESSION_EVICTION", life.signals()) == ["holds"]
 
 
 def restarted(*times: float, gone: int, stopped: float = 0.0) -> Life:
@@ -192,7 +192,7 @@ def test_three_restarts_of_a_host_with_most_members_are_no_crash_loop(gone: int,
 
 @pytest.mark.parametrize("gone", [3, 4])
 def test_members_that_leave_together_after_three_short_lives_are_one_crash_loop(gone: int) -> None:
-    (found,) = judge("CRASH_LOOP", restarted(3000, 3070, 3140, 3210, gone=gone).signals())
+    (found,) = evaluate("CRASH_LOOP", restarted(3000, 3070, 3140, 3210, gone=gone).signals())
     assert (found.state, found.subject, found.evidence["departures"]) == ("holds", "", 4)
 
 
@@ -218,26 +218,26 @@ def test_members_of_one_place_that_leave_together_are_one_departure() -> None:
     history = Life().generation(10, *ALL, *home)
     for second in (3000, 3070):
         history.generation(second, *ALL).generation(second + 20, *ALL, *home)
-    assert judge("CRASH_LOOP", history.signals()) == []
+    assert evaluate("CRASH_LOOP", history.signals()) == []
 
 
 def test_lives_of_a_poll_interval_are_no_crash_loop() -> None:
-    told = Life(timeout=60).generation(10, *ALL)
+    life = Life(timeout=60).generation(10, *ALL)
     for second in (3000, 3085, 3170):
-        told.generation(second, *ALL[:3]).generation(second + 20, *ALL)
-    (found,) = judge("CRASH_LOOP", told.signals())
+        life.generation(second, *ALL[:3]).generation(second + 20, *ALL)
+    (found,) = evaluate("CRASH_LOOP", life.signals())
     assert (found.state, found.guards["poll_interval"]) == ("fails", "fail")
 
 
 def stormy(**of_row: Any) -> Life:
-    told = Life().generation(10, *ALL)
+    life = Life().generation(10, *ALL)
     for second in range(3060, 3600, 90):
-        told.generation(second, *ALL, of_row=of_row)
-    return told
+        life.generation(second, *ALL, of_row=of_row)
+    return life
 
 
 def test_a_storm_holds_with_its_causes() -> None:
-    (found,) = judge("REBALANCE_STORM", stormy().signals())
+    (found,) = evaluate("REBALANCE_STORM", stormy().signals())
     assert (found.state, found.severity) == ("holds", "warn")
     assert (found.evidence["rebalances"], found.evidence["cause_leader_rejoin_rebalances"]) == (6, 6)
     assert found.evidence_text["cause"] == "leader_rejoin"
@@ -246,36 +246,41 @@ def test_a_storm_holds_with_its_causes() -> None:
 
 def test_a_storm_pages_while_the_objective_burns() -> None:
     burning = series(matured=100.0, late=2.0)
-    assert judge("REBALANCE_STORM", stormy().signals(topics=[burning]))[0].severity == "page"
-    assert judge("REBALANCE_STORM", stormy().signals(topics=[series(matured=100.0, late=1.0)]))[0].severity == "warn"
+    assert evaluate("REBALANCE_STORM", stormy().signals(topics=[burning]))[0].severity == "page"
+    assert evaluate("REBALANCE_STORM", stormy().signals(topics=[series(matured=100.0, late=1.0)]))[0].severity == "warn"
 
 
 def test_a_storm_of_a_group_that_is_static_and_cooperative_needs_decoupling() -> None:
-    told = Life().generation(10, "s-1", "s-2")
+    life = Life().generation(10, "s-1", "s-2")
     for second in range(3060, 3600, 90):
-        told.generation(second, "s-1", "s-2")
+        life.generation(second, "s-1", "s-2")
     assert (
-        "escalation" in judge("REBALANCE_STORM", told.signals(fact={"rebalance_mode": "cooperative"}))[0].evidence_text
+        "escalation"
+        in evaluate("REBALANCE_STORM", life.signals(fact={"rebalance_mode": "cooperative"}))[0].evidence_text
     )
-    assert "escalation" not in judge("REBALANCE_STORM", told.signals(fact={"rebalance_mode": "eager"}))[0].evidence_text
+    assert (
+        "escalation" not in evaluate("REBALANCE_STORM", life.signals(fact={"rebalance_mode": "eager"}))[0].evidence_text
+    )
 
 
 def test_a_deploy_is_no_storm_and_neither_is_declared_maintenance() -> None:
-    told = rolled()
+    life = rolled()
     for now in (3400, 3600, 3800):  # on the way, in the quiet after it, and when its veto is over
-        assert judge("REBALANCE_STORM", told.signals(now)) == []
+        assert evaluate("REBALANCE_STORM", life.signals(now)) == []
     assert states("REBALANCE_STORM", stormy().signals(policy=Policy(in_maintenance=True))) == ["fails"]
 
 
 def test_fail_overs_of_the_coordinator_are_no_storm() -> None:
-    assert judge("REBALANCE_STORM", stormy(cause="coordinator_failover").signals())[0].guards["coordinator"] == "fail"
+    assert (
+        evaluate("REBALANCE_STORM", stormy(cause="coordinator_failover").signals())[0].guards["coordinator"] == "fail"
+    )
 
 
 @pytest.mark.parametrize("group_type", ["share", "simple"])
 def test_groups_without_evaluated_members_get_no_rule_of_members(group_type: str) -> None:
-    told = stormy()
-    told.members += evicted("poll_timeout").members
-    signals = told.signals(fact={"group_type": group_type})
+    life = stormy()
+    life.members += evicted("poll_timeout").members
+    signals = life.signals(fact={"group_type": group_type})
     assert [
         each
         for rule in (
@@ -292,28 +297,30 @@ def test_groups_without_evaluated_members_get_no_rule_of_members(group_type: str
 def test_connect_workers_are_evaluated_by_their_rebalances_but_not_by_assignments() -> None:
     signals = stormy().signals(fact={"protocol_type": "connect"})
     assert states("REBALANCE_STORM", signals) == ["holds"]
-    told = Life().generation(10, *ALL[:2], of_member={ALL[0]: {"topics": ["payments"]}})
-    assert judge("SUBSCRIPTION_DIVERGENT", told.signals(fact={"protocol_type": "connect"})) == []
-    assert states("SUBSCRIPTION_DIVERGENT", told.signals()) == ["holds"]
+    life = Life().generation(10, *ALL[:2], of_member={ALL[0]: {"topics": ["payments"]}})
+    assert evaluate("SUBSCRIPTION_DIVERGENT", life.signals(fact={"protocol_type": "connect"})) == []
+    assert states("SUBSCRIPTION_DIVERGENT", life.signals()) == ["holds"]
 
 
 def test_history_from_before_the_live_end_is_evaluated_by_no_rule() -> None:
-    told = Life(live_read=False).generation(10, *ALL)
+    life = Life(live_read=False).generation(10, *ALL)
     for second in range(3060, 3600, 60):
-        told.generation(second, *ALL[:3], generation_gap=3, of_row={"cause_posterior": {"poll_timeout": 0.9}})
-        told.generation(second + 20, *ALL, of_row={"straggler_slot": ALL[0], "moved": 10, "avoidable": 10})
-    assert [each.code for rule in ALL_RULES for each in rule.check(told.signals())] == []
+        life.generation(second, *ALL[:3], generation_gap=3, of_row={"cause_posterior": {"poll_timeout": 0.9}})
+        life.generation(second + 20, *ALL, of_row={"straggler_slot": ALL[0], "moved": 10, "avoidable": 10})
+    assert [each.code for rule in ALL_RULES for each in rule.check(life.signals())] == []
 
 
 def test_generations_without_an_assignment_hold_once_it_is_two_rebalances_that_had_them() -> None:
     history = Life().generation(10, *ALL).generation(2000, *ALL, generation_gap=3)
-    assert judge("REBALANCE_INCOMPLETE", history.signals()) == []
+    assert evaluate("REBALANCE_INCOMPLETE", history.signals()) == []
     history.generation(3400, *ALL, generation_gap=2)
-    assert judge("REBALANCE_INCOMPLETE", history.signals()) == []  # one generation in ten minutes
+    assert evaluate("REBALANCE_INCOMPLETE", history.signals()) == []  # one generation in ten minutes
     history.generation(3450, *ALL, generation_gap=2)
-    (found,) = judge("REBALANCE_INCOMPLETE", history.signals())
+    (found,) = evaluate("REBALANCE_INCOMPLETE", history.signals())
     assert (found.evidence["interrupted_generations"], found.evidence["interrupted_rebalances"]) == (2, 3)
-    assert judge("REBALANCE_INCOMPLETE", history.signals(now=3400 + 600)) == []  # of the first ten minutes have passed
+    assert (
+        evaluate("REBALANCE_INCOMPLETE", history.signals(now=3400 + 600)) == []
+    )  # of the first ten minutes have passed
 
 
 @pytest.mark.parametrize(("second", "state", "expected"), [
@@ -330,7 +337,7 @@ def test_one_rebalance_with_rounds_cut_short_holds_until_the_group_is_at_rest(
 @pytest.mark.parametrize(("gone", "gap"), [(0, 12), (1, 3), (3, 2)])
 def test_a_stable_group_whose_rebalance_ended_is_not_incomplete(gone: int, gap: int, *, has_row: bool) -> None:
     history = Life().generation(10, *ALL).generation(3400, *ALL[gone:], row=has_row, generation_gap=gap)
-    assert judge("REBALANCE_INCOMPLETE", history.signals()) == []
+    assert evaluate("REBALANCE_INCOMPLETE", history.signals()) == []
 
 
 @pytest.mark.parametrize("has_row", [True, False])
@@ -338,21 +345,21 @@ def test_members_that_start_one_after_another_are_not_incomplete(*, has_row: boo
     history = Life().generation(10, *ALL).generation(3000)
     for number in range(1, 5):
         history.generation(3200 + 25 * number, *ALL[:number], row=has_row, generation_gap=2)
-    assert judge("REBALANCE_INCOMPLETE", history.signals()) == []
+    assert evaluate("REBALANCE_INCOMPLETE", history.signals()) == []
 
 
 def test_a_group_that_prepares_for_longer_than_its_timeout_and_two_minutes_is_incomplete() -> None:
-    told = Life(timeout=60).generation(10, *ALL)
+    life = Life(timeout=60).generation(10, *ALL)
     late = {"state_since": at(NOW - 181)}
-    assert states("REBALANCE_INCOMPLETE", told.signals(state="PreparingRebalance", fact=late)) == ["holds"]
-    assert judge("REBALANCE_INCOMPLETE", told.signals(state="Stable", fact=late)) == []
+    assert states("REBALANCE_INCOMPLETE", life.signals(state="PreparingRebalance", fact=late)) == ["holds"]
+    assert evaluate("REBALANCE_INCOMPLETE", life.signals(state="Stable", fact=late)) == []
     in_time = {"state_since": at(NOW - 179)}
-    assert judge("REBALANCE_INCOMPLETE", told.signals(state="PreparingRebalance", fact=in_time)) == []
+    assert evaluate("REBALANCE_INCOMPLETE", life.signals(state="PreparingRebalance", fact=in_time)) == []
 
 
 def straggling(join: float, interval: float = 5.0, **fact: Any) -> list[Observation]:
-    told = Life().generation(10, *ALL).generation(3000, *ALL[:3], start=3000 - join, of_row={"straggler_slot": ALL[3]})
-    return judge("REBALANCE_STRAGGLER", told.signals(topics=[series(interval=interval)], fact=fact))
+    life = Life().generation(10, *ALL).generation(3000, *ALL[:3], start=3000 - join, of_row={"straggler_slot": ALL[3]})
+    return evaluate("REBALANCE_STRAGGLER", life.signals(topics=[series(interval=interval)], fact=fact))
 
 
 def test_a_straggler_is_named_unless_its_join_took_one_heartbeat_and_batch() -> None:
@@ -367,16 +374,16 @@ def test_a_coordinator_that_moved_explains_a_long_join() -> None:
 
 
 def test_a_member_stuck_in_reconciliation_is_named() -> None:
-    told = Life(kind="epoch", timeout=60).generation(100, "a", "b")
+    life = Life(kind="epoch", timeout=60).generation(100, "a", "b")
     stuck = {"member_state": "UnrevokedPartitions", "pending_revocation": [{"topic": "orders", "partition": 1}]}
-    told.generation(3000, "a", "b", "c", start=3000, stable_at=None, of_member={"b": stuck})
-    told.generation(3062, "a", "c", start=3060)
-    (found,) = judge("RECONCILE_STUCK", told.signals(fact={"group_type": "consumer"}))
+    life.generation(3000, "a", "b", "c", start=3000, stable_at=None, of_member={"b": stuck})
+    life.generation(3062, "a", "c", start=3060)
+    (found,) = evaluate("RECONCILE_STUCK", life.signals(fact={"group_type": "consumer"}))
     assert (found.subject, found.evidence["pending_revocation_partitions"]) == ("b", 1)
 
 
 def test_one_change_of_assignor_is_a_plan_and_two_are_a_flap() -> None:
-    told = Life().generation(10, *ALL).generation(3000, *ALL, assignor="cooperative-sticky")
-    assert judge("ASSIGNOR_FLAP", told.signals()) == []
-    told.generation(3300, *ALL)
-    assert judge("ASSIGNOR_FLAP", told.signals())[0].evidence_text["assignors"] == "cooperative-sticky, range"
+    life = Life().generation(10, *ALL).generation(3000, *ALL, assignor="cooperative-sticky")
+    assert evaluate("ASSIGNOR_FLAP", life.signals()) == []
+    life.generation(3300, *ALL)
+    assert evaluate("ASSIGNOR_FLAP", life.signals())[0].evidence_text["assignors"] == "cooperative-sticky, range"

@@ -21,7 +21,7 @@ BY_CODE = {rule.code: rule for rule in (*rules_of(scaling), *rules_of(clients))}
 OLD, NEW = pods(1, 2, 3, 4), pods(5, 6, 7, 8)
 
 
-def judge(code: str, signals: Signals) -> list[Observation]:
+def evaluate(code: str, signals: Signals) -> list[Observation]:
     found: list[Observation] = BY_CODE[code].check(signals)
     assert {each.code for each in found} <= {code}
     return found
@@ -37,14 +37,14 @@ def scaled(
     **material: int,
 ) -> list[Observation]:
     """4 → 8 members at 1800 s; lag and consumption are 1 000 and 500/s per partition before."""
-    told = Life().generation(-7000, *OLD).generation(1800, *OLD, *NEW)
+    life = Life().generation(-7000, *OLD).generation(1800, *OLD, *NEW)
     ends = now - 60.0 * np.arange(WINDOWS - 1, -1, -1)
     topic = series(
         envelope=np.where(ends <= 1800, 1000.0, lag), lag=1000.0, lag_min=1000.0 if busy else 0.0,
         consume=np.where(ends <= 1800, 500.0, consume), trend=trend,
     )  # fmt: skip
     members = {slot: member(slot, material.get("fresh", 1) if slot in NEW else 1) for slot in (*OLD, *NEW)}
-    return judge("SCALE_OUT_FUTILE", told.signals(now, topics=[topic], members=members, is_material=True))
+    return evaluate("SCALE_OUT_FUTILE", life.signals(now, topics=[topic], members=members, is_material=True))
 
 
 def test_new_members_that_consume_no_more_are_futile() -> None:
@@ -81,21 +81,21 @@ def hours_after(
     *, scaled: Scaled | None = None, opened_ms: int | None = 1, trend: str = "flat", **columns: Any
 ) -> Signals:
     """4 → 8 members three hours ago, with what was made of it then; 1 000/s are consumed in all since."""
-    told = Life().generation(-9000, *OLD, *NEW)
+    life = Life().generation(-9000, *OLD, *NEW)
     track = Track("SCALE_OUT_FUTILE", "", (), "", 0, opened_ms=opened_ms)
     topic = series(lag=1000.0, envelope=1000.0, lag_min=1000.0, consume=500.0, trend=trend)
     columns = {"is_material": True, "memory": Memory(scaled=scaled, tracks=(track,))} | columns
-    return told.signals(3000, topics=[topic], **columns)
+    return life.signals(3000, topics=[topic], **columns)
 
 
 def test_an_open_finding_lasts_while_the_lag_does_not_fall_and_the_members_stay() -> None:
-    (found,) = judge("SCALE_OUT_FUTILE", hours_after())
+    (found,) = evaluate("SCALE_OUT_FUTILE", hours_after())
     assert found.evidence == {"lag_records": 2000.0}
-    assert judge("SCALE_OUT_FUTILE", hours_after(opened_ms=None)) == []
-    assert judge("SCALE_OUT_FUTILE", hours_after(trend="draining")) == []
-    assert judge("SCALE_OUT_FUTILE", hours_after(is_material=False)) == []
+    assert evaluate("SCALE_OUT_FUTILE", hours_after(opened_ms=None)) == []
+    assert evaluate("SCALE_OUT_FUTILE", hours_after(trend="draining")) == []
+    assert evaluate("SCALE_OUT_FUTILE", hours_after(is_material=False)) == []
     fewer = Life().generation(-9000, *OLD, *NEW).generation(1000, *OLD)
-    assert judge("SCALE_OUT_FUTILE", replace(hours_after(), membership=fewer.membership(3000))) == []
+    assert evaluate("SCALE_OUT_FUTILE", replace(hours_after(), membership=fewer.membership(3000))) == []
 
 
 @pytest.mark.parametrize(("then", "is_known"), [(900.0, True), (800.0, False)])
@@ -113,10 +113,10 @@ def test_what_members_brought_is_forgotten_with_the_lag_and_with_another_change(
 
 
 def swings(number: int) -> list[Observation]:
-    told = Life().generation(10, *OLD)
+    life = Life().generation(10, *OLD)
     for index in range(number):
-        told.generation(900 + 300 * index, *(OLD if index % 2 else (*OLD, *NEW)))
-    return judge("SCALE_OSCILLATION", told.signals())
+        life.generation(900 + 300 * index, *(OLD if index % 2 else (*OLD, *NEW)))
+    return evaluate("SCALE_OSCILLATION", life.signals())
 
 
 def test_four_alternating_changes_in_an_hour_are_an_oscillation() -> None:
@@ -129,28 +129,28 @@ def test_four_alternating_changes_in_an_hour_are_an_oscillation() -> None:
 def test_one_member_that_crashes_again_and_again_is_no_oscillation() -> None:
     """Now and then it restarts before its dead self is missed, so that there is one more for a while."""
     last, beside = OLD[-1], OLD[-1].replace("#0", "#1")
-    told = Life().generation(10, *OLD)
+    life = Life().generation(10, *OLD)
     for number in range(35):
         more = (beside,) if number in (10, 25) else ()
-        told.generation(1900 + 45 * number, *OLD, *more, restarted=[last])
-    signals = told.signals()
+        life.generation(1900 + 45 * number, *OLD, *more, restarted=[last])
+    signals = life.signals()
     assert len(signals.membership.scale_events) == 4
-    assert judge("SCALE_OSCILLATION", signals) == []
+    assert evaluate("SCALE_OSCILLATION", signals) == []
 
 
 def test_a_plan_that_goes_up_and_down_once_is_no_oscillation() -> None:
-    told = Life().generation(10, *OLD).generation(600, *OLD, *NEW[:2]).generation(3000, *OLD)
-    assert judge("SCALE_OSCILLATION", told.signals()) == []
+    life = Life().generation(10, *OLD).generation(600, *OLD, *NEW[:2]).generation(3000, *OLD)
+    assert evaluate("SCALE_OSCILLATION", life.signals()) == []
 
 
 def woken(empty: float = 1200, done: float = 20_000, **policy: Any) -> list[Observation]:
     """12 partitions at 20/s; no members until 2400 s, and so much left per partition since."""
-    told = Life().generation(10, *OLD[:2]).generation(2400 - empty).generation(2400, *OLD[:2])
+    life = Life().generation(10, *OLD[:2]).generation(2400 - empty).generation(2400, *OLD[:2])
     ends = 60.0 * np.arange(1, WINDOWS + 1)
     end = 20.0 * ends
     committed = np.where(ends <= 2400 - empty, end, np.where(ends <= 2400, 20.0 * (2400 - empty), end - done))
     topic = series(partitions=12, floor=201, end=end, committed=committed, lag=end - committed, produced=1200.0)
-    return judge("SCALE_ZERO_COLD_START", told.signals(topics=[topic], policy=Policy(**policy)))
+    return evaluate("SCALE_ZERO_COLD_START", life.signals(topics=[topic], policy=Policy(**policy)))
 
 
 def test_a_group_that_wakes_up_tells_how_long_it_slept_and_what_came_meanwhile() -> None:
@@ -186,7 +186,7 @@ def idle(busy_minutes: int, members: int = 2, **policy: Any) -> list[Observation
         for number in range(1440)
     ]
     signals = Life().generation(10, *OLD[:members]).signals(baseline=lambda: {"orders": rows}, policy=Policy(**policy))
-    return judge("OVERPROVISIONED_IDLE", signals)
+    return evaluate("OVERPROVISIONED_IDLE", signals)
 
 
 def test_a_day_of_windows_is_read_once_an_hour() -> None:
@@ -194,8 +194,8 @@ def test_a_day_of_windows_is_read_once_an_hour() -> None:
         raise AssertionError("read")
 
     with pytest.raises(AssertionError, match="read"):
-        judge("OVERPROVISIONED_IDLE", Life().generation(10, *OLD[:2]).signals(baseline=reads))
-    assert judge("OVERPROVISIONED_IDLE", Life().generation(10, *OLD[:2]).signals(now=NOW + 60, baseline=reads)) == []
+        evaluate("OVERPROVISIONED_IDLE", Life().generation(10, *OLD[:2]).signals(baseline=reads))
+    assert evaluate("OVERPROVISIONED_IDLE", Life().generation(10, *OLD[:2]).signals(now=NOW + 60, baseline=reads)) == []
 
 
 def test_two_members_that_are_busy_for_an_hour_and_a_half_a_day_are_too_many() -> None:
@@ -211,7 +211,7 @@ def test_a_declared_standby_waits_on_purpose() -> None:
 
 
 def churn(commits: float, noops: float) -> list[Observation]:
-    return judge("COMMIT_IDLE_CHURN", Life().signals(topics=[series(commits=commits, noops=noops)]))
+    return evaluate("COMMIT_IDLE_CHURN", Life().signals(topics=[series(commits=commits, noops=noops)]))
 
 
 def test_an_hour_of_commits_that_repeat_the_offset_is_churn() -> None:
@@ -223,7 +223,7 @@ def test_an_hour_of_commits_that_repeat_the_offset_is_churn() -> None:
 
 def test_a_partition_that_gets_fifty_commits_a_second_is_reported_and_one_with_ten_is_not() -> None:
     def rate(per_second: float) -> list[Observation]:
-        return judge("COMMIT_RATE_HIGH", Life().signals(topics=[series(commits=60 * per_second)]))
+        return evaluate("COMMIT_RATE_HIGH", Life().signals(topics=[series(commits=60 * per_second)]))
 
     assert [each.evidence["commits_per_second_and_partition"] for each in rate(50)] == [50]
     assert rate(10) == []

@@ -31,23 +31,23 @@ def stands(frozen: dict[int, float]) -> TopicSignals:
 
 def chain(reasons: dict[str, object] | None = None) -> Life:
     """Member A has partitions 0 to 3 and is evicted at 3000 s, then B, which has 0 to 5, at 3100 s."""
-    told = Life(timeout=60).generation(10, A, B, C, assigned=OF_THREE)
-    told.generation(3000, B, C, assigned=OF_TWO, of_row=reasons or PUT_OUT)
-    return told.generation(3100, C, assigned={C: range(12)}, of_row=reasons or PUT_OUT)
+    life = Life(timeout=60).generation(10, A, B, C, assigned=OF_THREE)
+    life.generation(3000, B, C, assigned=OF_TWO, of_row=reasons or PUT_OUT)
+    return life.generation(3100, C, assigned={C: range(12)}, of_row=reasons or PUT_OUT)
 
 
-def judged(told: Life, frozen: dict[int, float]) -> list[Observation]:
-    return poison_pill_suspect.check(told.signals(topics=[stands(frozen)]))
+def evaluated(life: Life, frozen: dict[int, float]) -> list[Observation]:
+    return poison_pill_suspect.check(life.signals(topics=[stands(frozen)]))
 
 
 def test_the_partition_that_stood_first_is_named_with_its_offset() -> None:
-    (found,) = judged(chain(), {2: 650, 4: 500, 5: 490, 6: 480, 7: 480})
+    (found,) = evaluated(chain(), {2: 650, 4: 500, 5: 490, 6: 480, 7: 480})
     assert (found.partitions, found.evidence["committed_offset"]) == ((2,), 700)
     assert (found.evidence["owners_put_out"], set(found.guards.values())) == (2, {"pass"})
 
 
 def test_partitions_that_went_from_hand_to_hand_together_are_named_together() -> None:
-    (found,) = judged(chain(), {2: 650, 3: 645})
+    (found,) = evaluated(chain(), {2: 650, 3: 645})
     assert found.partitions == (2, 3)
     assert found.evidence_text["offsets"] == "2 at 700, 3 at 700"
 
@@ -58,69 +58,69 @@ def test_partitions_that_went_from_hand_to_hand_together_are_named_together() ->
     ids=["C has it, and is there", "A never had it", "it stood after A had gone", "nothing stands"],
 )
 def test_members_that_did_not_all_have_it_did_not_stumble_over_it(frozen: dict[int, float]) -> None:
-    assert judged(chain(), frozen) == []
+    assert evaluated(chain(), frozen) == []
 
 
 def with_others(times: int) -> Life:
     """A and B are evicted with partition 2, and so many others that never had it."""
     others = pods(7, 8)[:times]
-    told = Life(timeout=60).generation(10, A, B, C, *others, assigned=OF_THREE | dict.fromkeys(others, ()))
+    life = Life(timeout=60).generation(10, A, B, C, *others, assigned=OF_THREE | dict.fromkeys(others, ()))
     for second, other in zip((3020, 3040), others, strict=False):
         others = [each for each in others if each != other]
         kept = OF_THREE | dict.fromkeys(others, ())
-        told.generation(second, A, B, C, *others, assigned=kept, of_row=PUT_OUT)
-    told.generation(3060, B, C, assigned=OF_TWO, of_row=PUT_OUT)
-    return told.generation(3100, C, assigned={C: range(12)}, of_row=PUT_OUT)
+        life.generation(second, A, B, C, *others, assigned=kept, of_row=PUT_OUT)
+    life.generation(3060, B, C, assigned=OF_TWO, of_row=PUT_OUT)
+    return life.generation(3100, C, assigned={C: range(12)}, of_row=PUT_OUT)
 
 
 def test_one_member_that_leaves_for_another_reason_does_not_hide_the_record() -> None:
-    (found,) = judged(with_others(1), {2: 650})
+    (found,) = evaluated(with_others(1), {2: 650})
     assert (found.partitions, found.evidence["owners_put_out"], found.evidence["evictions"]) == ((2,), 2, 2)
 
 
 def test_where_as_many_leave_that_never_had_it_no_record_is_to_blame() -> None:
-    assert judged(with_others(2), {2: 650}) == []
+    assert evaluated(with_others(2), {2: 650}) == []
 
 
 def test_members_of_a_deploy_did_not_stumble() -> None:
-    assert judged(chain(reasons={"cause_posterior": {"deploy": 0.9}}), {2: 650}) == []
+    assert evaluated(chain(reasons={"cause_posterior": {"deploy": 0.9}}), {2: 650}) == []
 
 
 def test_where_much_stands_since_then_it_is_no_record() -> None:
-    (found,) = judged(chain(), dict.fromkeys(range(4), 650))
+    (found,) = evaluated(chain(), dict.fromkeys(range(4), 650))
     assert set(found.guards.values()) == {"fail"}
 
 
-def silent(told: Life, kind: str = "silent") -> list[str]:
+def silent(life: Life, kind: str = "silent") -> list[str]:
     """Guards that fail where partitions 0 and 1 of member A stand for 200 s, up to 3600 s."""
     topic = stands({0: 200, 1: 200})
     topic.frame.names["slot"][:2] = A
     topic = replace(topic, stall_kind=(kind, kind, *[""] * (PARTITIONS - 2)), interval=np.full(PARTITIONS, 5.0))
-    (found, *_) = partition_stalled.check(told.signals(topics=[topic], material_lag=1000.0))
+    (found, *_) = partition_stalled.check(life.signals(topics=[topic], material_lag=1000.0))
     return [name for name, result in found.guards.items() if result == "fail"]
 
 
 @pytest.mark.parametrize(("newest", "fails"), [(3400, 0), (3540, 0), (3541, 1), (3590, 1)])
 def test_while_a_group_rebalances_again_and_again_nobody_has_time_to_stall(newest: float, fails: int) -> None:
-    told = Life().generation(10, A, B, C).generation(newest - 400, A, B).generation(newest, A, B, C)
-    assert silent(told) == ["its owner had time to read"] * fails
-    assert silent(told, "repeating") == ["its owner had time to read"] * fails  # it commits what it has as it goes
+    life = Life().generation(10, A, B, C).generation(newest - 400, A, B).generation(newest, A, B, C)
+    assert silent(life) == ["its owner had time to read"] * fails
+    assert silent(life, "repeating") == ["its owner had time to read"] * fails  # it commits what it has as it goes
 
 
 def test_who_repeats_one_commit_and_moves_others_between_rebalances_had_time() -> None:
-    told = Life().generation(10, A, B, C).generation(3590, A, B, C)
+    life = Life().generation(10, A, B, C).generation(3590, A, B, C)
     topic = stands({0: 200})
     topic = replace(topic, stall_kind=("repeating", *[""] * (PARTITIONS - 1)), interval=np.full(PARTITIONS, 5.0))
     topic.frame.names["slot"][:2] = A
     topic.frame.numbers["consumed"][1:] = 600.0
-    (found, *_) = partition_stalled.check(told.signals(topics=[topic], material_lag=1000.0))
+    (found, *_) = partition_stalled.check(life.signals(topics=[topic], material_lag=1000.0))
     assert found.guards["its owner had time to read"] == "pass"
 
 
 @pytest.mark.parametrize(("session", "fails"), [(45, 0), (119, 0), (121, 1)])
 def test_who_died_since_the_newest_rebalance_is_missed_a_session_later(session: float, fails: int) -> None:
-    told = Life(session=session).generation(10, A, B, C).generation(3480, A, B, C)
-    assert silent(told) == ["its owner had time to read"] * fails
+    life = Life(session=session).generation(10, A, B, C).generation(3480, A, B, C)
+    assert silent(life) == ["its owner had time to read"] * fails
 
 
 def test_the_owner_is_inspected_and_restarted_before_any_record_is_skipped() -> None:
@@ -131,10 +131,10 @@ def test_the_owner_is_inspected_and_restarted_before_any_record_is_skipped() -> 
 
 
 def test_what_a_member_had_that_dies_again_and_again_is_not_stalled() -> None:
-    told = Life().generation(10, A, B, C)
+    life = Life().generation(10, A, B, C)
     for second in (3300, 3350, 3400):
-        told.generation(second, B, C).generation(second + 20, A, B, C)
-    assert silent(told) == ["its owner does not start again and again"]
+        life.generation(second, B, C).generation(second + 20, A, B, C)
+    assert silent(life) == ["its owner does not start again and again"]
     other = Life().generation(10, A, B, C)
     for second in (3300, 3350, 3400):
         other.generation(second, A, C).generation(second + 20, A, B, C)

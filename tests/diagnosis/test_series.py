@@ -25,6 +25,6 @@ def test_growth_below_the_floor_has_the_shape_of_the_lag_that_grows() -> None:
     arrival = np.full((12, 60), 100.0)
     arrival[:, 20:] = 220  # 20 records/s more than four members can do: 48 000 each after 40 minutes
     evaluation = evaluate(Fluid(arrival, np.full((4, 60), 600.0), interval=120.0).tables())
-    told = [row for row in evaluation.windows if row["partitions_material"]]
-    assert told[0]["lag"] < told[0]["floor_records"]
-    assert {row["shape"] for row in told[1:]} == {"spread"}
+    significant = [row for row in evaluation.windows if row["partitions_material"]]
+    assert significant[0]["lag"] < significant[0]["floor_records"]
+    assert {row["shape"] for row in significant[1:]} == {"spread"}

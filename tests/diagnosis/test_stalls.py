@@ -194,13 +194,13 @@ def test_what_was_all_read_a_minute_ago_has_not_stood_for_a_minute() -> None:
     assert stands(60.0, 12.0, behind=0.0) == ""
 
 
-def lost(told: int, moved: int, end: float = 9000.0) -> tuple[list[str], dict[str, float]]:
+def lost(life: int, moved: int, end: float = 9000.0) -> tuple[list[str], dict[str, float]]:
     """A partition below its log start, whose lag was last known, and whose offset last moved, so many windows ago."""
     ago = np.arange(WINDOWS)[::-1]
     history = {
-        "frozen": np.where(ago >= told, 60.0 * np.maximum(0, moved - 1 - ago), np.nan),
+        "frozen": np.where(ago >= life, 60.0 * np.maximum(0, moved - 1 - ago), np.nan),
         "committed": np.where(ago >= moved, 400.0, 500.0),
-        "lag": np.where(ago >= told, 300.0, np.nan),
+        "lag": np.where(ago >= life, 300.0, np.nan),
         "end": end,
         "start": 5000.0,
         "produced": 600.0,
@@ -215,7 +215,7 @@ def lost(told: int, moved: int, end: float = 9000.0) -> tuple[list[str], dict[st
 
 
 @pytest.mark.parametrize(
-    ("told", "moved", "seconds"),
+    ("life", "moved", "seconds"),
     [
         (3, 10, 540),  # known to stand for 6 minutes when the records went, 3 minutes ago
         (8, 10, 540),
@@ -225,9 +225,9 @@ def lost(told: int, moved: int, end: float = 9000.0) -> tuple[list[str], dict[st
     ],
 )
 def test_a_partition_stands_on_when_the_records_it_stood_before_are_deleted(
-    told: int, moved: int, seconds: float | None
+    life: int, moved: int, seconds: float | None
 ) -> None:
-    codes, evidence = lost(told, moved)
+    codes, evidence = lost(life, moved)
     assert codes == ([] if seconds is None else ["PARTITION_STALLED"])
     assert evidence.get("frozen_seconds") == seconds
     assert "lag_records" not in evidence

@@ -19,7 +19,7 @@ ARRIVAL = 100.0
 NEW, UP, DOWN = TrendState(), TrendState("growing"), TrendState("draining")
 
 
-def judged(
+def evaluated(
     envelope: Floats,
     before: TrendState = NEW,
     *,
@@ -38,19 +38,19 @@ def line(rate: float, windows: int = 60) -> Floats:
 
 
 def test_growth_and_drain_are_named_with_their_numbers_from_the_short_range() -> None:
-    trend, after = judged(line(10))
+    trend, after = evaluated(line(10))
     assert (trend.name, trend.points, after) == ("growing", 11, UP)
     assert (trend.slope, trend.slope_low, trend.slope_high) == pytest.approx((10, 10, 10))
     assert trend.p < 0.001
-    assert judged(line(-10))[0].name == "draining"
-    assert judged(line(-10))[1] == DOWN
+    assert evaluated(line(-10))[0].name == "draining"
+    assert evaluated(line(-10))[1] == DOWN
 
 
 @pytest.mark.parametrize("points", range(6))
 def test_fewer_than_six_points_abstain_and_are_not_called_flat(points: int) -> None:
     envelope = np.full(60, nan)
     envelope[60 - points :] = line(50)[:points]
-    trend, after = judged(envelope)
+    trend, after = evaluated(envelope)
     assert (trend.name, trend.points, after) == ("abstain", points, NEW)
     assert np.isnan([trend.slope, trend.slope_low, trend.slope_high, trend.p]).all()
 
@@ -58,8 +58,8 @@ def test_fewer_than_six_points_abstain_and_are_not_called_flat(points: int) -> N
 def test_six_points_are_enough() -> None:
     envelope = np.full(60, nan)
     envelope[-6:] = line(10)[:6]
-    assert judged(envelope)[0].name == "growing"
-    assert judged(line(10, 6))[0].name == "growing"
+    assert evaluated(envelope)[0].name == "growing"
+    assert evaluated(line(10, 6))[0].name == "growing"
 
 
 def test_windows_of_five_minutes_have_a_trend_as_well() -> None:
@@ -72,43 +72,43 @@ def test_windows_of_five_minutes_have_a_trend_as_well() -> None:
 
 
 def test_an_unknown_arrival_rate_abstains() -> None:
-    assert judged(line(10), arrival=nan) == (Trend("abstain", 11), NEW)
+    assert evaluated(line(10), arrival=nan) == (Trend("abstain", 11), NEW)
 
 
 def test_a_slope_below_five_percent_of_arrivals_is_flat() -> None:
-    assert judged(line(5.1))[0].name == "growing"
-    assert judged(line(4.9))[0].name == "flat"
+    assert evaluated(line(5.1))[0].name == "growing"
+    assert evaluated(line(4.9))[0].name == "flat"
 
 
 def test_a_change_below_what_two_ticks_or_a_quarter_interval_bring_is_flat() -> None:
     # 6 % of arrivals for 600 s are 36 s of arrivals
-    assert judged(line(6), tick=17.0)[0].name == "growing"
-    assert judged(line(6), tick=19.0)[0].name == "flat"
+    assert evaluated(line(6), tick=17.0)[0].name == "growing"
+    assert evaluated(line(6), tick=19.0)[0].name == "flat"
     # 6 % for six intervals are 0.36 of an interval, always more than a quarter of one
-    assert judged(line(6), interval=300.0)[0].name == "growing"
+    assert evaluated(line(6), interval=300.0)[0].name == "growing"
 
 
 def test_a_change_of_five_records_is_flat_however_slow_the_topic() -> None:
-    assert judged(line(4.9 / 600), arrival=0.001)[0].name == "flat"
-    assert judged(line(5.1 / 600), arrival=0.001)[0].name == "growing"
+    assert evaluated(line(4.9 / 600), arrival=0.001)[0].name == "flat"
+    assert evaluated(line(5.1 / 600), arrival=0.001)[0].name == "growing"
 
 
 def test_without_arrivals_a_backlog_can_still_drain() -> None:
-    assert judged(line(-1), arrival=0.0)[0].name == "draining"
-    assert judged(np.full(60, 7.0), arrival=0.0)[0].name == "flat"
+    assert evaluated(line(-1), arrival=0.0)[0].name == "draining"
+    assert evaluated(np.full(60, 7.0), arrival=0.0)[0].name == "flat"
 
 
 def test_noise_without_direction_is_flat() -> None:
     noise = np.random.default_rng(4).normal(0, 500, 60)
-    assert judged(noise)[0].name == "flat"
+    assert evaluated(noise)[0].name == "flat"
 
 
 def test_the_short_range_holds_six_commit_intervals() -> None:
     envelope = np.full(60, nan)
     envelope[4::10] = line(10)[4::10]  # one commit in ten minutes: six in the hour
-    assert judged(envelope, interval=600.0)[0].name == "growing"
-    assert judged(envelope, interval=600.0)[0].points == 6
-    assert judged(envelope, interval=60.0)[0].name == "abstain"
+    assert evaluated(envelope, interval=600.0)[0].name == "growing"
+    assert evaluated(envelope, interval=600.0)[0].points == 6
+    assert evaluated(envelope, interval=60.0)[0].name == "abstain"
 
 
 def hour(*parts: tuple[int, float]) -> Floats:
@@ -118,12 +118,12 @@ def hour(*parts: tuple[int, float]) -> Floats:
 
 
 def test_growth_against_a_long_drain_is_not_growth() -> None:
-    assert judged(hour((49, -30), (11, 10)))[0].name == "flat"
-    assert judged(hour((49, 30), (11, -10)))[0].name == "flat"
+    assert evaluated(hour((49, -30), (11, 10)))[0].name == "flat"
+    assert evaluated(hour((49, 30), (11, -10)))[0].name == "flat"
 
 
 def test_a_burst_that_drains_is_draining_when_the_hour_before_was_quiet() -> None:
-    assert judged(hour((44, 0), (5, 300), (11, -100)))[0].name == "draining"
+    assert evaluated(hour((44, 0), (5, 300), (11, -100)))[0].name == "draining"
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -132,7 +132,7 @@ def test_lag_that_changed_once_has_no_trend(windows: int, sign: int) -> None:
     """As where commits are seen later from now on. Half below and half above would rank as a line does."""
     envelope = np.full(60, 1e6)
     envelope[-windows:] += sign * 30_000
-    assert judged(envelope)[0].name == "flat"
+    assert evaluated(envelope)[0].name == "flat"
 
 
 @pytest.mark.parametrize("windows", range(4, 9))
@@ -140,25 +140,25 @@ def test_lag_that_changed_once_and_wavers_has_a_trend_by_chance_only(windows: in
     """Two-sided 5 %, and what the height of the step is off by chance; with the step in it a quarter had one."""
     chance = np.random.default_rng(windows)
     step = np.where(np.arange(60) >= 60 - windows, 30_000.0, 0.0)
-    grown = [judged(1e6 + step + chance.normal(0, 2000, 60))[0].name == "growing" for _ in range(400)]
+    grown = [evaluated(1e6 + step + chance.normal(0, 2000, 60))[0].name == "growing" for _ in range(400)]
     assert sum(grown) <= 0.15 * len(grown)
 
 
 def test_growth_that_has_just_begun_is_no_step_nor_is_growth_after_one() -> None:
-    assert [judged(hour((60 - windows, 0), (windows, 10)))[0].name for windows in (5, 6, 7)] == [
+    assert [evaluated(hour((60 - windows, 0), (windows, 10)))[0].name for windows in (5, 6, 7)] == [
         "flat",  # of eleven points six are equal: that may be chance
         "growing",
         "growing",
     ]
     after = hour((49, 0), (11, 10))
     after[-6:] += 30_000
-    assert judged(after)[0].name == "growing"
+    assert evaluated(after)[0].name == "growing"
 
 
 def test_what_lies_before_a_break_is_left_to_the_caller_to_blank() -> None:
     envelope = hour((49, -30), (11, 10))
     envelope[:49] = nan
-    assert judged(envelope)[0].name == "growing"
+    assert evaluated(envelope)[0].name == "growing"
 
 
 # sawtooth
@@ -166,15 +166,15 @@ def test_what_lies_before_a_break_is_left_to_the_caller_to_blank() -> None:
 
 def test_commits_that_swing_half_an_interval_around_a_flat_envelope_are_a_sawtooth() -> None:
     flat = np.full(60, 50.0)
-    assert judged(flat, lag_max=15_000.0, interval=300.0)[0].name == "sawtooth"
-    assert judged(flat, lag_max=14_999.0, interval=300.0)[0].name == "flat"
-    assert judged(flat, lag_max=9.0, arrival=1.0)[0].name == "flat"
-    assert judged(flat, lag_max=10.0, arrival=1.0)[0].name == "sawtooth"
-    assert judged(flat, lag_max=15_000.0, interval=nan)[0].name == "flat"  # no commit interval known
+    assert evaluated(flat, lag_max=15_000.0, interval=300.0)[0].name == "sawtooth"
+    assert evaluated(flat, lag_max=14_999.0, interval=300.0)[0].name == "flat"
+    assert evaluated(flat, lag_max=9.0, arrival=1.0)[0].name == "flat"
+    assert evaluated(flat, lag_max=10.0, arrival=1.0)[0].name == "sawtooth"
+    assert evaluated(flat, lag_max=15_000.0, interval=nan)[0].name == "flat"  # no commit interval known
 
 
 def test_growth_goes_before_a_sawtooth() -> None:
-    assert judged(line(10), lag_max=1e9, interval=300.0)[0].name == "growing"
+    assert evaluated(line(10), lag_max=1e9, interval=300.0)[0].name == "growing"
 
 
 def test_the_swing_is_the_median_of_the_windows_with_both_numbers() -> None:
@@ -194,43 +194,46 @@ def test_the_swing_is_the_median_of_the_windows_with_both_numbers() -> None:
 def test_a_trend_lasts_while_half_of_what_it_took_to_enter_is_there(sign: int) -> None:
     before = UP if sign > 0 else DOWN
     for rate in (4.9, 2.6):
-        assert judged(line(sign * rate))[0].name == "flat"
-        assert judged(line(sign * rate), before) == (replace(judged(line(sign * rate))[0], name=before.name), before)
+        assert evaluated(line(sign * rate))[0].name == "flat"
+        assert evaluated(line(sign * rate), before) == (
+            replace(evaluated(line(sign * rate))[0], name=before.name),
+            before,
+        )
 
 
 def test_a_trend_is_left_after_two_windows_that_do_not_bear_it_out() -> None:
-    trend, after = judged(line(2.4), UP)
+    trend, after = evaluated(line(2.4), UP)
     assert (trend.name, after) == ("growing", TrendState("growing", 1))
-    trend, after = judged(line(2.4), after)
+    trend, after = evaluated(line(2.4), after)
     assert (trend.name, after) == ("flat", NEW)
 
 
 def test_one_window_that_bears_a_trend_out_restarts_the_count() -> None:
-    assert judged(line(2.6), TrendState("growing", 1))[1] == UP
+    assert evaluated(line(2.6), TrendState("growing", 1))[1] == UP
 
 
 def test_a_trend_by_chance_is_left_too() -> None:
     noise = np.random.default_rng(5).normal(0, 5000, 60)
     noise[-11:] = [0, 9000, -3000, 8000, -5000, 9500, 1000, -2000, 9000, 0, 12_000]
-    trend, after = judged(noise, UP)
+    trend, after = evaluated(noise, UP)
     assert trend.slope > 0.025 * ARRIVAL
     assert trend.p > 0.05
     assert after == TrendState("growing", 1)
 
 
 def test_a_turn_takes_two_windows_to_be_named() -> None:
-    trend, after = judged(line(-10), UP)
+    trend, after = evaluated(line(-10), UP)
     assert trend.name == "growing"
     assert trend.slope == pytest.approx(-10)
-    assert judged(line(-10), after)[0].name == "draining"
+    assert evaluated(line(-10), after)[0].name == "draining"
 
 
 def test_a_window_that_abstains_keeps_a_trend_and_two_forget_it() -> None:
     unknown = np.full(60, nan)
-    trend, after = judged(unknown, UP)
+    trend, after = evaluated(unknown, UP)
     assert (trend.name, after) == ("abstain", TrendState("growing", 1))
-    assert judged(line(2.6), after)[0].name == "growing"
-    assert judged(unknown, after)[1] == NEW
+    assert evaluated(line(2.6), after)[0].name == "growing"
+    assert evaluated(unknown, after)[1] == NEW
 
 
 # many at once
@@ -261,6 +264,6 @@ def test_no_partitions_have_no_trends() -> None:
 
 
 def test_nothing_is_infinite() -> None:
-    trend, _ = judged(np.zeros(60), arrival=0.0)
+    trend, _ = evaluated(np.zeros(60), arrival=0.0)
     assert (trend.name, trend.slope, trend.p) == ("flat", 0.0, 1.0)
     assert inf not in (trend.slope_low, trend.slope_high)

@@ -10,7 +10,7 @@ import pytest
 from laggard import errors
 from laggard.cli.api.openapi import openapi
 from laggard.cli.decode import BAD_INPUT
-from laggard.cli.judged import FOUND
+from laggard.cli.evaluated import FOUND
 from laggard.cli.main import VERBS
 from laggard.diagnosis.findings.rows import (
     CLOSED,

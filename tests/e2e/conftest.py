@@ -191,7 +191,7 @@ def resumed(world: World, paused: Paused) -> Resumed:
     described, dumped = describe_groups(world.broker), dump_offsets_topic(world.broker)
     view = place.view(batch)
     # the rules follow the ticks at their own pace
-    wait_until(lambda: _judged_to(place) > last_before["polled_at"], 60, "the rules after the stop", place.tail)
+    wait_until(lambda: _evaluated_to(place) > last_before["polled_at"], 60, "the rules after the stop", place.tail)
     stopped_again = run.stop()
     return Resumed(
         place, traffic, stopped, stopped_again, killed_after, last_before, view, place.rows("batches"), described,
@@ -241,7 +241,7 @@ def _make_groups(world: World) -> None:
     commit_in_transaction(servers, "only-aborted", {at("orders", 2): 9}, abort=True)
 
 
-def _judged_to(place: Place) -> datetime:
+def _evaluated_to(place: Place) -> datetime:
     """Begin of the newest window that the rules have evaluated."""
     return max((row["window_start"] for row in place.rows("finding_state")), default=LONG_AGO)
 

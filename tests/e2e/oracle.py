@@ -92,8 +92,8 @@ def generations(dumped: Iterable[Dumped]) -> list[Dumped]:
     found, newest = [], dict[str, Any]()
     for record in dumped:
         if record.type == 2:
-            told = None if record.data is None else (record.data["generation"], bool(record.data["members"]))
-            if told is None or told != newest.get(record.key["group"]):
+            reported = None if record.data is None else (record.data["generation"], bool(record.data["members"]))
+            if reported is None or reported != newest.get(record.key["group"]):
                 found.append(record)
-            newest[record.key["group"]] = told
+            newest[record.key["group"]] = reported
     return found

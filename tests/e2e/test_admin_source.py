@@ -141,16 +141,20 @@ def test_the_doctor_asks_for_the_rights_that_count(place: Place) -> None:
 
 
 def test_lag_is_that_of_kafkas_own_tool(cluster: Secured, place: Place, job: Run) -> None:
-    told = describe_groups(cluster.broker)
+    described = describe_groups(cluster.broker)
     job.tick_after(now())
 
     def known() -> bool:
-        nonlocal told
-        told = {key: each for key, each in describe_groups(cluster.broker).items() if each.current_offset is not None}
-        return lags(place) == {key: (each.current_offset, each.log_end_offset, each.lag) for key, each in told.items()}
+        nonlocal described
+        described = {
+            key: each for key, each in describe_groups(cluster.broker).items() if each.current_offset is not None
+        }
+        return lags(place) == {
+            key: (each.current_offset, each.log_end_offset, each.lag) for key, each in described.items()
+        }
 
-    wait_until(known, START_LIMIT, "the lag of the tool", lambda: f"{told}\n{lags(place)}\n{place.tail()}")
-    assert {key[0] for key in told} == {"simple", "ending", "classic", "modern"}
+    wait_until(known, START_LIMIT, "the lag of the tool", lambda: f"{described}\n{lags(place)}\n{place.tail()}")
+    assert {key[0] for key in described} == {"simple", "ending", "classic", "modern"}
 
 
 def test_states_members_and_owners_are_known(place: Place, job: Run) -> None:

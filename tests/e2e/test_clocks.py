@@ -74,7 +74,7 @@ def gaps(place: Place) -> list[Row]:
     return sorted((row for row in place.rows("batches") if row["kind"] == "gap"), key=lambda row: row["batch_id"])
 
 
-def newest_judged(place: Place) -> datetime:
+def newest_evaluated(place: Place) -> datetime:
     return max(row["window_start"] for row in place.rows("group_windows"))
 
 
@@ -188,7 +188,7 @@ def test_a_clock_that_is_set_forward_and_back_stops_nothing(broker: Broker, tmp_
         run.wait_for(lambda batch: batch.polled_at == batch.clock_at, "the time at which the clock was set back")
         await_windows(run, 2)
         end = first["polled_at"]
-        run.wait_for(lambda _: newest_judged(place) > end, "the diagnosis of later windows")
+        run.wait_for(lambda _: newest_evaluated(place) > end, "the diagnosis of later windows")
         ended = run.stop()
     check(place)
     ages = [row["time_lag_seconds"] for row in windows(place) if row["time_lag_seconds"] is not None]

@@ -82,8 +82,8 @@ def ask(folder: Path, servers: str, *words: str, json_wanted: bool = True) -> Re
         'job.master="local[2]"',
         "exporter.max_age_seconds=86400",
     ]
-    told = [word for setting in settings for word in ("--set", setting)]
-    command = [sys.executable, "-m", "laggard", *(["--json"] if json_wanted else []), "doctor", *told, *words]
+    options = [word for setting in settings for word in ("--set", setting)]
+    command = [sys.executable, "-m", "laggard", *(["--json"] if json_wanted else []), "doctor", *options, *words]
     for _ in range(ASK_TIMES):
         started = time.monotonic()
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=folder)
@@ -146,18 +146,18 @@ def test_no_question_creates_the_offsets_topic(tmp_path: Path) -> None:
 
 
 def test_a_cluster_in_use_is_reported_with_its_facts_and_all_is_well(seen: Seen) -> None:
-    told = seen.used.lines
+    options = seen.used.lines
     assert [line for line in seen.used.answer["data"] if line["level"] != "ok"] == []
     assert seen.used.code == 0
     admin = KafkaAdminClient(bootstrap_servers=seen.servers)
     cluster_id = admin.describe_cluster()["cluster_id"]
     admin.close()
-    assert told["brokers"]["fact"] == f"cluster {cluster_id}, 1 broker"
-    assert told["advertised listeners"]["fact"] == f"a connection to each broker: 1 at {seen.servers}"
-    assert told["offsets topic"]["fact"] == f"{OFFSETS_TOPIC} has 50 partitions"
-    assert told["Describe topics"]["fact"].endswith("that we see: 1")
-    assert told["Describe groups"]["fact"].endswith("that we see: 1")
-    assert told["position"]["level"] == "ok"
+    assert options["brokers"]["fact"] == f"cluster {cluster_id}, 1 broker"
+    assert options["advertised listeners"]["fact"] == f"a connection to each broker: 1 at {seen.servers}"
+    assert options["offsets topic"]["fact"] == f"{OFFSETS_TOPIC} has 50 partitions"
+    assert options["Describe topics"]["fact"].endswith("that we see: 1")
+    assert options["Describe groups"]["fact"].endswith("that we see: 1")
+    assert options["position"]["level"] == "ok"
 
 
 def test_the_json_has_one_shape_and_a_remedy_for_all_but_ok(seen: Seen) -> None:

@@ -22,9 +22,9 @@ def check_lag_equals_tool(
     partitions, described = (
         {key: row for key, row in each.items() if key[0] != "odd"} for each in (partitions, described)
     )
-    told = {key: (each.current_offset, each.log_end_offset, each.lag) for key, each in described.items()}
+    described = {key: (each.current_offset, each.log_end_offset, each.lag) for key, each in described.items()}
     ours = {key: (row["committed_offset"], row["log_end_offset"], row["lag"]) for key, row in partitions.items()}
-    assert ours == told, log
+    assert ours == described, log
     statuses = {key: row["status"] for key, row in partitions.items()}
     assert statuses == {key: "no_commit" if each.current_offset is None else "ok" for key, each in described.items()}, (
         log
@@ -119,12 +119,14 @@ def test_a_partition_never_committed_has_a_row_and_no_lag(paused: Paused) -> Non
 
 def test_group_states_and_types_are_what_the_broker_says(paused: Paused) -> None:
     groups = paused.view.groups
-    told = {name: (groups[name]["group_state"], groups[name]["group_type"], groups[name]["members"]) for name in groups}
+    described = {
+        name: (groups[name]["group_state"], groups[name]["group_type"], groups[name]["members"]) for name in groups
+    }
 
-    assert told["live"] == ("Stable", "classic", 2), paused.place.tail()
-    assert told["other"] == ("Stable", "classic", 1)
-    assert told["empty"] == ("Empty", "classic", 0)
-    assert told["simple"] == ("Empty", "simple", None)
+    assert described["live"] == ("Stable", "classic", 2), paused.place.tail()
+    assert described["other"] == ("Stable", "classic", 1)
+    assert described["empty"] == ("Empty", "classic", 0)
+    assert described["simple"] == ("Empty", "simple", None)
     assert groups["other"]["static_members"] == 1
 
 
@@ -163,18 +165,18 @@ def test_generations_equal_the_dump(paused: Paused) -> None:
 
 
 def test_members_equal_the_dump(paused: Paused) -> None:
-    told = {
+    described = {
         (each.partition, each.offset, member["memberId"]): (member, each.data)
         for each in paused.view.read(paused.dumped)
         if each.type == 2 and each.data is not None
         for member in each.data["members"]
     }
     rows = unique(paused.view.rows("group_members"), "source_partition", "source_offset", "member_id")
-    assert rows.keys() == told.keys(), paused.place.tail()
-    assert any(member["groupInstanceId"] for member, _ in told.values())
+    assert rows.keys() == described.keys(), paused.place.tail()
+    assert any(member["groupInstanceId"] for member, _ in described.values())
 
     for key, row in rows.items():
-        member, data = told[key]
+        member, data = described[key]
         ours = {
             "groupInstanceId": row["group_instance_id"],
             "clientId": row["client_id"],

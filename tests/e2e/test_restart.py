@@ -127,8 +127,8 @@ def test_after_the_restart_the_tables_equal_kafkas_tools_again(resumed: Resumed)
 def test_generations_are_written_once_across_the_restart(resumed: Resumed) -> None:
     rows = [(row["source_partition"], row["source_offset"]) for row in resumed.view.rows("generations")]
 
-    told = generations(resumed.view.read(resumed.dumped))
-    assert sorted(rows) == [(each.partition, each.offset) for each in told]
+    reported = generations(resumed.view.read(resumed.dumped))
+    assert sorted(rows) == [(each.partition, each.offset) for each in reported]
 
 
 def test_lag_disappears_from_the_exporter_when_the_job_is_down(resumed: Resumed) -> None:
@@ -160,7 +160,7 @@ def test_a_missing_checkpoint_is_made_again_from_the_tables(resumed: Resumed) ->
 def test_every_closed_window_is_evaluated_once_and_none_is_left_out_across_the_restart(resumed: Resumed) -> None:
     rows = resumed.place.rows("group_windows")
     newest = max(row["window_start"] for row in resumed.place.rows("finding_state"))
-    judged = [(row["group"], row["topic"], row["window_start"]) for row in rows if row["window_start"] <= newest]
+    evaluated = [(row["group"], row["topic"], row["window_start"]) for row in rows if row["window_start"] <= newest]
     assert len({row["window_start"] for row in rows if row["window_start"] > newest}) <= 1  # cut off by the stop
     closed = {row["window_start"] for row in resumed.place.rows("group_history") if row["window_start"] <= newest}
     recorded = {
@@ -169,8 +169,8 @@ def test_every_closed_window_is_evaluated_once_and_none_is_left_out_across_the_r
         if row["window_start"] in closed
     }
 
-    assert len(judged) == len(set(judged))
-    assert set(judged) == recorded
+    assert len(evaluated) == len(set(evaluated))
+    assert set(evaluated) == recorded
     assert newest > resumed.last_before["polled_at"]
     assert "RULE_FAILED" not in {row["code"] for row in resumed.place.rows("findings")}
     assert "the diagnosis stopped" not in resumed.place.log.read_text(), resumed.place.tail()

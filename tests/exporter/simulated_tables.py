@@ -13,7 +13,7 @@ import pyarrow as pa
 from laggard.tables.arrow import to_arrow
 from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS
 from scenarios.catalogue import SCENARIOS
-from scenarios.judged import diagnose
+from scenarios.diagnosed import diagnose
 from scenarios.runs import Recorder, place_of, record, simulate
 from tables.fixtures import CLUSTER, batch_row, write_arrow, write_rows
 
@@ -39,15 +39,15 @@ def write_simulated(root: Path, seed: int = 1) -> datetime:
     job = Recorder()
     recorded = record(runs, job)
     names = {name: WHO[run.scenario.name] for run in runs for name in run.cluster.names}
-    judged = [diagnose(each) for each in recorded]
+    evaluated = [diagnose(each) for each in recorded]
     polled_at = max(each.at_ms for run in runs for each in run.simulation.polls)
     at = datetime.fromtimestamp(polled_at / 1000, timezone.utc)
     found: dict[str, Any] = {name: job.whole(name) for name in APPENDED if name in job.pieces}
     found |= {name: job.tables[name] for name in ("partition_status", "group_status")}
-    found["findings"] = to_arrow(FINDINGS, [row for each in judged for row in each.findings])
-    found["group_windows"] = to_arrow(GROUP_WINDOWS, [row for each in judged for row in each.windows])
+    found["findings"] = to_arrow(FINDINGS, [row for each in evaluated for row in each.findings])
+    found["group_windows"] = to_arrow(GROUP_WINDOWS, [row for each in evaluated for row in each.windows])
     versions = {name: write_arrow(root, name, _named(table, names)) for name, table in found.items()}
-    newest = max(row["window_start"] for each in judged for row in each.windows)
+    newest = max(row["window_start"] for each in evaluated for row in each.windows)
     place = {
         "date": newest.date(),
         "cluster": CLUSTER,

@@ -40,7 +40,7 @@ from tables.fixtures import (
     partition_row,
     window_row,
     write_batch,
-    write_judged,
+    write_evaluated,
     write_rows,
 )
 
@@ -69,7 +69,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "flags": [], "scale_reason": {}, "scale_verdict": "NO_HOT_PARTITION", "shape": "concentrated",
     }  # fmt: skip
     calm = {"lag": 0, "max_time_lag_seconds": 0.0, "partitions_material": 0, "flags": [], "scale_verdict": "NOT_NEEDED"}
-    write_judged(
+    write_evaluated(
         root,
         windows=[window_row("checkout", "orders", **lagging), window_row("other", "orders", **calm)],
         findings=[finding_row("HOT_PARTITION_ARRIVAL", "checkout") | facts],
@@ -117,7 +117,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
     evidence = {"evidence": {"drain_seconds": float("inf")}, "evidence_text": {}}
     found = {name: value for name, value in (facts | evidence).items() if name != "rules"}
     more = {"partitions_total": 1, "partitions_material": 1, "flags": [], "scale_reason": {}, "top_partitions": []}
-    write_judged(
+    write_evaluated(
         root,
         windows=[window_row("g", "t", **more, max_time_lag_seconds=3.0)],
         findings=[finding_row("CAPACITY_SHORTAGE", "g") | found],
@@ -277,7 +277,7 @@ def test_a_window_without_a_topic_that_came_again_has_no_exact_sum(tmp_path: Pat
         known = {"lag": 10, "lag_known": 10, "max_time_lag_seconds": 1.0, "time_lag_censored": False, "status": "ok"}
         return same | window_row("g", topic) | known | {"window_start": start, "window_end": start + MINUTE} | facts
 
-    write_judged(tmp_path, windows=[window("a", 1), window("b", 1)])
+    write_evaluated(tmp_path, windows=[window("a", 1), window("b", 1)])
     rows = [window("a", 2), window("a", 3, time_lag_censored=True), window("b", 3), window("a", 4)]
     rows += [window("a", 5, max_time_lag_seconds=None, time_lag_censored=None)]
     write_rows(tmp_path, "group_windows", rows)
@@ -348,7 +348,7 @@ def test_findings_are_chosen(asker: Asker) -> None:
     assert asker("findings?group=other")["findings"] == []
 
 
-def test_names_are_those_of_the_labels_and_their_bytes_are_told(odd: Asker) -> None:
+def test_names_are_those_of_the_labels_and_their_bytes_are_shown(odd: Asker) -> None:
     (row,) = [row for row in odd("groups")["groups"] if "group_bytes" in row]
     assert b64decode(row["group_bytes"]).decode() == HOSTILE
     for name in (HOSTILE, row["group"]):

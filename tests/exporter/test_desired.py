@@ -13,11 +13,11 @@ from laggard.diagnosis.parameters import Policy
 from laggard.diagnosis.rules.registry import BLOCKS_SCALING
 from laggard.exporter.collectors.sizing import SizingCollector
 from laggard.exporter.desired import desired_consumers
+from laggard.exporter.evaluated import Evaluated, EvaluatedReader
 from laggard.exporter.families import GROUP_DESIRED
-from laggard.exporter.judged import Judged, JudgedReader
 from laggard.exporter.snapshot import Snapshot
 from laggard.tables.readers import Batch
-from tables.fixtures import NOW, finding_row, window_row, write_judged
+from tables.fixtures import NOW, finding_row, window_row, write_evaluated
 
 ASLEEP = {"lag": 0, "arrival_rate": 0.0}
 LAZY = Policy(scale_to_zero=True, idle_seconds=600.0)
@@ -155,28 +155,28 @@ def test_nobody_is_sent_away_while_a_finding_is_open_for_which_the_verdict_sizes
     code: str, expected: int
 ) -> None:
     hour = {"g": [sized(4)] * 59}
-    judged = Judged(NOW.timestamp(), sized(4), before=hour, findings=[finding_row(code, "g")])
-    (wanted, *_) = SizingCollector(Snapshot(Batch({"cluster": "prod"}, 1), judged=judged)).collect()
+    evaluated = Evaluated(NOW.timestamp(), sized(4), before=hour, findings=[finding_row(code, "g")])
+    (wanted, *_) = SizingCollector(Snapshot(Batch({"cluster": "prod"}, 1), evaluated=evaluated)).collect()
     assert [(each.labels["group"], each.value) for each in wanted.samples] == [("g", expected)]
 
 
 @pytest.mark.parametrize(("missing", "expected"), [pytest.param(None, 3, marks=pytest.mark.full), (30, 4)])
 def test_the_hour_is_read_from_the_tables_window_by_window(tmp_path: Path, missing: int | None, expected: int) -> None:
-    reader = JudgedReader(str(tmp_path), 60)
+    reader = EvaluatedReader(str(tmp_path), 60)
     for number in range(60):
-        write_judged(tmp_path, NOW + timedelta(minutes=number), windows=[] if number == missing else sized(4))
+        write_evaluated(tmp_path, NOW + timedelta(minutes=number), windows=[] if number == missing else sized(4))
         if number in (10, 11, 40):
             reader.read()
-    for judged in (reader.read(), JudgedReader(str(tmp_path), 60).read()):
-        assert desired_consumers(sized(4), Policy(), before=judged.before["g"]) == expected
+    for evaluated in (reader.read(), EvaluatedReader(str(tmp_path), 60).read()):
+        assert desired_consumers(sized(4), Policy(), before=evaluated.before["g"]) == expected
 
 
 def idle_seconds(root: Path, minutes: list[int | None], longest: float = 3600.0) -> float:
     """How long group g is idle when its lag at the end of these minutes was this; None: a minute without a row."""
     for n, lag in enumerate(minutes):
         rows = [] if lag is None else [window_row("g", "t", lag=lag, arrival_rate=0.0), window_row("g", "u", **ASLEEP)]
-        write_judged(root, NOW + timedelta(minutes=n), windows=rows)
-    return JudgedReader(str(root), 60, longest).read().idle_seconds.get("g", 0.0)
+        write_evaluated(root, NOW + timedelta(minutes=n), windows=rows)
+    return EvaluatedReader(str(root), 60, longest).read().idle_seconds.get("g", 0.0)
 
 
 @pytest.mark.parametrize(

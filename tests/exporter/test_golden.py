@@ -24,7 +24,7 @@ from tables.fixtures import (
     topic_row,
     window_row,
     write_batch,
-    write_judged,
+    write_evaluated,
 )
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -95,8 +95,8 @@ def golden_body(root: Path, name: str) -> str:
     ]
     topics = [topic_row("orders", n) for n in range(3)]
     write_batch(root, 42, partitions=partitions, groups=groups, topics=topics, offsets_retention_minutes=10_080)
-    write_judged(root, NOW - timedelta(minutes=1), windows=[window_row("billing", "orders")])
-    write_judged(
+    write_evaluated(root, NOW - timedelta(minutes=1), windows=[window_row("billing", "orders")])
+    write_evaluated(
         root,
         windows=[
             window_row("billing", "orders", slo_breach_seconds=90.0),

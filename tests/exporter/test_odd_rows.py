@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from exporter.harness import Exporter, series
 from laggard.cli.main import main
 from laggard.errors import OK
-from laggard.exporter.judged import Judged, judged_rows
+from laggard.exporter.evaluated import Evaluated, evaluated_rows
 from laggard.exporter.options import Selection
 from laggard.exporter.render import TEXT, render_data
 from laggard.exporter.snapshot import Read, Snapshot, make_snapshot
@@ -33,7 +33,7 @@ from tables.fixtures import (
     window_row,
     write_arrow,
     write_batch,
-    write_judged,
+    write_evaluated,
     write_rows,
 )
 from tables.odd import odd_arrays
@@ -89,12 +89,12 @@ def body_of(read: dict[str, pa.Table]) -> tuple[list[str], Skipped]:
     skipped = Skipped()
     batch = Batch(batch_row(1, {}), 0)
     base = make_snapshot(batch, Read(*(read[name] for name in SIFTED[:3])), Selection(), skipped)
-    judged = Judged(
+    evaluated = Evaluated(
         NOW.timestamp(),
-        judged_rows(read["group_windows"], "group_windows", skipped),
-        findings=judged_rows(read["findings"], "findings", skipped),
+        evaluated_rows(read["group_windows"], "group_windows", skipped),
+        findings=evaluated_rows(read["findings"], "findings", skipped),
     )
-    snapshot = Snapshot(base.batch, base.group_topics, base.partitions, base.groups, base.topics, judged)
+    snapshot = Snapshot(base.batch, base.group_topics, base.partitions, base.groups, base.topics, evaluated)
     data = render_data(snapshot, 100_000, skipped)
     return data.heads[TEXT].plain.decode().splitlines(), skipped
 
@@ -186,7 +186,9 @@ def test_status_names_what_it_skips(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_odd_rows_of_the_rules_cost_no_lag(tmp_path: Path) -> None:
     write_batch(tmp_path, partitions=[partition_row("g", "t", 0)], groups=[group_row("g")])
     windows = [window_row("g", "t"), window_row("g", "u", slope=float("nan")), {**window_row("h", "t"), "topic": None}]
-    write_judged(tmp_path, windows=windows, findings=[finding_row("LAG_GROWING", "g"), finding_row("LAG_GROWING", "h")])
+    write_evaluated(
+        tmp_path, windows=windows, findings=[finding_row("LAG_GROWING", "g"), finding_row("LAG_GROWING", "h")]
+    )
     exporter = Exporter(tmp_path)
     exporter.refresh()
     found = exporter.samples()

@@ -10,7 +10,7 @@ from exporter.harness import Exporter, names, series
 from laggard.diagnosis.parameters import Policy
 from laggard.exporter.families import EXPERIMENTAL, FAMILIES
 from laggard.exporter.options import Selection
-from tables.fixtures import group_row, partition_row, window_row, write_batch, write_judged
+from tables.fixtures import group_row, partition_row, window_row, write_batch, write_evaluated
 
 DISTRIBUTION = "laggard_group_lag_distribution_records_bucket"
 
@@ -19,7 +19,7 @@ DISTRIBUTION = "laggard_group_lag_distribution_records_bucket"
 def root(tmp_path: Path) -> Path:
     partitions = [partition_row(group, "t", n) for group in ("a", "b") for n in range(5)]
     write_batch(tmp_path, partitions=partitions, groups=[group_row("a", ping_pong=0.5), group_row("b")])
-    write_judged(tmp_path, windows=[window_row("a", "t")])
+    write_evaluated(tmp_path, windows=[window_row("a", "t")])
     return tmp_path
 
 

@@ -16,7 +16,7 @@ from laggard.errors import NOT_FOUND, TEMPORARY, USAGE, LaggardError
 from laggard.tables.schemas import TABLES
 from tables.fixtures import batch_row, group_row, partition_row, topic_row, write_batch, write_rows
 
-UNJUDGED = "; health and verdict unknown: the rules have not evaluated it"
+UNEVALUATED = "; health and verdict unknown: the rules have not evaluated it"
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def call(verb: Any, root: Path, *words: str, as_json: bool = False) -> int:
 
 def test_status_shows_the_worst_group_first_with_unknown_and_lower_bounds_as_such(tables: Path) -> None:
     assert status.status_lines(status.read_snapshot(str(tables))) == [
-        f"prod: batch 42, 2026-11-20 12:00:00 UTC, 3 groups{UNJUDGED}",
+        f"prod: batch 42, 2026-11-20 12:00:00 UTC, 3 groups{UNEVALUATED}",
         "GROUP         STATE    MEMBERS      LAG    TIME LAG  WORST PARTITION  GENERATION  DATA",
         "audit         Stable         2    ≥ 100  ≥ 1 h 05 m  orders-0                  7  partial",
         "billing       Stable         2      100        10 s  orders-1                  7  ok",
@@ -73,7 +73,7 @@ def test_the_generation_of_a_modern_group_is_its_epoch(tmp_path: Path) -> None:
     write_batch(tmp_path, groups=[group_row("modern", generation=None, group_epoch=12)])
     (line,) = status.group_lines(status.read_snapshot(str(tmp_path)))
     assert line.generation == 12
-    assert status.status_lines(status.read_snapshot(str(tmp_path)))[0].endswith(f", 1 group{UNJUDGED}")
+    assert status.status_lines(status.read_snapshot(str(tmp_path)))[0].endswith(f", 1 group{UNEVALUATED}")
 
 
 def test_status_limits_filters_and_warns_of_old_data(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from tables.fixtures import (
     partition_row,
     topic_row,
     window_row,
-    write_judged,
+    write_evaluated,
     write_rows,
 )
 
@@ -71,18 +71,20 @@ def write_tables(root: Path, more: int = 0, hostile: str = HOSTILE) -> None:
         "trend": "flat",
     }  # fmt: skip
     names = ["calm", *(f"group-{number:04}" for number in range(more))]
-    told = {
+    reported = {
         "topic": "orders", "partitions": [HOT], "rule": "D6", "rule_version": 1, "class": "cause", "scope": "partition",
         "started_at": NOW - 40 * MINUTE, "opened_at": NOW - 35 * MINUTE, "evidence": {"share": 0.8},
         "evidence_text": {"owner": "c2"}, "guards": {"deploy": "pass", "retention": "unknown"},
         "falsifier": "the rates are equal",
     }  # fmt: skip
-    write_judged(
+    write_evaluated(
         root,
         windows=[window_row(name, "orders", **calm) for name in names],
         findings=[
-            finding_row("HOT_PARTITION_ARRIVAL", "checkout", severity="page") | told,
-            finding_row("CAPACITY_SHORTAGE", "checkout", role="contributing") | told | {"partitions": [], "rule": "D1"},
+            finding_row("HOT_PARTITION_ARRIVAL", "checkout", severity="page") | reported,
+            finding_row("CAPACITY_SHORTAGE", "checkout", role="contributing")
+            | reported
+            | {"partitions": [], "rule": "D1"},
         ],
     )
     write_rows(root, "group_windows", windows)

@@ -186,8 +186,8 @@ def test_each_window_names_who_had_the_partition_at_its_end() -> None:
         *nobody,
         *nobody,
     ]
-    told = {(row["generation"], row["member_id"]): row["slot"] for row in job.history["group_members"]}
-    assert {(row["generation"], row["owner"]): row["slot"] for row in windows(job) if row["owner"]} == told
+    slots = {(row["generation"], row["member_id"]): row["slot"] for row in job.history["group_members"]}
+    assert {(row["generation"], row["owner"]): row["slot"] for row in windows(job) if row["owner"]} == slots
     assert {row["client_id"] for row in windows(job) if row["owner"]} == {"client"}
 
 

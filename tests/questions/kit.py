@@ -22,7 +22,7 @@ def write_tables(root: Path, tables: Mapping[str, Iterable[Row]]) -> None:
     writer = Writer(str(root), "test")
     for name, rows in tables.items():
         writer.write(TABLES[name], to_arrow(TABLES[name], [dict(row) for row in rows]), 1)
-    versions = {name: writer.version(name) for name, table in TABLES.items() if not table.is_judged}
+    versions = {name: writer.version(name) for name, table in TABLES.items() if not table.is_of_diagnosis}
     writer.write(TABLES["batches"], to_arrow(TABLES["batches"], [batch_row(1, versions)]), 1)
 
 

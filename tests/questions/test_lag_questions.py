@@ -135,7 +135,7 @@ def test_q5_the_end_of_a_drain_and_how_good_forecasts_were(tmp_path: Path) -> No
 
 
 def test_q6_the_groups_closest_to_loss_and_what_was_lost(tmp_path: Path) -> None:
-    judged = [
+    evaluated = [
         window(-2, "losing", loss_seconds=0.0, lost_records=40),
         window(-1, "losing", loss_seconds=0.0, lost_records=0),
         window(-1, "near", loss_seconds=3600.0, lost_records=0),
@@ -157,7 +157,7 @@ def test_q6_the_groups_closest_to_loss_and_what_was_lost(tmp_path: Path) -> None
         finding(-4, "DATA_LOST", "losing", topic="orders"),
         finding(-3, "DATA_LOSS_FORECAST", "near", topic="orders"),
     ]
-    found = answer(tmp_path, "Q6", {"group_windows": judged, "lag_windows": rows, "findings": findings})
+    found = answer(tmp_path, "Q6", {"group_windows": evaluated, "lag_windows": rows, "findings": findings})
     names = ("group", "loss_seconds", "headroom_records", "lost_records", "partitions_lost", "findings")
     assert columns(found, *names, "windows_unknown") == [
         ("losing", 0.0, 3, 42, 1, 1, 0),

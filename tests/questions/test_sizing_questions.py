@@ -45,13 +45,13 @@ def test_q13_whether_more_members_helped(tmp_path: Path) -> None:
         scale_event(-90, "helped", **rates),
         scale_event(-40, "helped", members_before=4, members_after=2, elasticity=0.1),
         scale_event(-90, "futile", elasticity=0.2),
-        scale_event(-90, "told", **rates),
+        scale_event(-90, "reported", **rates),
         scale_event(-90, "calm"),
         scale_event(-90_000, "old"),
     ]
     evidence = {"lag_before_records": 900.0, "lag_records": 950.0}
     findings = [
-        finding(-60, "SCALE_OUT_FUTILE", "told", evidence=evidence),
+        finding(-60, "SCALE_OUT_FUTILE", "reported", evidence=evidence),
         finding(-44, "SCALE_OUT_FUTILE", "helped", evidence=evidence),
         finding(-91, "SCALE_OUT_FUTILE", "helped", evidence=evidence),
         finding(-60, "CAPACITY_SHORTAGE", "helped"),
@@ -62,7 +62,7 @@ def test_q13_whether_more_members_helped(tmp_path: Path) -> None:
         ("calm", 2, 4, None, None, None, 0, None, None, "unknown"),
         ("futile", 2, 4, None, None, 0.2, 0, None, None, "futile"),
         ("helped", 2, 4, 100.0, 200.0, 1.0, 0, None, None, "helped"),
-        ("told", 2, 4, 100.0, 200.0, 1.0, 1, 900.0, 950.0, "futile"),
+        ("reported", 2, 4, 100.0, 200.0, 1.0, 1, 900.0, 950.0, "futile"),
     ]
     lenient = ask(tmp_path, "Q13", elasticity_min="0.1", group="futile")
     assert columns(lenient, "group", "outcome") == [("futile", "helped")]

@@ -22,7 +22,7 @@ def at(seconds: float) -> datetime:
     return NOON + timedelta(seconds=seconds)
 
 
-def told(seconds: float, member: str, *held: int, instance: str = "one") -> Record:
+def record_of(seconds: float, member: str, *held: int, instance: str = "one") -> Record:
     """The group's first generation, by a member with these partitions."""
     subscription = encoder.subscription({"version": 0, "topics": ["t"], "user_data": None})
     partitions = [{"topic": "t", "partitions": list(held)}] if held else []
@@ -46,11 +46,11 @@ def away(*ticks: list[Record]) -> list[float | None]:
 
 
 LIFE = [
-    told(0, "a", 0, 1),
+    record_of(0, "a", 0, 1),
     committed(5, 0),
     committed(8, 1),
     committed(20, 2),  # not its own
-    told(30, "b", 0, 1),
+    record_of(30, "b", 0, 1),
     committed(31, 0),
 ]
 
@@ -61,16 +61,20 @@ def test_an_absence_began_with_the_last_commit_wherever_a_tick_ends(cut: int) ->
 
 
 def test_each_absence_is_measured_from_the_commits_before_it() -> None:
-    life = [told(0, "a", 0), committed(5, 0), told(10, "b", 0), committed(30, 0), told(37, "c", 0)]
+    life = [record_of(0, "a", 0), committed(5, 0), record_of(10, "b", 0), committed(30, 0), record_of(37, "c", 0)]
     assert away(life) == [5.0, 7.0]
 
 
 @pytest.mark.parametrize(
     "life",
     [
-        [told(0, "a"), committed(5, 0), told(10, "b")],  # it has no partitions
-        [told(0, "a", 0), told(10, "b", 0)],  # they never had a commit
-        [told(0, "a", 0), committed(5, 0), told(51, "b", 0)],  # longer than its session of 45 s: they were idle
+        [record_of(0, "a"), committed(5, 0), record_of(10, "b")],  # it has no partitions
+        [record_of(0, "a", 0), record_of(10, "b", 0)],  # they never had a commit
+        [
+            record_of(0, "a", 0),
+            committed(5, 0),
+            record_of(51, "b", 0),
+        ],  # longer than its session of 45 s: they were idle
     ],
 )
 def test_an_absence_that_no_commit_tells_is_not_known(life: list[Record]) -> None:
@@ -102,8 +106,8 @@ def test_absences_are_those_that_a_search_in_the_records_finds(workload: str) ->
         ]
         seconds = (milliseconds(event["event_at"]) - max(times)) / 1000 if times else None
         found.append((event["seconds"], seconds if seconds is not None and seconds <= 45 else None))
-    assert [told for told, _ in found] == [expected for _, expected in found]
-    assert any(told is not None for told, _ in found)
+    assert [record_of for record_of, _ in found] == [expected for _, expected in found]
+    assert any(record_of is not None for record_of, _ in found)
 
 
 def held_by(members: list[dict[str, Any]], event: dict[str, Any]) -> set[tuple[str, int]]:

@@ -24,7 +24,7 @@ from laggard.rebalance.posterior import (
     two_best,
 )
 from laggard.rebalance.result import Rebalance
-from rebalance.told import HERE, PARAMETERS, all_facts, at, commit, epoch, generation, member, run
+from rebalance.fact_rows import HERE, PARAMETERS, all_facts, at, commit, epoch, generation, member, run
 
 ONE, TWO, THREE = member("1", "A0"), member("2", "A1"), member("3", "A2")
 EXPIRED = replace(TWO, group_instance_id="static")
@@ -168,7 +168,7 @@ def test_an_epoch_of_the_same_members_has_no_cause() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("reported", "expected"),
     [
         (generation(1, 3, [ONE], generation_gap=None), "member_join"),
         (epoch(1, 3, [ONE], 4, generation_gap=None), "member_join"),
@@ -176,8 +176,8 @@ def test_an_epoch_of_the_same_members_has_no_cause() -> None:
         (generation(1, 3, [ONE], generation_gap=None, live_read=False), "unknown"),
     ],
 )
-def test_number_one_follows_nobody(told: Generation, expected: str) -> None:
-    row = last_row(told)
+def test_number_one_follows_nobody(reported: Generation, expected: str) -> None:
+    row = last_row(reported)
     assert (row.cause, row.moved) == (expected, 0 if expected == "member_join" else None)
 
 

@@ -50,9 +50,9 @@ def test_the_assignor_is_the_one_that_most_members_ask_for(wanted: tuple[str | N
 
 
 def test_the_brokers_word_counts_before_the_records() -> None:
-    told = {"g": {"group_state": "Reconciling", "group_type": "Consumer", "protocol_type": "consumer"}}
+    reported = {"g": {"group_state": "Reconciling", "group_type": "Consumer", "protocol_type": "consumer"}}
     job = folded()
-    job.tick(ENDS, CREATE, listing=Listing(told, {}, is_fresh=True))
+    job.tick(ENDS, CREATE, listing=Listing(reported, {}, is_fresh=True))
     assert (job.groups["g"]["group_state"], job.groups["g"]["state_source"]) == ("Reconciling", "admin")
     job.tick(ENDS, JOIN[:2])
     assert (job.groups["g"]["group_state"], job.groups["g"]["state_source"]) == ("Assigning", "record")

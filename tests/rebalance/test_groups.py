@@ -8,7 +8,7 @@ from stream.simulation import NOON, Simulation, commit, end, generation, group_t
 READER = {"m1": ("t",)}
 
 
-def told(state: str, *, is_fresh: bool = True, kind: str = "Classic") -> Listing:
+def listed(state: str, *, is_fresh: bool = True, kind: str = "Classic") -> Listing:
     found = {"g": {"group": "g", "group_state": state, "group_type": kind, "protocol_type": "consumer"}}
     return Listing(found if is_fresh else {}, {0: 7}, is_fresh=is_fresh)
 
@@ -142,9 +142,9 @@ def test_the_brokers_word_on_the_state_stands_until_a_record_or_the_next_listing
     job = live()
     seen = []
     for records, listing in (
-        ([generation(1, READER)], told("PreparingRebalance")),
-        ([], told("", is_fresh=False)),
-        ([generation(2, READER)], told("", is_fresh=False)),
+        ([generation(1, READER)], listed("PreparingRebalance")),
+        ([], listed("", is_fresh=False)),
+        ([generation(2, READER)], listed("", is_fresh=False)),
     ):
         job.tick(records=records, listing=listing)
         seen.append((job.groups["g"]["group_state"], job.groups["g"]["state_source"]))
@@ -157,7 +157,7 @@ def test_a_coordinator_that_does_not_answer_leaves_the_last_word_on_its_groups()
     others = {"h": {"group": "h", "group_state": "Stable", "group_type": "classic"}}
     seen = []
     for records, listing in (
-        ([generation(1, READER)], told("PreparingRebalance")),
+        ([generation(1, READER)], listed("PreparingRebalance")),
         ([], Listing(others, {0: 7}, is_fresh=True, unlisted=frozenset({7, None}))),
         ([], Listing(others, {0: None}, is_fresh=True, unlisted=frozenset({None}))),
         ([], Listing(others, {0: 8}, is_fresh=True, unlisted=frozenset({7, None}))),
@@ -177,7 +177,7 @@ def test_offsets_without_a_group_record_belong_to_a_simple_group() -> None:
 
 def test_the_coordinator_is_the_leader_of_the_groups_offsets_partition() -> None:
     job = live()
-    job.tick(records=[generation(1, READER)], listing=told("Stable"))
+    job.tick(records=[generation(1, READER)], listing=listed("Stable"))
     assert (job.groups["g"]["coordinator"], job.groups["g"]["offsets_partition"]) == (7, 0)
 
 

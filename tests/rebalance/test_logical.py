@@ -16,7 +16,7 @@ from laggard.rebalance.facts import Commit, Generation, MemberFacts, PartitionFa
 from laggard.rebalance.logical import advance
 from laggard.rebalance.result import Closed, Rebalance
 from laggard.rebalance.state import RebalanceState, from_text, to_text
-from rebalance.told import (
+from rebalance.fact_rows import (
     HERE,
     PARAMETERS,
     all_facts,
@@ -426,10 +426,10 @@ def test_no_cut_into_batches_changes_a_row(events: list[Generation | Commit], da
 
 @given(lives())
 def test_every_generation_is_in_one_rebalance(events: list[Generation | Commit]) -> None:
-    told = [each.generation for each in events if isinstance(each, Generation)]
+    reported = [each.generation for each in events if isinstance(each, Generation)]
     closed, state = run(events, all_facts(NAMES, -5), until=1e6)
     found = [number for each in closed for number in each.row.generations]
-    assert [*found, *(state.open.generations if state.open else ())] == list(dict.fromkeys(told))
+    assert [*found, *(state.open.generations if state.open else ())] == list(dict.fromkeys(reported))
 
 
 @given(lives())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from laggard.rebalance.assignors import ASSIGNORS, TopicPartition
 from laggard.rebalance.movement import Move, Movement, count_returns, find_moves, is_divergent, measure_movement
-from rebalance.told import assigned, held, member, places
+from rebalance.fact_rows import assigned, held, member, places
 
 TEN = [f"C{number:02}" for number in range(10)]
 

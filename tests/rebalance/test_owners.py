@@ -47,8 +47,8 @@ def test_a_member_of_a_modern_group_is_known_by_its_instance_or_its_own_id() -> 
     job = lived([*CREATE, static, *JOIN[1:]])
     rows = sorted(job.history["lag_windows"], key=lambda row: row["partition"])[-2:]
     assert [(row["owner"], row["slot"]) for row in rows] == [("a", "a"), ("b", "one")]
-    told = {row["member_id"]: row["slot"] for row in job.history["group_members"]}
-    assert {row["owner"]: row["slot"] for row in rows} == told
+    slots = {row["member_id"]: row["slot"] for row in job.history["group_members"]}
+    assert {row["owner"]: row["slot"] for row in rows} == slots
 
 
 def test_a_group_that_changes_its_protocol_keeps_its_owners() -> None:

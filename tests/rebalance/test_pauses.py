@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from laggard.rebalance.facts import Commit, PartitionFacts
 from laggard.rebalance.pauses import Cost, PartitionPause, begin_pause, measure_cost, nearest_rank
 from laggard.rebalance.result import Closed
-from rebalance.told import all_facts, assigned, at, commit, facts, generation, held, member, only, places, run
+from rebalance.fact_rows import all_facts, assigned, at, commit, facts, generation, held, member, only, places, run
 
 SIX = ("A0", "A1", "A2", "A3", "A4", "A5")
 IDS = ("1", "2", "3")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from laggard.rebalance.facts import MemberFacts
 from laggard.rebalance.slots import SlotChanges, client_id_pattern, compare_slots, holdings, name_slots
-from rebalance.told import member
+from rebalance.fact_rows import member
 
 
 def changed(before: list[MemberFacts], now: list[MemberFacts], *, by_member_id: bool = False) -> SlotChanges:

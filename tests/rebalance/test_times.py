@@ -18,7 +18,7 @@ from laggard.rebalance.times import (
     union_seconds,
     was_waited_for,
 )
-from rebalance.told import PARAMETERS, START, at, epoch, generation, member
+from rebalance.fact_rows import PARAMETERS, START, at, epoch, generation, member
 
 TWO = [member("1", "A0"), member("2", "A1")]
 
@@ -38,8 +38,8 @@ def test_an_empty_group_waits_for_more_members_first() -> None:
 
 
 def test_rounds_that_left_no_record_may_have_lasted_for_any_time() -> None:
-    told = generation(5, 400, TWO, generation_gap=3)
-    assert find_start(told, TWO, at(20), [at(50), at(51)], PARAMETERS) == Start(at(20), at(399), at(50))
+    reported = generation(5, 400, TWO, generation_gap=3)
+    assert find_start(reported, TWO, at(20), [at(50), at(51)], PARAMETERS) == Start(at(20), at(399), at(50))
 
 
 def test_a_new_group_starts_with_its_first_record() -> None:
@@ -71,7 +71,7 @@ def test_an_epoch_starts_with_its_record() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("reported", "expected"),
     [
         (generation(2, 400, TWO, sync=2.5), 2.5),
         (generation(2, 400, TWO, sync=None), None),
@@ -80,8 +80,8 @@ def test_an_epoch_starts_with_its_record() -> None:
         (epoch(2, 400, TWO), None),
     ],
 )
-def test_the_sync_phase_ends_with_the_record(told: Generation, expected: float | None) -> None:
-    assert sync_seconds(told) == expected
+def test_the_sync_phase_ends_with_the_record(reported: Generation, expected: float | None) -> None:
+    assert sync_seconds(reported) == expected
 
 
 def test_before_version_1_the_session_timeout_is_the_rebalance_timeout() -> None:

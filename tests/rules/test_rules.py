@@ -13,8 +13,8 @@ import yaml
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.rules.rule import CAUSE, META, SYMPTOM
+from laggard.exporter.evaluated import SEVERITIES
 from laggard.exporter.families import FAMILIES, LEVELS
-from laggard.exporter.judged import SEVERITIES
 from laggard.lag.status import STATUSES
 from rules.promtool import ROOT, table
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from scenarios.baselines import Call, persistent
-from scenarios.judged import Row
+from scenarios.diagnosed import Row
 from scenarios.labels import ALARMS, YES
 from scenarios.runs import MINUTE, WINDOW_MS, Recorded
 from scenarios.scoring import milliseconds, opened

@@ -11,10 +11,10 @@ from typing import Any
 
 from scenarios.baselines import METHODS, Call
 from scenarios.compared import own_calls
+from scenarios.diagnosed import diagnose
 from scenarios.drawn import WARM_MINUTES, Plan
 from scenarios.drawn_runs import Drawn, Sample
 from scenarios.drawn_truth import LAST_MINUTES, YES, Alarms, alarms, answers
-from scenarios.judged import diagnose
 from scenarios.labels import ALARMS
 from scenarios.runs import MINUTE, TICK_MS, WINDOW_MS
 from scenarios.scoring import Opened, milliseconds, opened
@@ -137,7 +137,7 @@ class DrawnScore:
             alerts[1] += given and (is_wrong or not lasts_on)  # while a backlog drains an alarm is neither
             alerts[2] += is_wrong
 
-    def drain_forecasts(self, plan: Plan, samples: Sequence[Sample], told: Sequence[tuple[float, Row]]) -> None:
+    def drain_forecasts(self, plan: Plan, samples: Sequence[Sample], reported: Sequence[tuple[float, Row]]) -> None:
         """Compare the forecast at half of a backlog with the time when it had drained; nothing else may change."""
         edges = sorted(edge for fault in plan.faults for edge in (fault.begin, fault.end))
         for fault in plan.faults:
@@ -149,21 +149,21 @@ class DrawnScore:
                 continue
             if any(fault.end < edge <= gone.minute for edge in edges):
                 continue
-            at, row = next(each for each in told if each[0] >= half.minute)
+            at, row = next(each for each in reported if each[0] >= half.minute)
             if row["drain_seconds"] is None or not row["lag"]:
                 self.silent += 1
             elif at < gone.minute:
                 left = 1 - sum(gone.backlog) / max(row["lag"], sum(gone.backlog) + 1)
                 self.drains.append(left * row["drain_seconds"] / 60 / (gone.minute - at))
 
-    def loss_forecast(self, samples: Sequence[Sample], told: Sequence[tuple[float, Row]]) -> None:
+    def loss_forecast(self, samples: Sequence[Sample], reported: Sequence[tuple[float, Row]]) -> None:
         """Compare the forecast in the middle between a fault's beginning and the first loss with that loss."""
         lost = next((each.minute for each in samples if any(each.behind_start)), None)
         calm = [each.minute for each in samples if lost is not None and each.minute < lost and is_at_rest(each)]
         if lost is None or not calm or lost - calm[-1] < SHORTEST_LOSS_MINUTES:
             return
         middle = (lost + calm[-1]) / 2
-        at, row = min(told, key=lambda each: (abs(each[0] - middle), each[0]))
+        at, row = min(reported, key=lambda each: (abs(each[0] - middle), each[0]))
         if row["loss_seconds"] is None:
             self.silent += 1
         else:
@@ -216,14 +216,14 @@ def six_lines(row: Row | None) -> str:
 
 def score_drawn(drawn: Drawn) -> DrawnScore:
     """Diagnose a cluster and score it."""
-    judged, run = diagnose(drawn.recorded), drawn.recorded.run
+    diagnosed, run = diagnose(drawn.recorded), drawn.recorded.run
     result = DrawnScore(drawn.cluster.seed, groups=len(drawn.cluster.plans))
-    found, start_ms = opened(judged.findings), run.cluster.at_ms(0)
-    calls = {method: judge(drawn.recorded) for method, judge in METHODS.items()}
-    calls[OWN] = own_calls(drawn.recorded, judged.findings, judged.windows)
+    found, start_ms = opened(diagnosed.findings), run.cluster.at_ms(0)
+    calls = {method: decide(drawn.recorded) for method, decide in METHODS.items()}
+    calls[OWN] = own_calls(drawn.recorded, diagnosed.findings, diagnosed.windows)
     for plan in drawn.cluster.plans:
         group, samples = drawn.group(plan), drawn.samples[plan.number]
-        rows = [row for row in judged.windows if row["group"] == group]
+        rows = [row for row in diagnosed.windows if row["group"] == group]
         minutes = {((milliseconds(row["window_start"]) or 0) - start_ms) // MINUTE: row for row in rows}
         own = [each for each in found if each.group == group]
         result.verdicts(plan, samples, minutes)
@@ -231,7 +231,7 @@ def score_drawn(drawn: Drawn) -> DrawnScore:
         result.flaps(own, minutes)
         for method, each in calls.items():
             result.beside(method, plan, samples, [call for call in each if call.group == group], start_ms)
-        told = [(((milliseconds(row["window_end"]) or 0) - TICK_MS - start_ms) / MINUTE, row) for row in rows]
-        result.drain_forecasts(plan, samples, told)
-        result.loss_forecast(samples, told)
+        reported = [(((milliseconds(row["window_end"]) or 0) - TICK_MS - start_ms) / MINUTE, row) for row in rows]
+        result.drain_forecasts(plan, samples, reported)
+        result.loss_forecast(samples, reported)
     return result

@@ -89,17 +89,17 @@ def _drain(lags: Timeline, logs: Sequence[Arrivals], rows: Sequence[Row], result
     arrived = sum(log.end_at(top_ms) - log.end_at(top_ms - RHYTHM_MS) for log in logs)
     if peak < max(1, NOTABLE * usual, arrived) or half_ms is None or gone_ms is None or gone_ms - top_ms < LASTS_MS:
         return
-    row = min((each for each in rows if _told_ms(each) >= half_ms), key=_told_ms, default=None)
-    if row is None or _told_ms(row) >= gone_ms or row["lag"] <= left:
+    row = min((each for each in rows if _reported_ms(each) >= half_ms), key=_reported_ms, default=None)
+    if row is None or _reported_ms(row) >= gone_ms or row["lag"] <= left:
         return
     if row["drain_seconds"] is None:
         result.abstained += 1
     else:
-        foretold = row["drain_seconds"] * (1 - left / row["lag"])
-        result.drains.append(foretold / ((gone_ms - _told_ms(row)) / 1000))
+        forecast = row["drain_seconds"] * (1 - left / row["lag"])
+        result.drains.append(forecast / ((gone_ms - _reported_ms(row)) / 1000))
 
 
-def _told_ms(row: Row) -> int:
+def _reported_ms(row: Row) -> int:
     """The newest tick in the window: its lag is the row's."""
     return (milliseconds(row["window_end"]) or 0) - TICK_MS
 

@@ -22,7 +22,7 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT / folder) for folder in ("lib", "tests", "tests/wire")]
 
 from scenarios.catalogue import SCENARIOS
-from scenarios.judged import Judged, diagnose
+from scenarios.diagnosed import Diagnosed, diagnose
 from scenarios.report import chosen
 from scenarios.runs import record_all
 
@@ -33,9 +33,9 @@ DECLARED = frozenset({"rule_version", "params", "falsifier"})  # what a rule dec
 Digests = dict[str, dict[str, str]]  # scenario -> seed -> digest
 
 
-def lines(judged: Judged, digits: int = DIGITS) -> Iterator[str]:
+def lines(diagnosed: Diagnosed, digits: int = DIGITS) -> Iterator[str]:
     """Return one line of JSON per row, in the order in which the rows were written, without what rules declare."""
-    for table, rows in (("findings", judged.findings), ("group_windows", judged.windows)):
+    for table, rows in (("findings", diagnosed.findings), ("group_windows", diagnosed.windows)):
         for row in rows:
             found = {name: value for name, value in row.items() if name not in DECLARED}
             yield f"{table} {json.dumps(_plain(found, digits), sort_keys=True, ensure_ascii=False)}\n"
@@ -56,10 +56,10 @@ def _plain(value: Any, digits: int) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def digest(judged: Judged) -> str:
+def digest(diagnosed: Diagnosed) -> str:
     """Return the digest of all rows of a run."""
     found = sha256()
-    for line in lines(judged):
+    for line in lines(diagnosed):
         found.update(line.encode())
     return found.hexdigest()
 
@@ -69,11 +69,11 @@ def digests(names: Iterable[str], seeds: Sequence[int] = SEEDS, rows: Path | Non
     found: Digests = {}
     for name in names:
         for recorded in record_all(SCENARIOS[name], seeds):
-            judged, seed = diagnose(recorded), str(recorded.run.seed)
-            found.setdefault(name, {})[seed] = digest(judged)
+            diagnosed, seed = diagnose(recorded), str(recorded.run.seed)
+            found.setdefault(name, {})[seed] = digest(diagnosed)
             if rows is not None:
                 rows.mkdir(parents=True, exist_ok=True)
-                (rows / f"{name}-{seed}.txt").write_text("".join(lines(judged, digits=17)))
+                (rows / f"{name}-{seed}.txt").write_text("".join(lines(diagnosed, digits=17)))
     return found
 
 

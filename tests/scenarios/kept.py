@@ -30,8 +30,8 @@ def from_line(line: str) -> Result:
         scored[name] = set(scored[name])
     scored["primaries"] = tuple(scored["primaries"])
     compared = [Compared(**each) for each in row["compared"]]
-    told = Forecasts(**row["forecasts"])
-    return Result(Scored(**scored), compared, row["seconds"], row["group_windows"], told)
+    forecast = Forecasts(**row["forecasts"])
+    return Result(Scored(**scored), compared, row["seconds"], row["group_windows"], forecast)
 
 
 def read(files: Iterable[Path]) -> list[Result]:

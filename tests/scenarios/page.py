@@ -156,16 +156,16 @@ def is_fault(name: str) -> bool:
     return name not in ("SC05", "SC18", "SC19", "SC28", "SC29", "SC31") and not SCENARIOS[name].is_healthy
 
 
-def seconds_told(found: Sequence[Forecasts]) -> list[str]:
+def seconds_forecast(found: Sequence[Forecasts]) -> list[str]:
     drains = [ratio for each in found for ratio in each.drains]
     near = sum(abs(ratio - 1) <= NEAR for ratio in drains)
-    told, beyond = sum(each.time_lags for each in found), sum(each.beyond for each in found)
+    reported, beyond = sum(each.time_lags for each in found), sum(each.beyond for each in found)
     worst = max((each.worst_error for each in found), default=0.0)
     none = sum(each.abstained for each in found)
     within = f"{share(near, len(drains))} of {len(drains)}, none given for {none}"
     return [
         f"- drain forecast of a backlog half gone within a quarter of the truth: {within}",
-        f"- time lag off by more than the gap of two polls: {beyond} of {told}; most: {worst:.1f} s",
+        f"- time lag off by more than the gap of two polls: {beyond} of {reported}; most: {worst:.1f} s",
     ]
 
 
@@ -201,7 +201,7 @@ def totals(results: Sequence[Result]) -> list[str]:
         f"- verdict borne out with another number of members: {share(sum(graded), len(graded))} of {len(graded)}",
         f"- look-alikes with a false alarm: {sum(bool(each.false) for each in healthy)} of {len(healthy)}",
     ]
-    lines += seconds_told([each.forecasts for each in results])
+    lines += seconds_forecast([each.forecasts for each in results])
     if windows:
         lines.append(f"- cost: {1000 * seconds / windows:.1f} ms per group and window on one core")
     return lines

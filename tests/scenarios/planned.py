@@ -14,7 +14,7 @@ from laggard.diagnosis.history.frames import Memory
 from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.verdict.sizing import size
 from laggard.stream.evaluating import evaluate_groups, lay_out
-from laggard.stream.reading import Options, closed_windows, known_at, told
+from laggard.stream.reading import Options, closed_windows, events_of, known_at
 from scenarios import runs
 from scenarios.cluster import ScenarioCluster
 from scenarios.labels import Labels, Scenario
@@ -99,12 +99,12 @@ def _recorded(seed: int) -> Recorded:
     tables = dict(runs.record([run])[0].tables)
     last_ms = run.cluster.at_ms(EVALUATED) - runs.WINDOW_MS
     windows = closed_windows(tables, 0, last_ms, OPTIONS.window_seconds)
-    history, read = lay_out(tables, windows[0].begin_ms, last_ms, OPTIONS), told(tables)
+    history, read = lay_out(tables, windows[0].begin_ms, last_ms, OPTIONS), events_of(tables)
     memories: dict[str, Memory] = {}
     for window in windows[:-1]:
         known = known_at(read, window, OPTIONS)
-        judged = evaluate_groups(history, known, lambda _: dict, window, memories, OPTIONS)
-        memories = {each.group: each.memory for each in judged}
+        diagnosed = evaluate_groups(history, known, lambda _: dict, window, memories, OPTIONS)
+        memories = {each.group: each.memory for each in diagnosed}
     name = run.cluster.name()
     found = recorded_of(tables, name, windows[-1].begin_ms, memories.get(name, Memory()), OPTIONS)
     if found is None:

@@ -27,9 +27,9 @@ from scenarios import kept
 from scenarios.baselines import METHODS
 from scenarios.catalogue import SCENARIOS
 from scenarios.compared import compare, own_calls
+from scenarios.diagnosed import diagnose
 from scenarios.drawn_page import with_section
 from scenarios.forecasts import forecasts
-from scenarios.judged import diagnose
 from scenarios.kept import Key
 from scenarios.page import NAME, Result, markdown
 from scenarios.runs import parts, record_all, size_of
@@ -42,15 +42,15 @@ def examine(name: str, seeds: Sequence[int], *, is_counterfactual: bool) -> list
     gc.disable()  # all that is made lives until the end, and to look through it takes a third of the time
     results = []
     for recorded in record_all(SCENARIOS[name], seeds):
-        judged = diagnose(recorded)
-        scored = score(recorded.run, judged.findings, judged.windows)
+        diagnosed = diagnose(recorded)
+        scored = score(recorded.run, diagnosed.findings, diagnosed.windows)
         if is_counterfactual:
-            scored.counterfactual = grade(recorded.run, judged.windows)
-        calls = {method: judge(recorded) for method, judge in METHODS.items()}
-        calls[NAME] = own_calls(recorded, judged.findings, judged.windows)
+            scored.counterfactual = grade(recorded.run, diagnosed.windows)
+        calls = {method: decide(recorded) for method, decide in METHODS.items()}
+        calls[NAME] = own_calls(recorded, diagnosed.findings, diagnosed.windows)
         compared = [compare(recorded, method, each) for method, each in calls.items()]
-        told = forecasts(recorded, judged.windows)
-        results.append(Result(scored, compared, judged.seconds, judged.group_windows, told))
+        forecast = forecasts(recorded, diagnosed.windows)
+        results.append(Result(scored, compared, diagnosed.seconds, diagnosed.group_windows, forecast))
     gc.collect()
     return results
 

@@ -20,7 +20,7 @@ if __name__ == "__main__":
 
 from laggard.diagnosis.signals.statistics import lower_median
 from scenarios.cluster import ScenarioCluster
-from scenarios.judged import diagnose
+from scenarios.diagnosed import diagnose
 from scenarios.labels import ALARMS, YES, Scenario
 from scenarios.runs import Recorder, Run, record, simulate
 from scenarios.scoring import milliseconds, opened
@@ -80,7 +80,7 @@ HABITS = (
 )  # fmt: skip
 
 
-def judge(cells: Sequence[Cell], seeds: Sequence[int]) -> Iterator[str]:
+def lines_of(cells: Sequence[Cell], seeds: Sequence[int]) -> Iterator[str]:
     """Lines of cells that are recorded in one job: same ticks and windows."""
     runs: list[tuple[Cell, Run]] = []
     for seed in seeds:
@@ -89,15 +89,15 @@ def judge(cells: Sequence[Cell], seeds: Sequence[int]) -> Iterator[str]:
             scenario = Scenario(f"{cell.habit.name}, {cell.fault}", "", cell.workload)
             own = 10 * seed + FAULTS.index(cell.fault)  # of two runs with one seed the topics would have one id
             runs.append((cell, simulate(scenario, own, len(runs), 1000 * cell.habit.tick_seconds)))
-    told = record([run for _, run in runs], Recorder(cells[0].habit.window_seconds))
-    for (cell, run), recorded in zip(runs, told, strict=True):
+    recordings = record([run for _, run in runs], Recorder(cells[0].habit.window_seconds))
+    for (cell, run), recorded in zip(runs, recordings, strict=True):
         found = diagnose(recorded)
         yield line(cell, run, found.windows, found.findings)
 
 
 def line(cell: Cell, run: Run, windows: Sequence[Mapping[str, Any]], findings: Sequence[Mapping[str, Any]]) -> str:
     """What was found in one run, and whether it is right."""
-    begin, end = cell.judged
+    begin, end = cell.span
     if cell.fault == "burst":
         begin, end = cell.over + 6 * cell.habit.slow_unit, run.labels.minutes
     cluster, counts = run.cluster, Counter[str]()
@@ -138,7 +138,7 @@ def main() -> int:
     habits = [each for each in HABITS if not asked.only or any(each.name.startswith(name) for name in asked.only)]
     cells = [Cell(habit, fault) for habit in habits for fault in asked.faults if habit.can(fault)]
     for _, alike in groupby(cells, lambda each: each.habit):
-        for text in judge(list(alike), range(asked.first, asked.first + asked.seeds)):
+        for text in lines_of(list(alike), range(asked.first, asked.first + asked.seeds)):
             print(text, flush=True)
     return 0
 

@@ -55,7 +55,7 @@ class Cell:
     unread: list[tuple[int, int]] = field(default_factory=list)  # (ms, records that nobody has processed yet)
 
     @property
-    def judged(self) -> tuple[float, float]:
+    def span(self) -> tuple[float, float]:
         """Minutes between which verdicts are looked at."""
         unit = self.habit.slow_unit
         return (self.at - 4 * unit, self.at + 26 * unit) if self.fault == "healthy" else (

@@ -12,7 +12,7 @@ from laggard.stream.advance import Poll
 from laggard.stream.advance_stage import shards_of
 from laggard.stream.decoded import groups_of
 from scenarios.catalogue import SCENARIOS
-from scenarios.judged import diagnose
+from scenarios.diagnosed import diagnose
 from scenarios.runs import Recorded, Recorder, Run, record, simulate
 from simulator.offsets_log import Written
 

@@ -10,8 +10,8 @@ import pyarrow.compute
 import pytest
 
 from scenarios.catalogue import SCENARIOS
+from scenarios.diagnosed import diagnose
 from scenarios.forecasts import forecasts
-from scenarios.judged import diagnose
 from scenarios.runs import Recorded, record_all
 
 

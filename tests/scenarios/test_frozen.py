@@ -8,8 +8,8 @@ import pytest
 
 from laggard.diagnosis.parameters import Parameters
 from scenarios.catalogue import SCENARIOS
+from scenarios.diagnosed import diagnose
 from scenarios.frozen import SEEDS, differing, digest, digests, frozen
-from scenarios.judged import diagnose
 from scenarios.runs import place_of, record, simulate
 
 FEW = (("SC06", 1), ("LA8", 3))  # with other seeds they have other offsets partitions, and one job

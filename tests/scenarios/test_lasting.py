@@ -8,7 +8,7 @@ import pytest
 
 from scenarios.catalogue import SCENARIOS
 from scenarios.cluster import ScenarioCluster
-from scenarios.judged import diagnose
+from scenarios.diagnosed import diagnose
 from scenarios.labels import Labels
 from scenarios.runs import place_of, record, simulate
 from scenarios.scoring import opened
@@ -33,9 +33,9 @@ def test_what_an_event_has_proven_is_not_forgotten(name: str, code: str, verdict
 
     scenario = replace(SCENARIOS[name], workload=lasts)
     (recorded,) = record([simulate(scenario, 61000, place_of(scenario, 61000))])
-    judged = diagnose(recorded, is_restarted=True)
+    diagnosed = diagnose(recorded, is_restarted=True)
     end = recorded.run.end_ms
-    causes = {each.code: each.role_at(end) for each in opened(judged.findings)}
-    last = [row["scale_verdict"] for row in judged.windows[-60:]]
+    causes = {each.code: each.role_at(end) for each in opened(diagnosed.findings)}
+    last = [row["scale_verdict"] for row in diagnosed.windows[-60:]]
     assert causes[code] == "primary"
     assert set(last) == {verdict}

@@ -13,8 +13,8 @@ def test_the_worst_alarm_is_reported_not_the_mean() -> None:
         Scored("SC06", 1, misses={"SLOW_MEMBER"}),
         Scored("SC06", 2, hits={"SLOW_MEMBER": 1.0}, false={"ARRIVAL_SKEW"}),
     ]
-    told = alarms(runs)  # SLOW_MEMBER: two runs that must, one found, one false elsewhere
-    assert told == "- alarms: 2, each in 2 runs or more; least precision 0.500, least recall 0.500"
+    reported = alarms(runs)  # SLOW_MEMBER: two runs that must, one found, one false elsewhere
+    assert reported == "- alarms: 2, each in 2 runs or more; least precision 0.500, least recall 0.500"
     assert alarms([Scored("LA1", 1)]) == "- no run with an alarm"
 
 

@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 
 from scenarios.catalogue import SCENARIOS
-from scenarios.judged import diagnose
+from scenarios.diagnosed import diagnose
 from scenarios.runs import Recorded, record, simulate
 from scenarios.scoring import Scored, opened, score
 
@@ -28,8 +28,8 @@ def recorded() -> dict[str, Recorded]:
 @cache
 def scored(name: str) -> Scored:
     each = recorded()[name]
-    judged = diagnose(each)
-    return score(each.run, judged.findings, judged.windows)
+    diagnosed = diagnose(each)
+    return score(each.run, diagnosed.findings, diagnosed.windows)
 
 
 @pytest.mark.parametrize("name", FEW)

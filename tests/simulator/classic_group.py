@@ -376,12 +376,12 @@ class ClassicGroup:
         return fresh
 
     def _write(self, kind: str, state_ms: int) -> None:
-        told = GroupRecord(
+        reported = GroupRecord(
             self.name, kind, self.generation, self.protocol, self.leader if self.members else None, state_ms,
             list(self.members.values()),
         )  # fmt: skip
         version = self._coordinator.group_version
-        place = self._coordinator.write(self.name, [records.classic_group(self.name, told.value(), version)])
-        self._truth.generations.append(told.truth(self._clock.now, *place, version))
+        place = self._coordinator.write(self.name, [records.classic_group(self.name, reported.value(), version)])
+        self._truth.generations.append(reported.truth(self._clock.now, *place, version))
         kept = {name: Peer(name, peer.wish, peer.assigned) for name, peer in self.members.items()}
-        self._persisted = _Persisted(self.generation, self.protocol, told.leader, state_ms, kept)
+        self._persisted = _Persisted(self.generation, self.protocol, reported.leader, state_ms, kept)

@@ -33,7 +33,7 @@ class Comparison:
         self._name = f"{simulation.workload} seed {simulation.seed}"
         self._configs = simulation.truth.configs
 
-    def judge(
+    def check(
         self, what: str, where: Logical, expected: object, found: object, *, is_right: bool | None = None
     ) -> None:
         """Right where both are equal, or as given."""
@@ -42,8 +42,8 @@ class Comparison:
         if not right:
             self.note(what, where.group, where.numbers, f"{expected} is {found}")
 
-    def note(self, *told: object) -> None:
-        self.wrong.append(" ".join(map(str, (self._name, *told))))
+    def note(self, *reported: object) -> None:
+        self.wrong.append(" ".join(map(str, (self._name, *reported))))
 
     def commit_ms(self, group: str) -> int:
         """The longest commit interval of the group's members."""
@@ -75,14 +75,14 @@ def compare_rebalances(run: Watched) -> tuple[Counter[str], list[str]]:
             continue
         done.counts["row right"] += 1
         row = same[0]
-        _judge_times(done, logical, row)
+        _compare_times(done, logical, row)
         earlier = [each for each in truth[:number] if each.group == logical.group]
-        done.judge("moved", logical, _movement(logical), [row[name] for name in ("moved", "necessary", "avoidable")])
-        _judge_cause(done, logical, row, expected_cause(logical, earlier, grew=_grew(simulation, logical)))
+        done.check("moved", logical, _movement(logical), [row[name] for name in ("moved", "necessary", "avoidable")])
+        _compare_cause(done, logical, row, expected_cause(logical, earlier, grew=_grew(simulation, logical)))
         if row["rebalance_id"] not in run.late:
             later = [each for each in truth[number:] if each.group == logical.group]
-            _judge_reason(done, logical, row, right_reasons(logical, later))
-        _judge_pauses(done, logical, row, run.closed[row["rebalance_id"]])
+            _compare_reason(done, logical, row, right_reasons(logical, later))
+        _compare_pauses(done, logical, row, run.closed[row["rebalance_id"]])
     for (group, _), found in sorted(rows.items(), key=str):
         done.counts["invented"] += len(found)
         done.note("no such row", group, *map(_brief, found))
@@ -103,19 +103,19 @@ def _brief(row: Row) -> tuple[object, ...]:
     return list(row["generations"]), milliseconds(row["ended_at"]), row["cause"]
 
 
-def _judge_times(done: Comparison, logical: Logical, row: Row) -> None:
+def _compare_times(done: Comparison, logical: Logical, row: Row) -> None:
     """An old record has no times; a KIP-848 group states its start, a classic one bounds it."""
-    told = [milliseconds(row[name]) for name in ("started_low", "started_est", "started_high")]
+    reported = [milliseconds(row[name]) for name in ("started_low", "started_est", "started_high")]
     start = logical.start_ms
-    low, est, high = told
+    low, est, high = reported
     if not logical.is_classic:
-        done.judge("start", logical, [start] * 3, told)
+        done.check("start", logical, [start] * 3, reported)
     elif low is not None and est is not None and high is not None:
         off = [each - start for each in (low, est, high)]
-        done.judge("bounds", logical, start, off, is_right=low <= est <= high and low <= start <= high)
-        done.judge("start", logical, start, off, is_right=abs(est - start) <= done.start_ms(logical.group))
+        done.check("bounds", logical, start, off, is_right=low <= est <= high and low <= start <= high)
+        done.check("start", logical, start, off, is_right=abs(est - start) <= done.start_ms(logical.group))
     sync = row["sync_seconds"]
-    done.judge("sync", logical, logical.sync_ms, None if sync is None else round(sync * 1000, 3))
+    done.check("sync", logical, logical.sync_ms, None if sync is None else round(sync * 1000, 3))
 
 
 def _movement(logical: Logical) -> list[int | None]:
@@ -123,24 +123,24 @@ def _movement(logical: Logical) -> list[int | None]:
     return [None] * 3 if moves is None else [moves.moved, moves.necessary, moves.avoidable]
 
 
-def _judge_cause(done: Comparison, logical: Logical, row: Row, expected: str) -> None:
+def _compare_cause(done: Comparison, logical: Logical, row: Row, expected: str) -> None:
     if row["cause"] == "unknown" != expected:
         done.counts["cause unknown"] += 1
         done.note("cause", logical.group, logical.numbers, f"{expected} is unknown")
     else:
-        done.judge("cause", logical, expected, row["cause"])
+        done.check("cause", logical, expected, row["cause"])
 
 
-def _judge_reason(done: Comparison, logical: Logical, row: Row, right: set[str]) -> None:
+def _compare_reason(done: Comparison, logical: Logical, row: Row, right: set[str]) -> None:
     posterior = dict(row["cause_posterior"] or ())
     claim = max(posterior, key=lambda name: posterior[name], default=None)
     if claim is not None and posterior[claim] >= CLAIM:
-        done.judge("reason", logical, logical.left, claim, is_right=claim in right)
+        done.check("reason", logical, logical.left, claim, is_right=claim in right)
     else:
         done.counts["reason open"] += claim is not None
 
 
-def _judge_pauses(done: Comparison, logical: Logical, row: Row, closed: Closed) -> None:
+def _compare_pauses(done: Comparison, logical: Logical, row: Row, closed: Closed) -> None:
     """Each partition that was measured, and the percentiles over those that the row says were stopped."""
     if row["paused_partitions"] is None:
         return
@@ -154,7 +154,7 @@ def _judge_pauses(done: Comparison, logical: Logical, row: Row, closed: Closed) 
             continue
         seconds = sum((first or 0) - last for last, first in gaps) / 1000
         off = abs(seconds - pause.seconds)
-        done.judge("pause", logical, (pause.place, seconds), pause.seconds, is_right=off <= allowed)
+        done.check("pause", logical, (pause.place, seconds), pause.seconds, is_right=off <= allowed)
         done.counts["pause near"] += off <= interval
         if (
             row["rebalance_mode"] == "eager"
@@ -167,4 +167,4 @@ def _judge_pauses(done: Comparison, logical: Logical, row: Row, closed: Closed) 
     for name, share in RANKS.items():
         expected, found = nearest_rank(stopped, share), row[name]
         is_right = found is not None and expected is not None and abs(found - expected) <= allowed
-        done.judge("rank", logical, (name, expected), found, is_right=is_right)
+        done.check("rank", logical, (name, expected), found, is_right=is_right)

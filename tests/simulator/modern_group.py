@@ -258,8 +258,8 @@ class ModernGroup:
             return
         self._retarget()
         self._reconcile(mate, frozenset(subscription.owned))  # an eager member comes without anything
-        told = {"member_id": mate.member_id, "generation": mate.epoch, "protocol": next(iter(wish.protocols))}
-        reply("", told | {"leader": None, "members": {}})
+        reported = {"member_id": mate.member_id, "generation": mate.epoch, "protocol": next(iter(wish.protocols))}
+        reply("", reported | {"leader": None, "members": {}})
 
     def sync(self, member_id: str, generation: int, shares: object, reply: Reply) -> None:
         mate = self.members.get(member_id)

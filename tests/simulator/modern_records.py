@@ -42,7 +42,7 @@ class ModernRecords:
     def member(self, mate: Mate) -> None:
         beat, classic = mate.beat, mate.classic
         protocols = classic.protocols.items() if classic else ()
-        told: dict[str, Any] | None = classic and {
+        old_data: dict[str, Any] | None = classic and {
             "session_timeout_ms": classic.session_ms,
             "supported_protocols": [{"name": name, "metadata": bytes(said)} for name, said in protocols],
         }
@@ -55,7 +55,7 @@ class ModernRecords:
             "subscribed_topic_regex": "",  # what brokers write for none
             "rebalance_timeout_ms": beat.rebalance_ms,
             "server_assignor": None,
-            "classic_member_metadata": told,
+            "classic_member_metadata": old_data,
         }
         self._write(records.of_member(5, self._group, mate.member_id, value))
 

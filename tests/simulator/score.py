@@ -188,9 +188,9 @@ def compare(simulation: Simulation, history: History) -> tuple[int, list[str]]:
 def score(workload: str, seeds: Sequence[int]) -> tuple[Counter[str], list[str]]:
     """Counts of these runs, and a sentence for each thing that is wrong."""
     counts, wrong = Counter[str](), list[str]()
-    for found, told in map(_score, watch_beside(workload, seeds)):
+    for found, reported in map(_score, watch_beside(workload, seeds)):
         counts += found
-        wrong += told
+        wrong += reported
     return counts, wrong
 
 

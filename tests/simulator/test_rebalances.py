@@ -47,8 +47,8 @@ def test_the_rows_are_right(kind: str) -> None:
     assert counts["true"] == counts["row right"] > 0, wrong
     assert counts["missing"] == counts["invented"] == 0, wrong
     for what, share in TARGETS.items():
-        told = counts[f"{what} right"] + counts[f"{what} wrong"]
-        assert counts[f"{what} right"] >= share * told, wrong
+        reported = counts[f"{what} right"] + counts[f"{what} wrong"]
+        assert counts[f"{what} right"] >= share * reported, wrong
     assert counts["cause unknown"] <= 0.1 * counts["true"], wrong
     assert counts["cause wrong"] <= 0.03 * counts["true"], wrong
 

@@ -18,7 +18,7 @@ A, B = ("a", 0), ("b", 0)
 CONFIG: dict[str, str | None] = {"retention.ms": "1500", "retention.bytes": "-1", "cleanup.policy": "compact,delete"}
 
 
-class Told:
+class Reported:
     """Brokers that give the answers of a dictionary by timestamp (or isolation) asked for, and count questions."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Log:
     """Two partitions, their ends, and the rows of one asking."""
 
     def __init__(self, *slo_seconds: float) -> None:
-        self.brokers = Told()
+        self.brokers = Reported()
         self.facts = LogFacts(cast("Brokers", self.brokers), slo_seconds)
         self.partitions = {A: Partition("A", 1, None, 0), B: Partition("B", 1, None, 2)}
         self.ends = {A: Answer(100, None), B: Answer(200, None)}

@@ -27,10 +27,10 @@ class Polls:
     def add(self, second: int, *ends: Row, facts: Row | None = None) -> None:
         self._poll_id += 1
         positions = pa.Table.from_pylist(list(ends), schema=POSITIONS)
-        told = None
+        reported = None
         if facts is not None and self._window.is_closed_by(second * 1000):
-            told = pa.Table.from_pylist([{name: ends[0][name] for name in FACTS.names[:3]} | facts], schema=FACTS)
-        rows, start_ms = self._window.add(self._poll_id, second * 1000, positions, told)
+            reported = pa.Table.from_pylist([{name: ends[0][name] for name in FACTS.names[:3]} | facts], schema=FACTS)
+        rows, start_ms = self._window.add(self._poll_id, second * 1000, positions, reported)
         assert rows.schema == CLOSED
         self.closed += [(start_ms // 1000, row) for row in rows.to_pylist()]
 

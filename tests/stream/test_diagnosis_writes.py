@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from cli.judged_run import LocalSpark, hot, record
+from cli.evaluated_run import LocalSpark, hot, record
 from cli.test_diagnose import OPTIONS
 from diagnosis.fluid import NOON
 from laggard.stream.diagnose import Diagnosis
@@ -42,7 +42,7 @@ def diagnosis(writer: Writer) -> Diagnosis:
 
 def windows(root: Path) -> list[Window]:
     begin, end = (round(NOON.timestamp() * 1000) + number * 60_000 for number in (FIRST, WINDOWS))
-    return find_closed(str(root), {}, begin, end, 60, told_ms=end + 120_000)
+    return find_closed(str(root), {}, begin, end, 60, until_ms=end + 120_000)
 
 
 def rows_of(root: Path) -> dict[str, list[str]]:
@@ -87,12 +87,12 @@ def test_a_stop_ends_it_after_the_window_at_hand_and_the_others_follow(tmp_path:
     record(tmp_path, [hot(WINDOWS)])
     now, closed = NOON.timestamp() + 60 * WINDOWS, WINDOWS
 
-    def judged() -> int:
+    def evaluated() -> int:
         windows = DeltaTable(str(tmp_path / "finding_state")).to_pyarrow_table()["window_start"]
         return len(windows.unique())
 
     writer = Writer(str(tmp_path), "c1")
-    Diagnosis(cast("Any", LocalSpark()), writer, OPTIONS, lambda: judged() > 0).evaluate_closed(now, {})
-    assert judged() == 1
+    Diagnosis(cast("Any", LocalSpark()), writer, OPTIONS, lambda: evaluated() > 0).evaluate_closed(now, {})
+    assert evaluated() == 1
     Diagnosis(cast("Any", LocalSpark()), writer, OPTIONS).evaluate_closed(now, {})
-    assert judged() == closed
+    assert evaluated() == closed

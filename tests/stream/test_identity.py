@@ -211,8 +211,8 @@ def test_of_checkpoints_that_were_put_aside_the_newest_two_are_kept(tmp_path: Pa
             Path(f"{job.checkpoint}.diagnose-{identity.checkpoint_id[:8]}").mkdir()
             before += [identity.checkpoint_id] if job is ours else []
     left = {each.name for each in (tmp_path / "a").iterdir()} - {each.name for each in mine}
-    judged = f"diagnose-{before[-1][:8]}"
-    expected = {"check.point.laggard.json", *(f"check.point.{each}" for each in (*before[-3:-1], judged))}
+    evaluated = f"diagnose-{before[-1][:8]}"
+    expected = {"check.point.laggard.json", *(f"check.point.{each}" for each in (*before[-3:-1], evaluated))}
     assert left == {"check.point", *expected}, "under their own ids"
 
 

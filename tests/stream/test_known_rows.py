@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 import pyarrow as pa
 
 from laggard.diagnosis.parameters import Parameters, Policy
-from laggard.stream.reading import Options, Window, known_at, told
+from laggard.stream.reading import Options, Window, events_of, known_at
 from laggard.tables.arrow import to_arrow
 from laggard.tables.schemas import GROUP_EVENTS
 
@@ -35,7 +35,7 @@ def events(*rows: tuple[str, timedelta, int]) -> pa.Table:
 
 
 def known(*rows: tuple[str, timedelta, int]) -> list[str]:
-    found = known_at(told({"group_events": events(*rows)}), WINDOW, OPTIONS)["group_events"]
+    found = known_at(events_of({"group_events": events(*rows)}), WINDOW, OPTIONS)["group_events"]
     return [row["event_id"] for row in found]
 
 

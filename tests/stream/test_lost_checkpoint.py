@@ -70,7 +70,7 @@ def rows_of(job: WholeBatches) -> Rows:
     def as_text(row: Row) -> str:
         return str({name: value for name, value in row.items() if name not in TIMES})
 
-    names = [name for name, table in schemas.TABLES.items() if not table.is_judged]
+    names = [name for name, table in schemas.TABLES.items() if not table.is_of_diagnosis]
     return Rows({name: sorted(as_text(row) for row in job.rows(name)) for name in names})
 
 

@@ -46,11 +46,11 @@ def evaluate(rows: Mapping[str, Any], memories: dict[str, Memory] | None = None,
     evaluation = Evaluation(memories=memories or {})
     for number in range(WINDOWS - last, WINDOWS):
         window = Window(round((NOON + timedelta(minutes=number)).timestamp() * 1000), 1)
-        judged = evaluate_window(rows, window, evaluation.memories, lambda _: dict, OPTIONS)
-        judged = [writable(each) for each in judged]
+        evaluated = evaluate_window(rows, window, evaluation.memories, lambda _: dict, OPTIONS)
+        evaluated = [writable(each) for each in evaluated]
         cluster = ClusterFrame("c", window.begin_ms, 60)
         found, findings, evaluation.memories = settle_apart(
-            judged, cluster, evaluation.memories, Parameters(), check_rows
+            evaluated, cluster, evaluation.memories, Parameters(), check_rows
         )
         evaluation.windows += found
         evaluation.findings += findings
@@ -206,9 +206,9 @@ def test_an_open_finding_is_unknown_and_not_over_while_its_group_cannot_be_evalu
 
     options = Options("c", 60, Parameters(), policy)
     window = Window(round((NOON + timedelta(minutes=WINDOWS - 1)).timestamp() * 1000), 1)
-    judged = evaluate_window(history, window, evaluation.memories, lambda _: dict, options)
+    evaluated = evaluate_window(history, window, evaluation.memories, lambda _: dict, options)
     cluster = ClusterFrame("c", window.begin_ms, 60)
-    _, findings, memories = settle_apart(judged, cluster, evaluation.memories, Parameters(), check_rows)
+    _, findings, memories = settle_apart(evaluated, cluster, evaluation.memories, Parameters(), check_rows)
     assert {row["code"] for row in findings if row["group"] == "g0"} == {RULE_FAILED}
     codes = {track.code: track.missed for track in memories["g0"].tracks}
     assert {row["code"]: codes[row["code"]] for row in opened} == dict.fromkeys((row["code"] for row in opened), 0)

@@ -297,9 +297,9 @@ def test_the_log_names_each_group_once_and_not_too_many(caplog: pytest.LogCaptur
     assert caplog.messages[-1] == "9 more groups are in quarantine: table group_events names them"
 
 
-@pytest.mark.parametrize(("closing_batch", "is_told"), [(7, True), (8, False)])
+@pytest.mark.parametrize(("closing_batch", "is_recorded"), [(7, True), (8, False)])
 def test_a_finding_names_the_groups_of_the_tick_that_closed_the_window(
-    tmp_path: Path, closing_batch: int, is_told: bool
+    tmp_path: Path, closing_batch: int, is_recorded: bool
 ) -> None:
     """Through the tables, as the job writes and reads them."""
     root = str(tmp_path)
@@ -313,5 +313,5 @@ def test_a_finding_names_the_groups_of_the_tick_that_closed_the_window(
     frame = read_cluster(root, {}, Window(round(simulation.NOON.timestamp() * 1000), closing_batch), options)
     found = cluster_observations(frame, [], options.parameters)
     assert [(each.code, each.severity, dict(each.evidence_text)) for each in found] == (
-        [("GROUP_QUARANTINED", WARN, {"groups": "bad", "exceptions": "OverflowError"})] if is_told else []
+        [("GROUP_QUARANTINED", WARN, {"groups": "bad", "exceptions": "OverflowError"})] if is_recorded else []
     )

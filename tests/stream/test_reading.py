@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from laggard.diagnosis.parameters import Parameters, Policy
-from laggard.stream.reading import Options, Window, closed_windows, known_at, told
+from laggard.stream.reading import Options, Window, closed_windows, events_of, known_at
 
 START = datetime(2026, 11, 1, tzinfo=timezone.utc)
 OPTIONS = Options("c", 60, Parameters(), lambda *_: Policy())
@@ -21,7 +21,7 @@ def generations(*rows: tuple[int, int, int]) -> pa.Table:
 
 
 def known(rows: pa.Table) -> list[int]:
-    return [row["source_offset"] for row in known_at(told({"generations": rows}), WINDOW, OPTIONS)["generations"]]
+    return [row["source_offset"] for row in known_at(events_of({"generations": rows}), WINDOW, OPTIONS)["generations"]]
 
 
 def test_events_come_oldest_first_whatever_the_order_of_the_files() -> None:

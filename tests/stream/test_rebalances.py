@@ -114,20 +114,20 @@ def test_a_second_member_makes_one_row_with_its_cause_moves_and_pauses(alone: Ti
 def test_who_keeps_a_partition_and_commits_on_does_not_pause_while_another_one_waits() -> None:
     """Of the three commits of a tick only the first and the last are reported, and that there is one in between."""
 
-    def told(seconds: float, *records: Record) -> list[Record]:
+    def timed(seconds: float, *records: Record) -> list[Record]:
         return [replace(each, at=at(seconds)) for each in records]
 
     timeline, both = Timeline(), {"t": [0, 1]}
     timeline.tick()
-    timeline.tick(told(11, C.member("a"), C.epoch(1), C.target("a", both), C.target_epoch(1), C.current("a", 1, both)))
+    timeline.tick(timed(11, C.member("a"), C.epoch(1), C.target("a", both), C.target_epoch(1), C.current("a", 1, both)))
     timeline.rest(11)
     before = len(timeline.rows)
     targets = [C.target("a", {"t": [0]}), C.target("b", {"t": [1]}), C.target_epoch(2)]
-    begun = told(132, C.member("b"), C.epoch(2), *targets, C.current("b", 2, state=UNRELEASED))
+    begun = timed(132, C.member("b"), C.epoch(2), *targets, C.current("b", 2, state=UNRELEASED))
     for second in (130, 140, 150, 160):
         commits = [committed(10 * when, when) for when in (second + 1, second + 5, second + 9)]
         timeline.tick([*(begun if second == 130 else []), *commits], stopped=True)
-    timeline.tick(told(171, C.current("a", 2, {"t": [0]}), C.current("b", 2, {"t": [1]})))
+    timeline.tick(timed(171, C.current("a", 2, {"t": [0]}), C.current("b", 2, {"t": [1]})))
     timeline.rest(4)
     (row,) = timeline.rows[before:]
     assert (row["generations"], row["moved"], row["paused_partitions"]) == ([2], 1, 1)

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from cli.judged_run import OPTIONS, even, judge, record
+from cli.evaluated_run import OPTIONS, evaluate, even, record
 from diagnosis.fluid import NOON
-from laggard.stream.reading import Window, known_at, read_history, told
+from laggard.stream.reading import Window, events_of, known_at, read_history
 from laggard.stream.replay import memory_before, replay
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import create_tables
@@ -33,22 +33,22 @@ def milliseconds(at: datetime) -> int:
     return round(at.timestamp() * 1000)
 
 
-def judged(root: Path, joined_at: datetime) -> list[Row]:
+def evaluated(root: Path, joined_at: datetime) -> list[Row]:
     """Findings about a group whose sessions hold two heartbeats."""
     record(root, [even(LAST + 1, group="payments")], joined_at=joined_at, session_timeout_ms=8_000, topics=["orders"])
-    judge(root, first=LAST - 2)
+    evaluate(root, first=LAST - 2)
     rows: list[Row] = DeltaTable(str(root / "findings")).to_pyarrow_table().select(FINDINGS.names).to_pylist()
     return rows
 
 
 def test_members_of_long_ago_are_evaluated_as_those_of_an_hour_ago(tmp_path: Path) -> None:
-    lately, long_ago = (judged(tmp_path / name, NOON - age) for name, age in (("a", DAY / 24), ("b", 100 * DAY)))
+    lately, long_ago = (evaluated(tmp_path / name, NOON - age) for name, age in (("a", DAY / 24), ("b", 100 * DAY)))
     assert "TIMEOUT_RATIO" in {row["code"] for row in lately}
     assert list(map(repr, long_ago)) == list(map(repr, lately))
 
 
 def test_a_replay_finds_members_of_long_ago_too(tmp_path: Path) -> None:
-    stored = judged(tmp_path, NOON - 100 * DAY)
+    stored = evaluated(tmp_path, NOON - 100 * DAY)
     begin, last = (milliseconds(NOON + number * MINUTE) for number in (LAST - 2, LAST))
     steps = replay(str(tmp_path), begin, last, memory_before(str(tmp_path), begin), OPTIONS)
     found = to_arrow(FINDINGS, [row for step in steps for row in step.findings]).to_pylist()
@@ -80,7 +80,7 @@ class Recorded:
     def known(self, *starts: datetime) -> list[dict[str, list[tuple[str, int]]]]:
         """Group and generation of the rows known in each window, windows read at once."""
         tables = read_history(str(self.root), {}, milliseconds(starts[0]), milliseconds(starts[-1]), OPTIONS)
-        read = told(tables)
+        read = events_of(tables)
         windows = [known_at(read, Window(milliseconds(start), 7), OPTIONS) for start in starts]
         return [{name: named(each[name]) for name in ("generations", "group_members")} for each in windows]
 

@@ -242,7 +242,7 @@ def finding_row(code: str, group: str | None, event: str = "opened", **values: A
     }
 
 
-def write_judged(
+def write_evaluated(
     root: Path | str, end: datetime = NOW, *, windows: Iterable[Row] = (), findings: Iterable[Row] = ()
 ) -> None:
     """What the rules write of the minute that ends then, in their order."""

@@ -134,6 +134,6 @@ def test_a_damaged_table_stops_only_itself(tmp_path: Path, bad: str) -> None:
     failed = {each.table for each in outcomes if each.error}
     assert [each.table for each in outcomes] == list(schemas.TABLES)
     # without `batches` it is unknown which versions are in use: only tables that it does not name are done
-    judged = {name for name, table in schemas.TABLES.items() if table.is_judged}
-    assert failed == (set(schemas.TABLES) - judged if bad == "batches" else {bad})
+    evaluated = {name for name, table in schemas.TABLES.items() if table.is_of_diagnosis}
+    assert failed == (set(schemas.TABLES) - evaluated if bad == "batches" else {bad})
     assert set(read_done(str(tmp_path))) == set(schemas.TABLES) - failed

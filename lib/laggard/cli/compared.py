@@ -11,7 +11,7 @@ from typing import Any
 from laggard.cli.published import Row, shown_rows
 from laggard.cli.words import count, moment, short
 from laggard.tables.arrow import to_arrow
-from laggard.tables.judged import read_between
+from laggard.tables.evaluated import read_between
 from laggard.tables.schemas import FINDINGS
 
 _SHOWN = 20

@@ -52,8 +52,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace, _: Config) -> int:
     """Run the demo until it is stopped."""
     from laggard.cli import findings
+    from laggard.cli.evaluated import read_health
     from laggard.cli.explain import verb as explain
-    from laggard.cli.judged import read_health
     from laggard.cli.main import build_parser
     from laggard.cli.query import run_query  # from here on Arrow and a Kafka client come along
     from laggard.cli.query_output import write_table

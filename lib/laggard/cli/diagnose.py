@@ -146,7 +146,7 @@ def _data(
     findings: Sequence[Row], windows: int, before: datetime | None, compared: Comparison | None, output: str | None
 ) -> dict[str, Any]:
     return {
-        "windows_judged": windows,
+        "windows_evaluated": windows,
         "remembered_at": before,
         "findings": [finite({name: value for name, value in row.items() if name != "date"}) for row in findings],
         "comparison": None if compared is None else compared.to_data(),

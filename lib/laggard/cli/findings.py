@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from laggard.cli import terminal
 from laggard.cli.api.client import add_options
 from laggard.cli.diagnosis_words import evidence_words, where
-from laggard.cli.judged import FAIL_ON, FOUND, SEVERITIES, is_severe, open_findings, rank, read_findings
+from laggard.cli.evaluated import FAIL_ON, FOUND, SEVERITIES, is_severe, open_findings, rank, read_findings
 from laggard.cli.parser import hint
 from laggard.cli.published import Row, made_lines, published_batch, read_where, refuse_empty, warn_if_old
 from laggard.cli.table import Table
@@ -21,8 +21,8 @@ from laggard.cli.words import aligned, moment, short
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.errors import NOT_FOUND, OK, LaggardError
 from laggard.escape import finite, printable, printable_json
+from laggard.tables.evaluated import newest_evaluated
 from laggard.tables.freshness import MAX_WINDOWS_BEHIND
-from laggard.tables.judged import newest_judged
 from laggard.tables.schemas import FINDINGS, GROUP_STATUS
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
     if args.json:
         print(printable_json({"v": 1, "ok": True, "data": to_data(replace(found, rows=chosen))}, datetime.isoformat))
     else:
-        terminal.show(finding_tables(chosen, found.judged_to, found.behind), no_color=args.no_color)
+        terminal.show(finding_tables(chosen, found.evaluated_to, found.behind), no_color=args.no_color)
     return FOUND if is_severe(chosen, args.fail_on) else OK
 
 
@@ -99,43 +99,45 @@ class Found:
     """Findings that were open or ended since a moment, in the order of reading."""
 
     polled_at: datetime
-    judged_to: datetime | None  # end of the newest window that the rules evaluated
+    evaluated_to: datetime | None  # end of the newest window that the rules evaluated
     behind: int  # windows that have closed since
     rows: list[Row]
 
 
 def read_found(root: str, polled_at: datetime, window: timedelta, from_when: When) -> Found:
     """The newest row of each finding that is open, or ended since a moment."""
-    start = newest_judged(root)
-    judged_to = None if start is None else start + window
+    start = newest_evaluated(root)
+    evaluated_to = None if start is None else start + window
     # what is open has a row of the last hour before the rules' newest window, which may be long ago
     since = from_when(polled_at)
-    rows = [] if judged_to is None else read_findings(root, min(since, judged_to - timedelta(hours=2)), judged_to)
+    rows = (
+        [] if evaluated_to is None else read_findings(root, min(since, evaluated_to - timedelta(hours=2)), evaluated_to)
+    )
     rows = [row for row in rows if row["event"] != "closed" or row["at"] >= since]
     ranked = sorted(made_lines(rows, FINDINGS.name, _ranked), key=lambda each: each[0])
-    behind = int((polled_at - (judged_to or polled_at)) / window)
-    return Found(polled_at, judged_to, behind, [row for _, row in ranked])
+    behind = int((polled_at - (evaluated_to or polled_at)) / window)
+    return Found(polled_at, evaluated_to, behind, [row for _, row in ranked])
 
 
 def to_data(found: Found) -> dict[str, object]:
     """The findings as `--json` prints them."""
     rows = [finite(row) for row in found.rows]
-    return {"judged_to": found.judged_to, "polled_at": found.polled_at, "findings": rows}
+    return {"evaluated_to": found.evaluated_to, "polled_at": found.polled_at, "findings": rows}
 
 
-def finding_lines(rows: Sequence[Row], judged_to: datetime | None, behind: int) -> list[str]:
+def finding_lines(rows: Sequence[Row], evaluated_to: datetime | None, behind: int) -> list[str]:
     """The findings as text."""
-    return [line for table in finding_tables(rows, judged_to, behind) for line in table.lines()]
+    return [line for table in finding_tables(rows, evaluated_to, behind) for line in table.lines()]
 
 
-def finding_tables(rows: Sequence[Row], judged_to: datetime | None, behind: int) -> list[Table]:
+def finding_tables(rows: Sequence[Row], evaluated_to: datetime | None, behind: int) -> list[Table]:
     """The time up to which the rules have evaluated, the open findings, and those that have ended."""
-    if judged_to is None:
+    if evaluated_to is None:
         return [Table("the rules have not evaluated yet: what they would find is unknown")]
     late = f", {behind} windows ago: what they would find since is unknown" if behind > MAX_WINDOWS_BEHIND else ""
     is_open = open_findings(rows)
     ended = [row for row in rows if row["event"] == "closed"]
-    sentence = f"evaluated to {moment(judged_to)}{late}; {len(is_open)} open, {len(ended)} ended"
+    sentence = f"evaluated to {moment(evaluated_to)}{late}; {len(is_open)} open, {len(ended)} ended"
     tables = [Table(sentence, _TITLES if is_open else (), [*map(_cells, is_open)], _RIGHT, least=_LEAST)]
     if ended:
         cells = [(moment(row["closed_at"]), row["close_reason"] or "-", *_cells(row)) for row in ended]

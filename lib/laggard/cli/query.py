@@ -226,7 +226,7 @@ def open_session(root: str, asked: Range | None = None) -> Callable[[str], pa.Ta
 
 
 def _versions(batch: Batch) -> dict[str, int | None]:
-    return {**published_versions(batch), **{name: None for name, table in TABLES.items() if table.is_judged}}
+    return {**published_versions(batch), **{name: None for name, table in TABLES.items() if table.is_of_diagnosis}}
 
 
 def _register(builder: QueryBuilder, root: str, table: Table, version: int | None, asked: Range) -> None:

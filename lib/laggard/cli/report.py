@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from laggard import __version__
 from laggard.cli.diagnosis_words import says
+from laggard.cli.evaluated import FAIL_ON, FOUND, is_severe, read_open
 from laggard.cli.explain.asked import Asked
 from laggard.cli.explain.then import window_end_then
 from laggard.cli.explain.verb import unreadable
-from laggard.cli.judged import FAIL_ON, FOUND, is_severe, read_open
 from laggard.cli.published import published_batch, warn_if_old
 from laggard.cli.query_notes import Range
 from laggard.cli.query_output import save

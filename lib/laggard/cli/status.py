@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from laggard.cli import terminal
 from laggard.cli.api.client import add_options
-from laggard.cli.judged import BEHIND, FAIL_ON, FOUND, INFO, LEVELS, Health, at_least, read_health
+from laggard.cli.evaluated import BEHIND, FAIL_ON, FOUND, INFO, LEVELS, Health, at_least, read_health
 from laggard.cli.published import made_lines, published_batch, refuse_empty, title_of, warn_if_old, warn_of
 from laggard.cli.table import Table
 from laggard.cli.words import UNKNOWN, known, known_duration, records, short

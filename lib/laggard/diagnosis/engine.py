@@ -118,9 +118,9 @@ def settle(
     open_ids = {(t.code, t.subject): t.finding_id(cluster.name, "") for t in after.tracks if t.opened_ms is not None}
     for each in evaluated:
         reaching = [one for one in shared if reaches(one, each.group)]
-        rows, told, remembered[each.group] = _settle_group(each, reaching, open_ids, cluster, parameters)
+        rows, own, remembered[each.group] = _settle_group(each, reaching, open_ids, cluster, parameters)
         windows += rows
-        findings += told
+        findings += own
     for group in sorted(memories.keys() - remembered.keys()):  # gone
         findings += _retired(group, memories[group], cluster, parameters)
     return windows, findings, remembered

@@ -38,8 +38,8 @@ def check_clock(cluster: Cluster) -> Iterable[Result]:
         return
     part = response.topics[0].partitions[0]
     # KIP-836: a leader gives the time of its answer as its own last fetch
-    told = {voter.replica_id: voter.last_fetch_timestamp for voter in part.current_voters}
-    clock_ms = told.get(part.leader_id)
+    fetched = {voter.replica_id: voter.last_fetch_timestamp for voter in part.current_voters}
+    clock_ms = fetched.get(part.leader_id)
     if clock_ms is None or clock_ms < 0:  # Kafka 3.3 tells no times
         yield Result("warn", CHECK, "unknown: this Kafka does not tell it", COMPARE)
         return

@@ -9,8 +9,8 @@ from prometheus_client.core import Metric
 
 from laggard.escape import escape_label
 from laggard.exporter.compat_families import COMPAT
+from laggard.exporter.evaluated import SEVERITIES
 from laggard.exporter.families import FAMILIES, LEVELS
-from laggard.exporter.judged import SEVERITIES
 from laggard.exporter.snapshot import Snapshot
 
 _LEVEL_OF = {family.base_name: family.level for family in (*FAMILIES, *COMPAT)}
@@ -60,7 +60,7 @@ def _shed(families: Sequence[Metric], level: str, snapshot: Snapshot) -> list[Me
 def _severities(snapshot: Snapshot) -> dict[str, int]:
     """Rank the worst open finding of each group as labelled by severity, from 0."""
     worst: dict[str, int] = {}
-    for row in snapshot.judged.shown_findings():
+    for row in snapshot.evaluated.shown_findings():
         name = escape_label(row["group"] or "")
         place = SEVERITIES.index(row["severity"]) if row["severity"] in SEVERITIES else 0
         worst[name] = max(worst.get(name, 0), place)

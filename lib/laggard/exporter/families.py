@@ -63,7 +63,7 @@ def _gauge(name: str, labels: tuple[str, ...], text: str, level: str = "") -> Fa
     return Family(f"laggard_{name}", "gauge", labels, text, level)
 
 
-def _judged(name: str, labels: tuple[str, ...], text: str, level: str, states: tuple[str, ...] = ()) -> Family:
+def _evaluated(name: str, labels: tuple[str, ...], text: str, level: str, states: tuple[str, ...] = ()) -> Family:
     """Metrics of the newest evaluated window, while it is recent."""
     kind, text = "stateset" if states else "gauge", text.removesuffix(".") + _WHILE_FRESH
     return Family(f"laggard_{name}", kind, labels, text, level, states)
@@ -100,18 +100,18 @@ PARTITION_LOG_END = _gauge("partition_log_end_offset", KP, "partition_status.log
 PARTITION_LOG_START = _gauge("partition_log_start_offset", KP, "partition_status.log_start_offset: the newest known answer; do not sum.", "partition_offsets")
 
 # B. Shape and forecast, of the newest evaluated window
-GROUP_LAG_FLOOR = _judged("group_lag_floor_records", T, "group_windows.floor_records, the sum of 2 x arrival rate x commit interval + 1: lag below it comes from the commit interval.", "topics")
-GROUP_LAG_GINI = _judged("group_lag_gini_ratio", T, "group_windows.gini: inequality of the lag at commits over partitions, sum((2i - n - 1) x lag_i) / ((n - 1) x sum(lag)) in ascending order; do not sum.", "shape")
-GROUP_LAG_TOP_DECILE = _judged("group_lag_top_decile_share_ratio", T, "group_windows.top_decile_share: share of the lag that the worst tenth of the partitions, rounded up, has; do not sum.", "shape")
-GROUP_LAG_EFFECTIVE = _judged("group_lag_effective_partitions", T, "group_windows.n_eff: sum(lag)^2 / sum(lag^2), how many partitions carry the lag; do not sum.", "shape")
-GROUP_ARRIVAL_SHAPE = _judged("group_arrival_shape", T, "group_windows.arrival_shape: how arrivals lie over partitions, where skew shows before it shows in lag; exactly one is 1.", "shape", SHAPES)
-GROUP_LAG_SHAPE = _judged("group_lag_shape", T, "group_windows.shape: how lag lies over partitions, once it has lasted; exactly one is 1.", "shape", SHAPES)
-GROUP_LAG_TREND = _judged("group_lag_trend", T, "group_windows.trend: Theil-Sen trend of the lag at commits, abstain where there is too little to tell; exactly one is 1.", "shape", TRENDS)
-GROUP_LAG_SLOPE = _judged("group_lag_slope_records_per_second", T, "group_windows.slope: Theil-Sen slope of the lag at commits; absent if the trend abstains.", "shape")
-GROUP_DRAIN = _judged("group_drain_seconds", T, "group_windows.drain_seconds: lag / (consume rate - arrival rate), 0 below the floor, +Inf if never at the current rate; do not sum.", "shape")
-GROUP_DRAIN_AT_CAPACITY = _judged("group_drain_at_capacity_seconds", T, "Experimental: group_windows.drain_at_capacity_seconds, lag / (members x capacity - arrival rate); absent if the capacity is unknown or not enough; do not sum.", "shape")
-GROUP_SLO_BREACH = _judged("group_slo_breach_seconds", T, "Experimental: group_windows.slo_breach_seconds, until time lag reaches the service level; absent without one and without a significant slope; do not sum.", "shape")
-GROUP_LOSS = _judged("group_loss_seconds", T, "group_windows.loss_seconds: until retention reaches the first unread record, +Inf if never at the current rate; do not sum.", "shape")
+GROUP_LAG_FLOOR = _evaluated("group_lag_floor_records", T, "group_windows.floor_records, the sum of 2 x arrival rate x commit interval + 1: lag below it comes from the commit interval.", "topics")
+GROUP_LAG_GINI = _evaluated("group_lag_gini_ratio", T, "group_windows.gini: inequality of the lag at commits over partitions, sum((2i - n - 1) x lag_i) / ((n - 1) x sum(lag)) in ascending order; do not sum.", "shape")
+GROUP_LAG_TOP_DECILE = _evaluated("group_lag_top_decile_share_ratio", T, "group_windows.top_decile_share: share of the lag that the worst tenth of the partitions, rounded up, has; do not sum.", "shape")
+GROUP_LAG_EFFECTIVE = _evaluated("group_lag_effective_partitions", T, "group_windows.n_eff: sum(lag)^2 / sum(lag^2), how many partitions carry the lag; do not sum.", "shape")
+GROUP_ARRIVAL_SHAPE = _evaluated("group_arrival_shape", T, "group_windows.arrival_shape: how arrivals lie over partitions, where skew shows before it shows in lag; exactly one is 1.", "shape", SHAPES)
+GROUP_LAG_SHAPE = _evaluated("group_lag_shape", T, "group_windows.shape: how lag lies over partitions, once it has lasted; exactly one is 1.", "shape", SHAPES)
+GROUP_LAG_TREND = _evaluated("group_lag_trend", T, "group_windows.trend: Theil-Sen trend of the lag at commits, abstain where there is too little to tell; exactly one is 1.", "shape", TRENDS)
+GROUP_LAG_SLOPE = _evaluated("group_lag_slope_records_per_second", T, "group_windows.slope: Theil-Sen slope of the lag at commits; absent if the trend abstains.", "shape")
+GROUP_DRAIN = _evaluated("group_drain_seconds", T, "group_windows.drain_seconds: lag / (consume rate - arrival rate), 0 below the floor, +Inf if never at the current rate; do not sum.", "shape")
+GROUP_DRAIN_AT_CAPACITY = _evaluated("group_drain_at_capacity_seconds", T, "Experimental: group_windows.drain_at_capacity_seconds, lag / (members x capacity - arrival rate); absent if the capacity is unknown or not enough; do not sum.", "shape")
+GROUP_SLO_BREACH = _evaluated("group_slo_breach_seconds", T, "Experimental: group_windows.slo_breach_seconds, until time lag reaches the service level; absent without one and without a significant slope; do not sum.", "shape")
+GROUP_LOSS = _evaluated("group_loss_seconds", T, "group_windows.loss_seconds: until retention reaches the first unread record, +Inf if never at the current rate; do not sum.", "shape")
 
 # C. Flow counters
 GROUP_PRODUCED = _counter("group_produced_records_total", T, "Rise of the log end while the group reads the topic: produced of group_status.topic_counters.", "topics")
@@ -157,13 +157,13 @@ GROUP_SLO = _gauge("group_slo_seconds", G, "slo_time_lag_seconds that [[policy]]
 GROUP_SLO_OBJECTIVE = _gauge("group_slo_objective_ratio", G, "slo_objective of a group of group_status that has slo_time_lag_seconds: share of the records to be in time; do not sum.", "groups")
 
 # E. Sizing, of the newest evaluated window
-GROUP_DESIRED = _judged("group_desired_consumers", G, "group_windows.members_desired of two windows in a row, one less than group_windows.members after an hour in which fewer would do, unless a finding is open that forbids scaling (verdict NO_REBALANCE_FIRST); within min_consumers, max_consumers and members_ceiling; 0 for a sleeping group that may scale to zero; absent if the verdict is unknown or the lag partial.", "groups")
-GROUP_SCALE_VERDICT = _judged("group_scale_verdict", G, "group_windows.scale_verdict: would adding consumers help; exactly one is 1.", "groups", VERDICTS)
-GROUP_CEILING = _judged("group_members_ceiling", G, "group_windows.members_ceiling: consumers that could get a partition.", "groups")
-GROUP_CAPACITY = _judged("group_member_capacity_records_per_second", G, "group_windows.capacity: what one busy member does: of each member the 75th percentile of its newest busy windows of 24 hours, of these the median; absent until one was busy in enough windows; do not sum.", "groups")
+GROUP_DESIRED = _evaluated("group_desired_consumers", G, "group_windows.members_desired of two windows in a row, one less than group_windows.members after an hour in which fewer would do, unless a finding is open that forbids scaling (verdict NO_REBALANCE_FIRST); within min_consumers, max_consumers and members_ceiling; 0 for a sleeping group that may scale to zero; absent if the verdict is unknown or the lag partial.", "groups")
+GROUP_SCALE_VERDICT = _evaluated("group_scale_verdict", G, "group_windows.scale_verdict: would adding consumers help; exactly one is 1.", "groups", VERDICTS)
+GROUP_CEILING = _evaluated("group_members_ceiling", G, "group_windows.members_ceiling: consumers that could get a partition.", "groups")
+GROUP_CAPACITY = _evaluated("group_member_capacity_records_per_second", G, "group_windows.capacity: what one busy member does: of each member the 75th percentile of its newest busy windows of 24 hours, of these the median; absent until one was busy in enough windows; do not sum.", "groups")
 
 # F. Findings and topics
-FINDING_ACTIVE = _judged("finding_active", (*T, "code", "severity", "role"), "1 for an open finding of findings.finding_id that is not suppressed and has a confidence of 0.3 or more; topic is empty for a finding about the group, group too for one about the cluster.", "groups")
+FINDING_ACTIVE = _evaluated("finding_active", (*T, "code", "severity", "role"), "1 for an open finding of findings.finding_id that is not suppressed and has a confidence of 0.3 or more; topic is empty for a finding about the group, group too for one about the cluster.", "groups")
 FINDINGS_OPENED = _counter("findings_opened_total", (*C, "code", "severity"), "Rows of findings.event that are opened, all that the table has; absent while the rules are more than 5 windows behind.")
 TOPIC_ARRIVAL = _gauge("topic_arrival_records_per_second", K, "Sum of topic_windows.arrival_rate over the newest closed window; absent while a partition lacks it.", "topics")
 TOPIC_PARTITIONS = _gauge("topic_partitions", K, "Number of partitions in topic_windows.partition of the newest closed window.", "topics")

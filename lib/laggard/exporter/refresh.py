@@ -10,7 +10,7 @@ from threading import Event, Thread
 
 from laggard.errors import LaggardError
 from laggard.exporter.collectors.own import Failure, SelfStats
-from laggard.exporter.judged import Judged, JudgedReader
+from laggard.exporter.evaluated import Evaluated, EvaluatedReader
 from laggard.exporter.memory import give_back
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.render import DataPart, render_data
@@ -40,7 +40,7 @@ class Refresher:
         self.steady: Callable[[], float] = time.monotonic
         self._options = options
         self._publish = publish
-        self._judged = JudgedReader(root, options.window_seconds, options.idle_seconds)
+        self._evaluated = EvaluatedReader(root, options.window_seconds, options.idle_seconds)
         self._arrived_at: float | None = None  # the newest batch, by `steady`
         self._snapshot: Snapshot | None = None
         self._data: DataPart | None = None
@@ -109,12 +109,12 @@ class Refresher:
 
     def _load(self, batch: Batch) -> None:
         skipped = Skipped()
-        judged = self._read_judged(batch, skipped)
+        evaluated = self._read_evaluated(batch, skipped)
         if not self._is_servable(batch):
-            self._snapshot, self._data = Snapshot(batch, judged=Judged(judged.until)), None
+            self._snapshot, self._data = Snapshot(batch, evaluated=Evaluated(evaluated.until)), None
             return
         snapshot = load_snapshot(self.root, batch, self._options.selection, skipped, self._options.policy)
-        snapshot = replace(snapshot, judged=judged)
+        snapshot = replace(snapshot, evaluated=evaluated)
         data = render_data(snapshot, self._options.max_series, skipped)
         self._snapshot, self._data = snapshot, data
         self._count(skipped)
@@ -127,16 +127,16 @@ class Refresher:
                 log.warning("%s; laggard_exporter_rows_skipped_total counts on", sentence)
             self.stats.skipped[key] += skipped.counts[key]
 
-    def _read_judged(self, batch: Batch, skipped: Skipped) -> Judged:
+    def _read_evaluated(self, batch: Batch, skipped: Skipped) -> Evaluated:
         """The newest evaluation; an error there keeps the one before, and lag is served on."""
         try:
-            judged = self._judged.read(skipped)
+            evaluated = self._evaluated.read(skipped)
         except TableMissing:  # of a job without rules
-            judged = Judged()
+            evaluated = Evaluated()
         except Exception as failure:  # noqa: BLE001 - whatever it is, it must cost no lag
             self._failed("findings_unreadable", failure)
-            judged = self._judged.newest
-        return judged.if_fresh(batch.polled_at.timestamp(), self._options.window_seconds)
+            evaluated = self._evaluated.newest
+        return evaluated.if_fresh(batch.polled_at.timestamp(), self._options.window_seconds)
 
     def _reason(self) -> str:
         """Say why data is not served, for when it is not."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.diagnosis.parameters import Policy
+from laggard.exporter.evaluated import Evaluated
 from laggard.exporter.fold import (
     PARTITION_COLUMNS,
     TOPIC_COLUMNS,
@@ -20,7 +21,6 @@ from laggard.exporter.fold import (
     fold_topics,
     sort_worst_first,
 )
-from laggard.exporter.judged import Judged
 from laggard.exporter.options import PolicyOf, Selection, no_policy
 from laggard.names import matches
 from laggard.tables.readers import BACKFILL, Batch, TableUnreadable, read_newest, read_table, table_uri
@@ -52,7 +52,7 @@ class Snapshot:
     partitions: Sequence[Row] = ()  # the exported ones, worst first inside a group–topic
     groups: Sequence[Row] = ()
     topics: Sequence[Row] = ()  # of the newest closed window
-    judged: Judged = field(default_factory=Judged)  # as far as the rules are, which follow the batches
+    evaluated: Evaluated = field(default_factory=Evaluated)  # as far as the rules are, which follow the batches
     policies: Mapping[str, Policy] = field(default_factory=dict)  # by group, at the time of the poll
     selection: Selection = field(default_factory=Selection)
     every_partition: pa.Table | None = None  # for the names of other tools only; one row per key, as read
@@ -70,16 +70,16 @@ class Snapshot:
     @property
     def group_names(self) -> list[str | None]:
         """Every group that any part of it names."""
-        parts = (self.partitions, self.groups, self.judged.windows, self.judged.findings)
+        parts = (self.partitions, self.groups, self.evaluated.windows, self.evaluated.findings)
         names = {row["group"] for rows in parts for row in rows}
         return sorted(names.union(self.group_topics.group), key=str)
 
     def of_groups(self, names: Collection[str | None]) -> Snapshot:
         """The same of these groups; findings about the cluster belong to None."""
-        judged = replace(
-            self.judged,
-            windows=[row for row in self.judged.windows if row["group"] in names],
-            findings=[row for row in self.judged.findings if row["group"] in names],
+        evaluated = replace(
+            self.evaluated,
+            windows=[row for row in self.evaluated.windows if row["group"] in names],
+            findings=[row for row in self.evaluated.findings if row["group"] in names],
         )
         every = self.every_partition
         if every is not None:
@@ -91,7 +91,7 @@ class Snapshot:
             every_partition=every,
             worst=[row for row in self.worst if row["group"] in names],
             groups=[row for row in self.groups if row["group"] in names],
-            judged=judged,
+            evaluated=evaluated,
             policies={group: policy for group, policy in self.policies.items() if group in names},
         )
 

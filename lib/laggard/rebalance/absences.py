@@ -34,8 +34,8 @@ def absence_seconds(
     commits: dict[Place, list[tuple[int, datetime]]] = {}
     for table, offset in ((before, "commit_source_offset"), (edges, "source_offset")):
         is_known = pc.and_(pc.is_valid(table["commit_timestamp"]), pc.is_valid(table[offset]))
-        is_told = pc.and_(pc.is_in(table["group"], value_set=groups), is_known)
-        for row in table.filter(is_told).select([*_KEY, offset, "commit_timestamp"]).to_pylist():
+        is_wanted = pc.and_(pc.is_in(table["group"], value_set=groups), is_known)
+        for row in table.filter(is_wanted).select([*_KEY, offset, "commit_timestamp"]).to_pylist():
             place = row["group"], row["topic"], row["partition"]
             commits.setdefault(place, []).append((row[offset], row["commit_timestamp"]))
     return [_seconds(row, commits, parameters) for row in replacements]
@@ -45,8 +45,8 @@ def _seconds(
     row: Row, commits: Mapping[Place, Iterable[tuple[int, datetime]]], parameters: RebalanceParameters
 ) -> float | None:
     places = [(row["group"], each["topic"], each["partition"]) for each in row["held"] or ()]
-    told = [at for place in places for offset, at in commits.get(place, ()) if offset < row["source_offset"]]
+    commits_before = [at for place in places for offset, at in commits.get(place, ()) if offset < row["source_offset"]]
     milliseconds = row["session_timeout_ms"]
     session = parameters.modern_session_seconds if milliseconds is None else milliseconds / 1000
-    seconds = seconds_between(row["record_timestamp"], max(told, default=None))
+    seconds = seconds_between(row["record_timestamp"], max(commits_before, default=None))
     return seconds if seconds is not None and seconds <= session else None

@@ -42,12 +42,12 @@ def fold_classic(work: Folding, step: Step) -> None:
     row["generation_gap"] = gap if history.tick.is_caught_up else None  # compaction removes records of the past
     if is_replacement:
         back = next(iter(_replaced(state.roster, members)), None)
-        told: Row = next((each for each in found["member_rows"] if each["member_id"] == back), {})
-        names = {"member_id": back, "slot": slot_of.get(back or ""), "held": told.get("assigned")}
-        history.replacements.append({**place, **names, "session_timeout_ms": told.get("session_timeout_ms")})
+        former: Row = next((each for each in found["member_rows"] if each["member_id"] == back), {})
+        names = {"member_id": back, "slot": slot_of.get(back or ""), "held": former.get("assigned")}
+        history.replacements.append({**place, **names, "session_timeout_ms": former.get("session_timeout_ms")})
     else:
         history.generations.append(row)
-    history.tell(work.group, record["source_offset"], _told(row, found))
+    history.add_fact(work.group, record["source_offset"], _fact(row, found))
     place |= {"generation": found["generation"], "status": found["status"]}
     replaced = _replaced(state.roster, members)
     history.members += [
@@ -67,12 +67,14 @@ def _end(work: Folding, place: Row, history: History) -> None:
     if state.was_type != "classic":
         columns = {"kind": "tombstone", "group_type": "classic", "status": "ok", "live_read": history.tick.is_caught_up}
         history.generations.append(place | columns)
-        history.tell(work.group, place["source_offset"], _told(place | columns | {"generation": state.generation or 0}))
+        history.add_fact(
+            work.group, place["source_offset"], _fact(place | columns | {"generation": state.generation or 0})
+        )
     if state.group_type is not None:
         work.end(state.generation)
 
 
-def _told(row: Mapping[str, Any], found: Mapping[str, Any] | None = None) -> Generation:
+def _fact(row: Mapping[str, Any], found: Mapping[str, Any] | None = None) -> Generation:
     """A row of `generations` with its members, for the analytics."""
     return Generation(
         generation_kind="classic",

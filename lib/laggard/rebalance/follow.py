@@ -20,7 +20,7 @@ from laggard.rebalance.result import Closed
 from laggard.rebalance.state import OpenRebalance, from_text, to_text
 
 Row = dict[str, Any]
-Told = Mapping[str, list[tuple[int, Generation]]]
+Facts = Mapping[str, list[tuple[int, Generation]]]
 LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -41,13 +41,13 @@ class Commits:
     edges: pa.Table
 
 
-def groups_to_follow(told: Told, before: Mapping[str, Row]) -> list[str]:
+def groups_to_follow(facts: Facts, before: Mapping[str, Row]) -> list[str]:
     """Groups with a new generation, and those whose last rebalance has no row yet."""
-    return sorted(told.keys() | {group for group, row in before.items() if row["rebalancing_since"] is not None})
+    return sorted(facts.keys() | {group for group, row in before.items() if row["rebalancing_since"] is not None})
 
 
 def follow_rebalances(
-    told: Told,
+    facts: Facts,
     texts: Mapping[str, str | None],
     groups: Mapping[str, Row],
     batch: Commits,
@@ -66,11 +66,11 @@ def follow_rebalances(
         for table in (*partition_status, batch.commits, batch.edges)
     )
     known = read_partitions(before, tick, parameters)
-    seen = _commits(edges, read_series(before, after, tick), commits, without=told.keys())
+    seen = _commits(edges, read_series(before, after, tick), commits, without=facts.keys())
     followed = Followed({}, {}, {})
     for group, text in texts.items():
         row = groups.get(group, {})
-        events = sorted([*told.get(group, ()), *seen.get(group, ())], key=lambda each: each[0])
+        events = sorted([*facts.get(group, ()), *seen.get(group, ())], key=lambda each: each[0])
         closed, state = advance(
             from_text(text),
             [event for _, event in events],

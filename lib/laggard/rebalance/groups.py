@@ -90,7 +90,7 @@ def _row(
     listing: Listing,
     tick: Tick,
 ) -> dict[str, Any]:
-    told = listing.groups.get(group, {})
+    listed = listing.groups.get(group, {})
     total, ok, no_commit = (totals.get(name) or 0 for name in ("status_count", "is_ok_sum", "is_no_commit_sum"))
     unknown = total - ok - no_commit
     status = "stale" if not tick.is_caught_up else PARTIAL if unknown else "ok"
@@ -101,11 +101,11 @@ def _row(
     # what others list says nothing about the groups of a coordinator that does not answer
     is_fresh = listing.is_fresh and (offsets_partition is None or coordinator not in listing.unlisted)
     if tick.polls_commits:  # who is asked for the offsets is who listed the group
-        coordinator = told.get("coordinator")
+        coordinator = listed.get("coordinator")
         is_fresh = group in listing.groups
-        state, source = _polled_state(before, told, listing.errors.get(group))
+        state, source = _polled_state(before, listed, listing.errors.get(group))
     else:
-        state, source = _state(before, found, told, is_fresh=is_fresh)
+        state, source = _state(before, found, listed, is_fresh=is_fresh)
     known_lag = totals.get("lag_sum") if ok else None
     return {
         **{name: found.get(name) for name in KEPT},
@@ -115,8 +115,8 @@ def _row(
         "batch_id": tick.batch_id,
         "poll_id": tick.poll_id,
         "sampled_at": tick.now,
-        "group_type": _type(before, found, told, is_fresh=is_fresh),
-        "protocol_type": found.get("protocol_type") or told.get("protocol_type") or None,
+        "group_type": _type(before, found, listed, is_fresh=is_fresh),
+        "protocol_type": found.get("protocol_type") or listed.get("protocol_type") or None,
         "group_state": state,
         "state_source": source,
         "coordinator": coordinator,
@@ -135,11 +135,11 @@ def _row(
 
 
 def _state(
-    before: Mapping[str, Any], found: Mapping[str, Any], told: Mapping[str, Any], *, is_fresh: bool
+    before: Mapping[str, Any], found: Mapping[str, Any], listed: Mapping[str, Any], *, is_fresh: bool
 ) -> tuple[str, str]:
     """State in Kafka's spelling and who says so: the broker, or the records by the broker's own rule on loading."""
-    if told.get("group_state"):
-        return told["group_state"], "admin"
+    if listed.get("group_state"):
+        return listed["group_state"], "admin"
     is_unchanged = found.get("group_record_offset") == before.get("group_record_offset")
     if not is_fresh and is_unchanged and before.get("state_source") == "admin":
         return before["group_state"], "admin"  # between two listings the broker's last word stands
@@ -150,21 +150,21 @@ def _state(
     return "Unknown", "none"
 
 
-def _polled_state(before: Mapping[str, Any], told: Mapping[str, Any], error: str | None) -> tuple[str, str]:
+def _polled_state(before: Mapping[str, Any], listed: Mapping[str, Any], error: str | None) -> tuple[str, str]:
     """State where coordinators are polled: the broker's last word stands unless the group is refused or fails."""
-    if told.get("group_state"):
-        return told["group_state"], "admin"
+    if listed.get("group_state"):
+        return listed["group_state"], "admin"
     if error is None and before.get("state_source") == "admin":
         return before["group_state"], "admin"
     return "Unknown", "none"
 
 
 def _type(
-    before: Mapping[str, Any], found: Mapping[str, Any], told: Mapping[str, Any], *, is_fresh: bool
+    before: Mapping[str, Any], found: Mapping[str, Any], listed: Mapping[str, Any], *, is_fresh: bool
 ) -> str | None:
-    kind = (told.get("group_type") or "").lower() or found.get("group_type")
+    kind = (listed.get("group_type") or "").lower() or found.get("group_type")
     if kind is None and not is_fresh:
         return before.get("group_type")
-    if kind == "classic" and found.get("members") is None and not told.get("protocol_type"):
+    if kind == "classic" and found.get("members") is None and not listed.get("protocol_type"):
         return "simple"  # offsets of somebody who never joined
     return kind

@@ -22,11 +22,11 @@ class History:
     generations: list[Row] = field(default_factory=list)
     members: list[Row] = field(default_factory=list)
     replacements: list[Row] = field(default_factory=list)  # static members that rejoined
-    told: dict[str, list[tuple[int, Generation]]] = field(default_factory=dict)  # with the offset of the telling record
+    facts: dict[str, list[tuple[int, Generation]]] = field(default_factory=dict)  # with the offset of the record
 
-    def tell(self, group: str, offset: int, generation: Generation) -> None:
+    def add_fact(self, group: str, offset: int, generation: Generation) -> None:
         """Add what the analytics of rebalances are to see of a group, in log order."""
-        self.told.setdefault(group, []).append((offset, generation))
+        self.facts.setdefault(group, []).append((offset, generation))
 
     def place(self, group: str, kind: str, record: Row) -> Row:
         """Columns that every row takes from its record; `kind`: generation_kind."""

@@ -126,7 +126,7 @@ def _end(work: Folding, step: Step) -> None:
         ended = Generation(
             "epoch", "tombstone", number, row["source_offset"], row["record_timestamp"], row["live_read"]
         )
-        history.tell(work.group, row["source_offset"], ended)
+        history.add_fact(work.group, row["source_offset"], ended)
     if state.group_type is not None:
         work.end(state.epoch.number if state.epoch else None)
 

@@ -298,7 +298,7 @@ class Batches:
         written = {name: future.result() for name, future in futures.items()}
         before = dict(self.last["table_versions"]) if self.last and not self._is_maintained else {}
         self._is_maintained = False
-        named = {name for name, table in schemas.TABLES.items() if name != "batches" and not table.is_judged}
+        named = {name for name, table in schemas.TABLES.items() if name != "batches" and not table.is_of_diagnosis}
         for name in named - before.keys():  # also a table that an older job did not have
             before[name] = self._writer.version(name)
         return before | written

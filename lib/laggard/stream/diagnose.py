@@ -76,7 +76,7 @@ class Diagnosis:
             return
         first_ms = max(self._evaluated_ms + step, now_ms - _CATCH_UP_MS)
         seconds = self._options.window_seconds
-        for window in find_closed(self._writer.root, versions, first_ms, now_ms, seconds, told_ms=now_ms):
+        for window in find_closed(self._writer.root, versions, first_ms, now_ms, seconds, until_ms=now_ms):
             if self._is_stopping():
                 return
             self.evaluate(window, versions)
@@ -89,11 +89,11 @@ class Diagnosis:
         windows, findings, memories = settle_apart(
             evaluated, cluster, self._memories, self._options.parameters, check_rows
         )
-        told = {
+        completed = {
             name: [row for each in evaluated for row in each.completed.get(name, ())]
             for name in ("deploys", "scale_events")
         }
-        self._write(window, windows, findings, told, memories)
+        self._write(window, windows, findings, completed, memories)
         # not before it is written: a window whose write failed is evaluated again with the memory of the one before it
         self._evaluated_ms, self._memories = window.begin_ms, memories
 
@@ -123,7 +123,7 @@ class Diagnosis:
         window: Window,
         windows: list[Row],
         findings: list[Row],
-        told: Mapping[str, list[Row]],
+        completed: Mapping[str, list[Row]],
         memories: Mapping[str, Memory],
     ) -> None:
         """`finding_state` last: its newest window says how far the evaluation has come."""
@@ -137,8 +137,8 @@ class Diagnosis:
         for table, rows in (
             (schemas.FINDINGS, findings),
             (schemas.GROUP_WINDOWS, windows),
-            (schemas.DEPLOYS, told["deploys"]),
-            (schemas.SCALE_EVENTS, told["scale_events"]),
+            (schemas.DEPLOYS, completed["deploys"]),
+            (schemas.SCALE_EVENTS, completed["scale_events"]),
             (schemas.FINDING_STATE, states),
         ):
             if rows:

@@ -19,7 +19,7 @@ from laggard.diagnosis.history.layout import Baseline, History, Rows, rows_of
 from laggard.diagnosis.rules.cluster import OFFSETS_NEWS_WINDOWS
 from laggard.diagnosis.signals.cluster import ClusterFrame
 from laggard.errors import LaggardError, first_line
-from laggard.stream.reading import QUARANTINE, RECENT, Options, Window, known_at, read_span, told
+from laggard.stream.reading import QUARANTINE, RECENT, Options, Window, events_of, known_at, read_span
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.sift import Skipped, sound_rows
@@ -79,7 +79,7 @@ def evaluate_window(
         )
         history = lay_out(chosen, window.begin_ms, window.begin_ms, options, own)
         return list(
-            evaluate_groups(history, known_at(told(chosen), window, options), baseline, window, memories, options)
+            evaluate_groups(history, known_at(events_of(chosen), window, options), baseline, window, memories, options)
         )
 
     try:
@@ -169,7 +169,7 @@ def cluster_of(events: pa.Table, batches: pa.Table, window: Window, options: Opt
     """The same from rows of `group_events` and `batches`; what is odd of a group is no matter of the cluster."""
     try:
         own = events.filter(pc.is_null(events["group"]))
-        return cluster_frame(known_at(told({"group_events": own}), window, options), window, options, batches)
+        return cluster_frame(known_at(events_of({"group_events": own}), window, options), window, options, batches)
     except NOT_ODD:
         raise
     except Exception as error:  # noqa: BLE001 - said here

@@ -60,11 +60,11 @@ def finish_group_status(table: pa.Table, changed: Changed, tick: Tick) -> tuple[
     table = _put(table, {"window_state_seconds": add_state_seconds(prior, tick)})
     gaps = pa.table({"group": changed.partition_status[1]["group"], **changed.gaps})
     table = _put(table, add_to_groups(prior, table["group"], gaps))
-    texts = column_of(before, "rebalance_state", groups_to_follow(history.told, _open(before)))
+    texts = column_of(before, "rebalance_state", groups_to_follow(history.facts, _open(before)))
     followed = follow_rebalances(
-        history.told,
-        texts | {group: None for group in history.told if group not in texts},
-        rows_of(table.select(["group", *_AROUND]), texts.keys() | history.told.keys()),
+        history.facts,
+        texts | {group: None for group in history.facts if group not in texts},
+        rows_of(table.select(["group", *_AROUND]), texts.keys() | history.facts.keys()),
         Commits(changed.batch.commits, changed.batch.edges),
         changed.partition_status,
         tick,

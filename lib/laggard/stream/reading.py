@@ -178,23 +178,23 @@ def read_baseline(root: str, begin_ms: int, options: Options) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Events:
     """Rows that come one by one and not with every window, the oldest first."""
 
     rows: dict[str, list[Row]]  # of RECENT and of deploys
     places: Mapping[str, Mapping[datetime, Mapping[str, Sequence[datetime]]]]  # table -> window -> group -> times
 
 
-def told(tables: Mapping[str, pa.Table]) -> Told:
+def events_of(tables: Mapping[str, pa.Table]) -> Events:
     """Tables that were read."""
     rows = {name: rows_of(_in_order(tables[name], name)) for name in (*RECENT, "deploys") if name in tables}
     named = tables.get("places")
-    return Told(
+    return Events(
         rows, {} if named is None else {name: standing.by_window(named, at) for name, at in standing.PLACES.items()}
     )
 
 
-def known_at(told: Told, window: Window, options: Options) -> dict[str, list[Row]]:
+def known_at(events: Events, window: Window, options: Options) -> dict[str, list[Row]]:
     """The rows that were published when the window closed.
 
     Of RECENT those of the 24 hours before its end, and of each group the newest generation from before them.
@@ -203,11 +203,11 @@ def known_at(told: Told, window: Window, options: Options) -> dict[str, list[Row
     end = begin + timedelta(seconds=options.window_seconds)
     since = end - RECENT_SPAN
     found = {}
-    for name, rows in told.rows.items():
+    for name, rows in events.rows.items():
         known = [row for row in rows if row["batch_id"] <= window.batch_id]
         if name in RECENT:
             time = schemas.TABLES[name].time_column
-            places = standing.newest(told.places.get(name, {}).get(begin, {}), since)
+            places = standing.newest(events.places.get(name, {}).get(begin, {}), since)
             # the batch that closed the window was polled after its end
             known = [
                 row for row in known if since <= row[time] <= end or (places and places.get(row["group"]) == row[time])
@@ -251,11 +251,11 @@ def _closed_by_ticks(batches: pa.Table, window_ms: int) -> dict[int, int]:
 
 
 def find_closed(
-    root: str, versions: Mapping[str, int], begin_ms: int, end_ms: int, window_seconds: int, *, told_ms: int
+    root: str, versions: Mapping[str, int], begin_ms: int, end_ms: int, window_seconds: int, *, until_ms: int
 ) -> list[Window]:
-    """The same, from the tables; no tick after `told_ms` counts, as what it wrote is not in these versions."""
+    """The same, from the tables; no tick after `until_ms` counts, as what it wrote is not in these versions."""
     wanted = "window_start", "batch_id"
     rows = read_span(root, "group_history", versions.get("group_history"), begin_ms, end_ms, "window_start", wanted)
     around_ms = 2000 * window_seconds  # the ticks before a window tell of it as well
-    ticks = read_span(root, "batches", None, begin_ms - around_ms, told_ms, "polled_at")
+    ticks = read_span(root, "batches", None, begin_ms - around_ms, until_ms, "polled_at")
     return closed_windows({"group_history": rows, "batches": ticks}, begin_ms, end_ms, window_seconds)

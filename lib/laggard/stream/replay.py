@@ -27,18 +27,18 @@ from laggard.stream.evaluating import (
 )
 from laggard.stream.reading import (
     BASELINE,
+    Events,
     Options,
-    Told,
     Window,
     closed_windows,
+    events_of,
     find_closed,
     known_at,
     read_baseline,
     read_history,
-    told,
 )
 from laggard.tables.arrow import to_arrow
-from laggard.tables.judged import newest_judged, read_between
+from laggard.tables.evaluated import newest_evaluated, read_between
 from laggard.tables.schemas import FINDING_STATE, GROUP_WINDOWS
 
 _CHUNK = 60  # windows whose history is read at once
@@ -63,7 +63,7 @@ class Step:
 
 def memory_before(root: str, begin_ms: int, group: str | None = None) -> Remembered:
     """Memory of the newest evaluated window that began before; with a group of no other."""
-    newest = newest_judged(root, datetime.fromtimestamp(begin_ms / 1000, timezone.utc))
+    newest = newest_evaluated(root, datetime.fromtimestamp(begin_ms / 1000, timezone.utc))
     if newest is None:
         return Remembered(None, {})
     only = None if group is None else field("group") == group
@@ -77,7 +77,7 @@ def replay(root: str, begin_ms: int, end_ms: int, remembered: Remembered, option
     baseline = _Baseline(root, begin_ms, options)
     for first_ms in range(begin_ms, end_ms + 1, _CHUNK * step):
         last_ms = min(end_ms, first_ms + (_CHUNK - 1) * step)
-        if not find_closed(root, {}, first_ms, last_ms, options.window_seconds, told_ms=last_ms + 2 * step):
+        if not find_closed(root, {}, first_ms, last_ms, options.window_seconds, until_ms=last_ms + 2 * step):
             continue
         tables = read_history(root, {}, first_ms, last_ms, options)
         laid_out = _laid_out(tables, first_ms, last_ms, options)
@@ -94,10 +94,10 @@ def replay(root: str, begin_ms: int, end_ms: int, remembered: Remembered, option
 
 def _laid_out(
     tables: Mapping[str, pa.Table], first_ms: int, last_ms: int, options: Options
-) -> tuple[History, Told] | None:
+) -> tuple[History, Events] | None:
     """The tables made ready for all windows at once; None if rows of some group raise."""
     try:
-        return lay_out(tables, first_ms, last_ms, options), told(tables)
+        return lay_out(tables, first_ms, last_ms, options), events_of(tables)
     except NOT_ODD:
         raise
     except Exception:  # noqa: BLE001 - then each window by itself, as the stream does, which says what it is
@@ -106,7 +106,7 @@ def _laid_out(
 
 def _evaluate(
     tables: Mapping[str, pa.Table],
-    laid_out: tuple[History, Told] | None,
+    laid_out: tuple[History, Events] | None,
     window: Window,
     memories: Mapping[str, Memory],
     before: Baselines,

@@ -31,7 +31,7 @@ class Table:
     columns: tuple[Column, ...]
     overwritten: bool = False  # the whole table is replaced each tick; otherwise rows are appended
     time_column: str = ""  # append tables are partitioned by its date
-    is_judged: bool = False  # the diagnosis writes it after the batch, so no `batches` row names its version
+    is_of_diagnosis: bool = False  # the diagnosis writes it after the batch, so no `batches` row names its version
 
     @property
     def names(self) -> tuple[str, ...]:

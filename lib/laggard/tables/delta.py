@@ -132,7 +132,7 @@ class Writer:
     def has_written(self, batch_id: int) -> bool:
         """True if some table has rows of this batch or a later one already, published or not."""
         # the diagnosis numbers its commits by itself
-        return any(self._recorded(name) >= batch_id for name, table in TABLES.items() if not table.is_judged)
+        return any(self._recorded(name) >= batch_id for name, table in TABLES.items() if not table.is_of_diagnosis)
 
     def _recorded(self, table: str) -> int:
         """The newest batch that a table has of this checkpoint; -1 for none."""

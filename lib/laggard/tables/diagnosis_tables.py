@@ -127,7 +127,7 @@ GROUP_WINDOWS = Table(
         Column("flags", "array<string>", "limits of the evaluation"),
     ),
     time_column="window_start",
-    is_judged=True,
+    is_of_diagnosis=True,
 )
 
 FINDINGS = Table(
@@ -171,7 +171,7 @@ FINDINGS = Table(
         Column("params", "map<string,double>", "all thresholds that the rule could reach, fixed and tunable"),
     ),
     time_column="at",
-    is_judged=True,
+    is_of_diagnosis=True,
 )
 
 DEPLOYS = Table(
@@ -201,7 +201,7 @@ DEPLOYS = Table(
         Column("is_spike", "boolean", "lag rose more than commits let it"),
     ),
     time_column="started_at",
-    is_judged=True,
+    is_of_diagnosis=True,
 )
 
 SCALE_EVENTS = Table(
@@ -222,7 +222,7 @@ SCALE_EVENTS = Table(
         Column("elasticity", "double", "change of ln consume_rate / change of ln members", "a side was not busy"),
     ),
     time_column="event_at",
-    is_judged=True,
+    is_of_diagnosis=True,
 )
 
 FINDING_STATE = Table(
@@ -239,5 +239,5 @@ FINDING_STATE = Table(
         Column("state", "string", "JSON"),
     ),
     time_column="window_start",
-    is_judged=True,
+    is_of_diagnosis=True,
 )

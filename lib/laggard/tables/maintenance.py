@@ -153,7 +153,7 @@ def _named_version(root: str, table: Table) -> int | None:
 
     It may be older than the newest: after a kill between two commits, or where a batch has no rows for the table.
     """
-    if table.is_judged or table is BATCHES:
+    if table.is_of_diagnosis or table is BATCHES:
         return None
     batch = newest_batch(root)
     return None if batch is None else batch.table_versions.get(table.name)

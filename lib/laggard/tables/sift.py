@@ -23,7 +23,7 @@ REASONS = (KEY, VALUE, DUPLICATE, ERROR)
 MAX_RECORDS = 2**53  # beyond, a sample is no longer exact, and sums of int64 may wrap
 _PARTITIONS = (PARTITION_STATUS.name, LAG_WINDOWS.name)
 _ANY_INTEGER = ("committed_offset",)  # a client may commit any
-_JUDGED = (GROUP_WINDOWS.name, FINDINGS.name)  # where a number may be infinite: a lag that never drains
+_EVALUATED = (GROUP_WINDOWS.name, FINDINGS.name)  # where a number may be infinite: a lag that never drains
 _CALENDAR = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # years 1 to 9999, in microseconds since 1970
 
 Row = dict[str, Any]
@@ -125,7 +125,7 @@ def sound_rows(rows: pa.Table, table: str, skipped: Skipped, *, unique: Sequence
         return plain_rows(sift_columns(rows, table, key, skipped), table, key, skipped, unique=unique)
     # which integers are possible differs by column, and none is too large to be shown
     others = [name for name in rows.column_names if not pa.types.is_integer(rows.schema.field(name).type)]
-    is_odd = _any(rows, _odd_columns(rows, others, may_be_endless=table in _JUDGED))
+    is_odd = _any(rows, _odd_columns(rows, others, may_be_endless=table in _EVALUATED))
     if _count(is_odd):
         odd = rows.filter(is_odd)
         named = [name for name in dict.fromkeys(("group", *key)) if name in rows.column_names]

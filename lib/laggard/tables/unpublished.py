@@ -53,7 +53,7 @@ def _find(root: str, newest_batch_id: int) -> dict[str, int]:
         if not found or table.overwritten or name == "batches":
             continue  # status tables are read at the version that `batches` names
         bound = newest_batch_id
-        if table.is_judged:
+        if table.is_of_diagnosis:
             # without states the first window was cut off, or all states are past their retention
             bound = min(bound, max(state)) if state else -1 if min(found) == max(found) else max(found)
         if max(found) > bound:

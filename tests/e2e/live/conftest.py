@@ -23,7 +23,7 @@ class Lived:
     ticks: list[View]
     batches: list[Row]
     last: View
-    anew: View  # of a job that begins when all is over
+    replayed: View  # of a job that begins when all is over
     place: Place
 
     @property
@@ -39,7 +39,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
         run_scenario(setup)
         scenario, place = setup.scenario, setup.scenario.place
         scenario.run.stop()
-        other = Place(place.folder.with_name("anew"), scenario.servers)
+        other = Place(place.folder.with_name("replayed"), scenario.servers)
         code, output, _ = other.exit_of(sys.executable, "-m", "laggard", "run", "--once", "--config", str(other.config))
         assert code == 0, output
         return Lived(scenario.moments, scenario.ticks(), place.rows("batches"), place.view(), other.view(), place)

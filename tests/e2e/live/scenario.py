@@ -14,7 +14,7 @@ from e2e.kit import Place, Row, Run, View, at, now, produce, wait_until
 from e2e.live.clients import Clients
 from e2e.live.members import TOPICS, Member
 from e2e.live.newest import Newest
-from e2e.live.tools import Line, Told, ask_tools, places, share_members
+from e2e.live.tools import Described, Line, ask_tools, places, share_members
 from laggard.tables.readers import Batch
 
 REST_LIMIT, FEW_TICKS = 60, 3
@@ -36,7 +36,7 @@ class Moment:
     view: View
     members: dict[str, Member]
     look: Look
-    told: Told
+    described: Described
     positions: dict[str, list[list[Any]]]  # what each client has committed: topic, partition, offset
     seconds: float
     tail: str
@@ -96,12 +96,12 @@ class Scenario:
         positions = self.clients.ask("commit")
         produce(self.servers, {at(topic, number): 1 for topic, number in self._places(self.topics)})
         since = now()
-        told = ask_tools(self.clients)
+        described = ask_tools(self.clients)
         view = self.place.view(self._agreeing(since, look))
         after = self._look()
         assert after == look, f"{name}: a group moved meanwhile: {differences(look, after)}"
         seconds = time.monotonic() - self.started
-        self.moments[name] = Moment(view, dict(self.members), look, told, positions, seconds, self.place.tail())
+        self.moments[name] = Moment(view, dict(self.members), look, described, positions, seconds, self.place.tail())
 
     def ticks(self) -> list[View]:
         """The tables as each tick published them."""

@@ -157,9 +157,9 @@ def test_a_job_that_begins_at_the_end_tells_the_same(lived: Lived) -> None:
     def groups(view: View) -> dict[str, Row]:
         return {group: {name: row[name] for name in names} for group, row in view.groups.items()}
 
-    assert groups(lived.anew) == groups(lived.last), lived.place.tail()
+    assert groups(lived.replayed) == groups(lived.last), lived.place.tail()
     for table in ("generations", "group_members"):
-        assert history(lived.anew, table) == history(lived.last, table)
+        assert history(lived.replayed, table) == history(lived.last, table)
 
 
 def history(view: View, table: str) -> dict[Any, Row]:

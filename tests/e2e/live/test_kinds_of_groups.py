@@ -28,47 +28,47 @@ def living(moment: Moment) -> list[str]:
 
 
 def test_type_and_state_are_those_that_the_broker_lists(moment: Moment) -> None:
-    told = {
+    described = {
         group: ("simple" if (kind, protocol) == ("Classic", "") else kind.lower(), state)
         for group, (kind, state, protocol) in moment.look.groups.items()
     }
     ours = {group: (row["group_type"], row["group_state"]) for group, row in moment.view.groups.items()}
-    assert ours == told, moment.tail
+    assert ours == described, moment.tail
 
 
 def test_the_records_alone_give_the_same_state(moment: Moment) -> None:
-    told = {group: moment.look.groups[group][1] for group in with_records(moment)}
-    ours = {group: moment.view.groups[group]["record_state"] for group in told}
-    assert ours == told, moment.tail
+    described = {group: moment.look.groups[group][1] for group in with_records(moment)}
+    ours = {group: moment.view.groups[group]["record_state"] for group in described}
+    assert ours == described, moment.tail
     assert {moment.view.groups[group]["record_state"] for group in SIMPLE} == {None}
 
 
 def test_members_and_static_members_are_counted(moment: Moment) -> None:
     members = Counter(each.group for each in moment.members.values())
     static = Counter(each.group for each in moment.members.values() if each.instance)
-    told: dict[str, Any] = {group: (members[group], static[group]) for group in with_records(moment)}
-    told |= dict.fromkeys(SIMPLE, (None, None))
+    described: dict[str, Any] = {group: (members[group], static[group]) for group in with_records(moment)}
+    described |= dict.fromkeys(SIMPLE, (None, None))
     ours = {group: (row["members"], row["static_members"]) for group, row in moment.view.groups.items()}
-    assert ours == told, moment.tail
-    counts = {group: number(line["#MEMBERS"]) or 0 for group, line in moment.told.states.items()}
+    assert ours == described, moment.tail
+    counts = {group: number(line["#MEMBERS"]) or 0 for group, line in moment.described.states.items()}
     assert {group: count or 0 for group, (count, _) in ours.items()} == counts
 
 
 def test_topics_are_those_that_the_members_subscribe_to(moment: Moment) -> None:
-    told: dict[str, Any] = {group: set() for group in with_records(moment)}
+    described: dict[str, Any] = {group: set() for group in with_records(moment)}
     for each in moment.members.values():
-        told[each.group] |= set(each.topics)
+        described[each.group] |= set(each.topics)
     ours = {group: set(row["topics"]) for group, row in moment.view.groups.items() if row["topics"] is not None}
-    assert ours == told, moment.tail
+    assert ours == described, moment.tail
 
 
 def test_epochs_are_those_of_kafkas_tools(moment: Moment) -> None:
-    told = {
+    described = {
         group: (number(line["GROUP-EPOCH"]), number(line.get("TARGET-ASSIGNMENT-EPOCH") or line["ASSIGNMENT-EPOCH"]))
-        for group, line in moment.told.states.items()
+        for group, line in moment.described.states.items()
     }
     ours = {group: (row["group_epoch"], row["assignment_epoch"]) for group, row in moment.view.groups.items()}
-    assert ours == told, moment.tail
+    assert ours == described, moment.tail
 
 
 def test_the_generation_is_the_one_that_the_clients_are_in(moment: Moment) -> None:
@@ -105,9 +105,9 @@ def test_members_of_share_groups_have_the_partitions_that_kafkas_tool_tells(mome
 
 def test_members_of_consumer_groups_are_those_of_kafkas_tool(moment: Moment) -> None:
     consumers = {name for name, each in moment.members.items() if each.kind not in ("share", "streams")}
-    assert moment.told.members.keys() == consumers
+    assert moment.described.members.keys() == consumers
 
-    for name, line in moment.told.members.items():
+    for name, line in moment.described.members.items():
         row = moment.newest.members(line["GROUP"])[name]
         is_classic = moment.view.groups[line["GROUP"]]["group_type"] == "classic"
         assert (row["member_id"], row["group_instance_id"] or "-") == (
@@ -124,19 +124,19 @@ def test_lag_is_the_one_that_kafkas_tool_tells(moment: Moment) -> None:
     consumers = {group for group, (kind, _, _) in moment.look.groups.items() if kind in ("Classic", "Consumer")}
     ours = {key: row for key, row in moment.view.partitions.items() if key[0] in consumers}
     assert ours
-    check_lag_equals_tool(ours, moment.told.partitions, moment.tail)
+    check_lag_equals_tool(ours, moment.described.partitions, moment.tail)
 
 
 def test_commits_are_those_of_the_clients_in_streams_groups_too(moment: Moment) -> None:
-    ends = {(topic, part): each.log_end_offset or 0 for (_, topic, part), each in moment.told.partitions.items()}
-    told = {
+    ends = {(topic, part): each.log_end_offset or 0 for (_, topic, part), each in moment.described.partitions.items()}
+    described = {
         (moment.members[name].group, topic, part): (offset, ends.get((topic, part), offset + 1) - offset)
         for name, positions in moment.positions.items()
         for topic, part, offset in positions
     }
     assert {"streams", "consumer", "range"} <= {moment.members[name].kind for name in moment.positions}
     ours = {key: (row["committed_offset"], row["lag"]) for key, row in moment.view.partitions.items()}
-    assert {key: ours.get(key) for key in told} == told, moment.tail
+    assert {key: ours.get(key) for key in described} == described, moment.tail
 
 
 def test_a_share_group_has_members_and_no_lag(moment: Moment) -> None:

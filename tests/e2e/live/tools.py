@@ -15,7 +15,7 @@ Places = frozenset[tuple[str, int]]
 
 
 @dataclass(frozen=True)
-class Told:
+class Described:
     """What the tools say at one moment: a line per group, a line per member, a line per partition."""
 
     states: dict[str, Line]
@@ -23,11 +23,11 @@ class Told:
     partitions: dict[tuple[str, str, int], Described]
 
 
-def ask_tools(clients: Clients) -> Told:
+def ask_tools(clients: Clients) -> Described:
     states = [line for tool in (GROUP_TOOL, SHARE_TOOL, STREAMS_TOOL) for line in table(clients, tool, "--state")]
     members = table(clients, GROUP_TOOL, "--members")
     partitions = read_description(clients.tool(GROUP_TOOL, "--describe", "--all-groups"))
-    return Told(
+    return Described(
         {line["GROUP"]: line for line in states}, {line["CLIENT-ID"]: line for line in members}, partitions
     )  # fmt: skip
 
@@ -44,8 +44,8 @@ def table(clients: Clients, tool: str, *what: str) -> list[Line]:
         if words[:1] == ["GROUP"]:
             names = words
         elif words and words[0].islower():  # sentences begin with a capital
-            told = names if len(words) == len(names) else [name for name in names if name not in BLANK]
-            found.append(dict.fromkeys(told, "") | dict(zip(told, words, strict=False)))
+            reported = names if len(words) == len(names) else [name for name in names if name not in BLANK]
+            found.append(dict.fromkeys(reported, "") | dict(zip(reported, words, strict=False)))
     return found
 
 

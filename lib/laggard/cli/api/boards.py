@@ -8,7 +8,7 @@ from typing import Any
 
 from laggard.cli.api.document import named
 from laggard.cli.api.history import GroupSeries, Seen
-from laggard.cli.judged import Health, read_health
+from laggard.cli.evaluated import Health, read_health
 from laggard.cli.published import Row
 from laggard.cli.status import GroupLine, group_lines, worst_partitions
 from laggard.diagnosis.parameters import Policy
@@ -63,7 +63,7 @@ def make_board(
             **named("cluster", snapshot.cluster),
             **named("group", name),
             **_facts(line, rows[name], mine),
-            **_judged(line, healths.get(name)),
+            **_evaluated(line, healths.get(name)),
             "desired_consumers": wanted.get(name),
             "worst": _worst(worst.get(name)),
             **_declared(snapshot.policies.get(name, Policy())),
@@ -114,7 +114,7 @@ def partition_counts(topics: Sequence[Row]) -> dict[str, int]:
     return {"total": total, **known, "unknown": total - sum(known.values())}
 
 
-def _judged(line: GroupLine, health: Health | None) -> dict[str, Any]:
+def _evaluated(line: GroupLine, health: Health | None) -> dict[str, Any]:
     return {
         "health": line.health,
         "finding": line.finding,

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 from pyarrow.dataset import Expression, field, scalar
 
-from laggard.tables.judged import read_between
+from laggard.tables.evaluated import read_between
 from laggard.tables.schemas import GROUP_WINDOWS, LAG_WINDOWS
 
 WINDOWS = 60

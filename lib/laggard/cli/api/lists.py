@@ -94,11 +94,11 @@ def findings(boards: Sequence[Board], asked: Parameters, window_seconds: int) ->
     ]
     found.sort(key=lambda each: each[0])
     rows, after = page_of(found, asked["limit"], asked["after"], "findings", _KINDS["findings"])
-    judged = [
-        {**named("cluster", board.snapshot.cluster), "judged_to": each.judged_to, "windows_behind": each.behind}
+    evaluated = [
+        {**named("cluster", board.snapshot.cluster), "evaluated_to": each.evaluated_to, "windows_behind": each.behind}
         for board, each in read
     ]
-    return {"total": len(found), "next": after, "judged": judged, "findings": rows}
+    return {"total": len(found), "next": after, "evaluated": evaluated, "findings": rows}
 
 
 def _place(row: Row) -> tuple[Any, ...]:

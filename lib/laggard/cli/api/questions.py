@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from fnmatch import translate
 from typing import Any
 
-from laggard.cli.judged import LEVELS, SEVERITIES
+from laggard.cli.evaluated import LEVELS, SEVERITIES
 from laggard.cli.times import HELP, When, when
 from laggard.escape import escape_label
 from laggard.lag.burrow import VERDICTS

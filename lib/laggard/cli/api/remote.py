@@ -12,8 +12,8 @@ from typing import Any
 from laggard.cli import status_rebalances
 from laggard.cli.api.client import Document, Remote, in_path
 from laggard.cli.api.document import name_of
+from laggard.cli.evaluated import FOUND, is_severe
 from laggard.cli.findings import Found, finding_lines, refuse_unknown_code, to_data
-from laggard.cli.judged import FOUND, is_severe
 from laggard.cli.published import Row, refuse_empty
 from laggard.cli.status import GroupLine, Page, table_of
 from laggard.cli.status_rebalances import RebalanceLine
@@ -57,10 +57,10 @@ def findings(args: argparse.Namespace) -> int:
     remote = Remote(args)
     with remote.reading():
         pages = remote.pages("findings", **parameters)
-        judged, rows = pages[0]["judged"][0], [_finding(row) for page in pages for row in page["findings"]]
-        judged_to = None if judged["judged_to"] is None else _time(judged["judged_to"])
-        found = Found(_time(pages[0]["data_timestamp"]), judged_to, judged["windows_behind"], rows)
-        text = "\n".join(finding_lines(rows, judged_to, found.behind))
+        evaluated, rows = pages[0]["evaluated"][0], [_finding(row) for page in pages for row in page["findings"]]
+        evaluated_to = None if evaluated["evaluated_to"] is None else _time(evaluated["evaluated_to"])
+        found = Found(_time(pages[0]["data_timestamp"]), evaluated_to, evaluated["windows_behind"], rows)
+        text = "\n".join(finding_lines(rows, evaluated_to, found.behind))
         if not rows and parameters["group"] is not None:
             refuse_empty(args.group, remote.pages("groups", group=args.group)[0]["groups"])
     refuse_unknown_code(args.code, rows)

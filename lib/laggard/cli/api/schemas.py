@@ -8,8 +8,8 @@ from typing import Any
 
 from laggard.cli.api.document import NULL_REASONS, REASONS
 from laggard.cli.api.questions import DATA_STATUSES
+from laggard.cli.evaluated import LEVELS
 from laggard.cli.explain.rows import GROUP_COLUMNS, MEMBER_COLUMNS, PARTITION_COLUMNS, REBALANCE_COLUMNS
-from laggard.cli.judged import LEVELS
 from laggard.cli.status_rebalances import LAST
 from laggard.diagnosis.parameters import Policy
 from laggard.lag.burrow import VERDICTS
@@ -212,7 +212,7 @@ _GROUP_SERIES = _object(
 _GAPS = _list(_object({"code": _TEXT, "text": _TEXT}))
 _SUMMARY = {
     "headline": _TEXT,
-    "judged_to": _or_null(_TIME),
+    "evaluated_to": _or_null(_TIME),
     "windows_behind": _or_null(_WHOLE),
     "is_current": _FLAG,
     "verdict": _CODE,
@@ -265,8 +265,8 @@ _TOP = {
     },
 }
 _PAGED = {"total": _WHOLE, "next": _CODE | {"description": "`after` of the next page; null: this is the last"}}
-_JUDGED = _object(
-    {**_named("cluster", "cluster"), "judged_to": _or_null(_TIME), "windows_behind": _WHOLE}, ["cluster_bytes"]
+_EVALUATED = _object(
+    {**_named("cluster", "cluster"), "evaluated_to": _or_null(_TIME), "windows_behind": _WHOLE}, ["cluster_bytes"]
 )
 _OPTIONAL = [NULL_REASONS]
 
@@ -293,7 +293,7 @@ SCHEMAS: Mapping[str, Schema] = {
     ),
     "Explain": _object(_TOP | {"explain": _ref("Explained"), "page": _TEXTS}, _OPTIONAL),
     "Findings": _object(
-        _TOP | _PAGED | {"judged": _list(_JUDGED), "findings": _list(_ref("ListedFinding"))}, _OPTIONAL
+        _TOP | _PAGED | {"evaluated": _list(_EVALUATED), "findings": _list(_ref("ListedFinding"))}, _OPTIONAL
     ),
     "Error": _object(
         {

@@ -56,7 +56,7 @@ def _diagnosis(explained: Explained) -> dict[str, Any]:
     found = leading(diagnosis) if diagnosis.is_current else None
     return {
         "headline": headline(explained),
-        "judged_to": diagnosis.judged_to,
+        "evaluated_to": diagnosis.evaluated_to,
         "windows_behind": diagnosis.windows_behind,
         "is_current": diagnosis.is_current,
         "verdict": None if window is None else window["scale_verdict"],

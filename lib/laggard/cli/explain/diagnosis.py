@@ -20,11 +20,11 @@ from laggard.cli.diagnosis_words import (
     where,
     without_lag,
 )
+from laggard.cli.evaluated import Diagnosis, is_behind
 from laggard.cli.explain.headline import has_trouble, is_overtaken, leading, overtaken
 from laggard.cli.explain.now import lag_of_topic
 from laggard.cli.explain.rows import Explained
 from laggard.cli.explain.shape import shape_lines
-from laggard.cli.judged import Diagnosis, is_behind
 from laggard.cli.published import Row
 from laggard.cli.words import (
     UNKNOWN,
@@ -42,7 +42,7 @@ def diagnosis_sections(explained: Explained) -> Iterator[tuple[str, Iterator[str
     """Titles and lines; without trouble none."""
     diagnosis = explained.diagnosis
     if not diagnosis.is_current:
-        yield "Diagnosis", _not_judged(explained)
+        yield "Diagnosis", _not_evaluated(explained)
         return
     if is_overtaken(explained):
         text = f"Not known: {overtaken(explained)}. Wait for the next window."
@@ -59,19 +59,19 @@ def diagnosis_sections(explained: Explained) -> Iterator[tuple[str, Iterator[str
     yield "Forecast", _forecast(explained)
 
 
-def _not_judged(explained: Explained) -> Iterator[str]:
+def _not_evaluated(explained: Explained) -> Iterator[str]:
     diagnosis = explained.diagnosis
-    if diagnosis.judged_to is None:
+    if diagnosis.evaluated_to is None:
         text = "The rules have not evaluated a window yet: shape, cause and verdict are unknown."
     elif diagnosis.is_old:
         text = (
-            f"The rules have evaluated up to {moment(diagnosis.judged_to)}, {diagnosis.windows_behind} windows ago:"
+            f"The rules have evaluated up to {moment(diagnosis.evaluated_to)}, {diagnosis.windows_behind} windows ago:"
             f" shape, cause and verdict of now are unknown. Those of then: laggard explain {quote(_name(explained))}"
-            f" --at {diagnosis.judged_to:%Y-%m-%dT%H:%M:%S}"
+            f" --at {diagnosis.evaluated_to:%Y-%m-%dT%H:%M:%S}"
         )
     else:
         text = (
-            f"The rules have evaluated up to {moment(diagnosis.judged_to)}, but not this group: shape, cause"
+            f"The rules have evaluated up to {moment(diagnosis.evaluated_to)}, but not this group: shape, cause"
             " and verdict are unknown."
         )
     yield from paragraph(text, "  ", "  ")
@@ -98,10 +98,10 @@ def _verdict(explained: Explained) -> Iterator[str]:
 
 def _window_age(diagnosis: Diagnosis) -> str:
     """Say of which moment verdict, shape and forecast are, if windows have closed since."""
-    if not diagnosis.windows_behind or diagnosis.judged_to is None:
+    if not diagnosis.windows_behind or diagnosis.evaluated_to is None:
         return ""
     behind = count(diagnosis.windows_behind, "window")
-    return f" This verdict, the trend and the forecast are of {moment(diagnosis.judged_to)}, {behind} ago."
+    return f" This verdict, the trend and the forecast are of {moment(diagnosis.evaluated_to)}, {behind} ago."
 
 
 def _cost(explained: Explained, row: Row) -> str:
@@ -147,9 +147,9 @@ def _without_finding(diagnosis: Diagnosis) -> str:
 
 def _evidence_title(found: Row, diagnosis: Diagnosis) -> str:
     """Say how old the numbers are, if they are older than the rest of the page."""
-    if diagnosis.judged_to is None or found["at"] >= diagnosis.judged_to:
+    if diagnosis.evaluated_to is None or found["at"] >= diagnosis.evaluated_to:
         return "Evidence"
-    age = duration((diagnosis.judged_to - found["at"]).total_seconds())
+    age = duration((diagnosis.evaluated_to - found["at"]).total_seconds())
     return f"Evidence of {moment(found['at'])}, {age} before the verdict"
 
 

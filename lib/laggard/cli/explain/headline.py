@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from laggard.cli.diagnosis_words import clause, rule_of, says
+from laggard.cli.evaluated import Diagnosis, is_behind, is_left
 from laggard.cli.explain.now import LagNow, lag_of_topic
 from laggard.cli.explain.rows import Explained
-from laggard.cli.judged import Diagnosis, is_behind, is_left
 from laggard.cli.published import Row
 from laggard.cli.words import count, known, records, short
 from laggard.diagnosis.rules.rule import META
@@ -27,9 +27,11 @@ def headline(explained: Explained) -> str:
         return f"{name} {_without_lag(diagnosis)}"
     worst, now = _worst(explained)
     place = _place(worst) + (f" of {short(worst['topic'])}" if len(diagnosis.windows) > 1 else "")
-    if (now.is_none or now.lag is None) and diagnosis.judged_to is not None:
+    if (now.is_none or now.lag is None) and diagnosis.evaluated_to is not None:
         unread = "nothing" if now.is_none else "an unknown number of records"
-        return f"{name} has {unread} unread now; at {diagnosis.judged_to:%H:%M:%S} it lagged {place}: {_clause(worst)}"
+        return (
+            f"{name} has {unread} unread now; at {diagnosis.evaluated_to:%H:%M:%S} it lagged {place}: {_clause(worst)}"
+        )
     return f"{name} is {now.behind} behind {place}{_course(worst)}: {_clause(worst)}"
 
 
@@ -47,7 +49,7 @@ def is_overtaken(explained: Explained) -> bool:
 
 def overtaken(explained: Explained) -> str:
     """Say how members changed since the rules evaluated the group; what they said of it holds no longer."""
-    then, at = explained.diagnosis.windows[0]["members"], explained.diagnosis.judged_to
+    then, at = explained.diagnosis.windows[0]["members"], explained.diagnosis.evaluated_to
     moment = "" if at is None else f", at {at:%H:%M:%S}"
     now = _members(explained.group["members"])
     return f"it has {now} now, and had {_members(then)} when the rules last evaluated it{moment}"
@@ -85,7 +87,7 @@ def _without_windows(explained: Explained) -> str:
 
 
 def _why_not(diagnosis: Diagnosis) -> str:
-    if diagnosis.judged_to is None:
+    if diagnosis.evaluated_to is None:
         return "the rules have not evaluated yet"
     if diagnosis.is_old:
         return f"the rules are {diagnosis.windows_behind} windows behind"

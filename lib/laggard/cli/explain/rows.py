@@ -10,8 +10,8 @@ from shlex import quote
 
 from pyarrow.dataset import Expression, field
 
+from laggard.cli.evaluated import Diagnosis, read_diagnosis
 from laggard.cli.explain.then import group_of_then, group_then, partitions_then
-from laggard.cli.judged import Diagnosis, read_diagnosis
 from laggard.cli.published import Row, published_batch, read_newest_of, read_where
 from laggard.cli.times import When
 from laggard.cli.words import UNKNOWN, listed

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from laggard.cli.diagnosis_words import VERDICT_CAUSES, missing, unchecked
+from laggard.cli.evaluated import Diagnosis, is_behind
 from laggard.cli.explain.headline import has_trouble, is_overtaken, leading
 from laggard.cli.explain.members import ranges
 from laggard.cli.explain.rows import Explained
-from laggard.cli.judged import Diagnosis, is_behind
 from laggard.cli.published import Row
 from laggard.cli.words import UNKNOWN, count, listed, moment
 from laggard.rebalance.groups import generation_or_epoch

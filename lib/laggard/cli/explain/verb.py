@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from laggard.cli.api.client import add_options
+from laggard.cli.evaluated import FAIL_ON, FOUND, is_severe
 from laggard.cli.explain.asked import Asked
 from laggard.cli.explain.data import to_data
 from laggard.cli.explain.page import page_lines
 from laggard.cli.explain.rows import Explained
-from laggard.cli.judged import FAIL_ON, FOUND, is_severe
 from laggard.cli.published import warn_if_old
 from laggard.cli.terminal import waiting
 from laggard.cli.times import HELP, accept_spans, when

@@ -13,7 +13,7 @@ from laggard.diagnosis.history.frames import Memory
 from laggard.diagnosis.signals.compute import signals_of
 from laggard.diagnosis.signals.group import Signals
 from laggard.stream.evaluating import lay_out
-from laggard.stream.reading import Options, closed_windows, known_at, read_history, told
+from laggard.stream.reading import Options, closed_windows, events_of, known_at, read_history
 from laggard.stream.replay import memory_before
 
 
@@ -43,7 +43,7 @@ def recorded_of(
     frames = history.frames(
         window_ms,
         window.batch_id,
-        known_at(told(tables), window, options),
+        known_at(events_of(tables), window, options),
         cluster=options.cluster,
         policy=lambda name, at: options.policy(options.cluster, name, at),
         baseline=lambda _: dict,  # only causes ask for it, and a plan does not

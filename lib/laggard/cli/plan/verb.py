@@ -81,9 +81,9 @@ def _answer(args: argparse.Namespace, config: Config) -> Answer:
     asked = Asked(args.group, config.diagnosis.of_rebalances(), _REBALANCES, at=args.at)
     explained = asked.read(root, seconds)
     diagnosis = explained.diagnosis
-    if not diagnosis.is_current or not diagnosis.windows or diagnosis.judged_to is None:
+    if not diagnosis.is_current or not diagnosis.windows or diagnosis.evaluated_to is None:
         raise _not_evaluated(explained)
-    begin_ms = round((diagnosis.judged_to - timedelta(seconds=seconds)).timestamp() * 1000)
+    begin_ms = round((diagnosis.evaluated_to - timedelta(seconds=seconds)).timestamp() * 1000)
     options = Options(explained.batch.cluster, seconds, config.diagnosis, config.policies.of)
     recorded = read_recorded(root, explained.group["group"], begin_ms, options)
     if recorded is None or not recorded.signals.topics:
@@ -155,9 +155,11 @@ def _check_assignor(assignor: str | None, group_type: str | None) -> None:
 
 
 def _not_evaluated(explained: Explained) -> LaggardError:
-    judged_to = explained.diagnosis.judged_to
+    evaluated_to = explained.diagnosis.evaluated_to
     newest = (
-        "the rules have evaluated no window yet" if judged_to is None else f"the rules have evaluated to {judged_to}"
+        "the rules have evaluated no window yet"
+        if evaluated_to is None
+        else f"the rules have evaluated to {evaluated_to}"
     )
     return LaggardError(
         f'nothing can be planned for group "{escape_label(explained.group["group"])}" as of this moment',

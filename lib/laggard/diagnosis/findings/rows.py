@@ -249,7 +249,12 @@ def finding_rows(
                 )
             )
             track = replace(
-                track, seq=track.seq + 1, told_ms=evaluation.now_ms, role=role, primary=above or "", severity=severity
+                track,
+                seq=track.seq + 1,
+                reported_ms=evaluation.now_ms,
+                role=role,
+                primary=above or "",
+                severity=severity,
             )
         if not step.closed:
             tracks.append(track)
@@ -278,7 +283,7 @@ def _event(step: Step, role: str, primary: str, severity: str, now_ms: int) -> s
     if step.closed:
         return CLOSED
     is_other = (role, primary, severity) != (track.role, track.primary, track.severity)
-    return UPDATED if is_other or now_ms - track.told_ms >= _UPDATE_MS else ""
+    return UPDATED if is_other or now_ms - track.reported_ms >= _UPDATE_MS else ""
 
 
 def _row(

@@ -30,7 +30,7 @@ def hidden_commits(
     at = pc.cast(rows["polled_at"], pa.int64()).to_numpy() / 1e6  # microseconds
     ends = windows / 1000 + window_seconds
     last = np.searchsorted(at, ends) - 1  # the poll at the end of a window is the next one's
-    told = (last >= 0) & (at[last] >= ends - window_seconds)
+    recorded = (last >= 0) & (at[last] >= ends - window_seconds)
     read, high = (_by_partition(rows[name]) for name in COLUMNS[1:])
 
     @cache
@@ -39,12 +39,12 @@ def hidden_commits(
             return None
         written = np.fmax.accumulate(high[partition])
         to = read[partition][last]
-        is_told = told & ~np.isnan(to) & ~np.isnan(written[last])
+        is_recorded = recorded & ~np.isnan(to) & ~np.isnan(written[last])
         # the newest tick by which nothing had been written that is not read by now
         seen = np.minimum(np.searchsorted(np.where(np.isnan(written), -np.inf, written), to, side="right") - 1, last)
         least = np.where(seen < last, at[last] - at[np.minimum(seen + 1, last)], 0.0)
         most = at[last] - at[np.maximum(seen, 0)]
-        return Hidden(np.where(is_told, least, np.nan), np.where(is_told, most, np.nan))
+        return Hidden(np.where(is_recorded, least, np.nan), np.where(is_recorded, most, np.nan))
 
     return of
 
@@ -103,8 +103,8 @@ class History:
         self._facts = _Facts(tables["group_history"], self._windows, look_back)
         batches = tables.get("batches")
         self._hidden_of = hidden_commits(batches, self._windows, window_seconds)
-        told = ["batch_id", "offsets_retention_minutes"]
-        self._retentions = [] if batches is None else batches.select(told).sort_by("batch_id").to_pylist()
+        wanted = ["batch_id", "offsets_retention_minutes"]
+        self._retentions = [] if batches is None else batches.select(wanted).sort_by("batch_id").to_pylist()
 
     def frames(
         self,
@@ -128,8 +128,8 @@ class History:
         topic_facts = self._topic_facts(first, last, batch_id)
         known = self._facts.of(first, last, batch_id)
         lists = {name: _by_group(rows.get(name, ())) for name in (*LISTS, "deploys")}
-        told = [each["offsets_retention_minutes"] for each in self._retentions if each["batch_id"] <= batch_id]
-        retention = next((float(each) for each in reversed(told) if each is not None), None)
+        recorded = [each["offsets_retention_minutes"] for each in self._retentions if each["batch_id"] <= batch_id]
+        retention = next((float(each) for each in reversed(recorded) if each is not None), None)
         deleted = {group for group, events in lists["group_events"].items() if _was_deleted(events, window_ms)}
         # a broker takes commits of a group without a name; in findings that is the cluster
         for group in sorted({*self._lags.leaders, *known, *deleted} - {""}):

@@ -209,9 +209,9 @@ def partitions_added(signals: Signals) -> list[Observation]:
 def topic_recreated(signals: Signals) -> list[Observation]:
     """The topic has another id: by its event, or where nobody was watching the change, by what the group had before."""
     found = _reported("TOPIC_RECREATED", "topic_recreated", signals)
-    told = {row["topic"] for row in signals.frame.events if row["kind"] == "topic_recreated"}
+    recreated = {row["topic"] for row in signals.frame.events if row["kind"] == "topic_recreated"}
     for each in signals.topics:
-        if not each.frame.facts.get("former_topic_id") or each.frame.topic in told:
+        if not each.frame.facts.get("former_topic_id") or each.frame.topic in recreated:
             continue
         if (each.frame.named("status") != "").any(axis=0).sum() == 1:
             found.append(Observation("TOPIC_RECREATED", severity=INFO, topic=each.frame.topic))

@@ -168,14 +168,14 @@ def costly_partition(signals: Signals) -> list[Observation]:
 
 def proven_costly(signals: Signals) -> tuple[tuple[str, int], ...]:
     """Partitions to remember as costly: the move that has proven it leaves the recorded hour, the lag does not."""
-    told = {(cause.topic, partition) for cause in _causes(signals, COSTLY) for partition in cause.partitions}
-    told |= set(signals.memory.costly)
+    costly = {(cause.topic, partition) for cause in _causes(signals, COSTLY) for partition in cause.partitions}
+    costly |= set(signals.memory.costly)
     return tuple(
         sorted(
             (topic.frame.topic, partition)
-            for topic in (signals.topics if told else ())
+            for topic in (signals.topics if costly else ())
             for place, partition in enumerate(topic.frame.partitions.tolist())
-            if (topic.frame.topic, partition) in told and is_itself_costly(signals, topic, place)
+            if (topic.frame.topic, partition) in costly and is_itself_costly(signals, topic, place)
         )
     )
 

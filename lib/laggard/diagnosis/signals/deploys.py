@@ -203,11 +203,11 @@ def _least_replaced(run: Sequence[Change], slots: int, parameters: Parameters) -
 
 def _sizes(frame: GroupFrame, run: Sequence[Change]) -> tuple[int, int]:
     """Members before and after; a group whose generation is older than the frame has only what is known of it now."""
-    told = [change for change in run if change.generation is not None]
-    if not told:
+    numbered = [change for change in run if change.generation is not None]
+    if not numbered:
         now = int(frame.fact.get("members") or len({row["slot"] for row in frame.members}))
         return now, now
-    return told[0].before, told[-1].after
+    return numbered[0].before, numbered[-1].after
 
 
 def _paired(run: Sequence[Change]) -> int:

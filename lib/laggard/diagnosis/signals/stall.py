@@ -48,8 +48,8 @@ def with_lost(frame: TopicFrame, window_seconds: int) -> TopicFrame:
     for row in lost:
         stands = committed[row] == committed[row, -1]
         first = last + 1 - int(np.argmin(stands[::-1])) if not stands.all() else 0
-        told = first + np.flatnonzero(~np.isnan(frozen[row, first:]))
-        known = frozen[row, told[-1]] + (last - told[-1]) * window_seconds if len(told) else np.nan
+        known_at = first + np.flatnonzero(~np.isnan(frozen[row, first:]))
+        known = frozen[row, known_at[-1]] + (last - known_at[-1]) * window_seconds if len(known_at) else np.nan
         frozen[row, -1] = np.fmax(known, (last - first) * window_seconds)
     return replace(frame, numbers={**frame.numbers, "frozen": frozen})
 

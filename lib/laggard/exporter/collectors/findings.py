@@ -20,11 +20,11 @@ class FindingCollector(Collector):
         self._snapshot = snapshot
 
     def collect(self) -> Iterator[Metric]:
-        judged = self._snapshot.judged
+        evaluated = self._snapshot.evaluated
         cluster = escape_label(self._snapshot.cluster)
         shown = {  # findings of one code on several partitions or members are one series
             tuple(escape_label(str(row[name] or "")) for name in fam.FINDING_ACTIVE.labels[1:])
-            for row in judged.shown_findings()
+            for row in evaluated.shown_findings()
         }
         labels = (dict(zip(fam.FINDING_ACTIVE.labels, (cluster, *values), strict=True)) for values in sorted(shown))
         yield filled(fam.FINDING_ACTIVE, ((each, 1) for each in labels))
@@ -32,6 +32,6 @@ class FindingCollector(Collector):
             fam.FINDINGS_OPENED,
             (
                 ({"cluster": cluster, "code": escape_label(code), "severity": escape_label(severity)}, n)
-                for (code, severity), n in sorted(judged.opened.items())
+                for (code, severity), n in sorted(evaluated.opened.items())
             ),
         )

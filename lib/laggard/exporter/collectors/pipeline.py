@@ -59,7 +59,7 @@ class PipelineCollector(Collector):
         yield from self._totals(batch.values)
         yield from self._source(batch.values)
         yield from self._offsets_topic(batch.values)
-        yield filled(fam.FINDINGS_TIMESTAMP, [(self._labels, self._snapshot.judged.until)])
+        yield filled(fam.FINDINGS_TIMESTAMP, [(self._labels, self._snapshot.evaluated.until)])
         if self._snapshot.groups:
             states = Counter(known_state(row) for row in self._snapshot.groups)
             yield filled(fam.GROUPS, (({**self._labels, "state": state}, states[state]) for state in fam.GROUP_STATES))

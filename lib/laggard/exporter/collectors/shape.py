@@ -42,7 +42,7 @@ class ShapeCollector(Collector):
         cluster = escape_label(self._snapshot.cluster)
         rows = [
             ({"cluster": cluster, "group": escape_label(row["group"]), "topic": escape_label(row["topic"])}, row)
-            for row in self._snapshot.judged.windows
+            for row in self._snapshot.evaluated.windows
         ]
         for family, column in _SCALARS:
             yield filled(family, ((labels, _shown(family, row[column])) for labels, row in rows))

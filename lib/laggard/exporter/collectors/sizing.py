@@ -39,16 +39,16 @@ class SizingCollector(Collector):
 
 def sizes(snapshot: Snapshot) -> Iterator[tuple[str, Row, int | None]]:
     """Each group with the first of its windows, and the consumers that it should have."""
-    judged = snapshot.judged
-    restless = {row["group"] for row in judged.findings if row["code"] in BLOCKS_SCALING}
-    for group, found in groupby(judged.windows, key=lambda row: row["group"]):
+    evaluated = snapshot.evaluated
+    restless = {row["group"] for row in evaluated.findings if row["code"] in BLOCKS_SCALING}
+    for group, found in groupby(evaluated.windows, key=lambda row: row["group"]):
         rows = list(found)
         wanted = desired_consumers(
             rows,
             snapshot.policies.get(group, Policy()),
-            judged.idle_seconds.get(group, 0.0),
-            judged.before.get(group, ()),
-            window_seconds=judged.window_seconds,
+            evaluated.idle_seconds.get(group, 0.0),
+            evaluated.before.get(group, ()),
+            window_seconds=evaluated.window_seconds,
             is_restless=group in restless,
         )
         yield group, rows[0], wanted

@@ -52,7 +52,7 @@ _NONE_OPENED = dict.fromkeys(product(BY_CODE, SEVERITIES), 0)  # who watches a c
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Evaluated:
     """Evaluation up to one window's end; empty if no window was evaluated, or long ago."""
 
     until: float | None = None  # end of the newest evaluated window, seconds since 1970
@@ -69,18 +69,18 @@ class Judged:
             row for row in self.findings if row["role"] != SUPPRESSED and (row["confidence"] or 0.0) >= MIN_CONFIDENCE
         ]
 
-    def if_fresh(self, polled_at: float, window_seconds: int) -> Judged:
+    def if_fresh(self, polled_at: float, window_seconds: int) -> Evaluated:
         """The same, or nothing but its time when the rules are too far behind the poll."""
         is_fresh = self.until is not None and polled_at - self.until <= MAX_WINDOWS_BEHIND * window_seconds
-        return self if is_fresh else Judged(self.until)
+        return self if is_fresh else Evaluated(self.until)
 
 
-def judged_rows(rows: pa.Table, table: str, skipped: Skipped, *, unique: Sequence[str] = ()) -> list[Row]:
+def evaluated_rows(rows: pa.Table, table: str, skipped: Skipped, *, unique: Sequence[str] = ()) -> list[Row]:
     """Rows of a table of the rules as dicts, without the odd ones."""
     return plain_rows(rows, table, _KEYS[table], skipped, unique=unique)
 
 
-class JudgedReader:
+class EvaluatedReader:
     """Keeps the open findings between looks; `idle_seconds` is the longest that a policy asks for, 0 none."""
 
     def __init__(self, root: str, window_seconds: int, idle_seconds: float = 0.0) -> None:
@@ -88,13 +88,13 @@ class JudgedReader:
         self._window = timedelta(seconds=window_seconds)
         self._longest_idle = timedelta(seconds=idle_seconds)
         self._version: int | None = None
-        self._told_until: datetime | None = None
+        self._seen_until: datetime | None = None
         self._sizing: dict[datetime, dict[str, list[Row]]] = {}  # of an hour, by window and group
         self._open: Mapping[str, Row] = {}
         self._opened: Counter[tuple[str, str]] = Counter()
-        self.newest = Judged()
+        self.newest = Evaluated()
 
-    def read(self, skipped: Skipped | None = None) -> Judged:
+    def read(self, skipped: Skipped | None = None) -> Evaluated:
         """The newest evaluation; reads nothing if no window was evaluated since the last look."""
         skipped = Skipped() if skipped is None else skipped
         states = open_table(self._root, FINDING_STATE.name)
@@ -107,8 +107,8 @@ class JudgedReader:
             end = begin + self._window
             self._follow_findings(end, skipped)
             found = self._read(GROUP_WINDOWS.name, _WINDOW_COLUMNS, "window_start", begin, begin)
-            windows = judged_rows(found, GROUP_WINDOWS.name, skipped, unique=_KEYS[GROUP_WINDOWS.name])
-            self.newest = Judged(
+            windows = evaluated_rows(found, GROUP_WINDOWS.name, skipped, unique=_KEYS[GROUP_WINDOWS.name])
+            self.newest = Evaluated(
                 end.timestamp(),
                 sorted(windows, key=lambda row: (row["group"], row["topic"])),
                 self._idle_seconds(begin),
@@ -122,16 +122,16 @@ class JudgedReader:
 
     def _follow_findings(self, end: datetime, skipped: Skipped) -> None:
         """Rows recorded after the last look up to this time; all over again at the start and when time went back."""
-        told = self._told_until if self._told_until is not None and self._told_until <= end else None
-        since = told or end - timedelta(days=_OPEN_DAYS)
-        rows = judged_rows(self._read(FINDINGS.name, _FINDING_COLUMNS, "at", since, end), FINDINGS.name, skipped)
-        rows = [row for row in rows if told is None or row["at"] > told]
-        still = dict(self._open) if told else {}
+        seen = self._seen_until if self._seen_until is not None and self._seen_until <= end else None
+        since = seen or end - timedelta(days=_OPEN_DAYS)
+        rows = evaluated_rows(self._read(FINDINGS.name, _FINDING_COLUMNS, "at", since, end), FINDINGS.name, skipped)
+        rows = [row for row in rows if seen is None or row["at"] > seen]
+        still = dict(self._open) if seen else {}
         for row in sorted(rows, key=lambda row: (row["at"], row["finding_id"], row["seq"])):
             still[row["finding_id"]] = row
-        opened = (self._opened if told else self._count_before(since)) + _count(rows)
+        opened = (self._opened if seen else self._count_before(since)) + _count(rows)
         self._open = {name: row for name, row in still.items() if row["event"] != CLOSED}
-        self._opened, self._told_until = opened, end
+        self._opened, self._seen_until = opened, end
 
     def _count_before(self, since: datetime) -> Counter[tuple[str, str]]:
         wanted = (column("event") == OPENED) & (column("at") < _moment(since))
@@ -147,14 +147,14 @@ class JudgedReader:
         if since < begin:
             until = begin - self._window
             rows = self._read(GROUP_WINDOWS.name, _SIZING_COLUMNS, "window_start", since, until)
-            self._keep(judged_rows(rows, GROUP_WINDOWS.name, Skipped()))
+            self._keep(evaluated_rows(rows, GROUP_WINDOWS.name, Skipped()))
         found: dict[str, list[list[Row]]] = {}
         start = begin - self._window
         while self._sizing.get(start):
             number = round((begin - start) / self._window)
-            for group, told in self._sizing[start].items():
+            for group, sizes in self._sizing[start].items():
                 if len(found.setdefault(group, [])) == number - 1:
-                    found[group].append(told)
+                    found[group].append(sizes)
             start -= self._window
         self._keep(windows)
         return found
@@ -169,7 +169,7 @@ class JudgedReader:
             return {}
         rows = self._read(GROUP_WINDOWS.name, _IDLE_COLUMNS, "window_start", begin - self._longest_idle, begin)
         is_idle: dict[tuple[str, datetime], bool] = {}
-        for row in judged_rows(rows, GROUP_WINDOWS.name, Skipped()):
+        for row in evaluated_rows(rows, GROUP_WINDOWS.name, Skipped()):
             place = row["group"], row["window_start"]
             is_idle[place] = is_idle.get(place, True) and row["lag"] == 0 and row["arrival_rate"] == 0
         found = {}

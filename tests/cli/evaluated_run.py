@@ -58,9 +58,9 @@ def record(
     All members joined at one time; `of_members` are columns of all of them.
     """
     create_tables(str(root))
-    lag = [_told(row) for each in groups for row in each.lag_rows]
+    lag = [_written(row) for each in groups for row in each.lag_rows]
     dated = {"generation_at": joined_at, "roster_at": joined_at}
-    facts = [_with_lag(_told(row), lag) | dated for each in groups for row in each.fact_rows]
+    facts = [_with_lag(_written(row), lag) | dated for each in groups for row in each.fact_rows]
     for name, rows in (("lag_windows", lag), ("group_history", facts), ("group_events", events)):
         if rows:
             write_arrow(root, name, to_arrow(TABLES[name], rows))
@@ -79,11 +79,11 @@ def record(
     return polled_at
 
 
-def judge(root: Path, first: int = 0, last: int = 10_000, options: Options = OPTIONS) -> None:
+def evaluate(root: Path, first: int = 0, last: int = 10_000, options: Options = OPTIONS) -> None:
     """Windows by their number, each by a query that has just started: it knows what is in the tables only."""
     begin, end = (round((NOON + number * MINUTE).timestamp() * 1000) for number in (first, last))
-    told = end + 2000 * options.window_seconds
-    for window in find_closed(str(root), {}, begin, end, options.window_seconds, told_ms=told):
+    until = end + 2000 * options.window_seconds
+    for window in find_closed(str(root), {}, begin, end, options.window_seconds, until_ms=until):
         Diagnosis(cast("Any", LocalSpark()), Writer(str(root), "c1"), options).evaluate(window, {})
 
 
@@ -117,7 +117,7 @@ class _Frame:
         return self._rows
 
 
-def _told(row: Row) -> Row:
+def _written(row: Row) -> Row:
     return row | {"cluster": "prod", "batch_id": batch_of(row["window_start"])}
 
 

@@ -12,11 +12,11 @@ from pyarrow.dataset import Expression, field
 from laggard.cli.published import Row, shown_rows
 from laggard.cli.words import UNKNOWN
 from laggard.diagnosis.history.frames import LEFT
+from laggard.tables.evaluated import newest_evaluated, read_between
 from laggard.tables.freshness import MAX_WINDOWS_BEHIND
-from laggard.tables.judged import newest_judged, read_between
 from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS
 
-_TOLD = timedelta(hours=2)  # an open finding has a row at least once an hour
+_REPEATED_WITHIN = timedelta(hours=2)  # an open finding has a row at least once an hour
 _OF_FINDING = tuple(name for name in FINDINGS.names if name not in {"date", "batch_id", "status"})
 _OF_WINDOW = tuple(name for name in GROUP_WINDOWS.names if name not in {"date", "cluster", "batch_id"})
 _KEPT = ("evidence", "evidence_text", "guards")
@@ -37,7 +37,7 @@ FOUND = 1  # exit code of --fail-on
 class Diagnosis:
     """Windows and findings of a group at a moment."""
 
-    judged_to: datetime | None  # end of the newest window that was evaluated of any group
+    evaluated_to: datetime | None  # end of the newest window that was evaluated of any group
     windows_behind: int | None  # windows that have closed since
     windows: list[Row]  # of group_windows, one per topic, the furthest behind first
     findings: list[Row]  # open and shown, the primary first
@@ -91,14 +91,16 @@ class Health:
 def read_diagnosis(root: str, group: str, at: datetime, window_seconds: int) -> Diagnosis:
     """The newest evaluated window that ended by a moment, and what was open then."""
     window = timedelta(seconds=window_seconds)
-    start = newest_judged(root, at - window + timedelta(microseconds=1))
+    start = newest_evaluated(root, at - window + timedelta(microseconds=1))
     if start is None:
         return Diagnosis(None, None, [], [], 0)
     end = start + window
     behind = int((at - end) / window)
     windows = rows_between(root, GROUP_WINDOWS.name, _OF_WINDOW, start, start, field("group") == group)
     mine = (field("group") == group) | field("group").is_null()
-    found = open_findings(newest_rows(rows_between(root, FINDINGS.name, _OF_FINDING, end - _TOLD, end, mine)))
+    found = open_findings(
+        newest_rows(rows_between(root, FINDINGS.name, _OF_FINDING, end - _REPEATED_WITHIN, end, mine))
+    )
     found = [row for row in found if row["group"] == group or names_group(row, group)]
     shown = sorted((row for row in found if row["role"] != "suppressed"), key=rank)
     return Diagnosis(end, behind, sorted(windows, key=_badness), shown, len(found) - len(shown))
@@ -107,12 +109,12 @@ def read_diagnosis(root: str, group: str, at: datetime, window_seconds: int) -> 
 def read_health(root: str, at: datetime, window_seconds: int) -> dict[str, Health]:
     """Each group of the newest evaluated window that ended by a moment; empty if that is too long ago."""
     window = timedelta(seconds=window_seconds)
-    start = newest_judged(root, at - window + timedelta(microseconds=1))
+    start = newest_evaluated(root, at - window + timedelta(microseconds=1))
     if start is None or int((at - start - window) / window) > MAX_WINDOWS_BEHIND:
         return {}
     end = start + window
     windows = sorted(rows_between(root, GROUP_WINDOWS.name, _OF_HEALTH, start, start), key=_badness)
-    found = open_findings(newest_rows(rows_between(root, FINDINGS.name, _OF_FINDING, end - _TOLD, end)))
+    found = open_findings(newest_rows(rows_between(root, FINDINGS.name, _OF_FINDING, end - _REPEATED_WITHIN, end)))
     shown = sorted((row for row in found if row["role"] not in ("suppressed", "note")), key=rank)
     of_group: dict[str, list[Row]] = {}
     for row in shown:
@@ -141,8 +143,10 @@ def read_findings(root: str, since: datetime, until: datetime) -> list[Row]:
 def read_open(root: str, at: datetime, window_seconds: int) -> list[Row]:
     """All findings that were open in the newest evaluated window that ended by a moment."""
     window = timedelta(seconds=window_seconds)
-    start = newest_judged(root, at - window + timedelta(microseconds=1))
-    return [] if start is None else open_findings(read_findings(root, start + window - _TOLD, start + window))
+    start = newest_evaluated(root, at - window + timedelta(microseconds=1))
+    return (
+        [] if start is None else open_findings(read_findings(root, start + window - _REPEATED_WITHIN, start + window))
+    )
 
 
 def read_rows_of_findings(root: str, since: datetime, until: datetime, condition: Expression) -> list[Row]:

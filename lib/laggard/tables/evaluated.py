@@ -15,7 +15,7 @@ from laggard.tables.schemas import FINDING_STATE, TABLES
 _TIME = pa.timestamp("us", tz="UTC")
 
 
-def newest_judged(root: str, before: datetime | None = None) -> datetime | None:
+def newest_evaluated(root: str, before: datetime | None = None) -> datetime | None:
     """Start of the newest evaluated window among those that began before a time; None if there is none."""
     try:
         table = open_table(root, FINDING_STATE.name)

@@ -16,8 +16,8 @@ from exporter.harness import Exporter, Key, names, series
 from laggard.diagnosis.parameters import Policy
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.verdict.reasons import VERDICTS
-from laggard.exporter import judged as judged_module
-from laggard.exporter.judged import JudgedReader
+from laggard.exporter import evaluated as evaluated_module
+from laggard.exporter.evaluated import EvaluatedReader
 from tables.fixtures import (
     NOW,
     finding_row,
@@ -26,13 +26,13 @@ from tables.fixtures import (
     topic_row,
     window_row,
     write_batch,
-    write_judged,
+    write_evaluated,
     write_rows,
 )
 
 MINUTE = timedelta(minutes=1)
 SHORTAGE = series("finding_active", group="g", topic="t", code="CAPACITY_SHORTAGE", severity="warn", role="primary")
-JUDGED = {
+EVALUATED = {
     "laggard_group_lag_gini_ratio",
     "laggard_group_lag_shape",
     "laggard_group_drain_seconds",
@@ -54,15 +54,15 @@ def write_tick(root: Path, batch_id: int = 1, minutes: float = 0) -> None:
     )
 
 
-def judge_minute(root: Path, minutes: int = 0, *findings: dict[str, Any], **values: Any) -> None:
+def evaluate_minute(root: Path, minutes: int = 0, *findings: dict[str, Any], **values: Any) -> None:
     """The window that ends so many minutes after NOW."""
-    write_judged(root, NOW + minutes * MINUTE, windows=[window_row("g", "t", **values)], findings=findings)
+    write_evaluated(root, NOW + minutes * MINUTE, windows=[window_row("g", "t", **values)], findings=findings)
 
 
 def scrape(root: Path, policy: Policy | None = None, **values: Any) -> dict[Key, float]:
     """What a scrape gets when the newest window of group g has these values."""
     write_tick(root)
-    judge_minute(root, **values)
+    evaluate_minute(root, **values)
     exporter = Exporter(root, policies={"g": policy or Policy()}, idle_seconds=600.0)
     exporter.refresh()
     return exporter.samples()
@@ -122,8 +122,19 @@ def test_what_is_not_known_is_absent(tmp_path: Path) -> None:
     )  # fmt: skip
     found = scrape(tmp_path, **unknown, trend="abstain", scale_verdict="UNKNOWN")
     shown = {name for name, labels in found if ("group", "g") in labels}
-    judged = {"lag_gini", "top_decile", "effective", "slope", "drain", "loss", "slo_", "floor", "capacity", "ceiling"}
-    assert [name for name in shown for part in judged if part in name] == []
+    evaluated = {
+        "lag_gini",
+        "top_decile",
+        "effective",
+        "slope",
+        "drain",
+        "loss",
+        "slo_",
+        "floor",
+        "capacity",
+        "ceiling",
+    }
+    assert [name for name in shown for part in evaluated if part in name] == []
     assert "laggard_group_desired_consumers" not in shown
     assert state(found, "group_lag_trend", group="g", topic="t") == "abstain"
     assert state(found, "group_scale_verdict", group="g") == "UNKNOWN"
@@ -146,12 +157,12 @@ def test_rules_more_than_5_windows_behind_say_nothing_and_lag_goes_on(
     tmp_path: Path, behind: float, *, is_shown: bool
 ) -> None:
     write_tick(tmp_path)
-    judge_minute(tmp_path, 0, finding_row("CAPACITY_SHORTAGE", "g", topic="t"))
+    evaluate_minute(tmp_path, 0, finding_row("CAPACITY_SHORTAGE", "g", topic="t"))
     exporter = Exporter(tmp_path)
     exporter.refresh()
-    assert names(exporter.samples()) >= JUDGED
+    assert names(exporter.samples()) >= EVALUATED
     found = follow(exporter, 2, behind)
-    assert names(found) & JUDGED == (JUDGED if is_shown else set())
+    assert names(found) & EVALUATED == (EVALUATED if is_shown else set())
     assert found[series("group_lag_records", group="g", topic="t")] == 100
     assert found[series("topic_partitions", topic="t")] == 1
     assert found[series("findings_timestamp_seconds")] == NOW.timestamp()
@@ -159,23 +170,23 @@ def test_rules_more_than_5_windows_behind_say_nothing_and_lag_goes_on(
 
 def test_findings_are_shown_while_they_are_open(tmp_path: Path) -> None:
     write_tick(tmp_path)
-    judge_minute(tmp_path, 0, finding_row("CAPACITY_SHORTAGE", "g", topic="t"))
+    evaluate_minute(tmp_path, 0, finding_row("CAPACITY_SHORTAGE", "g", topic="t"))
     exporter = Exporter(tmp_path)
     exporter.refresh()
     before = exporter.samples()
-    judge_minute(tmp_path, 1)
+    evaluate_minute(tmp_path, 1)
     meanwhile = follow(exporter, 2, 1)
-    judge_minute(tmp_path, 2, finding_row("CAPACITY_SHORTAGE", "g", "closed", topic="t", seq=1))
+    evaluate_minute(tmp_path, 2, finding_row("CAPACITY_SHORTAGE", "g", "closed", topic="t", seq=1))
     assert [SHORTAGE in found for found in (before, meanwhile, follow(exporter, 3, 2))] == [True, True, False]
 
 
 def test_an_update_replaces_what_was_said_before(tmp_path: Path) -> None:
     write_tick(tmp_path)
-    judge_minute(tmp_path, 0, finding_row("CAPACITY_SHORTAGE", "g", topic="t"))
+    evaluate_minute(tmp_path, 0, finding_row("CAPACITY_SHORTAGE", "g", topic="t"))
     exporter = Exporter(tmp_path)
     exporter.refresh()
     worse = finding_row("CAPACITY_SHORTAGE", "g", "updated", topic="t", seq=1, severity="page", role="contributing")
-    judge_minute(tmp_path, 1, worse)
+    evaluate_minute(tmp_path, 1, worse)
     found = follow(exporter, 2, 1)
     shown = [dict(labels) for name, labels in found if name == "laggard_finding_active"]
     assert [(each["severity"], each["role"]) for each in shown] == [("page", "contributing")]
@@ -183,7 +194,7 @@ def test_an_update_replaces_what_was_said_before(tmp_path: Path) -> None:
 
 def test_a_finding_that_is_suppressed_or_a_guess_is_not_shown(tmp_path: Path) -> None:
     write_tick(tmp_path)
-    judge_minute(
+    evaluate_minute(
         tmp_path,
         0,
         finding_row("SLOW_MEMBER", "g", role="suppressed"),
@@ -203,7 +214,7 @@ def test_a_finding_that_is_suppressed_or_a_guess_is_not_shown(tmp_path: Path) ->
 def test_findings_of_one_code_on_several_partitions_are_one_series(tmp_path: Path) -> None:
     write_tick(tmp_path)
     twice = [finding_row("PARTITION_STALLED", "g", topic="t", finding_id=str(n)) for n in range(2)]
-    judge_minute(tmp_path, 0, *twice)
+    evaluate_minute(tmp_path, 0, *twice)
     exporter = Exporter(tmp_path)
     exporter.refresh()
     found = exporter.samples()
@@ -214,14 +225,14 @@ def test_findings_of_one_code_on_several_partitions_are_one_series(tmp_path: Pat
 def test_openings_are_counted_from_0_and_go_on_after_a_restart(tmp_path: Path) -> None:
     opened = series("findings_opened_total", code="CAPACITY_SHORTAGE", severity="warn")
     write_tick(tmp_path)
-    judge_minute(tmp_path)
+    evaluate_minute(tmp_path)
     exporter = Exporter(tmp_path)
     exporter.refresh()
     seen = [exporter.samples()[opened]]
     for minute in range(1, 4):
         events = [finding_row("CAPACITY_SHORTAGE", "g", finding_id=str(minute))]
         events += [finding_row("CAPACITY_SHORTAGE", "g", "closed", finding_id=str(minute - 1), seq=1)]
-        judge_minute(tmp_path, minute, *events)
+        evaluate_minute(tmp_path, minute, *events)
         seen.append(follow(exporter, 1 + minute, minute)[opened])
     restarted = Exporter(tmp_path)
     seen.append(follow(restarted, 9, 3)[opened])
@@ -232,30 +243,30 @@ def test_openings_are_counted_from_0_and_go_on_after_a_restart(tmp_path: Path) -
 def test_a_finding_written_before_its_window_is_whole_waits_for_it_and_counts_once(tmp_path: Path) -> None:
     opened = series("findings_opened_total", code="CAPACITY_SHORTAGE", severity="warn")
     write_tick(tmp_path)
-    judge_minute(tmp_path)
+    evaluate_minute(tmp_path)
     row = {**finding_row("CAPACITY_SHORTAGE", "g", topic="t"), "date": NOW.date(), "cluster": "prod", "batch_id": 9}
     write_rows(tmp_path, "findings", [{**row, "at": NOW + MINUTE}])  # the job has not come to finding_state yet
     exporter = Exporter(tmp_path)
     exporter.refresh()
     before = exporter.samples()
-    judge_minute(tmp_path, 1)
+    evaluate_minute(tmp_path, 1)
     after = follow(exporter, 2, 1)
     assert (SHORTAGE in before, before[opened]) == (False, 0)
     assert (SHORTAGE in after, after[opened]) == (True, 1)
 
 
 def test_nothing_is_read_again_until_a_window_was_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge_minute(tmp_path, 0, finding_row("CAPACITY_SHORTAGE", "g", topic="t"))
+    evaluate_minute(tmp_path, 0, finding_row("CAPACITY_SHORTAGE", "g", topic="t"))
     read = []
-    real = judged_module.read_known
+    real = evaluated_module.read_known
     monkeypatch.setattr(
-        judged_module, "read_known", lambda table, uri, *rest: read.append(uri) or real(table, uri, *rest)
+        evaluated_module, "read_known", lambda table, uri, *rest: read.append(uri) or real(table, uri, *rest)
     )
-    reader = JudgedReader(str(tmp_path), 60)
+    reader = EvaluatedReader(str(tmp_path), 60)
     first = reader.read()
     del read[:]
     assert (reader.read(), read) == (first, [])
-    judge_minute(tmp_path, 1)
+    evaluate_minute(tmp_path, 1)
     reader.read()
     assert sorted(uri.rpartition("/")[2] for uri in read) == ["findings", "group_windows"]
 
@@ -264,13 +275,13 @@ def test_tables_of_a_job_without_rules_are_served_as_before(tmp_path: Path) -> N
     write_tick(tmp_path)
     exporter = Exporter(tmp_path)
     assert exporter.refresh().roots[0].reason_at(exporter.clock()) == ""
-    assert names(exporter.samples()) & JUDGED == set()
+    assert names(exporter.samples()) & EVALUATED == set()
     assert not +exporter.stats.refresh_errors
 
 
 def test_findings_that_cannot_be_read_are_counted_and_lag_goes_on(tmp_path: Path) -> None:
     write_tick(tmp_path)
-    judge_minute(tmp_path, 0, finding_row("CAPACITY_SHORTAGE", "g", topic="t"))
+    evaluate_minute(tmp_path, 0, finding_row("CAPACITY_SHORTAGE", "g", topic="t"))
     for file in (tmp_path / "findings").rglob("*.parquet"):
         file.write_bytes(b"not Parquet")
     exporter = Exporter(tmp_path)
@@ -303,7 +314,7 @@ def test_shapes_go_after_histograms_and_a_group_with_a_finding_stays(tmp_path: P
         groups=[group_row(name) for name in groups],
     )
     windows = [window_row(name, "t") for name in groups]
-    write_judged(tmp_path, windows=windows, findings=[finding_row("ARRIVAL_SKEW", "g05", role="note")])
+    write_evaluated(tmp_path, windows=windows, findings=[finding_row("ARRIVAL_SKEW", "g05", role="note")])
     bodies = {}
     for max_series in (5_000, 1_060, 500):
         exporter = Exporter(tmp_path, max_series=max_series)

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from cli.test_findings import finding
-from laggard.cli.judged import read_diagnosis
+from laggard.cli.evaluated import read_diagnosis
 from tables.fixtures import CLUSTER, NOW, Row, write_rows
 
 MINUTE = timedelta(minutes=1)
 
 
-def judged(root: Path, *rows: Row, to: timedelta = timedelta(0)) -> Path:
+def evaluated(root: Path, *rows: Row, to: timedelta = timedelta(0)) -> Path:
     start = NOW - MINUTE - to
     state = {
         "date": start.date(),
@@ -35,7 +35,7 @@ def codes(root: Path, group: str = "fraud", after: timedelta = timedelta(0)) -> 
 
 
 def test_the_primary_leads_and_what_another_explains_is_counted(tmp_path: Path) -> None:
-    judged(
+    evaluated(
         tmp_path,
         finding("a", code="DATA_LOST", role="symptom", severity="page"),
         finding("b", code="SLOW_MEMBER", role="contributing"),
@@ -50,7 +50,7 @@ def test_the_primary_leads_and_what_another_explains_is_counted(tmp_path: Path) 
 
 def test_a_finding_of_the_cluster_is_reported_to_the_groups_that_it_names(tmp_path: Path) -> None:
     cluster = {"group": None, "topic": None, "partitions": [], "code": "SHARED_SINK"}
-    judged(
+    evaluated(
         tmp_path,
         finding("a", evidence_text={"groups": "billing, fraud"}, **cluster),
         finding("b", code="CAPACITY_SHORTAGE", started_at=NOW - MINUTE),
@@ -62,12 +62,12 @@ def test_a_finding_of_the_cluster_is_reported_to_the_groups_that_it_names(tmp_pa
 
 
 def test_what_ended_is_open_no_longer_and_was_open_before(tmp_path: Path) -> None:
-    judged(
+    evaluated(
         tmp_path,
         finding("a", NOW - 10 * MINUTE),
         finding("a", NOW - 4 * MINUTE, 1, "closed", closed_at=NOW - 4 * MINUTE, close_reason="cleared"),
     )
-    judged(tmp_path, to=5 * MINUTE)
+    evaluated(tmp_path, to=5 * MINUTE)
     assert codes(tmp_path) == []
     assert codes(tmp_path, after=-5 * MINUTE) == ["PARTITION_STALLED"]
 
@@ -76,11 +76,11 @@ def test_what_ended_is_open_no_longer_and_was_open_before(tmp_path: Path) -> Non
     ("late", "is_old"), [(5 * MINUTE, False), (5 * MINUTE + timedelta(seconds=59), False), (6 * MINUTE, True)]
 )
 def test_the_rules_speak_for_five_windows_more(tmp_path: Path, late: timedelta, is_old: bool) -> None:
-    found = read_diagnosis(str(judged(tmp_path, finding("a"))), "fraud", NOW + late, 60)
+    found = read_diagnosis(str(evaluated(tmp_path, finding("a"))), "fraud", NOW + late, 60)
     assert (found.is_old, found.is_current) == (is_old, not is_old)
 
 
 def test_a_window_that_has_not_ended_at_that_moment_does_not_count(tmp_path: Path) -> None:
-    judged(tmp_path)
-    assert read_diagnosis(str(tmp_path), "fraud", NOW, 60).judged_to == NOW
-    assert read_diagnosis(str(tmp_path), "fraud", NOW - timedelta(microseconds=1), 60).judged_to is None
+    evaluated(tmp_path)
+    assert read_diagnosis(str(tmp_path), "fraud", NOW, 60).evaluated_to == NOW
+    assert read_diagnosis(str(tmp_path), "fraud", NOW - timedelta(microseconds=1), 60).evaluated_to is None

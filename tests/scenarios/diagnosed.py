@@ -11,7 +11,7 @@ from laggard.diagnosis.engine import settle
 from laggard.diagnosis.history.frames import Memory, from_json
 from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.stream.evaluating import cluster_frame, evaluate_groups, lay_out
-from laggard.stream.reading import Options, Window, closed_windows, known_at, told
+from laggard.stream.reading import Options, Window, closed_windows, events_of, known_at
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from scenarios.runs import Recorded
@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 
 @dataclass
-class Judged:
+class Diagnosed:
     """Rows of `findings` and of `group_windows`, and what they cost."""
 
     findings: list[Row] = field(default_factory=list)
@@ -35,7 +35,7 @@ def diagnose(
     policies: Mapping[str, Policy] | None = None,
     *,
     is_restarted: bool = False,
-) -> Judged:
+) -> Diagnosed:
     """All windows of a run, in order; `is_restarted`: the job restarts before each, with what it had stored."""
     known_policies = recorded.run.labels.policies if policies is None else policies
     options = Options(
@@ -44,28 +44,28 @@ def diagnose(
         parameters or Parameters(),
         lambda _, group, __: known_policies.get(group, Policy()),
     )
-    result, memories, end_ms = Judged(), dict[str, Memory](), recorded.run.end_ms
+    result, memories, end_ms = Diagnosed(), dict[str, Memory](), recorded.run.end_ms
     began = time.process_time()
     windows = closed_windows(recorded.tables, 0, end_ms, options.window_seconds)
     history = lay_out(recorded.tables, windows[0].begin_ms if windows else end_ms, end_ms, options)
-    read, before = told(recorded.tables), dict[str, dict[str, list[Row]]]()
+    read, before = events_of(recorded.tables), dict[str, dict[str, list[Row]]]()
     read.rows["deploys"] = []
     for window in windows:
         if is_restarted:
             memories = {group: from_json(memory.to_json()) for group, memory in memories.items()}
         known = known_at(read, window, options)
-        judged = list(
+        diagnosed = list(
             evaluate_groups(history, known, lambda group: lambda: before.get(group, {}), window, memories, options)
         )
         cluster = cluster_frame(known, window, options, recorded.tables["batches"])
-        found, findings, memories = settle(judged, cluster, memories, options.parameters)
+        found, findings, memories = settle(diagnosed, cluster, memories, options.parameters)
         result.windows += found
         for row in found:
             before.setdefault(row["group"], {}).setdefault(row["topic"], []).append(row)
         result.findings += findings
-        deploys = [{**row, **_written(window)} for each in judged for row in each.completed.get("deploys", ())]
+        deploys = [{**row, **_written(window)} for each in diagnosed for row in each.completed.get("deploys", ())]
         read.rows["deploys"] += to_arrow(schemas.DEPLOYS, deploys).to_pylist()
-        result.group_windows += len(judged)
+        result.group_windows += len(diagnosed)
     result.seconds = time.process_time() - began
     return result
 
