@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from exporter.harness import Exporter, names, series
-from tables.fixtures import group_row, partition_row, write_batch
+from tables.fixtures import NOW, group_row, partition_row, write_batch
 
 GROUPS = 12
 
@@ -51,3 +52,30 @@ def test_partitions_go_before_distributions_and_groups_with_the_most_lag_stay_lo
     ]
     assert lagging == [f"g{n:02d}" for n in range(GROUPS - len(lagging), GROUPS)]
     assert lagging
+
+
+def test_a_level_returns_when_ten_bodies_in_a_row_were_well_below_the_cap(tmp_path: Path) -> None:
+    """Bodies around the cap must not give a level in one batch and withhold it in the next."""
+    batches = iter(range(1, 100))
+    exporter = Exporter(tmp_path)
+
+    def body(groups: int) -> set[str]:
+        """Names in the next body, when there are so many groups."""
+        number = next(batches)
+        at = NOW + timedelta(seconds=10 * number)
+        rows = [partition_row(f"g{n:02d}", "t", partition) for n in range(groups) for partition in range(3)]
+        write_batch(tmp_path, number, at, partitions=rows, groups=[group_row(f"g{n:02d}") for n in range(groups)])
+        exporter.clock.now = at.timestamp() + 1
+        exporter.refresh()
+        return names(exporter.samples())
+
+    body(11)
+    own = 100  # room that is kept for the exporter's own series, and not used in this test
+    exporter = Exporter(tmp_path, max_series=len(exporter.samples()) + own)
+    offsets, lag = "laggard_partition_committed_offset", "laggard_partition_lag_records"
+    assert [offsets in body(groups) for groups in (11, 12, 11)] == [True, False, False]
+    assert lag in body(11)
+    assert [offsets in body(6) for _ in range(9)] == [False] * 9
+    assert offsets not in body(11)
+    assert [offsets in body(6) for _ in range(10)] == [False] * 9 + [True]
+    assert offsets in body(11)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from exporter.harness import Exporter, names, series
 from laggard.diagnosis.parameters import Policy
 from laggard.exporter.families import EXPERIMENTAL, FAMILIES
 from laggard.exporter.options import Selection
-from tables.fixtures import group_row, partition_row, window_row, write_batch, write_evaluated
+from tables.fixtures import NOW, group_row, partition_row, window_row, write_batch, write_evaluated
 
 DISTRIBUTION = "laggard_group_lag_distribution_records_bucket"
 
@@ -37,6 +38,29 @@ def test_all_partitions_of_chosen_groups_have_series(root: Path) -> None:
     assert shown(always, lag) == {"a": 1, "b": 5}
     policies = {"a": Policy(export_partitions="all")}
     assert shown(Exporter(root, partition_top_k=1, policies=policies), lag) == {"a": 5, "b": 1}
+
+
+def test_a_partition_keeps_its_series_for_ten_minutes_after_it_was_near_the_worst(tmp_path: Path) -> None:
+    exporter, batches = Exporter(tmp_path, partition_top_k=1), iter(range(1, 9))
+
+    def kept(seconds: int, *lags: int) -> list[str]:
+        """Partitions with series, when their lags are these."""
+        at = NOW + timedelta(seconds=seconds)
+        rows = [partition_row("a", "t", n, committed_offset=1000 - lag) for n, lag in enumerate(lags)]
+        write_batch(tmp_path, next(batches), at, partitions=rows, groups=[group_row("a")])
+        exporter.clock.now = at.timestamp() + 1
+        exporter.refresh()
+        lag = "laggard_partition_lag_records"
+        return sorted(dict(labels)["partition"] for each, labels in exporter.samples() if each == lag)
+
+    assert kept(0, 90, 80, 70, 60) == ["0"]
+    assert kept(10, 80, 90, 70, 60) == ["0", "1"]
+    assert kept(2000, 80, 90, 70, 60) == ["0", "1"], "second of the worst: twice as many as are exported"
+    assert kept(2010, 10, 90, 70, 60) == ["0", "1"]
+    assert kept(2599, 10, 90, 70, 60) == ["0", "1"]
+    assert kept(2600, 10, 90, 70, 60) == ["1"]
+    assert kept(2610, 10, 80, 90, 60) == ["1", "2"]
+    assert kept(2620, 10, 60, 80, 90) == ["2", "3"], "at most one more than are exported, the worse one"
 
 
 @pytest.mark.parametrize(("globs", "expected"), [(("*",), {"a": 10, "b": 10}), (("b",), {"b": 10}), ((), {})])

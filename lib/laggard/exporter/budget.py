@@ -13,6 +13,8 @@ from laggard.exporter.evaluated import SEVERITIES
 from laggard.exporter.families import FAMILIES, LEVELS
 from laggard.exporter.snapshot import Snapshot
 
+_CALM_SHARE = 0.9  # of the cap
+_CALM_BODIES = 10  # in a row: what comes and goes with each batch is worse than what is absent
 _LEVEL_OF = {family.base_name: family.level for family in (*FAMILIES, *COMPAT)}
 
 
@@ -29,18 +31,50 @@ def count_series(families: Sequence[Metric]) -> int:
     return sum(len(metric.samples) for metric in families)
 
 
-def fit(families: Sequence[Metric], snapshot: Snapshot, max_series: int) -> Budgeted:
-    """Shed level by level in the order of `LEVELS`, then whole groups, those with the least lag first."""
-    withheld: dict[str, int] = {}
-    for level in LEVELS:
-        excess = count_series(families) - max_series
-        if excess <= 0:
-            return Budgeted(families, withheld)
-        kept = _shed(families, level, snapshot)
-        withheld[level] = count_series(families) - count_series(kept)
-        families = kept
-    kept = _shed_least_lag(families, snapshot, max_series)
-    withheld["groups"] += count_series(families) - count_series(kept)
+class Shedding:
+    """Number of levels that are left out: it rises at once, and falls when bodies have been well below the cap."""
+
+    def __init__(self) -> None:
+        self._levels = 0
+        self._calm = 0
+
+    def settle(self, needed: int, relaxed: int) -> int:
+        """Levels to leave out of this body, if it needs so many at the cap, and `relaxed` to be well below it."""
+        self._calm = self._calm + 1 if relaxed < self._levels else 0
+        if needed > self._levels:
+            self._levels = needed
+        elif self._calm == _CALM_BODIES:
+            self._levels, self._calm = relaxed, 0
+        return self._levels
+
+
+def fit(
+    families: Sequence[Metric], snapshot: Snapshot, max_series: int, shedding: Shedding, unmade: int = 0
+) -> Budgeted:
+    """Shed level by level in the order of `LEVELS`, then whole groups, those with the least lag first.
+
+    `unmade` series of the first level are not among the families, as they would not fit.
+    """
+    stages, counts = [families], [count_series(families) + unmade]
+
+    def levels_until(limit: float) -> int:
+        """Levels without which there are at most so many series."""
+        while counts[-1] > limit and len(stages) <= len(LEVELS):
+            shed(len(stages))
+        return next((level for level, count in enumerate(counts) if count <= limit), len(LEVELS))
+
+    def shed(levels: int) -> None:
+        while len(stages) <= levels:
+            stages.append(_shed(stages[-1], LEVELS[len(stages) - 1], snapshot))
+            counts.append(count_series(stages[-1]))
+
+    levels = shedding.settle(levels_until(max_series), levels_until(_CALM_SHARE * max_series))
+    shed(levels)
+    withheld = {level: counts[n] - counts[n + 1] for n, level in enumerate(LEVELS[:levels])}
+    kept = stages[levels]
+    if counts[levels] > max_series:
+        kept = _shed_least_lag(kept, snapshot, max_series)
+        withheld["groups"] += counts[levels] - count_series(kept)
     return Budgeted(kept, {level: count for level, count in withheld.items() if count})
 
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from laggard.diagnosis.signals.significance import measure
 from laggard.exporter.families import RECORD_BOUNDS, SECOND_BOUNDS
+from laggard.exporter.held import Held, count_before
 from laggard.lag.burrow import OK, VERDICTS
 from laggard.lag.status import KNOWN_STATUSES, STATUSES
 
@@ -101,14 +102,15 @@ def fold_group_topics(partitions: pa.Table) -> GroupTopics:
     return GroupTopics(lists.pop("group"), lists.pop("topic"), lists)
 
 
-def exported_partitions(partitions: pa.Table, top_k: int, whole_groups: Sequence[str] = ()) -> pa.Table:
-    """The `top_k` worst of each group–topic, up to 20 that have a bad status, and all of some groups."""
+def exported_partitions(
+    partitions: pa.Table, top_k: int, whole_groups: Sequence[str] = (), held: Held | None = None, at: float = 0.0
+) -> pa.Table:
+    """The `top_k` worst of each group–topic, those `held`, up to 20 that have a bad status, and all of some groups."""
     pair = partitions["pair"].to_numpy()
     rank = np.arange(len(pair)) - np.searchsorted(pair, pair)
     is_bad = ~np.asarray(_is_known(partitions))
-    bad_before = np.cumsum(is_bad) - is_bad
-    bad_rank = bad_before - bad_before[np.searchsorted(pair, pair)]
-    is_chosen = pa.array((rank < top_k) | (is_bad & (bad_rank < _BAD_PARTITIONS)))
+    is_worst = held.choose(partitions, rank, top_k, at) if held else rank < top_k
+    is_chosen = pa.array(is_worst | (is_bad & (count_before(is_bad, rank) < _BAD_PARTITIONS)))
     is_whole = pc.is_in(partitions["group"], value_set=pa.array(whole_groups, pa.string()))
     return partitions.filter(pc.or_(is_chosen, is_whole))
 

@@ -9,8 +9,10 @@ from dataclasses import replace
 from threading import Event, Thread
 
 from laggard.errors import LaggardError
+from laggard.exporter.budget import Shedding
 from laggard.exporter.collectors.own import Failure, SelfStats
 from laggard.exporter.evaluated import Evaluated, EvaluatedReader
+from laggard.exporter.held import Held
 from laggard.exporter.memory import give_back
 from laggard.exporter.options import ExporterOptions
 from laggard.exporter.render import DataPart, render_data
@@ -41,6 +43,8 @@ class Refresher:
         self._options = options
         self._publish = publish
         self._evaluated = EvaluatedReader(root, options.window_seconds, options.idle_seconds)
+        self._held = Held()
+        self._shedding = Shedding()
         self._arrived_at: float | None = None  # the newest batch, by `steady`
         self._snapshot: Snapshot | None = None
         self._data: DataPart | None = None
@@ -113,9 +117,10 @@ class Refresher:
         if not self._is_servable(batch):
             self._snapshot, self._data = Snapshot(batch, evaluated=Evaluated(evaluated.until)), None
             return
-        snapshot = load_snapshot(self.root, batch, self._options.selection, skipped, self._options.policy)
+        chosen, policy = self._options.selection, self._options.policy
+        snapshot = load_snapshot(self.root, batch, chosen, skipped, policy, self._held)
         snapshot = replace(snapshot, evaluated=evaluated)
-        data = render_data(snapshot, self._options.max_series, skipped)
+        data = render_data(snapshot, self._options.max_series, skipped, self._shedding)
         self._snapshot, self._data = snapshot, data
         self._count(skipped)
         if data.withheld:

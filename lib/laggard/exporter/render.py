@@ -14,7 +14,7 @@ from prometheus_client.openmetrics.exposition import ALLOWUTF8
 from prometheus_client.openmetrics.exposition import generate_latest as openmetrics_latest
 from prometheus_client.registry import Collector
 
-from laggard.exporter.budget import Budgeted, count_series, fit
+from laggard.exporter.budget import Shedding, count_series, fit
 from laggard.exporter.collectors.compat import CompatCollector, count_least
 from laggard.exporter.collectors.findings import FindingCollector
 from laggard.exporter.collectors.flows import FlowCollector
@@ -79,7 +79,9 @@ class DataPart:
     withheld: dict[str, int] = field(default_factory=dict)
 
 
-def render_data(snapshot: Snapshot, max_series: int, skipped: Skipped | None = None) -> DataPart:
+def render_data(
+    snapshot: Snapshot, max_series: int, skipped: Skipped | None = None, shedding: Shedding | None = None
+) -> DataPart:
     """Render what one batch says about groups and topics, under the cap on series; the rest is counted."""
     skipped, collected = Skipped() if skipped is None else skipped, list[Metric]()
     for collector, table in _BY_GROUP:
@@ -93,10 +95,9 @@ def render_data(snapshot: Snapshot, max_series: int, skipped: Skipped | None = N
     fits = count_series(collected) + least <= room  # what is shed in any case is not made
     if fits and snapshot.selection.compat:
         collected += _collect_by("group", CompatCollector, snapshot, "partition_status", skipped)
-    budgeted: Budgeted = fit(collected, snapshot, room)
-    withheld = budgeted.withheld if fits or not least else {**budgeted.withheld, "compat": least}
+    budgeted = fit(collected, snapshot, room, shedding or Shedding(), 0 if fits else least)
     heads = {name: _head(render(budgeted.families)) for name, render in _FORMATS.items()}
-    return DataPart(heads, count_series(budgeted.families), withheld)
+    return DataPart(heads, count_series(budgeted.families), budgeted.withheld)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from laggard.exporter.fold import (
     fold_topics,
     sort_worst_first,
 )
+from laggard.exporter.held import Held
 from laggard.exporter.options import PolicyOf, Selection, no_policy
 from laggard.names import matches
 from laggard.tables.readers import BACKFILL, Batch, TableUnreadable, read_newest, read_table, table_uri
@@ -110,7 +111,12 @@ class Read:
 
 
 def load_snapshot(
-    root: str, batch: Batch, selection: Selection, skipped: Skipped | None = None, policy: PolicyOf = no_policy
+    root: str,
+    batch: Batch,
+    selection: Selection,
+    skipped: Skipped | None = None,
+    policy: PolicyOf = no_policy,
+    held: Held | None = None,
 ) -> Snapshot:
     """Read the versions a batch names, and fold them; what is odd is counted in `skipped`."""
     if batch.kind == BACKFILL:
@@ -123,11 +129,16 @@ def load_snapshot(
         read_table(root, GROUP_STATUS.name, _version(root, batch, GROUP_STATUS.name), of_groups),
         read_newest(root, TOPIC_WINDOWS.name, _version(root, batch, TOPIC_WINDOWS.name), TOPIC_COLUMNS),
     )
-    return make_snapshot(batch, read, selection, Skipped() if skipped is None else skipped, policy)
+    return make_snapshot(batch, read, selection, Skipped() if skipped is None else skipped, policy, held)
 
 
 def make_snapshot(
-    batch: Batch, read: Read, selection: Selection, skipped: Skipped, policy: PolicyOf = no_policy
+    batch: Batch,
+    read: Read,
+    selection: Selection,
+    skipped: Skipped,
+    policy: PolicyOf = no_policy,
+    held: Held | None = None,
 ) -> Snapshot:
     """Fold what was read."""
     key = ("group", "topic", "partition")
@@ -137,10 +148,11 @@ def make_snapshot(
         _drop_odd_counters(row, skipped)
     policies = {row["group"]: policy(batch.cluster, row["group"], batch.polled_at) for row in groups}
     whole = [name for name in policies if policies[name].exports_all or matches(name, selection.partition_always)]
+    exported = exported_partitions(partitions, selection.partition_top_k, whole, held, batch.polled_at.timestamp())
     return Snapshot(
         batch,
         fold_group_topics(partitions).partial_in({row["group"] for row in groups if row["shed_keys"]}),
-        _unique(exported_partitions(partitions, selection.partition_top_k, whole), key),
+        _unique(exported, key),
         sorted(groups, key=lambda row: str(row["group"])),
         fold_topics(sift_columns(read.topics, TOPIC_WINDOWS.name, ("topic", "partition", "window_start"), skipped)),
         policies=policies,
