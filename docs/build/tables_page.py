@@ -23,7 +23,8 @@ says when that is, and a dash means never. A column that `[cluster] source = "ad
 
 - A tick is whole once its row in `batches` is there. `laggard query` reads the versions that the newest such row
   names; other engines can see a tick half written, so they keep to `batch_id <=` the newest of `batches` with kind
-  `tick` or `backfill`.
+  `tick` or `backfill`. The diagnosis writes its tables after the tick ({later}), so no row of
+  `batches` names their versions.
 - `partition_status` and `group_status` are overwritten each tick: read one version of them. All others are appended to,
   and partitioned by `date`: a condition on `date` beside the one on the time saves reading the other files.
 - Time that nobody watched has no rows. `batches` says when that was (kind `gap`), and so does the view `gaps`.
@@ -83,10 +84,10 @@ def unit(column: Column) -> str:
 
 def page() -> str:
     """The page: every table with its key, how it is kept, and its columns."""
-    overview = ["| table | a row | written |", "|---|---|---|", *map(_overview, TABLES.values()), ""]
-    return (
-        "\n".join([_INTRODUCTION, *overview, *(line for table in TABLES.values() for line in _section(table))]) + "\n"
-    )
+    overview = ["| table | holds | written |", "|---|---|---|", *map(_overview, TABLES.values()), ""]
+    later = ", ".join(f"`{table.name}`" for table in TABLES.values() if table.is_of_diagnosis)
+    sections = (line for table in TABLES.values() for line in _section(table))
+    return "\n".join([_INTRODUCTION.format(later=later), *overview, *sections]) + "\n"
 
 
 def _overview(table: Table) -> str:

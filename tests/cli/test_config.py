@@ -122,6 +122,6 @@ def test_policy_of_a_group_of_no_rule(capsys: pytest.CaptureFixture[str]) -> Non
 def test_policy_and_no_other_action_takes_a_group(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config", *words]) == USAGE
     assert capsys.readouterr().err.splitlines() == [
-        "laggard: a group belongs to the action policy, and to no other",
+        "laggard: only the action policy takes a group",
         "fix: laggard config policy GROUP",
     ]

@@ -237,10 +237,10 @@ def test_a_range_without_time_is_refused(
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ((), USAGE, "a group or --fleet, please"),
-        ((GROUP, "--fleet"), USAGE, "a group or --fleet, please"),
+        ((), USAGE, "name one group, or --fleet in place of it"),
+        ((GROUP, "--fleet"), USAGE, "name one group, or --fleet in place of it"),
         (("nobody",), NOT_FOUND, "nobody"),
-        ((GROUP, "-o", ""), USAGE, "-o has no name of a file"),
+        ((GROUP, "-o", ""), USAGE, "-o names no file"),
         ((GROUP, "-o", "-", "--json"), USAGE, "both write to standard output"),
         ((GROUP, "-o", "/"), NOT_FOUND, "cannot write /"),
         ((GROUP, "-o", "."), NOT_FOUND, "cannot write ."),

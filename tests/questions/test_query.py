@@ -87,7 +87,10 @@ def test_parquet_goes_to_a_pipe_and_not_to_a_terminal(root: Path, tmp_path: Path
     refused = subprocess.run(command, stdout=terminal, stderr=subprocess.PIPE, check=False, text=True, cwd=tmp_path)
     os.close(terminal)
     os.close(controller)
-    assert (refused.returncode, refused.stderr.splitlines()[0]) == (USAGE, "laggard: parquet needs a file")
+    assert (refused.returncode, refused.stderr.splitlines()[0]) == (
+        USAGE,
+        "laggard: Parquet is not shown on a terminal",
+    )
 
 
 def test_a_file_that_cannot_be_written_is_said(root: Path, tmp_path: Path, capsys: Capture) -> None:
@@ -240,7 +243,7 @@ def test_a_pipe_is_written_to(root: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("-o", "", "select 1 as a"), USAGE, "-o has no name"),
+        (("-o", "", "select 1 as a"), USAGE, "-o names no file"),
         (("--format", "csv", "-o", ".", "select 1 as a"), NOT_FOUND, "cannot write ."),
         (("-o", "rows.parquet", "select interval '1' month as a"), USAGE, "parquet cannot hold these rows"),
     ],
@@ -308,7 +311,7 @@ def test_a_text_that_is_no_number_is_no_damage(root: Path, capsys: Capture) -> N
 def test_a_query_writes_no_file(root: Path, tmp_path: Path, capsys: Capture, sql: str) -> None:
     path = tmp_path / "copied.csv"
     assert call(root, sql.format(path)) == USAGE
-    assert capsys.readouterr().err.startswith("laggard: only queries that read are answered")
+    assert capsys.readouterr().err.startswith("laggard: only queries that read are allowed")
     assert not path.exists()
 
 

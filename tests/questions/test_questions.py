@@ -103,8 +103,8 @@ def test_a_text_that_looks_like_a_parameter_stays(tmp_path: Path) -> None:
         (("--name", "Q7", "select 1"), "one query, please"),
         (("--param", "team=a", "select 1"), "the query has no :team"),
         (("select :team as team",), "the query needs team"),
-        (("-o", "rows.xls", "select 1"), "-o rows.xls: no format of that name"),
-        (("--format", "parquet", "select 1"), "parquet needs a file"),
+        (("-o", "rows.xls", "select 1"), "-o rows.xls: the format is unknown"),
+        (("--format", "parquet", "select 1"), "Parquet is not shown on a terminal"),
         ((), "no query given"),
     ],
 )

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace, _: Config) -> int:
     """Load the configuration itself, since `sample` helps most when it cannot be loaded."""
     if (args.action == "policy") != (args.group is not None):
         raise LaggardError(
-            "a group belongs to the action policy, and to no other",
+            "only the action policy takes a group",
             fix="laggard config policy GROUP",
             exit_code=USAGE,
         )

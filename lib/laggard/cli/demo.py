@@ -40,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=_seconds,
         default=0,
         metavar="N",
-        help="end after so many seconds, but not before there is something to show (default: 0, until Ctrl-C)",
+        help="end after N seconds, but not before there is something to show (default: 0, until Ctrl-C)",
     )
     parser.add_argument("--work", type=Path, metavar="DIR", help="keep all files here (default: a temporary folder)")
     parser.add_argument("--keep", action="store_true", help="do not remove the temporary folder; --work implies it")

@@ -24,7 +24,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--tables",
         metavar="PATH",
         action="append",
-        help="instead of exporter.tables; once for each table root, each of another cluster",
+        help="table root to serve, instead of exporter.tables; give it once for each cluster",
     )
     parser.add_argument(
         "--web.config.file",

@@ -55,7 +55,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--open", action="store_true", help="only those that are open")
     parser.add_argument("--all", action="store_true", help="also those that another one explains")
-    parser.add_argument("--fail-on", choices=FAIL_ON, help="end with 1 when one is open that is at least so severe")
+    parser.add_argument(
+        "--fail-on", choices=FAIL_ON, help="end with 1 if a listed one of this severity or a higher one is open"
+    )
     add_options(parser)
 
 

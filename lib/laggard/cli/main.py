@@ -118,7 +118,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     if args.json and verb in PROSE and not getattr(args, "check", None):
         raise LaggardError(
             f"laggard {verb} has no answer in JSON",
-            cause="it is at work until it is stopped",
+            cause="it runs until it is stopped",
             fix=f"laggard {verb}, without --json",
             exit_code=USAGE,
         )

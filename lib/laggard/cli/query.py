@@ -76,14 +76,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--param", metavar="K=V", action="append", default=[], help="a value for :k in the question or the SQL"
     )
     accept_spans(parser)
-    parser.add_argument(
-        "--from", metavar="TIME", dest="begin", help=f"begin; of history before it only findings are read: {HELP}"
-    )
+    parser.add_argument("--from", metavar="TIME", dest="begin", help=f"begin of the range: {HELP}")
     parser.add_argument(
         "--to",
         metavar="TIME",
         dest="end",
-        help="end; a window that begins there is not read (default: the newest tick)",
+        help="end of the range, exclusive (default: the newest tick)",
     )
 
 
@@ -195,7 +193,7 @@ def run_query(root: str, sql: str, asked: Range | None = None) -> pa.Table:
     Of a range that is asked for, tables of history have only what lies in it.
     """
     if not _READS.match(sql):  # the question may stand above as a comment
-        raise LaggardError("only queries that read are answered", cause=f"{sql[:60]!r}", fix=_HELP, exit_code=USAGE)
+        raise LaggardError("only queries that read are allowed", cause=f"{sql[:60]!r}", fix=_HELP, exit_code=USAGE)
     return open_session(root, asked)(sql)
 
 

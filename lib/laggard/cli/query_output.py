@@ -30,8 +30,8 @@ def write_rows(rows: pa.Table, kind: str, place: str | None) -> None:
     _refuse_twins(rows.column_names)
     if kind == "parquet" and (place is None or (place == STDOUT and sys.stdout.isatty())):
         raise LaggardError(
-            "parquet needs a file",
-            cause="its bytes are nothing for a terminal",
+            "Parquet is not shown on a terminal",
+            cause="it is a binary format",
             fix="add -o rows.parquet to the command, or -o - and a pipe",
             exit_code=USAGE,
         )
@@ -54,7 +54,7 @@ def write_rows(rows: pa.Table, kind: str, place: str | None) -> None:
 def save(place: str, write: Callable[[Path], object], example: str) -> None:
     """Write a file in whole or not at all; a link stays one, and a pipe or a device is written to."""
     if not place or "\0" in place:
-        raise LaggardError("-o has no name of a file", fix=f"for example -o {example}", exit_code=USAGE)
+        raise LaggardError("-o names no file", fix=f"for example -o {example}", exit_code=USAGE)
     path = Path(place)
     try:
         if path.exists() and not path.is_file():
@@ -118,8 +118,8 @@ def format_of(place: str) -> str:
     kind = Path(place).suffix.removeprefix(".").lower()
     if kind not in FORMATS[1:]:
         raise LaggardError(
-            f"-o {place}: no format of that name",
-            cause="the name ends in .parquet, .csv or .json, or --format says which",
+            f"-o {place}: the format is unknown",
+            cause="the name does not end in .parquet, .csv or .json, and there is no --format",
             fix="for example -o rows.parquet",
             exit_code=USAGE,
         )

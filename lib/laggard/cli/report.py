@@ -55,7 +55,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--fail-on",
         choices=FAIL_ON,
-        help="end with 1 when a finding is open at the end of the range that is at least so severe",
+        help="end with 1 if a finding of this severity or a higher one is open at the end of the range",
     )
 
 
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
     """Write the file, and say where it is."""
     if bool(args.group) == args.fleet:
         raise LaggardError(
-            "a group or --fleet, please",
+            "name one group, or --fleet in place of it",
             fix="laggard report payments --since 24h -o payments.html, or laggard report --fleet",
             exit_code=USAGE,
         )

@@ -24,7 +24,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "run", help="run the job", description="Read the offsets topic, write the tables; until SIGTERM or Ctrl-C."
     )
-    text = "read what is there now, publish it, and end; a cluster that is away ends it after two minutes (75)"
+    text = "read what is there now, publish it, and end; with 75 if the cluster does not answer for two minutes"
     parser.add_argument("--once", action="store_true", help=text)
     parser.add_argument(
         "--check",

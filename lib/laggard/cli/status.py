@@ -74,10 +74,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--rebalances", action="store_true", help="rebalances of each group so far, and the last one, in place of lag"
     )
     parser.add_argument(
-        "--limit", type=_limit, default=0, metavar="N", help="at most so many groups, worst first (0: all)"
+        "--limit", type=_limit, default=0, metavar="N", help="show at most N groups, the worst (0: all)"
     )
     parser.add_argument(
-        "--fail-on", choices=FAIL_ON, help="end with 1 when a finding of a group is open that is at least so severe"
+        "--fail-on", choices=FAIL_ON, help="end with 1 if a group has an open finding of this severity or a higher one"
     )
     add_options(parser)
 

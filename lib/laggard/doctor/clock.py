@@ -41,7 +41,7 @@ def check_clock(cluster: Cluster) -> Iterable[Result]:
     fetched = {voter.replica_id: voter.last_fetch_timestamp for voter in part.current_voters}
     clock_ms = fetched.get(part.leader_id)
     if clock_ms is None or clock_ms < 0:  # Kafka 3.3 tells no times
-        yield Result("warn", CHECK, "unknown: this Kafka does not tell it", COMPARE)
+        yield Result("warn", CHECK, "unknown: this Kafka does not report it", COMPARE)
         return
     yield evaluate_clock(part.leader_id, clock_ms, sent_ms, received_ms)
 

@@ -121,7 +121,7 @@ def check_alive(spark: SparkSession, error: BaseException) -> None:
     if code is not None:
         raise LaggardError(
             "Spark's JVM ended",
-            cause=f"{'signal' if code < 0 else 'exit code'} {abs(code)}; signal 9 is often a want of memory",
+            cause=f"{'signal' if code < 0 else 'exit code'} {abs(code)}; signal 9 often means that memory ran out",
             fix="start the job again: it goes on where it was; give it more memory if this repeats",
             exit_code=TEMPORARY,
         ) from error

@@ -134,7 +134,7 @@ def _replace(delta: DeltaTable, merge: Merge, file: DataFile, until: float) -> N
         if gone:
             raise LaggardError(
                 f"{merge.table} of {merge.date} was compacted or deleted by another process meanwhile",
-                cause=f"{gone[0]} is in the table no more",
+                cause=f"{gone[0]} is no longer in the table",
                 fix="none needed: nothing was changed, and what is left is done the next time",
                 exit_code=TEMPORARY,
             )

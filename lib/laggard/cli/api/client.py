@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that name an exporter, and what it asks for."""
     group = parser.add_argument_group("from a running exporter, in place of the tables")
     group.add_argument("--url", type=_url, metavar="URL", help="the exporter, as http://localhost:8917")
-    group.add_argument("--cluster", metavar="NAME", help="cluster, where it serves several")
+    group.add_argument("--cluster", metavar="NAME", help="cluster, if it serves several")
     group.add_argument(
         "--ca-file", metavar="FILE", help="authorities that vouch for its certificate (default: the system's)"
     )

@@ -28,7 +28,7 @@ SENTENCES = {
     " assignment or rebalances. Who commits is not recorded.",
     "no_group_record": "Members: no record of the group was read, only its offsets.",
     "connect": "Assignment: Connect workers share connectors and tasks, not partitions, so it is not shown.",
-    "state": "State: neither the broker nor a record tells it.",
+    "state": "State: neither the broker nor a record has it.",
     "coordinator": "Coordinator: the leader of the group's partition of the offsets topic is not known.",
     "assignor": "Assignor: no record names it; the broker's default may be in use.",
     "held": "The newest records end inside an operation: members and state are those before it.",

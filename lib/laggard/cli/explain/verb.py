@@ -32,7 +32,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     accept_spans(parser)
     parser.add_argument("group", help="name of the group, as `laggard status` prints it")
     parser.add_argument(
-        "--limit", type=_positive, metavar="N", help="at most so many rebalances (default: 5, with --since all)"
+        "--limit", type=_positive, metavar="N", help="show at most N rebalances (default: 5, with --since all)"
     )
     parser.add_argument("--topic", metavar="TOPIC", help="only this topic of the group")
     parser.add_argument(
@@ -40,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--at", type=when, metavar="TIME", help=f"as it was then: {HELP}")
     parser.add_argument(
-        "--fail-on", choices=FAIL_ON, help="end with 1 when a finding is open that is at least so severe"
+        "--fail-on", choices=FAIL_ON, help="end with 1 if a finding of this severity or a higher one is open"
     )
     add_options(parser)
 

@@ -34,11 +34,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     accept_spans(parser)
     parser.add_argument("group", help="name of the group, as `laggard status` prints it")
-    parser.add_argument("--members", type=_positive, metavar="N", help="so many members (default: as many as now)")
+    parser.add_argument("--members", type=_positive, metavar="N", help="number of members (default: as many as now)")
     parser.add_argument("--assignor", choices=sorted(ASSIGNORS), help="another assignor")
-    parser.add_argument("--partitions", type=_positive, metavar="P", help="so many partitions, more than now")
+    parser.add_argument("--partitions", type=_positive, metavar="P", help="number of partitions, more than now")
     parser.add_argument("--topic", metavar="TOPIC", help="the topic that gets them, if the group reads several")
-    parser.add_argument("--rate", type=_times, default=1.0, metavar="X", help="times the records, as 1.5 or x1.5")
+    parser.add_argument(
+        "--rate", type=_times, default=1.0, metavar="X", help="factor on the arrival rate, as 1.5 or x1.5"
+    )
     parser.add_argument("--sweep", action="store_true", help="also load and drain time for each number of members")
     parser.add_argument("--at", type=when, metavar="TIME", help=f"of the group as it was then: {HELP}")
 
@@ -103,7 +105,7 @@ def _change(args: argparse.Namespace, counts: dict[str, int]) -> Change:
     if topic is not None and args.partitions is None:
         raise LaggardError(
             f'--topic "{escape_label(topic)}" without --partitions',
-            cause="a topic is changed by the number of its partitions only",
+            cause="--topic names the topic that gets more partitions",
             fix="--partitions P, or leave --topic out",
             exit_code=USAGE,
         )
