@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from diagnosis.rebalance_rows import BEGIN, Life
-from laggard.diagnosis.findings.rows import advance_tracks
+from laggard.diagnosis.findings.tracks import advance_tracks
 from laggard.diagnosis.history.frames import Track
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules.registry import BY_CODE

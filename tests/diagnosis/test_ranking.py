@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from laggard.diagnosis.findings.rows import Open, roles
+from laggard.diagnosis.findings.ranking import Open, roles
 from laggard.diagnosis.rules.registry import BY_CODE, CONDITIONS, EDGES, RULES
 from laggard.diagnosis.rules.rule import CAUSE, DEPLOY, LONG_REBALANCE, SYMPTOM
 

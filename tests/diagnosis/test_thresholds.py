@@ -18,7 +18,8 @@ import pytest
 import laggard.diagnosis
 from laggard.config.load import keys
 from laggard.diagnosis.parameters import FIXED, Fixed, Parameters, Policy, fixed
-from laggard.diagnosis.rules.registry import BY_CODE, RULES, params_of, reached, thresholds_of, version_of
+from laggard.diagnosis.rules.reach import params_of, reached, thresholds_of, version_of
+from laggard.diagnosis.rules.registry import BY_CODE, RULES
 from laggard.diagnosis.signals.compute import COMPUTED_BY, RECORDED
 from laggard.diagnosis.signals.group import Membership, MemberSignals, Signals, TopicSignals
 from laggard.rebalance.parameters import RebalanceParameters

@@ -12,16 +12,8 @@ from laggard.cli.api.openapi import openapi
 from laggard.cli.decode import BAD_INPUT
 from laggard.cli.evaluated import FOUND
 from laggard.cli.main import VERBS
-from laggard.diagnosis.findings.rows import (
-    CLOSED,
-    CONTRIBUTING,
-    NOTE,
-    OPENED,
-    PRIMARY,
-    SUPPRESSED,
-    SYMPTOM_ROLE,
-    UPDATED,
-)
+from laggard.diagnosis.findings.ranking import CONTRIBUTING, NOTE, PRIMARY, SUPPRESSED, SYMPTOM_ROLE
+from laggard.diagnosis.findings.rows import CLOSED, OPENED, UPDATED
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.rules.rule import INFO, PAGE, WARN

@@ -9,7 +9,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from laggard.diagnosis.findings.rows import Evaluation, Step, advance_tracks, finding_rows
+from laggard.diagnosis.findings.rows import Evaluation, finding_rows
+from laggard.diagnosis.findings.tracks import Step, advance_tracks
 from laggard.diagnosis.findings.windows import completed, group_rows
 from laggard.diagnosis.history.frames import GroupFrame, Memory, Row, Track
 from laggard.diagnosis.parameters import Parameters, Policy

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from pyarrow.dataset import Expression
 from pyarrow.dataset import field as column
 
-from laggard.diagnosis.findings.rows import CLOSED, OPENED, SUPPRESSED
+from laggard.diagnosis.findings.ranking import SUPPRESSED
+from laggard.diagnosis.findings.rows import CLOSED, OPENED
 from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.rules.rule import INFO, PAGE, WARN

@@ -1,0 +1,96 @@
+"""Tracks of findings: a condition opens a finding after some windows in a row, and closes it after some without."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from laggard.diagnosis.history.frames import Track
+from laggard.diagnosis.parameters import Parameters, fixed
+from laggard.diagnosis.rules.rule import ABSTAINS, HOLDS, Observation, Rule
+
+CLEARED, FALSIFIED, RETIRED, UNKNOWN = "cleared", "falsified", "retired", "unknown"
+_FALSIFIED_WINDOWS = fixed("falsified_windows", 2, "windows in a row in which the falsifier was true")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Change of a track in a window: the track after it, what was observed, and why it closed, if it did."""
+
+    track: Track
+    observed: Observation | None
+    closed: str = ""
+
+
+def advance_tracks(
+    tracks: Sequence[Track],
+    observations: Sequence[Observation],
+    rules: Mapping[str, Rule],
+    window_ms: int,
+    end_ms: int,
+    parameters: Parameters,
+) -> list[Step]:
+    """All tracks after a window that began at `window_ms` and ended at `end_ms`, those that ended in it included."""
+    holding = sorted((each for each in observations if each.state == HOLDS), key=_scope_of)
+    abstaining = {each.code for each in observations if each.state == ABSTAINS}
+    steps = []
+    for track in tracks:
+        if track.code not in rules:  # of a newer version, before this one was put back
+            continue
+        found = next((each for each in holding if _is_of(track, each)), None)
+        if found is not None:
+            holding.remove(found)
+        step = _step(track, found, rules[track.code], parameters, end_ms, is_abstaining=track.code in abstaining)
+        if step is not None:
+            steps.append(step)
+    for each in holding:
+        track = Track(each.code, each.topic, tuple(sorted(each.partitions)), each.subject, window_ms)
+        step = _step(track, each, rules[each.code], parameters, end_ms, is_abstaining=False)
+        if step is not None:
+            steps.append(step)
+    return steps
+
+
+def _step(
+    track: Track,
+    found: Observation | None,
+    rule: Rule,
+    parameters: Parameters,
+    end_ms: int,
+    *,
+    is_abstaining: bool,
+) -> Step | None:
+    """The track after the window; None when a condition that never became a finding is forgotten."""
+    if found is not None:
+        falsified = track.falsified + 1 if found.is_falsified else 0
+        track = replace(track, held=track.held + 1, missed=0, abstained=0, falsified=falsified)
+        is_false = falsified >= _FALSIFIED_WINDOWS
+        if track.opened_ms is None and track.held >= (rule.open_after or parameters.open_after) and not is_false:
+            track = replace(track, opened_ms=end_ms)
+        if is_false:
+            return Step(track, found, FALSIFIED) if track.opened_ms is not None else None
+        return Step(track, found)
+    if is_abstaining:
+        track = replace(track, abstained=track.abstained + 1)
+        if track.abstained < parameters.abstain_after:
+            return Step(track, None)
+        return Step(track, None, UNKNOWN) if track.opened_ms is not None else None
+    if track.opened_ms is None:
+        return None
+    track = replace(track, missed=track.missed + 1, held=0)
+    is_over = track.missed >= (rule.close_after or parameters.close_after)
+    return Step(track, None, CLEARED if is_over else "")
+
+
+def _is_of(track: Track, each: Observation) -> bool:
+    """The same condition: partitions may change as long as one stays."""
+    if (track.code, track.topic, track.subject) != (each.code, each.topic, each.subject):
+        return False
+    if bool(track.partitions) != bool(each.partitions):
+        return False
+    return not track.partitions or not set(track.partitions).isdisjoint(each.partitions)
+
+
+def _scope_of(each: Observation) -> tuple[Any, ...]:
+    return each.code, each.topic, each.subject, tuple(sorted(each.partitions))
