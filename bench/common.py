@@ -14,7 +14,7 @@ from typing import Any
 
 from laggard.demo.guard import await_end, start_guarded
 from laggard.errors import LaggardError
-from laggard.tables.readers import Batch, newest_batch
+from laggard.tables.published import Batch, newest_batch
 
 RESULTS = Path(__file__).parent / "results"
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")

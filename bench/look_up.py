@@ -18,7 +18,8 @@ from deltalake import DeltaTable
 from laggard.tables.arrow import to_arrow
 from laggard.tables.data_files import write_files
 from laggard.tables.delta import Writer, create_tables
-from laggard.tables.readers import newest_batch, table_uri
+from laggard.tables.published import newest_batch
+from laggard.tables.readers import table_uri
 from laggard.tables.schemas import BATCHES
 
 TICKS_PER_DAY = 8_640

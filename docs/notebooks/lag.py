@@ -13,7 +13,7 @@ def _():
 
     from laggard.cli.query import open_session
     from laggard.cli.query_notes import Range, gaps_in
-    from laggard.tables.readers import newest_batch
+    from laggard.tables.published import newest_batch
 
     return Range, gaps_in, mo, newest_batch, open_session, os
 

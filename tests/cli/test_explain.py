@@ -24,7 +24,7 @@ from cli.group_rows import (
 from laggard.cli.explain.rows import read_group
 from laggard.cli.published import read_where
 from laggard.errors import NOT_FOUND, OK, TEMPORARY, USAGE
-from laggard.tables.readers import newest_batch
+from laggard.tables.published import newest_batch
 from tables.fixtures import NOW, batch_row, partition_row, write_rows
 
 

@@ -13,7 +13,8 @@ import pytest
 from demo.processes import MARK, comes_true, processes_of
 from laggard.demo.answers import QUESTIONS
 from laggard.demo.scenarios import EVERYDAY, HOT_PARTITION, partition_rates
-from laggard.tables.readers import newest_batch, read_table
+from laggard.tables.published import newest_batch
+from laggard.tables.readers import read_table
 from patience import patient
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.e2e]

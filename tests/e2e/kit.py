@@ -29,7 +29,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from e2e.oracle import Dumped
 from laggard.conf import conf_file
-from laggard.tables.readers import Batch, TableMissing, newest_batch, open_table, read_table
+from laggard.tables.published import Batch, newest_batch
+from laggard.tables.readers import TableMissing, open_table, read_table
 from patience import patient
 
 TICK, WINDOW, MAX_AGE = 2, 10, 20

@@ -17,7 +17,8 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from e2e.kit import QUICK_JVM, at, commit_simply, now, produce, wait_until
 from e2e.secured import USER, Right, Secured, secured
 from laggard.conf import conf_file
-from laggard.tables.readers import TableMissing, newest_batch, read_table
+from laggard.tables.published import newest_batch
+from laggard.tables.readers import TableMissing, read_table
 from patience import patient
 from test_readme import rights_in
 

@@ -17,7 +17,7 @@ from laggard.exporter.compat_families import COMPAT, KMINION_ASSIGNED, KMINION_T
 from laggard.exporter.options import Selection
 from laggard.exporter.render import OPENMETRICS, TEXT
 from laggard.exporter.snapshot import load_snapshot
-from laggard.tables.readers import newest_batch
+from laggard.tables.published import newest_batch
 from stream.simulation import commit, end, generation
 from stream.whole_batch import WholeBatches
 from tables.fixtures import group_row, partition_row, topic_row, write_batch

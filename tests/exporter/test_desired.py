@@ -16,7 +16,7 @@ from laggard.exporter.desired import desired_consumers
 from laggard.exporter.evaluated import Evaluated, EvaluatedReader
 from laggard.exporter.families import GROUP_DESIRED
 from laggard.exporter.snapshot import Snapshot
-from laggard.tables.readers import Batch
+from laggard.tables.published import Batch
 from tables.fixtures import NOW, finding_row, window_row, write_evaluated
 
 ASLEEP = {"lag": 0, "arrival_rate": 0.0}

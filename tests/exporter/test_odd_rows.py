@@ -20,7 +20,7 @@ from laggard.exporter.options import Selection
 from laggard.exporter.render import TEXT, render_data
 from laggard.exporter.snapshot import Read, Snapshot, make_snapshot
 from laggard.tables.arrow import arrow_schema
-from laggard.tables.readers import Batch
+from laggard.tables.published import Batch
 from laggard.tables.schemas import TABLES
 from laggard.tables.sift import REASONS, SIFTED, Skipped
 from tables.fixtures import (

@@ -13,7 +13,8 @@ from exporter.harness import POLLED, Clock, Exporter, names, samples, series
 from laggard.exporter import refresh as refresh_module
 from laggard.exporter.snapshot import Snapshot
 from laggard.tables.freshness import max_age
-from laggard.tables.readers import Batch, TableUnreadable
+from laggard.tables.published import Batch
+from laggard.tables.readers import TableUnreadable
 from tables.fixtures import NOW, batch_row, group_row, partition_row, topic_row, write_batch, write_rows
 
 LAG = series("group_lag_records", group="g", topic="t")

@@ -26,7 +26,8 @@ from laggard.stream.starting import prepare, put_aside
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer, create_tables
-from laggard.tables.readers import newest_batch, open_table
+from laggard.tables.published import newest_batch
+from laggard.tables.readers import open_table
 from stream.simulation import NOON
 from stream.test_identity import check_is_renewed
 

@@ -26,7 +26,7 @@ from laggard.stream.identity import (
 from laggard.stream.starting import prepare
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer, create_tables
-from laggard.tables.readers import TICK, newest_batch
+from laggard.tables.published import TICK, newest_batch
 from laggard.tables.schemas import BATCHES
 from tables.fixtures import NOW
 

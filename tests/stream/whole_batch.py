@@ -31,7 +31,8 @@ from laggard.stream.starting import prepare
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.delta import Writer
-from laggard.tables.readers import newest_batch, open_table
+from laggard.tables.published import newest_batch
+from laggard.tables.readers import open_table
 from stream.simulation import RECORDS, Row
 
 TOPIC = "__consumer_offsets"

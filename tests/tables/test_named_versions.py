@@ -14,7 +14,8 @@ from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.maintenance import Outcome, Retention, maintain, read_done
-from laggard.tables.readers import newest_batch, read_table, table_uri
+from laggard.tables.published import newest_batch
+from laggard.tables.readers import read_table, table_uri
 from tables.fixtures import NOW
 
 AT_ONCE = Retention(30, 30, 30, 30, status_files_hours=0, vacuum_hours=0)  # what nobody names is removed now

@@ -18,7 +18,8 @@ from laggard.tables.arrow import to_arrow
 from laggard.tables.data_files import read_files
 from laggard.tables.delta import Writer, create_tables
 from laggard.tables.maintenance import Retention, maintain
-from laggard.tables.readers import newest_batch, read_table
+from laggard.tables.published import newest_batch
+from laggard.tables.readers import read_table
 from tables.fixtures import NOW
 
 ODD = (

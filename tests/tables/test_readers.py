@@ -11,17 +11,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyarrow.dataset import field
 
-from laggard.tables import log, readers
+from laggard.tables import log, published
 from laggard.tables.arrow import arrow_schema, arrow_type
-from laggard.tables.readers import (
-    TableMissing,
-    TableUnreadable,
-    newest_batch,
-    read_known,
-    read_newest,
-    read_table,
-    table_uri,
-)
+from laggard.tables.published import newest_batch
+from laggard.tables.readers import TableMissing, TableUnreadable, read_known, read_newest, read_table, table_uri
 from laggard.tables.schemas import TABLES
 from tables.fixtures import NOW, batch_row, partition_row, topic_row, write_arrow, write_batch, write_rows
 
@@ -67,13 +60,13 @@ def test_the_newest_batch_opens_one_file_of_a_long_log(tmp_path: Path, monkeypat
             tmp_path, "batches", [batch_row(day * 10 + n, {}, NOW + timedelta(days=day, seconds=n)) for n in range(10)]
         )
     opened: list[int] = []
-    read = readers._read
+    read = published.read_declared
 
     def counting(table: DeltaTable, root: str, name: str, columns: list[str], predicate: str | None = None) -> pa.Table:
         opened.append(len(table.file_uris(file_pruning_predicate=predicate)))
         return read(table, root, name, columns, predicate)
 
-    monkeypatch.setattr(readers, "_read", counting)
+    monkeypatch.setattr(published, "read_declared", counting)
     batch = newest_batch(str(tmp_path))
     assert (batch and batch.batch_id, opened) == (49, [1])
 
@@ -107,8 +100,8 @@ def test_the_newest_batch_needs_no_loading_after_any_history(tmp_path: Path, mon
     write_rows(tmp_path, "batches", [])
     DeltaTable(uri).alter.set_table_properties({"delta.checkpointInterval": "5"})
     loads: list[str] = []
-    load = readers.open_table
-    monkeypatch.setattr(readers, "open_table", lambda *where: loads.append(where[1]) or load(*where))
+    load = published.open_table
+    monkeypatch.setattr(published, "open_table", lambda *where: loads.append(where[1]) or load(*where))
     for batch_id in range(23):
         write_rows(tmp_path, "batches", [batch_row(batch_id, {})])
         if batch_id % 4 == 1:

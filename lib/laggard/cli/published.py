@@ -17,16 +17,8 @@ from laggard.cli.words import count, duration, moment
 from laggard.errors import NOT_FOUND, TEMPORARY, LaggardError
 from laggard.escape import escape_label, printable, printable_lines
 from laggard.tables.freshness import is_fresh, max_age
-from laggard.tables.readers import (
-    BACKFILL,
-    Batch,
-    TableUnreadable,
-    dates_of,
-    newest_batch,
-    open_table,
-    read_known,
-    table_uri,
-)
+from laggard.tables.published import BACKFILL, Batch, newest_batch
+from laggard.tables.readers import TableUnreadable, dates_of, open_table, read_known, table_uri
 from laggard.tables.schemas import TABLES
 from laggard.tables.sift import Skipped, made_of, sound_rows
 

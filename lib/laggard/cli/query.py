@@ -35,7 +35,8 @@ from laggard.cli.views import named_views, read_views
 from laggard.cli.words import aligned
 from laggard.errors import OK, TEMPORARY, USAGE, LaggardError
 from laggard.escape import printable_json, printable_lines
-from laggard.tables.readers import Batch, TableMissing, TableUnreadable, newest_batch, open_table, sentence_of
+from laggard.tables.published import Batch, newest_batch
+from laggard.tables.readers import TableMissing, TableUnreadable, open_table, sentence_of
 from laggard.tables.schemas import BATCHES, TABLES, Table
 
 if TYPE_CHECKING:

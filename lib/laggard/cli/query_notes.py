@@ -15,7 +15,8 @@ from pyarrow.dataset import field
 from laggard.cli.views import named_views, read_views
 from laggard.cli.words import count, listed, moment
 from laggard.errors import NOT_FOUND, USAGE, LaggardError
-from laggard.tables.readers import Batch, open_table, read_known, table_uri
+from laggard.tables.published import Batch
+from laggard.tables.readers import open_table, read_known, table_uri
 from laggard.tables.schemas import BATCHES, TABLES
 
 _NO_TABLE = re.compile(r"table '(?:\w+\.)*(\w+)' not found")

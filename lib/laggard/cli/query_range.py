@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from laggard.cli.query_notes import Range, tables_behind
-from laggard.tables.readers import Batch, TableMissing, open_table
+from laggard.tables.published import Batch
+from laggard.tables.readers import TableMissing, open_table
 from laggard.tables.schemas import BATCHES, FINDINGS, TABLES, Table
 
 _LENGTHS = {"hour_start": timedelta(hours=1)}  # of the times that stand for a while

@@ -30,7 +30,7 @@ from laggard.cli.report_charts import (
 )
 from laggard.cli.views import read_views
 from laggard.cli.words import known_duration, short, short_duration
-from laggard.tables.readers import Batch
+from laggard.tables.published import Batch
 
 MOST_TOPICS, MOST_REBALANCES, MOST_GROUPS, SPARK_BINS = 5, 200, 500, 48
 _SETTLING = 3  # windows at the end that may not have closed

@@ -27,7 +27,7 @@ from laggard.tables.sift import Skipped
 if TYPE_CHECKING:
     from laggard.cli.status_rebalances import RebalanceLine
     from laggard.config import Config
-    from laggard.tables.readers import Batch
+    from laggard.tables.published import Batch
 
 Healths = Mapping[str, Health]  # by group; empty if the rules have not evaluated the moment
 Page = tuple[Table, dict[str, Any]]  # for people, and as data

@@ -26,7 +26,7 @@ from laggard.cli.status import Page, content_of
 from laggard.cli.table import Table
 from laggard.cli.words import NOTHING, known, moment, percent, short, short_duration
 from laggard.rebalance.times import seconds_between
-from laggard.tables.readers import Batch
+from laggard.tables.published import Batch
 from laggard.tables.schemas import GROUP_STATUS, REBALANCES
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from laggard.doctor.principal import allow, principal_of
 from laggard.doctor.result import Result
 from laggard.sources.brokers import EARLIEST, LATEST, READ_COMMITTED, Answer, Brokers, error_name
 from laggard.stream.identity import identity_path
-from laggard.tables.readers import TableMissing, newest_batch
+from laggard.tables.published import newest_batch
+from laggard.tables.readers import TableMissing
 
 if TYPE_CHECKING:
     from laggard.config import Config

@@ -19,7 +19,8 @@ from laggard.tables.arrow import arrow_schema
 from laggard.tables.freshness import max_age
 from laggard.tables.lock import local_path
 from laggard.tables.maintenance import read_done
-from laggard.tables.readers import TableMissing, naming_errors, newest_batch, open_table, table_uri
+from laggard.tables.published import newest_batch
+from laggard.tables.readers import TableMissing, naming_errors, open_table, table_uri
 from laggard.tables.schemas import BATCHES, TABLES
 
 if TYPE_CHECKING:

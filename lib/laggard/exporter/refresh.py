@@ -18,7 +18,8 @@ from laggard.exporter.options import ExporterOptions
 from laggard.exporter.render import DataPart, render_data
 from laggard.exporter.snapshot import Snapshot, load_snapshot
 from laggard.tables.freshness import MAX_AHEAD_SECONDS, is_fresh, max_age
-from laggard.tables.readers import BACKFILL, Batch, TableMissing, TableUnreadable, newest_batch
+from laggard.tables.published import BACKFILL, Batch, newest_batch
+from laggard.tables.readers import TableMissing, TableUnreadable
 from laggard.tables.sift import Skipped
 
 log = logging.getLogger("laggard.exporter")

@@ -24,7 +24,8 @@ from laggard.exporter.fold import (
 from laggard.exporter.held import Held
 from laggard.exporter.options import PolicyOf, Selection, no_policy
 from laggard.names import matches
-from laggard.tables.readers import BACKFILL, Batch, TableUnreadable, read_newest, read_table, table_uri
+from laggard.tables.published import BACKFILL, Batch
+from laggard.tables.readers import TableUnreadable, read_newest, read_table, table_uri
 from laggard.tables.schemas import BATCHES, GROUP_STATUS, PARTITION_STATUS, TOPIC_WINDOWS
 from laggard.tables.sift import VALUE, Skipped, sift_columns, sound_rows
 

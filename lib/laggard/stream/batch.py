@@ -53,7 +53,8 @@ from laggard.stream.topic_windows import topic_windows
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.data_files import DataFile
-from laggard.tables.readers import BACKFILL, TICK, has_batch_where, newest_batch, read_table
+from laggard.tables.published import BACKFILL, TICK, has_batch_where, newest_batch
+from laggard.tables.readers import read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

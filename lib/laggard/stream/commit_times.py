@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laggard.sources.snapshot import Snapshot
-from laggard.tables.readers import TICK
+from laggard.tables.published import TICK
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,8 @@ from laggard.stream.reading import RECENT, Options, Window, find_closed, read_ba
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer
-from laggard.tables.readers import TICK, newest_batch, open_table, read_newest, table_uri
+from laggard.tables.published import TICK, newest_batch
+from laggard.tables.readers import open_table, read_newest, table_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

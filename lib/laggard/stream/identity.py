@@ -19,7 +19,7 @@ from laggard.errors import DAMAGED, REFUSED, LaggardError
 from laggard.stream.checkpoint import REPAIR
 from laggard.stream.source_positions import fallen
 from laggard.tables.batch_tables import OFFSETS_TOPIC_RECREATED, SOURCE_CHANGED
-from laggard.tables.readers import newest_batch, newest_of_checkpoints
+from laggard.tables.published import newest_batch, newest_of_checkpoints
 
 LAYOUT = 2  # 1: the offsets topic was a streaming source of its own
 FROZEN = ("cluster_id", "table_root", "window_seconds")  # a new offsets_topic_id is a rebuild

@@ -20,7 +20,8 @@ from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.stream import standing
 from laggard.tables import schemas
 from laggard.tables.arrow import arrow_schema
-from laggard.tables.readers import TICK, Scan, TableMissing, open_table, scan_known, table_uri
+from laggard.tables.published import TICK
+from laggard.tables.readers import Scan, TableMissing, open_table, scan_known, table_uri
 
 PolicyOf: TypeAlias = Callable[[str, str, datetime], Policy]  # cluster, group, time
 PARTITIONED = ("lag_windows", "topic_windows")

@@ -14,7 +14,7 @@ from laggard.sources.offsets_topic import is_read, unanswered
 from laggard.sources.snapshot import Snapshot
 from laggard.stream.source_positions import truncated_partitions
 from laggard.stream.timeline import clock_column, closed_to, is_open, place
-from laggard.tables.readers import BACKFILL, TICK
+from laggard.tables.published import BACKFILL, TICK
 
 
 def next_tick(

@@ -19,15 +19,8 @@ from deltalake import DeltaTable
 from laggard import files
 from laggard.errors import LaggardError
 from laggard.tables.compaction import CarryOut, carry_out_here, compact
-from laggard.tables.readers import (
-    TableMissing,
-    dates_of,
-    naming_errors,
-    newest_batch,
-    open_table,
-    sentence_of,
-    table_uri,
-)
+from laggard.tables.published import newest_batch
+from laggard.tables.readers import TableMissing, dates_of, naming_errors, open_table, sentence_of, table_uri
 from laggard.tables.schemas import BATCHES, EACH_TICK, TABLES, Table
 
 if TYPE_CHECKING:

@@ -1,15 +1,13 @@
-"""Reading the Delta tables without Spark or a JVM: what is published, at exactly the version that names it."""
+"""Reading the Delta tables without Spark or a JVM, at a version or as they are now."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import date, datetime
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,16 +26,11 @@ from pyarrow.fs import SubTreeFileSystem
 from laggard.errors import DAMAGED, NOT_FOUND, LaggardError
 from laggard.files import is_local, locate, open_uri
 from laggard.storage import delta_options, of_store, without_answer
-from laggard.tables import log
 from laggard.tables.arrow import arrow_type
-from laggard.tables.data_files import read_files
-from laggard.tables.schemas import BATCHES, TABLES
+from laggard.tables.schemas import TABLES
 
 _FRAME = re.compile(r"\d+:")  # of a native backtrace
 _LONGEST_CAUSE = 500
-_LOOK_BACK = 20  # entries of the log: those of maintenance have no row
-TICK = "tick"
-BACKFILL = "backfill"
 
 
 class TableMissing(LaggardError):  # noqa: N818 - a fact, and a reason of /-/ready
@@ -70,42 +63,6 @@ class TableUnreadable(LaggardError):  # noqa: N818 - a fact, and a reason of /-/
         return (type(self), (self.what.removeprefix("cannot read the table at "), self.cause))
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """One row of `batches` that publishes a tick; `values` holds all its columns, maps as dicts."""
-
-    values: Mapping[str, Any]
-    version: int  # version of `batches` the row was read at
-
-    @property
-    def cluster(self) -> str:
-        return str(self.values["cluster"])
-
-    @property
-    def batch_id(self) -> int:
-        return int(self.values["batch_id"])
-
-    @property
-    def kind(self) -> str:
-        return str(self.values["kind"])
-
-    @property
-    def polled_at(self) -> datetime:
-        moment: datetime = self.values["polled_at"]
-        return moment
-
-    @property
-    def clock_at(self) -> datetime:
-        """The wall clock of the job's machine at the poll; `polled_at` waits for it where it was set back."""
-        clock = self.values.get("clock")
-        moment: datetime = clock["wall"] if clock else self.polled_at
-        return moment
-
-    @property
-    def table_versions(self) -> Mapping[str, int]:
-        return self.values["table_versions"] or {}
-
-
 def table_uri(root: str, name: str) -> str:
     """Place of a table of this root, in the form that delta-rs, Arrow and Spark all take."""
     return f"{locate(root).rstrip('/')}/{name}"
@@ -136,83 +93,36 @@ def has_table(root: str, name: str) -> bool:
 def read_table(root: str, name: str, version: int, columns: Sequence[str] | None = None) -> pa.Table:
     """All rows of a table as they were at a version; without `columns`, all that are declared."""
     wanted = list(columns or TABLES[name].names)
-    return _read(open_table(root, name, version), root, name, wanted)
+    return read_declared(open_table(root, name, version), root, name, wanted)
+
+
+def read_declared(
+    table: DeltaTable, root: str, name: str, columns: Sequence[str], files: str | None = None
+) -> pa.Table:
+    """Rows with these columns; one that may be null and that the table of an older job lacks is null."""
+    uri = table_uri(root, name)
+    rows = read_known(table, uri, columns, files=files or "")
+    declared = {column.name: arrow_type(column.type) for column in TABLES[name].columns if column.null}
+    absent = [column for column in columns if column not in rows.column_names]
+    if damaged := [column for column in absent if column not in declared]:
+        raise TableUnreadable(uri, f"version {table.version()}: columns missing: {', '.join(damaged)}")
+    for column in absent:
+        rows = rows.append_column(column, pa.nulls(rows.num_rows, declared[column]))
+    return rows.select(list(columns))
 
 
 def read_newest(root: str, name: str, version: int, columns: Sequence[str]) -> pa.Table:
     """Rows of the newest batch that wrote to an append table, without reading the older files."""
     table = open_table(root, name, version)
     with naming_errors(table_uri(root, name), version):
-        bounds = _batch_bounds(table)
-        predicate = f"batch_id >= {bounds[0]}" if bounds else _newest_date(table)
+        bounds = batch_bounds(table)
+        predicate = f"batch_id >= {bounds[0]}" if bounds else newest_date(table)
     wanted = [*columns, *({"batch_id"} - set(columns))]
-    rows = _read(table, root, name, wanted, predicate)
+    rows = read_declared(table, root, name, wanted, predicate)
     return rows.filter(pc.equal(rows["batch_id"], pc.max(rows["batch_id"]))).select(list(columns))
 
 
-def newest_batch(root: str) -> Batch | None:
-    """The newest published tick or backfill; None while nothing is published.
-
-    By the newest entries of the Delta log, at a cost that does not grow. Where these do not say (a table that was
-    rewritten, or is damaged), the table is loaded and the files' statistics choose which files are read.
-    """
-    try:
-        newest = _newest_in_log(table_uri(root, BATCHES.name))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # loading names what is wrong
-        newest = None
-    if newest is not None:
-        return newest
-    table = open_table(root, BATCHES.name)
-    for bound in _batch_bounds(table):
-        row = _newest_row(table, root, f"batch_id >= {bound}")
-        if row is not None:
-            return Batch(row, table.version())
-    predicate = _newest_date(table)  # files without statistics
-    row = _newest_row(table, root, predicate) if predicate else None
-    return Batch(row, table.version()) if row else None
-
-
-def _newest_in_log(uri: str) -> Batch | None:
-    newest = log.newest_version(uri)
-    for version in range(newest, max(newest - _LOOK_BACK, -1), -1):
-        for path, partition in log.read_added(uri, version).items():
-            row = _newest_of(read_files(BATCHES, [path], is_whole=True))
-            if row is not None:
-                return Batch(row | {"date": date.fromisoformat(partition["date"])}, newest)
-    return None
-
-
-def has_batch_where(root: str, column: str, value: str) -> bool:
-    """True if a batch with this value was ever published."""
-    rows = _read(open_table(root, BATCHES.name), root, BATCHES.name, [column])
-    return bool(pc.any(pc.equal(rows[column], value)).as_py())
-
-
-def newest_of_checkpoints(root: str) -> dict[str, int]:
-    """The newest batch that each checkpoint has published."""
-    wanted = ["checkpoint_id", "batch_id", "kind"]
-    rows = _published(_read(open_table(root, BATCHES.name), root, BATCHES.name, wanted))
-    newest = rows.group_by("checkpoint_id").aggregate([("batch_id", "max")])
-    return dict(zip(newest["checkpoint_id"].to_pylist(), newest["batch_id_max"].to_pylist(), strict=True))
-
-
-def _newest_row(table: DeltaTable, root: str, predicate: str) -> dict[str, Any] | None:
-    return _newest_of(_read(table, root, BATCHES.name, BATCHES.names, predicate))
-
-
-def _newest_of(rows: pa.Table) -> dict[str, Any] | None:
-    rows = _published(rows)
-    if not rows.num_rows:
-        return None
-    newest = rows.take(pc.select_k_unstable(rows, k=1, sort_keys=[("batch_id", "descending")]))
-    return dict.fromkeys(BATCHES.names) | dict(newest.to_pylist(maps_as_pydicts="strict")[0])
-
-
-def _published(rows: pa.Table) -> pa.Table:
-    return rows.filter(pc.is_in(rows["kind"], pa.array([TICK, BACKFILL])))
-
-
-def _batch_bounds(table: DeltaTable) -> list[int]:
+def batch_bounds(table: DeltaTable) -> list[int]:
     """Largest batch ids of the files, newest first; empty when a file of the newest date has no statistics."""
     actions = pa.table(table.get_add_actions(flatten=True))
     if "max.batch_id" not in actions.column_names or not actions.num_rows:
@@ -224,7 +134,7 @@ def _batch_bounds(table: DeltaTable) -> list[int]:
     return list(bounds.take(pc.sort_indices(bounds, sort_keys=[("", "descending")])).to_pylist())
 
 
-def _newest_date(table: DeltaTable) -> str:
+def newest_date(table: DeltaTable) -> str:
     """Predicate for the files of the newest date; empty for an empty table."""
     dates = dates_of(table)
     return f"date >= '{dates[-1]}'" if dates else ""
@@ -332,16 +242,3 @@ def sentence_of(error: Exception) -> str:
     """The error's text in one line: delta-rs colours some and adds a native backtrace to others."""
     text = without_answer(str(error))
     return " ".join(takewhile(lambda word: not _FRAME.fullmatch(word), text.split()))[:_LONGEST_CAUSE]
-
-
-def _read(table: DeltaTable, root: str, name: str, columns: Sequence[str], files: str | None = None) -> pa.Table:
-    """These columns; one that may be null and that the table of an older job lacks is null."""
-    uri = table_uri(root, name)
-    rows = read_known(table, uri, columns, files=files or "")
-    declared = {column.name: arrow_type(column.type) for column in TABLES[name].columns if column.null}
-    absent = [column for column in columns if column not in rows.column_names]
-    if damaged := [column for column in absent if column not in declared]:
-        raise TableUnreadable(uri, f"version {table.version()}: columns missing: {', '.join(damaged)}")
-    for column in absent:
-        rows = rows.append_column(column, pa.nulls(rows.num_rows, declared[column]))
-    return rows.select(list(columns))

@@ -15,7 +15,7 @@ from e2e.live.clients import Clients
 from e2e.live.members import TOPICS, Member
 from e2e.live.newest import Newest
 from e2e.live.tools import Described, Line, ask_tools, places, share_members
-from laggard.tables.readers import Batch
+from laggard.tables.published import Batch
 
 REST_LIMIT, FEW_TICKS = 60, 3
 

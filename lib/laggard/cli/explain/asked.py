@@ -9,7 +9,7 @@ from laggard.cli.explain.since import read_past
 from laggard.cli.explain.topic import of_topic
 from laggard.cli.times import When
 from laggard.rebalance.parameters import RebalanceParameters
-from laggard.tables.readers import Batch
+from laggard.tables.published import Batch
 
 FEW, ALL = 5, 1_000_000  # rebalances
 

@@ -20,7 +20,7 @@ from laggard.escape import escape_label
 from laggard.lag.status import KNOWN_STATUSES
 from laggard.rebalance.groups import generation_or_epoch
 from laggard.rebalance.parameters import DEFAULTS, RebalanceParameters
-from laggard.tables.readers import Batch
+from laggard.tables.published import Batch
 from laggard.tables.schemas import GROUP_MEMBERS, GROUP_STATUS, PARTITION_STATUS, REBALANCES
 
 GROUP_COLUMNS = (

@@ -12,7 +12,8 @@ from pyarrow.dataset import Expression, field
 from laggard.cli.published import Row, read_dates
 from laggard.cli.words import moment
 from laggard.errors import NOT_FOUND, LaggardError
-from laggard.tables.readers import Batch, open_table, read_known, table_uri
+from laggard.tables.published import Batch
+from laggard.tables.readers import open_table, read_known, table_uri
 from laggard.tables.schemas import GROUP_HISTORY, LAG_WINDOWS
 
 _BACK = timedelta(days=1)

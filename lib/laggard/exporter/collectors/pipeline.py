@@ -16,7 +16,7 @@ from laggard.exporter.collectors.state import known_state
 from laggard.exporter.samples import Labels, Value, filled, filled_states
 from laggard.exporter.snapshot import Snapshot
 from laggard.tables.batch_tables import APIS, GAP_REASONS, OUTCOMES, STAGES
-from laggard.tables.readers import Batch
+from laggard.tables.published import Batch
 from laggard.wire.errors import DEAD_LETTER_REASONS
 
 _BY_NAME: tuple[tuple[fam.Family, str, str, tuple[str, ...]], ...] = (
