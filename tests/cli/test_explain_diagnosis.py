@@ -11,7 +11,7 @@ import pytest
 
 from cli.evaluated_run import evaluate, even, hot, record
 from laggard.cli.main import main
-from laggard.errors import NOT_FOUND, OK, USAGE
+from laggard.errors import NOT_FOUND, OK, TEMPORARY, USAGE
 
 WINDOWS = 20
 
@@ -181,6 +181,7 @@ def test_rules_that_have_not_evaluated_yet_are_not_guessed_for(
     assert found[""].endswith("records behind; the rules have not evaluated yet")
     assert found["Diagnosis"] == "The rules have not evaluated a window yet: shape, cause and verdict are unknown."
     assert data(tmp_path, capsys, "fraud")["diagnosis"]["verdict"] is None
+    assert explain(tmp_path, "fraud", "--fail-on", "warn") == TEMPORARY
 
 
 def test_rules_that_are_behind_do_not_speak_of_now(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -157,6 +157,9 @@ def test_rules_that_have_not_evaluated_are_said_to_know_nothing(
 ) -> None:
     write(tmp_path, [], evaluated_to=None)
     assert lines(tmp_path, capsys) == ["the rules have not evaluated yet: what they would find is unknown"]
+    assert run(tmp_path) == OK
+    assert run(tmp_path, "--fail-on", "page") == TEMPORARY
+    assert "findings are unknown" in capsys.readouterr().err
 
 
 def test_what_was_open_when_the_rules_stopped_is_shown_with_how_long_ago_that_was(
@@ -169,6 +172,8 @@ def test_what_was_open_when_the_rules_stopped_is_shown_with_how_long_ago_that_wa
         "evaluated to 2026-11-17 12:00:00 UTC, 4320 windows ago: what they would find since is unknown; 1 open, 0 ended"
     )
     assert len(found) == 3
+    assert run(tmp_path, "--fail-on", "page") == TEMPORARY
+    assert run(tmp_path, "--fail-on", "warn") == 1
 
 
 def test_wrong_words_are_a_wrong_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

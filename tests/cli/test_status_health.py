@@ -10,7 +10,7 @@ import pytest
 
 from laggard.cli.evaluated import FOUND
 from laggard.cli.main import main
-from laggard.errors import OK, USAGE
+from laggard.errors import OK, TEMPORARY, USAGE
 from tables.fixtures import NOW, Row, finding_row, group_row, partition_row, window_row, write_batch, write_evaluated
 
 COMMON = {
@@ -73,6 +73,13 @@ def test_status_ends_with_1_where_a_finding_is_severe(root: Path, capsys: pytest
     assert [main([*words, *more]) for more in asked] == [OK, OK, FOUND, OK]
     assert main([*words, "--rebalances", "--fail-on", "warn"]) == USAGE
     assert "exclude each other" in capsys.readouterr().err
+
+
+def test_status_ends_with_75_where_no_group_is_known(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(root, without=("archive", "billing", "checkout", "mailer", "search"))
+    words = ["status", "--set", f"job.tables={root}"]
+    assert [main([*words, *more]) for more in ([], ["--fail-on", "page"])] == [OK, TEMPORARY]
+    assert "findings are unknown" in capsys.readouterr().err
 
 
 def test_the_page_sorts_by_severity_first_then_by_lag(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -100,6 +100,18 @@ def test_a_verb_says_the_same(
     assert capsys.readouterr().out == expected
 
 
+def test_a_limit_beyond_what_an_exporter_answers_is_lowered_and_said(
+    asker: Asker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["explain", "checkout", "--url", f"http://127.0.0.1:{asker.port}"]
+    assert main([*words, "--limit", "1000"]) == OK
+    whole, said = capsys.readouterr()
+    assert said == ""
+    assert main([*words, "--limit", "5000"]) == OK
+    found, said = capsys.readouterr()
+    assert (found, "1,000 rebalances at most" in said) == (whole, True)
+
+
 def test_a_reason_is_claimed_by_the_probability_that_is_configured(
     root: Path, exporter: Exporter, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,6 +13,7 @@ from pyarrow.dataset import Expression, field
 from laggard.cli.published import Row, shown_rows
 from laggard.cli.words import UNKNOWN
 from laggard.diagnosis.history.frames import LEFT
+from laggard.errors import OK, TEMPORARY, LaggardError
 from laggard.tables.evaluated import newest_evaluated, read_between
 from laggard.tables.freshness import MAX_WINDOWS_BEHIND
 from laggard.tables.schemas import FINDINGS, GROUP_WINDOWS
@@ -109,8 +111,8 @@ def read_diagnosis(root: str, group: str, at: datetime, window_seconds: int) -> 
 def read_health(root: str, at: datetime, window_seconds: int) -> dict[str, Health]:
     """Each group of the newest evaluated window that ended by a moment; empty if that is too long ago."""
     window = timedelta(seconds=window_seconds)
-    start = newest_evaluated(root, at - window + timedelta(microseconds=1))
-    if start is None or int((at - start - window) / window) > MAX_WINDOWS_BEHIND:
+    start = _evaluated(root, at, window)
+    if start is None:
         return {}
     end = start + window
     windows = sorted(rows_between(root, GROUP_WINDOWS.name, _OF_HEALTH, start, start), key=_badness)
@@ -177,6 +179,37 @@ def is_severe(rows: Iterable[Row], limit: str | None) -> bool:
     """True if an open finding is at least so severe; suppressed ones do not count, without a limit none does."""
     severe = at_least(limit)
     return any(row["severity"] in severe and row["role"] != "suppressed" for row in open_findings(rows))
+
+
+def exit_code(rows: Iterable[Row], limit: str | None, *, is_evaluated: bool) -> int:
+    """Exit code of --fail-on: 1 for an open finding that is so severe, 75 if none can be known."""
+    if is_severe(rows, limit):
+        return FOUND
+    return OK if is_evaluated else unknown_code(limit)
+
+
+def unknown_code(limit: str | None) -> int:
+    """Say why no finding is known, if --fail-on asks for one, and give the exit code."""
+    if not limit:
+        return OK
+    unknown = LaggardError(
+        f"--fail-on {limit}: findings are unknown",
+        cause="the rules have not evaluated this moment, or not what was asked for",
+        fix="wait for the next window; if none comes, laggard doctor says why",
+    )
+    print(unknown, file=sys.stderr)
+    return TEMPORARY
+
+
+def is_evaluated(root: str, at: datetime, window_seconds: int) -> bool:
+    """True if the rules evaluated a window that ended by a moment and not too long before."""
+    return _evaluated(root, at, timedelta(seconds=window_seconds)) is not None
+
+
+def _evaluated(root: str, at: datetime, window: timedelta) -> datetime | None:
+    """Begin of that window."""
+    start = newest_evaluated(root, at - window + timedelta.resolution)
+    return None if start is None or int((at - start - window) / window) > MAX_WINDOWS_BEHIND else start
 
 
 def names_group(row: Row, group: str) -> bool:

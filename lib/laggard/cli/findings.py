@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from laggard.cli import terminal
 from laggard.cli.api.client import add_options
 from laggard.cli.diagnosis_words import evidence_words, where
-from laggard.cli.evaluated import FAIL_ON, FOUND, SEVERITIES, is_severe, open_findings, rank, read_findings
+from laggard.cli.evaluated import FAIL_ON, SEVERITIES, exit_code, open_findings, rank, read_findings
 from laggard.cli.parser import hint
 from laggard.cli.published import Row, made_lines, published_batch, read_where, refuse_empty, warn_if_old
 from laggard.cli.table import Table
 from laggard.cli.times import HELP, When, accept_spans, when
 from laggard.cli.words import aligned, moment, short
 from laggard.diagnosis.rules.registry import BY_CODE
-from laggard.errors import NOT_FOUND, OK, LaggardError
+from laggard.errors import NOT_FOUND, LaggardError
 from laggard.escape import finite, printable, printable_json
 from laggard.tables.evaluated import newest_evaluated
 from laggard.tables.freshness import MAX_WINDOWS_BEHIND
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
         print(printable_json({"v": 1, "ok": True, "data": to_data(replace(found, rows=chosen))}, datetime.isoformat))
     else:
         terminal.show(finding_tables(chosen, found.evaluated_to, found.behind), no_color=args.no_color)
-    return FOUND if is_severe(chosen, args.fail_on) else OK
+    return exit_code(chosen, args.fail_on, is_evaluated=found.is_evaluated)
 
 
 def refuse_unknown_code(code: str | None, rows: Sequence[Row]) -> None:
@@ -104,6 +104,11 @@ class Found:
     evaluated_to: datetime | None  # end of the newest window that the rules evaluated
     behind: int  # windows that have closed since
     rows: list[Row]
+
+    @property
+    def is_evaluated(self) -> bool:
+        """True if what is open is known up to now."""
+        return self.evaluated_to is not None and self.behind <= MAX_WINDOWS_BEHIND
 
 
 def read_found(root: str, polled_at: datetime, window: timedelta, from_when: When) -> Found:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from laggard import __version__
 from laggard.cli.diagnosis_words import says
-from laggard.cli.evaluated import FAIL_ON, FOUND, is_severe, read_open
+from laggard.cli.evaluated import FAIL_ON, exit_code, is_evaluated, read_open
 from laggard.cli.explain.asked import Asked
 from laggard.cli.explain.then import window_end_then
 from laggard.cli.explain.verb import unreadable
@@ -20,7 +20,7 @@ from laggard.cli.terminal import waiting
 from laggard.cli.times import HELP, accept_spans, when
 from laggard.cli.words import count, known_duration, moment, short, short_duration
 from laggard.conf import conf_file
-from laggard.errors import CONFIGURATION, OK, USAGE, LaggardError
+from laggard.errors import CONFIGURATION, USAGE, LaggardError
 from laggard.escape import printable, printable_json, printable_lines
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
         )
     try:
         with waiting(is_quiet=args.quiet):
-            html, found = fleet_html(args, config) if args.fleet else group_html(args, config)
+            html, found, is_known = fleet_html(args, config) if args.fleet else group_html(args, config)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise unreadable(args.group or "*", error) from error
     size = len(html.encode())
@@ -84,11 +84,11 @@ def run(args: argparse.Namespace, config: Config) -> int:
         print(f"wrote {printable(args.output)}: {size / 1000:,.0f} kB", file=sys.stderr)
     if args.json:
         print(printable_json({"v": 1, "ok": True, "data": {"file": args.output, "bytes": size}}))
-    return FOUND if is_severe(found, args.fail_on) else OK
+    return exit_code(found, args.fail_on, is_evaluated=is_known)
 
 
-def group_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row]]:
-    """The page of one group, and its open findings."""
+def group_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row], bool]:
+    """The page of one group, its open findings, and True if these are known."""
     environment = _environment()
     from laggard.cli.report_data import group_page
 
@@ -104,11 +104,11 @@ def group_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row]
     ).slo_objective
     page = group_page(explained, config.job.tables, config.job.window_seconds, objective)
     html = environment.get_template("group.html").render(page, version=__version__)
-    return html, explained.diagnosis.findings
+    return html, explained.diagnosis.findings, explained.diagnosis.is_current
 
 
-def fleet_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row]]:
-    """The page of all groups, and all findings that are open, also those of no group."""
+def fleet_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row], bool]:
+    """The page of all groups, all open findings, also those of no group, and True if they are known."""
     environment = _environment()
     from laggard.cli.report_data import fleet_page
 
@@ -124,7 +124,7 @@ def fleet_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row]
     found = read_open(config.job.tables, end, config.job.window_seconds)
     others = [row for row in found if row["group"] not in page["names"] and row["role"] != "suppressed"]
     html = environment.get_template("fleet.html").render(page, others=others, version=__version__)
-    return html, found
+    return html, found, is_evaluated(config.job.tables, end, config.job.window_seconds)
 
 
 def _refuse_empty(begin: datetime, end: datetime) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from laggard.cli import terminal
 from laggard.cli.api.client import add_options
-from laggard.cli.evaluated import BEHIND, FAIL_ON, FOUND, INFO, LEVELS, Health, at_least, read_health
+from laggard.cli.evaluated import BEHIND, FAIL_ON, FOUND, INFO, LEVELS, Health, at_least, read_health, unknown_code
 from laggard.cli.published import made_lines, published_batch, refuse_empty, title_of, warn_if_old, warn_of
 from laggard.cli.table import Table
 from laggard.cli.words import UNKNOWN, known, known_duration, records, short
@@ -115,7 +115,10 @@ def run(args: argparse.Namespace, config: Config) -> int:
     else:
         terminal.show([table], no_color=args.no_color)
     severe = at_least(args.fail_on)
-    return FOUND if any(group.get("health") in severe for group in content["groups"]) else OK
+    healths = {group.get("health") for group in content["groups"]}
+    if healths.intersection(severe):
+        return FOUND
+    return unknown_code(args.fail_on) if healths == {UNKNOWN} else OK
 
 
 def read_page(args: argparse.Namespace, config: Config) -> Page:

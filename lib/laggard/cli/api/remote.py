@@ -12,13 +12,13 @@ from typing import Any
 from laggard.cli import status_rebalances
 from laggard.cli.api.client import Document, Remote, in_path
 from laggard.cli.api.document import name_of
-from laggard.cli.evaluated import FOUND, is_severe
+from laggard.cli.api.questions import MAX_REBALANCES
+from laggard.cli.evaluated import exit_code
 from laggard.cli.findings import Found, finding_lines, refuse_unknown_code, to_data
 from laggard.cli.published import Row, refuse_empty
 from laggard.cli.status import GroupLine, Page, table_of
 from laggard.cli.status_rebalances import RebalanceLine
 from laggard.cli.words import UNKNOWN, count, moment
-from laggard.errors import OK
 from laggard.escape import escape_label, finite, printable_json, printable_lines
 from laggard.tables.schemas import FINDINGS
 
@@ -33,15 +33,24 @@ def explain(args: argparse.Namespace) -> int:
     answer = remote.get(
         f"explain/{in_path(args.group)}",
         topic=args.topic,
-        limit=args.limit,
+        limit=_limit(args.limit),
         at=None if args.at is None else args.at.text,
         since=None if args.since is None else args.since.text,
     )
     with remote.reading():
         found, text = answer["explain"], "\n".join(answer["page"])
-        code = FOUND if is_severe(found["diagnosis"]["findings"] or (), args.fail_on) else OK
+        rows, is_known = found["diagnosis"]["findings"] or (), bool(found["diagnosis"].get("is_current"))
     _print(found, text, is_json=args.json)
-    return code
+    return exit_code(rows, args.fail_on, is_evaluated=is_known)
+
+
+def _limit(asked: int | None) -> int | None:
+    """At most as many rebalances as an exporter answers with, and a line that says so."""
+    if asked is None or asked <= MAX_REBALANCES:
+        return asked
+    fix = f"without --url, where the tables are, --limit {asked:,} has all"
+    print(f"laggard: an exporter answers with {MAX_REBALANCES:,} rebalances at most; {fix}", file=sys.stderr)
+    return MAX_REBALANCES
 
 
 def findings(args: argparse.Namespace) -> int:
@@ -65,7 +74,7 @@ def findings(args: argparse.Namespace) -> int:
             refuse_empty(args.group, remote.pages("groups", group=args.group)[0]["groups"])
     refuse_unknown_code(args.code, rows)
     _print(to_data(found), text, is_json=args.json)
-    return FOUND if is_severe(rows, args.fail_on) else OK
+    return exit_code(rows, args.fail_on, is_evaluated=found.is_evaluated)
 
 
 def status(args: argparse.Namespace) -> Page:

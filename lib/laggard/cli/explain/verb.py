@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from laggard.cli.api.client import add_options
-from laggard.cli.evaluated import FAIL_ON, FOUND, is_severe
+from laggard.cli.evaluated import FAIL_ON, exit_code
 from laggard.cli.explain.asked import Asked
 from laggard.cli.explain.data import to_data
 from laggard.cli.explain.page import page_lines
@@ -15,7 +15,7 @@ from laggard.cli.explain.rows import Explained
 from laggard.cli.published import warn_if_old
 from laggard.cli.terminal import waiting
 from laggard.cli.times import HELP, accept_spans, when
-from laggard.errors import DAMAGED, OK, LaggardError, first_line
+from laggard.errors import DAMAGED, LaggardError, first_line
 from laggard.escape import escape_label, finite, printable_json
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
     if args.at is None:
         warn_if_old(explained.batch, config)
     print(page)
-    return FOUND if is_severe(explained.diagnosis.findings, args.fail_on) else OK
+    return exit_code(explained.diagnosis.findings, args.fail_on, is_evaluated=explained.diagnosis.is_current)
 
 
 def _read(args: argparse.Namespace, config: Config) -> Explained:
