@@ -103,7 +103,7 @@ def _code_lines() -> Iterator[str]:
         if advice[1:]:
             yield "- Then: " + " ".join(advice[1:])
         if rule.avoid:
-            yield "- Avoid: " + " ".join(_sentence(text) for text in rule.avoid)
+            yield "- Mistakes to avoid: " + " ".join(_sentence(text) for text in rule.avoid)
         yield f"- Wrong if: {rule.falsifier}."
         yield "- Opens and closes: " + _spans(rule)
         if rule.thresholds:

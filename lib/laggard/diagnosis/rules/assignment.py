@@ -116,7 +116,7 @@ def idle_members(signals: Signals) -> list[Observation]:
     falsifier="the loads come closer without a change of assignment",
 )
 def assignment_imbalance(signals: Signals) -> list[Observation]:
-    """Members have unlike numbers of partitions, or unlike arrivals; those with none at all are D51's."""
+    """Members have different numbers of partitions, or different arrivals; IDLE_MEMBERS counts those with none."""
     spare = signals.member_count is not None and signals.member_count > signals.ceiling
     members = [member for member in signals.members.values() if member.partitions or not spare]
     if len(members) < 2:
@@ -233,7 +233,7 @@ def non_sticky_moves(signals: Signals) -> list[Observation]:
         "go over to cooperative-sticky in two rolls: first add it to the list of assignors, then remove the rest",
         "or to the consumer protocol of KIP-848",
     ),
-    avoid=("changing the assignor in one step: eager and cooperative members cannot share a group",),
+    avoid=("do not change the assignor in one step: eager and cooperative members cannot share a group",),
     falsifier="partitions that did not move are committed during a rebalance",
     open_after=1,
 )
@@ -280,14 +280,14 @@ def eager_large_group(signals: Signals) -> list[Observation]:
         "use the cooperative-sticky assignor, so that only moved partitions stop",
         "deploy in smaller batches, with a rest in between",
     ),
-    avoid=("adding consumers for lag that a deploy brought: it drains by itself",),
+    avoid=("do not add consumers for lag that a deploy brought: it drains by itself",),
     falsifier="lag had begun to rise before the first member was replaced",
     thresholds=("deploy_horizon_seconds", "deploy_share", "deploy_batch", "deploy_limit_seconds"),
     rank=200,
     open_after=1,
 )
 def deploy_lag_spike(signals: Signals) -> list[Observation]:
-    """Lag rose inside a rolling deploy; one whose restarts static membership absorbed is none."""
+    """Lag rose inside a rolling deploy; a deploy whose restarts static membership absorbed does not count."""
     if not has_assignments(signals):
         return []
     deploys = signals.membership.deploys

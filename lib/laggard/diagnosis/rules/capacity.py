@@ -146,7 +146,7 @@ def _stands_still(topic: TopicSignals) -> bool:
     "AT_PARTITION_CEILING",
     CAUSE,
     says="The group falls behind and one more member would get no partition.",
-    is_not="a reason to add members, and not at once one for more partitions.",
+    is_not="a reason to add members, nor by itself one to add partitions.",
     advice=(
         "Make the work per record cheaper, or batch the sink.",
         "Hand records to a pool of workers behind each consumer.",

@@ -115,7 +115,7 @@ def commit_rate_high(signals: Signals) -> list[Observation]:
     HYGIENE,
     says=(
         "Commits come by the clock, whatever arrives, as auto-commit does: if records are still in work then, those of"
-        " a member that dies are not read again. Whether any are, no commit tells."
+        " a member that dies are not read again. Commits do not show whether any are."
     ),
     is_not=("a fault, nor proof of auto-commit: a timer of the application's own looks the same, and no loss is seen."),
     advice=(
@@ -255,7 +255,7 @@ def timeout_ratio(signals: Signals) -> list[Observation]:
         "poll interval: set max.poll.interval.ms above the longest batch, or lower max.poll.records",
         "static members: set session.timeout.ms to 1.5 × the longest restart, 95th percentile",
     ),
-    avoid=("a session much longer than restarts need: a dead member's partitions stay unread for as long",),
+    avoid=("do not set the session far above what restarts need: a dead member's partitions wait as long",),
     falsifier="the longest gaps between commits stay as long when fewer records arrive: a timer makes them",
 )
 def timeout_tight(signals: Signals) -> list[Observation]:

@@ -76,7 +76,7 @@ def subscription_divergent(signals: Signals) -> list[Observation]:
         "set session.timeout.ms to at least 1.5 × the 95th percentile of its absences",
         "or make the restart shorter",
     ),
-    avoid=("a session much longer than restarts need: a dead member's partitions stay unread for as long",),
+    avoid=("do not set the session far above what restarts need: a dead member's partitions wait as long",),
     falsifier="commits of the member are recorded in its absence",
     rank=180,
     open_after=1,
@@ -84,7 +84,8 @@ def subscription_divergent(signals: Signals) -> list[Observation]:
 def static_expired(signals: Signals) -> list[Observation]:
     """A static member was away for longer than its session, so that its return cost two rebalances.
 
-    Who is away twice in half an hour is evicted again and again, not restarted, and so are the others beside it.
+    A member that is away twice in half an hour, outside a deploy, is evicted again and again and not restarted: then no
+    absence outside a deploy counts.
     """
     if not has_members(signals):
         return []
@@ -155,7 +156,7 @@ def static_duplicate(signals: Signals) -> list[Observation]:
         "take the id from what outlives a restart: the ordinal of a StatefulSet",
         "if there is no such name, remove group.instance.id",
     ),
-    avoid=("pod addresses, random names or names of ReplicaSet pods as group.instance.id",),
+    avoid=("do not use pod addresses, random names or names of ReplicaSet pods as group.instance.id",),
     falsifier="one of the old ids is in a later generation",
     inhibits=(outranks(REBALANCING), WHILE_REBALANCING),
     rank=100,
@@ -192,7 +193,7 @@ def static_id_unstable(signals: Signals) -> list[Observation]:
         "use the cooperative-sticky assignor",
         "deploy in smaller batches",
     ),
-    avoid=("ids from pod addresses or random names",),
+    avoid=("do not take ids from pod addresses or random names",),
     falsifier="a deploy with instance ids costs as much lag as those without",
     open_after=1,
 )

@@ -80,7 +80,7 @@ def offset_skip(signals: Signals) -> list[Observation]:
     open_after=1,
 )
 def offset_beyond_end(signals: Signals) -> list[Observation]:
-    """Committed offsets lie behind the end of the log: the topic was cut or is another one."""
+    """Committed offsets lie beyond the end of the log: the topic was truncated or recreated."""
     found = []
     for each in signals.topics:
         beyond = each.frame.named("status")[:, -1] == "committed_ahead"
@@ -111,7 +111,7 @@ def offset_beyond_end(signals: Signals) -> list[Observation]:
     open_after=1,
 )
 def lso_stuck(signals: Signals) -> list[Observation]:
-    """The group stands at the last stable offset, and a transaction keeps it there."""
+    """The group has read up to the last stable offset, and an open transaction keeps that from moving."""
     count = max(_TRANSACTION_WINDOWS, round(_TRANSACTION_SECONDS / signals.frame.window_seconds))
     found = []
     for each in signals.topics:

@@ -64,7 +64,7 @@ _LOG_LINES = (
         "if the rate stays high, decouple reading from work: fewer members, or a queue behind them",
         _LOG_LINES,
     ),
-    avoid=("adding consumers: each one that joins begins another rebalance",),
+    avoid=("do not add consumers: each one that joins begins another rebalance",),
     falsifier="the rows of rebalances, once written, join these generations to fewer rebalances than the limit",
     thresholds=("storm_count", "storm_seconds", "storm_ratio", "storm_mtbr"),
     inhibits=(WHILE_REBALANCING,),
@@ -172,7 +172,7 @@ def rebalance_incomplete(signals: Signals) -> list[Observation]:
     is_not="a rebalance that is slow for everybody: one member came last, and late.",
     advice=(
         "shorten that member's batches: lower max.poll.records, or make its work cheaper",
-        "lower max.poll.interval.ms to what its longest batch needs: so long everybody waits",
+        "lower max.poll.interval.ms to what its longest batch needs: everybody waits that long",
         "use cooperative-sticky, so that others go on reading meanwhile",
     ),
     falsifier="the named member is not in the next join phase that lasts as long",
@@ -211,9 +211,7 @@ def rebalance_straggler(signals: Signals) -> list[Observation]:
     "RECONCILE_STUCK",
     CAUSE,
     says="A member does not give up partitions that it has to revoke, and others wait for them.",
-    is_not=(
-        "a stuck broker: a member does not answer to what it was asked to give up. Only groups of KIP-848 have it."
-    ),
+    is_not=("a stuck broker: a member does not confirm what it was asked to give up. Only groups of KIP-848 have it."),
     advice=(
         "look at what that member does when partitions are revoked: its callback or its batch blocks",
         "lower max.poll.records, so that it polls in time",
@@ -256,7 +254,7 @@ def reconcile_stuck(signals: Signals) -> list[Observation]:
         "finish the rolling upgrade: all members need the same list of assignors",
         "from eager to cooperative in two rolls: first add cooperative-sticky to the list, then remove the rest",
     ),
-    avoid=("mixing eager and cooperative assignors in one step",),
+    avoid=("do not mix eager and cooperative assignors in one step",),
     falsifier="all generations after the first change name the new assignor, and all members list it",
     inhibits=(outranks(REBALANCING), WHILE_REBALANCING),
     rank=140,

@@ -131,7 +131,7 @@ def _hot(signals: Signals, topic: TopicSignals, cause: Cause) -> Observation:
 def costly_partition(signals: Signals) -> list[Observation]:
     """Partitions that get as much as the others and take longer, whoever owns them.
 
-    Not evaluated while the group is busy with rebalances: members that restart each time come to some partitions late.
+    Not evaluated while the group is busy with rebalances: members that restart reach some partitions late.
     """
     found = []
     ratio = signals.time_in_rebalance
