@@ -51,7 +51,7 @@ function _shtab_laggard_using
 end
 
 set -g _shtab_laggard_commands demo run export status explain plan findings diagnose query report doctor config decode
-set -g _shtab_laggard_opts_with_value --assignor --at --ca-file --cert-file --check --cluster --code --config --fail-on --format --from --group --key-file --limit --listen --members --name --output --param --partitions --password-file --print-completion --rate --scenario --seconds --set --severity --since --tables --to --topic --url --user --web.config.file --work -o
+set -g _shtab_laggard_opts_with_value --assignor --at --ca-file --cert-file --check --cluster --code --config --fail-on --format --from --group --key-file --limit --listen --members --name --output --param --partitions --password-file --print-completion --rate --scenario --seconds --set --severity --since --sort --tables --to --topic --url --user --web.config.file --work -o
 
 complete -c laggard -e
 complete -c laggard -f
@@ -105,6 +105,7 @@ complete -c laggard -n '_shtab_laggard_using; and test $_shtab_laggard_npos -eq 
 complete -c laggard -n '_shtab_laggard_using status' -s h -l help -d 'show this help message and exit'
 complete -c laggard -n '_shtab_laggard_using status' -l watch -d 'show again every tick until Ctrl-C'
 complete -c laggard -n '_shtab_laggard_using status' -l group -x -d 'only groups whose name matches'
+complete -c laggard -n '_shtab_laggard_using status' -l sort -xka "severity time_lag lag group" -d 'order (default: severity, then time lag); unknown comes last'
 complete -c laggard -n '_shtab_laggard_using status' -l rebalances -d 'rebalances of each group so far, and the last one, in place of lag'
 complete -c laggard -n '_shtab_laggard_using status' -l limit -x -d 'show at most N groups, the worst (0: all)'
 complete -c laggard -n '_shtab_laggard_using status' -l fail-on -xka "warn page" -d 'end with 1 if a group has an open finding of this severity or a higher one'

@@ -15,6 +15,7 @@ complete laggard \
         'c/--check=/(live ready)/' \
         'c/--tables=/d/' \
         'c/--web.config.file=/f/' \
+        'c/--sort=/(severity time_lag lag group)/' \
         'c/--fail-on=/(warn page)/' \
         'c/--ca-file=/f/' \
         'c/--cert-file=/f/' \
@@ -26,7 +27,7 @@ complete laggard \
         'c/--format=/(table csv json parquet)/' \
         'c/-o=/f/' \
         'c/--output=/f/' \
-        'c/--/(all assignor at ca-file cert-file check cluster code compare config fail-on fleet format from group help json keep key-file limit list listen members name no-color once open output param partitions password-file print print-completion quiet rate rebalances repair scenario seconds set severity since sweep tables to topic trial url user verbose version watch web.config.file work yes)/' \
+        'c/--/(all assignor at ca-file cert-file check cluster code compare config fail-on fleet format from group help json keep key-file limit list listen members name no-color once open output param partitions password-file print print-completion quiet rate rebalances repair scenario seconds set severity since sort sweep tables to topic trial url user verbose version watch web.config.file work yes)/' \
         'c/-/(- h o q v)/' \
         'n/--print-completion/(bash zsh tcsh fish)/' \
         'n/--config/f/' \
@@ -35,6 +36,7 @@ complete laggard \
         'n/--check/(live ready)/' \
         'n/--tables/d/' \
         'n/--web.config.file/f/' \
+        'n/--sort/(severity time_lag lag group)/' \
         'n/--fail-on/(warn page)/' \
         'n/--ca-file/f/' \
         'n/--cert-file/f/' \

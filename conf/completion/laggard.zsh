@@ -275,6 +275,7 @@ _shtab_laggard_status_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--watch[show again every tick until Ctrl-C]"
   "--group[only groups whose name matches]:GLOB:"
+  "--sort[order (default\: severity, then time lag)\; unknown comes last]:sort:(severity time_lag lag group)"
   "--rebalances[rebalances of each group so far, and the last one, in place of lag]"
   "--limit[show at most N groups, the worst (0\: all)]:N:"
   "--fail-on[end with 1 if a group has an open finding of this severity or a higher one]:fail_on:(warn page)"

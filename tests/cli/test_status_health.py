@@ -42,9 +42,9 @@ def write(root: Path, *findings: Row, without: tuple[str, ...] = ()) -> None:
     write_evaluated(root, windows=windows, findings=[COMMON | row for row in findings])
 
 
-def shown(root: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, str]]:
+def shown(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, dict[str, str]]:
     """Group to its cells by title, in the order of the page."""
-    assert main(["status", "--set", f"job.tables={root}"]) == OK
+    assert main(["status", "--set", f"job.tables={root}", *words]) == OK
     _, titles, *lines = capsys.readouterr().out.splitlines()
     names = ("GROUP", "HEALTH", "FINDING", "VERDICT")
     starts = [titles.index(name) for name in names] + [titles.index("STATE")]
@@ -98,6 +98,24 @@ def test_the_page_sorts_by_severity_first_then_by_lag(root: Path, capsys: pytest
         ("archive", "unknown"),
         ("search", "info"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("sort", "expected"),
+    [
+        ("lag", ["archive", "billing", "mailer", "checkout", "search"]),
+        ("time_lag", ["archive", "billing", "mailer", "checkout", "search"]),
+        ("group", ["archive", "billing", "checkout", "mailer", "search"]),
+    ],
+)
+def test_the_page_sorts_as_is_asked(
+    root: Path, capsys: pytest.CaptureFixture[str], sort: str, expected: list[str]
+) -> None:
+    write(root, finding_row("PARTITION_STALLED", "checkout", severity="page"))
+    assert next(iter(shown(root, capsys))) == "checkout"
+    assert list(shown(root, capsys, "--sort", sort)) == expected
+    assert main(["status", "--set", f"job.tables={root}", "--sort", sort, "--rebalances"]) == USAGE
+    assert "exclude each other" in capsys.readouterr().err
 
 
 def test_what_is_unknown_is_not_shown_as_none(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,6 +80,7 @@ def asker(exporter: Exporter) -> Iterator[Asker]:
     [
         ["status"],
         ["status", "--group", "c*", "--limit", "1"],
+        ["status", "--sort", "group"],
         ["status", "--rebalances"],
         ["status", "--rebalances", "--group", "*o*", "--limit", "2"],
         ["explain", "checkout"],

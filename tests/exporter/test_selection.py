@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from exporter.harness import Exporter, names, series
+from laggard.cli.status import worst_partitions
 from laggard.diagnosis.parameters import Policy
 from laggard.exporter.families import EXPERIMENTAL, FAMILIES
 from laggard.exporter.options import Selection
@@ -38,6 +39,17 @@ def test_all_partitions_of_chosen_groups_have_series(root: Path) -> None:
     assert shown(always, lag) == {"a": 1, "b": 5}
     policies = {"a": Policy(export_partitions="all")}
     assert shown(Exporter(root, partition_top_k=1, policies=policies), lag) == {"a": 5, "b": 1}
+
+
+def test_no_partition_of_a_group_has_series_where_its_policy_says_none(root: Path) -> None:
+    exporter = Exporter(
+        root, policies={"a": Policy(export_partitions="none")}, selection=Selection(partition_always=("*",))
+    )
+    assert shown(exporter, "laggard_partition_lag_records") == {"b": 5}
+    assert shown(exporter, "laggard_group_lag_records") == {"a": 1, "b": 1}
+    snapshot, _, _ = exporter.refresher.known
+    assert snapshot is not None
+    assert worst_partitions(snapshot)["a"]["partition"] == 0
 
 
 def test_a_partition_keeps_its_series_for_ten_minutes_after_it_was_near_the_worst(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from laggard.config import Config
     from laggard.tables.published import Batch
 
+SORTS = ("severity", "time_lag", "lag", "group")
 Healths = Mapping[str, Health]  # by group; empty if the rules have not evaluated the moment
 Page = tuple[Table, dict[str, Any]]  # for people, and as data
 TITLES = (
@@ -71,6 +72,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--watch", action="store_true", help="show again every tick until Ctrl-C")
     parser.add_argument("--group", metavar="GLOB", default="*", help="only groups whose name matches")
     parser.add_argument(
+        "--sort", choices=SORTS, default=SORTS[0], help="order (default: severity, then time lag); unknown comes last"
+    )
+    parser.add_argument(
         "--rebalances", action="store_true", help="rebalances of each group so far, and the last one, in place of lag"
     )
     parser.add_argument(
@@ -102,6 +106,13 @@ def run(args: argparse.Namespace, config: Config) -> int:
             f"--fail-on and {'--watch' if args.watch else '--rebalances'} exclude each other",
             cause="it goes by the health of the groups that are shown once",
             fix=f"laggard status --fail-on {args.fail_on}",
+            exit_code=USAGE,
+        )
+    if args.rebalances and args.sort != SORTS[0]:
+        raise LaggardError(
+            "--sort and --rebalances exclude each other",
+            cause="rebalances have an order of their own: the group with most comes first",
+            fix="laggard status --rebalances",
             exit_code=USAGE,
         )
     if args.watch:
@@ -138,7 +149,7 @@ def read_page(args: argparse.Namespace, config: Config) -> Page:
     chosen = only_groups(snapshot, args.group)
     refuse_empty(args.group, chosen.groups, (row["group"] for row in snapshot.groups))
     healths = read_health(config.job.tables, snapshot.batch.polled_at, config.job.window_seconds)
-    groups = group_lines(chosen, healths)
+    groups = sorted(group_lines(chosen, healths), key=lambda line: order(line, args.sort))
     sentence = title_of(snapshot.batch, len(groups))
     table = table_of(sentence, groups, args.limit, has_rules=bool(healths))
     return table, content_of(snapshot.cluster, snapshot.batch, groups[: args.limit or None])
@@ -197,8 +208,11 @@ def group_lines(snapshot: Snapshot, healths: Healths = MappingProxyType({})) -> 
     return sorted(lines, key=order)
 
 
-def order(line: GroupLine) -> tuple[int, float, float, str]:
-    """Place a line by its health, then its lag."""
+def order(line: GroupLine, sort: str = SORTS[0]) -> tuple[Any, ...]:
+    """Place a line by its health, then its lag, or by what else is asked for."""
+    if sort != SORTS[0]:
+        value = {"time_lag": line.time_lag_seconds, "lag": line.lag, "group": 0}[sort]
+        return (1.0 if value is None else -value, line.group)
     return (LEVELS.index(line.health), -_rank(line.time_lag_seconds), -_rank(line.lag), line.group)
 
 

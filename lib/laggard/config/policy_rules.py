@@ -16,7 +16,7 @@ from laggard.config.sources import TomlFile, unquoted
 from laggard.config.values import CODES, is_code, shown, suggestion, typed
 from laggard.diagnosis.parameters import Parameters, Policy
 
-EXPORTED = ("worst", "all")
+EXPORTED = ("worst", "all", "none")
 ISOLATIONS = ("read_uncommitted", READ_COMMITTED)
 _Range: TypeAlias = tuple[str, Callable[[Any], object]]
 _DEFAULTS = {each.name: each.default for each in fields(Policy) if each.name not in ("in_maintenance", "mute_codes")}
@@ -30,7 +30,7 @@ _RANGES: dict[str, _Range] = {
     },
     "idle_seconds": ("more than 0", lambda value: 0 < value < inf),
     "isolation": (" or ".join(ISOLATIONS), ISOLATIONS.__contains__),
-    "export_partitions": (" or ".join(EXPORTED), EXPORTED.__contains__),
+    "export_partitions": (", ".join(EXPORTED), EXPORTED.__contains__),
     "mute_codes": (CODES, lambda value: all(map(is_code, value))),
     "match": ("not empty", bool),
     "cluster": ("not empty", bool),

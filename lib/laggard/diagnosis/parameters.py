@@ -163,6 +163,11 @@ class Policy:
         """True if every partition of the group has series of its own."""
         return self.export_partitions == "all"
 
+    @property
+    def exports_none(self) -> bool:
+        """True if no partition of the group has series of its own."""
+        return self.export_partitions == "none"
+
     def over(self, parameters: Parameters) -> Parameters:
         """Return thresholds with this policy's values of the keys that both have: by these the group is evaluated."""
         shared = {each.name for each in fields(self)} & {each.name for each in fields(parameters)}

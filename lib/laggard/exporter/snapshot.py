@@ -149,7 +149,11 @@ def make_snapshot(
         _drop_odd_counters(row, skipped)
     policies = {row["group"]: policy(batch.cluster, row["group"], batch.polled_at) for row in groups}
     whole = [name for name in policies if policies[name].exports_all or matches(name, selection.partition_always)]
-    exported = exported_partitions(partitions, selection.partition_top_k, whole, held, batch.polled_at.timestamp())
+    hidden = [name for name in policies if policies[name].exports_none]
+    is_hidden = pc.is_in(partitions["group"], value_set=pa.array(hidden, pa.string()))
+    seen = partitions.filter(pc.invert(is_hidden)) if hidden else partitions
+    exported = exported_partitions(seen, selection.partition_top_k, whole, held, batch.polled_at.timestamp())
+    bare = partitions.filter(is_hidden) if selection.partition_top_k else partitions
     return Snapshot(
         batch,
         fold_group_topics(partitions).partial_in({row["group"] for row in groups if row["shed_keys"]}),
@@ -159,7 +163,7 @@ def make_snapshot(
         policies=policies,
         selection=selection,
         every_partition=_first_of_each(partitions, key) if selection.compat else None,
-        worst=() if selection.partition_top_k else _unique(exported_partitions(partitions, 1), key),
+        worst=_unique(exported_partitions(bare, 1), key),
     )
 
 

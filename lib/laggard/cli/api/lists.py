@@ -11,10 +11,11 @@ from typing import Any
 from laggard.cli.api.boards import Board, Entry
 from laggard.cli.api.document import name_of, named
 from laggard.cli.api.pages import page_of
-from laggard.cli.api.questions import SORTS, refuse_long
+from laggard.cli.api.questions import refuse_long
 from laggard.cli.diagnosis_words import advice, avoid, says
 from laggard.cli.findings import is_wanted, order, read_found
 from laggard.cli.published import Row
+from laggard.cli.status import SORTS
 from laggard.cli.status import order as order_of_status
 from laggard.cli.status_rebalances import read_lines
 
@@ -26,7 +27,7 @@ _KINDS = {**dict.fromkeys(SORTS, ("nss",)), "severity": ("nnnss",), "findings": 
 def groups(boards: Sequence[Board], asked: Parameters, _window_seconds: int) -> dict[str, Any]:
     """One object per group that fits, with its series for a small chart."""
     found = [
-        ((*_key(entry, asked["sort"]), board.snapshot.cluster), entry.row)
+        ((*order_of_status(entry.line, asked["sort"]), board.snapshot.cluster), entry.row)
         for board in boards
         for entry in board.entries.values()
         if _fits(entry, asked)
@@ -46,14 +47,6 @@ def _with_rebalances(boards: Sequence[Board], rows: Sequence[Row]) -> list[Row]:
             facts = asdict(line)
             lines[board.snapshot.cluster, facts.pop("group")] = facts
     return [row | {"rebalances": lines.get((name_of(row, "cluster"), name_of(row, "group")))} for row in rows]
-
-
-def _key(entry: Entry, sort: str) -> tuple[Any, ...]:
-    line = entry.line
-    if sort == "severity":
-        return order_of_status(line)
-    value = {"time_lag": line.time_lag_seconds, "lag": line.lag, "group": 0}[sort]
-    return (1.0 if value is None else -value, line.group)
 
 
 def _fits(entry: Entry, asked: Parameters) -> bool:

@@ -11,6 +11,7 @@ from fnmatch import translate
 from typing import Any
 
 from laggard.cli.evaluated import LEVELS, SEVERITIES
+from laggard.cli.status import SORTS
 from laggard.cli.times import HELP, When, when
 from laggard.escape import escape_label
 from laggard.lag.burrow import VERDICTS
@@ -21,7 +22,6 @@ MAX_REBALANCES = 1000
 MAX_TEXT = 300  # characters of a parameter
 MAX_LABEL = 1024  # also a name that is shown cut fits
 _MAX_CURSOR = 8192  # which has a name in it, in base64
-SORTS = ("severity", "time_lag", "lag", "group")
 DATA_STATUSES = ("ok", "partial", "stale")
 
 

@@ -82,7 +82,10 @@ def status(args: argparse.Namespace) -> Page:
     remote = Remote(args)
     with remote.reading():
         group = None if args.group == "*" else args.group
-        return _status(args, remote.pages("groups", group=group, rebalances="true" if args.rebalances else None))
+        return _status(
+            args,
+            remote.pages("groups", group=group, sort=args.sort, rebalances="true" if args.rebalances else None),
+        )
 
 
 def _status(args: argparse.Namespace, pages: Sequence[Document]) -> Page:
