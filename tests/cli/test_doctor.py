@@ -19,10 +19,11 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.errors.exceptions.base import PySparkException
 
+from exporter import harness as export
 from laggard.cli.doctor import checks, report_lines, summary
 from laggard.cli.main import main
 from laggard.config import Config
-from laggard.config.sections import Cluster, Exporter, Job
+from laggard.config.sections import Cluster, Exporter, Job, Metrics
 from laggard.doctor import clock, cluster, rights, runtime, tables, trial
 from laggard.doctor.cluster import evaluate_position, evaluate_topic_error, evaluate_transactions, find_unreachable
 from laggard.doctor.result import Result, exit_code, run_checks
@@ -33,7 +34,7 @@ from laggard.stream import session
 from laggard.tables.maintenance import write_done
 from laggard.tables.schemas import TABLES
 from patience import patient
-from tables.fixtures import NOW, group_row, partition_row, write_batch, write_rows
+from tables.fixtures import NOW, group_row, partition_row, window_row, write_batch, write_evaluated, write_rows
 
 
 @pytest.fixture(autouse=True)
@@ -471,3 +472,21 @@ def test_the_page_names_faults_folds_the_rest_and_sums_up() -> None:
         "1 failure, 1 warning, 2 not yet, 2 ok: laggard cannot run here yet; begin with brokers",
     ]
     assert summary(results[:2]) == "0 failures, 0 warnings, 1 not yet, 1 ok: laggard can run here"
+
+
+def test_the_series_of_the_newest_batch_are_held_against_the_cap(tmp_path: Path) -> None:
+    rows = [partition_row(f"g{n}", "t", partition) for n in range(12) for partition in range(3)]
+    assert list(tables.check_series(config_of(tmp_path))) == []
+    write_batch(tmp_path, partitions=rows, groups=[group_row(f"g{n}") for n in range(12)])
+    assert [result.level for result in tables.check_series(config_of(tmp_path))] == ["ok"]
+    write_evaluated(tmp_path, windows=[window_row(f"g{n}", "t") for n in range(12)])
+    (result,) = tables.check_series(config_of(tmp_path))
+    exporter = export.Exporter(tmp_path)
+    exporter.refresh()
+    _, data, _ = exporter.refresher.known
+    assert data is not None
+    assert result == Result("ok", "series", f"{data.series:,} of groups and topics of cluster prod; room for 100,000")
+    (result,) = tables.check_series(config_of(tmp_path, metrics=Metrics(max_series=1000)))
+    assert result.level == "warn"
+    assert "withheld: 78 of partition_offsets, " in result.fact  # 2 of 36 rows and of 3 partitions
+    assert "metrics.max_series" in result.remedy

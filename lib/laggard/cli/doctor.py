@@ -123,6 +123,7 @@ def checks(config: Config, *, with_trial: bool = False) -> Iterator[tuple[str, C
     for name in TABLES:
         yield name, partial(tables.check_table, config, name)
     yield "newest batch", partial(tables.check_published, config)
+    yield "series", partial(tables.check_series, config)
     yield "maintenance", partial(tables.check_maintained, config)
 
 

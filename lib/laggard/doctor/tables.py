@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
@@ -19,9 +21,10 @@ from laggard.tables.arrow import arrow_schema
 from laggard.tables.freshness import max_age
 from laggard.tables.lock import local_path
 from laggard.tables.maintenance import read_done
-from laggard.tables.published import newest_batch
+from laggard.tables.published import BACKFILL, newest_batch
 from laggard.tables.readers import TableMissing, naming_errors, open_table, table_uri
 from laggard.tables.schemas import BATCHES, TABLES
+from laggard.tables.sift import Skipped
 
 if TYPE_CHECKING:
     from laggard.config import Config
@@ -100,6 +103,40 @@ def check_roots(config: Config) -> Iterable[Result]:
         else:
             found[batch.cluster] = root
             yield Result("ok", "exporter.tables", f"{root}: cluster {batch.cluster}")
+
+
+def check_series(config: Config) -> Iterable[Result]:
+    """The newest batch of each table root fits under the cap on series."""
+    from laggard.exporter.budget import count_series
+    from laggard.exporter.evaluated import EvaluatedReader
+    from laggard.exporter.options import Selection
+    from laggard.exporter.render import fitting_families
+    from laggard.exporter.snapshot import load_snapshot
+
+    roots = config.exporter.tables or (config.job.tables,)
+    share = config.metrics.max_series // len(roots)
+    for root in roots:
+        try:
+            batch = newest_batch(root)
+        except TableMissing:
+            continue  # reported by its own line
+        if batch is None or batch.kind == BACKFILL:
+            continue
+        skipped = Skipped()
+        snapshot = load_snapshot(root, batch, Selection.of(config.metrics), skipped, config.policies.of)
+        with suppress(TableMissing):  # of a job without rules
+            evaluated = EvaluatedReader(root, config.job.window_seconds).read(skipped)
+            snapshot = replace(snapshot, evaluated=evaluated)
+        budgeted = fitting_families(snapshot, share, skipped)
+        fact = (
+            f"{count_series(budgeted.families):,} of groups and topics of cluster {batch.cluster}; room for {share:,}"
+        )
+        withheld = ", ".join(f"{count:,} of {level}" for level, count in budgeted.withheld.items())
+        if withheld:
+            remedy = "raise metrics.max_series, or limit metrics.distributions (docs/exporter.md)"
+            yield Result("warn", "series", f"{fact}; withheld: {withheld}", remedy)
+        else:
+            yield Result("ok", "series", fact)
 
 
 def check_table(config: Config, name: str) -> Iterable[Result]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 
 from laggard.diagnosis.parameters import Policy
 
 if TYPE_CHECKING:
+    from laggard.config.sections import Metrics
     from laggard.exporter.api import Answers
 
 PolicyOf: TypeAlias = Callable[[str, str, datetime], Policy]  # cluster, group, time
@@ -30,6 +31,11 @@ class Selection:
     experimental: bool = True
     owner_label: bool = False
     compat: tuple[str, ...] = ()  # tools whose names are served too
+
+    @classmethod
+    def of(cls, metrics: Metrics) -> Selection:
+        """The selection that a configuration declares."""
+        return cls(**{each.name: getattr(metrics, each.name) for each in fields(cls)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from prometheus_client.openmetrics.exposition import ALLOWUTF8
 from prometheus_client.openmetrics.exposition import generate_latest as openmetrics_latest
 from prometheus_client.registry import Collector
 
-from laggard.exporter.budget import Shedding, count_series, fit
+from laggard.exporter.budget import Budgeted, Shedding, count_series, fit
 from laggard.exporter.collectors.compat import CompatCollector, count_least
 from laggard.exporter.collectors.findings import FindingCollector
 from laggard.exporter.collectors.flows import FlowCollector
@@ -83,7 +83,16 @@ def render_data(
     snapshot: Snapshot, max_series: int, skipped: Skipped | None = None, shedding: Shedding | None = None
 ) -> DataPart:
     """Render what one batch says about groups and topics, under the cap on series; the rest is counted."""
-    skipped, collected = Skipped() if skipped is None else skipped, list[Metric]()
+    budgeted = fitting_families(snapshot, max_series, Skipped() if skipped is None else skipped, shedding)
+    heads = {name: _head(render(budgeted.families)) for name, render in _FORMATS.items()}
+    return DataPart(heads, count_series(budgeted.families), budgeted.withheld)
+
+
+def fitting_families(
+    snapshot: Snapshot, max_series: int, skipped: Skipped, shedding: Shedding | None = None
+) -> Budgeted:
+    """Families A to F of one batch, as many as fit beside the others under the cap on series."""
+    collected = list[Metric]()
     for collector, table in _BY_GROUP:
         collected += _collect_by("group", collector, snapshot, table, skipped)
     collected += _collect_by("topic", TopicCollector, snapshot, "topic_windows", skipped)
@@ -95,9 +104,7 @@ def render_data(
     fits = count_series(collected) + least <= room  # what is shed in any case is not made
     if fits and snapshot.selection.compat:
         collected += _collect_by("group", CompatCollector, snapshot, "partition_status", skipped)
-    budgeted = fit(collected, snapshot, room, shedding or Shedding(), 0 if fits else least)
-    heads = {name: _head(render(budgeted.families)) for name, render in _FORMATS.items()}
-    return DataPart(heads, count_series(budgeted.families), budgeted.withheld)
+    return fit(collected, snapshot, room, shedding or Shedding(), 0 if fits else least)
 
 
 @dataclass(frozen=True, slots=True)
