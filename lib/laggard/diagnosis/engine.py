@@ -16,7 +16,7 @@ from laggard.diagnosis.history.frames import GroupFrame, Memory, Row, Track
 from laggard.diagnosis.parameters import Parameters, Policy
 from laggard.diagnosis.rules.cluster import reaches
 from laggard.diagnosis.rules.registry import BY_CODE, RULES, cluster_observations, group_conditions
-from laggard.diagnosis.rules.rule import ABSTAINS, CAUSE, HOLDS, SYMPTOM, Observation
+from laggard.diagnosis.rules.rule import CAUSE, FAILS, HOLDS, SYMPTOM, Observation
 from laggard.diagnosis.rules.uneven import proven_costly
 from laggard.diagnosis.signals.cluster import ClusterFrame, cluster_signal, no_signal
 from laggard.diagnosis.signals.compute import signals_of
@@ -57,7 +57,7 @@ def evaluate_group(frame: GroupFrame, memory: Memory, parameters: Parameters) ->
 
 def failed(group: str, stage: str, error: Exception, memory: Memory, policy: Policy | None = None) -> Evaluated:
     """A group that could not be evaluated in a window: one finding says so, and what was open of it is unknown."""
-    unknown = [Observation(code, state=ABSTAINS) for code in sorted({each.code for each in memory.tracks})]
+    unknown = [Observation(code, abstains=True) for code in sorted({each.code for each in memory.tracks})]
     return Evaluated(
         group,
         None,
@@ -182,10 +182,10 @@ def _observe(signals: Signals) -> Iterable[Observation]:
         if rule.code in muted:
             continue
         try:
-            yield from (each for each in rule.check(signals) if "fail" not in each.guards.values())
+            yield from (each for each in rule.check(signals) if each.state != FAILS)
         except Exception as error:  # noqa: BLE001 - its report is the finding
             yield failure(rule.code, error)
-            yield Observation(rule.code, state=ABSTAINS)  # what it said before is neither true nor over
+            yield Observation(rule.code, abstains=True)  # what it said before is neither true nor over
 
 
 def _brokers(observations: Iterable[Observation]) -> dict[int, float]:

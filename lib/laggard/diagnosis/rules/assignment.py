@@ -7,9 +7,7 @@ from math import ceil, nan
 
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.rule import (
-    ABSTAINS,
     CAUSE,
-    HOLDS,
     HYGIENE,
     INFO,
     LAG_CAUSE,
@@ -18,12 +16,10 @@ from laggard.diagnosis.rules.rule import (
     Rule,
     assignor,
     guard,
-    guarded,
     has_assignments,
     known,
     no_deploy,
     passes,
-    state_by,
 )
 from laggard.diagnosis.signals.deploys import RUNNING, SUSPECTED, Deploy
 from laggard.diagnosis.signals.effects import DeployCost, measure_deploy
@@ -65,7 +61,7 @@ def arrival_skew(signals: Signals) -> list[Observation]:
             "median_other_rate": lower_median(others.tolist()),
         }
         partitions = tuple(topic.frame.partitions[places].tolist())
-        found.append(Observation("ARRIVAL_SKEW", HOLDS, INFO, topic.frame.topic, partitions, evidence=known(evidence)))
+        found.append(Observation("ARRIVAL_SKEW", INFO, topic.frame.topic, partitions, evidence=known(evidence)))
     return found
 
 
@@ -91,15 +87,13 @@ def idle_members(signals: Signals) -> list[Observation]:
     if signals.member_count is None or not 0 < signals.ceiling < signals.member_count:  # ceiling 0: no topic is known
         return []
     if len(idle) < count or any(each is None for each in idle):
-        return [Observation("IDLE_MEMBERS", ABSTAINS, INFO)]
+        return [Observation("IDLE_MEMBERS", INFO, abstains=True)]
     if not all(idle):
         return []
     guards = {"no_hot_standby": guard(signals.policy.hot_standby)}
     evidence = {"idle_members": idle[-1], "members": signals.member_count, "members_ceiling": signals.ceiling}
     text = {"assignor": assignor(signals)}
-    return [
-        Observation("IDLE_MEMBERS", state_by(guards), INFO, evidence=known(evidence), evidence_text=text, guards=guards)
-    ]
+    return [Observation("IDLE_MEMBERS", INFO, evidence=known(evidence), evidence_text=text, guards=guards)]
 
 
 @Rule(
@@ -133,7 +127,6 @@ def assignment_imbalance(signals: Signals) -> list[Observation]:
     fullest = max(members, key=lambda member: (member.arrival, len(member.partitions), member.slot))
     found = Observation(
         "ASSIGNMENT_IMBALANCE",
-        state_by(guards),
         WARN if signals.is_material else INFO,
         evidence=known(evidence),
         evidence_text={"fullest_member": fullest.slot, "assignor": assignor(signals)},
@@ -174,18 +167,19 @@ def ping_pong(signals: Signals) -> list[Observation]:
     found = find_ping_pong(signals.membership)
     if found.moves < _PING_PONG_MOVES or found.index < _PING_PONG_SHARE or found.rebalances < _PING_PONG_REBALANCES:
         return []
-    observation = Observation(
-        "PING_PONG",
-        evidence={
-            "ping_pong_ratio": found.index,
-            "moved_partitions": float(found.moves),
-            "returned_partitions": float(found.returns),
-            "rebalances": float(found.rebalances),
-        },
-        evidence_text={"partitions": ", ".join(f"{topic}-{number}" for topic, number in found.partitions[:20])},
-        guards={"deploy": no_deploy(signals)},
-    )
-    return guarded(observation)
+    return [
+        Observation(
+            "PING_PONG",
+            evidence={
+                "ping_pong_ratio": found.index,
+                "moved_partitions": float(found.moves),
+                "returned_partitions": float(found.returns),
+                "rebalances": float(found.rebalances),
+            },
+            evidence_text={"partitions": ", ".join(f"{topic}-{number}" for topic, number in found.partitions[:20])},
+            guards={"deploy": no_deploy(signals)},
+        )
+    ]
 
 
 @Rule(
@@ -208,19 +202,20 @@ def non_sticky_moves(signals: Signals) -> list[Observation]:
     if found.rebalances < _AVOIDABLE_REBALANCES or not found.moved or found.share < _AVOIDABLE_SHARE:
         return []
     is_one_way = set(found.causes) in ({"member_join"}, {"member_left"})
-    observation = Observation(
-        "NON_STICKY_MOVES",
-        severity=WARN if found.is_stateful else INFO,
-        evidence={
-            "moved_partitions": float(found.moved),
-            "necessary_partitions": float(found.moved - found.avoidable),
-            "avoidable_ratio": found.share,
-            "rebalances": float(found.rebalances),
-        },
-        evidence_text={"assignor": found.assignor},
-        guards={"scaling_under_range": passes(not (found.assignor == "range" and is_one_way))},
-    )
-    return guarded(observation)
+    return [
+        Observation(
+            "NON_STICKY_MOVES",
+            severity=WARN if found.is_stateful else INFO,
+            evidence={
+                "moved_partitions": float(found.moved),
+                "necessary_partitions": float(found.moved - found.avoidable),
+                "avoidable_ratio": found.share,
+                "rebalances": float(found.rebalances),
+            },
+            evidence_text={"assignor": found.assignor},
+            guards={"scaling_under_range": passes(not (found.assignor == "range" and is_one_way))},
+        )
+    ]
 
 
 @Rule(
@@ -303,16 +298,19 @@ def deploy_lag_spike(signals: Signals) -> list[Observation]:
     is_over = deploy.state != RUNNING and math.isfinite(cost.recovery_seconds) and signals.deploy is None
     if is_over:
         return []
-    observation = Observation(
-        "DEPLOY_LAG_SPIKE",
-        severity=WARN if _is_costly(signals, cost) else INFO,
-        evidence=_evidence(signals, deploy, cost),
-        evidence_text={"state": deploy.state, "rebalance_mode": deploy.mode},
-        guards={
-            "arrivals": passes(None if math.isnan(cost.arrival_ratio) else cost.arrival_ratio < _DEPLOY_ARRIVAL_RATIO),
-        },
-    )
-    return guarded(observation)
+    return [
+        Observation(
+            "DEPLOY_LAG_SPIKE",
+            severity=WARN if _is_costly(signals, cost) else INFO,
+            evidence=_evidence(signals, deploy, cost),
+            evidence_text={"state": deploy.state, "rebalance_mode": deploy.mode},
+            guards={
+                "arrivals": passes(
+                    None if math.isnan(cost.arrival_ratio) else cost.arrival_ratio < _DEPLOY_ARRIVAL_RATIO
+                ),
+            },
+        )
+    ]
 
 
 def _is_costly(signals: Signals, cost: DeployCost) -> bool:

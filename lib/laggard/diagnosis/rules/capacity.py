@@ -9,7 +9,6 @@ import numpy as np
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.rule import (
-    ABSTAINS,
     CAPACITY,
     CAUSE,
     CONFIDENCE,
@@ -26,7 +25,6 @@ from laggard.diagnosis.rules.rule import (
     known,
     outranks,
     share_of_lag,
-    state_by,
 )
 from laggard.diagnosis.signals.attribution import UNEVEN, searchable
 from laggard.diagnosis.signals.forecast import topic_drain_seconds
@@ -79,7 +77,7 @@ def capacity_shortage(signals: Signals) -> list[Observation]:
         return []
     arrival, consume = _total(topic.arrival), _total(topic.consume)
     if topic.trend.name == "abstain" or isnan(arrival + consume) or _may_be_hot(signals, topic):
-        return [Observation("CAPACITY_SHORTAGE", ABSTAINS)]
+        return [Observation("CAPACITY_SHORTAGE", abstains=True)]
     if (
         topic.trend.name != "growing"
         or consume >= arrival
@@ -106,7 +104,6 @@ def capacity_shortage(signals: Signals) -> list[Observation]:
     missing = isnan(signals.capacity) + (not signals.sub_cause) + isnan(signals.time_in_rebalance)
     found = Observation(
         "CAPACITY_SHORTAGE",
-        state_by(guards),
         confidence=CONFIDENCE * MISSING**missing,
         evidence=known(evidence),
         evidence_text={"topic": topic.frame.topic, "sub_cause": signals.sub_cause, "in_step": in_step},
@@ -168,8 +165,8 @@ def at_partition_ceiling(signals: Signals) -> list[Observation]:
             continue
         partitions = sum(len(topic.frame.partitions) for topic in signals.topics)
         guards = dict(short.guards) | {"same_subscription": guard(signals.membership.subscriptions_differ)}
-        if short.state == ABSTAINS:
-            found.append(Observation("AT_PARTITION_CEILING", ABSTAINS))
+        if short.abstains:
+            found.append(Observation("AT_PARTITION_CEILING", abstains=True))
             continue
         numbers = {"partitions": partitions, "members_ceiling": signals.ceiling}
         is_range = assignor(signals) == "range" and signals.ceiling < partitions
@@ -177,7 +174,6 @@ def at_partition_ceiling(signals: Signals) -> list[Observation]:
         found.append(
             Observation(
                 "AT_PARTITION_CEILING",
-                state_by(guards),
                 confidence=short.confidence,
                 evidence=dict(short.evidence) | numbers,
                 evidence_text=dict(short.evidence_text) | {"assignor": assignor(signals), "ceiling": ceiling},
@@ -211,7 +207,7 @@ def capacity_burst(signals: Signals) -> list[Observation]:
         return []
     base = baseline_arrival(signals, topic)
     if isnan(base):
-        return [Observation("CAPACITY_BURST", ABSTAINS, INFO, guards={"baseline_known": UNKNOWN})]
+        return [Observation("CAPACITY_BURST", INFO, guards={"baseline_known": UNKNOWN}, abstains=True)]
     arrivals = topic.frame["arrival"].sum(axis=0)
     above = np.flatnonzero(arrivals >= BURST_RATIO * base)
     seconds = len(above) * signals.frame.window_seconds

@@ -19,7 +19,6 @@ from laggard.diagnosis.rules.rule import (
     assignor,
     group_kind,
     guard,
-    guarded,
     has_assignments,
     has_members,
     passes,
@@ -140,7 +139,7 @@ def autocommit_pattern(signals: Signals) -> list[Observation]:
     if variation > _CLOCK_VARIATION or mean_ms < 1000 * _CLOCK_SECONDS:
         return []
     is_independent = _is_independent(signals, totals)
-    return guarded(
+    return [
         Observation(
             "AUTOCOMMIT_PATTERN",
             severity=INFO,
@@ -153,7 +152,7 @@ def autocommit_pattern(signals: Signals) -> list[Observation]:
                 "manual_commits_by_a_timer": UNKNOWN,
             },
         )
-    )
+    ]
 
 
 def _total(row: Row | None, name: str) -> float:
@@ -273,16 +272,17 @@ def _tight_poll_interval(signals: Signals) -> list[Observation]:
     if count < _TIGHT_GAPS or gap <= _TIGHT_SHARE * timeout:
         return []
     evicted = signals.membership.evicted("poll_timeout")
-    observation = Observation(
-        "TIMEOUT_TIGHT",
-        severity=INFO,
-        subject="poll_interval",
-        evidence={"commit_gap_p99_seconds": gap, "rebalance_timeout_seconds": timeout, "ratio": gap / timeout},
-        evidence_text={"kind": "poll_interval"},
-        # commits that are rarer than any poll may be come from a timer, unless members are evicted for it
-        guards={"timer_commits": passes(gap <= timeout or bool(evicted))},
-    )
-    return guarded(observation)
+    return [
+        Observation(
+            "TIMEOUT_TIGHT",
+            severity=INFO,
+            subject="poll_interval",
+            evidence={"commit_gap_p99_seconds": gap, "rebalance_timeout_seconds": timeout, "ratio": gap / timeout},
+            evidence_text={"kind": "poll_interval"},
+            # commits that are rarer than any poll may be come from a timer, unless members are evicted for it
+            guards={"timer_commits": passes(gap <= timeout or bool(evicted))},
+        )
+    ]
 
 
 def _tight_session(signals: Signals) -> list[Observation]:

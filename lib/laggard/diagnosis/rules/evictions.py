@@ -6,14 +6,11 @@ from collections.abc import Sequence
 
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.rule import (
-    ABSTAINS,
     CAUSE,
-    HOLDS,
     REBALANCING,
     WHILE_REBALANCING,
     Observation,
     Rule,
-    guarded,
     has_members,
     no_deploy,
     outranks,
@@ -64,14 +61,15 @@ def poll_timeout_eviction(signals: Signals) -> list[Observation]:
     if len(found) < _MIN_EVICTIONS:
         return []
     timeout = longest_rebalance_timeout(signals.frame.members)
-    observation = Observation(
-        "POLL_TIMEOUT_EVICTION",
-        evidence={**_evidence(found), **({} if timeout is None else {"rebalance_timeout_seconds": timeout})},
-        evidence_text=_who(signals, found),
-        guards={"deploy": passes(not signals.policy.in_maintenance)},
-        is_falsified=_is_contradicted(signals, found, "poll_timeout"),
-    )
-    return guarded(observation)
+    return [
+        Observation(
+            "POLL_TIMEOUT_EVICTION",
+            evidence={**_evidence(found), **({} if timeout is None else {"rebalance_timeout_seconds": timeout})},
+            evidence_text=_who(signals, found),
+            guards={"deploy": passes(not signals.policy.in_maintenance)},
+            is_falsified=_is_contradicted(signals, found, "poll_timeout"),
+        )
+    ]
 
 
 @Rule(
@@ -103,18 +101,19 @@ def session_eviction(signals: Signals) -> list[Observation]:
     looping = signals.membership.looping
     sessions = [row["session_timeout_ms"] / 1000 for row in signals.frame.members if row.get("session_timeout_ms")]
     elsewhere = sum(_is_elsewhere(signals, each) for each in found)
-    observation = Observation(
-        "SESSION_EVICTION",
-        evidence={**_evidence(found), **({"session_timeout_seconds": min(sessions)} if sessions else {})},
-        evidence_text=_who(signals, found),
-        guards={
-            "deploy": no_deploy(signals),
-            "same_host": passes(not is_most(elsewhere, len(found))),  # pods that are killed restart on other hosts
-            "several_members": passes(not {signals.membership.place(each.slot) for each in found} <= looping),
-        },
-        is_falsified=_is_contradicted(signals, found, "session_expiry"),
-    )
-    return guarded(observation)
+    return [
+        Observation(
+            "SESSION_EVICTION",
+            evidence={**_evidence(found), **({"session_timeout_seconds": min(sessions)} if sessions else {})},
+            evidence_text=_who(signals, found),
+            guards={
+                "deploy": no_deploy(signals),
+                "same_host": passes(not is_most(elsewhere, len(found))),  # pods that are killed restart on other hosts
+                "several_members": passes(not {signals.membership.place(each.slot) for each in found} <= looping),
+            },
+            is_falsified=_is_contradicted(signals, found, "session_expiry"),
+        )
+    ]
 
 
 @Rule(
@@ -151,23 +150,24 @@ def crash_loop(signals: Signals) -> list[Observation]:
     for each in membership.crash_loops:
         if is_empty and each.is_given_up:
             continue
-        observation = Observation(
-            "CRASH_LOOP",
-            ABSTAINS if is_empty and not each.has_returned else HOLDS,
-            subject=each.home,
-            evidence={
-                "departures": float(len(each.departures)),
-                "longest_lifetime_seconds": max(each.lifetimes_seconds),
-                "shortest_lifetime_seconds": min(each.lifetimes_seconds),
-            },
-            guards={
-                "deploy": no_deploy(signals),
-                "poll_interval": passes(not each.places & late and not _lives_a_poll_interval(signals, each)),
-                # what evicts all members in turn evicts one of them twice in a row now and then
-                "not_the_others": passes(is_most(len(each.departures) - len(others), len(each.departures))),
-            },
+        found.append(
+            Observation(
+                "CRASH_LOOP",
+                subject=each.home,
+                evidence={
+                    "departures": float(len(each.departures)),
+                    "longest_lifetime_seconds": max(each.lifetimes_seconds),
+                    "shortest_lifetime_seconds": min(each.lifetimes_seconds),
+                },
+                guards={
+                    "deploy": no_deploy(signals),
+                    "poll_interval": passes(not each.places & late and not _lives_a_poll_interval(signals, each)),
+                    # what evicts all members in turn evicts one of them twice in a row now and then
+                    "not_the_others": passes(is_most(len(each.departures) - len(others), len(each.departures))),
+                },
+                abstains=is_empty and not each.has_returned,
+            )
         )
-        found += guarded(observation)
     return found
 
 

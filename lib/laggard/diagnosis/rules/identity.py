@@ -16,7 +16,6 @@ from laggard.diagnosis.rules.rule import (
     WHILE_REBALANCING,
     Observation,
     Rule,
-    guarded,
     has_assignments,
     has_members,
     outranks,
@@ -53,17 +52,18 @@ def subscription_divergent(signals: Signals) -> list[Observation]:
     if since is None or (signals.frame.now - since).total_seconds() <= _DIVERGENT_SECONDS:
         return []
     sets = sorted({", ".join(sorted(row["topics"])) for row in signals.membership.current if row.get("topics")})
-    observation = Observation(
-        "SUBSCRIPTION_DIVERGENT",
-        severity=INFO,
-        evidence={
-            "differ_seconds": (signals.frame.now - since).total_seconds(),
-            "subscriptions": float(len(sets)),
-        },
-        evidence_text={"topics": " | ".join(sets)},
-        guards={"deploy": passes(signals.deploy is None)},
-    )
-    return guarded(observation)
+    return [
+        Observation(
+            "SUBSCRIPTION_DIVERGENT",
+            severity=INFO,
+            evidence={
+                "differ_seconds": (signals.frame.now - since).total_seconds(),
+                "subscriptions": float(len(sets)),
+            },
+            evidence_text={"topics": " | ".join(sets)},
+            guards={"deploy": passes(signals.deploy is None)},
+        )
+    ]
 
 
 @Rule(
@@ -168,17 +168,18 @@ def static_id_unstable(signals: Signals) -> list[Observation]:
     found = find_successors(signals.membership) if has_members(signals) else []
     if len(found) < _NEW_IDS:
         return []
-    observation = Observation(
-        "STATIC_ID_UNSTABLE",
-        evidence={
-            "restarts": float(len(found)),
-            "unread_seconds_each": max(each.session_seconds for each in found),
-            "unread_seconds": sum(each.session_seconds for each in found),
-        },
-        evidence_text={"ids": ", ".join(f"{each.old} → {each.new}" for each in found[-10:])},
-        guards={"renamed_once": passes(not all(each.is_renamed for each in found))},
-    )
-    return guarded(observation)
+    return [
+        Observation(
+            "STATIC_ID_UNSTABLE",
+            evidence={
+                "restarts": float(len(found)),
+                "unread_seconds_each": max(each.session_seconds for each in found),
+                "unread_seconds": sum(each.session_seconds for each in found),
+            },
+            evidence_text={"ids": ", ".join(f"{each.old} → {each.new}" for each in found[-10:])},
+            guards={"renamed_once": passes(not all(each.is_renamed for each in found))},
+        )
+    ]
 
 
 @Rule(

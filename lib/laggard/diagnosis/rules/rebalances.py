@@ -17,7 +17,6 @@ from laggard.diagnosis.rules.rule import (
     Observation,
     Rule,
     burns_slo,
-    guarded,
     has_assignments,
     has_members,
     no_deploy,
@@ -86,27 +85,30 @@ def rebalance_storm(signals: Signals) -> list[Observation]:
     members = membership.current
     if members and all(row.get("group_instance_id") for row in members) and _is_cooperative(signals):
         text["escalation"] = "the group is static and cooperative already: only decoupling lowers the rate"
-    observation = Observation(
-        "REBALANCE_STORM",
-        severity=PAGE if burns_slo(signals.frame, signals.policy.slo_objective) else WARN,
-        evidence={
-            "rebalances": float(storm.rebalances),
-            "generations": float(storm.generations),
-            **_known(
-                time_in_rebalance_ratio=storm.ratio,
-                mtbr_seconds=storm.mtbr_seconds,
-                median_rebalance_seconds=storm.median_seconds,
-            ),
-            **{f"cause_{cause}_rebalances": float(count) for cause, count in storm.causes.items()},
-        },
-        evidence_text=text,
-        guards={
-            "deploy": no_deploy(signals),
-            "autoscaler": passes(not (signals.policy.max_consumers and set(storm.causes) <= _SCALING)),
-            "coordinator": passes(not is_most(storm.causes.get("coordinator_failover", 0), max(1, storm.rebalances))),
-        },
-    )
-    return guarded(observation)
+    return [
+        Observation(
+            "REBALANCE_STORM",
+            severity=PAGE if burns_slo(signals.frame, signals.policy.slo_objective) else WARN,
+            evidence={
+                "rebalances": float(storm.rebalances),
+                "generations": float(storm.generations),
+                **_known(
+                    time_in_rebalance_ratio=storm.ratio,
+                    mtbr_seconds=storm.mtbr_seconds,
+                    median_rebalance_seconds=storm.median_seconds,
+                ),
+                **{f"cause_{cause}_rebalances": float(count) for cause, count in storm.causes.items()},
+            },
+            evidence_text=text,
+            guards={
+                "deploy": no_deploy(signals),
+                "autoscaler": passes(not (signals.policy.max_consumers and set(storm.causes) <= _SCALING)),
+                "coordinator": passes(
+                    not is_most(storm.causes.get("coordinator_failover", 0), max(1, storm.rebalances))
+                ),
+            },
+        )
+    ]
 
 
 @Rule(
@@ -150,18 +152,19 @@ def rebalance_incomplete(signals: Signals) -> list[Observation]:
     is_late = timeout is not None and waits > timeout + _NOT_STABLE_SECONDS
     if not is_cut_short and not is_late:
         return []
-    observation = Observation(
-        "REBALANCE_INCOMPLETE",
-        evidence={
-            "interrupted_generations": float(generations),
-            "interrupted_rebalances": float(len(interrupted)),
-            "not_stable_seconds": waits,
-            **({} if timeout is None else {"rebalance_timeout_seconds": timeout}),
-        },
-        evidence_text={"group_state": signals.state},
-        guards={"deploy": no_deploy(signals)},
-    )
-    return guarded(observation)
+    return [
+        Observation(
+            "REBALANCE_INCOMPLETE",
+            evidence={
+                "interrupted_generations": float(generations),
+                "interrupted_rebalances": float(len(interrupted)),
+                "not_stable_seconds": waits,
+                **({} if timeout is None else {"rebalance_timeout_seconds": timeout}),
+            },
+            evidence_text={"group_state": signals.state},
+            guards={"deploy": no_deploy(signals)},
+        )
+    ]
 
 
 @Rule(
@@ -203,7 +206,7 @@ def rebalance_straggler(signals: Signals) -> list[Observation]:
                 "coordinator": passes(since > horizon),
             },
         )
-    return [each for slot in sorted(found) for each in guarded(found[slot])]
+    return [found[slot] for slot in sorted(found)]
 
 
 @Rule(
@@ -271,12 +274,16 @@ def assignor_flap(signals: Signals) -> list[Observation]:
         return []
     names = sorted({name for _, old, new in found for name in (old, new)})
     names += sorted({name for row in split for name in row["classic_protocols"]})
-    observation = Observation(
-        "ASSIGNOR_FLAP",
-        evidence={"assignor_changes": float(len(found)), "members_without_common_assignor": float(len(split))},
-        evidence_text={"assignors": ", ".join(dict.fromkeys(names)), "slots": ", ".join(row["slot"] for row in split)},
-    )
-    return [observation]
+    return [
+        Observation(
+            "ASSIGNOR_FLAP",
+            evidence={"assignor_changes": float(len(found)), "members_without_common_assignor": float(len(split))},
+            evidence_text={
+                "assignors": ", ".join(dict.fromkeys(names)),
+                "slots": ", ".join(row["slot"] for row in split),
+            },
+        )
+    ]
 
 
 def _is_cooperative(signals: Signals) -> bool:

@@ -38,11 +38,10 @@ class Observation:
     """A rule's condition at the end of a window, for one scope.
 
     `topic`, `partitions` and `subject` (a member's slot, host or broker) make the scope: what is "" or empty is the
-    whole group. A scope that a rule is silent about does not hold; `state` abstains where inputs are missing.
+    whole group. A scope that a rule is silent about does not hold.
     """
 
     code: str
-    state: str = HOLDS
     severity: str = WARN
     topic: str = ""
     partitions: tuple[int, ...] = ()
@@ -53,6 +52,12 @@ class Observation:
     guards: Mapping[str, str] = field(default_factory=dict)  # name -> pass, fail or unknown; a fail vetoes
     explained: float = 0.0  # share of the group's significant lag that this explains, 0 if it names none
     is_falsified: bool = False
+    abstains: bool = False  # inputs are missing
+
+    @property
+    def state(self) -> str:
+        """It holds, fails by a guard, or abstains."""
+        return FAILS if FAIL in self.guards.values() else ABSTAINS if self.abstains else HOLDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,17 +149,6 @@ def passes(fine: bool | None) -> str:  # noqa: FBT001 -- the name of the functio
 def guard(is_bad: bool | None) -> str:  # noqa: FBT001 -- it is what is evaluated
     """Result of a guard by whether what it guards against is so."""
     return passes(None if is_bad is None else not is_bad)
-
-
-def state_by(guards: Mapping[str, str]) -> str:
-    """A guard that fails is a veto."""
-    return FAILS if FAIL in guards.values() else HOLDS
-
-
-def guarded(observation: Observation) -> list[Observation]:
-    """The observation, which does not hold if one of its guards fails."""
-    is_vetoed = state_by(observation.guards) == FAILS
-    return [replace(observation, state=FAILS) if is_vetoed else observation]
 
 
 def no_deploy(signals: Signals) -> str:

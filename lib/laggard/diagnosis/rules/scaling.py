@@ -17,7 +17,6 @@ from laggard.diagnosis.rules.rule import (
     Observation,
     Rule,
     burns_slo,
-    guarded,
     has_assignments,
     has_members,
     outranks,
@@ -74,19 +73,20 @@ def scale_out_futile(signals: Signals) -> list[Observation]:
         return []
     worst = signals.worst
     numbers = {"elasticity": change.value, "consume_rate_before": change.before, "consume_rate_after": change.after}
-    observation = Observation(
-        "SCALE_OUT_FUTILE",
-        evidence={
-            "members_before": float(event.before),
-            "members_after": float(event.after),
-            "lag_before_records": before,
-            "lag_records": now,
-            "new_members_with_lag": float(sum(bool(each.material) for each in fresh)),
-            **{name: value for name, value in numbers.items() if math.isfinite(value)},
-        },
-        guards={"draining": passes(None if worst is None else worst.trend.name != "draining")},
-    )
-    return guarded(observation)
+    return [
+        Observation(
+            "SCALE_OUT_FUTILE",
+            evidence={
+                "members_before": float(event.before),
+                "members_after": float(event.after),
+                "lag_before_records": before,
+                "lag_records": now,
+                "new_members_with_lag": float(sum(bool(each.material) for each in fresh)),
+                **{name: value for name, value in numbers.items() if math.isfinite(value)},
+            },
+            guards={"draining": passes(None if worst is None else worst.trend.name != "draining")},
+        )
+    ]
 
 
 def _goes_on(signals: Signals) -> list[Observation]:
@@ -131,17 +131,20 @@ def scale_oscillation(signals: Signals) -> list[Observation]:
     found = alternations(events, signals.frame.now)
     if len(found) < _SWINGS:
         return []
-    observation = Observation(
-        "SCALE_OSCILLATION",
-        evidence={
-            "net_changes": float(len(found)),
-            "fewest_members": float(min(min(each.before, each.after) for each in found)),
-            "most_members": float(max(max(each.before, each.after) for each in found)),
-        },
-        evidence_text={"times": ", ".join(f"{each.at:%H:%M:%S} {each.before}→{each.after}" for each in found[-10:])},
-        guards={"deploy": passes(signals.deploy is None)},
-    )
-    return guarded(observation)
+    return [
+        Observation(
+            "SCALE_OSCILLATION",
+            evidence={
+                "net_changes": float(len(found)),
+                "fewest_members": float(min(min(each.before, each.after) for each in found)),
+                "most_members": float(max(max(each.before, each.after) for each in found)),
+            },
+            evidence_text={
+                "times": ", ".join(f"{each.at:%H:%M:%S} {each.before}→{each.after}" for each in found[-10:])
+            },
+            guards={"deploy": passes(signals.deploy is None)},
+        )
+    ]
 
 
 @Rule(
@@ -168,19 +171,20 @@ def scale_zero_cold_start(signals: Signals) -> list[Observation]:
         return []
     if found.backlog_records <= sum(known_sum(topic.floor) for topic in signals.topics):
         return []
-    observation = Observation(
-        "SCALE_ZERO_COLD_START",
-        severity=WARN if burns_slo(signals.frame, signals.policy.slo_objective) else INFO,
-        evidence={
-            "cold_seconds": found.waited_seconds,
-            "empty_seconds": (found.returned_at - found.empty_at).total_seconds(),
-            "backlog_records": found.backlog_records,
-            "catch_up_seconds": found.catch_up_seconds,
-        },
-        evidence_text={"scale_to_zero": "declared" if signals.policy.scale_to_zero else "not declared"},
-        guards={"draining": passes(_is_below(signals, found.backlog_records))},
-    )
-    return guarded(observation)
+    return [
+        Observation(
+            "SCALE_ZERO_COLD_START",
+            severity=WARN if burns_slo(signals.frame, signals.policy.slo_objective) else INFO,
+            evidence={
+                "cold_seconds": found.waited_seconds,
+                "empty_seconds": (found.returned_at - found.empty_at).total_seconds(),
+                "backlog_records": found.backlog_records,
+                "catch_up_seconds": found.catch_up_seconds,
+            },
+            evidence_text={"scale_to_zero": "declared" if signals.policy.scale_to_zero else "not declared"},
+            guards={"draining": passes(_is_below(signals, found.backlog_records))},
+        )
+    ]
 
 
 @Rule(
@@ -205,13 +209,14 @@ def overprovisioned_idle(signals: Signals) -> list[Observation]:
     hours = total / (signals.member_count or 1)
     if not share < _BUSY_SHARE or hours < _BUSY_HOURS:
         return []
-    observation = Observation(
-        "OVERPROVISIONED_IDLE",
-        severity=INFO,
-        evidence={"replica_hours": total, "idle_replica_hours": idle, "busy_share": share},
-        guards={"hot_standby": passes(not signals.policy.hot_standby)},
-    )
-    return guarded(observation)
+    return [
+        Observation(
+            "OVERPROVISIONED_IDLE",
+            severity=INFO,
+            evidence={"replica_hours": total, "idle_replica_hours": idle, "busy_share": share},
+            guards={"hot_standby": passes(not signals.policy.hot_standby)},
+        )
+    ]
 
 
 def _latest_scale_out(signals: Signals) -> ScaleEvent | None:

@@ -10,7 +10,6 @@ import numpy as np
 from laggard.diagnosis.history.frames import Row
 from laggard.diagnosis.parameters import Parameters, fixed
 from laggard.diagnosis.rules.rule import (
-    ABSTAINS,
     CAUSE,
     CONFIDENCE,
     LAG_CAUSE,
@@ -24,7 +23,6 @@ from laggard.diagnosis.rules.rule import (
     known,
     outranks,
     share_of_lag,
-    state_by,
     suppresses,
 )
 from laggard.diagnosis.signals.attribution import BROKER, COSTLY, HOST, HOT, MEMBER, searchable
@@ -82,7 +80,8 @@ def hot_partition(signals: Signals) -> list[Observation]:
             places = [place for place in lagging if is_hot_ratio(signals, topic, place)]
             partitions = tuple(topic.frame.partitions[places].tolist())
             if partitions:  # what an owner can do is not known
-                found.append(Observation("HOT_PARTITION_ARRIVAL", ABSTAINS, "warn", topic.frame.topic, partitions))
+                name = topic.frame.topic
+                found.append(Observation("HOT_PARTITION_ARRIVAL", topic=name, partitions=partitions, abstains=True))
     return found
 
 
@@ -153,7 +152,6 @@ def costly_partition(signals: Signals) -> list[Observation]:
         found.append(
             Observation(
                 "COSTLY_PARTITION",
-                state_by(guards),
                 topic=cause.topic,
                 partitions=cause.partitions,
                 confidence=CONFIDENCE if cause.is_proven else ONE_GROUP_CONFIDENCE,
@@ -245,7 +243,6 @@ def _slow(signals: Signals, code: str, label: str) -> list[Observation]:
         found.append(
             Observation(
                 code,
-                state_by(guards),
                 subject=subject,
                 confidence=CONFIDENCE * factor,
                 evidence=known(evidence),
