@@ -17,7 +17,7 @@ from laggard.cli.main import main
 from laggard.cli.published import published_batch
 from laggard.cli.query_notes import Range
 from laggard.cli.report_charts import COLOURS, NOTHING, UNWATCHED, Span, by_bin, line, marks, spark, strip
-from laggard.cli.report_data import fleet_page
+from laggard.cli.report_fleet import fleet_page
 from laggard.errors import NOT_FOUND, OK, TEMPORARY, USAGE
 from laggard.tables.arrow import to_arrow
 from laggard.tables.delta import Writer

@@ -90,7 +90,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
 def group_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row], bool]:
     """The page of one group, its open findings, and True if these are known."""
     environment = _environment()
-    from laggard.cli.report_data import group_page
+    from laggard.cli.report_group import group_page
 
     batch = published_batch(config.job.tables)
     end = args.to(batch.polled_at) if args.to else batch.polled_at
@@ -110,7 +110,7 @@ def group_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row]
 def fleet_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row], bool]:
     """The page of all groups, all open findings, also those of no group, and True if they are known."""
     environment = _environment()
-    from laggard.cli.report_data import fleet_page
+    from laggard.cli.report_fleet import fleet_page
 
     batch = published_batch(config.job.tables)
     end = batch.polled_at

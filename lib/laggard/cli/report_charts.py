@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
+from typing import Any
 
 from markupsafe import Markup, escape
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 960, 170, 70, 10, 10, 22
 STRIP = 30
 BINS = 480  # values of one chart: two pixels each
+_SETTLING = 3  # windows at the end that may not have closed
 MARK = 2  # pixels: marks that would lie on each other are one
 UNWATCHED, PARTIAL, NOTHING = "unwatched", "partial", "nothing"
 # those of the dashboards, by Okabe and Ito: safe for colour-blind readers
@@ -57,6 +59,17 @@ class Span:
 
 # by bin: a number or text, None if not known in whole, UNWATCHED, or NOTHING if there was nothing to measure
 Values = Sequence[float | str | None]
+
+
+def on_grid(at: datetime, window_seconds: int) -> datetime:
+    """The start of the window that a moment lies in, so that no window is cut."""
+    return at - timedelta(seconds=at.timestamp() % window_seconds)
+
+
+def drawn_to(windows: Sequence[Mapping[str, Any]], end: datetime, window_seconds: int) -> datetime:
+    """The end of the newest window, if no later one can have closed."""
+    newest = max((row["window_end"] for row in windows), default=end)
+    return newest if end - newest <= timedelta(seconds=_SETTLING * window_seconds) else end
 
 
 def by_bin(span: Span, rows: Sequence[tuple[datetime, float | str | None]]) -> list[float | str | None]:

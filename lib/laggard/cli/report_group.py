@@ -1,9 +1,9 @@
-"""Values and charts of a report from the published tables; the template makes names safe."""
+"""Values and charts of the page of one group, from the published tables; the template makes names safe."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,18 +22,16 @@ from laggard.cli.report_charts import (
     UNWATCHED,
     Span,
     by_bin,
+    drawn_to,
     line,
     marks,
     nice_seconds,
-    spark,
+    on_grid,
     strip,
 )
-from laggard.cli.views import read_views
 from laggard.cli.words import known_duration, short, short_duration
-from laggard.tables.published import Batch
 
-MOST_TOPICS, MOST_REBALANCES, MOST_GROUPS, SPARK_BINS = 5, 200, 500, 48
-_SETTLING = 3  # windows at the end that may not have closed
+MOST_TOPICS, MOST_REBALANCES = 5, 200
 Series = Sequence[tuple[datetime, float | str | None]]
 
 
@@ -41,11 +39,11 @@ def group_page(explained: Explained, root: str, window_seconds: int, objective: 
     """All that the page of one group shows."""
     batch, group = explained.batch, str(explained.group["group"])
     end = batch.polled_at
-    begin = _on_grid(explained.since or end - timedelta(days=1), window_seconds)
+    begin = on_grid(explained.since or end - timedelta(days=1), window_seconds)
     ask = open_session(root, Range(begin, end - timedelta.resolution))  # a window that begins there is not in it
     name = "'" + group.replace("'", "''") + "'"
     windows = ask(_WINDOWS.format(name=name)).to_pylist()
-    span = Span(begin, _drawn_to(windows, end, window_seconds), window_seconds)
+    span = Span(begin, drawn_to(windows, end, window_seconds), window_seconds)
     facts = to_data(explained)
     slo = [] if not any(row["matured_records"] for row in windows) else ask(_SLO.format(name=name)).to_pylist()
     return {
@@ -83,17 +81,6 @@ _SLO = 'select * from slo_daily where "group" = {name} order by date'
 def _burn(row: Row, objective: float) -> float | None:
     share = row["late_share"]
     return None if share is None or objective >= 1 else float(share) / (1 - objective)
-
-
-def _on_grid(at: datetime, window_seconds: int) -> datetime:
-    """The start of the window that a moment lies in, so that no window is cut."""
-    return at - timedelta(seconds=at.timestamp() % window_seconds)
-
-
-def _drawn_to(windows: Sequence[Row], end: datetime, window_seconds: int) -> datetime:
-    """The end of the newest window, if no later one can have closed."""
-    newest = max((row["window_end"] for row in windows), default=end)
-    return newest if end - newest <= timedelta(seconds=_SETTLING * window_seconds) else end
 
 
 def _finding(row: Row) -> Row:
@@ -226,88 +213,3 @@ def _known_sum(rows: Sequence[Row], column: str) -> dict[str, Any]:
     """The sum of what is known, and how many are not."""
     values = [row[column] for row in rows if row[column] is not None]
     return {"sum": sum(values) if values else None, "unknown": len(rows) - len(values)}
-
-
-def fleet_page(root: str, batch: Batch, asked: Range, window_seconds: int, *, is_past: bool = False) -> dict[str, Any]:
-    """All that the page of all groups shows: their state now, or at the end of a window of the past."""
-    end = asked.end or batch.polled_at
-    begin = _on_grid(asked.begin or end - timedelta(days=1), window_seconds)
-    ask = open_session(root, Range(begin, end - timedelta.resolution))  # a window that begins there is not in it
-    # what was opened before the range may be open at its end
-    worst = open_session(root, Range(None, end))(_worst(end if is_past else None)).to_pylist()
-    bounds = _BOUNDS_THEN.format(end=end.isoformat()) if is_past else _BOUNDS
-    parts: list[Mapping[str, Row]] = [
-        {row["group"]: row for row in ask(sql).to_pylist()} for sql in (*_BY_GROUP, bounds)
-    ]
-    newest = ask(
-        "select max(window_end) as window_end from group_windows having max(window_end) is not null"
-    ).to_pylist()
-    span = Span(begin, _drawn_to(newest, end, window_seconds), window_seconds, SPARK_BINS)
-    drawn: dict[str, list[tuple[datetime, float | None]]] = defaultdict(list)
-    for row in ask(_SPARKS.format(seconds=span.step, begin=begin.isoformat())).to_pylist():
-        drawn[row["group"]].append((row["at"], None if row["unknown"] else row["lag"]))
-    rows = []
-    for row in worst[:MOST_GROUPS]:
-        merged = {name: value for part in reversed(parts) for name, value in part.get(row["group"], {}).items()}
-        values = by_bin(span, drawn.get(row["group"], []))
-        rows.append({**merged, **row, "spark": spark(values)})
-    return {
-        "cluster": batch.cluster,
-        "batch_id": batch.batch_id,
-        "begin": begin,
-        "end": end,
-        "is_past": is_past,
-        "groups": len(worst),
-        "names": {row["group"] for row in worst},
-        "rows": rows,
-        "gaps": gaps_in(root, batch, Range(begin, end)),
-        "late": {row["group"]: row for row in parts[2].values() if row["late_records"]},
-    }
-
-
-def _worst(then: datetime | None) -> str:
-    """The view worst_groups; of a window of the past with its rows in the place of the newest ones."""
-    if then is None:
-        return "select * from worst_groups order by place"
-    view = read_views()["worst_groups"].sql.partition(" as\n")[2].rstrip(";\n ")
-    status = _STATUS_THEN.format(end=then.isoformat(), date=(then - timedelta(days=1)).date())
-    return f"with group_status as ({status}) select * from ({view}) order by place"  # noqa: S608
-
-
-_STATUS_THEN = """
-select cluster, "group", group_state, max_time_lag_seconds, lag, lag_known, partitions_unknown
-from group_history
-left join (
-    select "group" as name, max(max_time_lag_seconds) as max_time_lag_seconds from group_windows
-    where date >= cast('{date}' as date) and window_end = cast('{end}' as timestamp) group by "group"
-) on name = "group"
-where date >= cast('{date}' as date) and window_end = cast('{end}' as timestamp)
-"""
-_BOUNDS = """
-select "group", max(time_lag_seconds) as bound from partition_status
-where time_lag_censored and status = 'ok' group by "group"
-"""
-_BOUNDS_THEN = """
-select "group", max(max_time_lag_seconds) as bound from group_windows
-where time_lag_censored and window_end = cast('{end}' as timestamp) group by "group"
-"""
-_NEWEST = "select max(window_end) as window_end from group_windows"
-_BY_GROUP = (
-    """select "group", max(lag_known) as lag_known_max, max(max_time_lag_seconds) as time_lag_max,
-    max(case when time_lag_censored then max_time_lag_seconds end) as time_lag_bound
-    from group_windows group by "group" """,
-    """select "group", sum(rebalances) as rebalances, sum(paused_partition_seconds) as paused,
-    sum(rebalances_unknown) as rebalances_unknown from rebalance_cost group by "group" """,
-    """select "group", sum(matured_records) as matured_records, sum(late_records) as late_records
-    from slo_daily group by "group" """,
-    """select "group", count(*) as windows, count(members) as windows_with_members
-    from group_history group by "group" """,
-)
-_SPARKS = """
-select "group", date_bin(interval '{seconds} seconds', window_start, cast('{begin}' as timestamp)) as at,
-    max(lag_known) as lag, max(unknown) as unknown
-from (
-    select "group", window_start, sum(lag_known) as lag_known, count(*) - count(lag) as unknown
-    from group_windows group by "group", window_start
-) group by 1, 2 order by 1, 2
-"""
