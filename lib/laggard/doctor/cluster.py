@@ -6,6 +6,7 @@ import json
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -130,6 +131,11 @@ def check_source(cluster: Cluster) -> Iterable[Result]:
     if leaderless:
         fact = f"no leader for partitions {_some(sorted(part for _, part in leaderless))}"
         yield Result("fail", "offsets topic leaders", fact, "start the brokers that hold them")
+    yield from _check_ends(cluster, by_leader)
+
+
+def _check_ends(cluster: Cluster, by_leader: dict[int, list[tuple[str, int]]]) -> Iterable[Result]:
+    """Open transactions and our position, by the offsets that the leaders answer."""
     asked = [(LATEST, READ_COMMITTED), (LATEST, 0), (EARLIEST, 0)]
     answers = [cluster.brokers.list_offsets(by_leader, *each) for each in asked]
     failed = {part: found.error for answer in answers for (_, part), found in answer.items() if found.error}
@@ -140,12 +146,10 @@ def check_source(cluster: Cluster) -> Iterable[Result]:
         return
     stable, high, starts = (_offsets(answer) for answer in answers)
     results = [evaluate_transactions(high, stable)]
-    try:
+    with suppress(TableMissing):
         batch = newest_batch(cluster.config.job.tables)
-    except TableMissing:
-        batch = None
-    if batch is not None:
-        results.append(evaluate_position(starts, batch.values["source_to"] or {}))
+        if batch is not None:
+            results.append(evaluate_position(starts, batch.values["source_to"] or {}))
     # what some brokers did not tell leaves the others' troubles as they are, and nothing is said to be all right
     yield from (result for result in results if not failed or result.level != "ok")
 
@@ -179,7 +183,7 @@ def evaluate_transactions(high: Mapping[int, int], stable: Mapping[int, int]) ->
 
 
 def evaluate_position(starts: Mapping[int, int], positions: Mapping[int, int]) -> Result:
-    """True if the records after the newest batch are all still there."""
+    """Records after the newest batch are lost if the log starts after them."""
     lost = sorted(part for part, position in positions.items() if starts.get(part, 0) > position)
     if not lost:
         return Result("ok", "position", "everything after the newest batch can still be read")

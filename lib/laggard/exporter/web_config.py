@@ -174,29 +174,36 @@ def _wrong_tls(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     tls = {key.partition(".")[2]: value for key, value in given.items() if key.startswith("tls_server_config.")}
     if not tls:
         return
-    prefix = "tls_server_config."
+    for name, problem in (*_wrong_certificates(tls), *_wrong_client_auth(tls)):
+        yield f"tls_server_config.{name}", problem
+    if tls.get("min_version", "TLS12") > tls.get("max_version", "TLS13"):
+        yield "tls_server_config.min_version", "above max_version"
+    if len(tls.get("curve_preferences", ())) > 1:
+        yield "tls_server_config.curve_preferences", "Python's TLS takes one curve, not an order of several"
+
+
+def _wrong_certificates(tls: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Certificates and keys that are given twice, or not at all."""
     for name in ("cert", "key", "client_ca"):
         if tls.get(name) and tls.get(f"{name}_file"):
-            yield f"{prefix}{name}", f"{name}_file is given too; one of them would have no effect"
-    yield from (
-        (f"{prefix}{name}_file", f"one of {name}_file and {name} is needed for TLS")
-        for name in ("cert", "key")
-        if not (tls.get(name) or tls.get(f"{name}_file"))
-    )
+            yield name, f"{name}_file is given too; one of them would have no effect"
+    for name in ("cert", "key"):
+        if not (tls.get(name) or tls.get(f"{name}_file")):
+            yield f"{name}_file", f"one of {name}_file and {name} is needed for TLS"
+
+
+def _wrong_client_auth(tls: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Settings of client certificates that have no effect, or too large a one."""
     has_ca = bool(tls.get("client_ca") or tls.get("client_ca_file"))
     is_verifying = tls.get("client_auth_type") in VERIFYING
     if has_ca and not is_verifying:
-        yield f"{prefix}client_auth_type", f"a client CA has an effect only with {' or '.join(VERIFYING)}"
+        yield "client_auth_type", f"a client CA has an effect only with {' or '.join(VERIFYING)}"
     if is_verifying and not has_ca:
-        yield f"{prefix}client_ca_file", "without a client CA every public authority's certificate would do"
+        yield "client_ca_file", "without a client CA every public authority's certificate would do"
     if "client_allowed_sans" in tls and not is_verifying:
-        yield f"{prefix}client_allowed_sans", f"names count only with {' or '.join(VERIFYING)}"
+        yield "client_allowed_sans", f"names count only with {' or '.join(VERIFYING)}"
     if tls.get("client_allowed_sans") == ():
-        yield f"{prefix}client_allowed_sans", "an empty list refuses every client"
-    if tls.get("min_version", "TLS12") > tls.get("max_version", "TLS13"):
-        yield f"{prefix}min_version", "above max_version"
-    if len(tls.get("curve_preferences", ())) > 1:
-        yield f"{prefix}curve_preferences", "Python's TLS takes one curve, not an order of several"
+        yield "client_allowed_sans", "an empty list refuses every client"
 
 
 def _read_tls(given: Mapping[str, Any], read: Read) -> tuple[Tls | None, list[tuple[str, str]]]:

@@ -55,27 +55,30 @@ def finding_rows(
             continue
         role = role_of.get(finding_id, track.role)
         above = primary if primary != finding_id and role not in ("note", "primary") else None
-        severity = step.observed.severity if step.observed is not None else track.severity
-        if step.observed is not None:
-            track = replace(track, confidence=round(step.observed.confidence, 4))
-        event = _event(step, role, above or "", severity, evaluation.now_ms)
-        if event:
-            rows.append(
-                _row(
-                    evaluation, replace(step, track=track), finding_id, event, role, above, severity, rules[track.code]
-                )
-            )
-            track = replace(
-                track,
-                seq=track.seq + 1,
-                reported_ms=evaluation.now_ms,
-                role=role,
-                primary=above or "",
-                severity=severity,
-            )
+        row, track = _reported(evaluation, step, finding_id, role, above, rules[track.code])
+        if row is not None:
+            rows.append(row)
         if not step.closed:
             tracks.append(track)
     return rows, tracks, code
+
+
+def _reported(
+    evaluation: Evaluation, step: Step, finding_id: str, role: str, above: str | None, rule: Rule
+) -> tuple[Row | None, Track]:
+    """The row of a finding, None if there is nothing new to report, and its track after that."""
+    track, observed = step.track, step.observed
+    severity = track.severity if observed is None else observed.severity
+    if observed is not None:
+        track = replace(track, confidence=round(observed.confidence, 4))
+    event = _event(step, role, above or "", severity, evaluation.now_ms)
+    if not event:
+        return None, track
+    row = _row(evaluation, replace(step, track=track), finding_id, event, role, above, severity, rule)
+    reported_ms = evaluation.now_ms
+    return row, replace(
+        track, seq=track.seq + 1, reported_ms=reported_ms, role=role, primary=above or "", severity=severity
+    )
 
 
 def _open(finding_id: str, step: Step, rules: Mapping[str, Rule]) -> Open:

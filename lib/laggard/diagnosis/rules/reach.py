@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from dis import get_instructions
 from functools import cache
@@ -97,20 +97,25 @@ def _sources(module: str) -> Mapping[str, tuple[str, tuple[str, ...]]]:
     """Map what a module defines or imports to its home, and the names in its value or its defaults."""
     found: dict[str, tuple[str, tuple[str, ...]]] = {}
     for node in ast.parse(inspect.getsource(sys.modules[module])).body:
-        values: list[ast.expr | None] = []
-        names: list[str] = []
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(_OURS):
             theirs = _sources(str(node.module))
             found |= {one.asname or one.name: theirs[one.name] for one in node.names if one.name in theirs}
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names, values = [one.id for one in targets if isinstance(one, ast.Name)], [node.value]
-        elif isinstance(node, ast.FunctionDef):
-            names, values = [node.name], [*node.args.defaults, *node.args.kw_defaults]
-        inner = [one for value in values if value is not None for one in ast.walk(value)]
-        parts = tuple(one.id for one in inner if isinstance(one, ast.Name) and one.id not in names)
-        found |= dict.fromkeys(names, (module, parts))
+        else:
+            names, values = _defined(node)
+            inner = [one for value in values if value is not None for one in ast.walk(value)]
+            parts = tuple(one.id for one in inner if isinstance(one, ast.Name) and one.id not in names)
+            found |= dict.fromkeys(names, (module, parts))
     return found
+
+
+def _defined(node: ast.stmt) -> tuple[list[str], Sequence[ast.expr | None]]:
+    """Names that a statement of a module defines, and their values or defaults; none if it is neither."""
+    if isinstance(node, ast.FunctionDef):
+        return [node.name], [*node.args.defaults, *node.args.kw_defaults]
+    if not isinstance(node, ast.Assign | ast.AnnAssign):
+        return [], []
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return [one.id for one in targets if isinstance(one, ast.Name)], [node.value]
 
 
 def _names(code: CodeType) -> Iterator[str]:
