@@ -17,6 +17,7 @@ from exporter.simulated_tables import write_simulated
 
 FOLDER = Path(__file__).parents[1] / "pictures"
 WIDTH = 1200
+PORT = 8917  # a picture shows it, and is to be the same each time
 # name, address, what has to be there, height
 PICTURES = (
     ("ui-fleet", "#/", "table.fleet .spark", 520),
@@ -31,7 +32,7 @@ def main() -> None:
         polled_at = write_simulated(Path(folder))
         exporter = Exporter(Path(folder), clock=Clock(polled_at.timestamp() + 10))
         exporter.refresh()
-        with serving_api(exporter, ui=True) as asker, chromium() as browser:
+        with serving_api(exporter, ui=True, port=PORT) as asker, chromium() as browser:
             for name, address, there, height in PICTURES:
                 with tab(browser, asker.port, width=WIDTH, height=height) as seen:
                     seen.open(address).locator(there).first.wait_for()

@@ -105,15 +105,15 @@ def names(found: dict[Key, float]) -> set[str]:
 
 @contextmanager
 def serving(
-    published: Published, clock: Clock | None = None, web: Web | None = None, **limits: Any
+    published: Published, clock: Clock | None = None, web: Web | None = None, port: int = 0, **limits: Any
 ) -> Iterator[tuple[int, SelfStats]]:
-    """A server on a free port of this machine; gives the port."""
+    """A server on a port of this machine, a free one unless it is given; gives the port."""
     loop, stats = asyncio.new_event_loop(), SelfStats()
     options = ExporterOptions(("unused",), **limits)
 
     async def start() -> tuple[LimitedServer, int]:
         server = LimitedServer(Site(options, stats, lambda: published, clock or Clock(), web))
-        server.listen(0, "127.0.0.1")
+        server.listen(port, "127.0.0.1")
         (listening,) = server._sockets.values()
         return server, listening.getsockname()[1]
 
