@@ -1,4 +1,4 @@
-"""`laggard diagnose`: the rules over a past range once more, as they are or with other thresholds, without Spark."""
+"""`laggard diagnose`: evaluate a past range again, as they are or with other thresholds, without Spark."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """The verb and its options."""
     parser = subparsers.add_parser(
         "diagnose",
-        help="the rules over a past range once more, also with other thresholds",
+        help="evaluate a past range again, also with other thresholds",
         description="Evaluate the windows of a past range again and print the findings as they would be. Nothing that"
         " is stored changes.",
     )

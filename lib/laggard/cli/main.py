@@ -26,7 +26,7 @@ VERBS = {
     "explain": "one group in plain words: what is wrong, why, what to do first, and what is not known",
     "plan": "what if: load, drain time and cost with other members, assignor, rate or partitions",
     "findings": "what the rules found, the open ones first",
-    "diagnose": "the rules over a past range once more, also with other thresholds",
+    "diagnose": "evaluate a past range again, also with other thresholds",
     "query": "SQL on the tables, without a JVM",
     "report": "one HTML file about a group or all groups, with charts and findings",
     "doctor": "can it run here, and what to do if not",
