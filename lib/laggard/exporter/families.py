@@ -116,7 +116,7 @@ GROUP_LOSS = _evaluated("group_loss_seconds", T, "group_windows.loss_seconds: un
 # C. Flow counters
 GROUP_PRODUCED = _counter("group_produced_records_total", T, "Rise of the log end while the group reads the topic: produced of group_status.topic_counters.", "topics")
 GROUP_CONSUMED = _counter("group_consumed_records_total", T, "Rise of the committed offset, from which a rewind takes nothing away: consumed of group_status.topic_counters.", "topics")
-GROUP_LOST = _counter("group_lost_records_total", T, "Rise of max(0, log start - committed offset), records deleted before they were read: lost of group_status.topic_counters.", "topics")
+GROUP_LOST = _counter("group_lost_records_total", T, "Records deleted before they were read, those that are certain, a lower bound: lost of group_status.topic_counters.", "topics")
 GROUP_COMMITS = _counter("group_commits_total", T, "Commit records: commits of group_status.topic_counters.", "topics")
 GROUP_NOOP_COMMITS = _counter("group_noop_commits_total", T, "Commit records that repeat the offset: noop_commits of group_status.topic_counters.", "topics")
 GROUP_REWINDS = _counter("group_rewinds_total", T, "Times that a committed offset fell: rewinds of group_status.topic_counters.", "topics")

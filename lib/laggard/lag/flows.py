@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import add_saturating, both, equal, key_codes, sum_groups, where
+from laggard.lag.arrays import add_saturating, both, equal, key_codes, sum_groups, when, where
 from laggard.lag.followed import was_followed
+from laggard.lag.overtaken import Overtaken
 from laggard.lag.reached import reached_by
 from laggard.lag.tick import Tick
 
@@ -28,21 +29,23 @@ def partition_flows(
     now: dict[str, Any],
     counts: dict[str, Any],
     fell_by: Any,
+    overtaken: Overtaken,
     *,
     is_same_topic: Any,
     tick: Tick,
 ) -> dict[str, Any]:
     """Columns `COUNTS` per row of this tick; 0 if two ticks cannot be compared.
 
-    `rewinds` are those at the border of the batch.
+    `rewinds` are those at the border of the batch. Of lost records those count that are certain.
     """
     is_live = both(is_same_topic, was_followed(before, tick), pa.scalar(tick.is_caught_up))
-    lost_before, lost_now = (_lost(each) for each in (before, now))
     moved = add_saturating(pc.subtract(reached_by(now), reached_by(before)), counts["rewound_records"])
+    is_forward = pc.equal(counts["rewound_records"], 0)
     return {
         "produced": _rise(pc.subtract(now["log_end_offset"], before["log_end_offset"]), is_live),
-        "consumed": _rise(moved, is_live),  # a rewind does not take back what was consumed
-        "lost": _rise(pc.subtract(lost_now, lost_before), is_live),
+        # a rewind does not take back what was consumed
+        "consumed": _rise(when(is_forward, overtaken.consumed, moved), is_live),
+        "lost": overtaken.lost,
         "ahead": pc.cast(equal(pc.greater(now["ahead_records"], 0), True), pa.int64()),
         "rewinds": pc.cast(pc.is_valid(fell_by), pa.int64()),
         **counts,
@@ -90,10 +93,6 @@ def add_flows(counters: pa.Table, column: str, counts: Sequence[str], flows: pa.
     columns = [sums["topic"], *(pc.fill_null(sums[f"{name}_sum"], 0) for name in counts)]
     values = pa.StructArray.from_arrays([each.combine_chunks() for each in columns], fields=list(lists.type.value_type))
     return pa.ListArray.from_arrays(pa.array(np.r_[0, np.cumsum(lengths)], pa.int32()), values).cast(lists.type)
-
-
-def _lost(row: Any) -> Any:
-    return pc.max_element_wise(pc.subtract(row["log_start_offset"], row["committed_offset"]), 0, skip_nulls=False)
 
 
 def _rise(difference: Any, is_known: Any) -> Any:

@@ -33,6 +33,7 @@ from laggard.lag.envelope import lag_at_commits
 from laggard.lag.flows import partition_flows
 from laggard.lag.late import Probed, count_late
 from laggard.lag.merged import KEY, UNKNOWN_TOPIC, Merged, Place
+from laggard.lag.overtaken import find_overtaken
 from laggard.lag.tick import Tick
 from laggard.lag.windows import accumulate
 
@@ -53,7 +54,7 @@ def advance_positions(
     answers: Mapping[str, str | None] | None = None,
     untold: Mapping[Place, str | None] | None = None,
 ) -> tuple[pa.Table, dict[str, Any]]:
-    """Rows of `partition_status` (schema given); `was_recreated`, `rewound_from`, `rewound_to`, `flows`, `gaps`.
+    """Rows of `partition_status` (schema given), and `was_recreated`, `rewound_…`, `flows`, `gaps`, `overtaken`.
 
     `answers`: of the groups that were asked for their offsets, None: they gave all, or an error; `untold`: partitions
     that they left out of it.
@@ -110,6 +111,8 @@ def advance_positions(
     fell_by, rates = moves(merged, tick, is_comparable, columns)
     columns |= rates
     counts = commit_counts(merged, fell_by, log_end)
+    overtaken = find_overtaken(merged, columns, counts["rewound_records"], is_comparable, tick)
+    columns["pace"] = overtaken.pace
     lag_at_commit = where(merged.is_new, lag_at_commits(before, commit, columns, is_same_topic, tick))
     at_live_commit = where(pa.scalar(tick.is_caught_up), lag_at_commit)
     columns["rated"] = burrow.rate(before["rated"], at_live_commit, counts["rewound_records"], is_same_topic)
@@ -123,7 +126,8 @@ def advance_positions(
         "was_recreated": was_recreated,
         "rewound_from": where(pc.greater(fell_by, 0), before["committed_offset"]),
         "rewound_to": commit["first_committed_offset"],
-        "flows": partition_flows(before, columns, counts, fell_by, is_same_topic=is_comparable, tick=tick),
+        "flows": partition_flows(before, columns, counts, fell_by, overtaken, is_same_topic=is_comparable, tick=tick),
+        "overtaken": overtaken,
     }
     return build(schema, columns), changes
 

@@ -17,6 +17,7 @@ from laggard.lag.flows import partition_outcomes
 from laggard.lag.isolation import readable_ends
 from laggard.lag.late import Probed, find_probes
 from laggard.lag.merged import forget_truncated, merge
+from laggard.lag.overtaken import at_window_end
 from laggard.lag.positions import ADVANCE_FAILED, advance_positions
 from laggard.lag.shifted import on_the_clock
 from laggard.lag.tick import Tick
@@ -104,7 +105,8 @@ def advance(
         limits=limits,
     )
     groups, closed = finish_group_status(to_arrow(schemas.GROUP_STATUS, groups_now), changed, tick)
-    ended = in_a_window(ticked if tick.closes_windows else merged.before.filter(merged.is_retired))
+    ended = at_window_end(ticked, changes["overtaken"]) if tick.closes_windows else merged.before
+    ended = in_a_window(ended if tick.closes_windows else ended.filter(merged.is_retired))
     owners = find_owners(ended, group_status, topics)
     happened: list[dict[str, Any]] = []
     away = absence_seconds(history.replacements, partition_status, batch.edges, limits)

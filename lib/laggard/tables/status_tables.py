@@ -83,6 +83,14 @@ PARTITION_STATUS = Table(
             f"state: committed offset that a rewind among the newest {COMMITS} commits left",
             "none, or a commit is back there",
         ),
+        Column(
+            "pace",
+            "struct<rate:double,jump_from:bigint,jump_to:bigint,jump_seconds:double,jump_excess:bigint,owed:bigint,"
+            "lost:bigint>",
+            "state: records/s that the group read while it was behind; its fastest jump of the window, until the log"
+            " start is polled; records that are lost and were counted as consumed; and those lost in the window",
+            "a row that an older job wrote",
+        ),
         Column("commit_gaps", "array<int>", "state: newest gaps between commits in milliseconds, at most 20"),
         Column("commit_poll_id", "bigint", "state: poll the commit first met", "no commit"),
         Column(

@@ -54,7 +54,8 @@ LAG_WINDOWS = Table(
             "consumed",
             "bigint",
             "rise of the committed offset since then",
-            "as produced; also a rewind, a rise by more than the log end, or (commits are polled) no answer in it",
+            "as produced; also a rewind, a rise by more than the log end, a rise that may hold deleted records, or"
+            " (commits are polled) no answer in it",
         ),
         Column("arrival_rate", "double", "produced per second", "as produced"),
         Column("consume_rate", "double", "consumed per second", "as consumed"),
