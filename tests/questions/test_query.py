@@ -98,6 +98,17 @@ def test_a_file_that_cannot_be_written_is_said(root: Path, tmp_path: Path, capsy
     assert capsys.readouterr().err.splitlines()[0].startswith("laggard: cannot write")
 
 
+def test_a_file_that_was_written_is_said_beside_the_answer(root: Path, tmp_path: Path, capsys: Capture) -> None:
+    path = str(tmp_path / "rows.csv")
+    for words in ((), ("--json",)):
+        assert call(root, *words, "-o", path, "select 1 as a union all select 2") == OK
+        printed = capsys.readouterr()
+        assert printed.err.splitlines() == [f"wrote {path}: 2 rows"]
+        assert bool(printed.out) == bool(words)
+    assert call(root, "-q", "-o", path, "select 1 as a") == OK
+    assert capsys.readouterr().err == ""
+
+
 def test_infinity_is_a_text_in_json(root: Path, capsys: Capture) -> None:
     assert call(root, "--json", "select cast('inf' as double) as drain_seconds") == OK
     printed = capsys.readouterr().out

@@ -32,9 +32,9 @@ from laggard.cli.questions import fill, fill_names, find_question, range_of, rea
 from laggard.cli.terminal import waiting
 from laggard.cli.times import HELP, accept_spans
 from laggard.cli.views import named_views, read_views
-from laggard.cli.words import aligned
+from laggard.cli.words import aligned, count
 from laggard.errors import OK, TEMPORARY, USAGE, LaggardError
-from laggard.escape import printable_json, printable_lines
+from laggard.escape import printable, printable_json, printable_lines
 from laggard.tables.published import Batch, newest_batch
 from laggard.tables.readers import TableMissing, TableUnreadable, open_table, sentence_of
 from laggard.tables.schemas import BATCHES, TABLES, Table
@@ -111,6 +111,8 @@ def run(args: argparse.Namespace, config: Config) -> int:
         print(printable_json({"v": 1, "ok": True, "data": {"file": args.output, "rows": rows.num_rows}}))
     if not getattr(args, "quiet", False):
         sys.stdout.flush()
+        if args.output not in (None, STDOUT):
+            print(f"wrote {printable(args.output)}: {count(rows.num_rows, 'row')}", file=sys.stderr)
         for note in notes:
             print(printable_lines(f"laggard: {note}"), file=sys.stderr)
     return OK
