@@ -139,3 +139,13 @@ def test_what_a_member_had_that_dies_again_and_again_is_not_stalled() -> None:
     for second in (3300, 3350, 3400):
         other.generation(second, A, C).generation(second + 20, A, B, C)
     assert silent(other) == []
+
+
+@pytest.mark.parametrize(("commits", "count"), [(3.0, 2), (0.0, 0)])
+def test_nobody_repeats_a_commit_in_an_empty_group_that_does_not_commit(commits: float, count: int) -> None:
+    topic = stands({0: 200, 1: 200})
+    kinds = ("repeating", "repeating", *[""] * (PARTITIONS - 2))
+    topic = replace(topic, stall_kind=kinds, interval=np.full(PARTITIONS, 5.0))
+    topic.frame.numbers["commits"][:, -1] = commits
+    signals = Life().generation(10, A, B, C).signals(topics=[topic], material_lag=1000.0, member_count=0)
+    assert len(partition_stalled.check(signals)) == count

@@ -17,7 +17,7 @@ def empty_since(windows: int, *, commits_in: int, quiet_seconds: float = 600.0) 
     commits = np.zeros((1, WINDOWS))
     commits[0, -commits_in] = 1.0
     rows = [{"members": 1}] * (WINDOWS - windows) + [{"members": 0}] * windows
-    topic = topic_signals([50_000.0], history={"commits": commits}, slots=[""])
+    topic = topic_signals([50_000.0], history={"commits": commits, "consumed": 0.0}, slots=[""])
     parameters = Parameters(quiet_seconds=quiet_seconds)
     return signals_of(topic, state="Empty", member_count=0, group_facts=rows, parameters=parameters)
 
@@ -43,6 +43,14 @@ def test_an_empty_group_has_lag_once_it_has_been_quiet_for_long(
 ) -> None:
     found = empty_with_lag.check(empty_since(windows, commits_in=30, quiet_seconds=quiet_seconds))
     assert [each.code for each in found] == codes
+
+
+@pytest.mark.parametrize(("commits_in", "codes"), [(16, []), (31, []), (32, ["EMPTY_WITH_LAG"])])
+def test_a_reader_that_never_joins_may_commit_twice_as_seldom_as_before(commits_in: int, codes: list[str]) -> None:
+    signals = empty_since(WINDOWS, commits_in=commits_in)
+    (topic,) = signals.topics
+    slow = replace(topic, interval=np.full(1, 15.5 * 60))
+    assert [each.code for each in empty_with_lag.check(replace(signals, topics=[slow]))] == codes
 
 
 @pytest.mark.parametrize("away", [10, 60, 300, 500])

@@ -21,6 +21,7 @@ from laggard.diagnosis.rules.uneven import proven_costly
 from laggard.diagnosis.signals.cluster import ClusterFrame, cluster_signal, no_signal
 from laggard.diagnosis.signals.compute import signals_of
 from laggard.diagnosis.signals.group import Signals
+from laggard.diagnosis.signals.slow import is_at_pace_again
 from laggard.diagnosis.verdict.decisions import scale_verdict
 from laggard.diagnosis.verdict.reasons import INPUT_UNKNOWN, Verdict, verdict_columns, with_cluster
 from laggard.diagnosis.verdict.sizing import Sizing, size
@@ -86,7 +87,7 @@ def _evaluate(frame: GroupFrame, memory: Memory, parameters: Parameters) -> Eval
     if memory.lost:
         observations.append(failure(MEMORY, memory.lost))
     sizing = size(signals)
-    holding = _still_slow(memory.tracks) | _holding(observations)
+    holding = _still_slow(memory.tracks, signals) | _holding(observations)
     verdict = scale_verdict(
         signals, holding, sizing, elasticity=math.nan if signals.scaled is None else signals.scaled.elasticity
     )
@@ -204,12 +205,17 @@ def _holding(observations: Iterable[Observation]) -> dict[str, Observation]:
     return found
 
 
-def _still_slow(tracks: Iterable[Track]) -> dict[str, Observation]:
-    """Slow members and hosts whose finding is open: lag of others hides them for a window or two."""
+def _still_slow(tracks: Iterable[Track], signals: Signals) -> dict[str, Observation]:
+    """Slow members and hosts whose finding is open, unless they are at pace again.
+
+    Lag of others hides them for a window or two; a backlog that they drain at full speed is no reason to repair them.
+    """
     return {
         each.code: Observation(each.code, subject=each.subject)
         for each in tracks
-        if each.code in {"SLOW_MEMBER", "SLOW_HOST"} and each.opened_ms is not None
+        if each.code in {"SLOW_MEMBER", "SLOW_HOST"}
+        and each.opened_ms is not None
+        and not is_at_pace_again(signals, each.subject)
     }
 
 

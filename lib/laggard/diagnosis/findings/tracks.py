@@ -33,7 +33,7 @@ def advance_tracks(
 ) -> list[Step]:
     """All tracks after a window that began at `window_ms` and ended at `end_ms`, those that ended in it included."""
     holding = sorted((each for each in observations if each.state == HOLDS), key=_scope_of)
-    abstaining = {each.code for each in observations if each.state == ABSTAINS}
+    abstaining = [each for each in observations if each.state == ABSTAINS]
     steps = []
     for track in tracks:
         if track.code not in rules:  # of a newer version, before this one was put back
@@ -41,7 +41,8 @@ def advance_tracks(
         found = next((each for each in holding if _is_of(track, each)), None)
         if found is not None:
             holding.remove(found)
-        step = _step(track, found, rules[track.code], parameters, end_ms, is_abstaining=track.code in abstaining)
+        is_abstaining = any(_is_unknown(track, each) for each in abstaining)
+        step = _step(track, found, rules[track.code], parameters, end_ms, is_abstaining=is_abstaining)
         if step is not None:
             steps.append(step)
     for each in holding:
@@ -90,6 +91,12 @@ def _is_of(track: Track, each: Observation) -> bool:
     if bool(track.partitions) != bool(each.partitions):
         return False
     return not track.partitions or not set(track.partitions).isdisjoint(each.partitions)
+
+
+def _is_unknown(track: Track, each: Observation) -> bool:
+    """True if an abstention is about this condition; one without a scope is about all of its rule."""
+    is_of_all = not (each.topic or each.partitions or each.subject)
+    return _is_of(track, each) or (is_of_all and track.code == each.code)
 
 
 def _scope_of(each: Observation) -> tuple[Any, ...]:

@@ -98,7 +98,7 @@ def session_eviction(signals: Signals) -> list[Observation]:
     found = [each for each in found if not signals.membership.is_in_deploy(each.at)]
     if len({each.at for each in found}) < _MIN_EVICTIONS:
         return []  # members that are lost together are one loss: of their host, or of what they connect through
-    looping = signals.membership.looping
+    looped = signals.membership.looped
     sessions = [row["session_timeout_ms"] / 1000 for row in signals.frame.members if row.get("session_timeout_ms")]
     elsewhere = sum(_is_elsewhere(signals, each) for each in found)
     return [
@@ -109,7 +109,7 @@ def session_eviction(signals: Signals) -> list[Observation]:
             guards={
                 "deploy": no_deploy(signals),
                 "same_host": passes(not is_most(elsewhere, len(found))),  # pods that are killed restart on other hosts
-                "several_members": passes(not {signals.membership.place(each.slot) for each in found} <= looping),
+                "several_members": passes(not {signals.membership.place(each.slot) for each in found} <= looped),
             },
             is_falsified=_is_contradicted(signals, found, "session_expiry"),
         )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
 
+from laggard.diagnosis.history.frames import TopicFrame, Track
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.rules.rule import (
     CAUSE,
     FAIL,
+    HOLDS,
     PAGE,
     PASS,
     WARN,
@@ -18,12 +21,13 @@ from laggard.diagnosis.rules.rule import (
     Rule,
     burns_slo,
     guard,
+    known,
     outranks,
     share_of_lag,
     suppresses,
 )
-from laggard.diagnosis.signals.group import UNKNOWN_KIND, Signals, TopicSignals
-from laggard.diagnosis.signals.stall import HELD, find_suspects
+from laggard.diagnosis.signals.group import UNKNOWN_KIND, Flags, Signals, TopicSignals
+from laggard.diagnosis.signals.stall import BELOW_LOG_START, HELD, find_suspects
 from laggard.diagnosis.signals.statistics import known_sum
 
 SETTLED = ("Stable", "Unknown", "Empty", "Dead")
@@ -32,6 +36,7 @@ POISON_EVICTIONS = fixed("poison_evictions", 2, "owners that one offset outlived
 POISON_SHARE = fixed("poison_share", 0.3, "share of the partitions, from which it is no single record")
 POISON_CONFIDENCE = fixed("poison_confidence", 0.8, "confidence")
 ALL_SILENT_SHARE = fixed("all_silent_share", 0.8, "share of the partitions, from which no member works")
+OVERDUE_INTERVALS = fixed("overdue_intervals", 1.5, "commit intervals, from which a commit is overdue")
 
 
 @Rule(
@@ -57,24 +62,82 @@ def partition_stalled(signals: Signals) -> list[Observation]:
     """The committed offset does not move with more to read, for longer than its owner's commit interval explains.
 
     That is three of them and a minute at least; where the owner commits nothing at all, two minutes and a minute more
-    than the session, as it may be in a long batch, or dead and not yet missed.
+    than the session, as it may be in a long batch, or dead and not yet missed. While a group stands on four of five
+    of its partitions, no single one is stalled. What is open lasts until an offset moves or nothing is left to read.
     """
     stalled = [(each, int(row)) for each in signals.topics for row in np.flatnonzero(each.is_stalled)]
     stalled = [(each, row) for each, row in stalled if each.stall_kind[row] != HELD]  # no fault of its reader
     if not signals.member_count:  # nobody is there to move anything, but someone may commit the same offset for ever
-        stalled = [(each, row) for each, row in stalled if each.stall_kind[row] == "repeating"]
-    total = sum(len(each.frame.partitions) for each in signals.topics)
-    silent = [(each, row) for each, row in stalled if each.stall_kind[row] == "silent"]
-    if total > 1 and len(silent) >= ALL_SILENT_SHARE * total and signals.member_count:
-        stalled = [place for place in stalled if place not in silent]  # no member works: that is another finding
-    if not stalled:
-        return []
+        seconds = signals.frame.window_seconds
+        stalled = [
+            (each, row)
+            for each, row in stalled
+            if each.stall_kind[row] == "repeating" and _is_committed(each, row, seconds)
+        ]
     severity = PAGE if burns_slo(signals.frame, signals.policy.slo_objective) else WARN
-    return [
+    found = [
         _stall(signals, places, subject, severity)
         for subject, places in _by_member(signals, stalled)
         if _matters(places)
     ]
+    return found + _going_on(signals, "PARTITION_STALLED", found)
+
+
+def _going_on(signals: Signals, code: str, found: list[Observation]) -> list[Observation]:
+    """Open findings of this rule that are not found again, and whose offsets have not moved and have more to read.
+
+    A clock that begins again, at another owner or after a reset, is no sign that anybody got on. Without members it
+    is not known whether anybody could.
+    """
+    shown = [each for each in found if each.state == HOLDS]
+    places_shown = {(each.topic, number) for each in shown for number in each.partitions}
+    subjects = {each.subject for each in shown}
+    still = []
+    for track in signals.memory.tracks:
+        own = {(track.topic, number) for number in track.partitions}
+        is_found = track.subject in subjects if track.subject else bool(own & places_shown)
+        if track.code != code or track.opened_ms is None or is_found or not (places := _unmoved(signals, track)):
+            continue
+        lag = known_sum(np.array([each.lag[row] for each, row in places]))
+        still.append(
+            Observation(
+                code,
+                track.severity,
+                track.topic,
+                track.partitions,
+                track.subject,
+                track.confidence,
+                evidence=known({"frozen_seconds": float(min(each.frame["frozen"][row, -1] for each, row in places))}),
+                evidence_text={"kind": _kind_of(places) or UNKNOWN_KIND},
+                explained=share_of_lag(signals, lag),
+                abstains=not signals.member_count,
+            )
+        )
+    return still
+
+
+def _unmoved(signals: Signals, track: Track) -> list[tuple[TopicSignals, int]]:
+    """Return the partitions of a finding, if none has moved on since it began to hold and some has more to read."""
+    since = int(np.searchsorted(signals.frame.windows, track.since_ms))
+    found = []
+    for each in signals.topics:
+        if track.topic not in {"", each.frame.topic}:
+            continue
+        is_own = np.isin(each.frame.partitions, track.partitions)
+        if track.subject:
+            is_own = (each.frame.named("slot")[:, since:] == track.subject).any(axis=1)
+        for row in np.flatnonzero(is_own).tolist():
+            if (np.diff(each.frame["committed"][row, since:]) > 0).any() or each.stall_kind[row] == HELD:
+                return []
+            found.append((each, row))
+    return found if any(each.lag[row] != 0 for each, row in found) else []  # nor is it over if that is unknown
+
+
+def _is_committed(topic: TopicSignals, row: int, window_seconds: int) -> bool:
+    """True if an offset was committed in the newest windows, as many as a commit interval takes."""
+    interval = 0.0 if np.isnan(topic.interval[row]) else float(topic.interval[row])
+    windows = max(1, math.ceil(OVERDUE_INTERVALS * interval / window_seconds))
+    return bool(np.nansum(topic.frame["commits"][row, -windows:]) > 0)
 
 
 def _by_member(
@@ -145,6 +208,7 @@ def _guards(signals: Signals, places: list[tuple[TopicSignals, int]], kind: str)
         "no rebalance is running": may_be_silent and signals.state not in SETTLED,
         "its owner had time to read": not _had_time(signals, places, kind),
         "its owner does not start again and again": may_be_silent and _dies(signals, places),
+        "others of the group have moved on": may_be_silent and not _have_others_moved(signals, places),
     }
     return {name: guard(is_so) for name, is_so in held_up.items()}
 
@@ -168,6 +232,37 @@ def _had_time(signals: Signals, places: list[tuple[TopicSignals, int]], kind: st
     if kind == "repeating":
         limit = signals.parameters.stall_min_seconds
     return bool((signals.frame.now - rows[-1]["record_timestamp"]).total_seconds() >= limit)
+
+
+def _have_others_moved(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:
+    """True if the group as a whole has read on for as long as a stall has to last.
+
+    A group that nobody reads, or whose commits are refused, stands on all of its partitions. By the moment at which
+    each of them committed last, some look stalled before the others, and some after them.
+    """
+    frames = [each.frame for each in signals.topics]
+    total = sum(len(each.partitions) for each in frames)
+    if total == 1:
+        return True
+    late = sum((_overdue(each, signals.parameters.stall_min_seconds).sum(axis=0) for each in frames), start=0)
+    windows = np.flatnonzero(late >= ALL_SILENT_SHARE * total)
+    if not len(windows):
+        return True
+    # in the window after it some may have moved on at its very end
+    seconds = (len(signals.frame.windows) - 2 - int(windows[-1])) * signals.frame.window_seconds
+    intervals = [float(each.interval[row]) for each, row in places if np.isfinite(each.interval[row])]
+    return seconds >= max(
+        signals.parameters.stall_min_seconds, signals.parameters.stall_ci * max(intervals, default=0.0)
+    )
+
+
+def _overdue(frame: TopicFrame, unknown_seconds: float) -> Flags:
+    """[partitions, windows] True where there is more to read, or may be, and the next commit is overdue."""
+    interval = np.where(np.isnan(frame["interval"]), unknown_seconds, frame["interval"])
+    is_late = frame["frozen"] > OVERDUE_INTERVALS * interval
+    is_late |= np.isnan(frame["frozen"]) & (frame.named("status") == BELOW_LOG_START)  # nobody commits what is deleted
+    found: Flags = (frame["lag"] != 0) & is_late
+    return found
 
 
 def _moves_others(topic: TopicSignals, row: int, window_seconds: int) -> bool:
@@ -210,6 +305,11 @@ def _dies(signals: Signals, places: list[tuple[TopicSignals, int]]) -> bool:
 )
 def poison_pill_suspect(signals: Signals) -> list[Observation]:
     """The same offset does not move while one owner after the other is evicted from the group."""
+    found = _suspected(signals)
+    return found + _going_on(signals, "POISON_PILL_SUSPECT", found)
+
+
+def _suspected(signals: Signals) -> list[Observation]:
     found = find_suspects(signals, signals.parameters.stall_min_seconds)
     if found is None:
         return []
@@ -242,7 +342,7 @@ def poison_pill_suspect(signals: Signals) -> list[Observation]:
                 )
             },
             explained=share_of_lag(signals, lag),
-        )
+        ),
     ]
 
 

@@ -21,8 +21,9 @@ from laggard.diagnosis.rules.rule import (
     Rule,
     suppresses,
 )
+from laggard.diagnosis.signals.forecast import is_read_by_others
 from laggard.diagnosis.signals.group import Signals
-from laggard.diagnosis.signals.stall import DEFAULT_POLL_SECONDS
+from laggard.diagnosis.signals.stall import BELOW_LOG_START, DEFAULT_POLL_SECONDS
 from laggard.diagnosis.signals.statistics import known_sum
 
 EMPTY = ("Empty", "Dead")
@@ -44,8 +45,10 @@ _SILENT_INTERVALS = fixed("silent_intervals", 5, "commit intervals")
     open_after=1,
 )
 def empty_with_lag(signals: Signals) -> list[Observation]:
-    """Records wait and nobody is there to read them."""
-    if signals.state not in EMPTY or not signals.is_material or not _has_no_members(signals):
+    """Records wait, the group has had no member for ten minutes, and nobody commits at the interval seen so far."""
+    if signals.state not in EMPTY or not _is_behind(signals) or not _has_no_members(signals):
+        return []
+    if is_read_by_others(signals):  # its commits may be further apart than ten minutes
         return []
     # where commits are not counted, an offset that moved on says that somebody commits
     by = "commits" if _counts_commits(signals) else "consumed"
@@ -82,7 +85,7 @@ def commits_stopped(signals: Signals) -> list[Observation]:
     """Members are there and records arrive, and not one partition is committed any more."""
     if (
         not signals.member_count
-        or not signals.is_material
+        or not _is_behind(signals)
         or signals.frame.fact.get("group_type") in ("share", "streams")
     ):
         return []
@@ -139,6 +142,13 @@ def topic_left_behind(signals: Signals) -> list[Observation]:
             evidence |= {"quiet_seconds": since, "expiry_seconds": max(0.0, 60 * retention - since)}
         found.append(Observation("TOPIC_LEFT_BEHIND", severity=INFO, topic=each.frame.topic, evidence=evidence))
     return found
+
+
+def _is_behind(signals: Signals) -> bool:
+    """True if lag is significant, or unread records were deleted: then it is not known, and there is more to read."""
+    return signals.is_material or any(
+        (each.frame.named("status")[:, -1] == BELOW_LOG_START).any() for each in signals.topics
+    )
 
 
 def _counts_commits(signals: Signals) -> bool:

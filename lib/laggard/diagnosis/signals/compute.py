@@ -295,6 +295,7 @@ COMPUTED_BY: Mapping[str, tuple[Callable[..., object] | str, ...]] = {
     "deploys": (find_deploys, logical_rebalances),
     "deploy": (vetoing_deploy, find_deploys, logical_rebalances),
     "crash_loops": (find_crash_loops,),
+    "looped": (find_crash_loops,),
     "evictions_by_reason": (find_evictions,),
     "series": (find_series,),
     "scale_events": (find_scale_events, find_deploys, logical_rebalances, find_evictions),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import nan
 
@@ -48,6 +48,7 @@ class Membership:
     deploys: Sequence[Deploy]
     deploy: Deploy | None  # the rolling deploy that explains rebalances now
     crash_loops: Sequence[CrashLoop]
+    looped: frozenset[str]  # places of crash loops to which departures of the last half hour belonged
     evictions_by_reason: Mapping[str, Sequence[Eviction]]  # by claimed reason
     series: Series  # of departures that are not clear by themselves
     scale_events: Sequence[ScaleEvent]
@@ -102,11 +103,20 @@ def membership_of(frame: GroupFrame, parameters: Parameters) -> Membership:
         deploys=deploys,
         deploy=vetoing_deploy(frame, deploys, parameters),
         crash_loops=find_crash_loops(frame, changes, place_of, parameters),
+        looped=_looped(frame, changes, place_of, parameters),
         evictions_by_reason=evictions,
         series=series,
         scale_events=find_scale_events(changes, deploys, [each for found in evictions.values() for each in found]),
         subscriptions_differ_since=subscriptions_differ_since(rosters),
     )
+
+
+def _looped(
+    frame: GroupFrame, changes: Sequence[Change], place_of: Mapping[str, str], parameters: Parameters
+) -> frozenset[str]:
+    """Places of crash loops of twice the time: the newest departures of one explain themselves no better alone."""
+    twice = replace(parameters, deploy_horizon_seconds=2 * parameters.deploy_horizon_seconds)
+    return frozenset(place for each in find_crash_loops(frame, changes, place_of, twice) for place in each.places)
 
 
 Flags = npt.NDArray[np.bool_]

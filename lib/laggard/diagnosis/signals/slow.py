@@ -86,20 +86,29 @@ def slowness(signals: Signals, topic: TopicSignals, slots: Sequence[str], places
     pace, seen = lower_median(pace_of(member) for member in mine), lower_median(member.seen for member in others)
     if isnan(pace + seen + load) or load > SLOW_LOAD_RATIO * everyone or pace > signals.parameters.slow_ratio * seen:
         return None
-    if _is_at_pace_again(topic, slots, signals.parameters.slow_ratio * seen):
+    if _is_at_pace([topic], slots, signals.parameters.slow_ratio * seen):
         return None
     if any(is_itself_costly(signals, topic, place) for place in places):
         return None
     return Slowness(tuple(slots), pace, seen, load, everyone)
 
 
-def _is_at_pace_again(topic: TopicSignals, slots: Sequence[str], least: float) -> bool:
-    """True if in each of the newest windows they read as much as a member that is not slow.
+def is_at_pace_again(signals: Signals, subject: str) -> bool:
+    """True if a member by its slot, or all members of a host, now read as much as the others have shown."""
+    slots = [each.slot for each in signals.members.values() if subject in {each.slot, each.host}]
+    others = lower_median(each.seen for each in signals.members.values() if each.slot not in slots and each.partitions)
+    return bool(slots) and _is_at_pace(signals.topics, slots, signals.parameters.slow_ratio * others)
+
+
+def _is_at_pace(topics: Sequence[TopicSignals], slots: Sequence[str], least: float) -> bool:
+    """True if in each of the newest windows they read as much as a member that is not slow; not so without `least`.
 
     One that was stalled drains its backlog at full speed, long before a mean over minutes tells.
     """
-    own = np.isin(topic.frame.named("slot")[:, -1], slots)
-    newest = np.nan_to_num(topic.frame["consume"][own, -PACE_WINDOWS:]).sum(axis=0)
+    newest = np.zeros(PACE_WINDOWS)
+    for each in topics:
+        own = np.isin(each.frame.named("slot")[:, -1], slots)
+        newest = newest + np.nan_to_num(each.frame["consume"][own, -PACE_WINDOWS:]).sum(axis=0)
     return bool((newest > least * len(slots)).all())
 
 
