@@ -53,6 +53,7 @@ HEADLESS = re.compile(r"(What|Whether|Which|Where|Who|When|How|In which|Until|Wh
 
 
 # the first of these words, as parts of names: a name that people read in a key, a column or a traceback
+STORED = {"is_told", "told_ms"}  # fields in tables that exist: a job that goes on with them would stop at other names
 NAME = re.compile(r"(?:^|_)(?i:judg\w*|(?:fore)?told|anew)(?:$|_|(?=[A-Z]))")
 
 ANY = re.compile(rf"(?i)\b(?:{'|'.join(AVOIDED)})\b")
@@ -134,7 +135,7 @@ def test_names_in_the_package_use_them_too() -> None:
         for path, source in sources()
         if path.startswith("lib/") and re.search("(?i)judg|told|anew", source)
         for number, name in names(source)
-        if NAME.search(name)
+        if NAME.search(name) and name not in STORED
     ]
     assert wrong == []
 

@@ -55,7 +55,7 @@ def bump_epoch(work: Folding, step: Step) -> None:
     )
     state.roster, state.departed, state.was_type, state.was_number = now, {}, None, None
     for member in state.members.values():
-        member.has_row, member.replaced_member_id = False, None
+        member.is_told, member.replaced_member_id = False, None
     tell_epoch(work, history, record["source_offset"], None)
     if not now:
         close_epoch(work, history, None)
@@ -103,7 +103,7 @@ def close_epoch(work: Folding, history: History, stable_at: datetime | None) -> 
     is_complete = stable_at is not None or epoch.kind == "empty"
     place, roster = _place(work, epoch, history), state.roster or []
     of_epoch = {each.member_id for each in roster}
-    members = [each for each in state.members.values() if each.member_id in of_epoch and not each.has_row]
+    members = [each for each in state.members.values() if each.member_id in of_epoch and not each.is_told]
     rows = [_member_row(work, member, place, history) for member in members]
     history.members += rows
     history.generations.append(
@@ -124,7 +124,7 @@ def close_epoch(work: Folding, history: History, stable_at: datetime | None) -> 
         }
     )
     for member in members:
-        member.has_row = True
+        member.is_told = True
     epoch.is_open = False
     work.generations_total += int(is_complete and epoch.kind != "upgrade")  # no rebalance: all keep what they have
 
@@ -132,11 +132,11 @@ def close_epoch(work: Folding, history: History, stable_at: datetime | None) -> 
 def tell_member(work: Folding, member: Member, history: History) -> None:
     """A member's row of the newest epoch: before it goes, or when it took over after the epoch was recorded."""
     epoch = work.state.epoch
-    if epoch is None or member.has_row:
+    if epoch is None or member.is_told:
         return
     if any(each.member_id == member.member_id for each in work.state.roster or ()):
         history.members.append(_member_row(work, member, _place(work, epoch, history), history))
-        member.has_row = True
+        member.is_told = True
 
 
 def _place(work: Folding, epoch: Epoch, history: History) -> Row:

@@ -36,7 +36,7 @@ class Member:
     member_state: str | None = None
     assigned: Held | None = None
     pending_revocation: Held | None = None
-    has_row: bool = False  # it has its row of the newest epoch
+    is_told: bool = False  # it has its row of the newest epoch
 
     @property
     def identity(self) -> Identity:

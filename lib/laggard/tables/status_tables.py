@@ -129,7 +129,7 @@ _MEMBER = (
     "struct<member_id:string,group_instance_id:string,replaced_member_id:string,client_id:string,client_host:string,"
     "rack:string,session_timeout_ms:int,rebalance_timeout_ms:int,topics:array<string>,regex:string,"
     "server_assignor:string,classic_protocols:array<string>,member_epoch:int,previous_member_epoch:int,"
-    f"member_state:string,assigned:{_HELD},pending_revocation:{_HELD},has_row:boolean>"
+    f"member_state:string,assigned:{_HELD},pending_revocation:{_HELD},is_told:boolean>"
 )
 _EPOCH = (
     "struct<number:int,kind:string,source_partition:int,source_offset:bigint,record_timestamp:timestamp,"

@@ -75,10 +75,8 @@ def _reported(
     if not event:
         return None, track
     row = _row(evaluation, replace(step, track=track), finding_id, event, role, above, severity, rule)
-    reported_ms = evaluation.now_ms
-    return row, replace(
-        track, seq=track.seq + 1, reported_ms=reported_ms, role=role, primary=above or "", severity=severity
-    )
+    told_ms = evaluation.now_ms
+    return row, replace(track, seq=track.seq + 1, told_ms=told_ms, role=role, primary=above or "", severity=severity)
 
 
 def _open(finding_id: str, step: Step, rules: Mapping[str, Rule]) -> Open:
@@ -103,7 +101,7 @@ def _event(step: Step, role: str, primary: str, severity: str, now_ms: int) -> s
     if step.closed:
         return CLOSED
     is_other = (role, primary, severity) != (track.role, track.primary, track.severity)
-    return UPDATED if is_other or now_ms - track.reported_ms >= _UPDATE_MS else ""
+    return UPDATED if is_other or now_ms - track.told_ms >= _UPDATE_MS else ""
 
 
 def _row(

@@ -147,7 +147,7 @@ class Track:
     falsified: int = 0
     opened_ms: int | None = None  # end of the window it opened in
     seq: int = 0  # of its next row
-    reported_ms: int = 0  # end of the window of its newest row
+    told_ms: int = 0  # end of the window of its newest row
     severity: str = ""
     role: str = ""
     primary: str = ""
