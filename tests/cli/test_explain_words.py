@@ -125,6 +125,8 @@ def test_an_unknown_cause_says_why_it_is_unknown(
         ),
         ({"left": [], "replaced": ["a"]}, ". Restarted or replaced: a ("),
         ({"left": [], "members_after": 3}, "The same members before and after (3 → 3 members)."),
+        ({"left": [], "members_before": 0, "members_after": 0}, " No member before it and none after."),
+        ({"left": [], "members_before": None, "members_after": 0}, " No member before it and none after."),
         ({"left": list("abcdefg")}, "Left: a, b, c, d, e and 2 more ("),
         ({"left": None, "joined": None}, "Who came and went is not known; 2 members after."),
         ({"interrupted": 1}, "1 round before it never got to an assignment."),
@@ -136,6 +138,13 @@ def test_who_joined_left_or_was_replaced_is_named(
     tmp_path: Path, capsys: Capture, values: dict[str, Any], text: str
 ) -> None:
     assert text in page_of(tmp_path, capsys, **values)
+
+
+def test_an_empty_group_has_no_members_that_joined_again(tmp_path: Path, capsys: Capture) -> None:
+    none = {"left": [], "members_before": 0, "members_after": 0, "cause_posterior": None, "cause": "leader_rejoin"}
+    text = page_of(tmp_path, capsys, **none)
+    assert ": nothing had changed in the empty group. No member before it and none after. " in text
+    assert "same members" not in text
 
 
 def test_a_slot_that_is_only_an_id_is_called_by_client_and_host(tmp_path: Path, capsys: Capture) -> None:
@@ -385,6 +394,7 @@ def test_lag_of_partitions_that_are_stalled_is_not_said_to_swing(verdict: str, c
     window = {
         "lag_known": 700, "lag": 700, "partitions_material": 2, "partitions_total": 6, "top_partitions": [0, 1],
         "members": 2, "status": "ok", "scale_verdict": verdict, "trend": "sawtooth", "shape": "concentrated",
+        "shape_raw": "concentrated",
         "max_time_lag_seconds": 30.0, "time_lag_censored": False, "topic": "orders", "flags": [],
     }  # fmt: skip
     rows = [{"topic": "orders", "status": "ok", "lag": 700, "time_lag_seconds": 30.0, "time_lag_censored": False}]

@@ -28,13 +28,13 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def write(root: Path, topics: tuple[str, ...], rows: list[Row], **lag: float) -> None:
+def write(root: Path, topics: tuple[str, ...], rows: list[Row], windows: Row | None = None, **lag: float) -> None:
     """A tick with these partitions, and what the rules made of the window before."""
     found = {"started_at": NOW - timedelta(minutes=9), "opened_at": NOW - timedelta(minutes=5), "rule": "D20"}
     found |= {"topic": "orders", "partitions": [2], "evidence": {}, "evidence_text": {}, "guards": {}}
     write_evaluated(
         root,
-        windows=[window_row("checkout", topic, **IN_WINDOW) for topic in topics],
+        windows=[window_row("checkout", topic, **IN_WINDOW | (windows or {})) for topic in topics],
         findings=[finding_row("HOT_PARTITION_ARRIVAL", "checkout", falsifier="it falls", **found)],
     )
     tables = {
@@ -72,6 +72,21 @@ def test_every_lag_on_the_pages_of_a_group_is_that_of_the_tick(root: Path, capsy
     assert not [each for each in OF_WINDOW if each in status_line]
     data = json.loads(printed(root, capsys, "explain", "checkout", "--json"))["data"]
     assert data["diagnosis"]["headline"] in page.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("raw", "place", "share"), [("spread", "on all 6 partitions", 100), ("mixed", "mostly on 5 partitions of 6", 83.3)]
+)
+def test_lag_that_is_equal_on_all_partitions_is_mostly_on_none_before_it_has_lasted(
+    root: Path, capsys: pytest.CaptureFixture[str], raw: str, place: str, share: float
+) -> None:
+    rows = [partition_row("checkout", "orders", n, lag=100, time_lag_seconds=60.0) for n in range(6)]
+    windows = {"shape": "mixed", "partitions_total": 6, "partitions_material": 6, "top_partitions": [0, 1, 2, 3, 4]}
+    write(root, ("orders",), rows, windows | {"shape_raw": raw}, lag=600, lag_known=600, max_time_lag_seconds=60.0)
+    page = printed(root, capsys, "explain", "checkout")
+    assert page.startswith(f"checkout is 1 m 00 s behind {place} ")
+    assert ("spread over all partitions in this window" in page) is (raw == "spread")
+    assert sum(map(float, re.findall(r"([\d.]+) %  +1 m 00 s", page))) == pytest.approx(share, abs=0.2)
 
 
 def test_a_lag_that_is_gone_since_the_window_is_not_given_as_one_of_now(

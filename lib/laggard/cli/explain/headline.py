@@ -124,7 +124,8 @@ def _place(row: Row) -> str:
     total, material, top = row["partitions_total"], row["partitions_material"], len(row["top_partitions"] or ())
     if total == 1:
         return "on its only partition"
-    is_uneven = row["shape"] in ("concentrated", "mixed") and 0 < top < material
+    # lag that is even in this window is no less even for not having lasted: equal ones cannot be mostly on some
+    is_uneven = row["shape"] in ("concentrated", "mixed") and row["shape_raw"] != "spread" and 0 < top < material
     number, mostly = (top, "mostly ") if is_uneven else (material, "")
     if number == total:
         return f"on all {total} partitions"

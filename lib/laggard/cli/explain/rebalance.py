@@ -65,6 +65,8 @@ def how_long(row: Row) -> str:
 def _when_and_why(row: Row) -> str:
     cause = str(row["cause"])
     why = CAUSE_WORDS.get(cause, cause)
+    if cause == "leader_rejoin" and not row["members_after"]:
+        why = "nothing had changed in the empty group"
     if cause == "unknown":
         why += f", {_why_unknown(row)}"
     rounds = len(row["generations"] or ())
@@ -88,8 +90,11 @@ def _members(row: Row, names: Mapping[str, str]) -> Iterator[str]:
     changes = (("joined", row["joined"]), ("left", gone), ("restarted or replaced", row["replaced"]))
     shown = [f"{word}: {listed(names.get(slot, slot) for slot in slots)}" for word, slots in changes if slots]
     before = "unknown" if row["members_before"] is None else row["members_before"]
-    text = "; ".join(shown) if shown else "the same members before and after"
-    yield f"{text[0].upper()}{text[1:]} ({before} → {count(row['members_after'], 'member')})."
+    if shown or row["members_after"]:
+        text = "; ".join(shown) if shown else "the same members before and after"
+        yield f"{text[0].upper()}{text[1:]} ({before} → {count(row['members_after'], 'member')})."
+    else:
+        yield "No member before it and none after."
     if row["interrupted"]:
         yield f"{count(row['interrupted'], 'round')} before it never got to an assignment."
     if row["straggler_slot"]:

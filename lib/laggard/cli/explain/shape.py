@@ -19,6 +19,7 @@ _SHAPES = {
     "single": "single: the topic has one partition",
     "none": "its shape has no name yet, it has to last",
 }
+_NOT_YET = "spread over all partitions in this window, which has to last before it counts"
 _SHOWN = 5
 
 
@@ -28,7 +29,7 @@ def shape_lines(explained: Explained) -> Iterator[str]:
     for row in windows:
         if is_behind(row):
             trend = TRENDS.get(row["trend"], "whether it grows is not known yet")
-            shape = _SHAPES.get(row["shape"], row["shape"])
+            shape = _NOT_YET if _is_new_spread(row) else _SHAPES.get(row["shape"], row["shape"])
             # the lag of the only topic is that of the group, which stands under Lag
             lag = f"{lag_of_topic(explained, row['topic']).records} records, " if len(windows) > 1 else ""
             yield from paragraph(f"{short(row['topic'])}: {lag}{trend}; {shape}", "  ", "  ")
@@ -39,7 +40,7 @@ def _carriers(explained: Explained, row: Row, reader: Mapping[Place, Row]) -> It
     """A line for each reader: of all partitions where lag is spread, else of those that hold 70 % of it."""
     rows = {each["partition"]: each for each in explained.partitions if each["topic"] == row["topic"]}
     total = sum(each["lag"] or 0 for each in rows.values())  # of those known
-    chosen = rows if row["shape"] == "spread" else row["top_partitions"] or ()
+    chosen = rows if row["shape"] == "spread" or _is_new_spread(row) else row["top_partitions"] or ()
     nobody = no_reader(explained, row["topic"])
     of_reader: dict[tuple[str, str], list[Row]] = {}  # several members may share client id and host
     for number in sorted(number for number in chosen if number in rows and rows[number]["lag"]):
@@ -53,6 +54,11 @@ def _carriers(explained: Explained, row: Row, reader: Mapping[Place, Row]) -> It
         yield from (f"    {line}" for line in aligned([titles, *cells[:_SHOWN]], [False, False, True, True, True]))
     if len(cells) > _SHOWN:
         yield f"    … and {len(cells) - _SHOWN} more"
+
+
+def _is_new_spread(row: Row) -> bool:
+    """True if lag is even by this window alone; the name is `mixed` until two of three windows are so."""
+    return bool(row["shape"] == "mixed" and row["shape_raw"] == "spread")
 
 
 def _reader(member: Row | None) -> str:
