@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from exporter.harness import Exporter, names, series
+from laggard.exporter.budget import Shedding
 from tables.fixtures import NOW, group_row, partition_row, write_batch
 
 GROUPS = 12
@@ -52,6 +53,14 @@ def test_partitions_go_before_distributions_and_groups_with_the_most_lag_stay_lo
     ]
     assert lagging == [f"g{n:02d}" for n in range(GROUPS - len(lagging), GROUPS)]
     assert lagging
+
+
+def test_as_many_levels_return_as_each_of_the_ten_bodies_had_room_for() -> None:
+    """One small body among larger ones must not bring back what the next has to withhold again."""
+    shedding = Shedding()
+    assert shedding.settle(needed=3, relaxed=3) == 3
+    assert [shedding.settle(needed=0, relaxed=relaxed) for relaxed in (0, 2, 1, 0, 1, 0, 1, 0, 1, 0)] == [3] * 9 + [2]
+    assert [shedding.settle(needed=0, relaxed=0) for _ in range(10)] == [2] * 9 + [0]
 
 
 def test_a_level_returns_when_ten_bodies_in_a_row_were_well_below_the_cap(tmp_path: Path) -> None:

@@ -37,14 +37,16 @@ class Shedding:
     def __init__(self) -> None:
         self._levels = 0
         self._calm = 0
+        self._most_relaxed = 0  # of the calm bodies: each of them was well below the cap without so many
 
     def settle(self, needed: int, relaxed: int) -> int:
         """Levels to leave out of this body, if it needs so many at the cap, and `relaxed` to be well below it."""
         self._calm = self._calm + 1 if relaxed < self._levels else 0
+        self._most_relaxed = relaxed if self._calm <= 1 else max(relaxed, self._most_relaxed)
         if needed > self._levels:
             self._levels = needed
         elif self._calm == _CALM_BODIES:
-            self._levels, self._calm = relaxed, 0
+            self._levels, self._calm = self._most_relaxed, 0
         return self._levels
 
 
