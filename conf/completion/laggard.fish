@@ -107,7 +107,7 @@ complete -c laggard -n '_shtab_laggard_using status' -l watch -d 'show again eve
 complete -c laggard -n '_shtab_laggard_using status' -l group -x -d 'only groups whose name matches'
 complete -c laggard -n '_shtab_laggard_using status' -l sort -xka "severity time_lag lag group" -d 'order (default: severity, then time lag); unknown comes last'
 complete -c laggard -n '_shtab_laggard_using status' -l rebalances -d 'rebalances of each group so far, and the last one, in place of lag'
-complete -c laggard -n '_shtab_laggard_using status' -l limit -x -d 'show at most N groups, the worst (0: all)'
+complete -c laggard -n '_shtab_laggard_using status' -l limit -x -d 'show at most N groups, the first (0: all)'
 complete -c laggard -n '_shtab_laggard_using status' -l fail-on -xka "warn page" -d 'end with 1 if a group has an open finding of this severity or a higher one'
 complete -c laggard -n '_shtab_laggard_using status' -l url -x -d 'the exporter, as http://localhost:8917'
 complete -c laggard -n '_shtab_laggard_using status' -l cluster -x -d 'cluster, if it serves several'

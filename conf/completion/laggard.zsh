@@ -277,7 +277,7 @@ _shtab_laggard_status_options=(
   "--group[only groups whose name matches]:GLOB:"
   "--sort[order (default\: severity, then time lag)\; unknown comes last]:sort:(severity time_lag lag group)"
   "--rebalances[rebalances of each group so far, and the last one, in place of lag]"
-  "--limit[show at most N groups, the worst (0\: all)]:N:"
+  "--limit[show at most N groups, the first (0\: all)]:N:"
   "--fail-on[end with 1 if a group has an open finding of this severity or a higher one]:fail_on:(warn page)"
   "--url[the exporter, as http\:\/\/localhost\:8917]:URL:"
   "--cluster[cluster, if it serves several]:NAME:"

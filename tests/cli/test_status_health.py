@@ -71,6 +71,10 @@ def test_status_ends_with_1_where_a_finding_is_severe(root: Path, capsys: pytest
     words = ["status", "--set", f"job.tables={root}"]
     asked = ([], ["--fail-on", "page"], ["--fail-on", "warn"], ["--fail-on", "warn", "--group", "checkout"])
     assert [main([*words, *more]) for more in asked] == [OK, OK, FOUND, OK]
+    beyond = ["--fail-on", "warn", "--sort", "lag", "--limit", "1", "--json"]  # billing lags less than archive
+    assert main([*words, *beyond]) == FOUND
+    answer = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert [group["group"] for group in answer["data"]["groups"]] == ["archive"]
     assert main([*words, "--rebalances", "--fail-on", "warn"]) == USAGE
     assert "exclude each other" in capsys.readouterr().err
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SORTS = ("severity", "time_lag", "lag", "group")
 Healths = Mapping[str, Health]  # by group; empty if the rules have not evaluated the moment
-Page = tuple[Table, dict[str, Any]]  # for people, and as data
+Page = tuple[Table, dict[str, Any]]  # for people, and as data: the table is cut by --limit when it is shown
 TITLES = (
     "GROUP", "HEALTH", "FINDING", "VERDICT", "STATE", "MEMBERS", "LAG", "TIME LAG", "WORST PARTITION", "GENERATION",
     "DATA", "SHAPE",
@@ -78,7 +78,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--rebalances", action="store_true", help="rebalances of each group so far, and the last one, in place of lag"
     )
     parser.add_argument(
-        "--limit", type=_limit, default=0, metavar="N", help="show at most N groups, the worst (0: all)"
+        "--limit", type=_limit, default=0, metavar="N", help="show at most N groups, the first (0: all)"
     )
     parser.add_argument(
         "--fail-on", choices=FAIL_ON, help="end with 1 if a group has an open finding of this severity or a higher one"
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
     if args.fail_on and (args.watch or args.rebalances):
         raise LaggardError(
             f"--fail-on and {'--watch' if args.watch else '--rebalances'} exclude each other",
-            cause="it goes by the health of the groups that are shown once",
+            cause="it goes by the health of the groups at one time",
             fix=f"laggard status --fail-on {args.fail_on}",
             exit_code=USAGE,
         )
@@ -121,12 +121,13 @@ def run(args: argparse.Namespace, config: Config) -> int:
         except KeyboardInterrupt:
             return INTERRUPTED
     table, content = read_page(args, config)
+    severe = at_least(args.fail_on)
+    healths = {group.get("health") for group in content["groups"]}  # of all: the most severe may be beyond --limit
+    content["groups"] = content["groups"][: args.limit or None]
     if args.json:
         print(printable_json({"v": 1, "ok": True, "data": content}, datetime.isoformat))
     else:
         terminal.show([table], no_color=args.no_color)
-    severe = at_least(args.fail_on)
-    healths = {group.get("health") for group in content["groups"]}
     if healths.intersection(severe):
         return FOUND
     return unknown_code(args.fail_on) if healths == {UNKNOWN} else OK
@@ -152,7 +153,7 @@ def read_page(args: argparse.Namespace, config: Config) -> Page:
     groups = sorted(group_lines(chosen, healths), key=lambda line: order(line, args.sort))
     sentence = title_of(snapshot.batch, len(groups))
     table = table_of(sentence, groups, args.limit, has_rules=bool(healths))
-    return table, content_of(snapshot.cluster, snapshot.batch, groups[: args.limit or None])
+    return table, content_of(snapshot.cluster, snapshot.batch, groups)
 
 
 def read_snapshot(root: str, skipped: Skipped | None = None) -> Snapshot:

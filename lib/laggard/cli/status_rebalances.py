@@ -69,7 +69,7 @@ def read_page(args: argparse.Namespace, config: Config) -> Page:
     refuse_empty(args.group, chosen, (row["group"] for row in groups))
     lines = _lines(config.job.tables, batch, chosen)
     table = table_of(title_of(batch, len(chosen)), lines, args.limit)
-    return table, content_of(batch.cluster, batch, lines[: args.limit or None])
+    return table, content_of(batch.cluster, batch, lines)
 
 
 def read_lines(root: str, batch: Batch) -> list[RebalanceLine]:

@@ -112,7 +112,7 @@ def _status(args: argparse.Namespace, pages: Sequence[Document]) -> Page:
         "cluster": cluster,
         "batch_id": first["batch_id"],
         "polled_at": first["data_timestamp"],
-        "groups": [asdict(line) for line in lines[: args.limit or None]],
+        "groups": [asdict(line) for line in lines],
     }
     rows = [[printable_lines(cell) for cell in cells] for cells in table.rows]  # of an answer that was tampered with
     return replace(table, rows=rows), content
