@@ -126,6 +126,7 @@ def check_series(config: Config) -> Iterable[Result]:
         snapshot = load_snapshot(root, batch, Selection.of(config.metrics), skipped, config.policies.of)
         with suppress(TableMissing):  # of a job without rules
             evaluated = EvaluatedReader(root, config.job.window_seconds).read(skipped)
+            evaluated = evaluated.if_fresh(batch.polled_at.timestamp(), config.job.window_seconds)
             snapshot = replace(snapshot, evaluated=evaluated)
         budgeted = fitting_families(snapshot, share, skipped)
         fact = (
