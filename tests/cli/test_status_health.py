@@ -86,6 +86,13 @@ def test_status_ends_with_75_where_no_group_is_known(root: Path, capsys: pytest.
     assert "findings are unknown" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("group", "expected"), [("archive", TEMPORARY), ("search", OK), ("*ar*", OK), ("*", OK)])
+def test_findings_end_with_75_where_no_group_that_is_asked_for_is_known(root: Path, group: str, expected: int) -> None:
+    write(root, without=("archive",))
+    words = ["findings", "--set", f"job.tables={root}", "--group", group]
+    assert [main([*words, *more]) for more in ([], ["--fail-on", "page"])] == [OK, expected]
+
+
 def test_the_page_sorts_by_severity_first_then_by_lag(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(
         root,

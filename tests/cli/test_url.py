@@ -88,6 +88,7 @@ def asker(exporter: Exporter) -> Iterator[Asker]:
         ["explain", ODD],
         ["findings"],
         ["findings", "--open", "--group", "checkout", "--fail-on", "warn"],
+        *(["findings", "--group", group, "--code", "IDLE_MEMBERS", "--fail-on", "page"] for group in ("checkout", ODD)),
     ],
     ids=" ".join,
 )

@@ -70,11 +70,14 @@ def findings(args: argparse.Namespace) -> int:
         evaluated_to = None if evaluated["evaluated_to"] is None else _time(evaluated["evaluated_to"])
         found = Found(_time(pages[0]["data_timestamp"]), evaluated_to, evaluated["windows_behind"], rows)
         text = "\n".join(finding_lines(rows, evaluated_to, found.behind))
+        is_known = found.is_evaluated
         if not rows and parameters["group"] is not None:
-            refuse_empty(args.group, remote.pages("groups", group=args.group)[0]["groups"])
+            groups = [row for page in remote.pages("groups", group=args.group) for row in page["groups"]]
+            refuse_empty(args.group, groups)
+            is_known = any(row["health"] != UNKNOWN for row in groups)
     refuse_unknown_code(args.code, rows)
     _print(to_data(found), text, is_json=args.json)
-    return exit_code(rows, args.fail_on, is_evaluated=found.is_evaluated)
+    return exit_code(rows, args.fail_on, is_evaluated=is_known)
 
 
 def status(args: argparse.Namespace) -> Page:
