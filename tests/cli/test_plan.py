@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from cli.evaluated_run import OPTIONS, evaluate, even, hot, record
 from diagnosis.fluid import Fluid, Row
 from laggard.cli.main import main
-from laggard.errors import NOT_FOUND, OK, USAGE
+from laggard.errors import NOT_FOUND, OK, TEMPORARY, USAGE
 from laggard.stream.reading import read_history
 from laggard.stream.replay import memory_before
 
@@ -160,6 +160,28 @@ def test_a_plan_reads_no_row_of_another_group(root: Path) -> None:
 def test_a_group_that_is_not_there_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert plan(root, "biling") == NOT_FOUND
     assert SHORT in capsys.readouterr().err
+
+
+def test_before_the_first_evaluated_window_the_advice_is_to_wait_so_long(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(tmp_path, [even(3, group=CALM)])
+    assert plan(tmp_path, CALM) == TEMPORARY
+    said = capsys.readouterr().err
+    assert "the rules have evaluated no window yet" in said
+    assert "fix: ask again in 2 m" in said
+    assert "--at" not in said
+    assert plan(tmp_path, CALM, "--at", "2026-11-20T12:03:06") == TEMPORARY
+    assert "fix: ask for a later moment" in capsys.readouterr().err
+
+
+def test_while_the_rules_are_behind_the_advice_is_a_moment_that_they_evaluated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(tmp_path, [even(WINDOWS, group=CALM)])
+    evaluate(tmp_path, 8, 11)
+    assert plan(tmp_path, CALM) == TEMPORARY
+    assert "--at 2026-11-20T12:12:00" in capsys.readouterr().err  # the end of window 11
 
 
 @pytest.mark.parametrize("words", [("--partitions", "12"), ("--partitions", "6")])

@@ -257,6 +257,11 @@ def test_every_rule_has_a_falsifier_of_its_own() -> None:
     assert shared == {BY_CODE["CAPACITY_SHORTAGE"].falsifier}  # at the partition ceiling it is the same shortage
 
 
+def test_a_loss_found_by_a_jump_is_in_all_that_its_rule_says_of_itself() -> None:
+    rule = BY_CODE["DATA_LOST"]
+    assert all("jump" in text for text in (rule.check.__doc__ or "", rule.is_not, rule.falsifier))
+
+
 def test_rules_name_thresholds_that_exist() -> None:
     known = FIXED.keys() | {each.name for each in fields(Parameters)}
     assert {name for rule in RULES for name in rule.thresholds} <= known

@@ -84,12 +84,12 @@ def _answer(args: argparse.Namespace, config: Config) -> Answer:
     explained = asked.read(root, seconds)
     diagnosis = explained.diagnosis
     if not diagnosis.is_current or not diagnosis.windows or diagnosis.evaluated_to is None:
-        raise _not_evaluated(explained)
+        raise _not_evaluated(explained, seconds, is_past=args.at is not None)
     begin_ms = round((diagnosis.evaluated_to - timedelta(seconds=seconds)).timestamp() * 1000)
     options = Options(explained.batch.cluster, seconds, config.diagnosis, config.policies.of)
     recorded = read_recorded(root, explained.group["group"], begin_ms, options)
     if recorded is None or not recorded.signals.topics:
-        raise _not_evaluated(explained)
+        raise _not_evaluated(explained, seconds, is_past=args.at is not None)
     counts = {each.frame.topic: partition_count(recorded.signals, each) for each in recorded.signals.topics}
     change = _change(args, counts)
     if change.members is None and not recorded.signals.member_count:
@@ -156,8 +156,16 @@ def _check_assignor(assignor: str | None, group_type: str | None) -> None:
         )
 
 
-def _not_evaluated(explained: Explained) -> LaggardError:
+def _not_evaluated(explained: Explained, window_seconds: int, *, is_past: bool) -> LaggardError:
+    from laggard.cli.words import short_duration
+
     evaluated_to = explained.diagnosis.evaluated_to
+    # the window that is open may have begun before the group was seen: the next one is whole
+    fix = f"ask again in {short_duration(2 * window_seconds)} or a little more: the rules evaluate whole windows only"
+    if is_past:
+        fix = "ask for a later moment, or leave --at out"
+    elif explained.diagnosis.windows and explained.diagnosis.is_old:
+        fix = f"ask for a moment that they have evaluated: --at {evaluated_to:%Y-%m-%dT%H:%M:%S}"
     newest = (
         "the rules have evaluated no window yet"
         if evaluated_to is None
@@ -166,7 +174,7 @@ def _not_evaluated(explained: Explained) -> LaggardError:
     return LaggardError(
         f'nothing can be planned for group "{escape_label(explained.group["group"])}" as of this moment',
         cause=f"{newest}, and no window of this group near it",
-        fix="wait for the next window, or ask for a moment in the past: --at 2h",
+        fix=fix,
         exit_code=TEMPORARY,
     )
 

@@ -80,14 +80,20 @@ def time_lag_slo_breach(signals: Signals) -> list[Observation]:
     "DATA_LOST",
     SYMPTOM,
     says="Retention deleted records that the group had not read.",
-    is_not=("lag: those records can never be read. A compacted topic, or records that somebody deleted, is milder."),
+    is_not=(
+        "lag: those records can never be read. Of a jump over the log start only what the reader's pace cannot explain"
+        " counts, so more may be lost. A compacted topic, or records that somebody deleted, is milder."
+    ),
     advice=("treat it as an incident: the records are gone for this group", "raise retention before anything else"),
-    falsifier="the next commit of the partition lies below the log start that was recorded",
+    falsifier=(
+        "the next commit of the partition lies below the log start that was recorded; after a jump, if the reader's own"
+        " records show that it had read what was deleted"
+    ),
     open_after=1,
     close_after=15,  # a reader that is overtaken is so again with each segment that is deleted
 )
 def data_lost(signals: Signals) -> list[Observation]:
-    """The log starts after the committed offset: records were deleted unread."""
+    """The log starts after the committed offset, or a commit jumped over deleted records faster than they are read."""
     found = []
     for each in signals.topics:
         lost = each.frame["lost"][:, -1]
