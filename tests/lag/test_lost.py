@@ -23,7 +23,8 @@ def drawn() -> list[Measured]:
 class Log:
     """Ticks of 10 s with one commit each; the log start is polled by the first tick of a minute."""
 
-    def __init__(self, *, arrival: int = ARRIVAL) -> None:
+    def __init__(self, *, arrival: int = ARRIVAL, topic: str = "t") -> None:
+        self.topic = topic
         self.job, self.arrival, self.second, self.start, self.offset = Simulation(), arrival, 0, 0, 0
         self.tick(0)
 
@@ -35,8 +36,9 @@ class Log:
         made = []
         if read is not None:
             self.offset += read
-            made = [commit(self.offset, at=NOON + timedelta(seconds=self.second))]
-        self.job.tick([end(self.arrival * self.second, start=self.start if opens else None)], made)
+            made = [commit(self.offset, topic=self.topic, at=NOON + timedelta(seconds=self.second))]
+        start = self.start if opens else None
+        self.job.tick([end(self.arrival * self.second, start=start, topic=self.topic)], made)
 
     def reads(self, ticks: int) -> None:
         for _ in range(ticks):
@@ -107,6 +109,16 @@ def test_records_deleted_behind_a_reader_that_has_read_all_are_not_lost() -> Non
     assert log.sums["lost"] == 0
     assert log.sums["consumed"] == log.offset
     assert {row["lost_records"] for row in log.windows} == {0}
+
+
+def test_a_streams_application_that_becomes_faster_loses_nothing_of_what_it_deletes_itself() -> None:
+    log = Log(arrival=400, topic="g-counts-repartition")
+    for read in [10 * RATE] * 24 + [25 * RATE] * 30:
+        log.tick(read, start=log.offset + read)
+    assert log.sums["lost"] == 0
+    assert log.sums["consumed"] == log.offset
+    assert {row["lost_records"] for row in log.windows} == {0}
+    assert None not in [row["consumed"] for row in log.windows][1:]
 
 
 def test_a_reset_to_the_end_loses_what_was_deleted() -> None:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import Ints, as_double, both, flags, numbers, seconds_between, where
+from laggard.lag.arrays import Ints, add_saturating, as_double, both, flags, numbers, seconds_between, where
 from laggard.lag.followed import was_followed
 from laggard.lag.merged import Merged
 from laggard.lag.reached import reached_by
@@ -37,7 +37,6 @@ PACE = pa.struct(
         ("lost", pa.int64()),
     ]
 )
-_LONG = pa.int64()
 _MOST = 2.0**62  # a larger double does not fit into an int64
 Doubles = npt.NDArray[np.float64]
 
@@ -92,7 +91,9 @@ def find_overtaken(
     excess = np.where(is_timed, np.nan_to_num(jump - FASTER * usual * elapsed), 0.0)
     was_below = moved & (was < old_start)  # what it lost is counted already
     excess = np.where(was_below | np.isnan(rate), 0.0, np.clip(excess, 0.0, _MOST))
-    is_jump = was_below | (is_timed & (jump > rate * elapsed))  # it may be faster now: that is seen with the log start
+    # it may be faster now: that is seen with the log start
+    may_skip = ~_had_read_all(before, np.fmax(rate, arrival)) & ~_deletes_itself(merged.keys)
+    is_jump = was_below | (is_timed & may_skip & (jump > rate * elapsed))
     seen = np.where(is_timed & is_busy & ~is_jump, jump / elapsed, np.nan)
     rate = np.fmax(seen, np.where(np.isnan(seen), rate, rate * 0.5 ** (elapsed / HALVES_SECONDS)))
     new = _Jumps(np.where(is_jump, was, -1), at, elapsed, excess.astype(np.int64))
@@ -106,7 +107,7 @@ def find_overtaken(
     read = np.where(has_jumped & ~(is_reset & (deleted > 0)), kept.to - kept.origin - deleted, 0)
     rate = np.fmax(rate, np.where(read > 0, read / kept.seconds, np.nan))  # surely read: what was not deleted
     net = jump - np.where(was_below, np.minimum(old_start, at) - was, 0) - lost - owed
-    passed = is_polled & _passed(before, is_comparable, start, at)
+    passed = is_polled & _passed(before, is_comparable, start, at) & ~_deletes_itself(merged.keys)
     is_open = (passed & ~_kept_up(before, np.fmax(rate, arrival)) | (deleted > 0)) & (lost == 0)
     behind = np.where(flags(pc.fill_null(is_live, False)), _lost_behind(before, now, rate, moved), 0)
     jumps = _larger(kept, new, is_polled)
@@ -145,8 +146,8 @@ def _lost_behind(before: Any, now: dict[str, Any], rate: Doubles, moved: Any) ->
     usual = np.where(np.isnan(rate), _doubles(now["arrival_rate"]), rate)
     ahead = np.where(is_alive & np.isnan(rate), _MOST, np.nan_to_num(FASTER * usual * interval))
     start = now["log_start_offset"]
-    # no farther than the log start, as offsets may be near 2^63
-    reached = pc.add(pc.min_element_wise(now["committed_offset"], start), np.clip(ahead, 0.0, _MOST).astype(np.int64))
+    # offsets may be near 2^63
+    reached = add_saturating(now["committed_offset"], pa.array(np.clip(ahead, 0.0, _MOST).astype(np.int64)))
     known = pc.max_element_wise(before["log_start_offset"], reached, skip_nulls=False)
     return np.maximum(numbers(pc.subtract(start, known))[0], 0)
 
@@ -206,9 +207,28 @@ def _passed(before: Any, is_comparable: Any, start: Ints, at: Ints) -> Any:
 
 def _kept_up(before: Any, rate: Doubles) -> Any:
     """True if at a commit of the window no more was left than is read until the next one: it had read all there was."""
+    return _is_little(pc.coalesce(before["window_lag_envelope"], before["window_lag_min"]), before, rate)
+
+
+def _had_read_all(before: Any, rate: Doubles) -> Any:
+    """True if at the tick before no more was left: what is deleted since was hardly written, so it was read before."""
+    return _is_little(before["lag"], before, rate)
+
+
+def _is_little(left: Any, before: Any, rate: Doubles) -> Any:
     interval = np.fmax(_doubles(before["commit_interval_seconds"]), 1.0)
-    left = _doubles(pc.coalesce(before["window_lag_envelope"], before["window_lag_min"]))
-    return left <= np.nan_to_num(FASTER * rate * interval)
+    return _doubles(left) <= np.nan_to_num(FASTER * rate * interval)
+
+
+def _deletes_itself(keys: Any) -> Any:
+    """True for repartition topics of Kafka Streams, named after the group, of which it deletes only what it read.
+
+    Their retention is endless, so that it cannot overtake anybody, however fast the reader becomes.
+    """
+    found = flags(pc.ends_with(keys["topic"], "-repartition"))
+    for row in np.flatnonzero(found):
+        found[row] = keys["topic"][row].as_py().startswith(f"{keys['group'][row].as_py()}-")
+    return found
 
 
 def _doubles(column: Any) -> Doubles:
