@@ -22,9 +22,9 @@ def check_lag_equals_tool(
     partitions, described = (
         {key: row for key, row in each.items() if key[0] != "odd"} for each in (partitions, described)
     )
-    described = {key: (each.current_offset, each.log_end_offset, each.lag) for key, each in described.items()}
+    theirs = {key: (each.current_offset, each.log_end_offset, each.lag) for key, each in described.items()}
     ours = {key: (row["committed_offset"], row["log_end_offset"], row["lag"]) for key, row in partitions.items()}
-    assert ours == described, log
+    assert ours == theirs, log
     statuses = {key: row["status"] for key, row in partitions.items()}
     assert statuses == {key: "no_commit" if each.current_offset is None else "ok" for key, each in described.items()}, (
         log
