@@ -152,6 +152,19 @@ def test_records_deleted_after_a_first_loss_are_lost_too() -> None:
     assert log.sums["lost"] == 2000
 
 
+def test_the_first_jump_of_a_reader_whose_pace_is_unknown_is_unknown_although_it_reaches_the_end() -> None:
+    log = Log()
+    log.tick(ARRIVAL * log.second)  # to the log end: how fast it can be is not seen
+    log.tick(ARRIVAL * 10)
+    for _ in range(12):
+        log.tick(None)
+    log.tick(ARRIVAL * (log.second + 10) - log.offset, start=11_000)  # to the log end; 8,000 of it may be deleted ones
+    log.reads(6)
+    row = next(row for row in log.windows if row["lost_records"] is None)
+    assert row["consumed"] is None
+    assert row["consume_rate"] is None
+
+
 @pytest.mark.full
 def test_of_drawn_readers_only_those_have_lost_something_that_did() -> None:
     assert {each.reader.kind for each in drawn() if each.booked or each.named} == LOSES

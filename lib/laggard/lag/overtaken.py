@@ -94,9 +94,11 @@ def find_overtaken(
     # it may be faster now: that is seen with the log start
     may_skip = ~_had_read_all(before, np.fmax(rate, arrival)) & ~_deletes_itself(merged.keys)
     is_jump = was_below | (is_timed & may_skip & (jump > rate * elapsed))
+    known_rate = rate
     seen = np.where(is_timed & is_busy & ~is_jump, jump / elapsed, np.nan)
     rate = np.fmax(seen, np.where(np.isnan(seen), rate, rate * 0.5 ** (elapsed / HALVES_SECONDS)))
-    new = _Jumps(np.where(is_jump, was, -1), at, elapsed, excess.astype(np.int64))
+    is_first = is_timed & may_skip & np.isnan(known_rate)  # nobody can say how much of it was read
+    new = _Jumps(np.where(is_jump | is_first, was, -1), at, elapsed, excess.astype(np.int64))
     is_polled = flags(pc.is_valid(merged.positions["log_start_offset"])) & tick.opens_window
     has_jumped = is_polled & (kept.origin >= 0)
     deleted = np.where(has_jumped, np.maximum(start - kept.origin, 0), 0)
@@ -105,7 +107,8 @@ def find_overtaken(
     most = np.where(is_reset, np.maximum(deleted - explained, 0), 0)
     lost = np.where(deleted > 0, np.where(kept.excess <= deleted, kept.excess, most), 0)
     read = np.where(has_jumped & ~(is_reset & (deleted > 0)), kept.to - kept.origin - deleted, 0)
-    rate = np.fmax(rate, np.where(read > 0, read / kept.seconds, np.nan))  # surely read: what was not deleted
+    # surely read: what was not deleted; by one that was not busy this says nothing of how fast it can be
+    rate = np.where(np.isnan(known_rate) | (read <= 0), rate, np.fmax(rate, read / kept.seconds))
     net = jump - np.where(was_below, np.minimum(old_start, at) - was, 0) - lost - owed
     passed = is_polled & _passed(before, is_comparable, start, at) & ~_deletes_itself(merged.keys)
     is_open = (passed & ~_kept_up(before, np.fmax(rate, arrival)) | (deleted > 0)) & (lost == 0)
