@@ -114,10 +114,24 @@ class Measured:
 
 
 def measure(seed: int, cases: int = 80, seconds: int = 1500) -> list[Measured]:
-    """Run cases side by side, each as a group of its own."""
+    """Run cases side by side, and compare what they lost with what the tables say."""
+    job, readers = Simulation(), draw_all(seed, cases)
+    for _ in ticks(job, readers, seconds):
+        pass
+    for reader in readers:  # one that is still stopped has lost what it will not find
+        pending = max(0, reader.log_start - reader.position)
+        reader.lost, reader.left_out = reader.lost + pending, reader.left_out + pending
+    return [Measured(reader, *_found(job, f"g{number:03}")) for number, reader in enumerate(readers)]
+
+
+def draw_all(seed: int, cases: int) -> list[Reader]:
+    """Draw so many cases."""
     chance = random.Random(f"readers {seed}")
-    readers = [draw(random.Random(chance.random())) for _ in range(cases)]
-    job = Simulation()
+    return [draw(random.Random(chance.random())) for _ in range(cases)]
+
+
+def ticks(job: Simulation, readers: Sequence[Reader], seconds: int) -> Iterator[int]:
+    """Run the readers side by side, each as a group of its own; yield after each tick its second."""
     second, made = 0, list[Record]()
     while second < seconds:
         second += 1
@@ -135,10 +149,7 @@ def measure(seed: int, cases: int = 80, seconds: int = 1500) -> list[Measured]:
             ]
             job.tick(ends, made)
             made = []
-    for reader in readers:  # one that is still stopped has lost what it will not find
-        pending = max(0, reader.log_start - reader.position)
-        reader.lost, reader.left_out = reader.lost + pending, reader.left_out + pending
-    return [Measured(reader, *_found(job, f"g{number:03}")) for number, reader in enumerate(readers)]
+            yield second
 
 
 def _found(job: Simulation, group: str) -> tuple[int, float, int]:

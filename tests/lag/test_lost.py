@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import random
 from datetime import timedelta
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from lag.readers import LOSES, Measured, measure
+from lag.readers import LOSES, Measured, draw_all, measure, ticks
 from stream.simulation import NOON, Simulation, commit, end
 
 Row = dict[str, Any]
+STATE = ("partition_status", "group_status")
 RATE, ARRIVAL = 100, 150  # records a second that are read, and that arrive
 
 
@@ -163,6 +168,33 @@ def test_the_first_jump_of_a_reader_whose_pace_is_unknown_is_unknown_although_it
     row = next(row for row in log.windows if row["lost_records"] is None)
     assert row["consumed"] is None
     assert row["consume_rate"] is None
+
+
+def test_a_restart_in_the_middle_of_a_window_changes_nothing(tmp_path: Path) -> None:
+    """A job that begins again has the tables and nothing else, and Spark gives their rows in any order."""
+    chance = random.Random(1)
+    never, once_more = Simulation(), Simulation()
+    whole, cut = draw_all(1, cases=12), draw_all(1, cases=12)
+    for _ in ticks(never, whole, seconds=720):
+        pass
+    for _ in ticks(once_more, cut, seconds=720):
+        if chance.random() < 0.25:
+            once_more.tables |= {name: again(once_more.tables[name], chance, tmp_path) for name in STATE}
+    assert once_more.rows == never.rows
+    assert once_more.groups == never.groups
+    assert in_order(once_more.history["lag_windows"]) == in_order(never.history["lag_windows"])
+    assert any(row["lost_records"] for row in never.history["lag_windows"])
+
+
+def again(rows: pa.Table, chance: random.Random, folder: Path) -> pa.Table:
+    """The table, written and read back in another order."""
+    pq.write_table(rows, folder / "rows.parquet")
+    found = pq.read_table(folder / "rows.parquet", schema=rows.schema)
+    return found.take(chance.sample(range(found.num_rows), found.num_rows))
+
+
+def in_order(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (row["window_start"], row["group"]))
 
 
 @pytest.mark.full

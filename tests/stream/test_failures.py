@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
 
 from laggard import errors
 from laggard.config.load import load_config
@@ -28,6 +29,12 @@ BUSY = PySparkError("[STREAM_FAILED] terminated with exception: Python worker fa
 TOPIC = OffsetsTopic("cluster", "topic id", 2)
 
 
+def session_with_jvm(exit_code: int | None) -> Any:
+    """A session on which every call fails; its JVM runs, or ended with this code."""
+    process = SimpleNamespace(poll=lambda: exit_code, wait=lambda seconds: exit_code)
+    return SimpleNamespace(sparkContext=SimpleNamespace(_gateway=SimpleNamespace(proc=process)))
+
+
 class Attempts(Job):
     """A run of which the first attempts fail; everything before and after is left out."""
 
@@ -47,9 +54,8 @@ class Attempts(Job):
         self.stop()
 
     def attempt(self) -> None:
-        process = SimpleNamespace(poll=lambda: self.jvm_code, wait=lambda seconds: self.jvm_code)
-        context = SimpleNamespace(_gateway=SimpleNamespace(proc=process))
-        spark: Any = SimpleNamespace(dataSource=SimpleNamespace(register=lambda source: None), sparkContext=context)
+        spark = session_with_jvm(self.jvm_code)
+        spark.dataSource = SimpleNamespace(register=lambda source: None)
         batches: Any = SimpleNamespace(published=0)
         nothing: Any = None
         self._run_queries(spark, TOPIC, batches, nothing, nothing)
@@ -107,8 +113,12 @@ def test_a_topic_that_is_another_one_at_the_next_try_ends_this_checkpoint(
         run.attempt()
 
 
-def test_a_jvm_that_is_gone_ends_the_job_at_once_with_a_name(config: Path) -> None:
-    run = Attempts([ConnectionRefusedError(111, "Connection refused")], config, once=False)
+# py4j raises the first for a call that begins after the JVM's end, the others for one that is under way
+@pytest.mark.parametrize(
+    "error", [ConnectionRefusedError(111, "refused"), Py4JNetworkError("empty"), Py4JError("call")]
+)
+def test_a_jvm_that_is_gone_ends_the_job_at_once_with_a_name(config: Path, error: Exception) -> None:
+    run = Attempts([error], config, once=False)
     run.jvm_code = -9
     with pytest.raises(LaggardError, match="JVM ended") as failure:
         run.attempt()
@@ -119,7 +129,7 @@ def test_a_jvm_that_is_gone_ends_the_job_at_once_with_a_name(config: Path) -> No
 def test_the_diagnosis_never_stops_the_job_whatever_fails_in_it(config: Path, caplog: pytest.LogCaptureFixture) -> None:
     loaded = load_config(str(config), [], {})
     create_tables(loaded.job.tables)
-    nothing: Any = None  # a session on which everything fails
+    nothing = session_with_jvm(None)
     diagnosis = DiagnoseQuery(nothing, loaded, "c1")
     for _ in range(5):
         diagnosis.keep_running()
@@ -135,3 +145,19 @@ def test_the_diagnosis_never_stops_the_job_whatever_fails_in_it(config: Path, ca
     damaged = DiagnoseQuery(nothing, loaded, "c1")
     damaged.keep_running()
     assert "finding_state" in caplog.records[-1].message + caplog.records[-2].message
+
+
+def test_the_diagnosis_names_a_jvm_that_ended_in_its_call_without_a_traceback(
+    config: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    loaded = load_config(str(config), [], {})
+    create_tables(loaded.job.tables)
+    diagnosis = DiagnoseQuery(session_with_jvm(-9), loaded, "c1")
+
+    def fail() -> None:
+        raise Py4JError("An error occurred while calling o88.readStream")
+
+    monkeypatch.setattr(diagnosis, "_start", fail)
+    diagnosis.keep_running()
+    assert "Spark's JVM ended" in caplog.text
+    assert "Traceback" not in caplog.text

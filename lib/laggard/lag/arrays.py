@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Ints = npt.NDArray[np.int64]
+Doubles = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 MAX_LONG = 2**63 - 1
 # the end of the year 9998: later ones are damaged records, and the end of the calendar leaves no room to add to
@@ -143,6 +145,12 @@ def unless(condition: Any, value: Any) -> Any:
 def numbers(column: Any) -> tuple[Ints, Any]:
     """Values with 0 if unknown, and which are known."""
     return pc.fill_null(column, 0).to_numpy().astype(np.int64), flags(pc.is_valid(column))
+
+
+def doubles(column: Any) -> Doubles:
+    """Values with NaN if unknown."""
+    found: Doubles = pc.fill_null(as_double(column), float("nan")).to_numpy(zero_copy_only=False).astype(np.float64)
+    return found
 
 
 def milliseconds(times: Any) -> Ints:

@@ -12,13 +12,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laggard.lag.arrays import Ints, add_saturating, as_double, both, flags, numbers, seconds_between, where
+from laggard.lag.arrays import (
+    Doubles,
+    Flags,
+    Ints,
+    add_saturating,
+    both,
+    doubles,
+    flags,
+    key_codes,
+    numbers,
+    seconds_between,
+    where,
+)
 from laggard.lag.followed import was_followed
 from laggard.lag.merged import Merged
+from laggard.lag.pace import Jumps, Pace, larger, read_pace, to_column
 from laggard.lag.reached import reached_by
 from laggard.lag.tick import Tick
 
@@ -26,19 +38,8 @@ FASTER = 1.5  # than it was seen to read, and than what arrives: more it has not
 HALVES_SECONDS = 1800.0  # in which a rate counts for half, while slower ones follow
 LATE_INTERVALS = 2.0  # commit intervals without progress, after which a reader is not alive
 IMPOSSIBLE = 10.0  # times as fast: the offset was reset, wherever to
-PACE = pa.struct(
-    [
-        ("rate", pa.float64()),
-        ("jump_from", pa.int64()),
-        ("jump_to", pa.int64()),
-        ("jump_seconds", pa.float64()),
-        ("jump_excess", pa.int64()),
-        ("owed", pa.int64()),
-        ("lost", pa.int64()),
-    ]
-)
+_TOPIC = ("group", "topic")
 _MOST = 2.0**62  # a larger double does not fit into an int64
-Doubles = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +59,30 @@ class Overtaken:
 
 
 @dataclass(frozen=True, slots=True)
-class _Jumps:
-    """Jumps per row: where they began and ended, their seconds, and records beyond what was read; from -1: none."""
+class _Step:
+    """The way of each offset since the tick before, 0 records if it did not move forward.
 
-    origin: Ints
-    to: Ints
+    `seconds` are those from progress to progress: what was read in a stop before may be committed in one step.
+    `is_timed`: they are known. `was_below`: it began below the log start, and what it lost is counted already.
+    """
+
+    was: Ints
+    at: Ints
+    moved: Flags
+    records: Ints
     seconds: Doubles
-    excess: Ints
+    is_timed: Flags
+    was_below: Flags
+    counted: Ints  # records, of those the step passed
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """Jumps of the window that ended, by the first log start of this one: records deleted ahead, lost, surely read."""
+
+    deleted: Ints
+    lost: Ints
+    read: Ints
 
 
 def find_overtaken(
@@ -73,68 +91,86 @@ def find_overtaken(
     """Remember this tick's jump, and settle that of the window which ended if this tick polled log starts."""
     before = merged.before
     is_live = both(is_comparable, was_followed(before, tick), pa.scalar(tick.is_caught_up))
-    (was, _), (at, _) = numbers(reached_by(before)), numbers(reached_by(now))
+    kept = read_pace(before, is_comparable)
+    step = _step(merged, now, both(is_live, pc.equal(rewound_records, 0)), is_comparable, tick)
+    arrival = np.nan_to_num(doubles(now["arrival_rate"]))
+    is_overtakable = ~_deletes_itself(merged.keys)
+    new = _jumps(step, before, kept.rate, arrival, is_overtakable)
+    rate = _shown_rate(step, before, kept.rate, new)
     start, _ = numbers(now["log_start_offset"])
-    old_start, _ = numbers(where(is_comparable, before["log_start_offset"]))
-    forward = both(is_live, merged.is_new, pc.greater(pc.subtract(reached_by(now), reached_by(before)), 0))
-    moved = flags(pc.fill_null(both(forward, pc.equal(rewound_records, 0)), False))
-    jump = np.where(moved, at - was, 0)
-    rate, kept, owed, window_lost = _pace(before, is_comparable)
-    arrival = np.nan_to_num(_doubles(now["arrival_rate"]))
-    # from progress to progress: what was read in a stop before may be committed in one step
-    elapsed = _doubles(seconds_between(now["progressed_at"], before["progressed_at"]))
-    is_timed = moved & (elapsed >= 0) & (not tick.polls_commits)  # a poll does not say when a commit was made
-    elapsed = np.fmax(elapsed, 1.0)
-    # only one that has more to read all the time shows how fast it can be
-    is_busy = at < numbers(before["log_end_offset"])[0]
-    usual = np.where(is_busy, rate, np.fmax(rate, arrival))
-    excess = np.where(is_timed, np.nan_to_num(jump - FASTER * usual * elapsed), 0.0)
-    was_below = moved & (was < old_start)  # what it lost is counted already
-    excess = np.where(was_below | np.isnan(rate), 0.0, np.clip(excess, 0.0, _MOST))
-    # it may be faster now: that is seen with the log start
-    may_skip = ~_had_read_all(before, np.fmax(rate, arrival)) & ~_deletes_itself(merged.keys)
-    is_jump = was_below | (is_timed & may_skip & (jump > rate * elapsed))
-    known_rate = rate
-    seen = np.where(is_timed & is_busy & ~is_jump, jump / elapsed, np.nan)
-    rate = np.fmax(seen, np.where(np.isnan(seen), rate, rate * 0.5 ** (elapsed / HALVES_SECONDS)))
-    is_first = is_timed & may_skip & np.isnan(known_rate)  # nobody can say how much of it was read
-    new = _Jumps(np.where(is_jump | is_first, was, -1), at, elapsed, excess.astype(np.int64))
     is_polled = flags(pc.is_valid(merged.positions["log_start_offset"])) & tick.opens_window
-    has_jumped = is_polled & (kept.origin >= 0)
-    deleted = np.where(has_jumped, np.maximum(start - kept.origin, 0), 0)
-    explained = kept.to - kept.origin - kept.excess
-    is_reset = kept.to - kept.origin > IMPOSSIBLE / FASTER * explained
-    most = np.where(is_reset, np.maximum(deleted - explained, 0), 0)
-    lost = np.where(deleted > 0, np.where(kept.excess <= deleted, kept.excess, most), 0)
-    read = np.where(has_jumped & ~(is_reset & (deleted > 0)), kept.to - kept.origin - deleted, 0)
+    settled = _settle(kept.jumps, start, is_polled)
     # surely read: what was not deleted; by one that was not busy this says nothing of how fast it can be
-    rate = np.where(np.isnan(known_rate) | (read <= 0), rate, np.fmax(rate, read / kept.seconds))
-    net = jump - np.where(was_below, np.minimum(old_start, at) - was, 0) - lost - owed
-    passed = is_polled & _passed(before, is_comparable, start, at) & ~_deletes_itself(merged.keys)
-    is_open = (passed & ~_kept_up(before, np.fmax(rate, arrival)) | (deleted > 0)) & (lost == 0)
-    behind = np.where(flags(pc.fill_null(is_live, False)), _lost_behind(before, now, rate, moved), 0)
-    jumps = _larger(kept, new, is_polled)
-    has_jump = jumps.origin >= 0
-    pace = pa.StructArray.from_arrays(
-        [
-            pa.array(rate, mask=np.isnan(rate)),
-            pa.array(jumps.origin, mask=~has_jump),
-            pa.array(jumps.to, mask=~has_jump),
-            pa.array(jumps.seconds, mask=~has_jump),
-            pa.array(jumps.excess, mask=~has_jump),
-            pa.array(np.maximum(-net, 0)),
-            pa.array(behind if tick.opens_window else window_lost + behind),
-        ],
-        fields=list(PACE),
-    )
+    is_slower = np.isnan(kept.rate) | (settled.read <= 0)
+    rate = np.where(is_slower, rate, np.fmax(rate, settled.read / kept.jumps.seconds))
+    passed = is_polled & _passed(before, is_comparable, start, step.at) & is_overtakable
+    is_open = (passed & ~_kept_up(before, np.fmax(rate, arrival)) | (settled.deleted > 0)) & (settled.lost == 0)
+    behind = np.where(flags(pc.fill_null(is_live, False)), _lost_behind(before, now, rate, step.moved), 0)
+    net = step.records - step.counted - settled.lost - kept.owed
+    in_window = behind if tick.opens_window else kept.lost + behind
+    pace = Pace(rate, larger(kept.jumps, new, is_polled), np.maximum(-net, 0), in_window)
     return Overtaken(
-        pace,
-        lost=pa.array(lost + behind),
+        to_column(pace),
+        lost=pa.array(settled.lost + behind),
         consumed=pa.array(np.maximum(net, 0)),
-        window_lost=pa.array(window_lost + lost),
-        may_skip=pa.array(is_open | (deleted > 0)),
+        window_lost=pa.array(kept.lost + settled.lost),
+        may_skip=pa.array(is_open | (settled.deleted > 0)),
         is_open=pa.array(is_open),
     )
+
+
+def _step(merged: Merged, now: dict[str, Any], is_certain: Any, is_comparable: Any, tick: Tick) -> _Step:
+    """Take the step of each offset: 0 records unless it is certain that it only went forward."""
+    before = merged.before
+    (was, _), (at, _) = numbers(reached_by(before)), numbers(reached_by(now))
+    old_start, _ = numbers(where(is_comparable, before["log_start_offset"]))
+    is_forward = pc.greater(pc.subtract(reached_by(now), reached_by(before)), 0)
+    moved = flags(pc.fill_null(both(is_certain, merged.is_new, is_forward), False))
+    seconds = doubles(seconds_between(now["progressed_at"], before["progressed_at"]))
+    is_timed = moved & (seconds >= 0) & (not tick.polls_commits)  # a poll does not say when a commit was made
+    was_below = moved & (was < old_start)
+    counted = np.where(was_below, np.minimum(old_start, at) - was, 0)
+    records = np.where(moved, at - was, 0)
+    return _Step(was, at, moved, records, np.fmax(seconds, 1.0), is_timed, was_below, counted)
+
+
+def _jumps(step: _Step, before: Any, rate: Doubles, arrival: Doubles, is_overtakable: Flags) -> Jumps:
+    """Find the steps that may have passed unread records, and what the reader cannot have read of them."""
+    usual = np.where(_is_busy(step, before), rate, np.fmax(rate, arrival))
+    excess = np.where(step.is_timed, np.nan_to_num(step.records - FASTER * usual * step.seconds), 0.0)
+    excess = np.where(step.was_below | np.isnan(rate), 0.0, np.clip(excess, 0.0, _MOST))
+    # it may be faster now: that is seen with the log start
+    may_skip = step.is_timed & is_overtakable & ~_had_read_all(before, np.fmax(rate, arrival))
+    is_faster = step.records > rate * step.seconds
+    is_first = np.isnan(rate)  # how much of it was read is unknown
+    is_jump = step.was_below | (may_skip & (is_faster | is_first))
+    return Jumps(np.where(is_jump, step.was, -1), step.at, step.seconds, excess.astype(np.int64))
+
+
+def _shown_rate(step: _Step, before: Any, rate: Doubles, new: Jumps) -> Doubles:
+    """Follow the rate at which the reader reads while it has more to read; slower steps count by halves."""
+    is_jump = np.where(np.isnan(rate), step.was_below, new.origin >= 0)  # the first step shows all that is known
+    seen = np.where(step.is_timed & _is_busy(step, before) & ~is_jump, step.records / step.seconds, np.nan)
+    return np.fmax(seen, np.where(np.isnan(seen), rate, rate * 0.5 ** (step.seconds / HALVES_SECONDS)))
+
+
+def _is_busy(step: _Step, before: Any) -> Flags:
+    """True if the reader did not reach the log end of before: only such a step shows how fast it can be."""
+    found: Flags = step.at < numbers(before["log_end_offset"])[0]
+    return found
+
+
+def _settle(jumps: Jumps, start: Ints, is_polled: Flags) -> _Settled:
+    """Say what was lost by the jumps that waited for a poll of the log start."""
+    has_jumped = is_polled & (jumps.origin >= 0)
+    size = jumps.to - jumps.origin
+    deleted = np.where(has_jumped, np.maximum(start - jumps.origin, 0), 0)
+    explained = size - jumps.excess
+    is_reset = size > IMPOSSIBLE / FASTER * explained
+    most = np.where(is_reset, np.maximum(deleted - explained, 0), 0)
+    lost = np.where(deleted > 0, np.where(jumps.excess <= deleted, jumps.excess, most), 0)
+    read = np.where(has_jumped & ~(is_reset & (deleted > 0)), size - deleted, 0)
+    return _Settled(deleted, lost, read)
 
 
 def _lost_behind(before: Any, now: dict[str, Any], rate: Doubles, moved: Any) -> Ints:
@@ -143,10 +179,10 @@ def _lost_behind(before: Any, now: dict[str, Any], rate: Doubles, moved: Any) ->
     A reader is ahead of its commit by what it reads until the next one. How far, is unknown of one that is alive and
     was not seen to read while it was behind; one that stopped had kept up before.
     """
-    interval = _doubles(now["commit_interval_seconds"])
-    still = _doubles(seconds_between(now["sampled_at"], now["progressed_at"]))
+    interval = doubles(now["commit_interval_seconds"])
+    still = doubles(seconds_between(now["sampled_at"], now["progressed_at"]))
     is_alive = moved | (still < LATE_INTERVALS * interval)
-    usual = np.where(np.isnan(rate), _doubles(now["arrival_rate"]), rate)
+    usual = np.where(np.isnan(rate), doubles(now["arrival_rate"]), rate)
     ahead = np.where(is_alive & np.isnan(rate), _MOST, np.nan_to_num(FASTER * usual * interval))
     start = now["log_start_offset"]
     # offsets may be near 2^63
@@ -172,36 +208,6 @@ def at_window_end(rows: pa.Table, found: Overtaken) -> pa.Table:
     return rows.set_column(base, rows.schema.field(base), where(pc.invert(may_skip), rows["base_committed_offset"]))
 
 
-def _pace(before: Any, is_comparable: Any) -> tuple[Doubles, _Jumps, Ints, Ints]:
-    """Rate (NaN: unknown), the jump that waits, records owed, and those lost in the window, as they were kept."""
-    column = before["pace"]
-    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-    def kept(name: str) -> Any:
-        return where(is_comparable, pc.struct_field(column, name))
-
-    origin, has_origin = numbers(kept("jump_from"))
-    jumps = _Jumps(
-        np.where(has_origin, origin, -1),
-        numbers(kept("jump_to"))[0],
-        np.fmax(_doubles(kept("jump_seconds")), 1.0),
-        numbers(kept("jump_excess"))[0],
-    )
-    return _doubles(kept("rate")), jumps, numbers(kept("owed"))[0], numbers(kept("lost"))[0]
-
-
-def _larger(kept: _Jumps, new: _Jumps, is_settled: Any) -> _Jumps:
-    """The faster one of two jumps; the new one where the other is settled."""
-    faster = (new.to - new.origin) * kept.seconds > (kept.to - kept.origin) * new.seconds
-    is_new = is_settled | (new.origin >= 0) & ((kept.origin < 0) | faster)
-    return _Jumps(
-        np.where(is_new, new.origin, kept.origin),
-        np.where(is_new, new.to, kept.to),
-        np.where(is_new, new.seconds, kept.seconds),
-        np.where(is_new, new.excess, kept.excess),
-    )
-
-
 def _passed(before: Any, is_comparable: Any, start: Ints, at: Ints) -> Any:
     """True if the log start is ahead of where the window began, and the offset is not behind it."""
     base, has_base = numbers(where(is_comparable, before["base_committed_offset"]))
@@ -219,22 +225,20 @@ def _had_read_all(before: Any, rate: Doubles) -> Any:
 
 
 def _is_little(left: Any, before: Any, rate: Doubles) -> Any:
-    interval = np.fmax(_doubles(before["commit_interval_seconds"]), 1.0)
-    return _doubles(left) <= np.nan_to_num(FASTER * rate * interval)
+    interval = np.fmax(doubles(before["commit_interval_seconds"]), 1.0)
+    return doubles(left) <= np.nan_to_num(FASTER * rate * interval)
 
 
-def _deletes_itself(keys: Any) -> Any:
+def _deletes_itself(keys: pa.Table) -> Any:
     """True for repartition topics of Kafka Streams, named after the group, of which it deletes only what it read.
 
     Their retention is endless, so that it cannot overtake anybody, however fast the reader becomes.
     """
-    found = flags(pc.ends_with(keys["topic"], "-repartition"))
-    for row in np.flatnonzero(found):
-        found[row] = keys["topic"][row].as_py().startswith(f"{keys['group'][row].as_py()}-")
-    return found
-
-
-def _doubles(column: Any) -> Doubles:
-    """Values with NaN if unknown."""
-    found: Doubles = pc.fill_null(as_double(column), float("nan")).to_numpy(zero_copy_only=False).astype(np.float64)
-    return found
+    is_named = flags(pc.ends_with(keys["topic"], "-repartition"))
+    if not is_named.any():
+        return is_named
+    named = keys.select(_TOPIC).filter(pa.array(is_named)).group_by(_TOPIC).aggregate([])
+    pairs = zip(*(named[name].to_pylist() for name in _TOPIC), strict=True)
+    own = named.filter(pa.array([topic.startswith(f"{group}-") for group, topic in pairs], pa.bool_()))
+    rows, found = key_codes([keys, own], _TOPIC)
+    return np.isin(rows, found)

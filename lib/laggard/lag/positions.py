@@ -52,14 +52,15 @@ def advance_positions(
     schema: pa.Schema,
     probed: Probed | None = None,
     answers: Mapping[str, str | None] | None = None,
-    untold: Mapping[Place, str | None] | None = None,
+    withheld: Mapping[Place, str | None] | None = None,
 ) -> tuple[pa.Table, dict[str, Any]]:
     """Rows of `partition_status` (schema given), and `was_recreated`, `rewound_…`, `flows`, `gaps`, `overtaken`.
 
-    `answers`: of the groups that were asked for their offsets, None: they gave all, or an error; `untold`: partitions
+    `answers`: of the groups that were asked for their offsets, None: they gave all, or an error; `withheld`: partitions
     that they left out of it.
     """
     before, commit, positions = merged.before, merged.commit, merged.positions
+    answers, withheld = answers or {}, withheld or {}
     rows = merged.keys.num_rows
     known_id = where(pc.not_equal(before["topic_id"], ""), before["topic_id"])
     polled_id = where(pc.not_equal(positions["topic_id"], ""), positions["topic_id"])
@@ -94,13 +95,15 @@ def advance_positions(
         "committed_offset": committed,
         "leader_epoch": newest("leader_epoch", "leader_epoch"),
         "commit_poll_id": when(is_moved, repeat(tick.poll_id, _LONG, rows), before["commit_poll_id"]),
-        "answered_at": _answered_at(merged, answers or {}, untold or {}, tick),
+        "answered_at": _answered_at(merged, answers, withheld, tick),
         "log_end_offset": log_end,
         "log_start_offset": log_start,
         "leader_broker": positions["leader_broker"],
         "ahead_records": pc.max_element_wise(pc.subtract(committed, log_end), 0, skip_nulls=False),
     }
-    columns["status"], columns["error"] = _status(columns, positions, is_other_topic, answers or {}, untold or {}, tick)
+    columns["status"], columns["error"] = _status(
+        columns, positions, is_other_topic, answers or {}, withheld or {}, tick
+    )
     columns |= _measures(columns, tick)
     columns |= _time_lag(columns, polled_end, before["end_points"], is_same_topic, tick)
     rhythm, gaps = commit_rhythm(merged, columns, tick, is_same_topic)
@@ -149,7 +152,7 @@ def _topic_id(merged: Merged, known: Any, polled: Any) -> Any:
 
 
 def _answered_at(
-    merged: Merged, answers: Mapping[str, str | None], untold: Mapping[Place, str | None], tick: Tick
+    merged: Merged, answers: Mapping[str, str | None], withheld: Mapping[Place, str | None], tick: Tick
 ) -> Any:
     """The tick at which the group last gave its offsets; null if these are read from the offsets topic."""
     rows = merged.keys.num_rows
@@ -157,8 +160,8 @@ def _answered_at(
         return pa.nulls(rows, TIMESTAMP)
     whole = pa.array([group for group, error in answers.items() if error is None], pa.string())
     has_answered = pc.is_in(merged.keys["group"], value_set=whole)
-    if untold:
-        has_answered = pc.and_(has_answered, pa.array([place not in untold for place in _places(merged.keys)]))
+    if withheld:
+        has_answered = pc.and_(has_answered, pa.array([place not in withheld for place in _places(merged.keys)]))
     return when(has_answered, repeat(tick.now, TIMESTAMP, rows), merged.before["answered_at"])
 
 
@@ -167,7 +170,7 @@ def _places(keys: Any) -> Iterator[Place]:
 
 
 def _unanswered(
-    columns: dict[str, Any], answers: Mapping[str, str | None], untold: Mapping[Place, str | None], tick: Tick
+    columns: dict[str, Any], answers: Mapping[str, str | None], withheld: Mapping[Place, str | None], tick: Tick
 ) -> tuple[Any, Any]:
     """True for rows whose offset was not given for too long, and the error of those that were asked."""
     rows = len(columns["committed_offset"])
@@ -178,8 +181,8 @@ def _unanswered(
     failed = {group: error for group, error in answers.items() if error is not None}
     place = pc.index_in(columns["group"], value_set=pa.array(list(failed), pa.string()))
     errors = pc.take(pa.array(list(failed.values()), _STRING), place)
-    if untold:
-        errors = pc.coalesce(pa.array([untold.get(each) for each in _places(columns)], _STRING), errors)
+    if withheld:
+        errors = pc.coalesce(pa.array([withheld.get(each) for each in _places(columns)], _STRING), errors)
     return is_old, where(is_old, errors)
 
 
@@ -188,7 +191,7 @@ def _status(
     positions: pa.Table,
     is_other_topic: Any,
     answers: Mapping[str, str | None],
-    untold: Mapping[Place, str | None],
+    withheld: Mapping[Place, str | None],
     tick: Tick,
 ) -> tuple[Any, Any]:
     """One status per row, the first that applies, and Kafka's error name."""
@@ -205,7 +208,7 @@ def _status(
     is_negative = pc.and_(pc.is_null(committed), pc.is_valid(columns["commit_source_offset"]))
     silent = pc.is_in(columns["commit_source_partition"], value_set=pa.array(tick.silent_partitions, pa.int32()))
     blocked = pc.is_in(columns["commit_source_partition"], value_set=pa.array(tick.blocked_partitions, pa.int32()))
-    is_old, answer_error = _unanswered(columns, answers, untold, tick)
+    is_old, answer_error = _unanswered(columns, answers, withheld, tick)
     cases = [
         ("stale", pc.or_(is_lost, not tick.is_caught_up)),
         ("topic_missing", pc.or_(is_unlisted, equal(positions["error"], UNKNOWN_TOPIC))),

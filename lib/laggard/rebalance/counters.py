@@ -37,14 +37,7 @@ def count_rebalances(
 
     `under_way` is the one whose row is still to come.
     """
-    row: Row = {name: before.get(name) for name in STATE}
-    for name in COUNTS:
-        row[name] = row[name] or 0
-    for name in MAPS:
-        row[name] = dict(row[name] or {})
-    for name in HISTOGRAMS:
-        row[f"{name}_buckets"] = list(row[f"{name}_buckets"] or [0] * (len(SECOND_BOUNDS) + 1))
-        row[f"{name}_sum"] = row[f"{name}_sum"] or 0.0
+    row = _counted(before)
     row["interrupted_generations_total"] += sum(max(0, (each.get("generation_gap") or 1) - 1) for each in generations)
     row["static_restarts_absorbed_total"] += replacements
     recent = [
@@ -56,6 +49,19 @@ def count_rebalances(
     if under_way is not None:
         recent.append(_recent(under_way.start.est, under_way.ended_at, None, None))
     row["recent_rebalances"] = recent or None
+    return row
+
+
+def _counted(before: Mapping[str, Any]) -> Row:
+    """The columns as they were, to be added to; of a group that has none yet they are 0 and empty."""
+    row: Row = {name: before.get(name) for name in STATE}
+    for name in COUNTS:
+        row[name] = row[name] or 0
+    for name in MAPS:
+        row[name] = dict(row[name] or {})
+    for name in HISTOGRAMS:
+        row[f"{name}_buckets"] = list(row[f"{name}_buckets"] or [0] * (len(SECOND_BOUNDS) + 1))
+        row[f"{name}_sum"] = row[f"{name}_sum"] or 0.0
     return row
 
 

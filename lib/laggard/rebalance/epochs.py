@@ -6,12 +6,14 @@ in state Stable (KIP-848); one that is superseded first has no end.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from laggard.rebalance.facts import Generation, to_member
 from laggard.rebalance.folded import Epoch, Folded, Folding, Member
 from laggard.rebalance.group_facts import MODES, group_topics, member_topics, preferred_assignor, resolve
 from laggard.rebalance.history import History, Row, Step, distance
+from laggard.rebalance.membership import Identity
 from laggard.rebalance.slots import compare_slots
 
 _OF_MEMBER = (
@@ -23,7 +25,7 @@ _OF_EPOCH = ("assignor", "assigned_at", "joined", "left", "replaced", "record_ve
 
 def bump_epoch(work: Folding, step: Step) -> None:
     """Begin a new epoch; the record of a streams group is also written again within an epoch."""
-    state, record, history, number = work.state, step.record, step.history, step.found["epoch"]
+    state, history, number = work.state, step.history, step.found["epoch"]
     state.validated_topology_epoch = step.found["validated_topology_epoch"]
     if state.epoch is not None and state.epoch.number == number:
         return
@@ -31,15 +33,26 @@ def bump_epoch(work: Folding, step: Step) -> None:
         close_epoch(work, history, None)
     for member in state.members.values():
         tell_member(work, member, history)  # one that took over since and did not reach the epoch
-    is_live = history.tick.is_caught_up
     is_upgrade = _is_upgrade(state, number)
     if state.was_type is not None and not is_upgrade:
         state.roster = []  # the group that was here has nothing to do with this one
     now = [member.identity for member in state.members.values()]
+    state.epoch = _new_epoch(step, state, now, is_upgrade=is_upgrade)
+    state.roster, state.departed, state.was_type, state.was_number = now, {}, None, None
+    for member in state.members.values():
+        member.is_told, member.replaced_member_id = False, None
+    tell_epoch(work, history, step.record["source_offset"], None)
+    if not now:
+        close_epoch(work, history, None)
+
+
+def _new_epoch(step: Step, state: Folded, now: Sequence[Identity], *, is_upgrade: bool) -> Epoch:
+    """Describe the epoch that a record begins: by the record, and by what changed since the epoch before."""
+    record, number, is_live = step.record, step.found["epoch"], step.history.tick.is_caught_up
     # what compaction removed is not known to have changed
     changes = compare_slots(state.roster, now, by_member_id=True) if is_live and state.roster is not None else None
     before = None if state.epoch is None else state.epoch.number
-    state.epoch = Epoch(
+    return Epoch(
         number=number,
         kind="upgrade" if is_upgrade else "epoch" if now else "empty",
         source_partition=record["source_partition"],
@@ -53,12 +66,6 @@ def bump_epoch(work: Folding, step: Step) -> None:
         left=list(changes.left) if changes else None,
         replaced=list(changes.replaced) if changes else None,
     )
-    state.roster, state.departed, state.was_type, state.was_number = now, {}, None, None
-    for member in state.members.values():
-        member.is_told, member.replaced_member_id = False, None
-    tell_epoch(work, history, record["source_offset"], None)
-    if not now:
-        close_epoch(work, history, None)
 
 
 def _is_upgrade(state: Folded, number: int) -> bool:

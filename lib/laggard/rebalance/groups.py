@@ -94,12 +94,7 @@ def _row(
     total, ok, no_commit = (totals.get(name) or 0 for name in ("status_count", "is_ok_sum", "is_no_commit_sum"))
     unknown = total - ok - no_commit
     status = "stale" if not tick.is_caught_up else PARTIAL if unknown else "ok"
-    offsets_partition = totals.get("commit_source_partition_max")
-    if offsets_partition is None:
-        offsets_partition = found.get("offsets_partition")
-    coordinator = listing.coordinators.get(offsets_partition) if offsets_partition is not None else None
-    # what others list says nothing about the groups of a coordinator that does not answer
-    is_fresh = listing.is_fresh and (offsets_partition is None or coordinator not in listing.unlisted)
+    offsets_partition, coordinator, is_fresh = _coordinator(found, totals, listing)
     if tick.polls_commits:  # who is asked for the offsets is who listed the group
         coordinator = listed.get("coordinator")
         is_fresh = group in listing.groups
@@ -132,6 +127,20 @@ def _row(
         "is_held": bool(found.get("is_held")),
         "error": listing.errors.get(group),
     }
+
+
+def _coordinator(
+    found: Mapping[str, Any], totals: Mapping[str, Any], listing: Listing
+) -> tuple[int | None, int | None, bool]:
+    """The offsets partition and who leads it, as far as known; and if what is listed says anything of the group."""
+    partition = totals.get("commit_source_partition_max")
+    if partition is None:
+        partition = found.get("offsets_partition")
+    if partition is None:
+        return None, None, listing.is_fresh
+    coordinator = listing.coordinators.get(partition)
+    # what others list says nothing about the groups of a coordinator that does not answer
+    return partition, coordinator, listing.is_fresh and coordinator not in listing.unlisted
 
 
 def _state(

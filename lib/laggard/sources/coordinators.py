@@ -95,7 +95,7 @@ class Coordinators:
         for group, row in listed.items():
             known = self._known.setdefault(group, _Known(is_new=self._was_complete))
             known.coordinator = row["coordinator"]
-            known.is_settled = known.is_settled or _type_of(row) == _WITHOUT_OFFSETS
+            known.is_settled = known.is_settled or has_no_offsets(row["group_type"])
         return listed
 
     def _look_for_missing(self, listed: Listed, unlisted: Sequence[int], answers: Answers) -> Listed:
@@ -120,10 +120,7 @@ class Coordinators:
         return self._known[group].turn, group
 
     def _ask_slices(self, listed: Listed, answers: Answers, until: float) -> None:
-        queues: dict[int, deque[str]] = {}
-        for group in sorted(listed, key=self._turn):
-            if _type_of(listed[group]) != _WITHOUT_OFFSETS:
-                queues.setdefault(listed[group]["coordinator"], deque()).append(group)
+        queues = self._queues(listed)
         while queues:
             part = {
                 broker: [queue.popleft() for _ in range(min(SLICE, len(queue)))] for broker, queue in queues.items()
@@ -146,6 +143,14 @@ class Coordinators:
             queues = {broker: queue for broker, queue in queues.items() if queue}
             if time.monotonic() >= until:
                 break
+
+    def _queues(self, listed: Listed) -> dict[int, deque[str]]:
+        """Groups with offsets by coordinator; those whose turn was longest ago come first."""
+        queues: dict[int, deque[str]] = {}
+        for group in sorted(listed, key=self._turn):
+            if not has_no_offsets(listed[group]["group_type"]):
+                queues.setdefault(listed[group]["coordinator"], deque()).append(group)
+        return queues
 
     def _start_describe(
         self, part: Mapping[int, Sequence[str]], listed: Listed, kind: str, answers: Answers
@@ -199,6 +204,11 @@ class Coordinators:
             return sum(group in listed and not known.has_failed for group, known in waiting.items())
         missing = sum(group not in listed and known.turn < 1 for group, known in waiting.items())
         return sum(group in listed for group in waiting) + missing + (not self._was_complete)
+
+
+def has_no_offsets(group_type: str | None) -> bool:
+    """True for a type of group that commits no offsets."""
+    return (group_type or "").lower() == _WITHOUT_OFFSETS
 
 
 def _type_of(row: Mapping[str, Any]) -> str:

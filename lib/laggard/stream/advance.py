@@ -84,7 +84,7 @@ def advance(
         merged = readable_ends(merged, {name for name in names if _reads_committed(policies, name, tick)})
     probed = _probed(merged.keys, poll, policies, tick)
     partitions, changes = advance_positions(
-        merged, tick, arrow_schema(schemas.PARTITION_STATUS), probed, answers.errors, answers.untold
+        merged, tick, arrow_schema(schemas.PARTITION_STATUS), probed, answers.errors, answers.withheld
     )
     living = partitions.filter(pc.invert(merged.is_retired))
     sums = sum_partitions(living)

@@ -58,12 +58,19 @@ def clock_skew(
     if not latest:
         return None
     least: float = max(0.0, max(latest) - (polled_at + snapshot.seconds))
-    clock = last["clock"] if last and is_live and last["kind"] == TICK else None
-    if last is None or clock is None or clock["boot_id"] != snapshot.boot_id:
+    if last is None or not is_live or (before := _polled_before(last, snapshot)) is None:
         return least
-    before = polled_at - (snapshot.boot_ms - clock["boot_ms"]) / 1000
     ends = last["source_high_watermark"] or {}
     whole = {number for number, position in last["source_to"].items() if ends.get(number) == position}
     earliest = [each.earliest for number, each in found.items() if number in whole and each.earliest is not None]
     most: float = min(0.0, min(earliest, default=before) - before)
     return max(least, most, key=abs)
+
+
+def _polled_before(last: Mapping[str, Any], snapshot: Snapshot) -> float | None:
+    """Time of the poll of the tick before in seconds, by the clock as it is now; None if it is not known."""
+    clock = last["clock"] if last["kind"] == TICK else None
+    if clock is None or clock["boot_id"] != snapshot.boot_id:
+        return None
+    before: float = snapshot.polled_at_ms / 1000 - (snapshot.boot_ms - clock["boot_ms"]) / 1000
+    return before

@@ -73,16 +73,16 @@ class Answers:
     errors: Mapping[str, str | None]  # of groups that were asked; None: their offsets are complete
     described: Mapping[str, str]  # JSON, as rebalance/described.py makes it
     gone: Collection[str] = ()
-    untold: Mapping[Place, str | None] = field(default_factory=dict)  # partitions without offset in these, and why
+    withheld: Mapping[Place, str | None] = field(default_factory=dict)  # partitions without offset in these, and why
     new: Collection[str] = ()  # groups that were listed only after a complete listing that lacked them
 
     def of(self, groups: Collection[str]) -> Answers:
         """The same of these groups only."""
         errors = {group: error for group, error in self.errors.items() if group in groups}
         described = {group: text for group, text in self.described.items() if group in groups}
-        untold = {place: error for place, error in self.untold.items() if place[0] in groups}
+        withheld = {place: error for place, error in self.withheld.items() if place[0] in groups}
         gone, new = ([group for group in each if group in groups] for each in (self.gone, self.new))
-        return Answers(errors, described, gone, untold, new)
+        return Answers(errors, described, gone, withheld, new)
 
     @property
     def groups(self) -> set[str]:

@@ -29,6 +29,7 @@ from laggard.files import is_local, locate
 from laggard.stream.advance_stage import carrying, shards_of
 from laggard.stream.evaluating import Baselines, check_rows, evaluate_window, memories_of, read_cluster, writable
 from laggard.stream.gate import Gate
+from laggard.stream.jvm import jvm_failure
 from laggard.stream.reading import RECENT, Options, Window, find_closed, read_baseline, read_history
 from laggard.tables import schemas
 from laggard.tables.arrow import to_arrow
@@ -199,7 +200,7 @@ class DiagnoseQuery:
             self._wait_after(error)
 
     def _wait_after(self, error: BaseException) -> None:
-        failure = classify(error)
+        failure = classify(jvm_failure(self._spark, error) or error)
         log.warning("the diagnosis stopped: %s; starting again in %.0f s", failure.sentence, self._backoff)
         if failure.exit_code == INTERNAL and self._logged != failure.what:  # once, however often it repeats
             self._logged = failure.what

@@ -20,6 +20,8 @@ from laggard.stream.checkpoint import REPAIR
 from laggard.stream.source_positions import fallen
 from laggard.tables.batch_tables import OFFSETS_TOPIC_RECREATED, SOURCE_CHANGED
 from laggard.tables.published import newest_batch, newest_of_checkpoints
+from laggard.tables.readers import has_table
+from laggard.tables.schemas import BATCHES
 
 LAYOUT = 2  # 1: the offsets topic was a streaming source of its own
 FROZEN = ("cluster_id", "table_root", "window_seconds")  # a new offsets_topic_id is a rebuild
@@ -239,7 +241,7 @@ def _refusal(what: str, cause: str, fix: str = RESTORE) -> LaggardError:
 
 def find_state(root: str, checkpoint: str) -> Found:
     """State on disk of this checkpoint and these tables."""
-    newest = newest_batch(root)
+    newest = newest_batch(root) if has_table(root, BATCHES.name) else None
     path = identity_path(checkpoint)
     wal = files.newest_number(f"{checkpoint.rstrip('/')}/offsets")
     identity = _parsed(files.read_bytes(path)) if files.exists(path) else None

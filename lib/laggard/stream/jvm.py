@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError
 
 from laggard.errors import TEMPORARY, LaggardError
 
@@ -109,22 +109,24 @@ def jvm_of(spark: SparkSession) -> subprocess.Popen[bytes] | None:
     return found
 
 
-def check_alive(spark: SparkSession, error: BaseException) -> None:
-    """Raise a failure with a name if the error comes from a JVM that has ended: this process cannot start another."""
+def jvm_failure(spark: SparkSession, error: BaseException) -> LaggardError | None:
+    """Name the failure if the error comes from a JVM that has ended, which this process cannot start again."""
     process = jvm_of(spark)
     if process is None:
-        return
-    if isinstance(error, (ConnectionError, Py4JNetworkError)):
+        return None
+    # a call that was under way gets a bare Py4JError; an error of Java's own is a Py4JJavaError, and the JVM lives
+    if isinstance(error, (ConnectionError, Py4JError)) and not isinstance(error, Py4JJavaError):
         with suppress(subprocess.TimeoutExpired):
             process.wait(_GONE_SECONDS)
     code = process.poll()
-    if code is not None:
-        raise LaggardError(
-            "Spark's JVM ended",
-            cause=f"{'signal' if code < 0 else 'exit code'} {abs(code)}; signal 9 often means that memory ran out",
-            fix="start the job again: it goes on where it was; give it more memory if this repeats",
-            exit_code=TEMPORARY,
-        ) from error
+    if code is None:
+        return None
+    return LaggardError(
+        "Spark's JVM ended",
+        cause=f"{'signal' if code < 0 else 'exit code'} {abs(code)}; signal 9 often means that memory ran out",
+        fix="start the job again: it goes on where it was; give it more memory if this repeats",
+        exit_code=TEMPORARY,
+    )
 
 
 def end_jvm(process: subprocess.Popen[bytes], below: list[int]) -> None:

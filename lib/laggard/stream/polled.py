@@ -31,9 +31,9 @@ def polled_batch(snapshot: Snapshot, partition_status: pa.Table, names: NameFilt
     left_out, hidden = _left_out(committed, partition_status, whole), _hidden(snapshot, partition_status, names)
     is_ended = left_out & ~hidden | flags(pc.is_in(partition_status["group"], pa.array(answers.gone, pa.string())))
     commits = [_changes(committed, partition_status, answers.new, tick), _deletions(partition_status, is_ended, tick)]
-    untold = _untold(committed, partition_status.filter(pa.array(left_out & hidden)))
+    withheld = _withheld(committed, partition_status.filter(pa.array(left_out & hidden)))
     edges = COLUMNS["edge"].empty_table()
-    return Batch(pa.Table.from_batches(commits), (), (), edges, replace(answers, untold=untold))
+    return Batch(pa.Table.from_batches(commits), (), (), edges, replace(answers, withheld=withheld))
 
 
 def _answers(snapshot: Snapshot, own: Any) -> Answers:
@@ -89,7 +89,7 @@ def _deletions(before: pa.Table, is_ended: Any, tick: Tick) -> pa.RecordBatch:
     return _commits(rows, tick, is_deleted=repeat(True, pa.bool_(), rows.num_rows))
 
 
-def _untold(committed: pa.Table, hidden: pa.Table) -> dict[Place, str | None]:
+def _withheld(committed: pa.Table, hidden: pa.Table) -> dict[Place, str | None]:
     """Partitions that an answer says nothing of: those that failed in it, and those of topics it leaves out."""
     failed = committed.filter(pc.is_null(committed["committed_offset"])).select([*KEY, "error"])
     found: dict[Place, str | None] = dict.fromkeys(_places(hidden))

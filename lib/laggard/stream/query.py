@@ -25,7 +25,7 @@ from laggard.stream.diagnose import DiagnoseQuery
 from laggard.stream.gate import Gate
 from laggard.stream.heartbeat import Heartbeat, idle_limit
 from laggard.stream.inputs import stream_polls
-from laggard.stream.jvm import Session, check_alive, kill_below, session_of, silence
+from laggard.stream.jvm import Session, jvm_failure, kill_below, session_of, silence
 from laggard.stream.offsets_topic_events import RebuildError, check_same_topic
 from laggard.stream.retries import Retries
 from laggard.stream.starting import look_up, prepare, wait_for_offsets_topic
@@ -185,12 +185,13 @@ class Job:
                     self._run_query(spark, batches, None if self._once else diagnosis)
                 if self._once:
                     return
-            except Exception as error:  # noqa: BLE001 - each failure has a class, which decides
+            except Exception as error:
                 cause = classify(self._failure or error)
                 self._failure = None
                 if self._stopping.is_set():
                     return  # cut off on purpose
-                check_alive(spark, error)
+                if (ended := jvm_failure(spark, error)) is not None:
+                    raise ended from error
                 self._wait_to_try_again(cause, topic_id)
 
     def _wait_to_try_again(self, cause: LaggardError, topic_id: str) -> None:

@@ -1,0 +1,89 @@
+"""The column `pace` of `partition_status`: how fast a partition's reader reads, and its jump until that is settled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laggard.lag.arrays import Doubles, Ints, doubles, numbers, where
+
+PACE = pa.struct(
+    [
+        ("rate", pa.float64()),
+        ("jump_from", pa.int64()),
+        ("jump_to", pa.int64()),
+        ("jump_seconds", pa.float64()),
+        ("jump_excess", pa.int64()),
+        ("owed", pa.int64()),
+        ("lost", pa.int64()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Jumps:
+    """Jumps per row: where they began and ended, their seconds, and records beyond what was read; from -1: none."""
+
+    origin: Ints
+    to: Ints
+    seconds: Doubles
+    excess: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The column `pace`: rate (NaN: unknown), the jump that waits, records owed, and those lost in the window."""
+
+    rate: Doubles
+    jumps: Jumps
+    owed: Ints
+    lost: Ints
+
+
+def read_pace(before: Any, is_comparable: Any) -> Pace:
+    """Read the column as it was kept at the tick before."""
+    column = before["pace"]
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+    def kept(name: str) -> Any:
+        return where(is_comparable, pc.struct_field(column, name))
+
+    origin, has_origin = numbers(kept("jump_from"))
+    jumps = Jumps(
+        np.where(has_origin, origin, -1),
+        numbers(kept("jump_to"))[0],
+        np.fmax(doubles(kept("jump_seconds")), 1.0),
+        numbers(kept("jump_excess"))[0],
+    )
+    return Pace(doubles(kept("rate")), jumps, numbers(kept("owed"))[0], numbers(kept("lost"))[0])
+
+
+def to_column(pace: Pace) -> pa.StructArray:
+    """Write the column. What is not known is null, and so is a jump if there is none."""
+    jumps = pace.jumps
+    no_jump = jumps.origin < 0
+    return pa.StructArray.from_arrays(
+        [
+            pa.array(pace.rate, mask=np.isnan(pace.rate)),
+            *(pa.array(each, mask=no_jump) for each in (jumps.origin, jumps.to, jumps.seconds, jumps.excess)),
+            pa.array(pace.owed),
+            pa.array(pace.lost),
+        ],
+        fields=list(PACE),
+    )
+
+
+def larger(kept: Jumps, new: Jumps, is_settled: Any) -> Jumps:
+    """The faster one of two jumps; the new one where the other is settled."""
+    faster = (new.to - new.origin) * kept.seconds > (kept.to - kept.origin) * new.seconds
+    is_new = is_settled | (new.origin >= 0) & ((kept.origin < 0) | faster)
+    return Jumps(
+        np.where(is_new, new.origin, kept.origin),
+        np.where(is_new, new.to, kept.to),
+        np.where(is_new, new.seconds, kept.seconds),
+        np.where(is_new, new.excess, kept.excess),
+    )
