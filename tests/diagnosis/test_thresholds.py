@@ -42,6 +42,7 @@ OF_NO_RULE = {  # fixed thresholds that are in the params of no finding, and wha
     "series_windows": "the verdict",
     "wander_places": "the verdict",
     "size_windows": "group_windows.members_desired",
+    "stay_utilisation": "group_windows.members_desired",
     "enough_busy": "the verdict",
     "cooldown_pauses": "group_windows.scale_reason",
     "scale_in_seconds": "laggard_group_desired_consumers",

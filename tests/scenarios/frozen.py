@@ -97,7 +97,10 @@ def main() -> int:
     parser.add_argument("--rows", type=Path, metavar="DIR", help="write the rows of each run there")
     parser.add_argument("--write", action="store_true", help="write the digests to frozen.json")
     asked = parser.parse_args()
-    found = digests(chosen(asked.only), rows=asked.rows)
+    names = chosen(asked.only)
+    if not names:
+        parser.error(f"no scenario is called {' '.join(asked.only)}; names are set apart by spaces: --only SC01 LA21")
+    found = digests(names, rows=asked.rows)
     if asked.write:
         merged = (frozen() if FILE.exists() else {}) | found
         FILE.write_text(json.dumps({name: merged[name] for name in SCENARIOS if name in merged}, indent=1) + "\n")

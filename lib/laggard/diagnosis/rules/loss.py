@@ -99,6 +99,10 @@ def data_lost(signals: Signals) -> list[Observation]:
         lost = each.frame["lost"][:, -1]
         rows = lost > 0
         if not rows.any():
+            # a window whose loss is unknown is none without one: an open finding waits for the next
+            unknown = tuple(int(number) for number in each.frame.partitions[np.isnan(lost)])
+            if unknown:
+                found.append(Observation("DATA_LOST", topic=each.frame.topic, partitions=unknown, abstains=True))
             continue
         severity = PAGE
         if is_compacted(each):
@@ -138,9 +142,17 @@ def data_loss_forecast(signals: Signals) -> list[Observation]:
             continue
         row = int(np.flatnonzero(each.frame.partitions == loss.partition)[0])
         is_stalled = bool(each.is_stalled[row])
+        # what has come true is a finding of its own; but it ends no forecast of more
+        is_losing = loss.seconds == 0 and bool(each.frame["lost"][row, -1] > 0)
+        if is_losing and not _is_open(signals, each.frame.topic):
+            continue
         # a batch moves the start of a log that is full for a minute or two: by the mean retention gains on the group
-        is_overtaken = bool(loss.jumps) and bool(each.consume[row] < loss.start_rate)
-        if not (each.trend.name == "growing" or is_stalled or is_overtaken or not signals.member_count):
+        # on a reader whose lag does not fall; one that has just begun to read a burst has not shown its pace yet
+        newest = each.frame["lag"][row, -2:]
+        is_overtaken = (
+            loss.jumps > 0 and forecast.read_rates(each)[row] < loss.start_rate and not newest[-1] < newest[0]
+        )
+        if not (is_losing or each.trend.name == "growing" or is_stalled or is_overtaken or not signals.member_count):
             continue
         severity = PAGE if loss.seconds <= signals.parameters.loss_page_hours * HOUR else WARN
         empty_since = signals.frame.fact.get("empty_since")
@@ -157,6 +169,12 @@ def data_loss_forecast(signals: Signals) -> list[Observation]:
             )
         )
     return found
+
+
+def _is_open(signals: Signals, topic: str) -> bool:
+    """True if a loss was forecast before it happened."""
+    tracks = signals.memory.tracks
+    return any((t.code, t.topic) == ("DATA_LOSS_FORECAST", topic) and t.opened_ms is not None for t in tracks)
 
 
 @Rule(

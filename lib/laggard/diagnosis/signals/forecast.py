@@ -29,6 +29,7 @@ _BREACH_WINDOWS = fixed("breach_windows", 15, "windows of the slope of the time 
 _NEAR_WINDOWS = fixed("near_windows", 2, "windows on either side of the one in which a record arrived")
 # of the log start, which moves by whole segments: below it a speed is a guess
 FEW_JUMPS = fixed("few_jumps", 3, "jumps of the log start")
+_RESUMED_GAPS = fixed("resumed_gaps", 2, "newest gaps between commits, by the slower of which a reader has resumed")
 _START_WINDOWS = fixed("start_windows", 5, "windows that the speed of a log start is taken over at least")
 
 
@@ -231,16 +232,20 @@ def _loss(signals: Signals, each: TopicSignals) -> Loss:
     # lag that is only the commit interval is read long before it is deleted: behind a reader at the end of the log
     # retention removes what a busier hour had brought, faster than anything is read now
     matters = each.is_ok & (each.is_material & (each.envelope > each.floor) | each.is_stalled)
+    deleted = np.flatnonzero(frame["lost"][:, -1] > 0)
+    if deleted.size:  # what the log starts behind is deleted as it goes on
+        return Loss(0.0, int(frame.partitions[deleted[0]]))
     if not matters.any():
         return Loss(math.nan if math.isnan(retention) or not each.is_ok.any() else math.inf)
     found = Loss(math.nan)
     speeds, means, jumps = start_speeds(frame, signals.frame.window_seconds)
+    reads = read_rates(each)
     for row in np.flatnonzero(matters):
         seconds = loss_seconds(
             committed=float(frame["committed"][row, -1]),
             log_start=float(frame["start"][row, -1]),
             log_start_speed=float(speeds[row]),
-            consume=float(each.consume[row]),
+            consume=float(reads[row]),
             retention_seconds=retention,
             time_lag=float(frame["time_lag"][row, -1]),
             arrival_at_read=_arrival_at_read(frame, int(row), signals.frame.window_seconds),
@@ -248,6 +253,14 @@ def _loss(signals: Signals, each: TopicSignals) -> Loss:
         if not math.isnan(seconds) and (math.isnan(found.seconds) or seconds < found.seconds):
             found = Loss(float(seconds), int(frame.partitions[row]), int(jumps[row]), float(means[row]))
     return found
+
+
+def read_rates(topic: TopicSignals) -> Floats:
+    """Records/s that each partition is read at: the mean, or what both newest gaps show of a reader that has resumed.
+
+    The mean has the windows in it in which a member hung, or in which there was less to read.
+    """
+    return np.fmax(topic.consume, np.minimum.reduce(topic.positions.gap_rates(_RESUMED_GAPS)))
 
 
 def start_speeds(frame: TopicFrame, window_seconds: int) -> tuple[Floats, Floats, Floats]:

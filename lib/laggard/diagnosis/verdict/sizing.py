@@ -11,10 +11,14 @@ import numpy as np
 from laggard.diagnosis.history.frames import Floats
 from laggard.diagnosis.parameters import fixed
 from laggard.diagnosis.signals.group import Signals, TopicSignals
-from laggard.diagnosis.signals.statistics import lower_median
+from laggard.diagnosis.signals.statistics import known_sum, lower_median
 from laggard.rebalance.assignors import ASSIGNORS, Assignment, Member, TopicPartition, assign
 
 _SIZE_WINDOWS = fixed("size_windows", 5, "windows in a row that ask for more members than are published, or for fewer")
+# between this and `pack_utilisation` a size stays: a busier window alone asks for no second change
+_STAY_UTILISATION = fixed(
+    "stay_utilisation", 0.95, "share of its capacity that a member may need at the published size"
+)
 _TINY = 1e-9  # what sums of rates may be off
 
 
@@ -61,10 +65,13 @@ def size(signals: Signals) -> Sizing:
     work = sorted((load.work for load in loads.values()), reverse=True)
     replay = Replay(signals, loads)
     found = _smallest(replay, work, room, signals.ceiling)
-    sizes = () if found is None else lasting(signals.memory.sizes, found)
+    sizes = () if found is None else _published(signals, replay, found)
     desired = min(sizes[0], signals.ceiling) if sizes else None
     after = replay.loads(desired) if desired else []
-    reached = bool(after) and max(sum(load.work for load in held) for held in after) <= room + _TINY
+    # a published size that stays, though another would now be chosen, is no sign that members do not help
+    reached = bool(after) and _largest(replay, found or 0) <= room + _TINY
+    if desired and found and desired < found:
+        reached |= _largest(replay, desired) <= _STAY_UTILISATION * signals.capacity
     return Sizing(
         members_lower_bound=lower_bound(work, room),
         members_packed=packed(work, room),
@@ -84,7 +91,24 @@ def size(signals: Signals) -> Sizing:
     )
 
 
-def lasting(before: tuple[int, ...], found: int) -> tuple[int, ...]:
+def _published(signals: Signals, replay: Replay, found: int) -> tuple[int, ...]:
+    """The size to publish and those found since, see `lasting`.
+
+    A published size above the members that there are is advice that somebody may be following: it stays while it still
+    drains the lag in time, and while less is asked for only because some of the lag has drained.
+    """
+    before, members = signals.memory.sizes, signals.member_count or 0
+    stays = False
+    if before and min(before[0], found) > members:
+        shown = min(before[0], signals.ceiling)
+        if found > shown:
+            stays = _largest(replay, shown) <= _STAY_UTILISATION * signals.capacity + _TINY
+        else:
+            stays = sum(known_sum(each.consume - each.arrival) for each in signals.topics) > 0
+    return lasting(before, found, stays=stays)
+
+
+def lasting(before: tuple[int, ...], found: int, *, stays: bool = False) -> tuple[int, ...]:
     """The size to publish, and after it those that were found since it was found last, this one included.
 
     Another size is published when all of `_SIZE_WINDOWS` windows lie on the same side of the published one, and then
@@ -95,7 +119,7 @@ def lasting(before: tuple[int, ...], found: int) -> tuple[int, ...]:
     shown, newest = before[0], (*before[1:], found)[-_SIZE_WINDOWS:]
     if found == shown:
         return (shown,)
-    if len(newest) == _SIZE_WINDOWS and (min(newest) > shown or max(newest) < shown):
+    if not stays and len(newest) == _SIZE_WINDOWS and (min(newest) > shown or max(newest) < shown):
         return (min(newest) if found > shown else max(newest),)
     return (shown, *newest)
 

@@ -1,0 +1,87 @@
+"""Losses by retention that were forecast and happen, drawn at random: one finding until the reader is safe."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+
+from diagnosis.fluid import Evaluation, Fluid, evaluate
+from diagnosis.test_stands_on import lives
+from laggard.diagnosis.rules.registry import BY_CODE
+
+GROUPS = 10
+MINUTES, FULL = 64, 12  # from minute `FULL` on the log is full
+WINDOW = 60
+
+
+def lose(seed: int) -> tuple[Evaluation, int]:
+    """A partition that stands until retention by size has overtaken it, and reads fast again; when it reads again."""
+    chance = random.Random(f"loses {seed}")
+    rate, fast = chance.uniform(20, 200), chance.uniform(2, 4)
+    held = rate * WINDOW * chance.uniform(8, 14)  # records that the log holds
+    begin = chance.randrange(18, 22)
+    until = begin + round(held / rate / WINDOW) + chance.randint(8, 16)
+    partitions = chance.choice((2, 4, 6))
+    group = Fluid(np.full((partitions, MINUTES), rate), np.full((2, MINUTES), 1e6), seed)
+    segment, committed = rate * WINDOW / 2, 0.0
+    for row in group.lag_rows:
+        minute = round((row["window_start"] - group.lag_rows[0]["window_start"]).total_seconds() / WINDOW)
+        end = row["log_end_offset"]
+        start = 1e6 + max(0.0, (end - 1e6 - max(held, FULL * rate * WINDOW)) // segment * segment)
+        row["log_start_offset"] = round(start)
+        if row["partition"] == 0:
+            _stand(row, minute, begin, until, committed, rate * fast)
+            committed = row["committed_offset"]
+    return evaluate(group.tables(), first=15), until
+
+
+def _stand(row: dict[str, Any], minute: int, begin: int, until: int, committed: float, pace: float) -> None:
+    end, start = row["log_end_offset"], row["log_start_offset"]
+    if minute < begin:
+        return
+    if minute < until:
+        row |= {"committed_offset": committed, "consumed": 0, "commits": 0, "lag_envelope": None}
+        row["frozen_seconds"] = float(WINDOW * (minute - begin + 1))
+    else:
+        jumped = max(committed, start)
+        row["committed_offset"] = round(min(end, jumped + pace * WINDOW))
+        row["consumed"] = None if jumped > committed else round(row["committed_offset"] - committed)
+    lag = end - row["committed_offset"]
+    row |= {"lag": lag, "lag_min": lag, "lag_max": lag, "time_lag_seconds": lag / row["arrival_rate"]}
+    if minute >= until:
+        row["lag_envelope"] = lag
+    elif row["committed_offset"] < start:
+        row |= {"status": "below_log_start", "lag": None, "lag_min": None, "lag_max": None, "time_lag_seconds": None}
+        row["lost_records"] = round(start - row["committed_offset"])
+
+
+def test_a_loss_that_was_forecast_is_one_finding_until_the_reader_reads_on() -> None:
+    wrong = {}
+    for seed in range(GROUPS):
+        found, until = lose(seed)
+        events = lives(found, "DATA_LOSS_FORECAST")
+        lost = [row["loss_seconds"] for row in found.windows if row["lost_records"]]
+        if events != [["opened", "closed"]] or not lost or set(lost) != {0.0}:
+            wrong[seed] = until, events, set(lost)
+    assert wrong == {}
+
+
+def test_a_loss_ends_by_windows_that_are_known_to_lose_nothing_and_never_by_unknown_ones() -> None:
+    """A reader in bursts, whose jumps may as well be reads, has windows of unknown loss."""
+    for seed in range(GROUPS):
+        chance = random.Random(f"unknown {seed}")
+        begin, unknown = 20, sorted(chance.sample(range(21, 34), chance.randint(1, 9)))
+        group = Fluid(np.full((2, MINUTES), 100.0), np.full((2, MINUTES), 1e6), seed)
+        for row in group.lag_rows:
+            minute = round((row["window_start"] - group.lag_rows[0]["window_start"]).total_seconds() / WINDOW)
+            row["lost_records"] = 0
+            if row["partition"] == 0:
+                row["lost_records"] = 700 if minute == begin else None if minute in unknown else 0
+        found = evaluate(group.tables(), first=15)
+        closed = [row for row in found.findings if row["code"] == "DATA_LOST" and row["event"] == "closed"]
+        opened = [row for row in found.findings if row["code"] == "DATA_LOST" and row["event"] == "opened"]
+        assert [len(opened), len(closed)] == [1, 1]
+        windows = round((closed[0]["at"] - opened[0]["at"]).total_seconds() / WINDOW)
+        assert windows == BY_CODE["DATA_LOST"].close_after + len(unknown)
