@@ -324,7 +324,7 @@ def other_value(key: str) -> Any:
         return [next((each for word, each in samples.items() if word in accepts), "NO_RULE_MATCHED")]
     if isinstance(default, Mapping):
         return {"spark.x": "1"}
-    words = ("https://id.example/token", "127.0.0.2:1", *re.split(r", | or ", accepts), "other")
+    words = ("https://id.example/token", "https://id.example/", "127.0.0.2:1", *re.split(r", | or ", accepts), "other")
     return next(word for word in words if word != default and keys()[key].metadata["holds"](word))
 
 

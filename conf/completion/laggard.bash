@@ -8,16 +8,16 @@
 _shtab_laggard_subparsers=(demo run export status explain plan findings diagnose query report doctor config decode)
 
 _shtab_laggard_demo_option_strings=(-h --help --scenario --seconds --work --keep --listen --config --set --json --no-color -q --quiet -v --verbose)
-_shtab_laggard_run_option_strings=(-h --help --once --check --config --set --json --no-color -q --quiet -v --verbose)
+_shtab_laggard_run_option_strings=(-h --help --once --dry-run --check --config --set --json --no-color -q --quiet -v --verbose)
 _shtab_laggard_export_option_strings=(-h --help --listen --tables --web.config.file --check --print --config --set --json --no-color -q --quiet -v --verbose)
-_shtab_laggard_status_option_strings=(-h --help --watch --group --sort --rebalances --limit --fail-on --url --cluster --ca-file --cert-file --key-file --user --password-file --config --set --json --no-color -q --quiet -v --verbose)
-_shtab_laggard_explain_option_strings=(-h --help --limit --topic --since --at --fail-on --url --cluster --ca-file --cert-file --key-file --user --password-file --config --set --json --no-color -q --quiet -v --verbose)
+_shtab_laggard_status_option_strings=(-h --help --watch --group --sort --rebalances --limit --fail-on --cluster --url --ca-file --cert-file --key-file --user --password-file --config --set --json --no-color -q --quiet -v --verbose)
+_shtab_laggard_explain_option_strings=(-h --help --limit --topic --since --at --fail-on --cluster --url --ca-file --cert-file --key-file --user --password-file --config --set --json --no-color -q --quiet -v --verbose)
 _shtab_laggard_plan_option_strings=(-h --help --members --assignor --partitions --topic --rate --sweep --at --config --set --json --no-color -q --quiet -v --verbose)
-_shtab_laggard_findings_option_strings=(-h --help --group --code --severity --since --open --all --fail-on --url --cluster --ca-file --cert-file --key-file --user --password-file --config --set --json --no-color -q --quiet -v --verbose)
+_shtab_laggard_findings_option_strings=(-h --help --group --code --severity --since --open --all --fail-on --cluster --url --ca-file --cert-file --key-file --user --password-file --config --set --json --no-color -q --quiet -v --verbose)
 _shtab_laggard_diagnose_option_strings=(-h --help --from --to --group --param --compare --output --config --set --json --no-color -q --quiet -v --verbose)
 _shtab_laggard_query_option_strings=(-h --help --format -o --output --list --name --param --from --to --config --set --json --no-color -q --quiet -v --verbose)
 _shtab_laggard_report_option_strings=(-h --help --fleet --since --to -o --output --fail-on --config --set --json --no-color -q --quiet -v --verbose)
-_shtab_laggard_doctor_option_strings=(-h --help --trial --repair --all --yes --config --set --json --no-color -q --quiet -v --verbose)
+_shtab_laggard_doctor_option_strings=(-h --help --trial --repair --all --yes --url --ca-file --cert-file --key-file --user --password-file --config --set --json --no-color -q --quiet -v --verbose)
 _shtab_laggard_config_option_strings=(-h --help --config --set --json --no-color -q --quiet -v --verbose)
 _shtab_laggard_decode_option_strings=(-h --help --config --set --json --no-color -q --quiet -v --verbose)
 _shtab_laggard_option_strings=(-h --help --version --print-completion --config --set --json --no-color -q --quiet -v --verbose)
@@ -28,31 +28,44 @@ _shtab_laggard_run___config_COMPGEN=_shtab_compgen_files
 _shtab_laggard_export___tables_COMPGEN=_shtab_compgen_dirs
 _shtab_laggard_export___web_config_file_COMPGEN=_shtab_compgen_files
 _shtab_laggard_export___config_COMPGEN=_shtab_compgen_files
+_shtab_laggard_status___group_COMPGEN=_laggard_groups
 _shtab_laggard_status___ca_file_COMPGEN=_shtab_compgen_files
 _shtab_laggard_status___cert_file_COMPGEN=_shtab_compgen_files
 _shtab_laggard_status___key_file_COMPGEN=_shtab_compgen_files
 _shtab_laggard_status___password_file_COMPGEN=_shtab_compgen_files
 _shtab_laggard_status___config_COMPGEN=_shtab_compgen_files
+_shtab_laggard_explain_pos_0_COMPGEN=_laggard_groups
+_shtab_laggard_explain___topic_COMPGEN=_laggard_topics
 _shtab_laggard_explain___ca_file_COMPGEN=_shtab_compgen_files
 _shtab_laggard_explain___cert_file_COMPGEN=_shtab_compgen_files
 _shtab_laggard_explain___key_file_COMPGEN=_shtab_compgen_files
 _shtab_laggard_explain___password_file_COMPGEN=_shtab_compgen_files
 _shtab_laggard_explain___config_COMPGEN=_shtab_compgen_files
+_shtab_laggard_plan_pos_0_COMPGEN=_laggard_groups
+_shtab_laggard_plan___topic_COMPGEN=_laggard_topics
 _shtab_laggard_plan___config_COMPGEN=_shtab_compgen_files
+_shtab_laggard_findings___group_COMPGEN=_laggard_groups
 _shtab_laggard_findings___ca_file_COMPGEN=_shtab_compgen_files
 _shtab_laggard_findings___cert_file_COMPGEN=_shtab_compgen_files
 _shtab_laggard_findings___key_file_COMPGEN=_shtab_compgen_files
 _shtab_laggard_findings___password_file_COMPGEN=_shtab_compgen_files
 _shtab_laggard_findings___config_COMPGEN=_shtab_compgen_files
+_shtab_laggard_diagnose___group_COMPGEN=_laggard_groups
 _shtab_laggard_diagnose___output_COMPGEN=_shtab_compgen_dirs
 _shtab_laggard_diagnose___config_COMPGEN=_shtab_compgen_files
 _shtab_laggard_query__o_COMPGEN=_shtab_compgen_files
 _shtab_laggard_query___output_COMPGEN=_shtab_compgen_files
 _shtab_laggard_query___config_COMPGEN=_shtab_compgen_files
+_shtab_laggard_report_pos_0_COMPGEN=_laggard_groups
 _shtab_laggard_report__o_COMPGEN=_shtab_compgen_files
 _shtab_laggard_report___output_COMPGEN=_shtab_compgen_files
 _shtab_laggard_report___config_COMPGEN=_shtab_compgen_files
+_shtab_laggard_doctor___ca_file_COMPGEN=_shtab_compgen_files
+_shtab_laggard_doctor___cert_file_COMPGEN=_shtab_compgen_files
+_shtab_laggard_doctor___key_file_COMPGEN=_shtab_compgen_files
+_shtab_laggard_doctor___password_file_COMPGEN=_shtab_compgen_files
 _shtab_laggard_doctor___config_COMPGEN=_shtab_compgen_files
+_shtab_laggard_config_pos_1_COMPGEN=_laggard_groups
 _shtab_laggard_config___config_COMPGEN=_shtab_compgen_files
 _shtab_laggard_decode___config_COMPGEN=_shtab_compgen_files
 _shtab_laggard___config_COMPGEN=_shtab_compgen_files
@@ -84,6 +97,7 @@ _shtab_laggard_demo___verbose_nargs=0
 _shtab_laggard_run__h_nargs=0
 _shtab_laggard_run___help_nargs=0
 _shtab_laggard_run___once_nargs=0
+_shtab_laggard_run___dry_run_nargs=0
 _shtab_laggard_run___json_nargs=0
 _shtab_laggard_run___no_color_nargs=0
 _shtab_laggard_run__q_nargs=0
@@ -203,6 +217,17 @@ _shtab_laggard___quiet_nargs=0
 _shtab_laggard__v_nargs=0
 _shtab_laggard___verbose_nargs=0
 
+
+# Custom Preamble
+_laggard_groups() {
+  laggard --print-names group "${COMP_LINE:0:COMP_POINT}" 2> /dev/null
+}
+
+_laggard_topics() {
+  laggard --print-names topic "${COMP_LINE:0:COMP_POINT}" 2> /dev/null
+}
+
+# End Custom Preamble
 
 # $1=COMP_WORDS[1]
 _shtab_compgen_files() {

@@ -15,19 +15,21 @@ complete laggard \
         'c/--check=/(live ready)/' \
         'c/--tables=/d/' \
         'c/--web.config.file=/f/' \
+        'c/--group=/`laggard --print-names group $COMMAND_LINE:q`/' \
         'c/--sort=/(severity time_lag lag group)/' \
         'c/--fail-on=/(warn page)/' \
         'c/--ca-file=/f/' \
         'c/--cert-file=/f/' \
         'c/--key-file=/f/' \
         'c/--password-file=/f/' \
+        'c/--topic=/`laggard --print-names topic $COMMAND_LINE:q`/' \
         'c/--assignor=/(cooperative-sticky range roundrobin sticky uniform)/' \
         'c/--severity=/(page warn info)/' \
         'c/--output=/d/' \
         'c/--format=/(table csv json parquet)/' \
         'c/-o=/f/' \
         'c/--output=/f/' \
-        'c/--/(all assignor at ca-file cert-file check cluster code compare config fail-on fleet format from group help json keep key-file limit list listen members name no-color once open output param partitions password-file print print-completion quiet rate rebalances repair scenario seconds set severity since sort sweep tables to topic trial url user verbose version watch web.config.file work yes)/' \
+        'c/--/(all assignor at ca-file cert-file check cluster code compare config dry-run fail-on fleet format from group help json keep key-file limit list listen members name no-color once open output param partitions password-file print print-completion quiet rate rebalances repair scenario seconds set severity since sort sweep tables to topic trial url user verbose version watch web.config.file work yes)/' \
         'c/-/(- h o q v)/' \
         'n/--print-completion/(bash zsh tcsh fish)/' \
         'n/--config/f/' \
@@ -36,12 +38,14 @@ complete laggard \
         'n/--check/(live ready)/' \
         'n/--tables/d/' \
         'n/--web.config.file/f/' \
+        'n/--group/`laggard --print-names group $COMMAND_LINE:q`/' \
         'n/--sort/(severity time_lag lag group)/' \
         'n/--fail-on/(warn page)/' \
         'n/--ca-file/f/' \
         'n/--cert-file/f/' \
         'n/--key-file/f/' \
         'n/--password-file/f/' \
+        'n/--topic/`laggard --print-names topic $COMMAND_LINE:q`/' \
         'n/--assignor/(cooperative-sticky range roundrobin sticky uniform)/' \
         'n/--severity/(page warn info)/' \
         'n/--output/d/' \
@@ -49,5 +53,9 @@ complete laggard \
         'n/-o/f/' \
         'n/--output/f/' \
         'p/1/(demo run export status explain plan findings diagnose query report doctor config decode)/' \
+        'n/explain/`laggard --print-names group $COMMAND_LINE:q`/' \
+        'n/plan/`laggard --print-names group $COMMAND_LINE:q`/' \
+        'n/report/`laggard --print-names group $COMMAND_LINE:q`/' \
         'n/config/(show check sample policy)/' \
+        'p/3/`laggard --print-names group $COMMAND_LINE:q`/' \
         'p/*/()/'

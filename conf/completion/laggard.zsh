@@ -51,7 +51,7 @@ _shtab_laggard_config_options=(
   {-q,--quiet}"[log errors only]"
   {-v,--verbose}"[log everything\; errors with their traceback]"
   ":show\: every key with its value and where it came from\; check\: only say whether it is right\; sample\: print the commented reference file\; policy\: what the rules of \[\[policy\]\] say about GROUP:(show check sample policy)"
-  ":with policy\: the group, of cluster.name:"
+  ":with policy\: the group, of cluster.name:_laggard_groups"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -92,7 +92,7 @@ _shtab_laggard_diagnose_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--from[2h or -2h (before the newest poll), now, 10\:36, 2026-11-20T12\:00 or 2026-11-20T12\:00\+01\:00\; UTC if it names no zone]:TIME:"
   "--to[likewise, exclusive (default\: the newest tick)]:TIME:"
-  "--group[only findings of groups whose name matches]:GLOB:"
+  "--group[only findings of groups whose name matches]:GLOB:_laggard_groups"
   "*--param[another threshold, by its key in \[diagnosis\]]:K=V:"
   "--compare[with the stored findings\; end with 1 if they differ]"
   "--output[write group_windows and findings to this new place]:DIR:_files -/"
@@ -113,6 +113,12 @@ _shtab_laggard_doctor_options=(
   "--repair[give the tables a new checkpoint if theirs is damaged or missing]"
   "--all[a line for each check, also for those that are all right]"
   "--yes[repair without asking]"
+  "--url[the exporter, as http\:\/\/localhost\:8917]:URL:"
+  "--ca-file[authorities that vouch for its certificate (default\: the system\'s)]:FILE:_files"
+  "--cert-file[certificate of the client]:FILE:_files"
+  "--key-file[its key (default\: in the same file)]:FILE:_files"
+  "--user[user of the exporter\'s web-config file]:NAME:"
+  "--password-file[the user\'s password\; nobody else may read the file]:FILE:_files"
   "--config[configuration (else \$LAGGARD_CONFIG, .\/laggard.toml, \/etc\/laggard\/laggard.toml)]:FILE:_files"
   "*--set[one key\; wins over file and environment]:A.B=C:"
   "--json[one JSON object on standard output]"
@@ -127,12 +133,12 @@ _shtab_laggard_doctor_defaults_added=0
 _shtab_laggard_explain_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--limit[show at most N rebalances (default\: 5, with --since all)]:N:"
-  "--topic[only this topic of the group]:TOPIC:"
+  "--topic[only this topic of the group]:TOPIC:_laggard_topics"
   "--since[also what was found since then, and only rebalances since]:TIME:"
   "--at[as it was then\: 2h or -2h (before the newest poll), now, 10\:36, 2026-11-20T12\:00 or 2026-11-20T12\:00\+01\:00\; UTC if it names no zone]:TIME:"
   "--fail-on[end with 1 if a finding of this severity or a higher one is open]:fail_on:(warn page)"
-  "--url[the exporter, as http\:\/\/localhost\:8917]:URL:"
   "--cluster[cluster, if it serves several]:NAME:"
+  "--url[the exporter, as http\:\/\/localhost\:8917]:URL:"
   "--ca-file[authorities that vouch for its certificate (default\: the system\'s)]:FILE:_files"
   "--cert-file[certificate of the client]:FILE:_files"
   "--key-file[its key (default\: in the same file)]:FILE:_files"
@@ -144,7 +150,7 @@ _shtab_laggard_explain_options=(
   "--no-color[no colors on a terminal, as with \$NO_COLOR]"
   {-q,--quiet}"[log errors only]"
   {-v,--verbose}"[log everything\; errors with their traceback]"
-  ":name of the group, as \`laggard status\` prints it:"
+  ":name of the group, as \`laggard status\` prints it:_laggard_groups"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -170,15 +176,15 @@ _shtab_laggard_export_defaults_added=0
 
 _shtab_laggard_findings_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--group[only groups whose name matches]:GLOB:"
+  "--group[only groups whose name matches]:GLOB:_laggard_groups"
   "--code[only this code\; \* stands for any letters]:CODE:"
   "--severity[only this severity]:severity:(page warn info)"
   "--since[also those that ended since then\: 2h or -2h (before the newest poll), now, 10\:36, 2026-11-20T12\:00 or 2026-11-20T12\:00\+01\:00\; UTC if it names no zone (default\: 24h)]:TIME:"
   "--open[only those that are open]"
   "--all[also those that another one explains]"
   "--fail-on[end with 1 if a listed one of this severity or a higher one is open]:fail_on:(warn page)"
-  "--url[the exporter, as http\:\/\/localhost\:8917]:URL:"
   "--cluster[cluster, if it serves several]:NAME:"
+  "--url[the exporter, as http\:\/\/localhost\:8917]:URL:"
   "--ca-file[authorities that vouch for its certificate (default\: the system\'s)]:FILE:_files"
   "--cert-file[certificate of the client]:FILE:_files"
   "--key-file[its key (default\: in the same file)]:FILE:_files"
@@ -200,7 +206,7 @@ _shtab_laggard_plan_options=(
   "--members[number of members (default\: as many as now)]:N:"
   "--assignor[another assignor]:assignor:(cooperative-sticky range roundrobin sticky uniform)"
   "--partitions[number of partitions, more than now]:P:"
-  "--topic[the topic that gets them, if the group reads several]:TOPIC:"
+  "--topic[the topic that gets them, if the group reads several]:TOPIC:_laggard_topics"
   "--rate[factor on the arrival rate, as 1.5 or x1.5]:X:"
   "--sweep[also load and drain time for each number of members]"
   "--at[of the group as it was then\: 2h or -2h (before the newest poll), now, 10\:36, 2026-11-20T12\:00 or 2026-11-20T12\:00\+01\:00\; UTC if it names no zone]:TIME:"
@@ -210,7 +216,7 @@ _shtab_laggard_plan_options=(
   "--no-color[no colors on a terminal, as with \$NO_COLOR]"
   {-q,--quiet}"[log errors only]"
   {-v,--verbose}"[log everything\; errors with their traceback]"
-  ":name of the group, as \`laggard status\` prints it:"
+  ":name of the group, as \`laggard status\` prints it:_laggard_groups"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -250,7 +256,7 @@ _shtab_laggard_report_options=(
   "--no-color[no colors on a terminal, as with \$NO_COLOR]"
   {-q,--quiet}"[log errors only]"
   {-v,--verbose}"[log everything\; errors with their traceback]"
-  ":name of the group, as \`laggard status\` prints it:"
+  ":name of the group, as \`laggard status\` prints it:_laggard_groups"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -259,6 +265,7 @@ _shtab_laggard_report_defaults_added=0
 _shtab_laggard_run_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--once[read what is there now, publish it, and end\; with 75 if the cluster does not answer for two minutes]"
+  "--dry-run[write nothing\: check what the job needs, and say which tables and checkpoint its start would make]"
   "--check[run nothing\: look at job.heartbeat_file, exit with 0 if the job makes progress (and published), else 1]:check:(live ready)"
   "--config[configuration (else \$LAGGARD_CONFIG, .\/laggard.toml, \/etc\/laggard\/laggard.toml)]:FILE:_files"
   "*--set[one key\; wins over file and environment]:A.B=C:"
@@ -274,13 +281,13 @@ _shtab_laggard_run_defaults_added=0
 _shtab_laggard_status_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--watch[show again every tick until Ctrl-C]"
-  "--group[only groups whose name matches]:GLOB:"
+  "--group[only groups whose name matches]:GLOB:_laggard_groups"
   "--sort[order (default\: severity, then time lag)\; unknown comes last]:sort:(severity time_lag lag group)"
   "--rebalances[rebalances of each group so far, and the last one, in place of lag]"
   "--limit[show at most N groups, the first (0\: all)]:N:"
   "--fail-on[end with 1 if a group has an open finding of this severity or a higher one]:fail_on:(warn page)"
-  "--url[the exporter, as http\:\/\/localhost\:8917]:URL:"
   "--cluster[cluster, if it serves several]:NAME:"
+  "--url[the exporter, as http\:\/\/localhost\:8917]:URL:"
   "--ca-file[authorities that vouch for its certificate (default\: the system\'s)]:FILE:_files"
   "--cert-file[certificate of the client]:FILE:_files"
   "--key-file[its key (default\: in the same file)]:FILE:_files"
@@ -333,6 +340,16 @@ _shtab_laggard() {
   esac
 }
 
+# Custom Preamble
+_laggard_groups() {
+  compadd -- ${(f)"$(laggard --print-names group "${(j: :)words[1,CURRENT]}" 2> /dev/null)"}
+}
+
+_laggard_topics() {
+  compadd -- ${(f)"$(laggard --print-names topic "${(j: :)words[1,CURRENT]}" 2> /dev/null)"}
+}
+
+# End Custom Preamble
 
 
 typeset -A opt_args

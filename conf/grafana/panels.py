@@ -115,7 +115,7 @@ GROUP_BOARD = Dashboard(
             "Commits and errors",
             (
                 Panel("Share of late records", "series", "percentunit", ((LATE_SHARE, GROUP),), "Over 1 h, of the records that reached the age of slo_time_lag_seconds. Empty without a service level.", 8, 7),
-                Panel("Records lost, records rewound", "columns", "short", ((increase("group_lost_records_total"), "lost " + TOPIC), (increase("group_rewound_records_total"), "rewound " + TOPIC)), "Lost: deleted before they were read. Rewound: to be read again, after a reset or an unclean shutdown.", 8, 7),
+                Panel("Records lost, records rewound", "columns", "short", ((increase("group_lost_records_total"), "lost " + TOPIC), (increase("group_rewound_records_total"), "rewound " + TOPIC)), "Lost: deleted before they were read, those that are certain. Rewound: to be read again, after a reset or an unclean shutdown.", 8, 7),
                 Panel("Commits per second, share without progress", "series", "none", ((rate("group_commits_total"), "commits " + TOPIC), (f"{rate('group_noop_commits_total')} / ({rate('group_commits_total')} > 0)", "no progress " + TOPIC)), "Commits that go on with a share near 1 beside lag: a member is alive and stuck on a record.", 8, 7),
             ),
         ),

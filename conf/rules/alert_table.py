@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from laggard.diagnosis.findings.runbooks import CODES
+
 CRITICAL, WARNING, INFO = "critical", "warning", "info"
 HOUR = 3600
 WINDOWS = ("5m", "30m", "1h", "6h", "3d")
@@ -92,6 +94,11 @@ def finding(codes: str, by: str = BY_T, severity: str = "") -> str:
     return f"max by ({by}) (laggard_finding_active{{{code}{severity}}}) > 0"
 
 
+def _open(alert: str, by: str = BY_T, severity: str = "") -> str:
+    """True for each open finding that the alert repeats."""
+    return finding("|".join(CODES[alert]), by, severity)
+
+
 def _rate(metric: str, window: str) -> str:
     return f"sum by (cluster, group) (max by ({BY_T}) (rate({metric}[{window}])))"
 
@@ -139,10 +146,10 @@ def _slo(name: str, severity: str, long: str, short: str, factor: float, lasts: 
     )  # fmt: skip
 
 
-def _found(name: str, codes: str, lasts: str, keeps: str, says: str, meaning: str, *, severity: str = WARNING, only: str = "", dashboard: str = "laggard-group") -> Alert:  # fmt: skip
+def _found(name: str, lasts: str, keeps: str, says: str, meaning: str, *, severity: str = WARNING, only: str = "", dashboard: str = "laggard-group") -> Alert:  # fmt: skip
     """An alert that repeats a finding of the diagnosis, which has looked at the causes already."""
     return Alert(
-        name, severity, (finding(codes, severity=only), UNPLANNED), lasts, keeps, T, dashboard,
+        name, severity, (_open(name, severity=only), UNPLANNED), lasts, keeps, T, dashboard,
         f"{TOPIC}: {says}", f"{meaning} {EXPLAIN}",
     )  # fmt: skip
 
@@ -151,7 +158,7 @@ def _loss_near(severity: str, clauses: tuple[str, ...]) -> Alert:
     return Alert(
         "LaggardDataLossNear", severity,
         # the forecast alone is short on any topic with a short retention; the finding asks for growing lag or a stall
-        (*clauses, "and on (cluster, group, topic) " + finding("DATA_LOSS_FORECAST", severity=',severity!="info"')),
+        (*clauses, "and on (cluster, group, topic) " + _open("LaggardDataLossNear", severity=',severity!="info"')),
         "5m", "15m", T, "laggard-group",
         f"{TOPIC} loses unread records in {{{{ $value | humanizeDuration }}}}",
         f"At this rate retention reaches the first unread record then. Raise the topic's retention first. {EXPLAIN}",
@@ -163,7 +170,7 @@ def _expiry(severity: str, clauses: tuple[str, ...]) -> Alert:
         "LaggardOffsetsExpireSoon", severity,
         # topics that a group no longer subscribes to expire too, which is no trouble: the finding asks for an empty
         # group whose topics still receive records, and ends with the brokers' sweep
-        (*clauses, "and on (cluster, group) (" + finding("OFFSETS_EXPIRY_FORECAST", by="cluster, group") + ")"),
+        (*clauses, "and on (cluster, group) (" + _open("LaggardOffsetsExpireSoon", by="cluster, group") + ")"),
         "10m", "30m", G, "laggard-group",
         f"The brokers delete the offsets of {GROUP} in {{{{ $value | humanizeDuration }}}}",
         f"The group has no members. Once its offsets are gone it starts by auto.offset.reset. {EXPLAIN}",
@@ -172,7 +179,7 @@ def _expiry(severity: str, clauses: tuple[str, ...]) -> Alert:
 
 _LOSS = f"min by ({BY_T}) (laggard_group_loss_seconds)"
 _LEFT = "min by (cluster, group) (laggard_group_offsets_expiry_timestamp_seconds) - time()"
-_STORM = finding("REBALANCE_STORM")
+_STORM = _open("LaggardRebalanceStorm")
 # causes of lag on a few partitions that have an alert of their own
 _NOT_BY_RECORDS = (
     "PARTITION_STALLED|POISON_PILL_SUSPECT|SLOW_MEMBER|SLOW_HOST|REBALANCE_STORM|POLL_TIMEOUT_EVICTION|CRASH_LOOP"
@@ -199,7 +206,7 @@ ALERTS: tuple[Alert, ...] = (
         (
             # The finding knows compacted topics and groups that were given up long ago, and sees a loss that a new
             # series begins with, which increase() does not. The counter speaks while the rules are behind.
-            finding("DATA_LOST", severity=',severity="page"'),
+            _open("LaggardDataLost", severity=',severity="page"'),
             f"or max by ({BY_T}) (increase(laggard_group_lost_records_total[15m])) > 0",
             f"unless on (cluster) ({_RULES_LAG} <= {RULES_BEHIND_SECONDS})",
         ),
@@ -211,10 +218,10 @@ ALERTS: tuple[Alert, ...] = (
     _loss_near(WARNING, (f"{_LOSS} < {24 * HOUR}", f"and {_LOSS} >= {6 * HOUR}")),
     _expiry(CRITICAL, (f"{_LEFT} < {24 * HOUR}",)),
     _expiry(WARNING, (f"{_LEFT} < {48 * HOUR}", f"and {_LEFT} >= {24 * HOUR}")),
-    _found("LaggardPartitionStalled", "PARTITION_STALLED", "5m", "5m", "a partition is stalled", "Records arrive, the member is there, and its committed offset does not move.", dashboard="laggard-partition"),
-    _found("LaggardPoisonPill", "POISON_PILL_SUSPECT", "5m", "15m", "probably a record that no member can process", "Members fail one after the other at the same committed offset.", dashboard="laggard-partition"),
-    _found("LaggardCommitsStopped", "COMMITS_STOPPED", "5m", "5m", "commits stopped", "The group has members and records arrive, but it commits nothing.", dashboard="laggard-group"),
-    _found("LaggardEmptyWithLag", "EMPTY_WITH_LAG", "10m", "5m", "no members, and lag", "The group has no members and its unread records grow.", only=',severity!="info"'),
+    _found("LaggardPartitionStalled", "5m", "5m", "a partition is stalled", "Records arrive, the member is there, and its committed offset does not move.", dashboard="laggard-partition"),
+    _found("LaggardPoisonPill", "5m", "15m", "probably a record that no member can process", "Members fail one after the other at the same committed offset.", dashboard="laggard-partition"),
+    _found("LaggardCommitsStopped", "5m", "5m", "commits stopped", "The group has members and records arrive, but it commits nothing.", dashboard="laggard-group"),
+    _found("LaggardEmptyWithLag", "10m", "5m", "no members, and lag", "The group has no members and its unread records grow.", only=',severity!="info"'),
     Alert(
         "LaggardConcentratedLag", WARNING,
         (
@@ -228,24 +235,24 @@ ALERTS: tuple[Alert, ...] = (
         f"{TOPIC}: lag grows on a few partitions",
         f"More members would not help while a few partitions carry the lag. {EXPLAIN}",
     ),
-    _found("LaggardCapacityShort", "CAPACITY_SHORTAGE", "15m", "15m", "more records arrive than its members can read", "All members are busy and the lag grows."),
-    _found("LaggardSlowMember", "SLOW_MEMBER|SLOW_HOST", "10m", "10m", "a member or a host is slower than the others", "It reads less than the others from partitions that receive as much."),
+    _found("LaggardCapacityShort", "15m", "15m", "more records arrive than its members can read", "All members are busy and the lag grows."),
+    _found("LaggardSlowMember", "10m", "10m", "a member or a host is slower than the others", "It reads less than the others from partitions that receive as much."),
     _storm(WARNING, "unless"),
     _storm(CRITICAL, "and"),
-    _found("LaggardPollTimeoutEviction", "POLL_TIMEOUT_EVICTION", "5m", "15m", "members exceed max.poll.interval.ms", "Members take too long between two polls and leave the group.", dashboard="laggard-rebalance"),
-    _found("LaggardCrashLoop", "CRASH_LOOP", "5m", "15m", "members leave again and again soon after they joined", "They die or end by themselves, and each time the group rebalances.", dashboard="laggard-rebalance"),
-    _found("LaggardRebalanceStuck", "REBALANCE_INCOMPLETE|RECONCILE_STUCK", "5m", "10m", "a rebalance does not end", "Members wait for partitions that nobody gives them.", dashboard="laggard-rebalance"),
-    _found("LaggardStaticDuplicate", "STATIC_DUPLICATE", "2m", "15m", "two processes use one group.instance.id", "Each joins, fences the other, and the group reads little between.", dashboard="laggard-rebalance"),
-    _found("LaggardPartitionUnowned", "PARTITION_UNOWNED", "5m", "5m", "nobody was given a partition", "The group subscribes to its topic, and no member reads it.", dashboard="laggard-partition"),
-    _found("LaggardTransactionStuck", "LSO_STUCK", "5m", "5m", "a transaction that hangs hides records", "The group reads committed records only and has read all that it may.", dashboard="laggard-partition"),
-    _found("LaggardStaticMemberExpired", "STATIC_EXPIRED", "0m", "30m", "a static member was away for too long", "It exceeded its session timeout, so the group rebalanced twice.", dashboard="laggard-rebalance"),
+    _found("LaggardPollTimeoutEviction", "5m", "15m", "members exceed max.poll.interval.ms", "Members take too long between two polls and leave the group.", dashboard="laggard-rebalance"),
+    _found("LaggardCrashLoop", "5m", "15m", "members leave again and again soon after they joined", "They die or end by themselves, and each time the group rebalances.", dashboard="laggard-rebalance"),
+    _found("LaggardRebalanceStuck", "5m", "10m", "a rebalance does not end", "Members wait for partitions that nobody gives them.", dashboard="laggard-rebalance"),
+    _found("LaggardStaticDuplicate", "2m", "15m", "two processes use one group.instance.id", "Each joins, fences the other, and the group reads little between.", dashboard="laggard-rebalance"),
+    _found("LaggardPartitionUnowned", "5m", "5m", "nobody was given a partition", "The group subscribes to its topic, and no member reads it.", dashboard="laggard-partition"),
+    _found("LaggardTransactionStuck", "5m", "5m", "a transaction that hangs hides records", "The group reads committed records only and has read all that it may.", dashboard="laggard-partition"),
+    _found("LaggardStaticMemberExpired", "0m", "30m", "a static member was away for too long", "It exceeded its session timeout, so the group rebalanced twice.", dashboard="laggard-rebalance"),
     Alert(
-        "LaggardCoordinatorTrouble", WARNING, (finding("COORDINATOR_CORRELATED|BROKER_CORRELATED", by="cluster, code"),),
+        "LaggardCoordinatorTrouble", WARNING, (_open("LaggardCoordinatorTrouble", by="cluster, code"),),
         "2m", "10m", ("cluster", "code"), "laggard-fleet",
         "{{ $labels.cluster }}: groups of one broker are in trouble together",
         "Several groups share a broker ({{ $labels.code }}). First look: laggard findings --open --code {{ $labels.code }}.",
     ),
-    _found("LaggardScaleOutFutile", "SCALE_OUT_FUTILE", "15m", "1h", "more members did not help", "Members were added and the group reads no more than before.", severity=INFO),
+    _found("LaggardScaleOutFutile", "15m", "1h", "more members did not help", "Members were added and the group reads no more than before.", severity=INFO),
     Alert(
         "LaggardPartitionsUnknown", WARNING,
         (
@@ -334,7 +341,7 @@ ALERTS: tuple[Alert, ...] = (
         "Findings are not served, and alerts made of them cannot fire. First look: laggard findings --code RULE_FAILED.",
     ),
     Alert(
-        "LaggardGroupsUnwatched", WARNING, (finding("GROUP_QUARANTINED|RULE_FAILED", by="cluster, code"),),
+        "LaggardGroupsUnwatched", WARNING, (_open("LaggardGroupsUnwatched", by="cluster, code"),),
         "5m", "10m", ("cluster", "code"), "laggard-pipeline",
         "{{ $labels.cluster }}: laggard fails for some groups, and works for all others",
         "Alerts on these groups may not fire ({{ $labels.code }}). First look: laggard findings --open --code {{ $labels.code }}.",

@@ -304,8 +304,8 @@ group by cluster, "group", topic, topic_id, "partition", stretch;
 --   is_current          it is the newest of the cluster; false: the group has not been seen on the topic since
 --   loss_seconds        until retention reaches an unread record; infinity: not at these rates; null: unknown
 --   headroom_records    fewest records that retention may still take on a partition; null: unknown
---   lost_records        records deleted unread at the present position; null: unknown
---   partitions_lost     partitions on which that is so
+--   lost_records        records deleted unread for certain in it, or ahead of its last position; null: unknown
+--   partitions_lost     partitions on which there are some; one that does not know what it lost does not count
 --   partitions_unknown  partitions whose headroom is not known
 create view data_loss_risk as
 with aged as (

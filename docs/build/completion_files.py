@@ -10,11 +10,20 @@ from pathlib import Path
 import shtab
 
 from laggard.cli.main import VERBS, build_parser
+from laggard.cli.names import OPTION
 from laggard.cli.parser import SHELLS
 
 ROOT = Path(__file__).parent.parent.parent
 COMPLETION = ROOT / "conf" / "completion"
 HELP = ROOT / "tests" / "data" / "help.txt"
+# a name that is typed is looked for among those of the exporter; to be read by the shell, so no cluster is asked
+_ASK = f"laggard {OPTION}"
+_LINE = {
+    "bash": '"${COMP_LINE:0:COMP_POINT}"',
+    "zsh": '"${(j: :)words[1,CURRENT]}"',
+    "fish": "(commandline -cp)",
+    "tcsh": "$COMMAND_LINE:q",
+}
 _PATHS = {"FILE": shtab.FILE, "DIR": shtab.DIRECTORY, "PATH": shtab.DIRECTORY}
 
 
@@ -33,7 +42,24 @@ def completion(shell: str) -> str:
         for action in each._actions:  # noqa: SLF001 - argparse has no other list
             if action.metavar in _PATHS:
                 action.complete = _PATHS[action.metavar]  # type: ignore[attr-defined,index]  # shtab's way
+            elif action.dest in ("group", "topic"):
+                action.complete = names_of(action.dest)  # type: ignore[attr-defined]
     return shtab.complete(parser, shell=shell).rstrip() + "\n"
+
+
+def names_of(kind: str) -> dict[str, str | dict[str, str]]:
+    """The call by which each shell asks for names of groups or topics."""
+    asks = {shell: f"{_ASK} {kind} {line} 2> /dev/null" for shell, line in _LINE.items()}
+    name = f"_laggard_{kind}s"
+    bodies = {"bash": asks["bash"], "zsh": f'compadd -- ${{(f)"$({asks["zsh"]})"}}'}
+    preamble = {shell: f"{name}() {{\n  {body}\n}}\n" for shell, body in bodies.items()}
+    return {
+        "bash": name,
+        "zsh": name,
+        "fish": f"({asks['fish']})",
+        "tcsh": f"`{_ASK} {kind} {_LINE['tcsh']}`",
+        "preamble": preamble,
+    }
 
 
 def help_texts() -> str:

@@ -62,8 +62,8 @@ def _metrics_lines() -> Iterator[str]:
 _COMPAT_INTRO = (
     "`metrics.compat` names tools under whose names the same is served too, so that their dashboards and alerts go on",
     "working. Series are of all partitions of watched groups and go first above `metrics.max_series`. Values are",
-    "ours: absent if the other tool says −1, NaN, 0 or a partial sum. `cluster` is added where it has none. Left",
-    "out are series of brokers, replicas and log directories.",
+    "ours: absent if the other tool says −1, NaN, 0 or a partial sum. `cluster` is added where it has none,",
+    "unless `metrics.compat_cluster_label` is false. Left out are series of brokers, replicas and log directories.",
 )
 
 

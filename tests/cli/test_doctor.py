@@ -31,6 +31,7 @@ from laggard.errors import TEMPORARY, LaggardError
 from laggard.sources.brokers import Answer
 from laggard.sources.snapshot import OFFSETS_PARTITIONS, Snapshot
 from laggard.stream import session
+from laggard.tables.arrow import arrow_schema
 from laggard.tables.maintenance import write_done
 from laggard.tables.schemas import TABLES
 from patience import patient
@@ -380,6 +381,22 @@ def test_tables_as_the_job_writes_them_are_all_right(tmp_path: Path) -> None:
     assert [result for result in results if result.level != "ok"] == []
 
 
+def test_groups_in_quarantine_are_named_and_their_partitions_counted(tmp_path: Path) -> None:
+    rows = [partition_row("good", "t", 0)]
+    rows += [partition_row("bad", "t", number, "stale", error="ADVANCE_FAILED") for number in range(3)]
+    groups = [group_row("good"), group_row("bad")]
+    assert list(tables.check_quarantine(config_of(tmp_path))) == []
+    values = {"quarantined_groups": 1, "quarantined": {"bad": "KeyError"}}
+    write_batch(tmp_path / "one", partitions=rows, groups=groups, **values)
+    (result,) = tables.check_quarantine(config_of(tmp_path / "one"))
+    fact = "groups 1, with 3 partitions, of which only old rows are shown (bad: KeyError)"
+    assert (result.level, result.fact) == ("warn", fact)
+    for number, found in ((0, "no group"), (None, "not counted by the job that wrote the batch")):
+        root = tmp_path / str(number)
+        write_batch(root, partitions=rows[:1], groups=groups[:1], quarantined_groups=number)
+        assert list(tables.check_quarantine(config_of(root))) == [Result("ok", "quarantine", found)]
+
+
 def test_an_old_batch_is_a_warning(tmp_path: Path) -> None:
     write_tables(tmp_path)
     first = next(iter(tables.check_published(config_of(tmp_path), NOW + timedelta(hours=1))))
@@ -420,6 +437,26 @@ def test_a_table_of_other_columns_is_a_failure_that_lists_them_all(tmp_path: Pat
     (result,) = tables.check_table(config_of(tmp_path), "group_events")
     assert result.level == "fail"
     assert all(part in result.fact for part in ("missing: event_id", "unexpected: more", "group is int64, not string"))
+
+
+def test_jars_that_were_never_fetched_are_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAGGARD_JARS", str(tmp_path / "jars"))
+    (result,) = runtime.check_jars()
+    assert (result.level, result.is_ahead) == ("warn", True)
+    (tmp_path / "jars" / "spark").mkdir(parents=True)  # what is there in part is wrong
+    with pytest.raises(LaggardError, match="differ from"):
+        list(runtime.check_jars())
+
+
+def test_columns_that_a_start_adds_are_no_failure(tmp_path: Path) -> None:
+    from deltalake import write_deltalake
+
+    whole = arrow_schema(TABLES["group_events"])
+    older = pa.schema([field for field in whole if field.name != "event_id"])
+    write_deltalake(str(tmp_path / "group_events"), older.empty_table())
+    (result,) = tables.check_table(config_of(tmp_path), "group_events")
+    assert (result.level, result.is_ahead) == ("warn", True)
+    assert result.fact == "of an older laggard; a start adds event_id"
 
 
 def test_missing_tables_are_one_warning_on_a_first_start(tmp_path: Path) -> None:
@@ -472,6 +509,16 @@ def test_the_page_names_faults_folds_the_rest_and_sums_up() -> None:
         "1 failure, 1 warning, 2 not yet, 2 ok: laggard cannot run here yet; begin with brokers",
     ]
     assert summary(results[:2]) == "0 failures, 0 warnings, 1 not yet, 1 ok: laggard can run here"
+
+
+def test_partitions_that_may_keep_their_series_are_counted_beside_them(tmp_path: Path) -> None:
+    rows = [partition_row("g", "t", partition, lag=partition) for partition in range(9)]
+    write_batch(tmp_path, partitions=rows, groups=[group_row("g")])
+    for top, kept in ((3, 3), (6, 3), (9, 0)):
+        (result,) = tables.check_series(config_of(tmp_path, metrics=Metrics(partition_top_k=top)))
+        # 5 of a partition of the group, 2 of the partition itself
+        said = f"; up to {7 * kept} more as the worst partitions change" if kept else "; room for 100,000"
+        assert result.fact.endswith(said)
 
 
 def test_the_series_of_the_newest_batch_are_held_against_the_cap(tmp_path: Path) -> None:

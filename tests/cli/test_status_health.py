@@ -86,6 +86,23 @@ def test_status_ends_with_75_where_no_group_is_known(root: Path, capsys: pytest.
     assert "findings are unknown" in capsys.readouterr().err
 
 
+def test_of_a_group_that_is_seen_too_little_no_verb_says_that_nothing_is_open(root: Path) -> None:
+    write_batch(root, 42, groups=[group_row("blind")], partitions=[partition_row("blind", "orders", 1)])
+    windows = [window_row("blind", "orders", partitions_material=0) | {"scale_verdict": "UNKNOWN_INPUT"}]
+    write_evaluated(root, windows=windows, findings=[COMMON | finding_row("IDLE_MEMBERS", "blind", severity="info")])
+    for verb in (["status"], ["status", "--group", "blind"], ["explain", "blind"], ["findings", "--group", "blind"]):
+        words = [*verb, "--set", f"job.tables={root}"]
+        assert [main([*words, *more]) for more in ([], ["--fail-on", "page"])] == [OK, TEMPORARY], verb
+
+
+def test_without_any_group_nothing_is_known(root: Path) -> None:
+    write_batch(root, 42, groups=[], partitions=[])
+    write_evaluated(root, windows=[], findings=[])
+    for verb in ("status", "findings"):
+        words = [verb, "--set", f"job.tables={root}"]
+        assert [main([*words, *more]) for more in ([], ["--fail-on", "page"])] == [OK, TEMPORARY], verb
+
+
 @pytest.mark.parametrize(("group", "expected"), [("archive", TEMPORARY), ("search", OK), ("*ar*", OK), ("*", OK)])
 def test_findings_end_with_75_where_no_group_that_is_asked_for_is_known(root: Path, group: str, expected: int) -> None:
     write(root, without=("archive",))

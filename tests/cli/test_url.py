@@ -88,6 +88,11 @@ def asker(exporter: Exporter) -> Iterator[Asker]:
         ["explain", ODD],
         ["findings"],
         ["findings", "--open", "--group", "checkout", "--fail-on", "warn"],
+        *(
+            [*verb, "--fail-on", "page"]
+            for verb in (["status"], ["findings"], ["explain", "checkout"], ["explain", ODD])
+        ),
+        ["explain", "other", "--fail-on", "page"],
         *(["findings", "--group", group, "--code", "IDLE_MEMBERS", "--fail-on", "page"] for group in ("checkout", ODD)),
     ],
     ids=" ".join,

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,10 +21,14 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from e2e.kit import at, commit_simply, now, offsets
 from laggard.config import Config
 from laggard.config.sections import Cluster as ClusterSection
+from laggard.config.sections import Job, Metrics
 from laggard.demo.broker import Broker
 from laggard.demo.node import free_ports
 from laggard.doctor import clock
 from laggard.doctor.cluster import Cluster
+from laggard.doctor.estimate import check_estimate
+from laggard.doctor.result import Result
+from laggard.errors import REFUSED, UNREACHABLE
 from laggard.sources.brokers import Brokers
 from laggard.stream.identity import identity_path
 from laggard.tables.schemas import TABLES
@@ -72,7 +77,7 @@ class Report:
         return [self.lines[check]["level"] for check in checks]
 
 
-def ask(folder: Path, servers: str, *words: str, json_wanted: bool = True) -> Report:
+def ask(folder: Path, servers: str, *words: str, json_wanted: bool = True, verb: str = "doctor") -> Report:
     """One run; one more where a busy machine took so long that the clock is not known, as its remedy says."""
     settings = [
         f"cluster.bootstrap_servers={json.dumps(servers.split(','))}",
@@ -83,7 +88,7 @@ def ask(folder: Path, servers: str, *words: str, json_wanted: bool = True) -> Re
         "exporter.max_age_seconds=86400",
     ]
     options = [word for setting in settings for word in ("--set", setting)]
-    command = [sys.executable, "-m", "laggard", *(["--json"] if json_wanted else []), "doctor", *options, *words]
+    command = [sys.executable, "-m", "laggard", *(["--json"] if json_wanted else []), verb, *options, *words]
     for _ in range(ASK_TIMES):
         started = time.monotonic()
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=folder)
@@ -100,10 +105,12 @@ def commit(servers: str) -> None:
     commit_simply(servers, "g", {at("orders", 0): 0, at("orders", 1): 0})
 
 
-def write_tables(folder: Path) -> None:
+def write_tables(folder: Path, cluster_id: str) -> None:
     for name in TABLES.keys() - {"batches"}:
         write_rows(folder / "tables", name, [])
-    write_batch(folder / "tables", at=now(), partitions=[partition_row("g", "t", 0)], groups=[group_row("g")])
+    rows = {"partitions": [partition_row("g", "t", 0)], "groups": [group_row("g")]}
+    origin = {"cluster_id": cluster_id, "offsets_topic_id": "before", "window_seconds": 60}
+    write_batch(folder / "tables", at=now(), **rows, origin=origin)
 
 
 @dataclass(frozen=True)
@@ -122,7 +129,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
     with Broker() as running:
         new = ask(folder, running.bootstrap_servers)
         commit(running.bootstrap_servers)
-        write_tables(folder)
+        write_tables(folder, new.lines["brokers"]["fact"].split()[1].rstrip(","))
         yield Seen(running.bootstrap_servers, folder, new, ask(folder, running.bootstrap_servers))
 
 
@@ -133,6 +140,25 @@ def test_a_new_cluster_lacks_the_offsets_topic_which_is_a_warning_and_stays_so(s
     assert "Kafka creates it" in topic["remedy"]
     assert "fail" not in {line["level"] for line in seen.new.answer["data"]}
     assert seen.new.levels(f"Read {OFFSETS_TOPIC}", "Describe groups", clock.CHECK) == ["ok"] * 3
+
+
+def test_series_are_estimated_from_committed_offsets_until_there_is_a_batch(seen: Seen, tmp_path: Path) -> None:
+    # other tests of this cluster, in whatever order, make groups of their own
+    section = ClusterSection(bootstrap_servers=(seen.servers,), groups=("g",), request_timeout_seconds=TIMEOUT_SECONDS)
+    with closing(Brokers.of(section)) as brokers:
+
+        def estimate(root: Path, max_series: int = 100_000) -> list[Result]:
+            config = Config(cluster=section, job=Job(tables=str(root)), metrics=Metrics(max_series=max_series))
+            asked = Cluster(config, brokers, metadata=brokers.metadata([OFFSETS_TOPIC]))
+            return list(check_estimate(asked))
+
+        (found,) = estimate(tmp_path)
+        sizes = "groups 1, topics of groups 1, their partitions 2"
+        # 87 of the group, 85 and 4 of its topic, 5 and 2 of each partition, 8 of each of the 50 offsets partitions
+        assert (found.level, found.fact) == ("ok", f"about 590 ({sizes}); room for 100,000")
+        (found,) = estimate(tmp_path, 589)
+        assert (found.level, "metrics.max_series" in found.remedy) == ("warn", True)
+        assert estimate(seen.folder / "tables") == []  # the batch there is counted
 
 
 def test_no_question_creates_the_offsets_topic(tmp_path: Path) -> None:
@@ -158,6 +184,37 @@ def test_a_cluster_in_use_is_reported_with_its_facts_and_all_is_well(seen: Seen)
     assert options["Describe topics"]["fact"].endswith("that we see: 1")
     assert options["Describe groups"]["fact"].endswith("that we see: 1")
     assert options["position"]["level"] == "ok"
+
+
+def files_of(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def test_a_dry_run_says_what_a_start_would_make_and_makes_nothing(seen: Seen, tmp_path: Path) -> None:
+    report = ask(tmp_path, seen.servers, "--dry-run", verb="run")
+    assert report.code == 0
+    makes = f"makes {len(TABLES)} of {len(TABLES)} tables in {tmp_path}/tables"
+    assert report.lines["next start"]["fact"] == f"{makes}; begins with a new checkpoint {tmp_path}/checkpoint"
+    assert "exporter.listen" not in report.lines
+    assert files_of(tmp_path) == set()
+
+
+def test_a_dry_run_over_tables_goes_on_after_their_newest_batch(seen: Seen) -> None:
+    before = files_of(seen.folder)
+    report = ask(seen.folder, seen.servers, "--dry-run", verb="run", json_wanted=False)
+    assert report.code == 0
+    assert report.output.startswith("ok    next start: makes a new checkpoint")
+    assert ", and goes on after batch 1; what commits are read from is another one" in report.output
+    assert files_of(seen.folder) == before
+
+
+def test_a_dry_run_ends_with_the_code_of_what_a_start_would_refuse(seen: Seen, tmp_path: Path) -> None:
+    write_tables(tmp_path, "of-another-cluster")
+    report = ask(tmp_path, seen.servers, "--dry-run", verb="run")
+    assert (report.code, report.lines["next start"]["level"]) == (REFUSED, "fail")
+    assert "was 'of-another-cluster'" in report.lines["next start"]["fact"]
+    gone = ask(tmp_path, f"127.0.0.1:{free_ports(1)[0]}", "--dry-run", verb="run")
+    assert gone.code == UNREACHABLE
 
 
 def test_the_json_has_one_shape_and_a_remedy_for_all_but_ok(seen: Seen) -> None:

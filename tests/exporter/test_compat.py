@@ -12,9 +12,12 @@ import pytest
 import encoder
 from exporter.harness import Clock, Exporter, names
 from laggard.config.sections import TOOLS
+from laggard.errors import CONFIGURATION, LaggardError
 from laggard.exporter.collectors.compat import CompatCollector, count_least
+from laggard.exporter.collectors.own import SelfStats
 from laggard.exporter.compat_families import COMPAT, KMINION_ASSIGNED, KMINION_TOPIC_MEMBERS
-from laggard.exporter.options import Selection
+from laggard.exporter.options import ExporterOptions, Selection
+from laggard.exporter.publish import Publisher
 from laggard.exporter.render import OPENMETRICS, TEXT
 from laggard.exporter.snapshot import load_snapshot
 from laggard.tables.published import newest_batch
@@ -104,10 +107,39 @@ def test_kafka_lag_exporter(found: Samples) -> None:
     whole = {"cluster_name": "prod", "group": "whole"}
     empty = dict.fromkeys(("member_host", "consumer_id", "client_id"), "")
     assert value(found, "kafka_consumergroup_group_lag_seconds", **whole, topic="t", partition=1, **empty) == 10
-    assert value(found, "kafka_consumergroup_group_max_lag", **whole) == 100
-    assert value(found, "kafka_consumergroup_group_max_lag_seconds", **whole) == 10
-    assert value(found, "kafka_consumergroup_group_max_lag", **whole | {"group": "part"}) is None
+    grouped = whole | {"is_simple_consumer": "false"}
+    assert value(found, "kafka_consumergroup_group_max_lag", **grouped) == 100
+    assert value(found, "kafka_consumergroup_group_max_lag_seconds", **grouped) == 10
+    assert value(found, "kafka_consumergroup_group_max_lag", **grouped | {"group": "part"}) is None
     assert value(found, "kafka_consumergroup_poll_time_ms", cluster_name="prod") == 500
+
+
+def test_a_group_that_only_commits_is_a_simple_consumer(tmp_path: Path) -> None:
+    types = {"simple": "true", "consumer": "false", None: ""}
+    write_batch(
+        tmp_path,
+        partitions=[partition_row(str(kind), "t", 0) for kind in types],
+        groups=[group_row(str(kind), group_type=kind) for kind in types],
+    )
+    exporter = Exporter(tmp_path, selection=Selection(compat=("kafka_lag_exporter",)))
+    exporter.refresh()
+    shown = [dict(labels) for name, labels in exporter.samples() if name == "kafka_consumergroup_group_max_lag"]
+    assert {each["group"]: each["is_simple_consumer"] for each in shown} == {str(k): each for k, each in types.items()}
+
+
+def test_the_label_cluster_is_left_out_of_names_that_do_not_have_it(tmp_path: Path, found: Samples) -> None:
+    write_tables(tmp_path)
+    exporter = Exporter(tmp_path, partition_top_k=0, selection=Selection(compat=TOOLS, compat_cluster_label=False))
+    exporter.refresh()
+    bare = exporter.samples()
+    assert value(bare, "kafka_consumergroup_lag", consumergroup="whole", topic="t", partition=1) == 100
+    assert value(bare, "kminion_kafka_consumer_group_members", group_id="whole") == 2
+    assert value(bare, "burrow_kafka_consumer_lag_total", cluster="prod", consumer_group="whole") == 110
+    assert len(bare) == len(found)  # no two have become one
+    selection = Selection(compat=("kminion",), compat_cluster_label=False)
+    with pytest.raises(LaggardError, match="same labels") as raised:
+        Publisher(ExporterOptions((str(tmp_path), str(tmp_path / "other")), selection=selection), SelfStats())
+    assert raised.value.exit_code == CONFIGURATION
 
 
 def test_kminion(found: Samples) -> None:
@@ -122,7 +154,8 @@ def test_kminion(found: Samples) -> None:
     assert value(found, "kminion_kafka_topic_low_water_mark_sum", cluster="prod", topic_name="t") == 40
 
 
-def test_kminion_counts_who_has_partitions_of_a_topic(tmp_path: Path) -> None:
+def write_members(root: Path) -> tuple[Path, Clock]:
+    """Run a job over a generation in which member a has partitions 0 and 1, b has 2, and nobody has 3."""
     held = {"a": [0, 1], "b": [2], "idle": []}
     blobs = {
         member: (
@@ -134,10 +167,27 @@ def test_kminion_counts_who_has_partitions_of_a_topic(tmp_path: Path) -> None:
         for member, each in held.items()
     }
     records = [generation(1, dict.fromkeys(held, ("t",)), blobs=blobs), commit(5)]
-    job = WholeBatches(tmp_path)
+    job = WholeBatches(root)
     given = [(each.key, each.value, round(job.now.timestamp() * 1000)) for each in records]
     job.tick([end(10, partition=number, start=0) for number in range(4)], given)
-    exporter = Exporter(Path(job.root), Clock(job.now.timestamp() + 1), selection=Selection(compat=("kminion",)))
+    return Path(job.root), Clock(job.now.timestamp() + 1)
+
+
+def test_labels_of_members_are_filled_where_asked(tmp_path: Path) -> None:
+    root, clock = write_members(tmp_path)
+    shown = {}
+    for is_asked in (False, True):
+        selection = Selection(compat=("kafka_lag_exporter",), compat_member_labels=is_asked)
+        exporter = Exporter(root, clock, selection=selection)
+        exporter.refresh()
+        labels = [dict(each) for name, each in exporter.samples() if name == "kafka_consumergroup_group_offset"]
+        shown[is_asked] = {(n["partition"], n["member_host"], n["consumer_id"], n["client_id"]) for n in labels}
+    assert shown == {False: {("0", "", "", "")}, True: {("0", "/10.0.0.1", "", "client")}}
+
+
+def test_kminion_counts_who_has_partitions_of_a_topic(tmp_path: Path) -> None:
+    root, clock = write_members(tmp_path)
+    exporter = Exporter(root, clock, selection=Selection(compat=("kminion",)))
     exporter.refresh()
     found, labels = exporter.samples(), {"cluster": "prod", "group_id": "g", "topic_name": "t"}
     assert value(found, "kminion_kafka_consumer_group_topic_members", **labels) == 2

@@ -56,6 +56,13 @@ def test_the_page_may_ask_nobody_else(published: Published) -> None:
         ), path
 
 
+def test_the_page_knows_what_to_put_before_the_path_of_a_runbook(published: Published) -> None:
+    assert b'<meta name="runbook-base" content="">' in ui_files()[UI].plain
+    base = 'https://git.example.org/a"b/'
+    with serving(published, **HERE, runbook_base=base) as (port, _):
+        assert b'content="https://git.example.org/a&quot;b/"' in ask(port, UI)[1]
+
+
 def test_the_page_weighs_little() -> None:
     assert sum(len(file.plain) for file in ui_files().values()) <= 150_000
 

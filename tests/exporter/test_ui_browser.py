@@ -92,6 +92,9 @@ def test_a_group_has_the_words_of_explain_and_every_picture(browser: Browser, ex
         expect(page.locator(".timeline rect")).to_have_count(3)
         expect(page.locator(".finding")).to_have_count(2)
         assert page.get_by_text("Wrong if").count() >= 2
+        runbooks = page.locator(".finding").filter(has_text="Runbook: ")
+        expect(runbooks.nth(0)).to_contain_text("docs/diagnosis.md#hot_partition_arrival")
+        expect(runbooks.nth(1)).to_contain_text("docs/runbooks/LaggardCapacityShort.md")
         moment = page.locator(".card time").first
         assert moment.get_attribute("title").endswith(" UTC")  # type: ignore[union-attr]
         assert seen.complaints == []

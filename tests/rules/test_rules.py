@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from laggard.diagnosis.findings.runbooks import CODES, alert_of, runbook_of
 from laggard.diagnosis.parameters import Parameters
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.rules.rule import CAUSE, META, SYMPTOM
@@ -99,6 +100,19 @@ def test_every_cause_has_an_alert_or_a_reason_to_have_none() -> None:
     assert said <= {each.name for each in alert_table.ALERTS}
     page = (ROOT / "docs" / "runbooks" / "README.md").read_text(encoding="utf-8")
     assert re.findall(r"(?m)^\| `([A-Z_]+)` \| (.+) \|$", page) == list(left_out.items())
+
+
+def test_a_finding_leads_to_the_runbook_of_its_alert_or_to_its_own_entry() -> None:
+    entries = (ROOT / "docs" / "diagnosis.md").read_text(encoding="utf-8")
+    for code in BY_CODE:
+        path, _, anchor = runbook_of(code).partition("#")
+        assert (ROOT / path).is_file()
+        assert bool(anchor) is (alert_of(code) is None)
+        assert not anchor or f"\n### {anchor.upper()}\n" in entries
+    assert runbook_of("SLOW_HOST") == "docs/runbooks/LaggardSlowMember.md"
+    assert runbook_of("PING_PONG") == "docs/diagnosis.md#ping_pong"
+    assert {code for codes in CODES.values() for code in codes} <= BY_CODE.keys()
+    assert CODES.keys() <= {each.name for each in alert_table.ALERTS}
 
 
 def test_inhibitions_name_alerts_and_labels_that_are_there() -> None:

@@ -10,6 +10,7 @@ from datetime import datetime
 from laggard.cli.explain.members import ranges
 from laggard.cli.published import Row
 from laggard.cli.words import UNKNOWN, count, duration, moment, percent, short, short_duration
+from laggard.diagnosis.findings.runbooks import alert_of, runbook_of
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.diagnosis.rules.rule import Rule
 from laggard.diagnosis.signals.group import UNKNOWN_KIND
@@ -103,7 +104,20 @@ def clause(verdict: str | None) -> str:
 
 def verdict_sentence(row: Row) -> str:
     """Would adding consumers help, and why: of a row of `group_windows`."""
-    code, numbers = row["scale_verdict"], row["scale_reason"] or {}
+    numbers = row["scale_reason"] or {}
+    members = {"members": row["members"], "members_desired": row["members_desired"]}
+    values = numbers | {name: float(value) for name, value in members.items() if value is not None}
+    shown = {name: quantity(name, value) for name, value in values.items()}
+    shown["missing"] = " and ".join(missing(numbers)) or "an input is not known"
+    answer, *more = _sentences(row, numbers).split(". ")
+    # a sentence after the answer is worth reading only with its numbers
+    kept = [each for each in more if set(re.findall(r"{(\w+)}", each)) <= shown.keys()]
+    return ". ".join([answer, *kept]).rstrip(".").format_map(_Known(shown)) + "."
+
+
+def _sentences(row: Row, numbers: Mapping[str, float]) -> str:
+    """Choose the text of a verdict by its code, and by the numbers where one code has several reasons."""
+    code = row["scale_verdict"]
     text = SENTENCES.get(code, f"{code}.")
     if code == "NOT_NEEDED" and numbers.get("row") == ENOUGH_MEMBERS.row:
         text = _BALANCE
@@ -115,14 +129,7 @@ def verdict_sentence(row: Row) -> str:
         text = _WANDERS
     elif code == "NO_HOT_PARTITION" and numbers.get("hot_partitions", 1) > 1:
         text = text.replace("No: one partition gets", "No: {hot_partitions} partitions get up to")
-    members = {"members": row["members"], "members_desired": row["members_desired"]}
-    values = numbers | {name: float(value) for name, value in members.items() if value is not None}
-    shown = {name: quantity(name, value) for name, value in values.items()}
-    shown["missing"] = " and ".join(missing(numbers)) or "an input is not known"
-    answer, *more = text.split(". ")
-    # a sentence after the answer is worth reading only with its numbers
-    kept = [each for each in more if set(re.findall(r"{(\w+)}", each)) <= shown.keys()]
-    return ". ".join([answer, *kept]).rstrip(".").format_map(_Known(shown)) + "."
+    return text
 
 
 def missing(numbers: Mapping[str, float]) -> Iterator[str]:
@@ -269,6 +276,12 @@ def avoid(row: Row) -> list[str]:
     """Mistakes to avoid."""
     rule = rule_of(row)
     return [_forbidden(text) for text in rule.avoid] if rule else []
+
+
+def steps(row: Row, window: Row) -> Row:
+    """Advice and mistakes to avoid, and the page that has more."""
+    page = {"alert": alert_of(row["code"]), "runbook": runbook_of(row["code"])}
+    return {"advice": advice(row, window), "avoid": avoid(row), **page}
 
 
 def _filled(text: str, window: Row) -> str:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Container, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from laggard.cli import terminal
+from laggard.cli.api.client import Remote, add_address
 from laggard.cli.words import count, paragraph
-from laggard.errors import USAGE, LaggardError
+from laggard.errors import OK, USAGE, LaggardError
 from laggard.escape import printable_json
 
 if TYPE_CHECKING:
     from laggard.config import Config
     from laggard.doctor.result import Check, Result
+
+RUNS = ("laggard can run here", "laggard cannot run here yet")  # without a failure, and with one
+_NOT_OF_JOB = ("exporter.listen", "exporter.tables", "newest batch", "maintenance")  # nothing that a start needs
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -32,27 +35,69 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--all", action="store_true", help="a line for each check, also for those that are all right")
     parser.add_argument("--yes", action="store_true", help="repair without asking")
+    add_address(parser.add_argument_group("a running exporter, in place of this machine and its cluster"))
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
     """Print what is wrong, what is still to come and a summary; the worst result is the exit code."""
+    if args.url and (args.repair or args.trial):
+        raise LaggardError(
+            f"--url and {'--repair' if args.repair else '--trial'} exclude each other",
+            cause="with --url only the exporter is looked at",
+            fix=f"laggard doctor --url {args.url}",
+            exit_code=USAGE,
+        )
     if args.repair and args.json:
         raise LaggardError("--repair has no answer in JSON", fix="laggard doctor --repair --yes", exit_code=USAGE)
     if args.repair:
         return _repair(config, is_agreed=args.yes)
     from laggard.doctor.result import exit_code, run_checks
 
-    results = run_checks(checks(config, with_trial=args.trial))
+    results = run_checks(served(args) if args.url else checks(config, with_trial=args.trial))
     code = exit_code(results)
-    if args.json:
-        print(printable_json({"v": 1, "ok": code == 0, "data": [asdict(result) for result in results]}))
-    else:
-        lines = [line for result in results for line in _lines(result)] if args.all else report_lines(results)
-        style = terminal.STYLES.get
-        terminal.show_lines(
-            [*lines, summary(results)], lambda line: style(line.split(" ")[0], ""), no_color=args.no_color
-        )
+    verdicts = ("the exporter serves", "the exporter does not serve all") if args.url else RUNS
+    show(results, args, is_ok=code == OK, with_all=args.all, verdicts=verdicts)
     return code
+
+
+def served(args: argparse.Namespace) -> Iterator[tuple[str, Check]]:
+    """The checks of the exporter at an address."""
+    from laggard.doctor.served import CHECK, check_exporter
+
+    yield CHECK, partial(check_exporter, Remote(args).ask)
+
+
+def dry_run(args: argparse.Namespace, config: Config) -> int:
+    """Check what the job needs and say what its start would make; gives the exit code of the first failure."""
+    from laggard.doctor.result import run_checks, run_code
+    from laggard.doctor.start import CHECK
+
+    results = run_checks(each for each in checks(config) if each[0] not in _NOT_OF_JOB)
+    code = run_code(results)
+    show(results, args, is_ok=code == OK, shown=(CHECK,))
+    return code
+
+
+def show(
+    results: Sequence[Result],
+    args: argparse.Namespace,
+    *,
+    is_ok: bool,
+    with_all: bool = False,
+    shown: Container[str] = (),
+    verdicts: tuple[str, str] = RUNS,
+) -> None:
+    """Print the report, or the same as data."""
+    from laggard.doctor.result import to_data
+
+    if args.json:
+        print(printable_json({"v": 1, "ok": is_ok, "data": [to_data(result) for result in results]}))
+        return
+    lines = [line for result in results for line in _lines(result)] if with_all else report_lines(results, shown)
+    style = terminal.STYLES.get
+    terminal.show_lines(
+        [*lines, summary(results, verdicts)], lambda line: style(line.split(" ")[0], ""), no_color=args.no_color
+    )
 
 
 def _repair(config: Config, *, is_agreed: bool) -> int:
@@ -101,7 +146,7 @@ def checks(config: Config, *, with_trial: bool = False) -> Iterator[tuple[str, C
     yield "exporter.listen", partial(tables.check_listen, config)
     yield "exporter.tables", partial(tables.check_roots, config)
     if config.cluster.bootstrap_servers:
-        from laggard.doctor import clock, cluster, coordinators, rights, trial
+        from laggard.doctor import clock, cluster, coordinators, estimate, rights, start, trial
         from laggard.sources.brokers import Brokers
 
         brokers = Brokers.of(config.cluster)
@@ -116,22 +161,29 @@ def checks(config: Config, *, with_trial: bool = False) -> Iterator[tuple[str, C
             source[0]: source[1],
             "rights": rights.check_rights,
             clock.CHECK: clock.check_clock,
+            start.CHECK: start.check_next_start,
             **({"trial query": trial.check_trial} if with_trial and not is_admin else {}),
         }.items():
             yield name, partial(cluster.if_reached, asked, name, check)
+        yield estimate.CHECK, partial(estimate.check_estimate, asked)
         brokers.close()
     for name in TABLES:
         yield name, partial(tables.check_table, config, name)
     yield "newest batch", partial(tables.check_published, config)
+    yield "quarantine", partial(tables.check_quarantine, config)
     yield "series", partial(tables.check_series, config)
     yield "maintenance", partial(tables.check_maintained, config)
 
 
-def report_lines(results: Sequence[Result]) -> list[str]:
-    """Failures and warnings one by one; what is all right by its name, what has not happened yet in one line."""
+def report_lines(results: Sequence[Result], shown: Container[str] = ()) -> list[str]:
+    """Failures and warnings one by one; what is all right by its name, what has not happened yet in one line.
+
+    Of checks that are `shown` also the fact, first of all.
+    """
     ahead = [result for result in results if result.is_ahead]
-    good = [result.check for result in results if result.level == "ok"]
-    lines = [
+    good = [result.check for result in results if result.level == "ok" and result.check not in shown]
+    lines = [line for result in results if result.check in shown and result.level == "ok" for line in _lines(result)]
+    lines += [
         line
         for level in ("fail", "warn")
         for result in results
@@ -144,15 +196,14 @@ def report_lines(results: Sequence[Result]) -> list[str]:
     return [*lines, *paragraph(", ".join(good), "ok    ", "      ")]
 
 
-def summary(results: Sequence[Result]) -> str:
+def summary(results: Sequence[Result], verdicts: tuple[str, str] = RUNS) -> str:
     """Count the results, and say where to begin."""
     faults = [result for result in results if result.level != "ok" and not result.is_ahead]
     failures = sum(result.level == "fail" for result in faults)
     ahead, good = sum(result.is_ahead for result in results), sum(result.level == "ok" for result in results)
     counted = f"{count(failures, 'failure')}, {count(len(faults) - failures, 'warning')}, {ahead} not yet, {good} ok"
     worst = min(faults, key=lambda result: result.level != "fail", default=None)
-    says = "laggard cannot run here yet" if failures else "laggard can run here"
-    return f"{counted}: {says}" + (f"; begin with {worst.check}" if worst else "")
+    return f"{counted}: {verdicts[failures > 0]}" + (f"; begin with {worst.check}" if worst else "")
 
 
 def _lines(result: Result) -> Iterator[str]:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
 from typing import Any
 
 from pyarrow.dataset import Expression, field
@@ -54,6 +55,11 @@ class Diagnosis:
     def is_current(self) -> bool:
         """True if they say something of the moment."""
         return not self.is_old and bool(self.windows or self.findings)
+
+    @property
+    def is_known(self) -> bool:
+        """True if --fail-on can go by it: the health that `status` shows of the group is known."""
+        return self.is_current and Health(self.windows, counted(self.findings)).level != UNKNOWN
 
     @property
     def has_lag(self) -> bool:
@@ -117,9 +123,8 @@ def read_health(root: str, at: datetime, window_seconds: int) -> dict[str, Healt
     end = start + window
     windows = sorted(rows_between(root, GROUP_WINDOWS.name, _OF_HEALTH, start, start), key=_badness)
     found = open_findings(newest_rows(rows_between(root, FINDINGS.name, _OF_FINDING, end - _REPEATED_WITHIN, end)))
-    shown = sorted((row for row in found if row["role"] not in ("suppressed", "note")), key=rank)
     of_group: dict[str, list[Row]] = {}
-    for row in shown:
+    for row in sorted(counted(found), key=rank):
         for group in [row["group"]] if row["group"] is not None else _groups_named(row):
             of_group.setdefault(group, []).append(row)
     of_window: dict[str, list[Row]] = {}
@@ -128,6 +133,11 @@ def read_health(root: str, at: datetime, window_seconds: int) -> dict[str, Healt
     return {
         group: Health(of_window.get(group, []), of_group.get(group, [])) for group in of_window.keys() | of_group.keys()
     }
+
+
+def counted(findings: Iterable[Row]) -> list[Row]:
+    """Open findings that count in a group's health: neither suppressed nor notes."""
+    return [row for row in findings if row["role"] not in ("suppressed", "note")]
 
 
 def rows_between(
@@ -181,11 +191,11 @@ def is_severe(rows: Iterable[Row], limit: str | None) -> bool:
     return any(row["severity"] in severe and row["role"] != "suppressed" for row in open_findings(rows))
 
 
-def exit_code(rows: Iterable[Row], limit: str | None, *, is_evaluated: bool) -> int:
+def exit_code(rows: Iterable[Row], limit: str | None, *, is_known: bool) -> int:
     """Exit code of --fail-on: 1 for an open finding that is so severe, 75 if none can be known."""
     if is_severe(rows, limit):
         return FOUND
-    return OK if is_evaluated else unknown_code(limit)
+    return OK if is_known else unknown_code(limit)
 
 
 def unknown_code(limit: str | None) -> int:
@@ -194,16 +204,17 @@ def unknown_code(limit: str | None) -> int:
         return OK
     unknown = LaggardError(
         f"--fail-on {limit}: findings are unknown",
-        cause="the rules have not evaluated this moment, or not what was asked for",
+        cause="the rules know no group that is asked for: they have not evaluated it, or there is none",
         fix="wait for the next window; if none comes, laggard doctor says why",
     )
     print(unknown, file=sys.stderr)
     return TEMPORARY
 
 
-def is_evaluated(root: str, at: datetime, window_seconds: int) -> bool:
-    """True if the rules evaluated a window that ended by a moment and not too long before."""
-    return _evaluated(root, at, timedelta(seconds=window_seconds)) is not None
+def is_any_known(root: str, at: datetime, window_seconds: int, glob: str = "*") -> bool:
+    """True if the health of a matching group is known at a moment; without one nothing is."""
+    healths = read_health(root, at, window_seconds)
+    return any(fnmatchcase(group, glob) and health.level != UNKNOWN for group, health in healths.items())
 
 
 def _evaluated(root: str, at: datetime, window: timedelta) -> datetime | None:

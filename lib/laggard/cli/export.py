@@ -76,11 +76,15 @@ def run(args: argparse.Namespace, config: Config) -> int:
         web_config_file=web_config_file,
         refresh_seconds=config.exporter.refresh_seconds,
         max_age_seconds=config.exporter.max_age_seconds,
+        max_connections=config.exporter.max_connections,
+        header_seconds=config.exporter.header_seconds,
+        response_seconds=config.exporter.response_seconds,
         max_series=config.metrics.max_series,
         selection=Selection.of(config.metrics),
         answers=answers,
         cors_origins=config.exporter.cors_origins,
         ui=config.exporter.ui,
+        runbook_base=config.exporter.runbook_base,
         once=args.print,
     )
     return run_exporter(options)

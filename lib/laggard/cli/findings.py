@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from laggard.cli import terminal
 from laggard.cli.api.client import add_options
 from laggard.cli.diagnosis_words import evidence_words, where
-from laggard.cli.evaluated import FAIL_ON, SEVERITIES, exit_code, open_findings, rank, read_findings, read_health
+from laggard.cli.evaluated import FAIL_ON, SEVERITIES, exit_code, is_any_known, open_findings, rank, read_findings
 from laggard.cli.parser import hint
 from laggard.cli.published import Row, made_lines, published_batch, read_where, refuse_empty, warn_if_old
 from laggard.cli.table import Table
 from laggard.cli.times import HELP, When, accept_spans, when
-from laggard.cli.words import UNKNOWN, aligned, moment, short
+from laggard.cli.words import aligned, moment, short
 from laggard.diagnosis.rules.registry import BY_CODE
 from laggard.errors import NOT_FOUND, LaggardError
 from laggard.escape import finite, printable, printable_json
@@ -73,19 +73,16 @@ def run(args: argparse.Namespace, config: Config) -> int:
     found = read_found(config.job.tables, batch.polled_at, window, args.since)
     chosen = [row for row in found.rows if is_wanted(row, args)]
     refuse_unknown_code(args.code, found.rows)
-    is_known = found.is_evaluated
     if not chosen and args.group != "*":
         names = [row["group"] for row in read_where(config.job.tables, batch, GROUP_STATUS.name, ("group",))]
         names += [row["group"] for row in found.rows if row["group"] is not None]
         refuse_empty(args.group, [name for name in names if fnmatchcase(name, args.group)], names)
-        # that nothing is listed says something of groups only that the rules have evaluated
-        healths = read_health(config.job.tables, batch.polled_at, config.job.window_seconds)
-        is_known = any(fnmatchcase(name, args.group) and each.level != UNKNOWN for name, each in healths.items())
     if args.json:
         print(printable_json({"v": 1, "ok": True, "data": to_data(replace(found, rows=chosen))}, datetime.isoformat))
     else:
         terminal.show(finding_tables(chosen, found.evaluated_to, found.behind), no_color=args.no_color)
-    return exit_code(chosen, args.fail_on, is_evaluated=is_known)
+    is_known = is_any_known(config.job.tables, batch.polled_at, config.job.window_seconds, args.group)
+    return exit_code(chosen, args.fail_on, is_known=is_known)
 
 
 def refuse_unknown_code(code: str | None, rows: Sequence[Row]) -> None:
@@ -108,11 +105,6 @@ class Found:
     evaluated_to: datetime | None  # end of the newest window that the rules evaluated
     behind: int  # windows that have closed since
     rows: list[Row]
-
-    @property
-    def is_evaluated(self) -> bool:
-        """True if what is open is known up to now."""
-        return self.evaluated_to is not None and self.behind <= MAX_WINDOWS_BEHIND
 
 
 def read_found(root: str, polled_at: datetime, window: timedelta, from_when: When) -> Found:

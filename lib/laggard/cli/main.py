@@ -12,6 +12,7 @@ from importlib import import_module
 from types import ModuleType
 
 from laggard import __version__, storage
+from laggard.cli import names
 from laggard.cli.parser import SHELLS, Parser, PrintCompletion, add_global_options, hint
 from laggard.config import Config, load_config
 from laggard.errors import INTERNAL, INTERRUPTED, OK, TEMPORARY, USAGE, LaggardError
@@ -33,7 +34,11 @@ VERBS = {
     "config": "show what is in force, check it, print a sample",
     "decode": "records of the offsets topic, as JSON lines from standard input",
 }
-PROSE = ("demo", "run", "export")  # no answer, so none in JSON; but for run and export with --check
+PROSE = (
+    "demo",
+    "run",
+    "export",
+)  # no answer, so none in JSON; but for run and export with --check, and run with --dry-run
 OWN_CONFIG = ("config", "decode", "demo")  # these must work when the configuration does not
 
 
@@ -95,6 +100,8 @@ def _show_traceback(*, is_wanted: bool) -> None:
 
 
 def _run(words: Sequence[str]) -> int:
+    if words[:1] == [names.OPTION]:
+        return names.print_names(words[1:])
     args = parsed(words)
     args.set += args.verb_set
     verb: str = args.verb
@@ -115,7 +122,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     args = build_parser(verb).parse_all(words or ["--help"])
     if verb is None:
         raise LaggardError("no verb is given", fix="laggard --help", exit_code=USAGE)
-    if args.json and verb in PROSE and not getattr(args, "check", None):
+    if args.json and verb in PROSE and not (getattr(args, "check", None) or getattr(args, "dry_run", False)):
         raise LaggardError(
             f"laggard {verb} has no answer in JSON",
             cause="it runs until it is stopped",

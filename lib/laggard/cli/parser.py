@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
         """Parse all words; for one that no option has, the error names the nearest option of the verb."""
         found, unknown = self.parse_known_args(words)
         if unknown:
-            parser = self._chosen(found.verb)
+            parser = self.of_verb(found.verb)
             options = [name for each in parser._actions for name in each.option_strings]
             word = unknown[0].partition("=")[0]
             near = hint(word, options).removeprefix("; ") if word.startswith("-") else ""
@@ -52,7 +52,8 @@ class Parser(argparse.ArgumentParser):
             raise LaggardError(what, cause=near, fix=f"{parser.prog} --help", exit_code=USAGE)
         return found
 
-    def _chosen(self, verb: str | None) -> argparse.ArgumentParser:
+    def of_verb(self, verb: str | None) -> argparse.ArgumentParser:
+        """The parser of a verb; this one if there is none."""
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction) and verb in action.choices:
                 return action.choices[verb]  # type: ignore[no-any-return]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import nullcontext, suppress
 from dataclasses import asdict
@@ -100,12 +100,18 @@ def run(args: argparse.Namespace, config: Config) -> int:
             fix='laggard query "select * from group_status" or laggard query --name Q7',
             exit_code=USAGE,
         )
+    with waiting(is_quiet=getattr(args, "quiet", False)):
+        rows, notes = (_answer_question if args.name else _answer_sql)(config.job.tables, args.name or args.sql, values)
+    _write(args, rows, notes)
+    return OK
+
+
+def _write(args: argparse.Namespace, rows: pa.Table, notes: Sequence[str]) -> None:
+    """Write the answer where it was asked for, and what is to be said of it on standard error."""
     if args.json and args.output in (None, STDOUT):
         kind = "json"
     else:
         kind = args.format or (format_of(args.output) if args.output else "table")
-    with waiting(is_quiet=getattr(args, "quiet", False)):
-        rows, notes = (_answer_question if args.name else _answer_sql)(config.job.tables, args.name or args.sql, values)
     write_rows(rows, kind, args.output)
     if args.json and args.output not in (None, STDOUT):
         print(printable_json({"v": 1, "ok": True, "data": {"file": args.output, "rows": rows.num_rows}}))
@@ -115,7 +121,6 @@ def run(args: argparse.Namespace, config: Config) -> int:
             print(f"wrote {printable(args.output)}: {count(rows.num_rows, 'row')}", file=sys.stderr)
         for note in notes:
             print(printable_lines(f"laggard: {note}"), file=sys.stderr)
-    return OK
 
 
 def _answer_question(root: str, name: str, values: Mapping[str, str]) -> tuple[pa.Table, list[str]]:

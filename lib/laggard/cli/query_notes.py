@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
@@ -137,17 +137,21 @@ def empty_notes(root: str, batch: Batch, sql: str, asked: Range, groups: Sequenc
     notes = [str(missing_group(name, known).what) for name in groups if name not in known]
     history = [name for name in tables_behind(sql) if TABLES[name].time_column]
     for name in history:
-        table = open_table(root, name)
-        dates = sorted(str(each["date"]) for each in table.partitions())
-        if not dates:
-            notes.append(f"{name} has no rows yet")
-        elif asked.end is not None and str(asked.end.date()) < dates[0]:
-            notes.append(f"the range ends before the first row of {name}, of {dates[0]}: older ones are not kept")
-        elif asked.begin is not None and str(asked.begin.date()) > dates[-1]:
-            notes.append(f"the range begins after the newest row of {name}, of {dates[-1]}")
+        dates = sorted(str(each["date"]) for each in open_table(root, name).partitions())
+        notes += _date_notes(name, dates, asked)
     if asked.begin is not None and asked.begin > batch.polled_at:
         notes.append(f"the range begins after the newest tick, of {moment(batch.polled_at)}")
     return notes or ["no row meets the conditions"]
+
+
+def _date_notes(name: str, dates: Sequence[str], asked: Range) -> Iterator[str]:
+    """Say that a table has no rows in the range; `dates`: the days that it has, in order."""
+    if not dates:
+        yield f"{name} has no rows yet"
+    elif asked.end is not None and str(asked.end.date()) < dates[0]:
+        yield f"the range ends before the first row of {name}, of {dates[0]}: older ones are not kept"
+    elif asked.begin is not None and str(asked.begin.date()) > dates[-1]:
+        yield f"the range begins after the newest row of {name}, of {dates[-1]}"
 
 
 def tables_shown() -> pa.Table:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from laggard import __version__
 from laggard.cli.diagnosis_words import says
-from laggard.cli.evaluated import FAIL_ON, exit_code, is_evaluated, read_open
+from laggard.cli.evaluated import FAIL_ON, exit_code, is_any_known, read_open
 from laggard.cli.explain.asked import Asked
 from laggard.cli.explain.then import window_end_then
 from laggard.cli.explain.verb import unreadable
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
         print(f"wrote {printable(args.output)}: {size / 1000:,.0f} kB", file=sys.stderr)
     if args.json:
         print(printable_json({"v": 1, "ok": True, "data": {"file": args.output, "bytes": size}}))
-    return exit_code(found, args.fail_on, is_evaluated=is_known)
+    return exit_code(found, args.fail_on, is_known=is_known)
 
 
 def group_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row], bool]:
@@ -104,7 +104,7 @@ def group_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row]
     ).slo_objective
     page = group_page(explained, config.job.tables, config.job.window_seconds, objective)
     html = environment.get_template("group.html").render(page, version=__version__)
-    return html, explained.diagnosis.findings, explained.diagnosis.is_current
+    return html, explained.diagnosis.findings, explained.diagnosis.is_known
 
 
 def fleet_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row], bool]:
@@ -124,7 +124,7 @@ def fleet_html(args: argparse.Namespace, config: Config) -> tuple[str, list[Row]
     found = read_open(config.job.tables, end, config.job.window_seconds)
     others = [row for row in found if row["group"] not in page["names"] and row["role"] != "suppressed"]
     html = environment.get_template("fleet.html").render(page, others=others, version=__version__)
-    return html, found, is_evaluated(config.job.tables, end, config.job.window_seconds)
+    return html, found, is_any_known(config.job.tables, end, config.job.window_seconds)
 
 
 def _refuse_empty(begin: datetime, end: datetime) -> None:

@@ -24,9 +24,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "run", help="run the job", description="Read the offsets topic, write the tables; until SIGTERM or Ctrl-C."
     )
+    ways = parser.add_mutually_exclusive_group()
     text = "read what is there now, publish it, and end; with 75 if the cluster does not answer for two minutes"
-    parser.add_argument("--once", action="store_true", help=text)
-    parser.add_argument(
+    ways.add_argument("--once", action="store_true", help=text)
+    text = "write nothing: check what the job needs, and say which tables and checkpoint its start would make"
+    ways.add_argument("--dry-run", action="store_true", help=text)
+    ways.add_argument(
         "--check",
         choices=("live", "ready"),
         help="run nothing: look at job.heartbeat_file, exit with 0 if the job makes progress (and published), else 1",
@@ -34,7 +37,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace, config: Config) -> int:
-    """Run the job until it is stopped, or look at the one that runs."""
+    """Run the job until it is stopped, look at the one that runs, or check what a start would do."""
+    if args.dry_run:
+        from laggard.cli.doctor import dry_run
+
+        return dry_run(args, config)
     if args.check:
         return _check(config, ready=args.check == "ready", is_json=args.json)
     return run_job(config, once=args.once)

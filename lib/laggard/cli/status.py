@@ -92,8 +92,8 @@ def _limit(text: str) -> int:
     return int(text)
 
 
-def run(args: argparse.Namespace, config: Config) -> int:
-    """Print the table once, or every tick."""
+def _refuse_pairs(args: argparse.Namespace) -> None:
+    """Refuse options that exclude each other."""
     if args.watch and args.json:
         raise LaggardError(
             "--watch and --json exclude each other",
@@ -115,6 +115,11 @@ def run(args: argparse.Namespace, config: Config) -> int:
             fix="laggard status --rebalances",
             exit_code=USAGE,
         )
+
+
+def run(args: argparse.Namespace, config: Config) -> int:
+    """Print the table once, or every tick."""
+    _refuse_pairs(args)
     if args.watch:
         try:
             terminal.watch(lambda: read_page(args, config)[0], config.job.tick_seconds, no_color=args.no_color)
@@ -130,7 +135,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
         terminal.show([table], no_color=args.no_color)
     if healths.intersection(severe):
         return FOUND
-    return unknown_code(args.fail_on) if healths == {UNKNOWN} else OK
+    return OK if healths - {UNKNOWN} else unknown_code(args.fail_on)
 
 
 def read_page(args: argparse.Namespace, config: Config) -> Page:

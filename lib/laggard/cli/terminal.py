@@ -101,20 +101,27 @@ def fitted(table: Table, columns: int, height: int = 0, notes: Sequence[str] = (
     limit = table.limit
     if height and len(table.rows) > (room := max(1, height - len(notes) - 3)):
         limit = min(limit, room) if limit else room
+    lines = [Text(table.sentence, style="bold"), *_colored_rows(table, titles, limit)]
+    lines += [Text(line, style="dim") for line in (*table.more(limit), *notes)]
+    for line in lines:
+        line.truncate(columns, overflow="ellipsis")
+    return lines[:height] if height else lines
+
+
+def _colored_rows(table: Table, titles: Sequence[str], limit: int) -> Iterator[Text]:
+    """Head and rows; the health of a row colours its cell and the next."""
+    from rich.text import Text
+
     head, *rows = table.padded(titles, limit)
+    yield Text(GAP.join(head), style="dim")
     colored = next((titles.index(name) for name in _COLORED if name in titles), None)
-    lines = [Text(table.sentence, style="bold"), Text(GAP.join(head), style="dim")]
     for cells in rows:
         style = "" if colored is None else STYLES.get(cells[colored].strip(), "")
         parts = [
             Text(cell, style=style if colored is not None and colored <= place <= colored + 1 else "")
             for place, cell in enumerate(cells)
         ]
-        lines.append(Text(GAP).join(parts))
-    lines += [Text(line, style="dim") for line in (*table.more(limit), *notes)]
-    for line in lines:
-        line.truncate(columns, overflow="ellipsis")
-    return lines[:height] if height else lines
+        yield Text(GAP).join(parts)
 
 
 def progress(steps: Iterable[T], total: int, unit: str, *, no_color: bool) -> Iterator[T]:

@@ -67,6 +67,11 @@ def is_url(text: str) -> bool:
     return parts.scheme in ("http", "https") and bool(host) and port != 0 and plain and "\\" not in text
 
 
+def is_folder_url(text: str) -> bool:
+    """True if a path can be put behind the URL."""
+    return is_url(text) and text.endswith("/") and "?" not in text
+
+
 def is_origin(text: str) -> bool:
     """True if the text is the origin of a web page, as browsers send it, or * for all."""
     return text == "*" or (is_url(text) and re.fullmatch(r"https?://[^/?]+", text) is not None)

@@ -7,7 +7,19 @@ from dataclasses import Field, dataclass, field, fields, is_dataclass
 from typing import Any
 
 from laggard.config.policy import Policies
-from laggard.config.ranges import between, globs, ignored, is_host_port, is_origin, is_url, key, one_of, path, switch
+from laggard.config.ranges import (
+    between,
+    globs,
+    ignored,
+    is_folder_url,
+    is_host_port,
+    is_origin,
+    is_url,
+    key,
+    one_of,
+    path,
+    switch,
+)
 from laggard.config.security import Security
 from laggard.config.values import CODES, is_code
 from laggard.diagnosis.parameters import Parameters
@@ -108,8 +120,12 @@ class Exporter:
     web_config_file: str = key("", "path, or empty for none", lambda _: True)
     refresh_seconds: int = between(1, 300, 5)
     max_age_seconds: int = between(0, 86_400, 0)
+    max_connections: int = between(1, 65_536, 1024)
+    header_seconds: int = between(1, 60, 5)
+    response_seconds: int = between(1, 600, 30)
     api: bool = switch(default=True)
     ui: bool = switch(default=True)
+    runbook_base: str = key("", "URL that ends with /, may be empty", lambda each: not each or is_folder_url(each))
     cors_origins: tuple[str, ...] = key(
         (), "list of origins such as https://wiki.example.org, or *", lambda value: all(map(is_origin, value))
     )
@@ -126,6 +142,8 @@ class Metrics:
     experimental: bool = switch(default=True)
     owner_label: bool = switch(default=False)
     compat: tuple[str, ...] = key((), f"list of {', '.join(TOOLS)}", lambda value: set(value) <= set(TOOLS))
+    compat_cluster_label: bool = switch(default=True)
+    compat_member_labels: bool = switch(default=False)
 
 
 @dataclass(frozen=True)

@@ -109,15 +109,9 @@ class Demo:
             snapshot = self._read()
             if snapshot and snapshot.batch.batch_id != old_batch and has_lag(snapshot):
                 if not is_seen:
-                    self._url = self._served_at()
-                    view.note(f"the first lag is on the screen, and at {self._url}/ui; Ctrl-C ends the demo")
-                    view.note(f"in another terminal: {self._command} status --watch")
-                    self._seen_at = view.seconds
+                    self._greet()
                 is_seen = True
-                if self._drill and (news := self._drill.watch(view.seconds)):
-                    view.note(news)
-                drill_lines = self._drill.lines() if self._drill else []
-                view.show([*self._answers.status_lines(snapshot), *drill_lines, self._footer()])
+                self._show(snapshot)
                 if self._is_over():
                     break
             elif not is_seen and view.seconds - said_at >= SAY_EVERY_SECONDS:
@@ -127,6 +121,19 @@ class Demo:
                 what = f"the job published nothing within {FIRST_TICK_LIMIT_SECONDS:.0f} s"
                 raise LaggardError(what, cause=self._children["job"].last_words(), exit_code=TEMPORARY)
         return is_seen
+
+    def _greet(self) -> None:
+        """Say where else the first lag can be seen."""
+        self._url = self._served_at()
+        self._view.note(f"the first lag is on the screen, and at {self._url}/ui; Ctrl-C ends the demo")
+        self._view.note(f"in another terminal: {self._command} status --watch")
+        self._seen_at = self._view.seconds
+
+    def _show(self, snapshot: Snapshot) -> None:
+        if self._drill and (news := self._drill.watch(self._view.seconds)):
+            self._view.note(news)
+        drill_lines = self._drill.lines() if self._drill else []
+        self._view.show([*self._answers.status_lines(snapshot), *drill_lines, self._footer()])
 
     def _is_over(self) -> bool:
         """True if the seconds are over; a slow machine gets some more until each closing question has an answer."""

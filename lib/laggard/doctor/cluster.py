@@ -15,6 +15,7 @@ from laggard import files
 from laggard.config.sections import KAFKAS_OWN
 from laggard.doctor.principal import allow, principal_of
 from laggard.doctor.result import Result
+from laggard.errors import DENIED, REFUSED, UNREACHABLE
 from laggard.sources.brokers import EARLIEST, LATEST, READ_COMMITTED, Answer, Brokers, error_name
 from laggard.stream.identity import identity_path
 from laggard.tables.published import newest_batch
@@ -51,7 +52,7 @@ class Cluster:
         named = _some(f"{address}: {reason}" for address, reason in unreachable.items())
         if len(unreachable) == len(set(servers)):
             remedy = "check cluster.bootstrap_servers, that the brokers are up, and the firewalls on the way"
-            yield Result("fail", "brokers", f"no address can be connected to: {named}", remedy)
+            yield Result("fail", "brokers", f"no address can be connected to: {named}", remedy, run_code=UNREACHABLE)
             return
         if unreachable:
             remedy = "start these brokers, or take them out of cluster.bootstrap_servers"
@@ -68,7 +69,7 @@ class Cluster:
             yield Result("ok", "cluster id", f"the one in {path}")
         else:
             remedy = "point cluster.bootstrap_servers at that cluster, or set another job.tables and job.checkpoint"
-            yield Result("fail", "cluster id", f"{cluster_id}, but {path} says {stored}", remedy)
+            yield Result("fail", "cluster id", f"{cluster_id}, but {path} says {stored}", remedy, run_code=REFUSED)
 
 
 def find_unreachable(addresses: Iterable[str], seconds: float) -> dict[str, str]:
@@ -113,7 +114,7 @@ def check_listeners(cluster: Cluster) -> Iterable[Result]:
         return
     named = _some(f"{by_address[address]} at {address}: {reason}" for address, reason in unreachable.items())
     remedy = "set advertised.listeners of these brokers to an address that this machine and Spark's executors reach"
-    yield Result("fail", "advertised listeners", f"no connection to broker {named}", remedy)
+    yield Result("fail", "advertised listeners", f"no connection to broker {named}", remedy, run_code=UNREACHABLE)
 
 
 def check_source(cluster: Cluster) -> Iterable[Result]:
@@ -130,7 +131,7 @@ def check_source(cluster: Cluster) -> Iterable[Result]:
     leaderless = by_leader.pop(-1, [])
     if leaderless:
         fact = f"no leader for partitions {_some(sorted(part for _, part in leaderless))}"
-        yield Result("fail", "offsets topic leaders", fact, "start the brokers that hold them")
+        yield Result("fail", "offsets topic leaders", fact, "start the brokers that hold them", run_code=UNREACHABLE)
     yield from _check_ends(cluster, by_leader)
 
 
@@ -141,7 +142,13 @@ def _check_ends(cluster: Cluster, by_leader: dict[int, list[tuple[str, int]]]) -
     failed = {part: found.error for answer in answers for (_, part), found in answer.items() if found.error}
     if failed:
         fact = "no answer for partitions " + _some(f"{part}: {error}" for part, error in sorted(failed.items()))
-        yield Result("fail", "offsets topic ends", fact, "look at the logs of the brokers that lead them; ask again")
+        yield Result(
+            "fail",
+            "offsets topic ends",
+            fact,
+            "look at the logs of the brokers that lead them; ask again",
+            run_code=UNREACHABLE,
+        )
     if not by_leader:
         return
     stable, high, starts = (_offsets(answer) for answer in answers)
@@ -161,7 +168,7 @@ def evaluate_topic_error(config: Config, problem: str) -> Result:
         command = allow(config, "Describe", "Read", resource=("--topic", name))
         fact = f"{name}: Describe is denied to {principal_of(config.cluster.security)} ({problem})"
         fact += '; a cluster that hides it is watched with cluster.source = "admin"'
-        return Result("fail", "offsets topic", fact, command)
+        return Result("fail", "offsets topic", fact, command, run_code=DENIED)
     if problem == TOPIC_MISSING and name == KAFKAS_OWN:
         fact = f"{name} does not exist yet: no group of this cluster has ever committed"
         remedy = "commit with any group: Kafka creates it then; laggard run waits"
@@ -169,7 +176,13 @@ def evaluate_topic_error(config: Config, problem: str) -> Result:
     if problem == TOPIC_MISSING:
         fact = f"{name} does not exist, and Kafka creates only {KAFKAS_OWN} by itself"
         return Result("fail", "offsets topic", fact, "check cluster.offsets_topic")
-    return Result("fail", "offsets topic", f"{name}: {problem}", "look at the log of the controller; ask again")
+    return Result(
+        "fail",
+        "offsets topic",
+        f"{name}: {problem}",
+        "look at the log of the controller; ask again",
+        run_code=UNREACHABLE,
+    )
 
 
 def evaluate_transactions(high: Mapping[int, int], stable: Mapping[int, int]) -> Result:

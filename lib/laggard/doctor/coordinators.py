@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from laggard.doctor.principal import allow
 from laggard.doctor.result import Result
+from laggard.errors import DENIED, UNREACHABLE
 from laggard.names import NameFilter
 from laggard.sources.coordinators import GROUP_DENIED, Coordinators
 
@@ -25,14 +26,15 @@ def check_coordinators(cluster: Cluster) -> Iterable[Result]:
     asked = Coordinators(cluster.brokers, names, config.request_timeout_seconds).ask(brokers)
     if asked.unlisted:
         fact = f"brokers {asked.unlisted} did not list their groups"
-        yield Result("fail", CHECK, fact, "look at the logs of these brokers; ask again")
+        yield Result("fail", CHECK, fact, "look at the logs of these brokers; ask again", run_code=UNREACHABLE)
     rows = [row for row in asked.answers.to_pylist() if row["is_asked"]]
     failed = Counter(row["error"] for row in rows if row["error"] is not None)
     for error, groups in sorted(failed.items()):
         remedy = "look at the logs of the brokers; ask again"
         if error == GROUP_DENIED:
             remedy = allow(cluster.config, "Describe", resource=("--group", "*"))
-        yield Result("fail" if error == GROUP_DENIED else "warn", CHECK, f"offsets of {groups} groups: {error}", remedy)
+        level = "fail" if error == GROUP_DENIED else "warn"
+        yield Result(level, CHECK, f"offsets of {groups} groups: {error}", remedy, run_code=DENIED)
     late = asked.pending - sum(number for error, number in failed.items() if error != GROUP_DENIED)
     if late > 0 and not asked.unlisted:
         fact = f"{late} groups were not asked within {config.request_timeout_seconds} s"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kafka.protocol.admin import DescribeClusterRequest, DescribeGroupsRequest
 from kafka.protocol.consumer import FetchRequest
 
+from laggard import errors
 from laggard.doctor.principal import allow, principal_of
 from laggard.doctor.result import Result
 from laggard.names import NameFilter
@@ -50,9 +51,8 @@ def evaluate_read(config: Config, error: str | None) -> Result:
         return Result("ok", f"Read {name}", f"{principal_of(config.cluster.security)} may")
     if error not in DENIED:
         return _unknown(f"Read {name}", error)
-    return Result(
-        "fail", f"Read {name}", _denied(config, error), allow(config, "Describe", "Read", resource=("--topic", name))
-    )
+    command = allow(config, "Describe", "Read", resource=("--topic", name))
+    return _refused("fail", f"Read {name}", _denied(config, error), command)
 
 
 def evaluate_sparks_groups(config: Config, error: str | None) -> Result:
@@ -63,7 +63,7 @@ def evaluate_sparks_groups(config: Config, error: str | None) -> Result:
     if error not in DENIED:
         return _unknown(check, error)
     resource = ("--group", SPARKS_GROUPS, "--resource-pattern-type", "prefixed")
-    return Result("fail", check, _denied(config, error), allow(config, "Describe", resource=resource))
+    return _refused("fail", check, _denied(config, error), allow(config, "Describe", resource=resource))
 
 
 def evaluate_topics(config: Config, error: str | None, visible: int) -> Result:
@@ -73,7 +73,7 @@ def evaluate_topics(config: Config, error: str | None, visible: int) -> Result:
         return Result("ok", check, f"{principal_of(config.cluster.security)} may describe every topic; {fact}")
     command = allow(config, "Describe", resource=("--topic", "*"))
     if not visible:
-        return Result("fail", check, f"{_denied(config, error)}; {fact}", command)
+        return _refused("fail", check, f"{_denied(config, error)}; {fact}", command)
     if "*" in config.cluster.topics:
         return Result("warn", check, f"{_denied(config, error)} on every topic; {fact}, others may be hidden", command)
     return Result("ok", check, f"{fact}; not every topic may be described, and not every one is watched")
@@ -91,7 +91,7 @@ def evaluate_groups(config: Config, error: str | None, visible: int, *, is_clust
     command = allow(config, "Describe", resource=("--group", "*"))
     if config.cluster.is_admin:
         level = "warn" if visible else "fail"
-        return Result(level, check, f"{_denied(config, error)}; {fact}, others are hidden and have no rows", command)
+        return _refused(level, check, f"{_denied(config, error)}; {fact}, others are hidden and have no rows", command)
     return Result("warn", check, f"{_denied(config, error)}; {fact}, the state of others stays unknown", command)
 
 
@@ -147,6 +147,10 @@ def _try_cluster(cluster: Cluster) -> str | None:
 
 def _denied(config: Config, error: str | None) -> str:
     return f"denied to {principal_of(config.cluster.security)} ({error})"
+
+
+def _refused(level: str, check: str, fact: str, command: str) -> Result:
+    return Result(level, check, fact, command, run_code=errors.DENIED)
 
 
 def _unknown(check: str, error: str) -> Result:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -13,22 +14,27 @@ import pyarrow as pa
 
 from laggard.doctor.result import Result
 from laggard.errors import LaggardError
+from laggard.escape import escape_label
 from laggard.exporter.web import WebFile
 from laggard.failures import classify
 from laggard.files import list_names, nearest_existing
+from laggard.lag.positions import ADVANCE_FAILED
 from laggard.tables import log
 from laggard.tables.arrow import arrow_schema
 from laggard.tables.freshness import max_age
 from laggard.tables.lock import local_path
 from laggard.tables.maintenance import read_done
 from laggard.tables.published import BACKFILL, newest_batch
-from laggard.tables.readers import TableMissing, naming_errors, open_table, table_uri
-from laggard.tables.schemas import BATCHES, TABLES
+from laggard.tables.readers import TableMissing, naming_errors, open_table, read_table, table_uri
+from laggard.tables.schemas import BATCHES, PARTITION_STATUS, TABLES
 from laggard.tables.sift import Skipped
 
 if TYPE_CHECKING:
     from laggard.config import Config
+    from laggard.exporter.snapshot import Snapshot
 
+_MISSING = "missing: "
+_MOST_NAMED = 5
 MAINTAINED_HOURS = 26  # a day, and time to catch up
 
 
@@ -66,7 +72,7 @@ def _check_bucket(key: str, root: str) -> Iterable[Result]:
         list_names(root)
     except (LaggardError, OSError) as error:
         failure = classify(error)
-        yield Result("fail", f"job.{key}", failure.sentence, failure.fix)
+        yield Result("fail", f"job.{key}", failure.sentence, failure.fix, run_code=failure.exit_code)
     else:
         yield Result("ok", f"job.{key}", f"{root} can be read; what the job may write there shows at its start")
 
@@ -123,7 +129,12 @@ def check_series(config: Config) -> Iterable[Result]:
         if batch is None or batch.kind == BACKFILL:
             continue
         skipped = Skipped()
-        snapshot = load_snapshot(root, batch, Selection.of(config.metrics), skipped, config.policies.of)
+        selection = Selection.of(config.metrics)
+        # a partition that was among the worst keeps its series for a while: as many again at most
+        both = replace(selection, partition_top_k=2 * selection.partition_top_k)
+        most = load_snapshot(root, batch, both, Skipped(), config.policies.of)
+        snapshot = load_snapshot(root, batch, selection, skipped, config.policies.of)
+        kept = _series_of(most) - _series_of(snapshot)
         with suppress(TableMissing):  # of a job without rules
             evaluated = EvaluatedReader(root, config.job.window_seconds).read(skipped)
             evaluated = evaluated.if_fresh(batch.polled_at.timestamp(), config.job.window_seconds)
@@ -132,12 +143,21 @@ def check_series(config: Config) -> Iterable[Result]:
         fact = (
             f"{count_series(budgeted.families):,} of groups and topics of cluster {batch.cluster}; room for {share:,}"
         )
+        fact += f"; up to {kept:,} more as the worst partitions change" if kept else ""
         withheld = ", ".join(f"{count:,} of {level}" for level, count in budgeted.withheld.items())
         if withheld:
             remedy = "raise metrics.max_series, or limit metrics.distributions (docs/exporter.md)"
             yield Result("warn", "series", f"{fact}; withheld: {withheld}", remedy)
         else:
             yield Result("ok", "series", fact)
+
+
+def _series_of(snapshot: Snapshot) -> int:
+    """Series of a snapshot if there were room for all."""
+    from laggard.exporter.budget import count_series
+    from laggard.exporter.render import fitting_families
+
+    return count_series(fitting_families(snapshot, sys.maxsize, Skipped()).families)
 
 
 def check_table(config: Config, name: str) -> Iterable[Result]:
@@ -156,7 +176,11 @@ def check_table(config: Config, name: str) -> Iterable[Result]:
         )
     found = pa.schema(table.schema().to_arrow())
     differences = compare(found, arrow_schema(TABLES[name]))
-    if differences:
+    lacking = [each.removeprefix(_MISSING) for each in differences if each.startswith(_MISSING)]
+    if lacking and len(lacking) == len(differences):
+        fact = f"of an older laggard; a start adds {', '.join(lacking)}"
+        yield Result("warn", name, fact, "laggard run", is_ahead=True)
+    elif differences:
         yield Result(
             "fail", name, "; ".join(differences), "install the laggard that wrote it, or move the tables aside"
         )
@@ -177,7 +201,7 @@ def compare(found: pa.Schema, wanted: pa.Schema) -> list[str]:
     types = {field.name: str(arrow_types(field.type)) for field in found}
     declared = {field.name: str(arrow_types(field.type)) for field in wanted}
     return [
-        *(f"missing: {name}" for name in declared if name not in types),
+        *(f"{_MISSING}{name}" for name in declared if name not in types),
         *(f"unexpected: {name}" for name in types if name not in declared),
         *(f"{name} is {types[name]}, not {kind}" for name, kind in declared.items() if types.get(name, kind) != kind),
     ]
@@ -241,3 +265,25 @@ def check_published(config: Config, now: datetime | None = None) -> Iterable[Res
         )
     else:
         yield Result("ok", "unpublished rows", "none")
+
+
+def check_quarantine(config: Config) -> Iterable[Result]:
+    """No group is in quarantine; of those that are, their number of partitions, whose rows are old."""
+    root = config.job.tables
+    try:
+        batch = newest_batch(root)
+    except TableMissing:
+        return  # reported by its own line
+    if batch is None:
+        return
+    groups = batch.values["quarantined_groups"]
+    if not groups:  # null of an older job, which did not count them
+        yield Result("ok", "quarantine", "no group" if groups == 0 else "not counted by the job that wrote the batch")
+        return
+    rows = read_table(root, PARTITION_STATUS.name, batch.table_versions[PARTITION_STATUS.name], ["error"])
+    held = sum(error == ADVANCE_FAILED for error in rows["error"].to_pylist())
+    errors = sorted(dict(batch.values["quarantined"] or {}).items())
+    named = ", ".join(f"{escape_label(group)}: {error}" for group, error in errors[:_MOST_NAMED])
+    fact = f"groups {groups:,}, with {held:,} partitions, of which only old rows are shown ({named})"
+    remedy = "look in the log of laggard run for these groups; docs/runbooks/LaggardGroupsUnwatched.md"
+    yield Result("warn", "quarantine", fact, remedy)

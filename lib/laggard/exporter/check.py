@@ -28,7 +28,7 @@ def check(listen: str, *, ready: bool, tls_first: bool) -> tuple[bool, str]:
     which it closes, for want of a client certificate. Its own certificate names another host than the loopback address.
     """
     host, _, port = listen.rpartition(":")
-    host = _reachable(host.strip("[]"))
+    host = reachable(host.strip("[]"))
     said: list[str] = []
     for is_tls in (True, False) if tls_first else (False,):
         connection = _connection(host, int(port), is_tls=is_tls)
@@ -70,7 +70,7 @@ def _ask(connection: http.client.HTTPConnection, path: str) -> tuple[int, str]:
     return answer.status, text.encode("ascii", "backslashreplace").decode()
 
 
-def _reachable(host: str) -> str:
+def reachable(host: str) -> str:
     """The address to ask when it listens on all of them."""
     try:
         address = ip_address(host)

@@ -1,7 +1,8 @@
 # ruff: noqa: E501 - a table reads best with one family a line
 """Names and labels of other exporters, for dashboards and alerts that exist: served where `metrics.compat` asks.
 
-Values are ours: absent if the other tool says -1, NaN, 0 or a partial sum. `cluster` is added where it has none.
+Values are ours: absent if the other tool says -1, NaN, 0 or a partial sum. `cluster` is added where it has none,
+unless `metrics.compat_cluster_label` is false.
 """
 
 from __future__ import annotations
@@ -45,14 +46,15 @@ EXPORTER_PARTITIONS = _gauge("kafka_topic_partitions", ("cluster", "topic"), "Nu
 
 # kafka_lag_exporter: https://github.com/seglo/kafka-lag-exporter
 _LG = ("cluster_name", "group")
+_LS = (*_LG, "is_simple_consumer")  # its offsets are those of somebody who never joined
 _LT = (*_LG, "topic")
 _LP = (*_LT, "partition", "member_host", "consumer_id", "client_id")
 _LL = ("cluster_name", "topic", "partition")
-LAG_EXPORTER_OFFSET = _gauge("kafka_consumergroup_group_offset", _LP, "partition_status.committed_offset; member_host, consumer_id and client_id are empty.")
-LAG_EXPORTER_LAG = _gauge("kafka_consumergroup_group_lag", _LP, "partition_status.lag; member_host, consumer_id and client_id are empty.")
-LAG_EXPORTER_SECONDS = _gauge("kafka_consumergroup_group_lag_seconds", _LP, "partition_status.time_lag_seconds; member_host, consumer_id and client_id are empty.")
-LAG_EXPORTER_MAX = _gauge("kafka_consumergroup_group_max_lag", _LG, "Maximum of partition_status.lag; absent while a partition that has a commit is not ok.")
-LAG_EXPORTER_MAX_SECONDS = _gauge("kafka_consumergroup_group_max_lag_seconds", _LG, "Maximum of partition_status.time_lag_seconds; absent while partial or censored.")
+LAG_EXPORTER_OFFSET = _gauge("kafka_consumergroup_group_offset", _LP, "partition_status.committed_offset; consumer_id is empty, as are member_host and client_id without metrics.compat_member_labels.")
+LAG_EXPORTER_LAG = _gauge("kafka_consumergroup_group_lag", _LP, "partition_status.lag; consumer_id is empty, as are member_host and client_id without metrics.compat_member_labels.")
+LAG_EXPORTER_SECONDS = _gauge("kafka_consumergroup_group_lag_seconds", _LP, "partition_status.time_lag_seconds; consumer_id is empty, as are member_host and client_id without metrics.compat_member_labels.")
+LAG_EXPORTER_MAX = _gauge("kafka_consumergroup_group_max_lag", _LS, "Maximum of partition_status.lag; absent while a partition that has a commit is not ok.")
+LAG_EXPORTER_MAX_SECONDS = _gauge("kafka_consumergroup_group_max_lag_seconds", _LS, "Maximum of partition_status.time_lag_seconds; absent while partial or censored.")
 LAG_EXPORTER_SUM = _gauge("kafka_consumergroup_group_sum_lag", _LG, "group_status.lag.")
 LAG_EXPORTER_TOPIC_SUM = _gauge("kafka_consumergroup_group_topic_sum_lag", _LT, "Sum of partition_status.lag; absent while a partition that has a commit is not ok.")
 LAG_EXPORTER_LOG_END = _gauge("kafka_partition_latest_offset", _LL, "partition_status.log_end_offset.")

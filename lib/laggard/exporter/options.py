@@ -31,6 +31,13 @@ class Selection:
     experimental: bool = True
     owner_label: bool = False
     compat: tuple[str, ...] = ()  # tools whose names are served too
+    compat_cluster_label: bool = True  # also where the tool has none
+    compat_member_labels: bool = False
+
+    @property
+    def needs_members(self) -> bool:
+        """True if a name or label of another tool is about the members that have partitions."""
+        return "kminion" in self.compat or ("kafka_lag_exporter" in self.compat and self.compat_member_labels)
 
     @classmethod
     def of(cls, metrics: Metrics) -> Selection:
@@ -60,6 +67,7 @@ class ExporterOptions:
     answers: Answers | None = None  # of the API; without it, none is served
     cors_origins: tuple[str, ...] = ()  # whose pages may read it; "*": those of all
     ui: bool = False  # the page, where there is an API to read
+    runbook_base: str = ""  # URL before the paths of runbooks in the page; empty: the path alone is shown
     once: bool = False  # one body to stdout instead of a server
 
     @property

@@ -204,6 +204,7 @@ class Site:
         self.stats = stats
         self.web = web or Web()
         self.api = Api(options.answers, options.cors_origins) if options.answers else None
+        self.runbook_base = options.runbook_base
         self.has_ui = bool(options.ui and self.api)
         answers = ANSWERS | (API_ANSWERS if self.api else {}) | (UI_ANSWERS if self.has_ui else {})
         for path, codes in answers.items():  # who watches a count has to see its first rise

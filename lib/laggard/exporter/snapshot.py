@@ -122,9 +122,8 @@ def load_snapshot(
     """Read the versions a batch names, and fold them; what is odd is counted in `skipped`."""
     if batch.kind == BACKFILL:
         return Snapshot(batch)
-    names_members = "kminion" in selection.compat
-    of_partitions = [*PARTITION_COLUMNS, *(("topic_id",) if names_members else ())]
-    of_groups = [*GROUP_COLUMNS, *(MEMBERSHIP if names_members else ())]
+    of_partitions = [*PARTITION_COLUMNS, *(("topic_id",) if selection.needs_members else ())]
+    of_groups = [*GROUP_COLUMNS, *(MEMBERSHIP if selection.needs_members else ())]
     read = Read(
         read_table(root, PARTITION_STATUS.name, _version(root, batch, PARTITION_STATUS.name), of_partitions),
         read_table(root, GROUP_STATUS.name, _version(root, batch, GROUP_STATUS.name), of_groups),

@@ -120,7 +120,7 @@ LAG = (
         "bigint",
         "log_start_offset - committed_offset where positive; else in lag_windows records lost in the window, those"
         " that are certain",
-        "status is not ok or below_log_start; in lag_windows, or the offset passed the log start and what had been read"
-        " by then is not known",
+        "status is not ok or below_log_start; or, in lag_windows, the offset passed the log start and it is unknown"
+        " what had been read by then",
     ),
 )

@@ -53,7 +53,12 @@ GROUP_WINDOWS = Table(
             "as late_records",
         ),
         Column("late_records", "bigint", "of these, records not committed by then", "no SLO, or no partition knows"),
-        Column("lost_records", "bigint", "records deleted before the group read them", "no partition knows"),
+        Column(
+            "lost_records",
+            "bigint",
+            "records deleted before the group read them: those that are certain, of the partitions that know",
+            "no partition knows",
+        ),
         Column("max_time_lag_seconds", "double", "largest time lag of an ok partition", "none known"),
         Column("p50_time_lag_seconds", "double", "median over ok partitions", "none known"),
         Column("time_lag_censored", "boolean", "the largest is a lower bound", "none known"),

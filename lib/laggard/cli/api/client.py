@@ -29,10 +29,15 @@ _FIXES = {401: "--user NAME --password-file FILE", 429: "try again later", 503: 
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name an exporter, and what it asks for."""
+    """Add the options that name an exporter to read from, and what it asks for."""
     group = parser.add_argument_group("from a running exporter, in place of the tables")
-    group.add_argument("--url", type=_url, metavar="URL", help="the exporter, as http://localhost:8917")
     group.add_argument("--cluster", metavar="NAME", help="cluster, if it serves several")
+    add_address(group)
+
+
+def add_address(group: argparse._ArgumentGroup) -> None:
+    """Add the options that are about the exporter's address, TLS and password."""
+    group.add_argument("--url", type=_url, metavar="URL", help="the exporter, as http://localhost:8917")
     group.add_argument(
         "--ca-file", metavar="FILE", help="authorities that vouch for its certificate (default: the system's)"
     )
@@ -48,7 +53,7 @@ class Remote:
     def __init__(self, args: argparse.Namespace) -> None:
         self._parts = urlsplit(args.url)
         self._url = args.url
-        self._cluster = args.cluster
+        self._cluster = getattr(args, "cluster", None)  # the doctor asks for no data of one
         self._context = _context(args) if self._parts.scheme == "https" else None
         self._headers = {"Accept": "application/json"}
         if (args.user is None) != (args.password_file is None):
@@ -66,8 +71,8 @@ class Remote:
         """Ask one question; what is None is left out."""
         given = {"cluster": self._cluster} | parameters
         query = urlencode({name: each for name, each in given.items() if each is not None})
-        where = f"{self._parts.path.rstrip('/')}/api/v1/{path}" + (f"?{query}" if query else "")
-        status, body = self._ask(where)
+        where = f"/api/v1/{path}" + (f"?{query}" if query else "")
+        status, body = self.ask(where)
         try:
             document = decode(body)
             if status == 200 and document["api"] == "v1":
@@ -121,7 +126,9 @@ class Remote:
             if after is None:
                 return
 
-    def _ask(self, where: str) -> tuple[int, bytes]:
+    def ask(self, path: str) -> tuple[int, bytes]:
+        """Ask for any path of the exporter; gives status and body."""
+        where = self._parts.path.rstrip("/") + path
         host, port = self._parts.hostname or "", self._parts.port
         connection = (
             http.client.HTTPSConnection(host, port, timeout=ASK_SECONDS, context=self._context)

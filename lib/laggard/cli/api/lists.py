@@ -12,7 +12,7 @@ from laggard.cli.api.boards import Board, Entry
 from laggard.cli.api.document import name_of, named
 from laggard.cli.api.pages import page_of
 from laggard.cli.api.questions import refuse_long
-from laggard.cli.diagnosis_words import advice, avoid, says
+from laggard.cli.diagnosis_words import says, steps
 from laggard.cli.findings import is_wanted, order, read_found
 from laggard.cli.published import Row
 from laggard.cli.status import SORTS
@@ -80,10 +80,7 @@ def findings(boards: Sequence[Board], asked: Parameters, window_seconds: int) ->
         (_place(row), _finding(row))
         for _, each in read
         for row in each.rows
-        if is_wanted(row, wanted)
-        and (asked["state"] != "closed" or row["event"] == "closed")
-        and (asked["group"] is None or (row["group"] is not None and asked["group"].fits(row["group"])))
-        and (asked["code"] is None or asked["code"].fits(row["code"]))
+        if is_wanted(row, wanted) and _is_asked_for(row, asked)
     ]
     found.sort(key=lambda each: each[0])
     rows, after = page_of(found, asked["limit"], asked["after"], "findings", _KINDS["findings"])
@@ -94,6 +91,14 @@ def findings(boards: Sequence[Board], asked: Parameters, window_seconds: int) ->
     return {"total": len(found), "next": after, "evaluated": evaluated, "findings": rows}
 
 
+def _is_asked_for(row: Row, asked: Parameters) -> bool:
+    return (
+        (asked["state"] != "closed" or row["event"] == "closed")
+        and (asked["group"] is None or (row["group"] is not None and asked["group"].fits(row["group"])))
+        and (asked["code"] is None or asked["code"].fits(row["code"]))
+    )
+
+
 def _place(row: Row) -> tuple[Any, ...]:
     key = (each.isoformat() if isinstance(each, datetime) else each for each in order(row))
     return (*key, row["cluster"])
@@ -101,4 +106,4 @@ def _place(row: Row) -> tuple[Any, ...]:
 
 def _finding(row: Row) -> Row:
     names = {name: value for each in ("cluster", "group") for name, value in named(each, row[each]).items()}
-    return row | names | {"says": says(row), "advice": advice(row, {}), "avoid": avoid(row)}
+    return row | names | {"says": says(row), **steps(row, {})}

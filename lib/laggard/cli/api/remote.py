@@ -13,7 +13,7 @@ from laggard.cli import status_rebalances
 from laggard.cli.api.client import Document, Remote, in_path
 from laggard.cli.api.document import name_of
 from laggard.cli.api.questions import MAX_REBALANCES
-from laggard.cli.evaluated import exit_code
+from laggard.cli.evaluated import Health, counted, exit_code
 from laggard.cli.findings import Found, finding_lines, refuse_unknown_code, to_data
 from laggard.cli.published import Row, refuse_empty
 from laggard.cli.status import GroupLine, Page, table_of
@@ -24,7 +24,7 @@ from laggard.tables.schemas import FINDINGS
 
 _TIMES = [column.name for column in FINDINGS.columns if column.type == "timestamp"]
 _REBALANCE_TIMES = ("last_rebalance_at", "rebalancing_since")
-_ADDED = {"says", "advice", "avoid", "group_bytes", "cluster_bytes"}
+_ADDED = {"says", "advice", "avoid", "alert", "runbook", "group_bytes", "cluster_bytes"}
 
 
 def explain(args: argparse.Namespace) -> int:
@@ -39,9 +39,10 @@ def explain(args: argparse.Namespace) -> int:
     )
     with remote.reading():
         found, text = answer["explain"], "\n".join(answer["page"])
-        rows, is_known = found["diagnosis"]["findings"] or (), bool(found["diagnosis"].get("is_current"))
+        rows, windows = found["diagnosis"]["findings"] or (), found["diagnosis"].get("windows") or []
+        is_known = Health(windows, counted(rows)).level != UNKNOWN
     _print(found, text, is_json=args.json)
-    return exit_code(rows, args.fail_on, is_evaluated=is_known)
+    return exit_code(rows, args.fail_on, is_known=is_known)
 
 
 def _limit(asked: int | None) -> int | None:
@@ -70,14 +71,14 @@ def findings(args: argparse.Namespace) -> int:
         evaluated_to = None if evaluated["evaluated_to"] is None else _time(evaluated["evaluated_to"])
         found = Found(_time(pages[0]["data_timestamp"]), evaluated_to, evaluated["windows_behind"], rows)
         text = "\n".join(finding_lines(rows, evaluated_to, found.behind))
-        is_known = found.is_evaluated
-        if not rows and parameters["group"] is not None:
-            groups = [row for page in remote.pages("groups", group=args.group) for row in page["groups"]]
+        is_known = False
+        if args.fail_on or (not rows and parameters["group"] is not None):
+            groups = [row for page in remote.pages("groups", group=parameters["group"]) for row in page["groups"]]
             refuse_empty(args.group, groups)
             is_known = any(row["health"] != UNKNOWN for row in groups)
     refuse_unknown_code(args.code, rows)
     _print(to_data(found), text, is_json=args.json)
-    return exit_code(rows, args.fail_on, is_evaluated=is_known)
+    return exit_code(rows, args.fail_on, is_known=is_known)
 
 
 def status(args: argparse.Namespace) -> Page:

@@ -96,7 +96,12 @@ def _without(table: Table, *left_out: str) -> dict[str, Schema]:
 
 
 _SAID = {"says": _TEXT | {"description": "one sentence: the meaning"}}
-_STEPS = {"advice": _TEXTS, "avoid": _TEXTS}
+_STEPS = {
+    "advice": _TEXTS,
+    "avoid": _TEXTS,
+    "alert": _or_null(_TEXT) | {"description": "the alert that repeats it; null without one"},
+    "runbook": _TEXT | {"description": "path in the repository: the alert's runbook, else the entry in the diagnosis"},
+}
 _COUNTS = _object(dict.fromkeys(("total", "ok", "no_commit", "unknown"), _WHOLE))
 _LAGS = {
     "lag": _or_null(_WHOLE) | {"description": "records; null while that of a committed partition is not known"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from laggard.cli.diagnosis_words import advice, avoid, says, verdict_sentence
+from laggard.cli.diagnosis_words import says, steps, verdict_sentence
 from laggard.cli.explain.headline import headline, leading
 from laggard.cli.explain.members import member_lines, time_lag_is_exact
 from laggard.cli.explain.rows import Explained
@@ -70,4 +70,4 @@ def _diagnosis(explained: Explained) -> dict[str, Any]:
 
 
 def _finding(row: Row, window: Row) -> Row:
-    return row | {"says": says(row), "advice": advice(row, window), "avoid": avoid(row)}
+    return row | {"says": says(row), **steps(row, window)}

@@ -60,7 +60,7 @@ def run(args: argparse.Namespace, config: Config) -> int:
     if args.at is None:
         warn_if_old(explained.batch, config)
     print(page)
-    return exit_code(explained.diagnosis.findings, args.fail_on, is_evaluated=explained.diagnosis.is_current)
+    return exit_code(explained.diagnosis.findings, args.fail_on, is_known=explained.diagnosis.is_known)
 
 
 def _read(args: argparse.Namespace, config: Config) -> Explained:

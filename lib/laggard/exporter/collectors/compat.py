@@ -32,19 +32,19 @@ _BURROW_ERROR = 3  # of a group: Burrow has one number for all that is worse tha
 _ROW = pa.schema([arrow_schema(PARTITION_STATUS).field(name) for name in ("group", "topic", "partition", "topic_id")])
 _GROUP = pa.schema([arrow_schema(GROUP_STATUS).field(name) for name in ("group", *MEMBERSHIP)])
 _NONE = arrow_schema(PARTITION_STATUS).empty_table()
-_BY_PARTITION = {  # columns that a tool has by group and partition, once for each name
+BY_PARTITION = {  # columns that a tool has by group and partition, once for each name
     "burrow": ("verdict", "committed_offset", "lag"),
     "kafka_exporter": ("lag", "lag", "committed_offset"),
     "kafka_lag_exporter": ("committed_offset", "lag", "time_lag_seconds"),
     "kminion": ("lag",),
 }
-_NO_MEMBER = ("", "", "")  # a label with a member id would be a new series at each rebalance
+_OWN_CLUSTER = ("burrow", "kafka_lag_exporter")  # tools that have a label for the cluster
 
 
 def count_least(snapshot: Snapshot) -> int:
     """Count the series by group and partition that the names would add; there are no fewer."""
     rows = snapshot.every_partition
-    columns = [column for tool in snapshot.selection.compat for column in _BY_PARTITION[tool]]
+    columns = [column for tool in snapshot.selection.compat for column in BY_PARTITION[tool]]
     return 0 if rows is None else sum(len(rows) - rows[column].null_count for column in columns)
 
 
@@ -63,9 +63,12 @@ class CompatCollector(Collector):
             "kafka_lag_exporter": self._kafka_lag_exporter,
             "kminion": self._kminion,
         }
-        for tool in self._snapshot.selection.compat:
+        selection = self._snapshot.selection
+        for tool in selection.compat:
+            first = 0 if tool in _OWN_CLUSTER or selection.compat_cluster_label else 1
             for family, values in tools[tool]():
-                named = ((dict(zip(family.labels, (self._cluster, *own), strict=True)), n) for own, n in values)
+                names = family.labels[first:]
+                named = ((dict(zip(names, (self._cluster, *own)[first:], strict=True)), n) for own, n in values)
                 yield filled(family, named)
 
     def _burrow(self) -> Iterator[tuple[Family, Valued]]:
@@ -98,7 +101,8 @@ class CompatCollector(Collector):
             (fam.LAG_EXPORTER_LAG, "lag"),
             (fam.LAG_EXPORTER_SECONDS, "time_lag_seconds"),
         ):
-            yield family, (((*place, *_NO_MEMBER), value) for place, value in self._of_partitions(column))
+            placed = zip(self._of_partitions(column), self._members, strict=True)
+            yield family, (((*place, *member), value) for (place, value), member in placed)
         yield fam.LAG_EXPORTER_MAX, self._maxima("lag", "max_lag")
         yield fam.LAG_EXPORTER_MAX_SECONDS, self._maxima("time_lag", "time_lag")
         yield fam.LAG_EXPORTER_SUM, self._of_groups("lag")
@@ -161,12 +165,25 @@ class CompatCollector(Collector):
         pairs = zip(folded.group, folded.topic, values, strict=True)
         return (((escape_label(group), escape_label(topic)), value) for group, topic, value in pairs)
 
+    @cached_property
+    def _members(self) -> list[tuple[str, str, str]]:
+        """Host, consumer id and client id of each row; a label with a member id would be new at each rebalance."""
+        if not self._snapshot.selection.compat_member_labels:
+            return [("", "", "")] * len(self._rows)
+        hosts, clients = (self._owners[name].to_pylist() for name in ("client_host", "client_id"))
+        return [
+            (escape_label(host or ""), "", escape_label(client or ""))
+            for host, client in zip(hosts, clients, strict=True)
+        ]
+
     def _maxima(self, whole: str, column: str) -> Valued:
         """Largest of a group's topics; None if one of them is not known whole."""
+        types = {row["group"]: row["group_type"] for row in self._snapshot.groups}
         found: dict[str, list[Any]] = {}
         for row in self._snapshot.group_topics.rows():
             found.setdefault(row["group"], []).append(None if row[whole] is None else row[column])
-        return (((escape_label(group),), None if None in each else max(each)) for group, each in found.items())
+        for group, each in found.items():
+            yield (escape_label(group), _is_simple(types.get(group))), None if None in each else max(each)
 
     def _worst_verdicts(self) -> Valued:
         for group, topics in groupby(self._snapshot.group_topics.rows(), key=itemgetter("group")):
@@ -191,14 +208,17 @@ class CompatCollector(Collector):
             if len(values) == row["partitions"]:
                 yield (topic,), _sum(values)
 
-    def _held(self) -> dict[tuple[str, str], list[str]]:
-        """Member ids by group and topic, one for each partition that has an owner."""
+    @cached_property
+    def _owners(self) -> dict[str, pa.ChunkedArray]:
+        """Columns about the owner of each row's partition."""
         rows = self._rows.select(_ROW.names).cast(_ROW)
         groups = [{name: row.get(name) for name in _GROUP.names} for row in self._snapshot.groups]
-        topics = Topics(rows.slice(0, 0), rows)
-        owners = find_owners(rows, pa.Table.from_pylist(groups, schema=_GROUP), topics)["owner"].to_pylist()
+        return find_owners(rows, pa.Table.from_pylist(groups, schema=_GROUP), Topics(rows.slice(0, 0), rows))
+
+    def _held(self) -> dict[tuple[str, str], list[str]]:
+        """Member ids by group and topic, one for each partition that has an owner."""
         held: dict[tuple[str, str], list[str]] = {}
-        for (group, topic, _), owner in zip(self._places, owners, strict=True):
+        for (group, topic, _), owner in zip(self._places, self._owners["owner"].to_pylist(), strict=True):
             if owner is not None:
                 held.setdefault((group, topic), []).append(owner)
         return held
@@ -207,6 +227,11 @@ class CompatCollector(Collector):
 def _info(row: Row) -> tuple[str, ...]:
     columns = ("group", "assignor", "protocol_type", "group_state", "coordinator")
     return tuple("" if row[name] is None else escape_label(str(row[name])) for name in columns)
+
+
+def _is_simple(group_type: str | None) -> str:
+    """Value of is_simple_consumer; empty while the type is not known."""
+    return "" if group_type is None else str(group_type == "simple").lower()
 
 
 def _sum(values: Sequence[Any]) -> Value:

@@ -6,10 +6,12 @@ import gzip
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
+from html import escape
 from importlib.resources import files
 
 UI, UI_PREFIX = "/ui", "/ui/"
 UI_ANSWERS = {UI: (200, 304, 308, 404, 405, 413, 431)}  # all files are counted as one path
+_NO_BASE = b'<meta name="runbook-base" content="">'
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
@@ -24,14 +26,17 @@ class File:
 
 
 @cache
-def ui_files() -> dict[str, File]:
-    """Every file by the path that serves it."""
+def ui_files(runbook_base: str = "") -> dict[str, File]:
+    """Every file by the path that serves it; the page knows what to put before the path of a runbook."""
     found = {}
     for each in files(__package__).iterdir():
         kind = _TYPES.get(each.name.rpartition(".")[2])
         if kind:
-            path = UI if each.name == "index.html" else UI_PREFIX + each.name
-            found[path] = _file(kind, each.read_bytes())
+            is_page = each.name == "index.html"
+            content = each.read_bytes()
+            if is_page:
+                content = content.replace(_NO_BASE, _NO_BASE.replace(b'""', f'"{escape(runbook_base)}"'.encode()))
+            found[UI if is_page else UI_PREFIX + each.name] = _file(kind, content)
     return found
 
 

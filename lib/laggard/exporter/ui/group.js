@@ -34,6 +34,9 @@ function table(title, heads, rows) {
       el("thead", {}, el("tr", {}, heads.map((head) => (head[0] === "#" ? el("th", { scope: "col", class: "number" }, head.slice(1)) : el("th", { scope: "col" }, head))))), el("tbody", {}, rows)));
 }
 
+const RUNBOOKS = document.querySelector('meta[name="runbook-base"]').content;
+const runbook = ({ runbook: path }) => el("p", {}, el("strong", {}, "Runbook: "), RUNBOOKS ? el("a", { href: RUNBOOKS + path }, path) : el("code", {}, path));
+
 export class Group {
   constructor(main, parameters) {
     const [cluster, group] = [parameters.get("cluster") ?? "", parameters.get("group")];
@@ -234,7 +237,8 @@ export class Group {
       row.words.unchecked.length ? el("p", {}, el("strong", {}, "Not checked, as not known: "), row.words.unchecked.join(", ")) : null,
       row.words.wrong_if ? el("p", {}, el("strong", {}, "Wrong if "), row.words.wrong_if, ".") : null,
       row.advice.length ? el("ol", {}, row.advice.map((each) => el("li", {}, each))) : null,
-      row.avoid.length ? el("ul", {}, row.avoid.map((each) => el("li", {}, each))) : null));
+      row.avoid.length ? el("ul", {}, row.avoid.map((each) => el("li", {}, each))) : null,
+      runbook(row)));
     const hidden = diagnosis.suppressed ? el("p", { class: "muted" }, `${diagnosis.suppressed} more, explained by these.`) : null;
     return card("Open findings", el("div", { class: "cards" }, cards), hidden);
   }

@@ -22,7 +22,7 @@ class UiHandler(Handler):
             self.set_status(308)
             self.set_header("Location", "../ui")
             raise Finish
-        file = ui_files().get(self.request.path)
+        file = ui_files(self.site.runbook_base).get(self.request.path)
         if file is None:
             raise HTTPError(404)
         self.set_header("Content-Type", file.content_type)
